@@ -1,0 +1,2 @@
+//! The imbrex program.
+fn main() {}

@@ -1,0 +1,219 @@
+//! An ordered map from runs of LBAs to where they lie: the exception map of every cache-based layer.
+//!
+//! A run is (LBA, sectors) → place; a place is a physical run of the same length, or absence (trimmed). Inserting
+//! overlays: what it covers of older runs is cut away. Runs that continue each other in both spaces are not merged,
+//! unless asked (journal entries and cached blocks keep their identity).
+//!
+//! Invariants:
+//! 1. Runs are disjoint, non-empty and ordered by LBA.
+//! 2. `sectors()` is the sum of the runs' lengths.
+
+use std::collections::BTreeMap;
+
+use imbrex_disk::{Lba, Pba, Sectors};
+
+/// Where a run lies: its first physical sector, or nowhere (trimmed).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Target {
+    /// At this physical sector and those after it.
+    At(Pba),
+    /// Nowhere: trimmed.
+    Absent,
+}
+
+impl Target {
+    /// The target of the sector `offset` sectors into the run.
+    pub fn plus(self, offset: u64) -> Target {
+        match self {
+            Target::At(pba) => Target::At(Pba(pba.0 + offset)),
+            Target::Absent => Target::Absent,
+        }
+    }
+}
+
+/// A mapped run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Run {
+    /// First logical sector.
+    pub lba: Lba,
+    /// How many.
+    pub sectors: Sectors,
+    /// Where.
+    pub target: Target,
+}
+
+impl Run {
+    /// One past the last logical sector.
+    pub fn end(&self) -> Lba {
+        self.lba + self.sectors
+    }
+}
+
+/// The map.
+#[derive(Clone, Debug, Default)]
+pub struct ExtentMap {
+    runs: BTreeMap<u64, (u32, Target)>,
+    sectors: u64,
+}
+
+impl ExtentMap {
+    /// An empty map.
+    pub fn new() -> ExtentMap {
+        ExtentMap::default()
+    }
+
+    /// Number of runs.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether nothing is mapped.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Sectors mapped, absent ones included.
+    pub fn sectors(&self) -> Sectors {
+        Sectors(self.sectors)
+    }
+
+    /// Maps `sectors` from `lba` to `target`; `replaced` is called with each older piece that this hides.
+    pub fn insert(&mut self, lba: Lba, sectors: Sectors, target: Target, replaced: impl FnMut(Run)) {
+        assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "a run of {} sectors", sectors.0);
+        self.remove(lba, sectors, replaced);
+        self.runs.insert(lba.0, (sectors.0 as u32, target));
+        self.sectors += sectors.0;
+    }
+
+    /// Unmaps `sectors` from `lba`; `removed` is called with each piece that was mapped, in order.
+    pub fn remove(&mut self, lba: Lba, sectors: Sectors, mut removed: impl FnMut(Run)) {
+        let (start, end) = (lba.0, lba.0 + sectors.0);
+        // The run that begins before `start` and may reach into the range, then those that begin inside it.
+        if let Some((&first, &(length, target))) = self.runs.range(..start).next_back() {
+            let run_end = first + length as u64;
+            if run_end > start {
+                self.runs.insert(first, ((start - first) as u32, target));
+                let cut_end = run_end.min(end);
+                self.sectors -= cut_end - start;
+                removed(Run { lba: Lba(start), sectors: Sectors(cut_end - start), target: target.plus(start - first) });
+                if run_end > end {
+                    self.runs.insert(end, ((run_end - end) as u32, target.plus(end - first)));
+                    return;
+                }
+            }
+        }
+        while let Some((&first, &(length, target))) = self.runs.range(start..end).next() {
+            let run_end = first + length as u64;
+            self.runs.remove(&first);
+            let cut_end = run_end.min(end);
+            self.sectors -= cut_end - first;
+            removed(Run { lba: Lba(first), sectors: Sectors(cut_end - first), target });
+            if run_end > end {
+                self.runs.insert(end, ((run_end - end) as u32, target.plus(end - first)));
+            }
+        }
+    }
+
+    /// The mapped pieces of `sectors` from `lba`, clipped to that range, in order.
+    pub fn pieces(&self, lba: Lba, sectors: Sectors) -> impl Iterator<Item = Run> + '_ {
+        let (start, end) = (lba.0, lba.0 + sectors.0);
+        let before = self.runs.range(..start).next_back();
+        let reaching = before.filter(move |(&first, &(length, _))| first + length as u64 > start);
+        reaching.into_iter().chain(self.runs.range(start..end)).map(move |(&first, &(length, target))| {
+            let from = first.max(start);
+            let to = (first + length as u64).min(end);
+            Run { lba: Lba(from), sectors: Sectors(to - from), target: target.plus(from - first) }
+        })
+    }
+
+    /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.
+    pub fn cover(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Target>)) {
+        let end = lba + sectors;
+        let mut next = lba;
+        for run in self.pieces(lba, sectors) {
+            if run.lba > next {
+                visit(next, run.lba - next, None);
+            }
+            visit(run.lba, run.sectors, Some(run.target));
+            next = run.end();
+        }
+        if next < end {
+            visit(next, end - next, None);
+        }
+    }
+
+    /// All runs, in order of LBA.
+    pub fn iter(&self) -> impl Iterator<Item = Run> + '_ {
+        self.runs.iter().map(|(&lba, &(sectors, target))| Run { lba: Lba(lba), sectors: Sectors(sectors as u64), target })
+    }
+
+    /// Bytes it takes, as the standard library lays out its tree: keys and values in nodes of eleven, two thirds full.
+    pub fn measured_bytes(&self) -> u64 {
+        let entry = std::mem::size_of::<u64>() + std::mem::size_of::<(u32, Target)>();
+        (self.runs.len() * entry * 3 / 2) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the map equals a naive one, sector by sector. Method: random inserts, removes and look-ups in a small
+    //! space, on both.
+
+    use super::*;
+    use proptest::prelude::*;
+
+    const SPACE: usize = 64;
+
+    fn naive_pieces(naive: &[Option<Target>; SPACE], map: &ExtentMap) {
+        let mut seen: [Option<Target>; SPACE] = [None; SPACE];
+        let mut total = 0;
+        for run in map.iter() {
+            for i in 0..run.sectors.0 {
+                let slot = &mut seen[(run.lba.0 + i) as usize];
+                assert!(slot.is_none(), "runs overlap at {}", run.lba.0 + i);
+                *slot = Some(run.target.plus(i));
+                total += 1;
+            }
+        }
+        assert_eq!(&seen, naive);
+        assert_eq!(map.sectors(), Sectors(total));
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_naive_map(steps in prop::collection::vec((0u64..60, 1u64..12, 0u8..4), 1..80)) {
+            let mut map = ExtentMap::new();
+            let mut naive = [None; SPACE];
+            let mut next = 1000;
+            for (lba, length, what) in steps {
+                let length = length.min(SPACE as u64 - lba);
+                let target = match what {
+                    0 => None,
+                    1 => Some(Target::Absent),
+                    _ => { next += 100; Some(Target::At(Pba(next))) }
+                };
+                let mut hidden = 0;
+                let expected = naive[lba as usize..(lba + length) as usize].iter().flatten().count() as u64;
+                let count = |run: Run| hidden += run.sectors.0;
+                match target {
+                    Some(target) => map.insert(Lba(lba), Sectors(length), target, count),
+                    None => map.remove(Lba(lba), Sectors(length), count),
+                }
+                prop_assert_eq!(hidden, expected);
+                for i in 0..length {
+                    naive[(lba + i) as usize] = target.map(|target| target.plus(i));
+                }
+                naive_pieces(&naive, &map);
+                let mut covered = 0;
+                map.cover(Lba(3), Sectors(50), |at, sectors, target| {
+                    assert_eq!(at.0, 3 + covered);
+                    for i in 0..sectors.0 {
+                        assert_eq!(target.map(|t| t.plus(i)), naive[(at.0 + i) as usize]);
+                    }
+                    covered += sectors.0;
+                });
+                prop_assert_eq!(covered, 50);
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The trait of every translation layer.
+//!
+//! A layer updates its map when it plans: it takes for granted that the plan is carried out. After a power cut the
+//! layer in memory is gone; a new one is built with the same parameters, given the durable records in order
+//! ([`Layer::replay`]), and asked for the plan that mends what was half done ([`Layer::repair`]).
+//!
+//! Invariants that hold for every layer, each with a test that runs over the whole registry:
+//! 1. At every barrier each live sector is intact where recovery would find it (`safety=paper` excepted, and said so).
+//! 2. What a plan acknowledged survives; what was in flight reads as the old or the new value, never as a third.
+//! 3. [`Layer::lookup`] covers exactly the sectors asked for, in order, without overlap.
+//! 4. A layer that trims reads trimmed sectors as absent; one that does not keeps their old contents.
+
+use imbrex_disk::{Command, Lba, Pba, Sectors, SimDuration};
+
+use crate::note::{Note, ReplayError};
+use crate::plan::{Medium, Plan};
+
+/// Where a run of logical sectors lies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Piece {
+    /// First logical sector.
+    pub lba: Lba,
+    /// How many.
+    pub sectors: Sectors,
+    /// Where, or nowhere if trimmed.
+    pub at: Option<(Medium, Pba)>,
+}
+
+/// A broken invariant of a layer: a bug of ours.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{layer}: invariant {invariant} broken: {detail}")]
+pub struct Violation {
+    /// The layer.
+    pub layer: &'static str,
+    /// The number of the invariant in its file's header.
+    pub invariant: u32,
+    /// The operands.
+    pub detail: String,
+}
+
+/// Bytes of mapping state.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MapMemory {
+    /// By the paper's formula: what a controller would need.
+    pub formula_bytes: u64,
+    /// As our structures have it now.
+    pub measured_bytes: u64,
+}
+
+/// When background work may run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Background {
+    /// Time without host commands before it starts.
+    pub idle_after: SimDuration,
+}
+
+/// A translation layer.
+pub trait Layer: Send {
+    /// Its name in the registry.
+    fn name(&self) -> &'static str;
+
+    /// Logical sectors it offers.
+    fn capacity(&self) -> Sectors;
+
+    /// Appends to `plan` what serves `commands`: one, or several that [`Layer::joins`] accepted, in order of arrival.
+    /// All lie within the capacity. Overdue background work may be part of it, in groups of its own.
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan);
+
+    /// Whether `candidate`, waiting in the queue, may be served in one operation with `chosen`.
+    fn joins(&self, _chosen: &[Command], _candidate: &Command) -> bool {
+        false
+    }
+
+    /// Whether [`Layer::joins`] can ever say yes: spares the engine the scan.
+    fn can_join(&self) -> bool {
+        false
+    }
+
+    /// What it does in the background, if anything.
+    fn background(&self) -> Option<Background> {
+        None
+    }
+
+    /// Appends the next phase of background work; says whether there was any.
+    fn idle(&mut self, _plan: &mut Plan) -> bool {
+        false
+    }
+
+    /// Appends the pieces that hold `sectors` from `lba`, in order: where a read would go now.
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>);
+
+    /// Whether TRIM is kept; if not, trimmed sectors keep their contents.
+    fn keeps_trims(&self) -> bool;
+
+    /// Checks the numbered invariants of its file's header.
+    fn self_check(&self) -> Result<(), Violation>;
+
+    /// Bytes of mapping state.
+    fn memory(&self) -> MapMemory;
+
+    /// Appends records that rebuild the present map when replayed into a fresh layer.
+    fn checkpoint(&self, notes: &mut Vec<Note>);
+
+    /// Takes one durable record, in the order written.
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError>;
+
+    /// After the last record: appends the plan that mends what was half done.
+    fn repair(&mut self, _plan: &mut Plan) {}
+}

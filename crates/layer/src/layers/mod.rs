@@ -1,0 +1,3 @@
+//! The layers, one file each; [`crate::registry`] lists them.
+
+pub mod conventional;

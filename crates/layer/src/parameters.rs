@@ -1,0 +1,203 @@
+//! Layer parameters: text in, typed values out, and an error that names the key and what it takes.
+
+use std::collections::BTreeMap;
+
+/// What a parameter takes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ParameterKind {
+    /// A size in bytes: `4k`, `25MiB`, `25MB`.
+    Bytes,
+    /// A whole number.
+    Count,
+    /// A share: `1%` or `0.01`.
+    Share,
+    /// A duration: `2ms`, `1.2s`, `3h`.
+    Duration,
+    /// `on` or `off`.
+    Switch,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// One parameter of a layer, as the registry lists it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ParameterInfo {
+    /// `key` in `key=value`.
+    pub key: &'static str,
+    /// What it takes.
+    pub kind: ParameterKind,
+    /// Its default, as a user would write it.
+    pub default: &'static str,
+    /// What it means, in one line.
+    pub help: &'static str,
+}
+
+/// A refused configuration: what is wrong and what would be right.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub String);
+
+/// The values of a layer's parameters: what was given, over the defaults.
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    values: BTreeMap<&'static str, (ParameterKind, String)>,
+}
+
+impl Parameters {
+    /// The defaults of `infos`, overlaid with `given`, later over earlier; unknown keys and values of the wrong kind
+    /// are refused.
+    pub fn new(infos: &[ParameterInfo], given: &[(String, String)]) -> Result<Parameters, ConfigError> {
+        let mut values: BTreeMap<_, _> =
+            infos.iter().map(|info| (info.key, (info.kind, info.default.to_string()))).collect();
+        for (key, value) in given {
+            let Some((known, info)) = infos.iter().find(|info| info.key == key).map(|info| (info.key, info)) else {
+                let keys: Vec<_> = infos.iter().map(|info| info.key).collect();
+                return Err(ConfigError(format!("unknown parameter '{key}'; this layer takes: {}", keys.join(", "))));
+            };
+            check(key, info.kind, value)?;
+            values.insert(known, (info.kind, value.clone()));
+        }
+        Ok(Parameters { values })
+    }
+
+    fn text(&self, key: &str) -> &str {
+        &self.values.get(key).unwrap_or_else(|| panic!("parameter '{key}' is not in the layer's list")).1
+    }
+
+    /// A size in bytes.
+    pub fn bytes(&self, key: &str) -> u64 {
+        parse_bytes(self.text(key)).expect("checked when given")
+    }
+
+    /// A whole number.
+    pub fn count(&self, key: &str) -> u64 {
+        parse_count(self.text(key)).expect("checked when given")
+    }
+
+    /// A share between 0 and 1.
+    pub fn share(&self, key: &str) -> f64 {
+        parse_share(self.text(key)).expect("checked when given")
+    }
+
+    /// A duration in nanoseconds.
+    pub fn duration_ns(&self, key: &str) -> u64 {
+        parse_duration_ns(self.text(key)).expect("checked when given")
+    }
+
+    /// Whether a switch is on.
+    pub fn switch(&self, key: &str) -> bool {
+        self.text(key) == "on"
+    }
+
+    /// The chosen word.
+    pub fn choice(&self, key: &str) -> &str {
+        self.text(key)
+    }
+
+    /// All of them as text, in order of key: for results.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().map(|(key, (_, value))| (*key, value.as_str()))
+    }
+}
+
+fn check(key: &str, kind: ParameterKind, value: &str) -> Result<(), ConfigError> {
+    let (ok, expected) = match kind {
+        ParameterKind::Bytes => (parse_bytes(value).is_some(), "a size such as 4k, 25MiB or 25MB".to_string()),
+        ParameterKind::Count => (parse_count(value).is_some(), "a whole number".to_string()),
+        ParameterKind::Share => (parse_share(value).is_some(), "a share such as 1% or 0.01".to_string()),
+        ParameterKind::Duration => (parse_duration_ns(value).is_some(), "a duration such as 2ms or 1.2s".to_string()),
+        ParameterKind::Switch => (value == "on" || value == "off", "on or off".to_string()),
+        ParameterKind::Choice(words) => (words.contains(&value), format!("one of {}", words.join(", "))),
+    };
+    if ok {
+        return Ok(());
+    }
+    Err(ConfigError(format!("{key}={value}: expected {expected}")))
+}
+
+/// `4k`, `25MiB`, `25MB`, `1.5TiB`, `512`: bytes. Bare `k`, `m`, `g`, `t` are powers of 1024, as fio has them; `kB`,
+/// `MB` … powers of 1000.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1u64,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return None,
+    };
+    scaled(number, factor)
+}
+
+/// A whole number, with `_` allowed between digits.
+pub fn parse_count(text: &str) -> Option<u64> {
+    text.replace('_', "").parse().ok()
+}
+
+/// `1%` or `0.01`, between 0 and 1.
+pub fn parse_share(text: &str) -> Option<f64> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
+        None => text.parse::<f64>().ok()?,
+    };
+    (0.0..=1.0).contains(&value).then_some(value)
+}
+
+/// `100ns`, `5us`, `2ms`, `1.2s`, `30m`, `3h`: nanoseconds. A bare number is seconds.
+pub fn parse_duration_ns(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "ns" => 1u64,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "" | "s" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return None,
+    };
+    scaled(number, factor)
+}
+
+fn scaled(number: &str, factor: u64) -> Option<u64> {
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let value = number.parse::<f64>().ok()? * factor as f64;
+    (value.is_finite() && value >= 0.0 && value < u64::MAX as f64).then_some(value.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_durations_parse_as_people_write_them() {
+        assert_eq!(parse_bytes("4k"), Some(4096));
+        assert_eq!(parse_bytes("25MB"), Some(25_000_000));
+        assert_eq!(parse_bytes("1.5TiB"), Some(3 << 39));
+        assert_eq!(parse_bytes("4q"), None);
+        assert_eq!(parse_duration_ns("1.2s"), Some(1_200_000_000));
+        assert_eq!(parse_duration_ns("3h"), Some(10_800_000_000_000));
+        assert_eq!(parse_share("1%"), Some(0.01));
+        assert_eq!(parse_share("1.5"), None);
+    }
+
+    #[test]
+    fn unknown_keys_and_wrong_kinds_are_refused() {
+        let infos = [ParameterInfo { key: "share", kind: ParameterKind::Share, default: "1%", help: "" }];
+        let given = |key: &str, value: &str| Parameters::new(&infos, &[(key.into(), value.into())]);
+        assert_eq!(given("share", "10%").expect("is right").share("share"), 0.1);
+        assert!(given("shore", "10%").unwrap_err().to_string().contains("this layer takes: share"));
+        assert!(given("share", "ten").unwrap_err().to_string().contains("a share such as"));
+    }
+}

@@ -1,0 +1,306 @@
+//! The plan: what has to happen on the medium, as a list of small values. It is the interface of every layer.
+//!
+//! ```text
+//!   Plan ─ groups ─ phases ─ steps
+//!          │        │        └ Read · Write · Drop · Note · Barrier
+//!          │        └ no host command enters a phase
+//!          └ staging lives as long as a group; a background group's phases may be interrupted by host commands
+//! ```
+//!
+//! Staging is keyed by LBA. What a data step reads is staged under its LBAs; a later read overlays an earlier one; in a
+//! [`GroupKind::Host`] group the host's own data overlay both; `Drop` stages absence, so that a merge does not bring
+//! trimmed data back. A data step that writes takes what is staged under its LBAs; what is not staged is absent (it
+//! reads as zeros). So the merge of a band with its cached blocks is: read the band, read the cached pieces, write the
+//! band.
+//!
+//! Invariants:
+//! 1. Only [`Kind::Data`] steps hold logical sectors; the others are timed, and their bytes are made from the notes.
+//! 2. A `Barrier` makes all before it durable before anything after it. A `Note` is durable at the first barrier that
+//!    follows it, or sooner: whoever needs "data before its note" puts a barrier between them.
+//! 3. Steps that continue each other on the medium in one direction count as one access, whatever their LBAs.
+//! 4. A plan reuses its buffers: [`Plan::clear`] keeps the capacity.
+
+use std::fmt;
+
+use imbrex_disk::{Extent, Lba, Pba, Sectors};
+
+use crate::note::Note;
+
+/// What a step does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum StepOp {
+    /// Read `sectors` at `pba`; data is staged under `lba`.
+    Read,
+    /// Write `sectors` at `pba` from what is staged under `lba`.
+    Write,
+    /// Stage absence under `lba` (TRIM); touches no medium.
+    Drop,
+    /// Append journal record number `pba` of [`Plan::notes`].
+    Note,
+    /// All before is durable before anything after.
+    Barrier,
+}
+
+/// Which medium.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Medium {
+    /// The platters.
+    Disk,
+    /// Flash beside them.
+    Flash,
+}
+
+/// What the sectors of a step hold.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// Logical sectors.
+    Data,
+    /// Out-of-band records of a journal packet.
+    OutOfBand,
+    /// Filler: the place must be passed or overwritten.
+    Padding,
+    /// A piece of the mapping table.
+    Map,
+    /// A checkpoint of it.
+    Checkpoint,
+}
+
+/// Why a step is made: amplification is split by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Cause {
+    /// The host asked for these sectors.
+    Host,
+    /// Space is reclaimed or data moved home.
+    Cleaning,
+    /// What a rewrite endangers is made safe first.
+    Backup,
+    /// Data moved to where it is cheaper to write.
+    Migration,
+    /// Journal packets and map updates.
+    Journal,
+    /// Repair after a power cut.
+    Recovery,
+}
+
+impl Cause {
+    /// All causes, in the order of their numbers.
+    pub const ALL: [Cause; 6] =
+        [Cause::Host, Cause::Cleaning, Cause::Backup, Cause::Migration, Cause::Journal, Cause::Recovery];
+
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Host => "host",
+            Cause::Cleaning => "cleaning",
+            Cause::Backup => "backup",
+            Cause::Migration => "migration",
+            Cause::Journal => "journal",
+            Cause::Recovery => "recovery",
+        }
+    }
+}
+
+/// One step of a plan: 24 bytes, emitted by the million.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// What to do.
+    pub op: StepOp,
+    /// On which medium.
+    pub medium: Medium,
+    /// What the sectors hold.
+    pub kind: Kind,
+    /// Why.
+    pub cause: Cause,
+    /// How many sectors.
+    pub sectors: u32,
+    /// First physical sector; for a note, its index in [`Plan::notes`].
+    pub pba: Pba,
+    /// First logical sector, for data.
+    pub lba: Lba,
+}
+
+impl Step {
+    /// The physical sectors it touches.
+    pub fn extent(&self) -> Extent {
+        Extent::new(self.pba, Sectors(self.sectors as u64))
+    }
+
+    /// Whether it moves the head (or uses the flash).
+    pub fn is_access(&self) -> bool {
+        matches!(self.op, StepOp::Read | StepOp::Write)
+    }
+
+    /// Whether it goes on where `earlier` ended, in the same direction on the same medium.
+    pub fn continues(&self, earlier: &Step) -> bool {
+        self.op == earlier.op
+            && self.medium == earlier.medium
+            && self.pba.0 == earlier.pba.0 + earlier.sectors as u64
+    }
+}
+
+/// What a group of phases is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum GroupKind {
+    /// Serves the commands given to [`crate::Layer::plan`]: their data overlay what is staged.
+    Host,
+    /// Reclaims space; each such group is one cleaning event. Holds no host data.
+    Cleaning,
+    /// Moves data to a better place. Holds no host data.
+    Migration,
+    /// Repairs after a power cut. Holds no host data.
+    Recovery,
+}
+
+/// A run of steps that no host command enters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Phase {
+    /// What its group is for.
+    pub kind: GroupKind,
+    /// Whether it opens a group (staging empty) or goes on with the one before, perhaps of an earlier plan.
+    pub opens_group: bool,
+    /// Index of its first step.
+    pub first_step: u32,
+}
+
+/// What has to happen on the medium.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// The phases: each reaches to the first step of the next.
+    pub phases: Vec<Phase>,
+    /// Journal records, named by `Note` steps.
+    pub notes: Vec<Note>,
+}
+
+impl Plan {
+    /// An empty plan.
+    pub fn new() -> Plan {
+        Plan::default()
+    }
+
+    /// Empties it, keeping its buffers.
+    pub fn clear(&mut self) {
+        self.steps.clear();
+        self.phases.clear();
+        self.notes.clear();
+    }
+
+    /// Whether nothing has to happen.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Opens a group, with its first phase.
+    pub fn open(&mut self, kind: GroupKind) {
+        self.push_phase(kind, true);
+    }
+
+    /// Begins the next phase of the group in hand (perhaps opened by an earlier plan).
+    pub fn next_phase(&mut self, kind: GroupKind) {
+        self.push_phase(kind, false);
+    }
+
+    fn push_phase(&mut self, kind: GroupKind, opens_group: bool) {
+        self.phases.push(Phase { kind, opens_group, first_step: self.steps.len() as u32 });
+    }
+
+    /// Reads data: stages `sectors` of `lba` from `pba`.
+    pub fn read(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
+        self.access(StepOp::Read, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
+    }
+
+    /// Writes data: what is staged under `lba`, to `pba`.
+    pub fn write(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
+        self.access(StepOp::Write, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
+    }
+
+    /// An access with everything said.
+    #[allow(clippy::too_many_arguments)] // a step has seven fields; the shorter forms above serve most callers
+    pub fn access(&mut self, op: StepOp, medium: Medium, kind: Kind, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
+        debug_assert!(!self.phases.is_empty(), "a step needs a phase: open a group first");
+        debug_assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "an access of {} sectors", sectors.0);
+        self.steps.push(Step { op, medium, kind, cause, sectors: sectors.0 as u32, pba, lba });
+    }
+
+    /// Stages absence of `sectors` from `lba`.
+    pub fn drop_sectors(&mut self, cause: Cause, lba: Lba, sectors: Sectors) {
+        self.access(StepOp::Drop, Medium::Disk, Kind::Data, cause, Pba(0), lba, sectors);
+    }
+
+    /// Appends a journal record.
+    pub fn note(&mut self, note: Note) {
+        let index = self.notes.len() as u64;
+        self.notes.push(note);
+        self.marker(StepOp::Note, Pba(index));
+    }
+
+    /// All so far is durable before anything that follows. Two in a row are one.
+    pub fn barrier(&mut self) {
+        if self.steps.last().is_some_and(|step| step.op != StepOp::Barrier) {
+            self.marker(StepOp::Barrier, Pba(0));
+        }
+    }
+
+    fn marker(&mut self, op: StepOp, pba: Pba) {
+        let step =
+            Step { op, medium: Medium::Disk, kind: Kind::Map, cause: Cause::Journal, sectors: 0, pba, lba: Lba(0) };
+        self.steps.push(step);
+    }
+
+    /// The record that a `Note` step names.
+    pub fn note_of(&self, step: &Step) -> &Note {
+        assert_eq!(step.op, StepOp::Note, "only note steps name a record");
+        &self.notes[step.pba.0 as usize]
+    }
+
+    /// The steps of phase number `index`.
+    pub fn steps_of(&self, index: usize) -> &[Step] {
+        let first = self.phases[index].first_step as usize;
+        let end = self.phases.get(index + 1).map_or(self.steps.len(), |next| next.first_step as usize);
+        &self.steps[first..end]
+    }
+}
+
+impl fmt::Debug for Step {
+    /// One line a person can compare: `write cleaning data pba 0+50 lba 100`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cause = self.cause.name();
+        let flash = if self.medium == Medium::Flash { " flash" } else { "" };
+        match (self.op, self.kind) {
+            (StepOp::Barrier, _) => write!(f, "barrier"),
+            (StepOp::Note, _) => write!(f, "note {}", self.pba.0),
+            (StepOp::Drop, _) => write!(f, "drop {cause} lba {}+{}", self.lba.0, self.sectors),
+            (op, Kind::Data) => {
+                let verb = if op == StepOp::Read { "read" } else { "write" };
+                write!(f, "{verb} {cause}{flash} pba {}+{} lba {}", self.pba.0, self.sectors, self.lba.0)
+            }
+            (op, kind) => {
+                let verb = if op == StepOp::Read { "read" } else { "write" };
+                write!(f, "{verb} {cause}{flash} {kind:?} pba {}+{}", self.pba.0, self.sectors)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Plan {
+    /// The golden form: a line a phase, a line a step, notes spelled out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, phase) in self.phases.iter().enumerate() {
+            let opens = if phase.opens_group { "group" } else { "phase" };
+            writeln!(f, "{opens} {:?}", phase.kind)?;
+            for step in self.steps_of(index) {
+                match step.op {
+                    StepOp::Note => writeln!(f, "  note {:?}", self.note_of(step))?,
+                    _ => writeln!(f, "  {step:?}")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}

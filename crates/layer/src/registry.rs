@@ -1,0 +1,62 @@
+//! The registry of layers: one line each in [`all`]. Help, `imbrex list layers`, the documentation tables and the
+//! all-layers tests follow from it.
+
+use imbrex_disk::SharedDisk;
+
+use crate::layer::Layer;
+use crate::parameters::{ConfigError, ParameterInfo, Parameters};
+
+/// What a layer is built for.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The disk below.
+    pub disk: SharedDisk,
+    /// The layer's parameters.
+    pub parameters: Parameters,
+}
+
+/// A layer, as the registry lists it.
+pub struct LayerInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// One line of what it does.
+    pub summary: &'static str,
+    /// The recordings it can work on, by name.
+    pub recordings: &'static [&'static str],
+    /// What one mapping entry covers.
+    pub mapping_unit: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// What it can be told.
+    pub parameters: &'static [ParameterInfo],
+    /// Builds one.
+    pub build: fn(&Context) -> Result<Box<dyn Layer>, ConfigError>,
+}
+
+/// Every layer.
+pub fn all() -> &'static [&'static LayerInfo] {
+    use crate::layers::*;
+    &[&conventional::INFO]
+}
+
+/// The layer called `name`.
+pub fn named(name: &str) -> Option<&'static LayerInfo> {
+    all().iter().copied().find(|info| info.name == name)
+}
+
+/// Builds the layer called `name` over `disk` with `given` parameters.
+pub fn build(name: &str, disk: &SharedDisk, given: &[(String, String)]) -> Result<Box<dyn Layer>, ConfigError> {
+    let Some(info) = named(name) else {
+        let names: Vec<_> = all().iter().map(|info| info.name).collect();
+        return Err(ConfigError(format!("unknown layer '{name}'; there are: {}", names.join(", "))));
+    };
+    let recording = disk.recording.name();
+    if !info.recordings.contains(&recording) {
+        return Err(ConfigError(format!(
+            "layer '{name}' does not work on {recording} recording (it takes: {})",
+            info.recordings.join(", ")
+        )));
+    }
+    let parameters = Parameters::new(info.parameters, given)?;
+    (info.build)(&Context { disk: disk.clone(), parameters })
+}
