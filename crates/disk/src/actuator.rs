@@ -63,12 +63,7 @@ impl Actuator {
     }
 
     /// What reaching `target` would take from here, beginning at `now`, without going there: for schedulers.
-    pub fn positioning_time(
-        &self,
-        _now: SimTime,
-        _target: &crate::Place,
-        _direction: Direction,
-    ) -> SimDuration {
+    pub fn positioning_time(&self, _now: SimTime, _target: &crate::Place, _direction: Direction) -> SimDuration {
         todo!()
     }
 

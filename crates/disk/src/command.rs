@@ -32,42 +32,22 @@ pub struct Command {
 impl Command {
     /// A read of `sectors` from `lba`.
     pub const fn read(lba: u64, sectors: u32) -> Command {
-        Command {
-            operation: Operation::Read,
-            fua: false,
-            sectors,
-            lba: Lba(lba),
-        }
+        Command { operation: Operation::Read, fua: false, sectors, lba: Lba(lba) }
     }
 
     /// A write of `sectors` from `lba`.
     pub const fn write(lba: u64, sectors: u32) -> Command {
-        Command {
-            operation: Operation::Write,
-            fua: false,
-            sectors,
-            lba: Lba(lba),
-        }
+        Command { operation: Operation::Write, fua: false, sectors, lba: Lba(lba) }
     }
 
     /// A trim of `sectors` from `lba`.
     pub const fn trim(lba: u64, sectors: u32) -> Command {
-        Command {
-            operation: Operation::Trim,
-            fua: false,
-            sectors,
-            lba: Lba(lba),
-        }
+        Command { operation: Operation::Trim, fua: false, sectors, lba: Lba(lba) }
     }
 
     /// A flush.
     pub const fn flush() -> Command {
-        Command {
-            operation: Operation::Flush,
-            fua: false,
-            sectors: 0,
-            lba: Lba(0),
-        }
+        Command { operation: Operation::Flush, fua: false, sectors: 0, lba: Lba(0) }
     }
 
     /// One past the last sector.

@@ -39,10 +39,7 @@ impl Contents {
     /// The contents of the sector `offset` into a run whose first sector holds `self`.
     pub fn plus(self, offset: Sectors) -> Contents {
         match self {
-            Contents::Holds { lba, version } => Contents::Holds {
-                lba: lba + offset,
-                version,
-            },
+            Contents::Holds { lba, version } => Contents::Holds { lba: lba + offset, version },
             same => same,
         }
     }
@@ -107,10 +104,7 @@ impl IntegrityMap {
                 visit(Extent::between(reached, from), Contents::Never);
             }
             reached = run.end.min(extent.end());
-            visit(
-                Extent::between(from, reached),
-                run.contents.plus(from - start),
-            );
+            visit(Extent::between(from, reached), run.contents.plus(from - start));
         }
         if reached < extent.end() {
             visit(Extent::between(reached, extent.end()), Contents::Never);
@@ -139,10 +133,7 @@ impl IntegrityMap {
         if run.end <= at {
             return;
         }
-        let tail = Run {
-            end: run.end,
-            contents: run.contents.plus(at - start),
-        };
+        let tail = Run { end: run.end, contents: run.contents.plus(at - start) };
         run.end = at;
         self.runs.insert(at, tail);
     }
@@ -157,11 +148,7 @@ impl IntegrityMap {
             }
         }
         if let Some((&start, before)) = self.runs.range_mut(..extent.start).next_back() {
-            assert!(
-                before.end <= extent.start,
-                "invariant 1: run {start}..{} reaches into {extent:?}",
-                before.end
-            );
+            assert!(before.end <= extent.start, "invariant 1: run {start}..{} reaches into {extent:?}", before.end);
             if before.end == extent.start && before.contents.plus(before.end - start) == contents {
                 before.end = end;
                 return;
@@ -192,10 +179,7 @@ mod tests {
     }
 
     fn holds(lba: u64, version: u64) -> Contents {
-        Contents::Holds {
-            lba: Lba(lba),
-            version,
-        }
+        Contents::Holds { lba: Lba(lba), version }
     }
 
     #[test]
@@ -294,10 +278,7 @@ mod tests {
             (one, next) => one == next,
         };
         let written = |contents: &Contents| *contents != Contents::Never;
-        let breaks = twin
-            .windows(2)
-            .filter(|pair| !continues(pair) && written(&pair[1]))
-            .count();
+        let breaks = twin.windows(2).filter(|pair| !continues(pair) && written(&pair[1])).count();
         prop_assert_eq!(map.runs(), breaks + usize::from(written(&twin[0])));
         Ok(())
     }

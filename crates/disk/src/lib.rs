@@ -56,14 +56,8 @@ impl Disk {
     /// `start` is the first sector of the region.
     pub fn guard_after(&self, start: Pba, end: Pba) -> Sectors {
         let mut destroyed = Vec::new();
-        self.recording
-            .destroys(&self.geometry, Extent::between(start, end), &mut destroyed);
-        let reach = destroyed
-            .iter()
-            .map(|extent| extent.end())
-            .max()
-            .unwrap_or(end)
-            .max(end);
+        self.recording.destroys(&self.geometry, Extent::between(start, end), &mut destroyed);
+        let reach = destroyed.iter().map(|extent| extent.end()).max().unwrap_or(end).max(end);
         reach - end
     }
 }

@@ -34,13 +34,7 @@ pub struct Host {
 
 impl Default for Host {
     fn default() -> Host {
-        Host {
-            queue: 32,
-            schedule: "fifo".into(),
-            write_cache_bytes: 0,
-            read_ahead_bytes: 0,
-            overhead_ns: 100_000,
-        }
+        Host { queue: 32, schedule: "fifo".into(), write_cache_bytes: 0, read_ahead_bytes: 0, overhead_ns: 100_000 }
     }
 }
 
@@ -81,11 +75,7 @@ impl Profile {
         todo!()
     }
     /// Parses TOML `text` from `file`, then sets each dotted `key=value` of `overrides`, then checks the whole.
-    pub fn parse(
-        _file: &str,
-        _text: &str,
-        _overrides: &[(String, String)],
-    ) -> Result<Profile, ProfileError> {
+    pub fn parse(_file: &str, _text: &str, _overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
         todo!()
     }
     /// The same profile with `overrides` set.

@@ -177,10 +177,7 @@ impl Extent {
 
     /// The run from `start` up to, not including, `end`.
     pub fn between(start: Pba, end: Pba) -> Extent {
-        Extent {
-            start,
-            sectors: end - start,
-        }
+        Extent { start, sectors: end - start }
     }
 
     /// One past the last sector.
@@ -247,10 +244,7 @@ mod tests {
     fn extents_intersect_half_open() {
         let a = Extent::new(Pba(10), Sectors(5));
         assert_eq!(a.intersection(Extent::new(Pba(15), Sectors(1))), None);
-        assert_eq!(
-            a.intersection(Extent::new(Pba(14), Sectors(9))),
-            Some(Extent::new(Pba(14), Sectors(1)))
-        );
+        assert_eq!(a.intersection(Extent::new(Pba(14), Sectors(9))), Some(Extent::new(Pba(14), Sectors(1))));
     }
 
     #[test]

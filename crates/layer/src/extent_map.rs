@@ -78,18 +78,8 @@ impl ExtentMap {
     }
 
     /// Maps `sectors` from `lba` to `target`; `replaced` is called with each older piece that this hides.
-    pub fn insert(
-        &mut self,
-        lba: Lba,
-        sectors: Sectors,
-        target: Target,
-        replaced: impl FnMut(Run),
-    ) {
-        assert!(
-            sectors.0 > 0 && sectors.0 <= u32::MAX as u64,
-            "a run of {} sectors",
-            sectors.0
-        );
+    pub fn insert(&mut self, lba: Lba, sectors: Sectors, target: Target, replaced: impl FnMut(Run)) {
+        assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "a run of {} sectors", sectors.0);
         self.remove(lba, sectors, replaced);
         self.runs.insert(lba.0, (sectors.0 as u32, target));
         self.sectors += sectors.0;
@@ -105,14 +95,9 @@ impl ExtentMap {
                 self.runs.insert(first, ((start - first) as u32, target));
                 let cut_end = run_end.min(end);
                 self.sectors -= cut_end - start;
-                removed(Run {
-                    lba: Lba(start),
-                    sectors: Sectors(cut_end - start),
-                    target: target.plus(start - first),
-                });
+                removed(Run { lba: Lba(start), sectors: Sectors(cut_end - start), target: target.plus(start - first) });
                 if run_end > end {
-                    self.runs
-                        .insert(end, ((run_end - end) as u32, target.plus(end - first)));
+                    self.runs.insert(end, ((run_end - end) as u32, target.plus(end - first)));
                     return;
                 }
             }
@@ -122,14 +107,9 @@ impl ExtentMap {
             self.runs.remove(&first);
             let cut_end = run_end.min(end);
             self.sectors -= cut_end - first;
-            removed(Run {
-                lba: Lba(first),
-                sectors: Sectors(cut_end - first),
-                target,
-            });
+            removed(Run { lba: Lba(first), sectors: Sectors(cut_end - first), target });
             if run_end > end {
-                self.runs
-                    .insert(end, ((run_end - end) as u32, target.plus(end - first)));
+                self.runs.insert(end, ((run_end - end) as u32, target.plus(end - first)));
             }
         }
     }
@@ -139,26 +119,15 @@ impl ExtentMap {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let before = self.runs.range(..start).next_back();
         let reaching = before.filter(move |(&first, &(length, _))| first + length as u64 > start);
-        reaching.into_iter().chain(self.runs.range(start..end)).map(
-            move |(&first, &(length, target))| {
-                let from = first.max(start);
-                let to = (first + length as u64).min(end);
-                Run {
-                    lba: Lba(from),
-                    sectors: Sectors(to - from),
-                    target: target.plus(from - first),
-                }
-            },
-        )
+        reaching.into_iter().chain(self.runs.range(start..end)).map(move |(&first, &(length, target))| {
+            let from = first.max(start);
+            let to = (first + length as u64).min(end);
+            Run { lba: Lba(from), sectors: Sectors(to - from), target: target.plus(from - first) }
+        })
     }
 
     /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.
-    pub fn cover(
-        &self,
-        lba: Lba,
-        sectors: Sectors,
-        mut visit: impl FnMut(Lba, Sectors, Option<Target>),
-    ) {
+    pub fn cover(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Target>)) {
         let end = lba + sectors;
         let mut next = lba;
         for run in self.pieces(lba, sectors) {
@@ -175,11 +144,7 @@ impl ExtentMap {
 
     /// All runs, in order of LBA.
     pub fn iter(&self) -> impl Iterator<Item = Run> + '_ {
-        self.runs.iter().map(|(&lba, &(sectors, target))| Run {
-            lba: Lba(lba),
-            sectors: Sectors(sectors as u64),
-            target,
-        })
+        self.runs.iter().map(|(&lba, &(sectors, target))| Run { lba: Lba(lba), sectors: Sectors(sectors as u64), target })
     }
 
     /// Bytes it takes, as the standard library lays out its tree: keys and values in nodes of eleven, two thirds full.

@@ -46,25 +46,13 @@ pub struct Parameters {
 impl Parameters {
     /// The defaults of `infos`, overlaid with `given`, later over earlier; unknown keys and values of the wrong kind
     /// are refused.
-    pub fn new(
-        infos: &[ParameterInfo],
-        given: &[(String, String)],
-    ) -> Result<Parameters, ConfigError> {
-        let mut values: BTreeMap<_, _> = infos
-            .iter()
-            .map(|info| (info.key, (info.kind, info.default.to_string())))
-            .collect();
+    pub fn new(infos: &[ParameterInfo], given: &[(String, String)]) -> Result<Parameters, ConfigError> {
+        let mut values: BTreeMap<_, _> =
+            infos.iter().map(|info| (info.key, (info.kind, info.default.to_string()))).collect();
         for (key, value) in given {
-            let Some((known, info)) = infos
-                .iter()
-                .find(|info| info.key == key)
-                .map(|info| (info.key, info))
-            else {
+            let Some((known, info)) = infos.iter().find(|info| info.key == key).map(|info| (info.key, info)) else {
                 let keys: Vec<_> = infos.iter().map(|info| info.key).collect();
-                return Err(ConfigError(format!(
-                    "unknown parameter '{key}'; this layer takes: {}",
-                    keys.join(", ")
-                )));
+                return Err(ConfigError(format!("unknown parameter '{key}'; this layer takes: {}", keys.join(", "))));
             };
             check(key, info.kind, value)?;
             values.insert(known, (info.kind, value.clone()));
@@ -73,11 +61,7 @@ impl Parameters {
     }
 
     fn text(&self, key: &str) -> &str {
-        &self
-            .values
-            .get(key)
-            .unwrap_or_else(|| panic!("parameter '{key}' is not in the layer's list"))
-            .1
+        &self.values.get(key).unwrap_or_else(|| panic!("parameter '{key}' is not in the layer's list")).1
     }
 
     /// A size in bytes.
@@ -112,32 +96,18 @@ impl Parameters {
 
     /// All of them as text, in order of key: for results.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.values
-            .iter()
-            .map(|(key, (_, value))| (*key, value.as_str()))
+        self.values.iter().map(|(key, (_, value))| (*key, value.as_str()))
     }
 }
 
 fn check(key: &str, kind: ParameterKind, value: &str) -> Result<(), ConfigError> {
     let (ok, expected) = match kind {
-        ParameterKind::Bytes => (
-            parse_bytes(value).is_some(),
-            "a size such as 4k, 25MiB or 25MB".to_string(),
-        ),
+        ParameterKind::Bytes => (parse_bytes(value).is_some(), "a size such as 4k, 25MiB or 25MB".to_string()),
         ParameterKind::Count => (parse_count(value).is_some(), "a whole number".to_string()),
-        ParameterKind::Share => (
-            parse_share(value).is_some(),
-            "a share such as 1% or 0.01".to_string(),
-        ),
-        ParameterKind::Duration => (
-            parse_duration_ns(value).is_some(),
-            "a duration such as 2ms or 1.2s".to_string(),
-        ),
+        ParameterKind::Share => (parse_share(value).is_some(), "a share such as 1% or 0.01".to_string()),
+        ParameterKind::Duration => (parse_duration_ns(value).is_some(), "a duration such as 2ms or 1.2s".to_string()),
         ParameterKind::Switch => (value == "on" || value == "off", "on or off".to_string()),
-        ParameterKind::Choice(words) => (
-            words.contains(&value),
-            format!("one of {}", words.join(", ")),
-        ),
+        ParameterKind::Choice(words) => (words.contains(&value), format!("one of {}", words.join(", "))),
     };
     if ok {
         return Ok(());
@@ -149,9 +119,7 @@ fn check(key: &str, kind: ParameterKind, value: &str) -> Result<(), ConfigError>
 /// `MB` … powers of 1000.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1u64,
@@ -185,9 +153,7 @@ pub fn parse_share(text: &str) -> Option<f64> {
 /// `100ns`, `5us`, `2ms`, `1.2s`, `30m`, `3h`: nanoseconds. A bare number is seconds.
 pub fn parse_duration_ns(text: &str) -> Option<u64> {
     let text = text.trim();
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor = match unit.trim() {
         "ns" => 1u64,
@@ -228,21 +194,10 @@ mod tests {
 
     #[test]
     fn unknown_keys_and_wrong_kinds_are_refused() {
-        let infos = [ParameterInfo {
-            key: "share",
-            kind: ParameterKind::Share,
-            default: "1%",
-            help: "",
-        }];
+        let infos = [ParameterInfo { key: "share", kind: ParameterKind::Share, default: "1%", help: "" }];
         let given = |key: &str, value: &str| Parameters::new(&infos, &[(key.into(), value.into())]);
         assert_eq!(given("share", "10%").expect("is right").share("share"), 0.1);
-        assert!(given("shore", "10%")
-            .unwrap_err()
-            .to_string()
-            .contains("this layer takes: share"));
-        assert!(given("share", "ten")
-            .unwrap_err()
-            .to_string()
-            .contains("a share such as"));
+        assert!(given("shore", "10%").unwrap_err().to_string().contains("this layer takes: share"));
+        assert!(given("share", "ten").unwrap_err().to_string().contains("a share such as"));
     }
 }

@@ -88,14 +88,8 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [Cause; 6] = [
-        Cause::Host,
-        Cause::Cleaning,
-        Cause::Backup,
-        Cause::Migration,
-        Cause::Journal,
-        Cause::Recovery,
-    ];
+    pub const ALL: [Cause; 6] =
+        [Cause::Host, Cause::Cleaning, Cause::Backup, Cause::Migration, Cause::Journal, Cause::Recovery];
 
     /// Its name in results.
     pub const fn name(self) -> &'static str {
@@ -213,82 +207,30 @@ impl Plan {
     }
 
     fn push_phase(&mut self, kind: GroupKind, opens_group: bool) {
-        self.phases.push(Phase {
-            kind,
-            opens_group,
-            first_step: self.steps.len() as u32,
-        });
+        self.phases.push(Phase { kind, opens_group, first_step: self.steps.len() as u32 });
     }
 
     /// Reads data: stages `sectors` of `lba` from `pba`.
     pub fn read(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
-        self.access(
-            StepOp::Read,
-            Medium::Disk,
-            Kind::Data,
-            cause,
-            pba,
-            lba,
-            sectors,
-        );
+        self.access(StepOp::Read, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
     }
 
     /// Writes data: what is staged under `lba`, to `pba`.
     pub fn write(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
-        self.access(
-            StepOp::Write,
-            Medium::Disk,
-            Kind::Data,
-            cause,
-            pba,
-            lba,
-            sectors,
-        );
+        self.access(StepOp::Write, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
     }
 
     /// An access with everything said.
     #[allow(clippy::too_many_arguments)] // a step has seven fields; the shorter forms above serve most callers
-    pub fn access(
-        &mut self,
-        op: StepOp,
-        medium: Medium,
-        kind: Kind,
-        cause: Cause,
-        pba: Pba,
-        lba: Lba,
-        sectors: Sectors,
-    ) {
-        debug_assert!(
-            !self.phases.is_empty(),
-            "a step needs a phase: open a group first"
-        );
-        debug_assert!(
-            sectors.0 > 0 && sectors.0 <= u32::MAX as u64,
-            "an access of {} sectors",
-            sectors.0
-        );
-        self.steps.push(Step {
-            op,
-            medium,
-            kind,
-            cause,
-            sectors: sectors.0 as u32,
-            pba,
-            lba,
-        });
+    pub fn access(&mut self, op: StepOp, medium: Medium, kind: Kind, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
+        debug_assert!(!self.phases.is_empty(), "a step needs a phase: open a group first");
+        debug_assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "an access of {} sectors", sectors.0);
+        self.steps.push(Step { op, medium, kind, cause, sectors: sectors.0 as u32, pba, lba });
     }
 
     /// Stages absence of `sectors` from `lba`.
     pub fn drop_sectors(&mut self, cause: Cause, lba: Lba, sectors: Sectors) {
-        self.access(
-            StepOp::Drop,
-            Medium::Disk,
-            Kind::Data,
-            cause,
-            Pba(0),
-            lba,
-            sectors,
-        );
+        self.access(StepOp::Drop, Medium::Disk, Kind::Data, cause, Pba(0), lba, sectors);
     }
 
     /// Appends a journal record.
@@ -300,25 +242,14 @@ impl Plan {
 
     /// All so far is durable before anything that follows. Two in a row are one.
     pub fn barrier(&mut self) {
-        if self
-            .steps
-            .last()
-            .is_some_and(|step| step.op != StepOp::Barrier)
-        {
+        if self.steps.last().is_some_and(|step| step.op != StepOp::Barrier) {
             self.marker(StepOp::Barrier, Pba(0));
         }
     }
 
     fn marker(&mut self, op: StepOp, pba: Pba) {
-        let step = Step {
-            op,
-            medium: Medium::Disk,
-            kind: Kind::Map,
-            cause: Cause::Journal,
-            sectors: 0,
-            pba,
-            lba: Lba(0),
-        };
+        let step =
+            Step { op, medium: Medium::Disk, kind: Kind::Map, cause: Cause::Journal, sectors: 0, pba, lba: Lba(0) };
         self.steps.push(step);
     }
 
@@ -331,10 +262,7 @@ impl Plan {
     /// The steps of phase number `index`.
     pub fn steps_of(&self, index: usize) -> &[Step] {
         let first = self.phases[index].first_step as usize;
-        let end = self
-            .phases
-            .get(index + 1)
-            .map_or(self.steps.len(), |next| next.first_step as usize);
+        let end = self.phases.get(index + 1).map_or(self.steps.len(), |next| next.first_step as usize);
         &self.steps[first..end]
     }
 }
@@ -343,30 +271,18 @@ impl fmt::Debug for Step {
     /// One line a person can compare: `write cleaning data pba 0+50 lba 100`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cause = self.cause.name();
-        let flash = if self.medium == Medium::Flash {
-            " flash"
-        } else {
-            ""
-        };
+        let flash = if self.medium == Medium::Flash { " flash" } else { "" };
         match (self.op, self.kind) {
             (StepOp::Barrier, _) => write!(f, "barrier"),
             (StepOp::Note, _) => write!(f, "note {}", self.pba.0),
             (StepOp::Drop, _) => write!(f, "drop {cause} lba {}+{}", self.lba.0, self.sectors),
             (op, Kind::Data) => {
                 let verb = if op == StepOp::Read { "read" } else { "write" };
-                write!(
-                    f,
-                    "{verb} {cause}{flash} pba {}+{} lba {}",
-                    self.pba.0, self.sectors, self.lba.0
-                )
+                write!(f, "{verb} {cause}{flash} pba {}+{} lba {}", self.pba.0, self.sectors, self.lba.0)
             }
             (op, kind) => {
                 let verb = if op == StepOp::Read { "read" } else { "write" };
-                write!(
-                    f,
-                    "{verb} {cause}{flash} {kind:?} pba {}+{}",
-                    self.pba.0, self.sectors
-                )
+                write!(f, "{verb} {cause}{flash} {kind:?} pba {}+{}", self.pba.0, self.sectors)
             }
         }
     }

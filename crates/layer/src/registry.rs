@@ -45,17 +45,10 @@ pub fn named(name: &str) -> Option<&'static LayerInfo> {
 }
 
 /// Builds the layer called `name` over `disk` with `given` parameters.
-pub fn build(
-    name: &str,
-    disk: &SharedDisk,
-    given: &[(String, String)],
-) -> Result<Box<dyn Layer>, ConfigError> {
+pub fn build(name: &str, disk: &SharedDisk, given: &[(String, String)]) -> Result<Box<dyn Layer>, ConfigError> {
     let Some(info) = named(name) else {
         let names: Vec<_> = all().iter().map(|info| info.name).collect();
-        return Err(ConfigError(format!(
-            "unknown layer '{name}'; there are: {}",
-            names.join(", ")
-        )));
+        return Err(ConfigError(format!("unknown layer '{name}'; there are: {}", names.join(", "))));
     };
     let recording = disk.recording.name();
     if !info.recordings.contains(&recording) {
@@ -65,8 +58,5 @@ pub fn build(
         )));
     }
     let parameters = Parameters::new(info.parameters, given)?;
-    (info.build)(&Context {
-        disk: disk.clone(),
-        parameters,
-    })
+    (info.build)(&Context { disk: disk.clone(), parameters })
 }

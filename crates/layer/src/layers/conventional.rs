@@ -31,9 +31,7 @@ struct Conventional {
 }
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
-    Ok(Box::new(Conventional {
-        capacity: context.disk.geometry.sectors(),
-    }))
+    Ok(Box::new(Conventional { capacity: context.disk.geometry.sectors() }))
 }
 
 impl Layer for Conventional {
@@ -51,9 +49,7 @@ impl Layer for Conventional {
             let sectors = Sectors(command.sectors as u64);
             match command.operation {
                 Operation::Read => plan.read(Cause::Host, Pba(command.lba.0), command.lba, sectors),
-                Operation::Write => {
-                    plan.write(Cause::Host, Pba(command.lba.0), command.lba, sectors)
-                }
+                Operation::Write => plan.write(Cause::Host, Pba(command.lba.0), command.lba, sectors),
                 Operation::Flush => plan.barrier(),
                 Operation::Trim => {}
             }
@@ -61,11 +57,7 @@ impl Layer for Conventional {
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
-        pieces.push(Piece {
-            lba,
-            sectors,
-            at: Some((Medium::Disk, Pba(lba.0))),
-        });
+        pieces.push(Piece { lba, sectors, at: Some((Medium::Disk, Pba(lba.0))) });
     }
 
     fn keeps_trims(&self) -> bool {
@@ -83,9 +75,6 @@ impl Layer for Conventional {
     fn checkpoint(&self, _notes: &mut Vec<Note>) {}
 
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        Err(ReplayError {
-            note: *note,
-            reason: "this layer keeps no journal".into(),
-        })
+        Err(ReplayError { note: *note, reason: "this layer keeps no journal".into() })
     }
 }
