@@ -1,5 +1,19 @@
 //! Requests from outside: readers of trace formats, generators, statistics. Knows neither disks nor layers.
 
+mod admission;
+pub mod facts;
+mod fields;
+pub mod formats;
+pub mod input;
+mod lines;
+pub mod options;
+pub mod recorded;
+mod records;
 pub mod request;
 
+pub use facts::Facts;
+pub use formats::{open, Opened};
+pub use input::Input;
+pub use options::{Device, Options, TimeUnit};
+pub use recorded::Recorded;
 pub use request::{Request, Source, TraceError, When};

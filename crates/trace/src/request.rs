@@ -4,6 +4,8 @@ use std::fmt;
 
 use imbrex_disk::{Command, SimDuration, SimTime};
 
+use crate::facts::Facts;
+
 /// When a request is made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum When {
@@ -57,5 +59,10 @@ pub trait Source: Send {
     /// Requests in all, where known: for progress.
     fn expected_requests(&self) -> Option<u64> {
         None
+    }
+
+    /// What was left out or decided so far; complete once the last request was yielded.
+    fn facts(&self) -> Facts {
+        Facts::default()
     }
 }

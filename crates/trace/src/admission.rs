@@ -1,0 +1,280 @@
+//! From what a format parsed to what a source yields: the device filter, times from the first request, and the counts
+//! of all that was left out. Shared by every reader, so that each format file holds its layout alone.
+//!
+//! Invariants:
+//! 1. Every record parsed is yielded or counted in [`Facts`].
+//! 2. The first request yielded is at time 0; a request before it is at 0 too. The order of the file is kept.
+//! 3. Devices that a format names get one number each: the one the trace itself gives where it is still free, else
+//!    one past the highest so far.
+
+use std::collections::BTreeMap;
+
+use imbrex_disk::{Command, Lba, Operation, SimTime};
+
+use crate::facts::Facts;
+use crate::options::{Device, Options};
+use crate::request::{Request, TraceError, When};
+
+/// Bytes of the sectors requests are counted in.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// A request as the format has it: its time since whatever the trace counts from.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// Nanoseconds since the trace's own epoch.
+    pub time_ns: u64,
+    /// The device's number.
+    pub device: u32,
+    /// What is asked.
+    pub command: Command,
+    /// Whether it was widened to whole sectors.
+    pub unaligned: bool,
+}
+
+/// What a line or a binary record is.
+#[derive(Clone, Copy, Debug)]
+pub enum Parsed {
+    /// A request.
+    Request(Record),
+    /// A record of something else than a read, write, flush or trim.
+    NotRequest,
+    /// A header, a comment, a blank line.
+    Nothing,
+}
+
+/// What is wrong with a line or a record; its place is the reader's to say.
+#[derive(Debug)]
+pub struct Malformed {
+    reason: Box<str>,
+}
+
+impl Malformed {
+    /// `expected` is missing where `found` stands.
+    #[cold]
+    pub fn new(expected: &str, found: &[u8]) -> Malformed {
+        Malformed::of(format!("expected {expected}, found {}", crate::fields::shown(found)))
+    }
+
+    /// Wrong for `reason`.
+    #[cold]
+    pub fn of(reason: String) -> Malformed {
+        Malformed { reason: reason.into() }
+    }
+}
+
+/// The sectors that `bytes` from `offset_bytes` touch, and whether they had to be widened; `None` where they are too
+/// many for one request.
+#[inline]
+pub fn sectors_of(offset_bytes: u64, bytes: u64) -> Option<(Lba, u32, bool)> {
+    let end_bytes = offset_bytes.checked_add(bytes)?;
+    let start = offset_bytes / SECTOR_BYTES;
+    let sectors = if bytes == 0 { 0 } else { end_bytes.div_ceil(SECTOR_BYTES) - start };
+    let unaligned = !(offset_bytes | bytes).is_multiple_of(SECTOR_BYTES);
+    Some((Lba(start), u32::try_from(sectors).ok()?, unaligned))
+}
+
+/// A read, write or trim of `bytes` from `offset_bytes`.
+#[inline]
+pub fn byte_record(
+    time_ns: u64,
+    device: u32,
+    operation: Operation,
+    offset_bytes: u64,
+    bytes: u64,
+) -> Result<Parsed, Malformed> {
+    let Some((lba, sectors, unaligned)) = sectors_of(offset_bytes, bytes) else {
+        return Err(Malformed::of(format!("{bytes} bytes from {offset_bytes} are too many for one request")));
+    };
+    let command = Command { operation, fua: false, sectors, lba };
+    Ok(Parsed::Request(Record { time_ns, device, command, unaligned }))
+}
+
+/// A command of `sectors` from `lba`.
+pub fn sector_record(
+    time_ns: u64,
+    device: u32,
+    operation: Operation,
+    lba: u64,
+    sectors: u64,
+) -> Result<Parsed, Malformed> {
+    let reachable = lba.checked_add(sectors).and(u32::try_from(sectors).ok());
+    let Some(sectors) = reachable else {
+        return Err(Malformed::of(format!("{sectors} sectors from {lba} are too many for one request")));
+    };
+    let command = Command { operation, fua: false, sectors, lba: Lba(lba) };
+    Ok(Parsed::Request(Record { time_ns, device, command, unaligned: false }))
+}
+
+/// The devices of a trace, and which of them is wanted.
+#[derive(Debug)]
+pub struct Devices {
+    wanted: Option<Device>,
+    chosen: Chosen,
+    names: BTreeMap<u32, String>,
+    numbers: BTreeMap<Vec<u8>, u32>,
+}
+
+/// Which device's requests are let through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Chosen {
+    All,
+    One(u32),
+    /// One that is known by its name and was not met yet.
+    Unmet,
+}
+
+impl Devices {
+    fn new(wanted: Option<Device>) -> Devices {
+        let chosen = match &wanted {
+            None => Chosen::All,
+            Some(Device::Number(number)) => Chosen::One(*number),
+            Some(Device::Name(_)) => Chosen::Unmet,
+        };
+        Devices { wanted, chosen, names: BTreeMap::new(), numbers: BTreeMap::new() }
+    }
+
+    /// The number of the device called `name`, which is `preferred` if that is free when the device is first met.
+    pub fn number(&mut self, name: &[u8], preferred: Option<u32>) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let past_highest = self.names.last_key_value().map_or(0, |(&highest, _)| highest.saturating_add(1));
+        let number = preferred.filter(|number| !self.names.contains_key(number)).unwrap_or(past_highest);
+        let shown = String::from_utf8_lossy(name).into_owned();
+        if self.wanted.as_ref().is_some_and(|wanted| *wanted == Device::Name(shown.clone())) {
+            self.chosen = Chosen::One(number);
+        }
+        self.names.insert(number, shown);
+        self.numbers.insert(name.to_vec(), number);
+        number
+    }
+
+    #[inline]
+    fn admits(&self, device: u32) -> bool {
+        match self.chosen {
+            Chosen::All => true,
+            Chosen::One(chosen) => chosen == device,
+            Chosen::Unmet => false,
+        }
+    }
+}
+
+/// The state all readers share.
+#[derive(Debug)]
+pub struct Admission {
+    /// The devices met so far.
+    pub devices: Devices,
+    name: String,
+    skip_malformed: bool,
+    origin_ns: Option<u64>,
+    previous_ns: u64,
+    facts: Facts,
+}
+
+impl Admission {
+    /// For the trace called `name`.
+    pub fn new(name: String, options: &Options) -> Admission {
+        Admission {
+            devices: Devices::new(options.device.clone()),
+            name,
+            skip_malformed: options.skip_malformed,
+            origin_ns: None,
+            previous_ns: 0,
+            facts: Facts::default(),
+        }
+    }
+
+    /// The request that `parsed` is, if it is one and wanted.
+    #[inline]
+    pub fn admit(&mut self, parsed: Parsed) -> Option<Request> {
+        match parsed {
+            Parsed::Request(record) => self.admit_record(&record),
+            Parsed::NotRequest => {
+                self.facts.not_requests += 1;
+                None
+            }
+            Parsed::Nothing => None,
+        }
+    }
+
+    #[inline]
+    fn admit_record(&mut self, record: &Record) -> Option<Request> {
+        if !self.devices.admits(record.device) {
+            self.facts.other_devices += 1;
+            return None;
+        }
+        let origin_ns = *self.origin_ns.get_or_insert(record.time_ns);
+        self.facts.requests += 1;
+        self.facts.out_of_order += u64::from(record.time_ns < self.previous_ns);
+        self.facts.unaligned += u64::from(record.unaligned);
+        self.previous_ns = record.time_ns;
+        let when = When::At(SimTime(record.time_ns.saturating_sub(origin_ns)));
+        Some(Request { when, device: record.device, command: record.command })
+    }
+
+    /// Counts what is malformed at `place`, or makes it the error that ends the reading.
+    #[cold]
+    pub fn malformed(&mut self, place: &str, malformed: Malformed) -> Result<(), TraceError> {
+        let place = format!("{}, {place}", self.name);
+        let error = TraceError { place, reason: malformed.reason.into(), cause: None };
+        if !self.skip_malformed {
+            return Err(error);
+        }
+        self.facts.malformed += 1;
+        if self.facts.first_malformed.is_none() {
+            self.facts.first_malformed = Some(error.to_string());
+        }
+        Ok(())
+    }
+
+    /// The end of the trace: an error where the wanted device was never met.
+    pub fn finish(&self) -> Result<Option<Request>, TraceError> {
+        match &self.devices.wanted {
+            Some(wanted) if self.facts.requests == 0 => {
+                let known: Vec<&str> = self.devices.names.values().map(String::as_str).collect();
+                let names = if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) };
+                let reason = format!("no request is for device {wanted}{names}");
+                Err(TraceError { place: self.name.clone(), reason, cause: None })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Remembers what a user should hear.
+    pub fn note(&mut self, note: String) {
+        self.facts.notes.push(note);
+    }
+
+    /// All that was seen so far.
+    pub fn facts(&self) -> Facts {
+        Facts { device_names: self.devices.names.clone(), ..self.facts.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: bytes become sectors by the half-open interval they touch; devices keep the numbers the trace gives them
+    //! where they can. Method: cases worked by hand.
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_widened_to_whole_sectors() {
+        assert_eq!(sectors_of(1024, 512), Some((Lba(2), 1, false)));
+        assert_eq!(sectors_of(1023, 2), Some((Lba(1), 2, true)));
+        assert_eq!(sectors_of(100, 0), Some((Lba(0), 0, true)));
+        assert_eq!(sectors_of(u64::MAX, 1), None);
+        assert_eq!(sectors_of(0, 512 << 32), None);
+    }
+
+    #[test]
+    fn a_device_keeps_its_number_unless_another_has_it() {
+        let mut devices = Devices::new(Some(Device::Name("usr.1".into())));
+        assert_eq!(devices.number(b"hm.1", Some(1)), 1);
+        assert_eq!(devices.number(b"hm.0", Some(0)), 0);
+        assert!(!devices.admits(1));
+        assert_eq!(devices.number(b"usr.1", Some(1)), 2);
+        assert_eq!(devices.number(b"hm.1", Some(1)), 1);
+        assert!(devices.admits(2) && !devices.admits(1));
+    }
+}

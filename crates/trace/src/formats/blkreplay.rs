@@ -1,0 +1,109 @@
+//! The `.load` files of blkreplay: a notice in free text, a line `start ; sector; length ; op ; …`, then one request a
+//! line as `seconds.nanoseconds ; sector ; sectors ; R|W ; …`.
+
+use imbrex_disk::Operation;
+
+use crate::admission::{sector_record, Devices, Malformed, Parsed};
+use crate::fields;
+use crate::lines::{LineFormat, LineReader};
+use crate::options::TimeUnit;
+
+use super::{Confidence, Format, Head};
+
+/// The registry's entry.
+pub const FORMAT: Format = Format {
+    name: "blkreplay",
+    summary: "load files of blkreplay",
+    detect,
+    open: |input, options| LineReader::open(input, options, BlkReplay::Notice { lines: 0 }, Vec::new()),
+};
+
+/// The longest notice taken for one.
+const NOTICE_LINES_MAX: u32 = 1000;
+
+/// Where in the file the parser is: `Notice ──the header or a request──► Requests`.
+enum BlkReplay {
+    /// In the free text: lines are passed over.
+    Notice { lines: u32 },
+    /// Behind it: every line has to be a request.
+    Requests,
+}
+
+impl LineFormat for BlkReplay {
+    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
+        if let Some((time_ns, lba, sectors, operation)) = request(line) {
+            *self = BlkReplay::Requests;
+            return sector_record(time_ns, 0, operation, lba, sectors);
+        }
+        match self {
+            _ if is_header(line) => {
+                *self = BlkReplay::Requests;
+                Ok(Parsed::Nothing)
+            }
+            BlkReplay::Notice { lines } if *lines < NOTICE_LINES_MAX => {
+                *lines += 1;
+                Ok(Parsed::Nothing)
+            }
+            _ if line.trim_ascii().is_empty() => Ok(Parsed::Nothing),
+            _ => Err(Malformed::new("seconds ; sector ; sectors ; R|W", line)),
+        }
+    }
+}
+
+fn is_header(line: &[u8]) -> bool {
+    match fields::split::<4>(line, b';') {
+        Some(names) => names == [&b"start"[..], b"sector", b"length", b"op"],
+        None => false,
+    }
+}
+
+fn request(line: &[u8]) -> Option<(u64, u64, u64, Operation)> {
+    let [time, sector, sectors, op] = fields::split::<4>(line, b';')?;
+    let operation = match op {
+        b"R" | b"r" => Operation::Read,
+        b"W" | b"w" => Operation::Write,
+        _ => return None,
+    };
+    let time_ns = fields::time_ns(time, TimeUnit::Seconds)?;
+    Some((time_ns, fields::number(sector)?, fields::number(sectors)?, operation))
+}
+
+fn detect(head: &Head<'_>) -> Confidence {
+    if head.lines().take(NOTICE_LINES_MAX as usize).any(is_header) {
+        Confidence::Yes
+    } else if request(head.first_line()).is_some() {
+        Confidence::Maybe
+    } else {
+        Confidence::No
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the notice is passed over, requests are not. Method: a small file, its requests worked by hand.
+
+    use imbrex_disk::Command;
+
+    use crate::formats::testing::{error_of, format_of, requests_of, timed};
+    use crate::options::Options;
+
+    const TRACE: &str = "Copyright someone; all of it ; even; this\n\
+        12 monkeys\n\
+        ####\n\
+        start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n\
+        \x20     1.000000001 ;     37766853 ;   64 ; W ; 0.0 ; 0.0\n\
+        \x20     1.449518165 ;            0 ;    1 ; R ; 0.0 ; 0.0\n";
+
+    #[test]
+    fn requests_follow_the_notice() {
+        assert_eq!(format_of(TRACE.as_bytes()), Some("blkreplay"));
+        let expected = [timed(0, 0, Command::write(37_766_853, 64)), timed(449_518_164, 0, Command::read(0, 1))];
+        assert_eq!(requests_of(TRACE, &Options::default()), expected);
+    }
+
+    #[test]
+    fn behind_the_notice_every_line_is_a_request() {
+        let error = error_of(TRACE.replace("; R ;", "; X ;"), &Options::default());
+        assert!(error.starts_with("t, line 6: expected seconds ; sector ; sectors ; R|W, found «"), "{error}");
+    }
+}

@@ -1,0 +1,123 @@
+//! What is no trace we read: told by what it looks like, with what to do.
+
+use super::Head;
+
+/// Files people hand in by mistake, by how they begin.
+const MAGIC: [(&[u8], &str); 13] = [
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"\x7fELF", "a program"),
+    (b"PK\x03\x04", "a ZIP archive: unpack it and give a trace inside it"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it and give a trace inside it"),
+    (b"Rar!", "a RAR archive: unpack it and give a trace inside it"),
+    (b"\x04\x22\x4d\x18", "compressed with lz4: unpack it first"),
+    (b"\x1f\x9d", "compressed with compress: unpack it first"),
+    (b"<!DOCTYPE", "a web page: the download went wrong"),
+    (b"<html", "a web page: the download went wrong"),
+    (b"SQLite format 3", "an SQLite database"),
+];
+
+/// Why a trace that begins so, and that no format recognises, is refused.
+pub fn reason(head: &Head<'_>) -> String {
+    let bytes = head.bytes;
+    if bytes.is_empty() {
+        return "the file is empty".into();
+    }
+    if bytes.trim_ascii().is_empty() {
+        return "the file holds nothing but blanks".into();
+    }
+    if let Some((_, what)) = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return format!("this is no trace but {what}; a trace that begins so by chance can be named with --format");
+    }
+    if bytes.get(257..262) == Some(b"ustar") {
+        return "this is a tar archive: unpack it and give a trace inside it".into();
+    }
+    if is_blktrace(bytes) {
+        return "this is the binary output of blktrace, one file for each processor: merge them with `blkparse -i NAME` \
+                and give what that prints"
+            .into();
+    }
+    if is_oracle_general(head) {
+        return "this looks like oracleGeneral of libCacheSim, which records no operations: reads cannot be told from \
+                writes, so it cannot drive a disk; give the trace it was made from, or name another format with \
+                --format"
+            .into();
+    }
+    let names = super::all().iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    if is_text(bytes) {
+        let line = crate::fields::shown(head.first_line());
+        return format!(
+            "text in no format we recognise (it begins {line}): name it with --format ({names}), or describe its \
+             columns with --format csv --columns time,op,offset,size"
+        );
+    }
+    format!("binary data in no format we recognise: if it is a trace, name its format with --format ({names})")
+}
+
+/// The magic number of a blktrace record, in either order of bytes; its lowest byte is the version.
+fn is_blktrace(bytes: &[u8]) -> bool {
+    bytes.get(1..4) == Some(b"tae") || bytes.starts_with(b"eat\x07")
+}
+
+/// Records of 24 bytes, `u32 time, u64 object, u32 size, i64 next`, where times never fall and next is -1 or ahead.
+fn is_oracle_general(head: &Head<'_>) -> bool {
+    const RECORD_BYTES: usize = 24;
+    let records = head.bytes.chunks_exact(RECORD_BYTES);
+    if records.len() < 2 || (head.whole && !records.remainder().is_empty()) {
+        return false;
+    }
+    let mut time_before = 0;
+    records.take(64).zip(0i64..).all(|(record, index)| {
+        let time = u32::from_le_bytes(record[..4].try_into().expect("four bytes are four"));
+        let size = u32::from_le_bytes(record[12..16].try_into().expect("four bytes are four"));
+        let next = i64::from_le_bytes(record[16..].try_into().expect("eight bytes are eight"));
+        let sound = time >= time_before && size > 0 && (next == -1 || next > index);
+        time_before = time;
+        sound
+    })
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    let strange = bytes.iter().filter(|&&byte| byte < 0x20 && !byte.is_ascii_whitespace()).count();
+    !bytes.contains(&0) && strange * 100 <= bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: what is refused is told by name, with what to do. Method: the first bytes of each, written by hand.
+
+    use crate::formats::testing::error_of;
+    use crate::options::Options;
+
+    fn told(bytes: &[u8]) -> String {
+        error_of(bytes, &Options::default())
+    }
+
+    #[test]
+    fn foreign_files_are_told_by_name() {
+        assert_eq!(told(b""), "t: the file is empty");
+        assert_eq!(told(b"\n \n"), "t: the file holds nothing but blanks");
+        assert!(told(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR").starts_with("t: this is no trace but a PNG image"));
+        assert!(told(b"\x07tae\0\0\0\0").contains("blkparse"), "little-endian blktrace");
+        assert!(told(b"eat\x07\0\0\0\0").contains("blkparse"), "big-endian blktrace");
+        assert!(told(b"Dear diary,\ntoday\n").contains("begins «Dear diary,»"));
+        assert!(told(b"Dear diary,\ntoday\n").contains("--format"));
+        assert!(told(&[7, 0, 1, 2, 255, 254]).contains("binary data"));
+        let unknown = Options { format: Some("foo".into()), ..Options::default() };
+        assert!(error_of(b"x", &unknown).contains("no format «foo»; there are "));
+    }
+
+    #[test]
+    fn oracle_general_has_no_operations() {
+        let mut bytes = Vec::new();
+        for index in 0u32..50 {
+            bytes.extend((index / 3).to_le_bytes());
+            bytes.extend(u64::from(index % 7).to_le_bytes());
+            bytes.extend(4096u32.to_le_bytes());
+            bytes.extend((if index < 43 { i64::from(index) + 7 } else { -1 }).to_le_bytes());
+        }
+        assert!(told(&bytes).contains("oracleGeneral"));
+    }
+}

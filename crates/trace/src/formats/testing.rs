@@ -1,0 +1,41 @@
+//! What the tests of all formats share: a trace in memory, read to its end.
+
+use bytes::Bytes;
+use imbrex_disk::{Command, SimTime};
+
+use crate::facts::Facts;
+use crate::formats::{open, recognise, Head};
+use crate::input::Input;
+use crate::options::Options;
+use crate::recorded::Recorded;
+use crate::request::{Request, Source, TraceError, When};
+
+fn read(trace: impl AsRef<[u8]>, options: &Options) -> Result<Recorded, TraceError> {
+    let input = Input::bytes("t", Bytes::copy_from_slice(trace.as_ref()));
+    Recorded::read(&mut *open(input, options)?.source)
+}
+
+/// All requests of `trace`, which is called `t`.
+pub fn requests_of(trace: impl AsRef<[u8]>, options: &Options) -> Vec<Request> {
+    read(trace, options).expect("a sound trace").requests().to_vec()
+}
+
+/// What reading `trace` to its end told.
+pub fn facts_of(trace: impl AsRef<[u8]>, options: &Options) -> Facts {
+    read(trace, options).expect("a sound trace").facts()
+}
+
+/// The error that reading `trace` ends in.
+pub fn error_of(trace: impl AsRef<[u8]>, options: &Options) -> String {
+    read(trace, options).map(|recorded| recorded.requests().len()).expect_err("a broken trace").to_string()
+}
+
+/// The format that `trace` is recognised as.
+pub fn format_of(trace: &[u8]) -> Option<&'static str> {
+    recognise(&Head { bytes: trace, whole: true }).map(|format| format.name)
+}
+
+/// A request at `time_ns`.
+pub fn timed(time_ns: u64, device: u32, command: Command) -> Request {
+    Request { when: When::At(SimTime(time_ns)), device, command }
+}

@@ -1,0 +1,238 @@
+//! What a trace is read from: a stream, a file or bytes in memory; and its unpacking on the fly.
+//!
+//! The crate opens no files: the caller hands in a reader, and a name that errors are told by.
+//!
+//! Invariants:
+//! 1. Compression is recognised by magic numbers, never by the name; members of a gzip, frames of a zstd, streams of
+//!    an xz or bzip2 file are read one after another as one trace.
+//! 2. Memory is constant: [`HEAD_BYTES`] to recognise the format by, and the buffers of the unpacker.
+//! 3. A read that ends inside a compressed stream is an error, never the end of the trace.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+
+use bytes::Bytes;
+
+use crate::request::TraceError;
+
+/// How much of the unpacked trace is looked at to recognise its format.
+pub const HEAD_BYTES: usize = 64 * 1024;
+
+/// The longest magic number of a compression.
+const MAGIC_BYTES: usize = 6;
+
+/// A trace before it is opened: its name for messages, and its bytes.
+pub struct Input {
+    name: String,
+    body: Body,
+}
+
+enum Body {
+    Stream(Box<dyn Read + Send>),
+    File(File),
+    Bytes(Bytes),
+}
+
+/// What a format that cannot be streamed is read from.
+pub enum RandomAccess {
+    /// A file.
+    File(File),
+    /// Memory.
+    Bytes(Bytes),
+}
+
+/// A trace, unpacked, with its head read.
+pub struct Unpacked {
+    /// What errors call it.
+    pub name: String,
+    /// The first [`HEAD_BYTES`], or all there is.
+    pub head: Vec<u8>,
+    /// Whether the head is all there is.
+    pub whole: bool,
+    /// Unpacked bytes in all, where known: not where a compression hides it.
+    pub length_bytes: Option<u64>,
+    /// Everything, the head included.
+    pub contents: Contents,
+}
+
+/// The bytes of an unpacked trace.
+pub enum Contents {
+    /// To be read once, from front to back.
+    Stream(Box<dyn Read + Send>),
+    /// To be read anywhere: only for what begins as Parquet does.
+    Random(RandomAccess),
+}
+
+impl Input {
+    /// A trace that can be read only once: standard input, a socket.
+    pub fn stream(name: impl Into<String>, reader: impl Read + Send + 'static) -> Input {
+        Input { name: name.into(), body: Body::Stream(Box::new(reader)) }
+    }
+
+    /// A trace in an open file; a pipe or a device opened as a file is read as a stream.
+    pub fn file(name: impl Into<String>, file: File) -> Input {
+        let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let body = if regular { Body::File(file) } else { Body::Stream(Box::new(file)) };
+        Input { name: name.into(), body }
+    }
+
+    /// A trace in memory.
+    pub fn bytes(name: impl Into<String>, bytes: impl Into<Bytes>) -> Input {
+        Input { name: name.into(), body: Body::Bytes(bytes.into()) }
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads the head, unpacking what is compressed.
+    pub fn unpack(self) -> Result<Unpacked, TraceError> {
+        let name = self.name;
+        let failed = |cause| TraceError { place: name.clone(), reason: "cannot be read".into(), cause: Some(cause) };
+        let (mut reader, random) = self.body.split().map_err(failed)?;
+        let magic = read_up_to(&mut reader, MAGIC_BYTES).map_err(failed)?;
+        let compression = compression_of(&magic);
+        let length_bytes = random.as_ref().filter(|_| compression.is_none()).map(RandomAccess::length_bytes);
+        let mut reader = compression.unpacker(Box::new(Cursor::new(magic).chain(reader))).map_err(failed)?;
+        let head = read_up_to(&mut reader, HEAD_BYTES).map_err(|cause| unpacking_failed(&name, 0, cause))?;
+        let whole = head.len() < HEAD_BYTES;
+        let contents = match random {
+            Some(random) if compression.is_none() && head.starts_with(b"PAR1") => Contents::Random(random),
+            _ => Contents::Stream(Box::new(Cursor::new(head.clone()).chain(reader))),
+        };
+        Ok(Unpacked { name, head, whole, length_bytes, contents })
+    }
+}
+
+impl Body {
+    /// A reader of all of it from the front, and, where it has one, the way to any place in it.
+    fn split(self) -> io::Result<(Box<dyn Read + Send>, Option<RandomAccess>)> {
+        match self {
+            Body::Stream(reader) => Ok((reader, None)),
+            Body::File(file) => {
+                let mut reader = file.try_clone()?;
+                reader.seek(SeekFrom::Start(0))?;
+                Ok((Box::new(reader), Some(RandomAccess::File(file))))
+            }
+            Body::Bytes(bytes) => Ok((Box::new(Cursor::new(bytes.clone())), Some(RandomAccess::Bytes(bytes)))),
+        }
+    }
+}
+
+impl RandomAccess {
+    fn length_bytes(&self) -> u64 {
+        match self {
+            RandomAccess::File(file) => file.metadata().map_or(0, |metadata| metadata.len()),
+            RandomAccess::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+/// A compression, by what it is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Compression {
+    None,
+    Gzip,
+    Zstd,
+    Xz,
+    Bzip2,
+}
+
+impl Compression {
+    fn is_none(self) -> bool {
+        self == Compression::None
+    }
+
+    fn unpacker(self, packed: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Compression::None => packed,
+            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+            Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(packed)?),
+            Compression::Xz => Box::new(xz2::read::XzDecoder::new_multi_decoder(packed)),
+            Compression::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(packed)),
+        })
+    }
+}
+
+fn compression_of(magic: &[u8]) -> Compression {
+    match magic {
+        [0x1f, 0x8b, 0x08, ..] => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
+        _ => Compression::None,
+    }
+}
+
+/// The next `length` bytes, or fewer where the stream ends.
+fn read_up_to(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(length as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The error for a read that failed `offset` bytes into the unpacked trace.
+pub(crate) fn unpacking_failed(name: &str, offset: u64, cause: io::Error) -> TraceError {
+    let reason = match cause.kind() {
+        io::ErrorKind::UnexpectedEof => "the compressed stream ends too early: the file is cut short",
+        _ => "cannot be read further",
+    };
+    TraceError { place: format!("{name}, byte {offset} (unpacked)"), reason: reason.into(), cause: Some(cause) }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: every compression yields what was packed; a cut stream is an error. Method: pack with the libraries' own
+    //! encoders, in several members, and compare bytes.
+
+    use std::io::Write;
+
+    use super::*;
+
+    const TEXT: &[u8] = b"a trace of several lines\nand another\n";
+
+    fn packed(compression: Compression) -> Vec<u8> {
+        match compression {
+            Compression::None => TEXT.to_vec(),
+            Compression::Gzip => {
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+                encoder.write_all(TEXT).unwrap();
+                encoder.finish().unwrap()
+            }
+            Compression::Zstd => zstd::encode_all(TEXT, 1).unwrap(),
+            Compression::Xz => {
+                let mut encoder = xz2::write::XzEncoder::new(Vec::new(), 1);
+                encoder.write_all(TEXT).unwrap();
+                encoder.finish().unwrap()
+            }
+            Compression::Bzip2 => {
+                let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+                encoder.write_all(TEXT).unwrap();
+                encoder.finish().unwrap()
+            }
+        }
+    }
+
+    const PACKED: [Compression; 4] = [Compression::Gzip, Compression::Zstd, Compression::Xz, Compression::Bzip2];
+
+    #[test]
+    fn members_follow_one_another() {
+        for compression in PACKED {
+            let twice = packed(compression).repeat(2);
+            let unpacked = Input::bytes("twice", twice).unpack().unwrap();
+            assert_eq!(unpacked.head, TEXT.repeat(2), "{compression:?}");
+            assert!(unpacked.whole);
+        }
+    }
+
+    #[test]
+    fn a_cut_stream_is_an_error() {
+        for compression in PACKED {
+            let mut bytes = packed(compression);
+            bytes.truncate(bytes.len() - 9);
+            let error = Input::bytes("cut", bytes).unpack().map(|unpacked| unpacked.head).unwrap_err();
+            assert!(error.to_string().starts_with("cut, byte 0"), "{compression:?}: {error}");
+        }
+    }
+}

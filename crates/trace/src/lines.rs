@@ -1,0 +1,233 @@
+//! The reader of every text format: lines out of large blocks, each parsed where it lies.
+//!
+//! Invariants:
+//! 1. A line is parsed in place: no copy but the move of a partial line to the front of the buffer, no allocation.
+//! 2. Lines are numbered from 1, blank and skipped ones too; carriage returns, and a byte order mark before the first
+//!    line, are no part of a line.
+//! 3. A line is at most [`LINE_BYTES_MAX`] long: more is no text.
+
+use std::io::Read;
+use std::ops::Range;
+
+use imbrex_disk::SimTime;
+
+use crate::admission::{Admission, Devices, Malformed, Parsed};
+use crate::facts::Facts;
+use crate::input::{unpacking_failed, Contents, RandomAccess, Unpacked};
+use crate::options::Options;
+use crate::request::{Request, Source, TraceError};
+
+/// Bytes read at once: large enough to make the system call cheap, small enough to stay in the second-level cache.
+const BLOCK_BYTES: usize = 256 * 1024;
+
+/// The longest line taken for one.
+pub const LINE_BYTES_MAX: usize = BLOCK_BYTES;
+
+/// The layout of a text format.
+pub trait LineFormat: Send + 'static {
+    /// What `line` is.
+    fn parse(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Malformed>;
+
+    /// A second request that the line parsed last stands for.
+    #[inline]
+    fn second(&mut self) -> Option<Parsed> {
+        None
+    }
+}
+
+/// Lines out of a stream.
+struct Lines {
+    reader: Box<dyn Read + Send>,
+    name: String,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Bytes of the stream before the buffer.
+    offset: u64,
+    number: u64,
+    at_end: bool,
+}
+
+impl Lines {
+    fn new(reader: Box<dyn Read + Send>, name: String) -> Lines {
+        let buffer = vec![0; BLOCK_BYTES + LINE_BYTES_MAX];
+        Lines { reader, name, buffer, start: 0, end: 0, offset: 0, number: 0, at_end: false }
+    }
+
+    /// Where the next line lies in the buffer, its end of line left off.
+    #[inline]
+    fn advance(&mut self) -> Result<Option<Range<usize>>, TraceError> {
+        let mut searched = 0;
+        loop {
+            let from = self.start + searched;
+            if let Some(found) = memchr::memchr(b'\n', &self.buffer[from..self.end]) {
+                let line = self.start..from + found;
+                self.start = from + found + 1;
+                self.number += 1;
+                return Ok(Some(self.without_return(line)));
+            }
+            searched = self.end - self.start;
+            if self.at_end {
+                return Ok(self.last_line());
+            }
+            self.refill()?;
+        }
+    }
+
+    #[inline]
+    fn without_return(&self, line: Range<usize>) -> Range<usize> {
+        let carried = line.end > line.start && self.buffer[line.end - 1] == b'\r';
+        line.start..line.end - usize::from(carried)
+    }
+
+    /// What follows the last end of line, if anything.
+    fn last_line(&mut self) -> Option<Range<usize>> {
+        let line = self.start..self.end;
+        self.start = self.end;
+        self.number += u64::from(!line.is_empty());
+        (!line.is_empty()).then(|| self.without_return(line))
+    }
+
+    /// Moves the partial line to the front and reads a block behind it.
+    #[cold]
+    fn refill(&mut self) -> Result<(), TraceError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.offset += self.start as u64;
+        self.end -= self.start;
+        self.start = 0;
+        if self.end >= LINE_BYTES_MAX {
+            let place = format!("{}, line {}", self.name, self.number + 1);
+            let reason = format!("no end of line within {LINE_BYTES_MAX} bytes: this is not a text trace");
+            return Err(TraceError { place, reason, cause: None });
+        }
+        let first = self.offset == 0 && self.end == 0;
+        let goal = self.end + BLOCK_BYTES;
+        while self.end < goal {
+            match self.reader.read(&mut self.buffer[self.end..goal]) {
+                Ok(0) => {
+                    self.at_end = true;
+                    break;
+                }
+                Ok(count) => self.end += count,
+                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(unpacking_failed(&self.name, self.offset + self.end as u64, cause)),
+            }
+        }
+        if first && self.buffer[..self.end].starts_with(b"\xef\xbb\xbf") {
+            self.start = 3;
+        }
+        Ok(())
+    }
+}
+
+/// The source that a text format is.
+pub struct LineReader<F> {
+    lines: Lines,
+    format: F,
+    admission: Admission,
+}
+
+impl<F: LineFormat> LineReader<F> {
+    /// Reads `input` as `format`; the notes are what recognising it decided.
+    pub fn open(
+        input: Unpacked,
+        options: &Options,
+        format: F,
+        notes: Vec<String>,
+    ) -> Result<Box<dyn Source>, TraceError> {
+        let mut admission = Admission::new(input.name.clone(), options);
+        notes.into_iter().for_each(|note| admission.note(note));
+        let lines = Lines::new(input.contents.into_stream(), input.name);
+        Ok(Box::new(LineReader { lines, format, admission }))
+    }
+
+    #[cold]
+    fn malformed(&mut self, malformed: Malformed) -> Result<(), TraceError> {
+        let last = self.lines.at_end && self.lines.start == self.lines.end;
+        let unended = last && self.lines.end > 0 && self.lines.buffer[self.lines.end - 1] != b'\n';
+        let hint = if unended { " (the last, without its end: the file may be cut short)" } else { "" };
+        self.admission.malformed(&format!("line {}{hint}", self.lines.number), malformed)
+    }
+}
+
+impl<F: LineFormat> Source for LineReader<F> {
+    fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
+        loop {
+            if let Some(request) = self.format.second().and_then(|parsed| self.admission.admit(parsed)) {
+                return Ok(Some(request));
+            }
+            let Some(line) = self.lines.advance()? else {
+                return self.admission.finish();
+            };
+            match self.format.parse(&self.lines.buffer[line], &mut self.admission.devices) {
+                Ok(parsed) => {
+                    if let Some(request) = self.admission.admit(parsed) {
+                        return Ok(Some(request));
+                    }
+                }
+                Err(malformed) => self.malformed(malformed)?,
+            }
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        self.admission.facts()
+    }
+}
+
+impl Contents {
+    /// All of it from front to back.
+    pub(crate) fn into_stream(self) -> Box<dyn Read + Send> {
+        match self {
+            Contents::Stream(reader) => reader,
+            Contents::Random(RandomAccess::File(file)) => Box::new(file),
+            Contents::Random(RandomAccess::Bytes(bytes)) => Box::new(std::io::Cursor::new(bytes)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: lines come out whole wherever blocks end. Method: a reader that gives few bytes at a time, compared with
+    //! the standard library's own lines.
+
+    use super::*;
+
+    /// Gives `step` bytes at most.
+    struct Drip(std::io::Cursor<Vec<u8>>, usize);
+
+    impl Read for Drip {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let step = self.1.min(buffer.len());
+            self.0.read(&mut buffer[..step])
+        }
+    }
+
+    fn lines_of(text: &[u8], step: usize) -> Vec<Vec<u8>> {
+        let mut lines = Lines::new(Box::new(Drip(std::io::Cursor::new(text.to_vec()), step)), "t".into());
+        let mut found = Vec::new();
+        while let Some(line) = lines.advance().unwrap() {
+            found.push(lines.buffer[line].to_vec());
+        }
+        assert_eq!(lines.number as usize, found.len());
+        found
+    }
+
+    #[test]
+    fn lines_come_out_whole() {
+        let text = "\u{feff}first\r\n\nthird\nlast";
+        let expected: Vec<Vec<u8>> = text[3..].lines().map(|line| line.as_bytes().to_vec()).collect();
+        assert_eq!(lines_of(text.as_bytes(), 1), expected);
+        assert_eq!(lines_of(text.as_bytes(), 100), expected);
+        let long: String = (0..100_000).map(|number| format!("{number},x\n")).collect();
+        let expected: Vec<Vec<u8>> = long.lines().map(|line| line.as_bytes().to_vec()).collect();
+        assert_eq!(lines_of(long.as_bytes(), 7_777), expected);
+    }
+
+    #[test]
+    fn an_endless_line_is_an_error() {
+        let text = vec![b'x'; 3 * LINE_BYTES_MAX];
+        let mut lines = Lines::new(Box::new(std::io::Cursor::new(text)), "t".into());
+        assert!(lines.advance().unwrap_err().to_string().starts_with("t, line 1: no end of line"));
+    }
+}
