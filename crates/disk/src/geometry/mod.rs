@@ -1,10 +1,33 @@
 //! Geometry: surfaces, recording zones, tracks, and the order in which PBAs run over them.
 //!
+//! A layout is a file of this folder; [`Layout`] is their registry. Angles are times: sector s of a track of n begins to pass
+//! the head ⌊s·T/n⌋ + skew (mod T) nanoseconds after the index mark, so the transfer of a run is a difference of floors
+//! and nothing drifts.
+//!
 //! Invariants:
 //! 1. [`Geometry::locate`] and [`Geometry::pba`] are exact inverses (property-tested).
-//! 2. Both cost O(log zones).
+//! 2. Both cost O(log zones), and O(log slipped tracks) more where tracks are slipped.
+//! 3. Zones follow each other in PBA order as they do from the outer to the inner diameter.
 
-use crate::units::{Extent, Pba, Sectors};
+mod bottom_then_top;
+mod build;
+mod config;
+mod cylinder;
+mod divide;
+mod finder;
+mod horizontal;
+mod slips;
+#[cfg(test)]
+mod tests;
+
+pub use config::{
+    GeometryConfig, HorizontalConfig, InterlacedConfig, LayoutName, SlipConfig, SlipsConfig, TopOrder, ZoneConfig,
+};
+pub(crate) use divide::Divider;
+
+use crate::units::{Extent, Pba, Sectors, SimDuration};
+use finder::Finder;
+use slips::Slips;
 
 /// Where a sector lies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -24,41 +47,332 @@ pub struct Place {
     pub track_start: Pba,
 }
 
+impl Place {
+    /// The sector itself.
+    pub fn pba(&self) -> Pba {
+        self.track_start + Sectors(self.sector as u64)
+    }
+
+    /// The whole track.
+    pub fn track(&self) -> Extent {
+        Extent::new(self.track_start, Sectors(self.track_sectors as u64))
+    }
+}
+
+/// The part of an extent that lies on one track.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TrackPiece {
+    /// Its first sector.
+    pub place: Place,
+    /// How many sectors.
+    pub sectors: u32,
+    /// Time in which they pass the head.
+    pub transfer_ns: u32,
+}
+
+impl TrackPiece {
+    /// The sectors of the piece.
+    pub fn extent(&self) -> Extent {
+        Extent::new(self.place.pba(), Sectors(self.sectors as u64))
+    }
+
+    /// Whether the piece is its whole track.
+    pub fn is_whole_track(&self) -> bool {
+        self.sectors == self.place.track_sectors
+    }
+}
+
+/// A radial direction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RadialDirection {
+    /// Towards the inner diameter: rising radial tracks.
+    Inward,
+    /// Towards the outer diameter: falling radial tracks.
+    Outward,
+}
+
+/// A recording zone as built, over all surfaces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecordingZone {
+    /// Its PBAs.
+    pub extent: Extent,
+    /// Its outermost track.
+    pub radial_start: u32,
+    /// Tracks on each surface.
+    pub tracks: u32,
+    /// Sectors of a track; of a bottom track on an interlaced disk.
+    pub track_sectors: u32,
+    /// Which way shingles overlap: a write on a track destroys the next in this direction.
+    pub shingling: RadialDirection,
+    /// Whether it belongs to the conventional middle part of a horizontal layout, which is not shingled.
+    pub conventional: bool,
+}
+
+/// Skews of a zone: that of its first track, and what each next track and head adds.
+#[derive(Clone, Copy, Debug)]
+struct ZoneSkew {
+    base_ns: u64,
+    track_ns: u64,
+    head_ns: u64,
+}
+
+/// What a layout says of a sector.
+struct Spot {
+    radial_offset: u32,
+    surface: u8,
+    sector: u32,
+    /// Sectors of the track, ready to divide by.
+    length: Divider,
+    /// Skew of the track, not yet reduced to a rotation.
+    skew_ns: u64,
+}
+
+/// The layouts.
+#[derive(Clone, Debug)]
+enum Layout {
+    Cylinder(cylinder::Cylinder),
+    Horizontal(horizontal::Horizontal),
+    BottomThenTop(bottom_then_top::BottomThenTop),
+}
+
+impl Layout {
+    #[inline]
+    fn spot(&self, offset: u64) -> Spot {
+        match self {
+            Layout::Cylinder(zone) => zone.spot(offset),
+            Layout::Horizontal(zone) => zone.spot(offset),
+            Layout::BottomThenTop(zone) => zone.spot(offset),
+        }
+    }
+
+    #[inline]
+    fn track(&self, radial_offset: u32, surface: u8) -> (u64, Spot) {
+        match self {
+            Layout::Cylinder(zone) => zone.track(radial_offset, surface),
+            Layout::Horizontal(zone) => zone.track(radial_offset, surface),
+            Layout::BottomThenTop(zone) => zone.track(radial_offset, surface),
+        }
+    }
+}
+
+/// A run of tracks with one closed form: a recording zone, or the last, smaller group of an interlaced one.
+#[derive(Clone, Debug)]
+struct Run {
+    start: u64,
+    radial_start: u32,
+    layout: Layout,
+}
+
 /// The geometry of a disk.
 #[derive(Clone, Debug)]
-pub struct Geometry {}
+pub struct Geometry {
+    runs: Vec<Run>,
+    by_address: Finder,
+    by_radius: Finder,
+    zones: Vec<RecordingZone>,
+    zones_by_radius: Finder,
+    slips: Option<Slips>,
+    sectors: u64,
+    radial_tracks: u32,
+    surfaces: u8,
+    interlaced: bool,
+    rotation: Divider,
+}
 
 impl Geometry {
+    /// Builds the geometry, or says why it cannot be.
+    pub fn new(config: &GeometryConfig) -> Result<Geometry, String> {
+        build::build(config)
+    }
+
     /// All sectors of the disk.
     pub fn sectors(&self) -> Sectors {
-        todo!()
+        Sectors(self.sectors)
     }
+
     /// Where `pba` lies.
-    pub fn locate(&self, _pba: Pba) -> Place {
-        todo!()
+    #[inline]
+    pub fn locate(&self, pba: Pba) -> Place {
+        self.locate_with_length(pba).0
     }
+
+    #[inline]
+    fn locate_with_length(&self, pba: Pba) -> (Place, Divider) {
+        assert!(pba.0 < self.sectors, "{pba} is not on a disk of {} sectors", self.sectors);
+        if self.slips.is_some() {
+            return self.locate_among_slips(pba.0);
+        }
+        let (run, spot) = self.spot(pba.0);
+        let track_start = pba.0 - spot.sector as u64;
+        (self.place(run, &spot, track_start), spot.length)
+    }
+
+    #[inline]
+    fn spot(&self, address: u64) -> (&Run, Spot) {
+        let run = &self.runs[self.by_address.find(address)];
+        (run, run.layout.spot(address - run.start))
+    }
+
+    #[inline]
+    fn place(&self, run: &Run, spot: &Spot, track_start: u64) -> Place {
+        let passed_ns = spot.length.quotient(spot.sector as u64 * self.rotation.divisor());
+        Place {
+            radial_track: run.radial_start + spot.radial_offset,
+            surface: spot.surface,
+            sector: spot.sector,
+            track_sectors: spot.length.divisor() as u32,
+            angle_ns: self.rotation.remainder(passed_ns + spot.skew_ns) as u32,
+            track_start: Pba(track_start),
+        }
+    }
+
+    fn locate_among_slips(&self, pba: u64) -> (Place, Divider) {
+        let slips = self.slips.as_ref().expect("called only where tracks are slipped");
+        let address = slips.ideal(pba);
+        let (run, spot) = self.spot(address);
+        self.place_among_slips(slips, run, spot, address)
+    }
+
+    fn place_among_slips(&self, slips: &Slips, run: &Run, mut spot: Spot, address: u64) -> (Place, Divider) {
+        let ideal_start = address - spot.sector as u64;
+        let missing = slips.missing_on(ideal_start);
+        if missing > 0 {
+            spot.length = Divider::new(spot.length.divisor() - missing as u64);
+        }
+        (self.place(run, &spot, slips.track_start(ideal_start)), spot.length)
+    }
+
+    /// The first sector of the track at a radial position of a surface.
+    #[inline]
+    pub fn track_place(&self, radial_track: u32, surface: u8) -> Place {
+        assert!(
+            radial_track < self.radial_tracks && surface < self.surfaces,
+            "track {radial_track} of surface {surface} is not on a disk of {} tracks and {} surfaces",
+            self.radial_tracks,
+            self.surfaces
+        );
+        let run = &self.runs[self.by_radius.find(radial_track as u64)];
+        let (offset, spot) = run.layout.track(radial_track - run.radial_start, surface);
+        let address = run.start + offset;
+        match &self.slips {
+            None => self.place(run, &spot, address),
+            Some(slips) => self.place_among_slips(slips, run, spot, address).0,
+        }
+    }
+
     /// The sector at a place: the inverse of [`Geometry::locate`].
-    pub fn pba(&self, _radial_track: u32, _surface: u8, _sector: u32) -> Pba {
-        todo!()
+    #[inline]
+    pub fn pba(&self, radial_track: u32, surface: u8, sector: u32) -> Pba {
+        let track = self.track_place(radial_track, surface);
+        debug_assert!(sector < track.track_sectors, "sector {sector} of a track of {}", track.track_sectors);
+        track.track_start + Sectors(sector as u64)
     }
+
     /// The whole track that `pba` lies on.
-    pub fn track_of(&self, _pba: Pba) -> Extent {
-        todo!()
+    pub fn track_of(&self, pba: Pba) -> Extent {
+        self.locate(pba).track()
     }
+
     /// The track at a radial position of a surface.
-    pub fn track(&self, _radial_track: u32, _surface: u8) -> Extent {
-        todo!()
+    pub fn track(&self, radial_track: u32, surface: u8) -> Extent {
+        self.track_place(radial_track, surface).track()
     }
+
+    /// The part of the `sectors` from `pba` on that lies on the track of `pba`, with the time it takes to pass.
+    #[inline]
+    pub fn piece(&self, pba: Pba, sectors: Sectors) -> TrackPiece {
+        let (place, length) = self.locate_with_length(pba);
+        let count = sectors.0.min((place.track_sectors - place.sector) as u64);
+        let passed_ns = |sector: u64| length.quotient(sector * self.rotation.divisor());
+        let (first, end) = (place.sector as u64, place.sector as u64 + count);
+        TrackPiece { place, sectors: count as u32, transfer_ns: (passed_ns(end) - passed_ns(first)) as u32 }
+    }
+
+    /// The pieces of `extent`, track by track in PBA order.
+    pub fn tracks(&self, extent: Extent) -> Tracks<'_> {
+        Tracks { geometry: self, rest: extent }
+    }
+
     /// Tracks of one surface.
     pub fn radial_tracks(&self) -> u32 {
-        todo!()
+        self.radial_tracks
     }
+
     /// Surfaces.
     pub fn surfaces(&self) -> u8 {
-        todo!()
+        self.surfaces
     }
+
     /// Time of one rotation, in nanoseconds.
+    #[inline]
     pub fn rotation_ns(&self) -> u32 {
-        todo!()
+        self.rotation.divisor() as u32
+    }
+
+    /// Time of one rotation.
+    pub fn rotation(&self) -> SimDuration {
+        SimDuration(self.rotation.divisor())
+    }
+
+    /// Whether the disk is interlaced: [`Geometry::is_top`] and [`Geometry::is_bottom`] then part its tracks.
+    pub fn is_interlaced(&self) -> bool {
+        self.interlaced
+    }
+
+    /// Whether a track lies on top of its neighbours.
+    #[inline]
+    pub fn is_top(&self, radial_track: u32) -> bool {
+        self.interlaced && !radial_track.is_multiple_of(2)
+    }
+
+    /// Whether a track lies under its neighbours.
+    #[inline]
+    pub fn is_bottom(&self, radial_track: u32) -> bool {
+        self.interlaced && radial_track.is_multiple_of(2)
+    }
+
+    /// Recording zones, from the outer to the inner diameter.
+    pub fn zones(&self) -> &[RecordingZone] {
+        &self.zones
+    }
+
+    /// The recording zone of a track.
+    #[inline]
+    pub fn zone_of(&self, radial_track: u32) -> &RecordingZone {
+        &self.zones[self.zones_by_radius.find(radial_track as u64)]
+    }
+
+    /// Which way shingles overlap at a track: PBAs within a stroke follow it.
+    #[inline]
+    pub fn shingling_direction(&self, radial_track: u32) -> RadialDirection {
+        self.zone_of(radial_track).shingling
+    }
+
+    /// Whether a track lies in the conventional middle part of a horizontal layout.
+    #[inline]
+    pub fn is_conventional(&self, radial_track: u32) -> bool {
+        self.zone_of(radial_track).conventional
+    }
+}
+
+/// The pieces of an extent, track by track. See [`Geometry::tracks`].
+#[derive(Clone, Debug)]
+pub struct Tracks<'a> {
+    geometry: &'a Geometry,
+    rest: Extent,
+}
+
+impl Iterator for Tracks<'_> {
+    type Item = TrackPiece;
+
+    #[inline]
+    fn next(&mut self) -> Option<TrackPiece> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let piece = self.geometry.piece(self.rest.start, self.rest.sectors);
+        let count = Sectors(piece.sectors as u64);
+        self.rest = Extent::new(self.rest.start + count, self.rest.sectors - count);
+        Some(piece)
     }
 }

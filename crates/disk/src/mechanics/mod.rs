@@ -1,9 +1,30 @@
 //! Mechanics: seek models and rotation models. See [`crate::actuator::Actuator`] for the moving part.
+//!
+//! Invariants:
+//! 1. Mechanics are immutable; what an accounting remembers between accesses is the actuator's.
+//! 2. A move to where the head is costs nothing.
+
+mod config;
+mod curve;
+mod linear;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use config::{MechanicsConfig, SeekConfig, SeekPoint};
+
+use serde::{Deserialize, Serialize};
+
+use crate::geometry::{Divider, Geometry};
+use crate::units::{Sectors, SimDuration};
+use crate::Direction;
 
 /// How rotational position is accounted.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rotation {
     /// The platter has an angle at every nanosecond.
+    #[default]
     Exact,
     /// Half a rotation for an access elsewhere, as Hajkazemi 2019 §3 counts.
     Half,
@@ -11,6 +32,141 @@ pub enum Rotation {
     None,
 }
 
+/// The seek models.
+#[derive(Clone, Debug)]
+enum Seek {
+    Linear(linear::Linear),
+    Curve(curve::Curve),
+    Table(table::Table),
+}
+
 /// The immutable part of the mechanics of a disk.
 #[derive(Clone, Debug)]
-pub struct Mechanics {}
+pub struct Mechanics {
+    seek: Seek,
+    read_settle_ns: u64,
+    write_settle_ns: u64,
+    head_switch_ns: u64,
+    rotation: Rotation,
+    zero_latency: bool,
+    backup_trip_rotations: u32,
+    media_bytes_per_second: Option<Divider>,
+}
+
+impl Mechanics {
+    /// Builds the mechanics for a disk of `geometry`, or says why they cannot be.
+    pub fn new(config: &MechanicsConfig, geometry: &Geometry) -> Result<Mechanics, String> {
+        let distance_max = geometry.radial_tracks() - 1;
+        let seek = match &config.seek {
+            SeekConfig::Linear { min_ns, max_ns } => Seek::Linear(linear::Linear::new(*min_ns, *max_ns, distance_max)?),
+            SeekConfig::Curve { short_base_ns, short_root_ns, knee_tracks, long_base_ns, long_thousand_tracks_ns } => {
+                Seek::Curve(curve::Curve::new(
+                    *short_base_ns,
+                    *short_root_ns,
+                    *knee_tracks,
+                    *long_base_ns,
+                    *long_thousand_tracks_ns,
+                    distance_max,
+                )?)
+            }
+            SeekConfig::Table { points } => Seek::Table(table::Table::new(points)?),
+        };
+        Ok(Mechanics {
+            seek,
+            read_settle_ns: config.settle_ns,
+            write_settle_ns: config.write_settle_ns.unwrap_or(config.settle_ns),
+            head_switch_ns: config.head_switch_ns,
+            rotation: config.rotation,
+            zero_latency: config.zero_latency,
+            backup_trip_rotations: config.backup_trip_rotations,
+            media_bytes_per_second: media_rate(config)?,
+        })
+    }
+
+    /// The rotation model.
+    pub fn rotation(&self) -> Rotation {
+        self.rotation
+    }
+
+    /// Whether an access of whole tracks may start at any sector.
+    pub fn zero_latency(&self) -> bool {
+        self.zero_latency
+    }
+
+    /// With [`Rotation::Half`]: rotations of a short trip to a backup region and back.
+    pub fn backup_trip_rotations(&self) -> u32 {
+        self.backup_trip_rotations
+    }
+
+    /// Time of the arm over `distance` tracks, without settling.
+    pub fn seek(&self, distance: u32) -> SimDuration {
+        SimDuration(self.seek_ns(distance))
+    }
+
+    #[inline]
+    fn seek_ns(&self, distance: u32) -> u64 {
+        if distance == 0 {
+            return 0;
+        }
+        match &self.seek {
+            Seek::Linear(seek) => seek.seek_ns(distance),
+            Seek::Curve(seek) => seek.seek_ns(distance),
+            Seek::Table(seek) => seek.seek_ns(distance),
+        }
+    }
+
+    /// Time to bring a head over another track, `distance` away, perhaps that of another surface: seek and head switch
+    /// at once, then settling.
+    #[inline]
+    pub fn move_ns(&self, distance: u32, changes_surface: bool, direction: Direction) -> u64 {
+        if distance == 0 && !changes_surface {
+            return 0;
+        }
+        let switch_ns = if changes_surface { self.head_switch_ns } else { 0 };
+        self.seek_ns(distance).max(switch_ns) + self.settle_ns(direction)
+    }
+
+    /// Time to change heads over neighbouring tracks, where the accounting charges no seek.
+    #[inline]
+    pub fn switch_ns(&self, changes_surface: bool) -> u64 {
+        if changes_surface {
+            self.head_switch_ns
+        } else {
+            0
+        }
+    }
+
+    #[inline]
+    fn settle_ns(&self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Read => self.read_settle_ns,
+            Direction::Write => self.write_settle_ns,
+        }
+    }
+
+    /// Time to transfer `sectors` at the stated media rate, if one is stated.
+    #[inline]
+    pub fn transfer_at_rate(&self, sectors: Sectors, sector_bytes: u32) -> Option<u64> {
+        let rate = self.media_bytes_per_second?;
+        let (seconds, bytes) = rate.divide(sectors.0 * sector_bytes as u64);
+        Some(seconds * NS_PER_SECOND + rate.quotient(bytes * NS_PER_SECOND))
+    }
+}
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// Above it a second's bytes in nanoseconds would not fit 64 bits; no disk comes near.
+const MEDIA_RATE_MAX: u64 = 10_000_000_000;
+
+fn media_rate(config: &MechanicsConfig) -> Result<Option<Divider>, String> {
+    match config.media_bytes_per_second {
+        None => Ok(None),
+        Some(rate) if config.rotation != Rotation::None => Err(format!(
+            "`media_bytes_per_second` {rate} needs `rotation = \"none\"`: otherwise rotation and track length give the rate"
+        )),
+        Some(rate) if rate == 0 || rate > MEDIA_RATE_MAX => {
+            Err(format!("`media_bytes_per_second` {rate}: from 1 to {MEDIA_RATE_MAX} are supported"))
+        }
+        Some(rate) => Ok(Some(Divider::new(rate))),
+    }
+}

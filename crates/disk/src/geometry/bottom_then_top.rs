@@ -1,0 +1,112 @@
+//! The `bottom-then-top` layout of interlaced disks (Hajkazemi 2019 §2.1): groups of N bottom and N top tracks, bottoms
+//! at even and tops at odd radial positions. PBAs run over the bottoms of a group, then over its tops: back
+//! (`serpentine`) or from the first again (`zig-zag`). With several surfaces a group is laid out on each in turn.
+//!
+//! Invariants:
+//! 1. A zone begins at a bottom track and holds as many tops as bottoms, so parity alone tells a top.
+
+use super::config::TopOrder;
+use super::divide::Divider;
+use super::{Spot, ZoneSkew};
+
+/// A zone of whole groups.
+#[derive(Clone, Debug)]
+pub(super) struct BottomThenTop {
+    bottom: Divider,
+    top: Divider,
+    /// Bottoms of a group on one surface, and as many tops.
+    half_tracks: u32,
+    /// Both, to divide by.
+    group_tracks: Divider,
+    /// Sectors of a group's bottoms on one surface.
+    bottoms_sectors: u64,
+    /// Sectors of a group on one surface.
+    group_sectors: Divider,
+    surfaces: Divider,
+    order: TopOrder,
+    skew: ZoneSkew,
+}
+
+impl BottomThenTop {
+    /// A zone of groups of `half_tracks` bottoms and as many tops.
+    pub(super) fn new(
+        bottom_sectors: u32,
+        top_sectors: u32,
+        half_tracks: u32,
+        surfaces: u8,
+        order: TopOrder,
+        skew: ZoneSkew,
+    ) -> BottomThenTop {
+        let bottoms_sectors = half_tracks as u64 * bottom_sectors as u64;
+        BottomThenTop {
+            bottom: Divider::new(bottom_sectors as u64),
+            top: Divider::new(top_sectors as u64),
+            half_tracks,
+            group_tracks: Divider::new(2 * half_tracks as u64),
+            bottoms_sectors,
+            group_sectors: Divider::new(bottoms_sectors + half_tracks as u64 * top_sectors as u64),
+            surfaces: Divider::new(surfaces as u64),
+            order,
+            skew,
+        }
+    }
+
+    /// The spot of the sector at `offset` from the zone's first.
+    #[inline]
+    pub(super) fn spot(&self, offset: u64) -> Spot {
+        let (visit, rest) = self.group_sectors.divide(offset);
+        let (group, surface) = self.surfaces.divide(visit);
+        if rest < self.bottoms_sectors {
+            let (index, sector) = self.bottom.divide(rest);
+            self.spot_on(group, surface, 2 * index as u32, index, sector as u32, self.bottom)
+        } else {
+            let (index, sector) = self.top.divide(rest - self.bottoms_sectors);
+            let position = 2 * self.turned(index as u32) + 1;
+            self.spot_on(group, surface, position, self.half_tracks as u64 + index, sector as u32, self.top)
+        }
+    }
+
+    /// The spot of a track's first sector, with its offset.
+    #[inline]
+    pub(super) fn track(&self, radial_offset: u32, surface: u8) -> (u64, Spot) {
+        let (group, position) = self.group_tracks.divide(radial_offset as u64);
+        let (position, surface) = (position as u32, surface as u64);
+        let start = (group * self.surfaces.divisor() + surface) * self.group_sectors.divisor();
+        if position % 2 == 0 {
+            let index = (position / 2) as u64;
+            let spot = self.spot_on(group, surface, position, index, 0, self.bottom);
+            (start + index * self.bottom.divisor(), spot)
+        } else {
+            let index = self.turned(position / 2) as u64;
+            let spot = self.spot_on(group, surface, position, self.half_tracks as u64 + index, 0, self.top);
+            (start + self.bottoms_sectors + index * self.top.divisor(), spot)
+        }
+    }
+
+    /// Index of a top in PBA order to its index by radius, and back.
+    #[inline]
+    fn turned(&self, index: u32) -> u32 {
+        match self.order {
+            TopOrder::Serpentine => self.half_tracks - 1 - index,
+            TopOrder::ZigZag => index,
+        }
+    }
+
+    #[inline]
+    fn spot_on(&self, group: u64, surface: u64, position: u32, index: u64, sector: u32, length: Divider) -> Spot {
+        let visit = group * self.surfaces.divisor() + surface;
+        let track = visit * self.group_tracks.divisor() + index;
+        Spot {
+            radial_offset: group as u32 * 2 * self.half_tracks + position,
+            surface: surface as u8,
+            sector,
+            length,
+            skew_ns: self.skew.base_ns + track * self.skew.track_ns + visit * self.skew.head_ns,
+        }
+    }
+
+    /// Skew of the first track of the zone that follows on one of `tracks` tracks a surface.
+    pub(super) fn next_base_ns(&self, tracks: u32) -> u64 {
+        self.spot_on(self.group_tracks.quotient(tracks as u64), 0, 0, 0, 0, self.bottom).skew_ns
+    }
+}

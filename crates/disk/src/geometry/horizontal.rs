@@ -1,0 +1,100 @@
+//! The `horizontal` layout of shingled drives (Aghayev 2015 §4.9, figs. 18 and 19): a recording zone is one wide radial
+//! stroke of thousands of tracks on each surface. Zones follow each other from the outer to the inner diameter; within
+//! the outer part strokes run inward, within the inner part outward, so that shingling points at the middle from both
+//! sides. Surfaces are taken 0 … H−1 in one zone and H−1 … 0 in the next. Zones of the conventional middle part are
+//! serpentine: strokes run inward and outward in turn.
+
+use super::divide::Divider;
+use super::{Spot, ZoneSkew};
+
+/// Which way the strokes of a zone run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Strokes {
+    /// All from the outer to the inner edge.
+    Inward,
+    /// All from the inner to the outer edge.
+    Outward,
+    /// Inward and outward in turn.
+    Serpentine,
+}
+
+/// A recording zone laid out in strokes.
+#[derive(Clone, Debug)]
+pub(super) struct Horizontal {
+    track: Divider,
+    tracks: Divider,
+    surfaces: u8,
+    strokes: Strokes,
+    /// Surfaces are taken from the last to the first.
+    surfaces_fall: bool,
+    skew: ZoneSkew,
+}
+
+impl Horizontal {
+    /// A zone of `tracks` tracks a surface, each of `track_sectors`.
+    pub(super) fn new(
+        track_sectors: u32,
+        tracks: u32,
+        surfaces: u8,
+        strokes: Strokes,
+        surfaces_fall: bool,
+        skew: ZoneSkew,
+    ) -> Horizontal {
+        let (track, tracks) = (Divider::new(track_sectors as u64), Divider::new(tracks as u64));
+        Horizontal { track, tracks, surfaces, strokes, surfaces_fall, skew }
+    }
+
+    /// The spot of the sector at `offset` from the zone's first.
+    #[inline]
+    pub(super) fn spot(&self, offset: u64) -> Spot {
+        let (track, sector) = self.track.divide(offset);
+        let (stroke, step) = self.tracks.divide(track);
+        let stroke = stroke as u8;
+        self.spot_on(self.turned(stroke, step as u32), self.surface_of(stroke), stroke, track, sector as u32)
+    }
+
+    /// The spot of a track's first sector, with its offset.
+    #[inline]
+    pub(super) fn track(&self, radial_offset: u32, surface: u8) -> (u64, Spot) {
+        // Both turns are their own inverses: the stroke of a surface is the surface of that stroke.
+        let stroke = self.surface_of(surface);
+        let track = stroke as u64 * self.tracks.divisor() + self.turned(stroke, radial_offset) as u64;
+        (track * self.track.divisor(), self.spot_on(radial_offset, surface, stroke, track, 0))
+    }
+
+    #[inline]
+    fn surface_of(&self, stroke: u8) -> u8 {
+        if self.surfaces_fall {
+            self.surfaces - 1 - stroke
+        } else {
+            stroke
+        }
+    }
+
+    /// Step within a stroke to radial offset, and back.
+    #[inline]
+    fn turned(&self, stroke: u8, step: u32) -> u32 {
+        let outward = match self.strokes {
+            Strokes::Inward => false,
+            Strokes::Outward => true,
+            Strokes::Serpentine => stroke % 2 == 1,
+        };
+        if outward {
+            self.tracks.divisor() as u32 - 1 - step
+        } else {
+            step
+        }
+    }
+
+    #[inline]
+    fn spot_on(&self, radial_offset: u32, surface: u8, stroke: u8, track: u64, sector: u32) -> Spot {
+        let skew_ns = self.skew.base_ns + track * self.skew.track_ns + stroke as u64 * self.skew.head_ns;
+        Spot { radial_offset, surface, sector, length: self.track, skew_ns }
+    }
+
+    /// Skew of the first track of the zone that follows.
+    pub(super) fn next_base_ns(&self) -> u64 {
+        let tracks = self.tracks.divisor() * self.surfaces as u64;
+        self.skew.base_ns + tracks * self.skew.track_ns + self.surfaces as u64 * self.skew.head_ns
+    }
+}

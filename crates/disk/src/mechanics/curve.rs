@@ -1,0 +1,44 @@
+//! The `curve` seek model: the arm accelerates over short distances, so time goes with the square root, and coasts over
+//! long ones. The root is taken of an integer, so every machine gets the same nanosecond.
+
+/// A seek curve of two forms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Curve {
+    short_base_ns: u64,
+    short_root_squared: u64,
+    knee_tracks: u32,
+    long_base_ns: u64,
+    long_thousand_tracks_ns: u64,
+}
+
+impl Curve {
+    /// Coefficients as in [`super::SeekConfig::Curve`], for distances up to `distance_max`.
+    pub(super) fn new(
+        short_base_ns: u64,
+        short_root_ns: u64,
+        knee_tracks: u32,
+        long_base_ns: u64,
+        long_thousand_tracks_ns: u64,
+        distance_max: u32,
+    ) -> Result<Curve, String> {
+        let short_root_squared = short_root_ns.checked_mul(short_root_ns);
+        let largest_square = short_root_squared.and_then(|square| square.checked_mul(knee_tracks as u64));
+        let (Some(short_root_squared), Some(_)) = (short_root_squared, largest_square) else {
+            return Err(format!("`short_root_ns` {short_root_ns} at {knee_tracks} tracks is beyond any seek"));
+        };
+        if long_thousand_tracks_ns.checked_mul(distance_max as u64).is_none() {
+            return Err(format!("`long_thousand_tracks_ns` {long_thousand_tracks_ns} is beyond any seek"));
+        }
+        Ok(Curve { short_base_ns, short_root_squared, knee_tracks, long_base_ns, long_thousand_tracks_ns })
+    }
+
+    /// Time over `distance` tracks, which is not zero.
+    #[inline]
+    pub(super) fn seek_ns(&self, distance: u32) -> u64 {
+        if distance <= self.knee_tracks {
+            self.short_base_ns + (self.short_root_squared * distance as u64).isqrt()
+        } else {
+            self.long_base_ns + distance as u64 * self.long_thousand_tracks_ns / 1000
+        }
+    }
+}

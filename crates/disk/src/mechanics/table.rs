@@ -1,0 +1,55 @@
+//! The `table` seek model: measured points, linear in between. Below the first point its time holds; beyond the last
+//! one the last slope goes on.
+
+use super::SeekPoint;
+use crate::geometry::Divider;
+
+/// A piece between two measured points.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    tracks: u32,
+    seek_ns: u64,
+    rise_ns: u64,
+    width: Divider,
+}
+
+/// Measured seeks.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    segments: Vec<Segment>,
+}
+
+impl Table {
+    /// Segments between `points`, which rise in distance and do not fall in time.
+    pub(super) fn new(points: &[SeekPoint]) -> Result<Table, String> {
+        if points.len() < 2 {
+            return Err("`points` needs at least two measured seeks".into());
+        }
+        let mut segments = Vec::with_capacity(points.len() - 1);
+        for pair in points.windows(2) {
+            let (from, to) = (pair[0], pair[1]);
+            if from.tracks >= to.tracks || from.seek_ns > to.seek_ns || to.seek_ns > u32::MAX as u64 {
+                return Err(format!(
+                    "`points` must rise: {} tracks in {} ns, then {} in {} ns",
+                    from.tracks, from.seek_ns, to.tracks, to.seek_ns
+                ));
+            }
+            segments.push(Segment {
+                tracks: from.tracks,
+                seek_ns: from.seek_ns,
+                rise_ns: to.seek_ns - from.seek_ns,
+                width: Divider::new((to.tracks - from.tracks) as u64),
+            });
+        }
+        Ok(Table { segments })
+    }
+
+    /// Time over `distance` tracks, which is not zero.
+    #[inline]
+    pub(super) fn seek_ns(&self, distance: u32) -> u64 {
+        let index = self.segments.partition_point(|segment| segment.tracks <= distance).saturating_sub(1);
+        let segment = &self.segments[index];
+        let beyond = distance.saturating_sub(segment.tracks) as u64;
+        segment.seek_ns + segment.width.quotient(beyond * segment.rise_ns)
+    }
+}
