@@ -1,5 +1,6 @@
 //! The `.load` files of blkreplay: a notice in free text, a line `start ; sector; length ; op ; …`, then one request a
-//! line as `seconds.nanoseconds ; sector ; sectors ; R|W ; …`.
+//! line as `seconds.nanoseconds ; sector ; sectors ; R|W ; …`. The operation may carry the letters blktrace adds to it, as
+//! `RA` for read-ahead. Published files repeat notice and header, so the notice ends with the first request alone.
 
 use imbrex_disk::Operation;
 
@@ -21,7 +22,7 @@ pub const FORMAT: Format = Format {
 /// The longest notice taken for one.
 const NOTICE_LINES_MAX: u32 = 1000;
 
-/// Where in the file the parser is: `Notice ──the header or a request──► Requests`.
+/// Where in the file the parser is: `Notice ──a request──► Requests`.
 enum BlkReplay {
     /// In the free text: lines are passed over.
     Notice { lines: u32 },
@@ -36,10 +37,6 @@ impl LineFormat for BlkReplay {
             return sector_record(time_ns, 0, operation, lba, sectors);
         }
         match self {
-            _ if is_header(line) => {
-                *self = BlkReplay::Requests;
-                Ok(Parsed::Nothing)
-            }
             BlkReplay::Notice { lines } if *lines < NOTICE_LINES_MAX => {
                 *lines += 1;
                 Ok(Parsed::Nothing)
@@ -59,11 +56,15 @@ fn is_header(line: &[u8]) -> bool {
 
 fn request(line: &[u8]) -> Option<(u64, u64, u64, Operation)> {
     let [time, sector, sectors, op] = fields::split::<4>(line, b';')?;
-    let operation = match op {
-        b"R" | b"r" => Operation::Read,
-        b"W" | b"w" => Operation::Write,
+    let (kind, letters) = op.split_first()?;
+    let operation = match kind {
+        b'R' | b'r' => Operation::Read,
+        b'W' | b'w' => Operation::Write,
         _ => return None,
     };
+    if !letters.iter().all(|letter| b"ASMF".contains(letter)) {
+        return None;
+    }
     let time_ns = fields::time_ns(time, TimeUnit::Seconds)?;
     Some((time_ns, fields::number(sector)?, fields::number(sectors)?, operation))
 }
@@ -89,10 +90,11 @@ mod tests {
 
     const TRACE: &str = "Copyright someone; all of it ; even; this\n\
         12 monkeys\n\
+        start ; sector; length ; op ;\n\
         ####\n\
         start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n\
         \x20     1.000000001 ;     37766853 ;   64 ; W ; 0.0 ; 0.0\n\
-        \x20     1.449518165 ;            0 ;    1 ; R ; 0.0 ; 0.0\n";
+        \x20     1.449518165 ;            0 ;    1 ;RA ; 0.0 ; 0.0\n";
 
     #[test]
     fn requests_follow_the_notice() {
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn behind_the_notice_every_line_is_a_request() {
-        let error = error_of(TRACE.replace("; R ;", "; X ;"), &Options::default());
-        assert!(error.starts_with("t, line 6: expected seconds ; sector ; sectors ; R|W, found «"), "{error}");
+        let error = error_of(TRACE.replace(";RA ;", "; X ;"), &Options::default());
+        assert!(error.starts_with("t, line 7: expected seconds ; sector ; sectors ; R|W, found «"), "{error}");
     }
 }
