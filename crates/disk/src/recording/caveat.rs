@@ -1,0 +1,84 @@
+//! `caveat`: a disk that tells its host two numbers and leaves the rest to it (Singh 2014 §3.2). A write of sectors
+//! i … j may damage max(i + 1 + DNOR, j + 1) … j + DID.
+//!
+//! Does not model which of these sectors are damaged in fact: all of them count as damaged, as the paper's disk
+//! marks them.
+//!
+//! Invariants:
+//! 1. 0 ≤ DNOR ≤ DID.
+//! 2. With DNOR < DID the range is what the single sectors of the write damage, less the write itself. With
+//!    DNOR = DID no single sector damages any, yet the paper's range for a longer write is not empty: it is kept.
+
+use serde::Deserialize;
+
+use super::{BuildError, Keys, Kind, Recording, Refusal};
+use crate::geometry::Geometry;
+use crate::units::{Extent, Sectors};
+
+/// Its line in the registry.
+pub const KIND: Kind = Kind {
+    name: "caveat",
+    summary: "a write of i … j destroys max(i + 1 + DNOR, j + 1) … j + DID (Singh 2014 §3.2)",
+    build,
+};
+
+/// The two numbers of a caveat disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caveat {
+    /// DNOR, drive no overlap range: so many sectors after a written one are never damaged by it.
+    pub no_overlap_sectors: u64,
+    /// DID, drive isolation distance: damage reaches at most so many sectors.
+    pub isolation_sectors: u64,
+}
+
+fn build(keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
+    let caveat: Caveat = super::read(keys)?;
+    if caveat.no_overlap_sectors > caveat.isolation_sectors {
+        let reason = format!(
+            "DNOR of {} sectors is larger than DID of {}; give no_overlap_sectors ≤ isolation_sectors",
+            caveat.no_overlap_sectors, caveat.isolation_sectors
+        );
+        return Err(Refusal::new("no_overlap_sectors", reason).into());
+    }
+    Ok(Box::new(caveat))
+}
+
+impl Recording for Caveat {
+    fn name(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn destroys(&self, geometry: &Geometry, written: Extent, destroyed: &mut Vec<Extent>) {
+        if written.is_empty() {
+            return;
+        }
+        let first = (written.start + Sectors(1 + self.no_overlap_sectors)).max(written.end());
+        let end = written.end() + Sectors(self.isolation_sectors);
+        destroyed.extend(super::clipped(geometry, first, end));
+    }
+
+    fn check(&self, geometry: &Geometry) -> Result<(), Refusal> {
+        let sectors = geometry.sectors().0;
+        if self.isolation_sectors >= sectors {
+            let reason = format!(
+                "DID of {} sectors reaches past the whole disk of {sectors}; give fewer than the disk's sectors",
+                self.isolation_sectors
+            );
+            return Err(Refusal::new("isolation_sectors", reason));
+        }
+        Ok(())
+    }
+
+    fn boxed(&self) -> Box<dyn Recording> {
+        Box::new(*self)
+    }
+
+    fn is_harmless(&self) -> bool {
+        self.isolation_sectors == 0
+    }
+
+    fn leaves_damage_to_host(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,222 @@
+//! `shingled`: the head writes several tracks wide, and tracks overlap like shingles. A write on track t destroys, on
+//! the k − 1 tracks after it in the shingling direction, the sectors at its own angles widened by φ.
+//!
+//! Two forms in a profile: `head_tracks` k, for which the geometry says which way each part of a surface is shingled
+//! (Aghayev 2015 §2); or `interference`, the physical profile [s_id, s_od, φ_cw, φ_ccw] (Cassuto 2010 §II.A,
+//! definition 1), which says the direction itself. Head widths count the written track, as the paper does.
+//!
+//! φ_cw reaches towards the sectors that pass the head after the written ones, φ_ccw towards those before: the paper
+//! leaves the sense of rotation open.
+//!
+//! Invariants:
+//! 1. Not both s_id > 1 and s_od > 1: no order of writing could then use all tracks.
+//! 2. Beyond the last track of a surface nothing is destroyed.
+//! 3. A write in the conventional part of a `horizontal` layout destroys nothing.
+//! 4. The shingling direction is that in which tracks follow each other in PBA order.
+
+use serde::Deserialize;
+
+use super::angles::Margin;
+use super::tracks::push_facing;
+use super::{BuildError, Keys, Kind, Recording, Refusal};
+use crate::geometry::{Geometry, RadialDirection, RecordingZone, TrackPiece};
+use crate::units::Extent;
+
+/// Its line in the registry.
+pub const KIND: Kind = Kind {
+    name: "shingled",
+    summary: "a write destroys the k − 1 tracks after it, at its angles widened by φ (Aghayev 2015 §2)",
+    build,
+};
+
+/// Millionths: radial shares are compared as whole numbers.
+const MILLION: u64 = 1_000_000;
+
+/// From a radial position inwards, the head is so many tracks wide.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeadStep {
+    /// Where it begins, as a share of the tracks of a surface, from the outer diameter.
+    from_share: f64,
+    /// Tracks the head is wide there, the written one included.
+    head_tracks: u32,
+}
+
+/// Cassuto's physical interference profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Interference {
+    s_id: u32,
+    s_od: u32,
+    #[serde(default)]
+    phi_cw_ns: u64,
+    #[serde(default)]
+    phi_ccw_ns: u64,
+}
+
+/// The section `[recording]` of this kind.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    head_tracks: Option<u32>,
+    #[serde(default)]
+    head_steps: Vec<HeadStep>,
+    #[serde(default)]
+    widening_ns: u64,
+    #[serde(default)]
+    widening_sectors: u64,
+    interference: Option<Interference>,
+}
+
+/// Shingled recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shingled {
+    /// Radial positions, in millionths of the tracks of a surface, and the head's width from there inwards; ordered,
+    /// the first at 0.
+    heads: Vec<(u64, u32)>,
+    /// The direction, where the profile states it; else the geometry does.
+    direction: Option<RadialDirection>,
+    margin: Margin,
+}
+
+fn build(keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
+    let section: Section = super::read(keys)?;
+    let recording = match (section.head_tracks, section.interference) {
+        (Some(head_tracks), None) => from_head(head_tracks, &section)?,
+        (None, Some(interference)) => from_interference(interference, &section)?,
+        (Some(_), Some(_)) => {
+            let reason = "give either head_tracks or interference, not both: they say the same";
+            return Err(Refusal::new("interference", reason).into());
+        }
+        (None, None) => {
+            let reason = "shingled recording needs head_tracks = K or interference = { s_id = …, s_od = … }";
+            return Err(Refusal::new("head_tracks", reason).into());
+        }
+    };
+    Ok(Box::new(recording))
+}
+
+fn from_head(head_tracks: u32, section: &Section) -> Result<Shingled, Refusal> {
+    if head_tracks == 0 {
+        let reason = "a head is at least one track wide; give 1 for no overlap";
+        return Err(Refusal::new("head_tracks", reason));
+    }
+    let mut heads = vec![(0, head_tracks)];
+    for step in &section.head_steps {
+        let from = (step.from_share * MILLION as f64).round() as u64;
+        let last = heads.last().expect("begins with one").0;
+        if !(0.0..1.0).contains(&step.from_share) || from <= last || step.head_tracks == 0 {
+            let reason = format!(
+                "step from {} with {} tracks: shares must rise between 0 and 1, and a head is at least one track wide",
+                step.from_share, step.head_tracks
+            );
+            return Err(Refusal::new("head_steps", reason));
+        }
+        heads.push((from, step.head_tracks));
+    }
+    let (phi, sectors) = (section.widening_ns, section.widening_sectors);
+    Ok(Shingled { heads, direction: None, margin: Margin { earlier_ns: phi, later_ns: phi, sectors } })
+}
+
+fn from_interference(profile: Interference, section: &Section) -> Result<Shingled, Refusal> {
+    if section.widening_ns + section.widening_sectors > 0 || !section.head_steps.is_empty() {
+        let reason = "with interference the widening is phi_cw_ns and phi_ccw_ns, and there are no head_steps";
+        return Err(Refusal::new("interference", reason));
+    }
+    if profile.s_id == 0 || profile.s_od == 0 {
+        let reason = "s_id and s_od count the written track too, so they are at least 1";
+        return Err(Refusal::new("interference", reason));
+    }
+    if profile.s_id > 1 && profile.s_od > 1 {
+        let reason =
+            "s_id and s_od are both above 1, and no order of writing uses all tracks then; set one of them to 1";
+        return Err(Refusal::new("interference", reason));
+    }
+    let direction = if profile.s_od > 1 { RadialDirection::Outward } else { RadialDirection::Inward };
+    let margin = Margin { earlier_ns: profile.phi_ccw_ns, later_ns: profile.phi_cw_ns, sectors: 0 };
+    Ok(Shingled { heads: vec![(0, profile.s_id.max(profile.s_od))], direction: Some(direction), margin })
+}
+
+impl Shingled {
+    /// The head's width at a radial position.
+    fn head_tracks(&self, geometry: &Geometry, radial_track: u32) -> u32 {
+        let share = u64::from(radial_track) * MILLION / u64::from(geometry.radial_tracks());
+        let step = self.heads.partition_point(|&(from, _)| from <= share);
+        self.heads[step - 1].1
+    }
+
+    fn widest(&self) -> u32 {
+        self.heads.iter().map(|&(_, tracks)| tracks).max().expect("begins with one")
+    }
+
+    /// What the part of a write on one track destroys.
+    fn push_destroyed(&self, geometry: &Geometry, piece: &TrackPiece, written: Extent, destroyed: &mut Vec<Extent>) {
+        let own = piece.place.radial_track;
+        if geometry.is_conventional(own) {
+            return;
+        }
+        let direction = self.direction.unwrap_or_else(|| geometry.shingling_direction(own));
+        for step in 1..self.head_tracks(geometry, own) {
+            let beside = match direction {
+                RadialDirection::Inward => Some(own + step).filter(|&track| track < geometry.radial_tracks()),
+                RadialDirection::Outward => own.checked_sub(step),
+            };
+            let Some(beside) = beside else { return };
+            push_facing(geometry, piece, beside, self.margin, written, destroyed);
+        }
+    }
+}
+
+impl Recording for Shingled {
+    fn name(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn destroys(&self, geometry: &Geometry, written: Extent, destroyed: &mut Vec<Extent>) {
+        let first = destroyed.len();
+        for piece in geometry.tracks(written) {
+            self.push_destroyed(geometry, &piece, written, destroyed);
+        }
+        super::normalize(destroyed, first);
+    }
+
+    fn check(&self, geometry: &Geometry) -> Result<(), Refusal> {
+        if geometry.is_interlaced() {
+            let reason =
+                "tracks in bottom-then-top order cannot be shingled; give [geometry] layout = \"cylinder\" or \
+                          \"horizontal\"";
+            return Err(Refusal::new("kind", reason));
+        }
+        let against = |zone: &&RecordingZone| !zone.conventional && self.direction.is_some_and(|d| d != zone.shingling);
+        if let Some(zone) = geometry.zones().iter().find(against) {
+            let reason = format!(
+                "the tracks from {} on follow each other {} in PBA order, against the interference: every track would \
+                 destroy the one before; swap s_id and s_od, or turn the strokes by [geometry.horizontal] split",
+                zone.radial_start,
+                if zone.shingling == RadialDirection::Inward { "inward" } else { "outward" }
+            );
+            return Err(Refusal::new("interference", reason));
+        }
+        if self.widest() > geometry.radial_tracks() {
+            let reason = format!(
+                "a head of {} tracks is wider than the surface of {}; give a narrower head or more tracks",
+                self.widest(),
+                geometry.radial_tracks()
+            );
+            return Err(Refusal::new("head_tracks", reason));
+        }
+        Ok(())
+    }
+
+    fn boxed(&self) -> Box<dyn Recording> {
+        Box::new(self.clone())
+    }
+
+    fn is_harmless(&self) -> bool {
+        self.widest() == 1
+    }
+
+    fn stored_share(&self, band_tracks: u32) -> f64 {
+        f64::from(band_tracks) / f64::from(band_tracks + self.widest() - 1)
+    }
+}

@@ -1,0 +1,32 @@
+//! Tracks beside a write: collects what faces the part of a write on one track, on another track.
+//!
+//! Invariants:
+//! 1. What the same write covers later in PBA order is never collected: it is written after it was destroyed.
+
+use super::angles::{facing, Margin, Ring};
+use crate::geometry::{Geometry, TrackPiece};
+use crate::units::Extent;
+
+/// Appends the sectors of the track at `radial_track`, on the surface of `piece`, that face it, less those that
+/// `written`, the write it is part of, covers after it.
+pub(super) fn push_facing(
+    geometry: &Geometry,
+    piece: &TrackPiece,
+    radial_track: u32,
+    margin: Margin,
+    written: Extent,
+    destroyed: &mut Vec<Extent>,
+) {
+    let beside = geometry.track_place(radial_track, piece.place.surface);
+    let track = beside.track();
+    let later = Extent::between(piece.extent().end(), written.end());
+    let is_rewritten = later.start <= track.start && track.end() <= later.end();
+    if is_rewritten {
+        return;
+    }
+    let own = geometry.track_place(piece.place.radial_track, piece.place.surface);
+    let (own, other) = (Ring::of(&own), Ring::of(&beside));
+    for lost in facing(own, piece.extent(), other, margin, geometry.rotation_ns()).into_iter().flatten() {
+        super::push_outside(lost, later, destroyed);
+    }
+}
