@@ -4,8 +4,16 @@
 //! 1. The four parts of an access (overhead is the host side's) add up to the time it took.
 //! 2. The same accesses from the same state at the same times take the same time: no randomness, no floating clock.
 
-use crate::units::{Extent, Sectors, SimDuration, SimTime};
-use crate::{Direction, Disk, SharedDisk};
+mod head_log;
+#[cfg(test)]
+mod tests;
+
+pub use head_log::{HeadLog, HeadSample};
+
+use crate::mechanics::half::Half;
+use crate::mechanics::{exact, none, Rotation};
+use crate::units::{Extent, Pba, SimDuration, SimTime};
+use crate::{Direction, Disk, Place, SharedDisk};
 
 /// Why an access is made: what the accounting of [`crate::mechanics::Rotation::Half`] needs to know.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -14,6 +22,9 @@ pub enum Purpose {
     InPlace,
     /// To or from a backup region (Hajkazemi 2019 §2.1).
     Backup,
+    /// A whole pseudo-track in its place (Hajkazemi 2019 §2.4): its ends are not those of tracks, and where they happen to be,
+    /// as on a disk of equal tracks, the paper counts as if they were not.
+    PseudoTrack,
 }
 
 /// One contiguous access to the platters.
@@ -45,31 +56,125 @@ impl AccessTime {
     }
 }
 
+/// Where the head is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    radial_track: u32,
+    surface: u8,
+    /// One past the last sector accessed.
+    next: Option<Pba>,
+}
+
+impl Head {
+    #[inline]
+    pub(crate) fn distance(&self, place: &Place) -> u32 {
+        self.radial_track.abs_diff(place.radial_track)
+    }
+
+    #[inline]
+    pub(crate) fn changes_surface(&self, place: &Place) -> bool {
+        self.surface != place.surface
+    }
+
+    /// Time to be over `place` by the seek model.
+    #[inline]
+    pub(crate) fn move_ns(&self, disk: &Disk, place: &Place, direction: Direction) -> u64 {
+        disk.mechanics.move_ns(self.distance(place), self.changes_surface(place), direction)
+    }
+
+    #[inline]
+    pub(crate) fn settle_on(&mut self, place: &Place) {
+        self.radial_track = place.radial_track;
+        self.surface = place.surface;
+    }
+
+    /// The last sector of `extent` has passed.
+    #[inline]
+    pub(crate) fn finish(&mut self, extent: Extent) {
+        self.next = Some(extent.end());
+    }
+
+    /// Whether a transfer from `place` would go on where the last one ended.
+    #[inline]
+    pub(crate) fn continues_at(&self, place: &Place) -> bool {
+        self.next == Some(place.pba())
+    }
+
+    /// Whether `extent` goes on where the last transfer ended.
+    #[inline]
+    pub(crate) fn continues(&self, extent: Extent) -> bool {
+        self.next == Some(extent.start)
+    }
+}
+
+/// The rotation models, each with what it remembers.
+#[derive(Clone, Copy, Debug)]
+enum Accounting {
+    Exact,
+    Half(Half),
+    None,
+}
+
 /// The arm with its heads over a disk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Actuator {
     disk: SharedDisk,
+    head: Head,
+    accounting: Accounting,
+    log: Option<HeadLog>,
 }
 
 impl Actuator {
     /// An actuator at the outermost track (radial position 0) on surface 0.
     pub fn new(disk: SharedDisk) -> Actuator {
-        Actuator { disk }
+        let accounting = match disk.mechanics.rotation() {
+            Rotation::Exact => Accounting::Exact,
+            Rotation::Half => Accounting::Half(Half::default()),
+            Rotation::None => Accounting::None,
+        };
+        Actuator { disk, head: Head { radial_track: 0, surface: 0, next: None }, accounting, log: None }
+    }
+
+    /// The same, recording where its head is in `log`.
+    pub fn with_log(disk: SharedDisk, log: HeadLog) -> Actuator {
+        Actuator { log: Some(log), ..Actuator::new(disk) }
     }
 
     /// Performs `access`, beginning at `now`, and says how long it took.
-    pub fn access(&mut self, _now: SimTime, _access: &Access) -> AccessTime {
-        todo!()
+    #[inline]
+    pub fn access(&mut self, now: SimTime, access: &Access) -> AccessTime {
+        debug_assert!(!access.extent.is_empty(), "an access touches a sector");
+        let (disk, head, log) = (&*self.disk, &mut self.head, self.log.as_mut());
+        match &mut self.accounting {
+            Accounting::Exact => exact::access(disk, head, now, access, log),
+            Accounting::Half(half) => half.access(disk, head, now, access, log),
+            Accounting::None => none::access(disk, head, now, access, log),
+        }
     }
 
     /// What reaching `target` would take from here, beginning at `now`, without going there: for schedulers.
-    pub fn positioning_time(&self, _now: SimTime, _target: &crate::Place, _direction: Direction) -> SimDuration {
-        todo!()
+    #[inline]
+    pub fn positioning_time(&self, now: SimTime, target: &Place, direction: Direction) -> SimDuration {
+        SimDuration(match &self.accounting {
+            Accounting::Exact => exact::positioning_ns(&self.disk, &self.head, now, target, direction),
+            Accounting::Half(half) => half.positioning_ns(&self.disk, &self.head, now, target, direction),
+            Accounting::None => none::seek_ns(&self.disk, &self.head, target, direction),
+        })
     }
 
     /// Radial position of the head: tracks from the outermost.
     pub fn radial_track(&self) -> u32 {
-        todo!()
+        self.head.radial_track
+    }
+
+    /// The surface of the head in use.
+    pub fn surface(&self) -> u8 {
+        self.head.surface
+    }
+
+    /// The recorded path of the head, if it was asked for.
+    pub fn head_log(&self) -> Option<&HeadLog> {
+        self.log.as_ref()
     }
 
     /// The disk it moves over.
@@ -79,6 +184,8 @@ impl Actuator {
 
     /// Told that a new host operation begins: resets what `half` remembers of the operation in hand.
     pub fn begin_operation(&mut self) {
-        let _ = Sectors::ZERO;
+        if let Accounting::Half(half) = &mut self.accounting {
+            half.begin_operation();
+        }
     }
 }

@@ -76,6 +76,13 @@ impl TrackPiece {
         Extent::new(self.place.pba(), Sectors(self.sectors as u64))
     }
 
+    /// The angle at which the piece has passed, on a disk that rotates in `rotation_ns`.
+    #[inline]
+    pub(crate) fn end_angle_ns(&self, rotation_ns: u32) -> u32 {
+        let end_ns = self.place.angle_ns as u64 + self.transfer_ns as u64;
+        (if end_ns >= rotation_ns as u64 { end_ns - rotation_ns as u64 } else { end_ns }) as u32
+    }
+
     /// Whether the piece is its whole track.
     pub fn is_whole_track(&self) -> bool {
         self.sectors == self.place.track_sectors
@@ -288,6 +295,18 @@ impl Geometry {
         TrackPiece { place, sectors: count as u32, transfer_ns: (passed_ns(end) - passed_ns(first)) as u32 }
     }
 
+    /// Whether an extent, of which `first` is the first piece, is made of whole tracks.
+    #[inline]
+    pub(crate) fn is_whole_tracks(&self, extent: Extent, first: &TrackPiece) -> bool {
+        if first.place.sector != 0 || !first.is_whole_track() {
+            return false;
+        }
+        first.sectors as u64 == extent.sectors.0 || {
+            let last = self.locate(extent.end() - Sectors(1));
+            last.sector + 1 == last.track_sectors
+        }
+    }
+
     /// The pieces of `extent`, track by track in PBA order.
     pub fn tracks(&self, extent: Extent) -> Tracks<'_> {
         Tracks { geometry: self, rest: extent }
@@ -312,6 +331,12 @@ impl Geometry {
     /// Time of one rotation.
     pub fn rotation(&self) -> SimDuration {
         SimDuration(self.rotation.divisor())
+    }
+
+    /// Time of one rotation, ready to divide by.
+    #[inline]
+    pub(crate) fn rotation_divider(&self) -> Divider {
+        self.rotation
     }
 
     /// Whether the disk is interlaced: [`Geometry::is_top`] and [`Geometry::is_bottom`] then part its tracks.
@@ -362,6 +387,15 @@ pub struct Tracks<'a> {
     rest: Extent,
 }
 
+impl Tracks<'_> {
+    /// Passes over the next piece, which the caller has.
+    #[inline]
+    pub(crate) fn pass_over(&mut self, piece: &TrackPiece) {
+        let count = Sectors(piece.sectors as u64);
+        self.rest = Extent::new(self.rest.start + count, self.rest.sectors - count);
+    }
+}
+
 impl Iterator for Tracks<'_> {
     type Item = TrackPiece;
 
@@ -371,8 +405,7 @@ impl Iterator for Tracks<'_> {
             return None;
         }
         let piece = self.geometry.piece(self.rest.start, self.rest.sectors);
-        let count = Sectors(piece.sectors as u64);
-        self.rest = Extent::new(self.rest.start + count, self.rest.sectors - count);
+        self.pass_over(&piece);
         Some(piece)
     }
 }

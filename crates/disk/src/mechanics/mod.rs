@@ -6,7 +6,10 @@
 
 mod config;
 mod curve;
+pub(crate) mod exact;
+pub(crate) mod half;
 mod linear;
+pub(crate) mod none;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -56,6 +59,9 @@ pub struct Mechanics {
 impl Mechanics {
     /// Builds the mechanics for a disk of `geometry`, or says why they cannot be.
     pub fn new(config: &MechanicsConfig, geometry: &Geometry) -> Result<Mechanics, String> {
+        if config.backup_trip_rotations == 0 {
+            return Err("`backup_trip_rotations` is 0: a trip ends at a later pass of its angle".into());
+        }
         let distance_max = geometry.radial_tracks() - 1;
         let seek = match &config.seek {
             SeekConfig::Linear { min_ns, max_ns } => Seek::Linear(linear::Linear::new(*min_ns, *max_ns, distance_max)?),
@@ -118,7 +124,7 @@ impl Mechanics {
     /// Time to bring a head over another track, `distance` away, perhaps that of another surface: seek and head switch
     /// at once, then settling.
     #[inline]
-    pub fn move_ns(&self, distance: u32, changes_surface: bool, direction: Direction) -> u64 {
+    pub(crate) fn move_ns(&self, distance: u32, changes_surface: bool, direction: Direction) -> u64 {
         if distance == 0 && !changes_surface {
             return 0;
         }
@@ -128,7 +134,7 @@ impl Mechanics {
 
     /// Time to change heads over neighbouring tracks, where the accounting charges no seek.
     #[inline]
-    pub fn switch_ns(&self, changes_surface: bool) -> u64 {
+    pub(crate) fn switch_ns(&self, changes_surface: bool) -> u64 {
         if changes_surface {
             self.head_switch_ns
         } else {
@@ -146,7 +152,7 @@ impl Mechanics {
 
     /// Time to transfer `sectors` at the stated media rate, if one is stated.
     #[inline]
-    pub fn transfer_at_rate(&self, sectors: Sectors, sector_bytes: u32) -> Option<u64> {
+    pub(crate) fn transfer_at_rate(&self, sectors: Sectors, sector_bytes: u32) -> Option<u64> {
         let rate = self.media_bytes_per_second?;
         let (seconds, bytes) = rate.divide(sectors.0 * sector_bytes as u64);
         Some(seconds * NS_PER_SECOND + rate.quotient(bytes * NS_PER_SECOND))

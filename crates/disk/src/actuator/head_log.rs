@@ -1,0 +1,106 @@
+//! The head's path over time, in bounded memory: our answer to the high-speed camera of Aghayev 2015.
+//!
+//! Invariants:
+//! 1. Sample k is what was recorded k · stride records after the first; stride is a power of two.
+//! 2. There are never more samples than asked for: when they are full, every other one goes and the stride doubles.
+
+use crate::geometry::Place;
+use crate::units::SimTime;
+use crate::Direction;
+
+/// Where the head was when a transfer began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeadSample {
+    /// When.
+    pub time: SimTime,
+    /// Over which track.
+    pub radial_track: u32,
+    /// Of which surface.
+    pub surface: u8,
+    /// What it began to do.
+    pub direction: Direction,
+}
+
+/// The samples.
+#[derive(Clone, Debug)]
+pub struct HeadLog {
+    samples: Vec<HeadSample>,
+    samples_max: usize,
+    recorded: u64,
+    stride: u64,
+}
+
+impl HeadLog {
+    /// A log of at most `samples_max` samples, at least two.
+    pub fn new(samples_max: usize) -> HeadLog {
+        let samples_max = samples_max.max(2);
+        HeadLog { samples: Vec::with_capacity(samples_max), samples_max, recorded: 0, stride: 1 }
+    }
+
+    /// Notes that a transfer begins.
+    pub(crate) fn record(&mut self, time: SimTime, place: &Place, direction: Direction) {
+        let number = self.recorded;
+        self.recorded += 1;
+        if number & (self.stride - 1) != 0 {
+            return;
+        }
+        if self.samples.len() == self.samples_max {
+            self.thin();
+            if number & (self.stride - 1) != 0 {
+                return;
+            }
+        }
+        let (radial_track, surface) = (place.radial_track, place.surface);
+        self.samples.push(HeadSample { time, radial_track, surface, direction });
+    }
+
+    fn thin(&mut self) {
+        let mut index = 0;
+        self.samples.retain(|_| {
+            index += 1;
+            index % 2 == 1
+        });
+        self.stride *= 2;
+    }
+
+    /// The samples, by rising time.
+    pub fn samples(&self) -> &[HeadSample] {
+        &self.samples
+    }
+
+    /// One transfer in how many is kept.
+    pub fn stride(&self) -> u64 {
+        self.stride
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Pba;
+
+    /// Goal: both invariants, for logs of even and odd size. Method: record the number of the record as its track.
+    #[test]
+    fn a_full_log_keeps_every_other_sample() {
+        for samples_max in [2, 5, 8] {
+            let mut log = HeadLog::new(samples_max);
+            for number in 0..1000u32 {
+                let place = Place {
+                    radial_track: number,
+                    surface: 0,
+                    sector: 0,
+                    track_sectors: 1,
+                    angle_ns: 0,
+                    track_start: Pba(0),
+                };
+                log.record(SimTime(number as u64), &place, Direction::Read);
+                assert!(log.samples().len() <= samples_max);
+                for (index, sample) in log.samples().iter().enumerate() {
+                    assert_eq!(sample.radial_track as u64, index as u64 * log.stride(), "invariant 1");
+                }
+                let kept = number as u64 / log.stride() + 1;
+                assert_eq!(log.samples().len() as u64, kept, "nothing within the stride is missing");
+            }
+        }
+    }
+}

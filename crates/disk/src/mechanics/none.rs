@@ -1,0 +1,50 @@
+//! The `none` rotation model: an access costs its seek and its transfer, as Cassuto 2010 §III.B counts. Going on where the
+//! last access ended costs no seek, and track switches within an access are free.
+//!
+//! Invariants:
+//! 1. There is no rotational wait.
+
+use crate::actuator::{Access, AccessTime, Head, HeadLog};
+use crate::geometry::Place;
+use crate::units::{Sectors, SimDuration, SimTime};
+use crate::{Direction, Disk};
+
+/// Performs an access from `now` on.
+#[inline]
+pub(crate) fn access(
+    disk: &Disk,
+    head: &mut Head,
+    now: SimTime,
+    access: &Access,
+    log: Option<&mut HeadLog>,
+) -> AccessTime {
+    let geometry = &disk.geometry;
+    let extent = access.extent;
+    let first = geometry.piece(extent.start, extent.sectors);
+    let seek_ns = seek_ns(disk, head, &first.place, access.direction);
+    let transfer_ns = match disk.mechanics.transfer_at_rate(extent.sectors, disk.sector_bytes) {
+        Some(transfer_ns) => transfer_ns,
+        None if first.sectors as u64 == extent.sectors.0 => first.transfer_ns as u64,
+        None => geometry.tracks(extent).map(|piece| piece.transfer_ns as u64).sum(),
+    };
+    if let Some(log) = log {
+        log.record(SimTime(now.0 + seek_ns), &first.place, access.direction);
+    }
+    if first.sectors as u64 == extent.sectors.0 {
+        head.settle_on(&first.place);
+    } else {
+        head.settle_on(&geometry.locate(extent.end() - Sectors(1)));
+    }
+    head.finish(extent);
+    AccessTime { seek: SimDuration(seek_ns), rotation: SimDuration::ZERO, transfer: SimDuration(transfer_ns) }
+}
+
+/// Time until the head is over `target`.
+#[inline]
+pub(crate) fn seek_ns(disk: &Disk, head: &Head, target: &Place, direction: Direction) -> u64 {
+    if head.continues_at(target) {
+        0
+    } else {
+        head.move_ns(disk, target, direction)
+    }
+}
