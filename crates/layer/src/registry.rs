@@ -36,7 +36,7 @@ pub struct LayerInfo {
 /// Every layer.
 pub fn all() -> &'static [&'static LayerInfo] {
     use crate::layers::*;
-    &[&conventional::INFO]
+    &[&conventional::INFO, &s_blocks::INFO]
 }
 
 /// The layer called `name`.

@@ -1,0 +1,150 @@
+//! The layer's invariants, asserted, and the memory its map takes. The numbers are those of the layer's header.
+
+use super::ring::Position;
+use super::shape::Shape;
+use super::state::{Entry, Section, State, DEAD};
+use super::INFO;
+use crate::layer::Violation;
+
+/// Host blocks by which the paper's map of the cache counts (4 KiB).
+const CACHED_BLOCK_SECTORS: u64 = 8;
+
+/// Checks every section.
+pub(super) fn check(state: &State) -> Result<(), Violation> {
+    for number in 0..state.sections.len() {
+        check_rings(state, number)?;
+        check_sblocks(state, number)?;
+        check_cached(state, number)?;
+        check_open(state, number)?;
+    }
+    Ok(())
+}
+
+fn ensure(holds: bool, invariant: u32, detail: impl FnOnce() -> String) -> Result<(), Violation> {
+    if holds {
+        return Ok(());
+    }
+    Err(Violation { layer: INFO.name, invariant, detail: detail() })
+}
+
+fn check_rings(state: &State, number: usize) -> Result<(), Violation> {
+    let section = &state.sections[number];
+    for ring in [&section.sblock_ring, &section.cache_ring] {
+        let detail = || format!("section {number}: {} of {} sectors in use", ring.used(), ring.payload());
+        ensure(ring.used() <= ring.payload(), 1, detail)?;
+    }
+    let slots = section.slots.len() as u64 * state.shape.sblock_sectors;
+    let slots_detail = || format!("section {number}: slots of {slots} sectors, {} in use", section.sblock_ring.used());
+    ensure(slots == section.sblock_ring.used(), 5, slots_detail)?;
+    let entries: u64 = section.entries.iter().map(|entry| entry.sectors).sum();
+    let entries_detail = || format!("section {number}: entries of {entries}, {} in use", section.cache_ring.used());
+    ensure(entries == section.cache_ring.used(), 5, entries_detail)
+}
+
+fn sblocks_of(state: &State, number: usize) -> std::ops::Range<u64> {
+    let native = state.shape.native_sblocks;
+    number as u64 * native..(number as u64 + 1) * native
+}
+
+fn check_sblocks(state: &State, number: usize) -> Result<(), Violation> {
+    let section = &state.sections[number];
+    for sblock in sblocks_of(state, number) {
+        let position = state.sblocks[sblock as usize].position;
+        let offset =
+            position.0.checked_sub(section.sblock_ring.tail().0).filter(|_| section.sblock_ring.holds(position));
+        let slot = offset.and_then(|offset| section.slots.get((offset / state.shape.sblock_sectors) as usize));
+        let aligned = offset.is_some_and(|offset| offset % state.shape.sblock_sectors == 0);
+        let detail = || format!("S-block {sblock} at {position:?} lies in slot {slot:?} of section {number}");
+        ensure(aligned && slot == Some(&sblock), 2, detail)?;
+    }
+    Ok(())
+}
+
+fn check_cached(state: &State, number: usize) -> Result<(), Violation> {
+    let section = &state.sections[number];
+    let starts = entry_starts(section);
+    let mut live = 0;
+    for sblock in sblocks_of(state, number) {
+        let cached = &state.sblocks[sblock as usize].cached;
+        let (mut end, mut sectors) = (0, 0);
+        for run in cached.runs() {
+            let detail = || format!("S-block {sblock}: {run:?} after one that ends at {end}");
+            ensure(run.sectors > 0 && run.offset >= end && run.end() as u64 <= state.shape.sblock_sectors, 3, detail)?;
+            end = run.end();
+            if !run.is_absent() {
+                sectors += run.sectors;
+                let lba = state.first_lba(sblock) + run.offset as u64;
+                let within = lies_in_an_entry(&starts, run.position, lba, run.sectors as u64);
+                ensure(within, 3, || format!("S-block {sblock}: {run:?} lies in no entry of LBA {lba}"))?;
+            }
+        }
+        let detail = || format!("S-block {sblock}: runs of {sectors} cached sectors, counted {}", cached.sectors());
+        ensure(sectors == cached.sectors(), 4, detail)?;
+        live += sectors as u64;
+    }
+    let detail = || format!("section {number}: {live} live sectors, counted {}", section.live_sectors);
+    ensure(live == section.live_sectors && live <= section.cache_ring.used(), 4, detail)
+}
+
+/// The entries of a section with their positions, in order.
+fn entry_starts(section: &Section) -> Vec<(Position, Entry)> {
+    let mut position = section.cache_ring.tail();
+    let place = |entry: &Entry| {
+        let start = position;
+        position = position.plus(entry.sectors);
+        (start, *entry)
+    };
+    section.entries.iter().map(place).collect()
+}
+
+fn lies_in_an_entry(starts: &[(Position, Entry)], position: Position, lba: u64, sectors: u64) -> bool {
+    let after = starts.partition_point(|(start, _)| *start <= position);
+    let Some((start, entry)) = after.checked_sub(1).map(|index| starts[index]) else {
+        return false;
+    };
+    let offset = position.0 - start.0;
+    entry.lba != DEAD && offset + sectors <= entry.sectors && entry.lba + offset == lba
+}
+
+fn check_open(state: &State, number: usize) -> Result<(), Violation> {
+    let section = &state.sections[number];
+    let Some(open) = section.open else {
+        return Ok(());
+    };
+    let newest = section.slots.back() == Some(&open.sblock);
+    let partly = open.filled > 0 && open.filled < state.shape.sblock_sectors;
+    let elsewhere = state.sblocks[open.sblock as usize].position != state.open_position(number);
+    ensure(newest && partly && elsewhere, 6, || {
+        format!("section {number}: {open:?}, slots end in {:?}", section.slots.back())
+    })
+}
+
+impl Shape {
+    /// What a controller needs: a position for each S-block, and for each 4 KiB of cache its block and its position in
+    /// the ring, in whole bits.
+    pub fn formula_bytes(&self) -> u64 {
+        let sblock_bits = bits_for(self.native_sblocks + self.spare_sblocks);
+        let blocks = (self.cache_sectors / CACHED_BLOCK_SECTORS).max(1);
+        let cached_bits = bits_for(self.section_sectors().div_ceil(CACHED_BLOCK_SECTORS)) + bits_for(blocks);
+        (self.sblocks() * sblock_bits + self.sections * blocks * cached_bits).div_ceil(8)
+    }
+}
+
+/// Bits that tell `count` things apart.
+fn bits_for(count: u64) -> u64 {
+    (u64::BITS - count.saturating_sub(1).leading_zeros()) as u64
+}
+
+impl State {
+    /// Bytes that its structures take now.
+    pub fn measured_bytes(&self) -> u64 {
+        let sblocks = self.sblocks.capacity() * size_of::<super::state::SBlock>();
+        let runs: usize = self.sblocks.iter().map(|sblock| sblock.cached.measured_bytes()).sum();
+        let queues = |section: &Section| {
+            section.slots.capacity() * size_of::<u64>() + section.entries.capacity() * size_of::<Entry>()
+        };
+        let sections =
+            self.sections.capacity() * size_of::<Section>() + self.sections.iter().map(queues).sum::<usize>();
+        (sblocks + runs + sections) as u64
+    }
+}

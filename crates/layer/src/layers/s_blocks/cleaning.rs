@@ -1,0 +1,194 @@
+//! Making room: group destage and the defrags of both buffers (Cassuto 2010 §V.B, algorithms V.2, V.3 and V.5).
+//!
+//! Each copy is written, made durable, recorded, and the record made durable, before anything may overwrite its source.
+//! A defrag of the cache copies a run of live sectors at a time, as long as the guard allows, not block by block: fewer
+//! seeks for the same sectors.
+//!
+//! Invariants: those of the layer's header; every operation is a cleaning group of its own.
+
+use imbrex_disk::{Lba, Sectors};
+
+use super::ring::Position;
+use super::state::{tag, EntryPiece};
+use super::SBlocks;
+use crate::note::Note;
+use crate::plan::{Cause, GroupKind, Plan};
+
+/// Which buffer of a section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Buffer {
+    Cache,
+    SBlocks,
+}
+
+impl SBlocks {
+    /// Makes room for `sectors` at the head of the section's cache buffer. `sectors` is at most its payload.
+    pub(super) fn make_cache_room(&mut self, section: usize, sectors: u64, plan: &mut Plan) {
+        while !self.state.sections[section].cache_ring.fits(sectors) {
+            let state = &self.state.sections[section];
+            let needed = u64::from(state.live_sectors == state.cache_ring.used());
+            for _ in 0..needed + self.extra_destages {
+                if self.state.sections[section].live_sectors > 0 {
+                    self.destage(section, plan);
+                }
+            }
+            self.defrag_cache(section, plan);
+        }
+    }
+
+    /// Algorithm V.3: merges an S-block of the policy's choice with its cached sectors, at the head of the S-block
+    /// buffer. Room there is made before the choice, so that the chosen one is not moved just before it is rewritten.
+    fn destage(&mut self, section: usize, plan: &mut Plan) {
+        self.complete_stream(section, plan);
+        self.make_slot(section, plan);
+        let sblock = self.policy.choose(&self.state, section);
+        let (ring, size) = (&self.state.sections[section].sblock_ring, self.state.shape.sblock_sectors);
+        let (position, tail) = (ring.head(), ring.tail());
+        plan.open(GroupKind::Cleaning);
+        self.read_merged(section, sblock, 0, plan);
+        self.write_ring(section, Buffer::SBlocks, position, self.state.first_lba(sblock), size, plan);
+        self.record(Note::new(tag::PLACED, &[sblock, position.0, tail.0, 1]), plan);
+    }
+
+    /// The rest of a stream that broke off: from the old copy and the cache into the slot being filled.
+    pub(super) fn complete_stream(&mut self, section: usize, plan: &mut Plan) {
+        let Some(open) = self.state.sections[section].open else {
+            return;
+        };
+        let rest = self.state.shape.sblock_sectors - open.filled;
+        let position = self.state.open_position(section).plus(open.filled);
+        plan.open(GroupKind::Cleaning);
+        self.read_merged(section, open.sblock, open.filled, plan);
+        let lba = self.state.first_lba(open.sblock) + open.filled;
+        self.write_ring(section, Buffer::SBlocks, position, lba, rest, plan);
+        self.record(Note::new(tag::COMPLETED, &[open.sblock]), plan);
+    }
+
+    /// Stages an S-block from offset `from` on: its own copy, overlaid with what is cached or trimmed. A copy that would
+    /// be hidden whole is not read.
+    fn read_merged(&self, section: usize, sblock: u64, from: u64, plan: &mut Plan) {
+        let size = self.state.shape.sblock_sectors;
+        let block = &self.state.sblocks[sblock as usize];
+        let overlaid = || block.cached.within(from as u32, size as u32);
+        let first = self.state.first_lba(sblock);
+        if overlaid().map(|run| run.sectors as u64).sum::<u64>() < size - from {
+            self.read_ring(section, Buffer::SBlocks, block.position.plus(from), first + from, size - from, plan);
+        }
+        for run in overlaid() {
+            let lba = first + run.offset as u64;
+            if run.is_absent() {
+                plan.drop_sectors(Cause::Cleaning, Lba(lba), Sectors(run.sectors as u64));
+            } else {
+                self.read_ring(section, Buffer::Cache, run.position, lba, run.sectors as u64, plan);
+            }
+        }
+    }
+
+    /// Algorithm V.2, its loop: live sectors at the tail of the cache buffer are copied to its head until a dead run is
+    /// passed. There is one, or the buffer is empty.
+    fn defrag_cache(&mut self, section: usize, plan: &mut Plan) {
+        let mut opened = false;
+        loop {
+            let tail = self.state.sections[section].cache_ring.tail();
+            let Some(oldest) = self.state.entry_piece(section, 0, 0, tail) else {
+                return;
+            };
+            if !oldest.live {
+                self.state.release_cache(section, oldest.sectors);
+                return;
+            }
+            if !opened {
+                plan.open(GroupKind::Cleaning);
+                opened = true;
+            }
+            self.copy_cached(section, plan);
+        }
+    }
+
+    /// Copies the live sectors at the tail of the cache buffer to its head, as many as the guard allows.
+    fn copy_cached(&mut self, section: usize, plan: &mut Plan) {
+        let mut pieces = std::mem::take(&mut self.copied);
+        self.live_at_tail(section, &mut pieces);
+        for piece in &pieces {
+            self.read_ring(section, Buffer::Cache, piece.position, piece.lba, piece.sectors, plan);
+        }
+        let ring = &self.state.sections[section].cache_ring;
+        let (head, tail) = (ring.head(), ring.tail());
+        let mut target = head;
+        for piece in &pieces {
+            self.write_ring(section, Buffer::Cache, target, piece.lba, piece.sectors, plan);
+            target = target.plus(piece.sectors);
+        }
+        plan.barrier();
+        let mut copied = 0;
+        for piece in &pieces {
+            let target = head.plus(copied);
+            copied += piece.sectors;
+            self.note(Note::new(tag::CACHED, &[piece.lba, piece.sectors, target.0, tail.plus(copied).0]), plan);
+        }
+        plan.barrier();
+        self.copied = pieces;
+    }
+
+    /// The live pieces from the tail of the cache buffer on, up to a dead one or the most that may be copied at once.
+    fn live_at_tail(&self, section: usize, pieces: &mut Vec<EntryPiece>) {
+        pieces.clear();
+        let mut room = self.state.shape.copy_sectors();
+        let mut position = self.state.sections[section].cache_ring.tail();
+        let (mut index, mut skip) = (0, 0);
+        while room > 0 {
+            let Some(mut piece) = self.state.entry_piece(section, index, skip, position).filter(|piece| piece.live)
+            else {
+                return;
+            };
+            piece.sectors = piece.sectors.min(room);
+            pieces.push(piece);
+            room -= piece.sectors;
+            skip += piece.sectors;
+            position = position.plus(piece.sectors);
+            if skip == self.state.sections[section].entries[index].sectors {
+                (index, skip) = (index + 1, 0);
+            }
+        }
+    }
+
+    /// Algorithm V.5: S-blocks at the tail of the S-block buffer are copied to its head until a dead one is passed.
+    pub(super) fn make_slot(&mut self, section: usize, plan: &mut Plan) {
+        let size = self.state.shape.sblock_sectors;
+        let mut opened = false;
+        while !self.state.sections[section].sblock_ring.fits(size) {
+            if self.state.oldest_slot_is_live(section) {
+                if !opened {
+                    plan.open(GroupKind::Cleaning);
+                    opened = true;
+                }
+                self.copy_oldest_sblock(section, plan);
+            } else {
+                self.state.release_slot(section);
+            }
+        }
+    }
+
+    fn copy_oldest_sblock(&mut self, section: usize, plan: &mut Plan) {
+        let size = self.state.shape.sblock_sectors;
+        let state = &self.state.sections[section];
+        let sblock = state.slots[0];
+        let (tail, head) = (state.sblock_ring.tail(), state.sblock_ring.head());
+        let lba = self.state.first_lba(sblock);
+        self.read_ring(section, Buffer::SBlocks, tail, lba, size, plan);
+        self.write_ring(section, Buffer::SBlocks, head, lba, size, plan);
+        self.record(Note::new(tag::PLACED, &[sblock, head.0, tail.plus(size).0, 0]), plan);
+    }
+
+    fn read_ring(&self, section: usize, buffer: Buffer, position: Position, lba: u64, sectors: u64, plan: &mut Plan) {
+        for (offset, extent) in self.ring(section, buffer).pieces(position, sectors) {
+            plan.read(Cause::Cleaning, extent.start, Lba(lba + offset), extent.sectors);
+        }
+    }
+
+    fn write_ring(&self, section: usize, buffer: Buffer, position: Position, lba: u64, sectors: u64, plan: &mut Plan) {
+        for (offset, extent) in self.ring(section, buffer).pieces(position, sectors) {
+            plan.write(Cause::Cleaning, extent.start, Lba(lba + offset), extent.sectors);
+        }
+    }
+}

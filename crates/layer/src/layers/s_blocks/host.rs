@@ -1,0 +1,125 @@
+//! Serving the host: writes to the cache buffer (Cassuto 2010 §V.B, algorithm V.1), reads (V.6), TRIM, and the writes
+//! that go straight to an S-block (§V.E).
+//!
+//! Invariants: those of the layer's header, and
+//! 1. A written run is durable before its record, and the record before the plan ends.
+
+use imbrex_disk::{Command, Lba, Sectors};
+
+use super::cleaning::Buffer;
+use super::ring::Position;
+use super::state::tag;
+use super::{Direct, SBlocks};
+use crate::note::Note;
+use crate::plan::{Cause, GroupKind, Plan};
+
+/// How many streams are told apart.
+const STREAMS: usize = 8;
+
+/// Where the latest writes ended: a write that begins at one of these goes on with a stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecentEnds {
+    ends: [u64; STREAMS],
+    oldest: usize,
+}
+
+impl RecentEnds {
+    /// Notes a write; says whether it goes on where an earlier one ended.
+    pub fn note(&mut self, lba: u64, end: u64) -> bool {
+        // An end of 0 is an empty entry: no write ends there.
+        let known = self.ends.iter().position(|&known| known == lba && known != 0);
+        self.ends[known.unwrap_or(self.oldest)] = end;
+        if known.is_none() {
+            self.oldest = (self.oldest + 1) % STREAMS;
+        }
+        known.is_some()
+    }
+}
+
+impl SBlocks {
+    /// Algorithm V.1, and §V.E for those S-blocks of it that a stream covers.
+    pub(super) fn plan_write(&mut self, command: &Command, plan: &mut Plan) {
+        let (mut next, end) = (command.lba.0, command.end().0);
+        let continues = self.recent.note(next, end);
+        let mut waiting = next; // what lies before `next` from here on goes to the cache
+        while next < end {
+            let size = self.state.shape.sblock_sectors;
+            let (sblock, offset) = (next / size, next % size);
+            let part = (size - offset).min(end - next);
+            if self.goes_direct(sblock, offset, part, continues) {
+                self.write_cached(waiting, next, plan);
+                self.write_direct(sblock, offset, part, plan);
+                waiting = next + part;
+            }
+            next += part;
+        }
+        self.write_cached(waiting, end, plan);
+    }
+
+    fn goes_direct(&self, sblock: u64, offset: u64, sectors: u64, continues: bool) -> bool {
+        let whole = sectors == self.state.shape.sblock_sectors;
+        match self.direct {
+            Direct::Off => false,
+            Direct::Whole => whole,
+            Direct::Stream if offset == 0 => whole || continues,
+            Direct::Stream => {
+                let open = self.state.sections[self.state.section_of_sblock(sblock)].open;
+                open.is_some_and(|open| open.sblock == sblock && open.filled == offset)
+            }
+        }
+    }
+
+    /// Writes `lba..end` to the caches of their sections, in parts that an empty cache buffer holds.
+    fn write_cached(&mut self, lba: u64, end: u64, plan: &mut Plan) {
+        let mut next = lba;
+        while next < end {
+            let section = self.state.section_of(next);
+            let section_end = (section as u64 + 1) * self.state.shape.section_sectors();
+            let part = (end.min(section_end) - next).min(self.state.shape.cache_sectors);
+            self.make_cache_room(section, part, plan);
+            let ring = &self.state.sections[section].cache_ring;
+            let (position, tail) = (ring.head(), ring.tail());
+            self.write_host(section, Buffer::Cache, position, next, part, plan);
+            self.record(Note::new(tag::CACHED, &[next, part, position.0, tail.0]), plan);
+            next += part;
+        }
+    }
+
+    /// Writes part of an S-block straight to the newest slot of its buffer; its first part opens the slot.
+    fn write_direct(&mut self, sblock: u64, offset: u64, sectors: u64, plan: &mut Plan) {
+        let section = self.state.section_of_sblock(sblock);
+        if offset == 0 {
+            self.complete_stream(section, plan);
+            self.make_slot(section, plan);
+        }
+        let ring = &self.state.sections[section].sblock_ring;
+        let slot = if offset == 0 { ring.head() } else { self.state.open_position(section) };
+        let tail = ring.tail();
+        let lba = self.state.first_lba(sblock) + offset;
+        self.write_host(section, Buffer::SBlocks, slot.plus(offset), lba, sectors, plan);
+        self.record(Note::new(tag::STREAMED, &[sblock, slot.0, offset + sectors, tail.0]), plan);
+    }
+
+    fn write_host(&self, section: usize, buffer: Buffer, at: Position, lba: u64, sectors: u64, plan: &mut Plan) {
+        plan.open(GroupKind::Host);
+        for (offset, extent) in self.ring(section, buffer).pieces(at, sectors) {
+            plan.write(Cause::Host, extent.start, Lba(lba + offset), extent.sectors);
+        }
+    }
+
+    /// Algorithm V.6.
+    pub(super) fn plan_read(&self, command: &Command, plan: &mut Plan) {
+        plan.open(GroupKind::Host);
+        self.for_each_place(command.lba, Sectors(command.sectors as u64), |lba, sectors, place| {
+            if let Some(pba) = place {
+                plan.read(Cause::Host, pba, lba, sectors);
+            }
+        });
+    }
+
+    /// A trim is a record and nothing else: absence takes no cache space.
+    pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
+        plan.open(GroupKind::Host);
+        self.record(Note::new(tag::TRIMMED, &[command.lba.0, command.sectors as u64]), plan);
+    }
+}

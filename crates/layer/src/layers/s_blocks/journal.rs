@@ -1,0 +1,73 @@
+//! The checkpoint: the records (see [`super::state`]) that rebuild the present map in a fresh layer. Sections that are
+//! still as they were made need none.
+//!
+//! Invariants:
+//! 1. Within a section: restart, S-blocks in order of position, the stream's slot, cached runs in order of position,
+//!    trims, heads. Each record lies at or past the head that those before it made.
+
+use super::state::{tag, State, DEAD};
+use crate::note::Note;
+
+/// Appends the records that rebuild `state`.
+pub(super) fn checkpoint(state: &State, notes: &mut Vec<Note>) {
+    for section in 0..state.sections.len() {
+        if has_changed(state, section) {
+            checkpoint_section(state, section, notes);
+        } else {
+            trims(state, section, notes);
+        }
+    }
+}
+
+/// Whether anything was ever written in the section.
+fn has_changed(state: &State, section: usize) -> bool {
+    let section = &state.sections[section];
+    section.cache_ring.head().0 > 0 || section.sblock_ring.head().0 > state.shape.section_sectors()
+}
+
+fn checkpoint_section(state: &State, number: usize, notes: &mut Vec<Note>) {
+    let section = &state.sections[number];
+    let (sblock_tail, cache_tail) = (section.sblock_ring.tail(), section.cache_ring.tail());
+    notes.push(Note::new(tag::RESTART, &[number as u64, sblock_tail.0, cache_tail.0]));
+    for (index, &sblock) in section.slots.iter().enumerate() {
+        let position = sblock_tail.plus(index as u64 * state.shape.sblock_sectors);
+        if sblock != DEAD && state.sblocks[sblock as usize].position == position {
+            notes.push(Note::new(tag::PLACED, &[sblock, position.0, sblock_tail.0, 0]));
+        }
+    }
+    if let Some(open) = section.open {
+        let position = state.open_position(number);
+        notes.push(Note::new(tag::STREAMED, &[open.sblock, position.0, open.filled, sblock_tail.0]));
+    }
+    cached_runs(state, number, notes);
+    trims(state, number, notes);
+    let (sblock_head, cache_head) = (section.sblock_ring.head(), section.cache_ring.head());
+    notes.push(Note::new(tag::HEADS, &[number as u64, sblock_head.0, cache_head.0]));
+}
+
+/// The live pieces of the cache buffer, from the tail on.
+fn cached_runs(state: &State, number: usize, notes: &mut Vec<Note>) {
+    let tail = state.sections[number].cache_ring.tail();
+    let mut position = tail;
+    for (index, entry) in state.sections[number].entries.iter().enumerate() {
+        let mut skip = 0;
+        while skip < entry.sectors {
+            let piece = state.entry_piece(number, index, skip, position).expect("the entry is there");
+            if piece.live {
+                notes.push(Note::new(tag::CACHED, &[piece.lba, piece.sectors, position.0, tail.0]));
+            }
+            skip += piece.sectors;
+            position = position.plus(piece.sectors);
+        }
+    }
+}
+
+fn trims(state: &State, number: usize, notes: &mut Vec<Note>) {
+    let native = state.shape.native_sblocks;
+    for sblock in number as u64 * native..(number as u64 + 1) * native {
+        for run in state.sblocks[sblock as usize].cached.runs().iter().filter(|run| run.is_absent()) {
+            let lba = state.first_lba(sblock) + run.offset as u64;
+            notes.push(Note::new(tag::TRIMMED, &[lba, run.sectors as u64]));
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! `s-blocks`: circular buffers with S-blocks (Cassuto 2010 §V). The LBA space is cut into sections. Each has a cache
+//! buffer, to which host writes are appended, and a buffer of S-blocks, units of consecutive LBAs that move as a whole.
+//! Both are rings with a guard band, so nothing is ever overwritten in place and a power cut leaves old data whole.
+//!
+//! ```text
+//!  host write ─► head of the cache buffer          full? ─► group destage: an S-block and its cached sectors ─► head
+//!                      ▲        │                                                          of the S-block buffer
+//!                      └ defrag ┘ live sectors at the tail ─► head, until a dead run is passed
+//!  stream that begins at an S-block's first LBA ─► straight to a new slot at the head of the S-block buffer
+//! ```
+//!
+//! Reads split between S-blocks and cache. A TRIM is kept as absence until the S-block is next rewritten. Does not model:
+//! background work (the paper has none: room is made when a write needs it), and sections that lend each other room.
+//!
+//! Invariants:
+//! 1. In each ring head − tail ≤ payload, so (tail − head) mod M ≥ Λ, the guard.
+//! 2. Every S-block has exactly one copy in use, in the S-block ring of its section; the slot there names it.
+//! 3. Cached runs of an S-block are disjoint and in order; each lies whole in one entry of its section's cache ring, under
+//!    that entry's LBAs.
+//! 4. The count of live sectors of an S-block and of a section is the sum over those runs, and fits the ring.
+//! 5. Slots cover the S-block ring and entries the cache ring, from tail to head, without a gap.
+//! 6. At most one slot of a section is being filled by a stream: the newest, and neither empty nor full.
+//! 7. What replay makes of the records is the map that planning had.
+
+mod cached;
+mod check;
+mod cleaning;
+mod host;
+mod journal;
+mod policy;
+mod ring;
+mod shape;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
+
+use crate::layer::{Layer, MapMemory, Piece, Violation};
+use crate::note::{Note, ReplayError};
+use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::{GroupKind, Medium, Plan};
+use crate::registry::{Context, LayerInfo};
+use cleaning::Buffer;
+use host::RecentEnds;
+use policy::Policy;
+use ring::{Position, Ring};
+use shape::Shape;
+use state::{EntryPiece, State};
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "s-blocks",
+    summary: "sections of two circular buffers: a cache, and S-blocks that move as a whole",
+    recordings: &["conventional", "shingled", "block-interference"],
+    mapping_unit: "S-block; cached run",
+    source: "Cassuto 2010 §V",
+    parameters: PARAMETERS,
+    build,
+};
+
+const PARAMETERS: &[ParameterInfo] = &[
+    ParameterInfo {
+        key: "size",
+        kind: ParameterKind::Bytes,
+        default: "0",
+        help: "payload: native and spare S-blocks and caches, guards apart; 0 is all the disk holds",
+    },
+    ParameterInfo {
+        key: "sblock_share",
+        kind: ParameterKind::Share,
+        default: "1%",
+        help: "share of the payload that is spare S-blocks",
+    },
+    ParameterInfo {
+        key: "cache_share",
+        kind: ParameterKind::Share,
+        default: "1%",
+        help: "share of the payload that is cache buffers",
+    },
+    ParameterInfo {
+        key: "sections",
+        kind: ParameterKind::Count,
+        default: "1500",
+        help: "sections: too few make long defrags, too many leave fewer than two spare S-blocks in each",
+    },
+    ParameterInfo {
+        key: "sblock_size",
+        kind: ParameterKind::Bytes,
+        default: "1024000",
+        help: "size of an S-block (2000 blocks of 512 B)",
+    },
+    ParameterInfo {
+        key: "policy",
+        kind: ParameterKind::Choice(Policy::NAMES),
+        default: "closest-to-tail",
+        help: "which S-block to destage",
+    },
+    ParameterInfo {
+        key: "extra_destages",
+        kind: ParameterKind::Count,
+        default: "0",
+        help: "S-blocks destaged before each cache defrag beyond the one that is needed when no sector is dead",
+    },
+    ParameterInfo {
+        key: "direct",
+        kind: ParameterKind::Choice(&["off", "whole", "stream"]),
+        default: "stream",
+        help: "writes that bypass the cache: none, whole S-blocks, or these and streams that reach an S-block's start",
+    },
+    ParameterInfo {
+        key: "guard",
+        kind: ParameterKind::Bytes,
+        default: "0",
+        help: "guard band of each ring; 0 is the least: the interference distance and one S-block",
+    },
+];
+
+/// Which writes bypass the cache (Cassuto 2010 §V.E).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Direct {
+    Off,
+    Whole,
+    Stream,
+}
+
+/// The layer.
+struct SBlocks {
+    state: State,
+    policy: Policy,
+    direct: Direct,
+    extra_destages: u64,
+    recent: RecentEnds,
+    /// The pieces a cache defrag has in hand: kept for its buffer.
+    copied: Vec<EntryPiece>,
+}
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    let parameters = &context.parameters;
+    let shape = Shape::of(&context.disk, parameters)?;
+    let direct = match parameters.choice("direct") {
+        "off" => Direct::Off,
+        "whole" => Direct::Whole,
+        _ => Direct::Stream,
+    };
+    let policy = Policy::named(parameters.choice("policy"));
+    Ok(Box::new(SBlocks::new(shape, policy, direct, parameters.count("extra_destages"))))
+}
+
+impl SBlocks {
+    fn new(shape: Shape, policy: Policy, direct: Direct, extra_destages: u64) -> SBlocks {
+        let state = State::new(shape);
+        SBlocks { state, policy, direct, extra_destages, recent: RecentEnds::default(), copied: Vec::new() }
+    }
+
+    fn ring(&self, section: usize, buffer: Buffer) -> &Ring {
+        match buffer {
+            Buffer::Cache => &self.state.sections[section].cache_ring,
+            Buffer::SBlocks => &self.state.sections[section].sblock_ring,
+        }
+    }
+
+    /// Appends a record to the plan and applies it to the map.
+    fn note(&mut self, note: Note, plan: &mut Plan) {
+        plan.note(note);
+        self.state.apply(&note).expect("a planned record fits the map it was made from");
+    }
+
+    /// Makes what was written durable, then the record that makes it count.
+    fn record(&mut self, note: Note, plan: &mut Plan) {
+        plan.barrier();
+        self.note(note, plan);
+        plan.barrier();
+    }
+
+    /// Calls `visit` with where each part of a run of LBAs lies, in order: a physical sector, or nowhere if trimmed.
+    fn for_each_place(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
+        self.state.split(lba, sectors, |sblock, offset, part| {
+            let first = self.state.first_lba(sblock);
+            let section = self.state.section_of_sblock(sblock);
+            let mut next = offset;
+            for run in self.state.sblocks[sblock as usize].cached.within(offset, offset + part) {
+                self.place_in_sblock(sblock, next, run.offset, &mut visit);
+                let lba = first + run.offset as u64;
+                if run.is_absent() {
+                    visit(Lba(lba), Sectors(run.sectors as u64), None);
+                } else {
+                    self.place_in_ring(section, Buffer::Cache, run.position, lba, run.sectors as u64, &mut visit);
+                }
+                next = run.end();
+            }
+            self.place_in_sblock(sblock, next, offset + part, &mut visit);
+        });
+    }
+
+    /// The sectors `from..to` of an S-block in its own copies: two while a stream fills the newer.
+    fn place_in_sblock(&self, sblock: u64, from: u32, to: u32, visit: &mut impl FnMut(Lba, Sectors, Option<Pba>)) {
+        let (from, to) = (from as u64, to as u64);
+        let section = self.state.section_of_sblock(sblock);
+        let open = self.state.sections[section].open.filter(|open| open.sblock == sblock);
+        let filled = open.map_or(0, |open| open.filled).clamp(from, to.max(from));
+        let first = self.state.first_lba(sblock);
+        if from < filled {
+            let position = self.state.open_position(section).plus(from);
+            self.place_in_ring(section, Buffer::SBlocks, position, first + from, filled - from, visit);
+        }
+        if filled < to {
+            let position = self.state.sblocks[sblock as usize].position.plus(filled);
+            self.place_in_ring(section, Buffer::SBlocks, position, first + filled, to - filled, visit);
+        }
+    }
+
+    fn place_in_ring(
+        &self,
+        section: usize,
+        buffer: Buffer,
+        position: Position,
+        lba: u64,
+        sectors: u64,
+        visit: &mut impl FnMut(Lba, Sectors, Option<Pba>),
+    ) {
+        for (offset, extent) in self.ring(section, buffer).pieces(position, sectors) {
+            visit(Lba(lba + offset), extent.sectors, Some(extent.start));
+        }
+    }
+}
+
+impl Layer for SBlocks {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.state.shape.capacity()
+    }
+
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
+        for command in commands {
+            match command.operation {
+                Operation::Read => self.plan_read(command, plan),
+                Operation::Write => self.plan_write(command, plan),
+                Operation::Trim => self.plan_trim(command, plan),
+                Operation::Flush => {
+                    plan.open(GroupKind::Host);
+                    plan.barrier();
+                }
+            }
+        }
+    }
+
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        self.for_each_place(lba, sectors, |lba, sectors, place| {
+            pieces.push(Piece { lba, sectors, at: place.map(|pba| (Medium::Disk, pba)) });
+        });
+    }
+
+    fn keeps_trims(&self) -> bool {
+        true
+    }
+
+    fn self_check(&self) -> Result<(), Violation> {
+        check::check(&self.state)
+    }
+
+    fn memory(&self) -> MapMemory {
+        let copied = self.copied.capacity() * size_of::<EntryPiece>();
+        let measured = self.state.measured_bytes() + copied as u64 + size_of::<SBlocks>() as u64;
+        MapMemory { formula_bytes: self.state.shape.formula_bytes(), measured_bytes: measured }
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        journal::checkpoint(&self.state, notes);
+    }
+
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        self.state.apply(note).map_err(|reason| ReplayError { note: *note, reason: reason.into() })
+    }
+}

@@ -1,0 +1,74 @@
+//! Which S-block to destage (Cassuto 2010 §V.C): the choice decides how long the longest write waits.
+//!
+//! Invariants:
+//! 1. The chosen S-block has live sectors in the cache: destaging it frees some.
+//! 2. The choice depends on the map alone; ties go to the S-block nearest the tail of the S-block buffer.
+
+use super::state::{State, DEAD};
+
+/// A destage policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Policy {
+    /// The S-block nearest the tail of the S-block buffer: its old copy dies where the tail passes next.
+    ClosestToTail,
+    /// The S-block with the most cached sectors: the most room for one rewrite.
+    MostCachedBlocks,
+    /// The S-block of the oldest live run in the cache buffer: the shortest cache defrag.
+    CacheTail,
+}
+
+impl Policy {
+    /// Their names, in the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["closest-to-tail", "most-cached-blocks", "cache-tail"];
+
+    /// The policy called `name`, which is one of [`Policy::NAMES`].
+    pub fn named(name: &str) -> Policy {
+        match name {
+            "most-cached-blocks" => Policy::MostCachedBlocks,
+            "cache-tail" => Policy::CacheTail,
+            _ => Policy::ClosestToTail,
+        }
+    }
+
+    /// The S-block to destage in `section`, which has live cached sectors.
+    pub fn choose(self, state: &State, section: usize) -> u64 {
+        let chosen = match self {
+            Policy::ClosestToTail => in_order_of_slots(state, section).next(),
+            Policy::MostCachedBlocks => {
+                // `max_by_key` keeps the last of equals: from the head on, that is the one nearest the tail.
+                let sectors = |sblock: &u64| state.sblocks[*sblock as usize].cached.sectors();
+                in_order_of_slots(state, section).rev().max_by_key(sectors)
+            }
+            Policy::CacheTail => oldest_cached(state, section),
+        };
+        chosen.expect("a section with live cached sectors has an S-block they belong to")
+    }
+}
+
+/// The section's S-blocks that have cached sectors, from the tail of the S-block buffer on.
+fn in_order_of_slots(state: &State, section: usize) -> impl DoubleEndedIterator<Item = u64> + '_ {
+    let section = &state.sections[section];
+    let tail = section.sblock_ring.tail();
+    section.slots.iter().enumerate().filter_map(move |(index, &sblock)| {
+        let position = tail.plus(index as u64 * state.shape.sblock_sectors);
+        let holds = sblock != DEAD && state.sblocks[sblock as usize].position == position;
+        (holds && state.sblocks[sblock as usize].cached.sectors() > 0).then_some(sblock)
+    })
+}
+
+/// The S-block of the first live piece from the tail of the cache buffer on.
+fn oldest_cached(state: &State, section: usize) -> Option<u64> {
+    let mut position = state.sections[section].cache_ring.tail();
+    for index in 0..state.sections[section].entries.len() {
+        let mut skip = 0;
+        while skip < state.sections[section].entries[index].sectors {
+            let piece = state.entry_piece(section, index, skip, position)?;
+            if piece.live {
+                return Some(piece.lba / state.shape.sblock_sectors);
+            }
+            skip += piece.sectors;
+            position = position.plus(piece.sectors);
+        }
+    }
+    None
+}

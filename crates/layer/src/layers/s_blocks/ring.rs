@@ -1,0 +1,134 @@
+//! A circular buffer with a guard band (Cassuto 2010 definition 5): written at the head, freed at the tail.
+//!
+//! Positions count the sectors ever claimed and never wrap; only [`Ring::pieces`] takes them modulo the ring's length
+//! M = payload + Λ. A run that straddles the end of the ring lies in two pieces, so no remainder is left unused.
+//!
+//! ```text
+//!   start                                            start + M
+//!     │ free │ tail ▒▒▒▒▒▒ used ▒▒▒▒▒▒ head │ guard Λ  … │ guard of the disk
+//! ```
+//!
+//! Invariants:
+//! 1. At rest head − tail ≤ payload, which is (tail − head) mod M ≥ Λ: what is written at the head reaches no sector
+//!    in use, for Λ is at least the interference distance.
+//! 2. While live sectors are copied from the tail to the head, the head runs into the guard by at most
+//!    Λ − interference: the copy in hand spares its own source.
+
+use imbrex_disk::{Extent, Pba, Sectors};
+
+/// A place in a ring: sectors ever claimed before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Position(pub u64);
+
+impl Position {
+    /// No place in any ring: what is there is absent, or not yet known.
+    pub const NOWHERE: Position = Position(u64::MAX);
+
+    /// The place `sectors` further on.
+    pub fn plus(self, sectors: u64) -> Position {
+        Position(self.0 + sectors)
+    }
+}
+
+/// A circular buffer with a guard band.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    start: Pba,
+    length: u64,
+    payload: u64,
+    tail: Position,
+    head: Position,
+}
+
+impl Ring {
+    /// An empty ring of `payload` sectors and a guard, at `start`.
+    pub fn new(start: Pba, payload: Sectors, guard: Sectors) -> Ring {
+        Ring { start, length: payload.0 + guard.0, payload: payload.0, tail: Position(0), head: Position(0) }
+    }
+
+    /// Where the next claim begins.
+    pub fn head(&self) -> Position {
+        self.head
+    }
+
+    /// The oldest sector in use.
+    pub fn tail(&self) -> Position {
+        self.tail
+    }
+
+    /// Sectors between tail and head, live or dead.
+    pub fn used(&self) -> u64 {
+        self.head.0 - self.tail.0
+    }
+
+    /// The most that may be in use at rest.
+    pub fn payload(&self) -> u64 {
+        self.payload
+    }
+
+    /// Whether `sectors` more leave the guard whole.
+    pub fn fits(&self, sectors: u64) -> bool {
+        self.used() + sectors <= self.payload
+    }
+
+    /// Whether `position` is in use.
+    pub fn holds(&self, position: Position) -> bool {
+        self.tail <= position && position < self.head
+    }
+
+    /// Moves the head on by `sectors`; refuses to run into the tail (a damaged journal: planning never does).
+    pub fn claim(&mut self, sectors: u64) -> Result<(), &'static str> {
+        if sectors >= self.length - self.used() {
+            return Err("the head would run into the tail");
+        }
+        self.head.0 += sectors;
+        Ok(())
+    }
+
+    /// Moves the tail on by `sectors`.
+    pub fn release(&mut self, sectors: u64) {
+        assert!(sectors <= self.used(), "release of {sectors} sectors where {} are in use", self.used());
+        self.tail.0 += sectors;
+    }
+
+    /// Begins anew, empty, at `position`: for replay alone.
+    pub fn restart(&mut self, position: Position) {
+        self.tail = position;
+        self.head = position;
+    }
+
+    /// The one or two runs of physical sectors that hold `sectors` from `position`, each with its offset in the whole.
+    pub fn pieces(&self, position: Position, sectors: u64) -> impl Iterator<Item = (u64, Extent)> {
+        let offset = position.0 % self.length;
+        let before_end = sectors.min(self.length - offset);
+        let first = (0, Extent::new(Pba(self.start.0 + offset), Sectors(before_end)));
+        let second = (before_end, Extent::new(self.start, Sectors(sectors - before_end)));
+        [first, second].into_iter().filter(|(_, extent)| !extent.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_straddles_the_end_lies_in_two_pieces() {
+        // M = 10 + 3 = 13: position 24 is offset 11, so two sectors lie before the end and three after the start.
+        let ring = Ring::new(Pba(100), Sectors(10), Sectors(3));
+        let pieces: Vec<_> = ring.pieces(Position(24), 5).collect();
+        let expected = [(0, Extent::new(Pba(111), Sectors(2))), (2, Extent::new(Pba(100), Sectors(3)))];
+        assert_eq!(pieces, expected);
+        let whole: Vec<_> = ring.pieces(Position(21), 5).collect();
+        assert_eq!(whole, [(0, Extent::new(Pba(108), Sectors(5)))]);
+    }
+
+    #[test]
+    fn the_guard_is_never_counted_as_room() {
+        let mut ring = Ring::new(Pba(0), Sectors(10), Sectors(3));
+        ring.claim(8).expect("fits");
+        assert!(ring.fits(2) && !ring.fits(3));
+        ring.release(1);
+        assert!(ring.fits(3));
+        assert!(ring.claim(6).is_err());
+    }
+}

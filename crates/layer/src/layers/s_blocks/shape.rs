@@ -1,0 +1,273 @@
+//! How the disk is cut into sections, and each section into its two rings (Cassuto 2010 §V.A, its five parameters).
+//!
+//! ```text
+//!   section │ S-blocks: native + spare │ Λ │ disk guard │ cache buffer │ Λ │ disk guard │
+//! ```
+//!
+//! The payload is what the paper's shares count: native S-blocks, spare S-blocks and cache. The guards lie outside it.
+//! What does not fill an S-block in a section, or a section in the payload, is left unused.
+//!
+//! Invariants:
+//! 1. A section has at least two spare S-blocks, one native one, and room for one sector in its cache.
+//! 2. Λ ≥ interference + one S-block: a whole S-block is copied in one go without harm to its source.
+//! 3. No write that ends in a ring reaches past the disk guard that follows it.
+
+use imbrex_disk::{Disk, Pba, Sectors};
+
+use super::ring::Ring;
+use crate::parameters::{ConfigError, Parameters};
+
+/// The sizes that all sections share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shape {
+    /// Sections.
+    pub sections: u64,
+    /// Sectors of an S-block.
+    pub sblock_sectors: u64,
+    /// S-blocks that hold a section's LBAs.
+    pub native_sblocks: u64,
+    /// S-blocks beside these, free or dead.
+    pub spare_sblocks: u64,
+    /// Payload of a cache buffer.
+    pub cache_sectors: u64,
+    /// Λ of both rings.
+    pub guard_sectors: u64,
+    /// How far past its end a write destroys.
+    pub interference_sectors: u64,
+}
+
+/// How many places of the disk are asked how far a write reaches.
+const SAMPLED_TRACKS: u64 = 256;
+/// How many ends of a write are tried on each.
+const SAMPLED_ENDS: u64 = 32;
+/// The largest S-block: offsets in it take 32 bits.
+const SBLOCK_SECTORS_MAX: u64 = 1 << 30;
+/// Rounds of widening the guard until no ring reaches past it.
+const WIDENINGS: usize = 4;
+
+impl Shape {
+    /// The shape that `parameters` ask for on `disk`.
+    pub fn of(disk: &Disk, parameters: &Parameters) -> Result<Shape, ConfigError> {
+        let mut interference = sampled_interference(disk);
+        for _ in 0..WIDENINGS {
+            let asked = Asked::new(disk, parameters, interference);
+            let shape = asked.shape()?;
+            let reach = shape.reach_of_rings(disk);
+            if reach <= interference {
+                return Ok(shape);
+            }
+            interference = reach;
+        }
+        Err(ConfigError(format!(
+            "writes at the ends of the rings reach {interference} sectors: more than a guard holds"
+        )))
+    }
+
+    /// LBAs of a section.
+    pub fn section_sectors(&self) -> u64 {
+        self.native_sblocks * self.sblock_sectors
+    }
+
+    /// LBAs of the drive.
+    pub fn capacity(&self) -> Sectors {
+        Sectors(self.sections * self.section_sectors())
+    }
+
+    /// S-blocks of the drive, spare ones apart.
+    pub fn sblocks(&self) -> u64 {
+        self.sections * self.native_sblocks
+    }
+
+    /// Live sectors that one go of a defrag may copy: what the head may enter of the guard.
+    pub fn copy_sectors(&self) -> u64 {
+        self.guard_sectors - self.interference_sectors
+    }
+
+    fn sblock_payload(&self) -> u64 {
+        (self.native_sblocks + self.spare_sblocks) * self.sblock_sectors
+    }
+
+    /// Physical sectors of a section, guards included.
+    pub fn physical_sectors(&self) -> u64 {
+        self.sblock_payload() + self.cache_sectors + 2 * (self.guard_sectors + self.interference_sectors)
+    }
+
+    /// The empty rings of `section`: S-block buffer and cache buffer.
+    pub fn rings(&self, section: u64) -> (Ring, Ring) {
+        let start = section * self.physical_sectors();
+        let cache_start = start + self.sblock_payload() + self.guard_sectors + self.interference_sectors;
+        let guard = Sectors(self.guard_sectors);
+        let sblocks = Ring::new(Pba(start), Sectors(self.sblock_payload()), guard);
+        (sblocks, Ring::new(Pba(cache_start), Sectors(self.cache_sectors), guard))
+    }
+
+    /// How far a write of a whole ring reaches past it, at most.
+    fn reach_of_rings(&self, disk: &Disk) -> u64 {
+        let ends = (0..self.sections).flat_map(|section| {
+            let start = section * self.physical_sectors();
+            let sblocks_end = start + self.sblock_payload() + self.guard_sectors;
+            let cache_start = sblocks_end + self.interference_sectors;
+            [(start, sblocks_end), (cache_start, cache_start + self.cache_sectors + self.guard_sectors)]
+        });
+        ends.map(|(start, end)| disk.guard_after(Pba(start), Pba(end)).0).max().unwrap_or(0)
+    }
+}
+
+/// The parameters in sectors.
+struct Asked {
+    disk_sectors: u64,
+    payload: Option<u64>,
+    sections: u64,
+    sblock_sectors: u64,
+    sblock_share: f64,
+    cache_share: f64,
+    guard: u64,
+    interference: u64,
+}
+
+impl Asked {
+    fn new(disk: &Disk, parameters: &Parameters, interference: u64) -> Asked {
+        let sectors = |key: &str| parameters.bytes(key) / disk.sector_bytes as u64;
+        let sblock_sectors = sectors("sblock_size");
+        let guard = match sectors("guard") {
+            0 => interference + sblock_sectors,
+            given => given,
+        };
+        Asked {
+            disk_sectors: disk.geometry.sectors().0,
+            payload: Some(sectors("size")).filter(|&size| size > 0),
+            sections: parameters.count("sections"),
+            sblock_sectors,
+            sblock_share: parameters.share("sblock_share"),
+            cache_share: parameters.share("cache_share"),
+            guard,
+            interference,
+        }
+    }
+
+    fn shape(&self) -> Result<Shape, ConfigError> {
+        let refuse = |reason: String| Err(ConfigError(reason));
+        if self.sections == 0 || self.sblock_sectors == 0 {
+            return refuse("s-blocks needs sections of at least one, and an S-block of at least one sector".into());
+        }
+        if self.sblock_sectors > SBLOCK_SECTORS_MAX {
+            return refuse(format!("sblock_size of {} sectors: at most {SBLOCK_SECTORS_MAX}", self.sblock_sectors));
+        }
+        if self.guard < self.interference + self.sblock_sectors {
+            let least = self.interference + self.sblock_sectors;
+            return refuse(format!(
+                "guard of {} sectors: at least {least} are needed, the interference distance ({}) and an S-block ({}); \
+                 leave it out to have that",
+                self.guard, self.interference, self.sblock_sectors
+            ));
+        }
+        let guards = self.sections * 2 * (self.guard + self.interference);
+        let room = self.disk_sectors.saturating_sub(guards);
+        let payload = self.payload.unwrap_or(room);
+        if payload > room || room == 0 {
+            return refuse(format!(
+                "size of {payload} sectors and guards of {guards} do not fit the disk's {}: lower size, or use fewer \
+                 sections (now {})",
+                self.disk_sectors, self.sections
+            ));
+        }
+        self.cut(payload / self.sections)
+    }
+
+    /// Cuts a section of `payload` sectors.
+    fn cut(&self, payload: u64) -> Result<Shape, ConfigError> {
+        let share_of = |share: f64| (share * payload as f64).round() as u64;
+        let cache_sectors = share_of(self.cache_share);
+        let spare_sblocks = share_of(self.sblock_share) / self.sblock_sectors;
+        let sblocks = payload.saturating_sub(cache_sectors) / self.sblock_sectors;
+        if spare_sblocks < 2 {
+            return Err(ConfigError(format!(
+                "{} sections leave {spare_sblocks} spare S-blocks of {} sectors each (a section has {payload} sectors): \
+                 at least two are needed; use fewer sections, smaller S-blocks or a larger sblock_share",
+                self.sections, self.sblock_sectors
+            )));
+        }
+        if cache_sectors == 0 || sblocks <= spare_sblocks {
+            return Err(ConfigError(format!(
+                "a section of {payload} sectors with a cache of {cache_sectors} and {spare_sblocks} spare S-blocks of {} \
+                 sectors leaves nothing: use fewer sections, or other shares",
+                self.sblock_sectors
+            )));
+        }
+        Ok(Shape {
+            sections: self.sections,
+            sblock_sectors: self.sblock_sectors,
+            native_sblocks: sblocks - spare_sblocks,
+            spare_sblocks,
+            cache_sectors,
+            guard_sectors: self.guard,
+            interference_sectors: self.interference,
+        })
+    }
+}
+
+/// How far past its end a write destroys, at most: asked at many ends on tracks all over the disk.
+fn sampled_interference(disk: &Disk) -> u64 {
+    let sectors = disk.geometry.sectors().0;
+    if disk.recording.is_harmless() || sectors == 0 {
+        return 0;
+    }
+    let ends = (0..SAMPLED_TRACKS).flat_map(|sample| {
+        let track = disk.geometry.track_of(Pba((sectors as u128 * sample as u128 / SAMPLED_TRACKS as u128) as u64));
+        (1..=SAMPLED_ENDS)
+            .map(move |end| (track.start, track.start + Sectors((track.sectors.0 * end).div_ceil(SAMPLED_ENDS))))
+    });
+    ends.map(|(start, end)| disk.guard_after(start, end).0).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the sizes of Cassuto 2010 §V.D and the refusals. Expected values are worked out by hand.
+
+    use super::*;
+
+    /// 307.2 GB in sectors of 512 B, with S-blocks of 2000 and an assumed interference of 64.
+    fn cassuto(sections: u64) -> Asked {
+        Asked {
+            disk_sectors: 700_000_000,
+            payload: Some(600_000_000),
+            sections,
+            sblock_sectors: 2000,
+            sblock_share: 0.01,
+            cache_share: 0.01,
+            guard: 2064,
+            interference: 64,
+        }
+    }
+
+    #[test]
+    fn fifteen_hundred_sections_leave_two_spare_sblocks() {
+        // A section has 400,000 sectors: 1 % is 4000, so two spare S-blocks and 500 cached blocks of 4 KiB.
+        let shape = cassuto(1500).shape().expect("fits");
+        assert_eq!((shape.native_sblocks, shape.spare_sblocks, shape.cache_sectors), (196, 2, 4000));
+        assert_eq!(shape.capacity(), Sectors(588_000_000));
+        assert_eq!(shape.sections * shape.cache_sectors / 8, 750_000);
+        assert_eq!(shape.copy_sectors(), 2000);
+    }
+
+    #[test]
+    fn too_many_sections_are_refused_with_the_remedy() {
+        let refusal = cassuto(1501).shape().unwrap_err().to_string();
+        assert!(refusal.contains("1 spare S-blocks") && refusal.contains("fewer sections"), "{refusal}");
+    }
+
+    #[test]
+    fn a_guard_that_cannot_protect_a_copy_is_refused() {
+        let asked = Asked { guard: 2063, ..cassuto(1500) };
+        assert!(asked.shape().unwrap_err().to_string().contains("at least 2064"));
+    }
+
+    #[test]
+    fn guards_lie_outside_the_size() {
+        // Guards: 1500 × 2 × (2064 + 64) = 6,384,000 sectors beside the payload.
+        let fits = Asked { disk_sectors: 606_384_000, ..cassuto(1500) };
+        assert_eq!(fits.shape().expect("fits exactly").physical_sectors() * 1500, 606_384_000);
+        let short = Asked { disk_sectors: 606_383_999, ..cassuto(1500) };
+        assert!(short.shape().unwrap_err().to_string().contains("do not fit"));
+    }
+}

@@ -1,0 +1,390 @@
+//! Where every sector lies, and the journal records by which that changes.
+//!
+//! The map changes only in [`State::apply`], by a record: planning makes a record and applies it, recovery applies the
+//! same records read back. So a replayed map equals the planned one by construction. The tail of a record is where the
+//! buffer's tail stands once it counts: the record of a copy frees the copy's source.
+//!
+//! | tag | fields | means |
+//! |---|---|---|
+//! | 1 cached | LBA, sectors, position, tail | these sectors lie in their section's cache buffer, at its head |
+//! | 2 trimmed | LBA, sectors | these sectors are absent |
+//! | 3 placed | S-block, position, tail, merged | the S-block lies at the head of its buffer; merged: cached sectors included |
+//! | 4 streamed | S-block, position, filled, tail | its first `filled` sectors lie at the head of its buffer, the rest where it was |
+//! | 5 completed | S-block | the rest of a streamed S-block has been written, cached sectors included |
+//! | 6 restart | section, S-block tail, cache tail | both buffers are empty and begin there: opens a section's checkpoint |
+//! | 7 heads | section, S-block head, cache head | what lies before these heads and was not named is dead: closes it |
+//!
+//! Invariants (numbered as in the layer's header): 1 to 6.
+
+use std::collections::VecDeque;
+
+use imbrex_disk::{Lba, Sectors};
+
+use super::cached::{CachedRun, CachedRuns};
+use super::ring::{Position, Ring};
+use super::shape::Shape;
+use crate::note::Note;
+
+/// Tags of the records.
+pub(super) mod tag {
+    pub const CACHED: u8 = 1;
+    pub const TRIMMED: u8 = 2;
+    pub const PLACED: u8 = 3;
+    pub const STREAMED: u8 = 4;
+    pub const COMPLETED: u8 = 5;
+    pub const RESTART: u8 = 6;
+    pub const HEADS: u8 = 7;
+}
+
+/// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
+pub(super) const DEAD: u64 = u64::MAX;
+
+/// An S-block: where its copy begins, and what of it the cache overlays.
+#[derive(Clone, Debug)]
+pub(super) struct SBlock {
+    pub position: Position,
+    pub cached: CachedRuns,
+}
+
+/// What was written to a cache buffer in one go; live as far as the S-blocks' runs still point into it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub lba: u64,
+    pub sectors: u64,
+}
+
+/// An S-block that a stream is filling: the newest slot of its buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct OpenSlot {
+    pub sblock: u64,
+    pub filled: u64,
+}
+
+/// One section's buffers.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    /// The S-block buffer.
+    pub sblock_ring: Ring,
+    /// What its slots were written for, from the tail on.
+    pub slots: VecDeque<u64>,
+    /// The cache buffer.
+    pub cache_ring: Ring,
+    /// What was written to it, from the tail on.
+    pub entries: VecDeque<Entry>,
+    /// Live sectors in the cache buffer.
+    pub live_sectors: u64,
+    /// The slot being filled by a stream.
+    pub open: Option<OpenSlot>,
+}
+
+/// A piece of the cache buffer: what lies there, if it is alive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct EntryPiece {
+    pub lba: u64,
+    pub sectors: u64,
+    pub position: Position,
+    pub live: bool,
+}
+
+/// The map of the drive.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub shape: Shape,
+    pub sblocks: Vec<SBlock>,
+    pub sections: Vec<Section>,
+}
+
+impl State {
+    /// A fresh drive: every S-block in the order of its LBAs from the start of its buffer, the caches empty.
+    pub fn new(shape: Shape) -> State {
+        let sblock = |number: u64| {
+            let position = Position(number % shape.native_sblocks * shape.sblock_sectors);
+            SBlock { position, cached: CachedRuns::default() }
+        };
+        let section = |number: u64| {
+            let (mut sblock_ring, cache_ring) = shape.rings(number);
+            sblock_ring.claim(shape.section_sectors()).expect("the native S-blocks fit their buffer");
+            let first = number * shape.native_sblocks;
+            let slots = (first..first + shape.native_sblocks).collect();
+            Section { sblock_ring, slots, cache_ring, entries: VecDeque::new(), live_sectors: 0, open: None }
+        };
+        let sblocks = (0..shape.sblocks()).map(sblock).collect();
+        State { shape, sblocks, sections: (0..shape.sections).map(section).collect() }
+    }
+
+    /// The section of an LBA.
+    pub fn section_of(&self, lba: u64) -> usize {
+        (lba / self.shape.section_sectors()) as usize
+    }
+
+    /// The section of an S-block.
+    pub fn section_of_sblock(&self, sblock: u64) -> usize {
+        (sblock / self.shape.native_sblocks) as usize
+    }
+
+    /// The first LBA of an S-block.
+    pub fn first_lba(&self, sblock: u64) -> u64 {
+        sblock * self.shape.sblock_sectors
+    }
+
+    /// Where the slot that a stream is filling begins.
+    pub fn open_position(&self, section: usize) -> Position {
+        Position(self.sections[section].sblock_ring.head().0 - self.shape.sblock_sectors)
+    }
+
+    /// Whether the oldest slot of a section holds its S-block's copy.
+    pub fn oldest_slot_is_live(&self, section: usize) -> bool {
+        let section = &self.sections[section];
+        let holds =
+            |&sblock: &u64| sblock != DEAD && self.sblocks[sblock as usize].position == section.sblock_ring.tail();
+        section.slots.front().is_some_and(holds)
+    }
+
+    /// Splits a run of LBAs at the bounds of S-blocks: calls `visit` with (S-block, first offset, sectors).
+    pub fn split(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(u64, u32, u32)) {
+        let (mut next, end) = (lba.0, lba.0 + sectors.0);
+        while next < end {
+            let (sblock, offset) = (next / self.shape.sblock_sectors, next % self.shape.sblock_sectors);
+            let part = (self.shape.sblock_sectors - offset).min(end - next);
+            visit(sblock, offset as u32, part as u32);
+            next += part;
+        }
+    }
+
+    /// The piece of the cache buffer of `section` that begins `skip` sectors into entry number `index`, at `position`:
+    /// as long as it is all live or all dead, within its entry and its S-block.
+    pub fn entry_piece(&self, section: usize, index: usize, skip: u64, position: Position) -> Option<EntryPiece> {
+        let entry = self.sections[section].entries.get(index)?;
+        let rest = entry.sectors - skip;
+        if entry.lba == DEAD {
+            return Some(EntryPiece { lba: DEAD, sectors: rest, position, live: false });
+        }
+        let lba = entry.lba + skip;
+        let (sblock, from) = (lba / self.shape.sblock_sectors, (lba % self.shape.sblock_sectors) as u32);
+        let to = (from as u64 + rest).min(self.shape.sblock_sectors) as u32;
+        let mut piece = EntryPiece { lba, sectors: (to - from) as u64, position, live: false };
+        let ours = |run: &CachedRun| run.position == position.plus((run.offset - from) as u64);
+        if let Some(run) = self.sblocks[sblock as usize].cached.within(from, to).find(ours) {
+            piece.live = run.offset == from;
+            piece.sectors = if piece.live { run.sectors } else { run.offset - from } as u64;
+        }
+        Some(piece)
+    }
+
+    /// Moves the tail of a section's cache buffer on.
+    pub fn release_cache(&mut self, section: usize, sectors: u64) {
+        let section = &mut self.sections[section];
+        section.cache_ring.release(sectors);
+        let mut rest = sectors;
+        while rest > 0 {
+            let oldest = section.entries.front_mut().expect("entries cover the buffer: invariant 5");
+            if oldest.sectors > rest {
+                oldest.lba = if oldest.lba == DEAD { DEAD } else { oldest.lba + rest };
+                oldest.sectors -= rest;
+                return;
+            }
+            rest -= oldest.sectors;
+            section.entries.pop_front();
+        }
+    }
+
+    /// Moves the tail of a section's S-block buffer on by a slot.
+    pub fn release_slot(&mut self, section: usize) {
+        let section = &mut self.sections[section];
+        section.sblock_ring.release(self.shape.sblock_sectors);
+        section.slots.pop_front().expect("slots cover the buffer: invariant 5");
+    }
+
+    /// Takes one record.
+    pub fn apply(&mut self, note: &Note) -> Result<(), &'static str> {
+        let [a, b, c, d] = note.fields;
+        match note.tag {
+            tag::CACHED => self.apply_cached(a, b, Position(c), Position(d)),
+            tag::TRIMMED => self.apply_trimmed(a, b),
+            tag::PLACED => self.apply_placed(a, Position(b), Position(c), d != 0),
+            tag::STREAMED => self.apply_streamed(a, Position(b), c, Position(d)),
+            tag::COMPLETED => self.apply_completed(a),
+            tag::RESTART => self.apply_restart(a, Position(b), Position(c)),
+            tag::HEADS => self.apply_heads(a, Position(b), Position(c)),
+            _ => Err("unknown tag"),
+        }
+    }
+
+    fn apply_cached(&mut self, lba: u64, sectors: u64, position: Position, tail: Position) -> Result<(), &'static str> {
+        self.check_range(lba, sectors)?;
+        let number = self.section_of(lba);
+        if number != self.section_of(lba + sectors - 1) {
+            return Err("the run crosses sections");
+        }
+        let ring = &self.sections[number].cache_ring;
+        let passed = tail.0.saturating_sub(ring.tail().0);
+        if passed > ring.used() {
+            return Err("the tail lies past the head");
+        }
+        self.release_cache(number, passed);
+        self.fill_cache(number, position)?;
+        let section = &mut self.sections[number];
+        section.cache_ring.claim(sectors)?;
+        section.entries.push_back(Entry { lba, sectors });
+        let first = lba;
+        self.overlay(Lba(lba), Sectors(sectors), |at| position.plus(at - first));
+        Ok(())
+    }
+
+    fn apply_trimmed(&mut self, lba: u64, sectors: u64) -> Result<(), &'static str> {
+        self.check_range(lba, sectors)?;
+        self.overlay(Lba(lba), Sectors(sectors), |_| Position::NOWHERE);
+        Ok(())
+    }
+
+    fn check_range(&self, lba: u64, sectors: u64) -> Result<(), &'static str> {
+        let end = lba.checked_add(sectors).ok_or("the run lies past the capacity")?;
+        if sectors == 0 || sectors > u32::MAX as u64 || end > self.shape.capacity().0 {
+            return Err("the run is empty or lies past the capacity");
+        }
+        Ok(())
+    }
+
+    /// Puts a run of LBAs over what was there; `place` says where each part begins.
+    fn overlay(&mut self, lba: Lba, sectors: Sectors, place: impl Fn(u64) -> Position) {
+        let size = self.shape.sblock_sectors;
+        let (mut next, end) = (lba.0, lba.0 + sectors.0);
+        while next < end {
+            let (sblock, offset) = (next / size, next % size);
+            let part = (size - offset).min(end - next);
+            let section = self.section_of_sblock(sblock);
+            let run = CachedRun { offset: offset as u32, sectors: part as u32, position: place(next) };
+            let live = &mut self.sections[section].live_sectors;
+            *live += if run.is_absent() { 0 } else { part };
+            *live -= self.sblocks[sblock as usize].cached.overlay(run) as u64;
+            next += part;
+        }
+    }
+
+    fn uncache(&mut self, sblock: u64, from: u64, to: u64) {
+        let removed = self.sblocks[sblock as usize].cached.remove(from as u32, to as u32);
+        let section = self.section_of_sblock(sblock);
+        self.sections[section].live_sectors -= removed as u64;
+    }
+
+    fn apply_placed(&mut self, sblock: u64, at: Position, tail: Position, merged: bool) -> Result<(), &'static str> {
+        self.claim_slot(sblock, at, tail)?;
+        self.sblocks[sblock as usize].position = at;
+        if merged {
+            self.uncache(sblock, 0, self.shape.sblock_sectors);
+        }
+        Ok(())
+    }
+
+    fn apply_streamed(&mut self, sblock: u64, at: Position, filled: u64, tail: Position) -> Result<(), &'static str> {
+        if sblock >= self.shape.sblocks() || filled == 0 || filled > self.shape.sblock_sectors {
+            return Err("there is no such S-block or part of one");
+        }
+        let section = self.section_of_sblock(sblock);
+        let from = match self.sections[section].open {
+            Some(open) if open.sblock == sblock && self.open_position(section) == at && open.filled < filled => {
+                open.filled
+            }
+            Some(_) => return Err("another S-block is being filled"),
+            None => {
+                self.claim_slot(sblock, at, tail)?;
+                0
+            }
+        };
+        self.uncache(sblock, from, filled);
+        self.sections[section].open = Some(OpenSlot { sblock, filled });
+        if filled == self.shape.sblock_sectors {
+            self.sblocks[sblock as usize].position = at;
+            self.sections[section].open = None;
+        }
+        Ok(())
+    }
+
+    fn apply_completed(&mut self, sblock: u64) -> Result<(), &'static str> {
+        if sblock >= self.shape.sblocks() {
+            return Err("there is no such S-block");
+        }
+        let section = self.section_of_sblock(sblock);
+        let open = self.sections[section].open.filter(|open| open.sblock == sblock).ok_or("it is not being filled")?;
+        self.sblocks[sblock as usize].position = self.open_position(section);
+        self.uncache(sblock, open.filled, self.shape.sblock_sectors);
+        self.sections[section].open = None;
+        Ok(())
+    }
+
+    /// Claims the slot at `at`, which is the head, or lies past it with dead slots between (in a checkpoint). The tail
+    /// moves first: what it passes makes the room, be it dead slots or the source of the copy that is recorded here.
+    fn claim_slot(&mut self, sblock: u64, at: Position, tail: Position) -> Result<(), &'static str> {
+        if sblock >= self.shape.sblocks() {
+            return Err("there is no such S-block");
+        }
+        let section = self.section_of_sblock(sblock);
+        if self.sections[section].open.is_some() {
+            return Err("a stream is filling the newest slot");
+        }
+        self.release_slots_before(section, tail)?;
+        self.fill_slots(section, at)?;
+        let section = &mut self.sections[section];
+        section.sblock_ring.claim(self.shape.sblock_sectors)?;
+        section.slots.push_back(sblock);
+        Ok(())
+    }
+
+    fn fill_slots(&mut self, section: usize, to: Position) -> Result<(), &'static str> {
+        let size = self.shape.sblock_sectors;
+        let section = &mut self.sections[section];
+        let gap = to.0.checked_sub(section.sblock_ring.head().0).ok_or("the slot lies before the head")?;
+        if gap % size != 0 || gap > section.sblock_ring.payload() {
+            return Err("the slot lies beyond the buffer");
+        }
+        section.sblock_ring.claim(gap)?;
+        section.slots.extend((0..gap / size).map(|_| DEAD));
+        Ok(())
+    }
+
+    fn fill_cache(&mut self, section: usize, to: Position) -> Result<(), &'static str> {
+        let section = &mut self.sections[section];
+        let gap = to.0.checked_sub(section.cache_ring.head().0).ok_or("the run lies before the head")?;
+        if gap > section.cache_ring.payload() {
+            return Err("the run lies beyond the buffer");
+        }
+        if gap > 0 {
+            section.cache_ring.claim(gap)?;
+            section.entries.push_back(Entry { lba: DEAD, sectors: gap });
+        }
+        Ok(())
+    }
+
+    fn release_slots_before(&mut self, section: usize, tail: Position) -> Result<(), &'static str> {
+        while self.sections[section].sblock_ring.tail() < tail {
+            if self.sections[section].slots.is_empty() {
+                return Err("the tail lies past the head");
+            }
+            self.release_slot(section);
+        }
+        Ok(())
+    }
+
+    fn apply_restart(&mut self, number: u64, sblock_tail: Position, cache_tail: Position) -> Result<(), &'static str> {
+        let section = self.sections.get_mut(number as usize).ok_or("there is no such section")?;
+        section.slots.clear();
+        section.entries.clear();
+        section.sblock_ring.restart(sblock_tail);
+        section.cache_ring.restart(cache_tail);
+        section.live_sectors = 0;
+        section.open = None;
+        let first = (number * self.shape.native_sblocks) as usize;
+        for sblock in &mut self.sblocks[first..first + self.shape.native_sblocks as usize] {
+            *sblock = SBlock { position: Position::NOWHERE, cached: CachedRuns::default() };
+        }
+        Ok(())
+    }
+
+    fn apply_heads(&mut self, number: u64, sblock_head: Position, cache_head: Position) -> Result<(), &'static str> {
+        if number >= self.shape.sections {
+            return Err("there is no such section");
+        }
+        self.fill_slots(number as usize, sblock_head)?;
+        self.fill_cache(number as usize, cache_head)
+    }
+}

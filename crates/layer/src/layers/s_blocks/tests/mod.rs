@@ -1,0 +1,44 @@
+//! Golden plans on toy sections worked out by hand; random runs and power cuts against a naive map on a naive medium;
+//! the paper's sizes; what the destage policies cost.
+
+mod golden;
+mod medium;
+mod paper;
+mod random;
+
+use super::{Direct, Policy, SBlocks, Shape};
+use crate::layer::Layer;
+use crate::plan::Plan;
+use imbrex_disk::Command;
+
+/// Two sections of three S-blocks of four sectors, with two spare ones and a cache of six sectors. A write destroys the
+/// sector after it; Λ = 1 + 4. Section 0: S-blocks in a ring of 25 from PBA 0, cache in a ring of 11 from PBA 26.
+pub(super) const TOY: Shape = Shape {
+    sections: 2,
+    sblock_sectors: 4,
+    native_sblocks: 3,
+    spare_sblocks: 2,
+    cache_sectors: 6,
+    guard_sectors: 5,
+    interference_sectors: 1,
+};
+
+/// A layer of `shape` with the default policy.
+pub(super) fn layer(shape: Shape, direct: Direct) -> SBlocks {
+    SBlocks::new(shape, Policy::ClosestToTail, direct, 0)
+}
+
+/// The plan of one command, in a plan of its own; the invariants must hold after it.
+pub(super) fn planned(layer: &mut SBlocks, command: Command) -> Plan {
+    let mut plan = Plan::new();
+    layer.plan(&[command], &mut plan);
+    layer.self_check().expect("invariants hold");
+    plan
+}
+
+/// The plan of one command without the check, where it would take too long.
+pub(super) fn planned_unchecked(layer: &mut SBlocks, command: Command) -> Plan {
+    let mut plan = Plan::new();
+    layer.plan(&[command], &mut plan);
+    plan
+}

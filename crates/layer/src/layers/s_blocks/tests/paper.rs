@@ -1,0 +1,161 @@
+//! Goal: the sizes and the costs that Cassuto 2010 §V.D turns on. Method: sections of the paper's own size, counted in
+//! sectors moved; times are the simulator's.
+
+use imbrex_disk::Command;
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::super::{Direct, Policy, SBlocks, Shape};
+use crate::layer::Layer;
+use crate::plan::{Cause, Plan, StepOp};
+
+/// `sections` of the paper's 1500: 196 S-blocks of 2000 sectors, two spare, a cache of 500 blocks of 4 KiB.
+fn paper(sections: u64) -> Shape {
+    Shape {
+        sections,
+        sblock_sectors: 2000,
+        native_sblocks: 196,
+        spare_sblocks: 2,
+        cache_sectors: 4000,
+        guard_sectors: 2064,
+        interference_sectors: 64,
+    }
+}
+
+fn cleaned_sectors(plan: &Plan) -> u64 {
+    let cleaning = plan.steps.iter().filter(|step| step.cause == Cause::Cleaning && step.is_access());
+    cleaning.map(|step| step.sectors as u64).sum()
+}
+
+/// S-blocks moved by defrags of the S-block buffer: placed without their cached sectors.
+fn moved_sblocks(plan: &Plan) -> usize {
+    plan.notes.iter().filter(|note| note.tag == 3 && note.fields[3] == 0).count()
+}
+
+#[test]
+fn the_first_cliff_comes_when_every_cache_is_full() {
+    // 750,000 writes of 4 KiB, section after section, fill 1500 caches; only the next one has to clean.
+    let shape = paper(1500);
+    let mut layer = super::layer(shape, Direct::Stream);
+    let mut plan = Plan::new();
+    for number in 0..750_000 {
+        let (section, turn) = (number % 1500, number / 1500);
+        plan.clear();
+        layer.plan(&[Command::write(section * shape.section_sectors() + turn * 16, 8)], &mut plan);
+        assert_eq!(cleaned_sectors(&plan), 0, "write {number} cleans");
+    }
+    plan.clear();
+    layer.plan(&[Command::write(390_000, 8)], &mut plan);
+    assert!(cleaned_sectors(&plan) > 0, "a full cache makes room");
+    layer.self_check().expect("invariants hold");
+}
+
+/// What random 4 KiB writes to one section cost, after the cache has filled.
+struct Cost {
+    cleaned_per_write: u64,
+    longest_cleaned: u64,
+    longest_move: usize,
+}
+
+fn cost_of(policy: Policy, writes: u64) -> Cost {
+    let shape = paper(1);
+    let mut layer = SBlocks::new(shape, policy, Direct::Stream, 0);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(12);
+    let (mut plan, mut all, mut longest_cleaned, mut longest_move) = (Plan::new(), 0, 0, 0);
+    for _ in 0..writes {
+        let block = random.next_u64() % (shape.section_sectors() / 8);
+        plan.clear();
+        layer.plan(&[Command::write(block * 8, 8)], &mut plan);
+        let cleaned = cleaned_sectors(&plan);
+        all += cleaned;
+        longest_cleaned = longest_cleaned.max(cleaned);
+        longest_move = longest_move.max(moved_sblocks(&plan));
+    }
+    layer.self_check().expect("invariants hold");
+    Cost { cleaned_per_write: all / writes, longest_cleaned, longest_move }
+}
+
+#[test]
+fn closest_to_tail_never_moves_many_sblocks_and_most_cached_does() {
+    let closest = cost_of(Policy::ClosestToTail, 20_000);
+    let most = cost_of(Policy::MostCachedBlocks, 20_000);
+    let tail = cost_of(Policy::CacheTail, 20_000);
+    for (name, cost) in [("closest-to-tail", &closest), ("most-cached-blocks", &most), ("cache-tail", &tail)] {
+        println!(
+            "{name}: {} sectors cleaned a write, at most {} in one; at most {} S-blocks moved in one",
+            cost.cleaned_per_write, cost.longest_cleaned, cost.longest_move
+        );
+    }
+    // Cassuto 2010 figures 13 and 14: under 50 ms against over 7 s.
+    assert!(closest.longest_move <= 10, "closest-to-tail moved {} S-blocks in one write", closest.longest_move);
+    assert!(most.longest_move >= 98, "most-cached-blocks moved at most {} of 196 S-blocks", most.longest_move);
+    assert!(most.longest_cleaned >= 20 * closest.longest_cleaned);
+}
+
+#[test]
+fn extra_destages_shorten_the_defrags_that_follow() {
+    // §V.C: destaging more than the required minimum may invalidate blocks close to the tail.
+    let copied = |extra: u64| {
+        let shape = paper(1);
+        let mut layer = SBlocks::new(shape, Policy::CacheTail, Direct::Off, extra);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let (mut plan, mut copied) = (Plan::new(), 0);
+        for _ in 0..5_000 {
+            plan.clear();
+            layer.plan(&[Command::write(random.next_u64() % (shape.section_sectors() / 8) * 8, 8)], &mut plan);
+            let notes = plan.notes.iter().filter(|note| note.tag == 1).map(|note| note.fields[1]);
+            copied += notes.sum::<u64>() - 8;
+        }
+        copied
+    };
+    assert!(copied(1) < copied(0));
+}
+
+#[test]
+fn a_sequential_pass_bypasses_the_cache() {
+    // The first S-block's writes begin no stream (nothing came before them); every later one goes straight to its slot.
+    let shape = paper(2);
+    let mut layer = super::layer(shape, Direct::Stream);
+    let (mut cached, mut written) = (0, 0);
+    for lba in (0..layer.capacity().0).step_by(16) {
+        let plan = super::planned_unchecked(&mut layer, Command::write(lba, 16));
+        cached += plan.notes.iter().filter(|note| note.tag == 1).count() * 16;
+        written +=
+            plan.steps.iter().filter(|step| step.op == StepOp::Write).map(|step| step.sectors as u64).sum::<u64>();
+    }
+    assert_eq!(cached, 2000);
+    // S-block 0, not rewritten and so live at the tail, is moved once, when its section's buffer is first full.
+    assert_eq!(written, layer.capacity().0 + 2000);
+    layer.self_check().expect("invariants hold");
+}
+
+#[test]
+fn the_map_takes_what_the_formula_says() {
+    // 294,000 S-blocks of 8 bits (198 slots), 750,000 cached blocks of 16 bits (49,000 blocks) and 9 (500 places).
+    let layer = super::layer(paper(1500), Direct::Stream);
+    let memory = layer.memory();
+    assert_eq!(memory.formula_bytes, (294_000 * 8 + 750_000 * 25) / 8);
+    assert!(memory.measured_bytes > memory.formula_bytes);
+}
+
+/// Run by hand, in release: how fast the cache absorbs writes.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn speed_of_absorbed_writes() {
+    let shape = paper(1500);
+    let mut layer = super::layer(shape, Direct::Stream);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let commands: Vec<_> = (0..600_000).map(|_| Command::write(random.next_u64() % 73_500_000 * 8, 8)).collect();
+    let mut plan = Plan::new();
+    let mut absorb = |what: &str| {
+        let start = std::time::Instant::now();
+        for &command in &commands {
+            plan.clear();
+            layer.plan(&[command], &mut plan);
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        println!("{what}: {:.2} million writes/s", commands.len() as f64 / seconds / 1e6);
+    };
+    absorb("into empty caches");
+    absorb("into full caches, cleaning");
+}
