@@ -10,26 +10,16 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::*;
 use crate::geometry::{GeometryConfig, InterlacedConfig, LayoutName};
 use crate::mechanics::{Mechanics, MechanicsConfig, SeekConfig};
+use crate::recording::conventional::Conventional;
 use crate::units::Sectors;
-use crate::{Geometry, Recording};
+use crate::Geometry;
 
 const ROTATION_NS: u64 = 10_000_000;
-
-/// These tests write nothing that another sector could suffer from.
-#[derive(Debug)]
-struct Harmless;
-
-impl Recording for Harmless {
-    fn name(&self) -> &'static str {
-        "conventional"
-    }
-    fn destroys(&self, _geometry: &Geometry, _written: Extent, _destroyed: &mut Vec<Extent>) {}
-}
 
 fn disk(geometry: &GeometryConfig, mechanics: &MechanicsConfig) -> SharedDisk {
     let geometry = Geometry::new(geometry).unwrap();
     let mechanics = Mechanics::new(mechanics, &geometry).unwrap();
-    Arc::new(Disk { geometry, mechanics, recording: Box::new(Harmless), flash: None, sector_bytes: 512 })
+    Arc::new(Disk { geometry, mechanics, recording: Box::new(Conventional {}), flash: None, sector_bytes: 512 })
 }
 
 fn linear(min_ns: u64, max_ns: u64, rotation: Rotation) -> MechanicsConfig {
