@@ -1,41 +1,52 @@
-//! Drive profiles: named disks in TOML. See `crates/disk/profiles/`.
+//! Drive profiles: named disks in TOML, each value with its source. Those that come with Imbrex are in
+//! `crates/disk/profiles/`, one line each in [`BUILT_IN`].
+//!
+//! Top level: `name`, `summary`, `default_layer`, `density_gain` with `density_source`, `sector_bytes`,
+//! `nameplate_bytes`, `fill`; sections `[geometry]`, `[mechanics]`, `[recording]` (`kind` and its own keys), `[host]`,
+//! `[flash]`, and `[layer.NAME]` for the parameters of layers. Times are `…_ns`, sizes `…_bytes` or `…_sectors`.
+//!
+//! Invariants:
+//! 1. A [`Profile`] is checked: its disk can be built.
+//! 2. Unknown keys and impossible values are refused with file and line, or the override's key, a reason and a remedy.
+
+mod definition;
+mod host;
+mod source;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
-use crate::{Disk, SharedDisk};
+use serde::{Deserialize, Serialize};
 
-/// A flash cache beside the platters.
-#[derive(Clone, Copy, PartialEq, Debug, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Flash {
-    /// Latency of a read, before the transfer.
-    pub read_ns: u64,
-    /// Latency of a write, before the transfer.
-    pub write_ns: u64,
-    /// Transfer rate.
-    pub bytes_per_second: u64,
-}
+pub use host::{Flash, Host};
 
-/// How the drive meets its host unless the user says otherwise.
-#[derive(Clone, PartialEq, Debug, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Host {
-    /// Commands the drive takes at once.
-    pub queue: u32,
-    /// `fifo`, `elevator` or `sptf`.
-    pub schedule: String,
-    /// Bytes of volatile write cache; 0 is off.
-    pub write_cache_bytes: u64,
-    /// Bytes of read look-ahead; 0 is off.
-    pub read_ahead_bytes: u64,
-    /// Controller time of each command.
-    pub overhead_ns: u64,
-}
+use crate::geometry::{Geometry, GeometryConfig, LayoutName};
+use crate::mechanics::{Mechanics, MechanicsConfig};
+use crate::recording::conventional::Conventional;
+use crate::recording::Recording;
+use crate::{Disk, Sectors, SharedDisk};
+use definition::Definition;
+use source::Source;
 
-impl Default for Host {
-    fn default() -> Host {
-        Host { queue: 32, schedule: "fifo".into(), write_cache_bytes: 0, read_ahead_bytes: 0, overhead_ns: 100_000 }
-    }
+/// The profiles that come with Imbrex: name and text.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("cmr-7200", include_str!("../profiles/cmr-7200.toml")),
+    ("cmr-5900", include_str!("../profiles/cmr-5900.toml")),
+    ("cassuto-307g", include_str!("../profiles/cassuto-307g.toml")),
+    ("imr-1t", include_str!("../profiles/imr-1t.toml")),
+    ("imr-20t", include_str!("../profiles/imr-20t.toml")),
+];
+
+/// What the drive holds when a run begins.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fill {
+    /// Nothing was ever written.
+    #[default]
+    Empty,
+    /// Every sector was written once.
+    Full,
 }
 
 /// A drive profile, checked.
@@ -53,10 +64,32 @@ pub struct Profile {
     pub host: Host,
     /// Areal density over a conventional disk of the same technology; 1 for a conventional disk.
     pub density_gain: f64,
+    /// Where that figure comes from; empty for a conventional disk.
+    pub density_source: String,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// What the maker, or the paper, says the drive holds for its user.
+    pub nameplate_bytes: Option<u64>,
+    /// What the drive holds when a run begins, unless the user says otherwise.
+    pub fill: Fill,
+    geometry: GeometryConfig,
+    mechanics: MechanicsConfig,
+    recording: Box<dyn Recording>,
+    flash: Option<Flash>,
+    source: Source,
+    /// What was done to it after its text was read, so that [`Profile::with`] can do it again.
+    changes: Vec<Change>,
+}
+
+/// A change to a whole profile.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Grown(Sectors),
+    Conventional,
 }
 
 /// Why a profile was refused: where, what, and what to do.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {reason}")]
 pub struct ProfileError {
     /// File and line, or the key given on the command line.
@@ -67,32 +100,134 @@ pub struct ProfileError {
 
 impl Profile {
     /// The profile called `name` that comes with Imbrex.
-    pub fn named(_name: &str) -> Option<Profile> {
-        todo!()
+    pub fn named(name: &str) -> Option<Profile> {
+        let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+        Some(Profile::parse(&format!("{name}.toml"), text, &[]).expect("a test parses every built-in profile"))
     }
+
     /// Names of all profiles that come with Imbrex.
     pub fn names() -> Vec<&'static str> {
-        todo!()
+        BUILT_IN.iter().map(|(name, _)| *name).collect()
     }
+
     /// Parses TOML `text` from `file`, then sets each dotted `key=value` of `overrides`, then checks the whole.
-    pub fn parse(_file: &str, _text: &str, _overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
-        todo!()
+    pub fn parse(file: &str, text: &str, overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
+        Profile::load(Source::new(file, text).with(overrides))
     }
+
     /// The same profile with `overrides` set.
-    pub fn with(&self, _overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
-        todo!()
+    pub fn with(&self, overrides: &[(String, String)]) -> Result<Profile, ProfileError> {
+        let fresh = Profile::load(self.source.with(overrides))?;
+        Ok(self.changes.iter().fold(fresh, |profile, change| match change {
+            Change::Grown(sectors) => profile.grown(*sectors),
+            Change::Conventional => profile.conventional(),
+        }))
     }
+
+    fn load(source: Source) -> Result<Profile, ProfileError> {
+        let definition: Definition = definition::load(&source)?;
+        Ok(Profile {
+            name: definition.name,
+            summary: definition.summary,
+            default_layer: definition.default_layer,
+            layer_parameters: definition.layer,
+            host: definition.host,
+            density_gain: definition.density_gain,
+            density_source: definition.density_source,
+            sector_bytes: definition.sector_bytes,
+            nameplate_bytes: definition.nameplate_bytes,
+            fill: definition.fill,
+            geometry: definition.geometry,
+            mechanics: definition.mechanics,
+            recording: definition.recording,
+            flash: definition.flash,
+            source,
+            changes: Vec::new(),
+        })
+    }
+
+    /// What the profile sets for `layer`, as text: the user's own parameters go after these.
+    pub fn parameters_for(&self, layer: &str) -> Vec<(String, String)> {
+        let table = self.layer_parameters.get(layer).and_then(toml::Value::as_table);
+        let text = |value| parameter_text(value).expect("checked when the profile was read");
+        table.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect()
+    }
+
     /// Builds the disk.
     pub fn disk(&self) -> SharedDisk {
-        let _ = Arc::<Disk>::strong_count;
-        todo!()
+        let geometry = self.built_geometry();
+        let mechanics = Mechanics::new(&self.mechanics, &geometry).expect("checked when the profile was read");
+        let (recording, flash, sector_bytes) = (self.recording.clone(), self.flash, self.sector_bytes);
+        Arc::new(Disk { geometry, mechanics, recording, flash, sector_bytes })
     }
+
+    fn built_geometry(&self) -> Geometry {
+        Geometry::new(&self.geometry).expect("checked when the profile was read")
+    }
+
     /// The same drive with at least `sectors` physical sectors: every recording zone gets more tracks in proportion.
-    pub fn grown(&self, _sectors: crate::Sectors) -> Profile {
-        todo!()
+    /// A drive that would be larger than a geometry can be stays as it is.
+    pub fn grown(&self, sectors: Sectors) -> Profile {
+        let before = self.built_geometry().sectors();
+        let mut wanted = sectors;
+        // Slipped tracks do not grow with the zones, so the first try may fall short by as much as they lack.
+        while wanted > before {
+            let Ok(geometry) = self.geometry.grown(wanted.0, before.0) else { break };
+            let Ok(built) = Geometry::new(&geometry) else { break };
+            if Mechanics::new(&self.mechanics, &built).is_err() || self.recording.check(&built).is_err() {
+                break;
+            }
+            if built.sectors() >= sectors {
+                let mut grown = Profile { geometry, ..self.clone() };
+                grown.changes.push(Change::Grown(sectors));
+                return grown;
+            }
+            wanted += sectors - built.sectors();
+        }
+        self.clone()
     }
-    /// The conventional drive of like geometry and mechanics: recording and layer `conventional`, density gain 1.
+
+    /// The conventional drive of like geometry and mechanics: recording and layer `conventional`, density gain 1, and
+    /// tracks in the order of conventional drives, cylinder by cylinder.
     pub fn conventional(&self) -> Profile {
-        todo!()
+        let zones = self.geometry.resolved_zones().expect("checked when the profile was read");
+        let zones: Vec<_> = zones.iter().map(|zone| (zone.tracks, zone.track_sectors)).collect();
+        let listed =
+            GeometryConfig::listed(self.geometry.surfaces, LayoutName::Cylinder, self.geometry.rotation_ns, &zones);
+        // From one cylinder to the next the head changes too, unless there is only one.
+        let head_skew_ns = if self.geometry.surfaces > 1 { self.geometry.head_skew_ns } else { 0 };
+        let geometry = GeometryConfig {
+            track_skew_ns: self.geometry.track_skew_ns.max(head_skew_ns),
+            head_skew_ns: self.geometry.head_skew_ns,
+            slips: self.geometry.slips.clone(),
+            ..listed
+        };
+        let mut changes = self.changes.clone();
+        changes.push(Change::Conventional);
+        Profile {
+            name: format!("{}-conventional", self.name),
+            summary: format!("conventional drive of like geometry: {}", self.summary),
+            default_layer: "conventional".into(),
+            layer_parameters: toml::Table::new(),
+            density_gain: 1.0,
+            density_source: String::new(),
+            nameplate_bytes: None,
+            geometry,
+            recording: Box::new(Conventional::default()),
+            flash: None,
+            changes,
+            ..self.clone()
+        }
+    }
+}
+
+/// A parameter as a user would write it; nothing for lists and tables.
+fn parameter_text(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Boolean(is_on) => Some(if *is_on { "on" } else { "off" }.into()),
+        toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => None,
     }
 }

@@ -48,10 +48,21 @@ pub trait Recording: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Tracks of a band, its guard left out, where the drive's format has bands.
+    fn band_tracks(&self) -> Option<u32> {
+        None
+    }
+
     /// Share of a conventional surface's tracks that hold data, where bands are of `band_tracks` tracks:
     /// b / (b + k − 1) for shingled tracks (Aghayev 2015 §2), 1 otherwise.
     fn stored_share(&self, _band_tracks: u32) -> f64 {
         1.0
+    }
+}
+
+impl Clone for Box<dyn Recording> {
+    fn clone(&self) -> Box<dyn Recording> {
+        self.boxed()
     }
 }
 

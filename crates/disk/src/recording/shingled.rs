@@ -66,6 +66,8 @@ struct Section {
     #[serde(default)]
     widening_sectors: u64,
     interference: Option<Interference>,
+    /// Tracks of a band, its guard left out.
+    band_tracks: Option<u32>,
 }
 
 /// Shingled recording.
@@ -77,6 +79,7 @@ pub struct Shingled {
     /// The direction, where the profile states it; else the geometry does.
     direction: Option<RadialDirection>,
     margin: Margin,
+    band_tracks: Option<u32>,
 }
 
 fn build(keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
@@ -115,7 +118,8 @@ fn from_head(head_tracks: u32, section: &Section) -> Result<Shingled, Refusal> {
         heads.push((from, step.head_tracks));
     }
     let (phi, sectors) = (section.widening_ns, section.widening_sectors);
-    Ok(Shingled { heads, direction: None, margin: Margin { earlier_ns: phi, later_ns: phi, sectors } })
+    let margin = Margin { earlier_ns: phi, later_ns: phi, sectors };
+    Ok(Shingled { heads, direction: None, margin, band_tracks: section.band_tracks })
 }
 
 fn from_interference(profile: Interference, section: &Section) -> Result<Shingled, Refusal> {
@@ -134,7 +138,8 @@ fn from_interference(profile: Interference, section: &Section) -> Result<Shingle
     }
     let direction = if profile.s_od > 1 { RadialDirection::Outward } else { RadialDirection::Inward };
     let margin = Margin { earlier_ns: profile.phi_ccw_ns, later_ns: profile.phi_cw_ns, sectors: 0 };
-    Ok(Shingled { heads: vec![(0, profile.s_id.max(profile.s_od))], direction: Some(direction), margin })
+    let heads = vec![(0, profile.s_id.max(profile.s_od))];
+    Ok(Shingled { heads, direction: Some(direction), margin, band_tracks: section.band_tracks })
 }
 
 impl Shingled {
@@ -147,6 +152,27 @@ impl Shingled {
 
     fn widest(&self) -> u32 {
         self.heads.iter().map(|&(_, tracks)| tracks).max().expect("begins with one")
+    }
+
+    fn check_band(&self, geometry: &Geometry) -> Result<(), Refusal> {
+        let Some(band_tracks) = self.band_tracks else { return Ok(()) };
+        if band_tracks == 0 {
+            return Err(Refusal::new("band_tracks", "a band has at least one track; leave it out for no bands"));
+        }
+        let with_guard = u64::from(band_tracks) + u64::from(self.widest() - 1);
+        match geometry.zones().iter().find(|zone| u64::from(zone.tracks) < with_guard) {
+            Some(zone) => Err(Refusal::new(
+                "band_tracks",
+                format!(
+                    "a band of {band_tracks} tracks and its guard of {} is larger than the zone of {} tracks at track \
+                     {}; give a smaller band or wider zones",
+                    self.widest() - 1,
+                    zone.tracks,
+                    zone.radial_start
+                ),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// What the part of a write on one track destroys.
@@ -205,7 +231,7 @@ impl Recording for Shingled {
             );
             return Err(Refusal::new("head_tracks", reason));
         }
-        Ok(())
+        self.check_band(geometry)
     }
 
     fn boxed(&self) -> Box<dyn Recording> {
@@ -214,6 +240,10 @@ impl Recording for Shingled {
 
     fn is_harmless(&self) -> bool {
         self.widest() == 1
+    }
+
+    fn band_tracks(&self) -> Option<u32> {
+        self.band_tracks
     }
 
     fn stored_share(&self, band_tracks: u32) -> f64 {

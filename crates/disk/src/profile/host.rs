@@ -1,0 +1,91 @@
+//! The host side of a drive, as a profile gives it: queue, schedule, volatile cache, look-ahead; and flash beside the
+//! platters. The simulator acts on these; here they are only read and checked.
+//!
+//! Invariants (of a checked host):
+//! 1. The queue takes at least one command.
+//! 2. A cache is off or holds at least one sector.
+
+use serde::{Deserialize, Serialize};
+
+/// The schedulers a profile may name.
+const SCHEDULES: &[&str] = &["fifo", "elevator", "sptf"];
+
+/// A flash cache beside the platters.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flash {
+    /// Latency of a read, before the transfer.
+    pub read_ns: u64,
+    /// Latency of a write, before the transfer.
+    pub write_ns: u64,
+    /// Transfer rate.
+    pub bytes_per_second: u64,
+}
+
+/// How the drive meets its host unless the user says otherwise.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// Commands the drive takes at once.
+    pub queue: u32,
+    /// `fifo`, `elevator` or `sptf`.
+    pub schedule: String,
+    /// How long `sptf` may pass a command over; 0 is for ever.
+    pub age_limit_ns: u64,
+    /// Bytes of volatile write cache; 0 is off.
+    pub write_cache_bytes: u64,
+    /// Time in which a write is acknowledged from the volatile cache, in place of `overhead_ns`.
+    pub write_cache_acknowledge_ns: u64,
+    /// Bytes of read look-ahead; 0 is off.
+    pub read_ahead_bytes: u64,
+    /// Controller time of each command.
+    pub overhead_ns: u64,
+    /// Time without requests after which the drive counts as idle; a layer may wait longer.
+    pub idle_threshold_ns: u64,
+}
+
+impl Default for Host {
+    fn default() -> Host {
+        Host {
+            queue: 32,
+            schedule: "fifo".into(),
+            age_limit_ns: 1_000_000_000,
+            write_cache_bytes: 0,
+            write_cache_acknowledge_ns: 100_000,
+            read_ahead_bytes: 0,
+            overhead_ns: 100_000,
+            idle_threshold_ns: 0,
+        }
+    }
+}
+
+impl Host {
+    /// The first key that is wrong, and why.
+    pub(super) fn check(&self, sector_bytes: u32) -> Result<(), (&'static str, String)> {
+        if self.queue == 0 {
+            return Err(("queue", "a drive takes at least one command at once; give 1 or more".into()));
+        }
+        if !SCHEDULES.contains(&self.schedule.as_str()) {
+            return Err(("schedule", format!("unknown schedule '{}'; give {}", self.schedule, SCHEDULES.join(", "))));
+        }
+        for (key, bytes) in [("write_cache_bytes", self.write_cache_bytes), ("read_ahead_bytes", self.read_ahead_bytes)]
+        {
+            if bytes > 0 && bytes < u64::from(sector_bytes) {
+                let reason =
+                    format!("{bytes} bytes hold 0 sectors of {sector_bytes}; give 0 for off, or a sector or more");
+                return Err((key, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Flash {
+    /// The first key that is wrong, and why.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.bytes_per_second == 0 {
+            return Err(("bytes_per_second", "at this rate no transfer ends; give the rate in bytes a second".into()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! The source of a profile: its TOML text with the user's overrides set in it, and where each key came from, so that
+//! an error names the line of the file or the key given on the command line.
+//!
+//! Positions are byte offsets into the text; an offset past its end stands for the override of that number.
+//!
+//! Invariants:
+//! 1. Every key and value of the tree carries its own position, overrides included.
+//! 2. Later overrides win over earlier ones, and all of them over the text.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+use super::ProfileError;
+
+/// A value the user set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Override {
+    /// The key as given.
+    given: String,
+    /// The key of the text that it sets.
+    path: String,
+    /// The value, as TOML or as a bare word.
+    value: String,
+}
+
+/// A profile's text and what the user set over it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Source {
+    file: String,
+    text: String,
+    overrides: Vec<Override>,
+}
+
+impl Source {
+    /// The text of a file, or of what stands for one in errors.
+    pub(super) fn new(file: &str, text: &str) -> Source {
+        Source { file: file.into(), text: text.into(), overrides: Vec::new() }
+    }
+
+    /// The same with more overrides. Keys of times may be given in milliseconds or microseconds: `max_ms` sets
+    /// `max_ns`.
+    pub(super) fn with(&self, overrides: &[(String, String)]) -> Source {
+        let mut source = self.clone();
+        source.overrides.extend(overrides.iter().map(|(key, value)| {
+            let (path, value) = in_nanoseconds(key, value).unwrap_or_else(|| (key.clone(), value.clone()));
+            Override { given: key.clone(), path, value }
+        }));
+        source
+    }
+
+    /// How many overrides there are.
+    pub(super) fn overrides(&self) -> usize {
+        self.overrides.len()
+    }
+
+    /// The same with the first `count` overrides only.
+    pub(super) fn with_first(&self, count: usize) -> Source {
+        Source { overrides: self.overrides[..count].to_vec(), ..self.clone() }
+    }
+
+    /// The key of override `index`, as given.
+    pub(super) fn given(&self, index: usize) -> &str {
+        &self.overrides[index].given
+    }
+
+    /// Parses the text and sets the overrides in it.
+    pub(super) fn tree(&self) -> Result<(Spanned<DeTable<'_>>, Positions), ProfileError> {
+        let parsed = DeTable::parse(&self.text).map_err(|error| self.syntax_error(&error))?;
+        let span = parsed.span();
+        let mut root = parsed.into_inner();
+        for index in 0..self.overrides.len() {
+            self.set(&mut root, index)?;
+        }
+        let mut positions = BTreeMap::new();
+        note_positions(&root, "", &mut positions);
+        Ok((Spanned::new(span, root), Positions(positions)))
+    }
+
+    /// Sets the override of number `index` in the tree.
+    fn set<'a>(&'a self, root: &mut DeTable<'a>, index: usize) -> Result<(), ProfileError> {
+        let Override { given, path, value: text } = &self.overrides[index];
+        let position = self.text.len() + 1 + index;
+        let position = position..position;
+        let mut parts: Vec<&str> = path.split('.').collect();
+        let last = parts.pop().unwrap_or_default();
+        if last.is_empty() || parts.iter().any(|part| part.is_empty()) {
+            let reason = "a key is words with dots between them, such as mechanics.overhead_ns".to_string();
+            return Err(ProfileError { place: given.clone(), reason });
+        }
+        let mut value = DeValue::parse(text)
+            .map(Spanned::into_inner)
+            .unwrap_or_else(|_| DeValue::String(Cow::Borrowed(text.as_str())));
+        place_all(&mut value, &position);
+        let value = Spanned::new(position.clone(), value);
+        let refuse = |part: &str| ProfileError {
+            place: given.clone(),
+            reason: format!("'{part}' is a value, not a section; leave out what follows it"),
+        };
+        let mut table = root;
+        for (depth, part) in parts.iter().enumerate() {
+            let inner = entry(table, part, &position);
+            table = match inner.get_mut() {
+                DeValue::Table(inner) => inner,
+                DeValue::Array(items) => {
+                    return set_item(items.as_mut(), &parts[depth + 1..], last, value).ok_or_else(|| ProfileError {
+                        place: given.clone(),
+                        reason: format!("'{part}' is a list; go on with the number of an item, from 0, and its key"),
+                    });
+                }
+                _ => return Err(refuse(part)),
+            };
+        }
+        replace(table, last, value);
+        Ok(())
+    }
+
+    /// Where an offset lies: `file:line`, or the key of an override.
+    pub(super) fn place(&self, offset: usize) -> String {
+        match offset.checked_sub(self.text.len() + 1) {
+            Some(index) if index < self.overrides.len() => self.overrides[index].given.clone(),
+            _ => {
+                let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+                let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+                format!("{}:{line}", self.file)
+            }
+        }
+    }
+
+    /// The error of the TOML library, with its place.
+    pub(super) fn syntax_error(&self, error: &toml::de::Error) -> ProfileError {
+        let place = match error.span() {
+            Some(span) => self.place(span.start),
+            None => self.file.clone(),
+        };
+        ProfileError { place, reason: error.message().trim().replace('\n', "; ") }
+    }
+
+    /// An error about the value of the dotted `key`; one that the text leaves out is placed at its section, if any.
+    pub(super) fn refuse(&self, positions: &Positions, key: &str, reason: impl Into<String>) -> ProfileError {
+        let place = match positions.nearest(key) {
+            Some(offset) => self.place(offset),
+            None => self.file.clone(),
+        };
+        ProfileError { place, reason: format!("{key}: {}", reason.into()) }
+    }
+}
+
+/// Where each dotted key of a tree came from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Positions(BTreeMap<String, usize>);
+
+impl Positions {
+    /// Where `key` stands, or else the innermost section around it that does.
+    fn nearest(&self, key: &str) -> Option<usize> {
+        let mut path = key;
+        loop {
+            if let Some(&offset) = self.0.get(path) {
+                return Some(offset);
+            }
+            path = &path[..path.rfind('.')?];
+        }
+    }
+
+    /// The full key inside `section` whose last word is `word`, where there is one.
+    pub(super) fn find(&self, section: &str, word: &str) -> Option<&str> {
+        let inside = |key: &&String| key.starts_with(section) && key.rsplit('.').next() == Some(word);
+        self.0.keys().find(inside).map(String::as_str)
+    }
+}
+
+/// `a.b_ms = 20` as `a.b_ns = 20000000`; nothing where the key ends otherwise or the value is no number.
+fn in_nanoseconds(key: &str, value: &str) -> Option<(String, String)> {
+    let (stem, factor) = match (key.strip_suffix("_ms"), key.strip_suffix("_us")) {
+        (Some(stem), _) => (stem, 1e6),
+        (_, Some(stem)) => (stem, 1e3),
+        _ => return None,
+    };
+    let nanoseconds = value.parse::<f64>().ok()? * factor;
+    (nanoseconds.abs() < 1e18).then(|| (format!("{stem}_ns"), format!("{}", nanoseconds.round() as i64)))
+}
+
+/// The value of `key`, made an empty table where there is none.
+fn entry<'t, 'a>(table: &'t mut DeTable<'a>, key: &'a str, position: &Range<usize>) -> &'t mut Spanned<DeValue<'a>> {
+    if !table.contains_key(key) {
+        let empty = Spanned::new(position.clone(), DeValue::Table(DeTable::new()));
+        table.insert(Spanned::new(position.clone(), Cow::Borrowed(key)), empty);
+    }
+    table.get_mut(key).expect("inserted where it was missing")
+}
+
+/// Sets `key`, with the value's position for the key too.
+fn replace<'a>(table: &mut DeTable<'a>, key: &'a str, value: Spanned<DeValue<'a>>) {
+    table.remove(key);
+    table.insert(Spanned::new(value.span(), Cow::Borrowed(key)), value);
+}
+
+/// Sets a key of one item of a list of tables, or an item itself.
+fn set_item<'a>(
+    items: &mut [Spanned<DeValue<'a>>],
+    path: &[&'a str],
+    last: &'a str,
+    value: Spanned<DeValue<'a>>,
+) -> Option<()> {
+    let (number, inner) = match path {
+        [] => (last, None),
+        [number] => (*number, Some(last)),
+        _ => return None,
+    };
+    let item = items.get_mut(number.parse::<usize>().ok()?)?;
+    match (inner, item.get_mut()) {
+        (None, _) => *item = value,
+        (Some(key), DeValue::Table(table)) => replace(table, key, value),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Gives `position` to everything inside `value`.
+fn place_all(value: &mut DeValue<'_>, position: &Range<usize>) {
+    match value {
+        DeValue::Array(items) => {
+            for item in items.iter_mut() {
+                place_all(item.get_mut(), position);
+                *item = Spanned::new(position.clone(), std::mem::replace(item.get_mut(), DeValue::Boolean(false)));
+            }
+        }
+        DeValue::Table(table) => {
+            for (key, mut inner) in std::mem::take(table) {
+                place_all(inner.get_mut(), position);
+                let key = Spanned::new(position.clone(), key.into_inner());
+                table.insert(key, Spanned::new(position.clone(), inner.into_inner()));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn note_positions(table: &DeTable<'_>, prefix: &str, positions: &mut BTreeMap<String, usize>) {
+    for (key, value) in table {
+        let path = if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+        note_value(value.get_ref(), &path, positions);
+        positions.insert(path, key.span().start);
+    }
+}
+
+fn note_value(value: &DeValue<'_>, path: &str, positions: &mut BTreeMap<String, usize>) {
+    match value {
+        DeValue::Table(inner) => note_positions(inner, path, positions),
+        DeValue::Array(items) => {
+            for (number, item) in items.iter().enumerate() {
+                let path = format!("{path}.{number}");
+                positions.insert(path.clone(), item.span().start);
+                note_value(item.get_ref(), &path, positions);
+            }
+        }
+        _ => {}
+    }
+}

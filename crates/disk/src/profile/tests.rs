@@ -1,0 +1,206 @@
+//! Goal: every profile that comes with Imbrex is a drive of its name plate's capacity, and what cannot be is refused
+//! with place, reason and remedy. Method: capacities by closed form from the profile's own format; errors by example.
+
+use super::*;
+
+const TOY: &str = r#"name = "toy"
+summary = "a toy"
+default_layer = "conventional"
+
+[geometry]
+layout = "cylinder"
+surfaces = 2
+rotation_ns = 10_000_000
+zones = [{ tracks = 30, track_sectors = 100 }, { tracks = 20, track_sectors = 80 }]
+
+[mechanics.seek]
+model = "linear"
+min_ns = 1_000_000
+max_ns = 10_000_000
+
+[recording]
+kind = "shingled"
+head_tracks = 2
+
+[host]
+queue = 4
+
+[layer.set-associative]
+cache_share = "10%"
+regions = 7
+safe = true
+"#;
+
+fn set(overrides: &[(&str, &str)]) -> Result<Profile, ProfileError> {
+    Profile::parse("toy.toml", TOY, &pairs(overrides))
+}
+
+fn pairs(overrides: &[(&str, &str)]) -> Vec<(String, String)> {
+    overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+}
+
+fn toy() -> Profile {
+    set(&[]).expect("valid")
+}
+
+/// The error of the toy with `from` replaced by `to`.
+fn error_with(from: &str, to: &str) -> ProfileError {
+    assert!(TOY.contains(from), "the toy has no '{from}'");
+    Profile::parse("toy.toml", &TOY.replace(from, to), &[]).expect_err(to)
+}
+
+fn assert_error(error: &ProfileError, place: &str, words: &[&str]) {
+    assert_eq!(error.place, place, "{error}");
+    for word in words {
+        assert!(error.reason.contains(word), "'{word}' is missing in: {error}");
+    }
+}
+
+#[test]
+fn built_in_profiles_are_named_as_their_files_and_can_be_built() {
+    for (name, text) in BUILT_IN {
+        let profile = Profile::parse(name, text, &[]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(profile.name, *name);
+        assert_eq!(profile.default_layer == "conventional", profile.recording.is_harmless(), "{name}");
+        assert!(profile.disk().geometry.sectors() > Sectors::ZERO);
+        assert!(Profile::named(name).is_some());
+    }
+    assert!(Profile::named("no-such-drive").is_none());
+}
+
+#[test]
+fn every_value_of_a_built_in_profile_has_its_source() {
+    // A value stands with a comment on its line, or in a section or under a comment that covers it.
+    for (name, text) in BUILT_IN {
+        let mut covered = false;
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            let is_assignment = line.contains('=') && !line.starts_with('#') && !line.starts_with('[');
+            let names_itself = ["name", "summary", "default_layer", "density_gain", "density_source", "layout", "kind"];
+            if line.is_empty() {
+                covered = false;
+            } else if line.contains('#') && !is_assignment {
+                covered = true;
+            } else if is_assignment && !names_itself.contains(&line.split(' ').next().expect("not empty")) {
+                assert!(covered || line.contains('#'), "{name}.toml:{}: '{line}' has no source", index + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn errors_name_line_reason_and_remedy() {
+    assert_error(&error_with("queue = 4", "queeu = 4"), "toy.toml:21", &["queeu", "expected one of", "queue"]);
+    assert_error(&error_with("queue = 4", "queue = 0"), "toy.toml:21", &["host.queue", "give 1 or more"]);
+    assert_error(&error_with("queue = 4", "queue = \"four\""), "toy.toml:21", &["expected u32"]);
+    assert_error(&error_with("queue = 4", "write_cache_bytes = 100"), "toy.toml:21", &["0 sectors", "give 0 for off"]);
+    assert_error(&error_with("queue = 4", "schedule = \"lifo\""), "toy.toml:21", &["fifo, elevator, sptf"]);
+    assert_error(&error_with("surfaces = 2", "surfaces = 0"), "toy.toml:7", &["at least one"]);
+    assert_error(&error_with("head_tracks = 2", "head_tracks = 0"), "toy.toml:18", &["give 1"]);
+    assert_error(&error_with("head_tracks = 2", "heads = 2"), "toy.toml:18", &["heads", "head_tracks"]);
+    assert_error(&error_with("kind = \"shingled\"", "kind = \"tiled\""), "toy.toml:17", &["there are: conventional"]);
+    assert_error(&error_with("kind = \"shingled\"\n", ""), "toy.toml:16", &["give kind = one of"]);
+    let band = error_with("head_tracks = 2", "head_tracks = 2\nband_tracks = 20");
+    assert_error(&band, "toy.toml:19", &["band of 20 tracks", "zone of 20 tracks", "smaller band"]);
+    assert_error(&error_with("queue = 4", "queue = 4 4"), "toy.toml:21", &["expected"]);
+    assert_error(
+        &error_with("regions = 7", "regions = [7]"),
+        "toy.toml:25",
+        &["layer.set-associative.regions", "quotes"],
+    );
+    let gain = error_with("\n[geometry]", "density_gain = 1.2\n[geometry]");
+    assert_error(&gain, "toy.toml:4", &["density_source"]);
+    let seek = error_with("min_ns = 1_000_000", "min_ns = 11_000_000");
+    assert_error(&seek, "toy.toml:13", &["min_ns", "in order"]);
+    let caveat_text = "kind = \"caveat\"\nno_overlap_sectors = 9\nisolation_sectors = 8";
+    let text = TOY.replace("kind = \"shingled\"\nhead_tracks = 2", caveat_text);
+    let caveat = Profile::parse("toy.toml", &text, &[]).expect_err("DNOR is above DID");
+    assert_error(&caveat, "toy.toml:18", &["DNOR of 9", "DID of 8", "no_overlap_sectors ≤ isolation_sectors"]);
+}
+
+#[test]
+fn a_top_track_holds_no_more_than_a_bottom_one() {
+    let interlaced = &TOY
+        .replace("\"cylinder\"", "\"bottom-then-top\"")
+        .replace("kind = \"shingled\"\nhead_tracks = 2", "kind = \"interlaced\"")
+        .replace("[host]", "[geometry.interlaced]\ntop_ratio = 1.1\n\n[host]");
+    let error = Profile::parse("imr.toml", interlaced, &[]).expect_err("tops above bottoms");
+    assert_error(&error, "imr.toml:20", &["top_ratio"]);
+}
+
+#[test]
+fn overrides_are_set_before_the_check() {
+    let profile = set(&[
+        ("geometry.surfaces", "3"),
+        ("geometry.zones.1.tracks", "10"),
+        ("mechanics.seek.max_ms", "20"),
+        ("host.write_cache_bytes", "4096"),
+        ("host.schedule", "sptf"),
+        ("layer.set-associative.cache_share", "2%"),
+        ("layer.s-blocks.sections", "5"),
+    ]);
+    let profile = profile.expect("all are right");
+    assert_eq!(profile.disk().geometry.sectors(), Sectors(3 * (30 * 100 + 10 * 80)));
+    // 20 ms over the 39 tracks from the outermost to the innermost.
+    assert_eq!(profile.disk().mechanics.seek(39), crate::SimDuration::from_millis(20));
+    assert_eq!((profile.host.write_cache_bytes, profile.host.schedule.as_str()), (4096, "sptf"));
+    assert_eq!(profile.parameters_for("set-associative")[0], ("cache_share".into(), "2%".into()));
+    assert_eq!(profile.parameters_for("s-blocks"), pairs(&[("sections", "5")]));
+}
+
+#[test]
+fn a_kind_and_its_keys_are_changed_together() {
+    let keys = [("recording", "{ kind = 'block-interference', interference_sectors = 6 }")];
+    assert_eq!(set(&keys).expect("a whole section").disk().recording.name(), "block-interference");
+    let keys = [("recording.kind", "block-interference"), ("recording.interference_sectors", "6")];
+    assert_error(&set(&keys).expect_err("head_tracks is left"), "recording.kind", &["head_tracks"]);
+}
+
+#[test]
+fn errors_of_overrides_name_the_key() {
+    let error = |key: &str, value: &str| set(&[("host.queue", "8"), (key, value)]).expect_err(key);
+    assert_error(&error("host.quue", "9"), "host.quue", &["unknown field `quue`", "`queue`", "`schedule`"]);
+    assert_error(&error("mechanics.seek.top_ms", "9"), "mechanics.seek.top_ms", &["top_ns", "max_ns"]);
+    assert_error(&error("mechanic.settle_ns", "9"), "mechanic.settle_ns", &["`mechanics`", "`geometry`", "`host`"]);
+    assert_error(&error("recording.heads", "9"), "recording.heads", &["`head_tracks`"]);
+    assert_error(&error("host.queue", "many"), "host.queue", &["expected u32"]);
+    assert_error(&error("geometry.surfaces", "0"), "geometry.surfaces", &["at least one"]);
+    assert_error(&error("mechanics.seek.max_ms", "0.5"), "mechanics.seek.max_ms", &["max_ns"]);
+    assert_error(&error("host.queue.depth", "9"), "host.queue.depth", &["is a value, not a section"]);
+    assert_error(&error("geometry.zones.7.tracks", "9"), "geometry.zones.7.tracks", &["number of an item"]);
+    assert_error(&error("host.", "9"), "host.", &["words with dots"]);
+}
+
+#[test]
+fn parameters_are_text_as_a_user_would_write_it() {
+    let expected = pairs(&[("cache_share", "10%"), ("regions", "7"), ("safe", "on")]);
+    assert_eq!(toy().parameters_for("set-associative"), expected);
+    assert_eq!(toy().parameters_for("conventional"), []);
+}
+
+#[test]
+fn a_grown_drive_holds_what_is_asked_with_zones_in_proportion() {
+    let (small, wanted) = (toy(), Sectors(92_001));
+    assert_eq!(small.disk().geometry.sectors(), Sectors(2 * (3000 + 1600)));
+    let grown = small.grown(wanted);
+    let sectors = grown.disk().geometry.sectors();
+    // Ten times, rounded up by at most a track on each surface of each zone.
+    assert!(sectors >= wanted && sectors.0 <= 92_001 + 2 * (100 + 80), "{sectors:?}");
+    assert_eq!(small.grown(Sectors(100)).disk().geometry.sectors(), small.disk().geometry.sectors());
+    let wider = grown.with(&pairs(&[("geometry.surfaces", "1")])).expect("valid");
+    assert!(wider.disk().geometry.sectors() >= wanted, "growth is kept over later overrides");
+}
+
+#[test]
+fn the_conventional_twin_keeps_geometry_and_mechanics() {
+    let interlaced = Profile::named("imr-1t").expect("built in");
+    let twin = interlaced.conventional();
+    let (disk, twin_disk) = (interlaced.disk(), twin.disk());
+    assert!(twin_disk.recording.is_harmless());
+    assert_eq!((twin.default_layer.as_str(), twin.density_gain), ("conventional", 1.0));
+    assert_eq!(twin_disk.geometry.sectors(), disk.geometry.sectors());
+    assert_eq!(twin_disk.geometry.radial_tracks(), disk.geometry.radial_tracks());
+    assert_eq!(twin_disk.mechanics.seek(1000), disk.mechanics.seek(1000));
+    let slower = twin.with(&pairs(&[("mechanics.seek.max_ms", "30")])).expect("valid");
+    assert!(slower.disk().recording.is_harmless(), "it stays conventional over later overrides");
+}
