@@ -136,9 +136,7 @@ impl Step {
 
     /// Whether it goes on where `earlier` ended, in the same direction on the same medium.
     pub fn continues(&self, earlier: &Step) -> bool {
-        self.op == earlier.op
-            && self.medium == earlier.medium
-            && self.pba.0 == earlier.pba.0 + earlier.sectors as u64
+        self.op == earlier.op && self.medium == earlier.medium && self.pba.0 == earlier.pba.0 + earlier.sectors as u64
     }
 }
 
@@ -222,7 +220,16 @@ impl Plan {
 
     /// An access with everything said.
     #[allow(clippy::too_many_arguments)] // a step has seven fields; the shorter forms above serve most callers
-    pub fn access(&mut self, op: StepOp, medium: Medium, kind: Kind, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
+    pub fn access(
+        &mut self,
+        op: StepOp,
+        medium: Medium,
+        kind: Kind,
+        cause: Cause,
+        pba: Pba,
+        lba: Lba,
+        sectors: Sectors,
+    ) {
         debug_assert!(!self.phases.is_empty(), "a step needs a phase: open a group first");
         debug_assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "an access of {} sectors", sectors.0);
         self.steps.push(Step { op, medium, kind, cause, sectors: sectors.0 as u32, pba, lba });
@@ -240,9 +247,9 @@ impl Plan {
         self.marker(StepOp::Note, Pba(index));
     }
 
-    /// All so far is durable before anything that follows. Two in a row are one.
+    /// All so far, earlier plans' steps too, is durable before anything that follows. Two in a row are one.
     pub fn barrier(&mut self) {
-        if self.steps.last().is_some_and(|step| step.op != StepOp::Barrier) {
+        if self.steps.last().is_none_or(|step| step.op != StepOp::Barrier) {
             self.marker(StepOp::Barrier, Pba(0));
         }
     }

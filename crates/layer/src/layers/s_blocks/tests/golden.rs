@@ -43,6 +43,7 @@ fn a_trim_is_a_record_and_reads_as_nothing() {
         &mut layer,
         Command::trim(2, 4),
         "group Host
+         barrier
          note #2 2 4 0 0
          barrier",
     );
