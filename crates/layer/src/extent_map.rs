@@ -144,7 +144,11 @@ impl ExtentMap {
 
     /// All runs, in order of LBA.
     pub fn iter(&self) -> impl Iterator<Item = Run> + '_ {
-        self.runs.iter().map(|(&lba, &(sectors, target))| Run { lba: Lba(lba), sectors: Sectors(sectors as u64), target })
+        self.runs.iter().map(|(&lba, &(sectors, target))| Run {
+            lba: Lba(lba),
+            sectors: Sectors(sectors as u64),
+            target,
+        })
     }
 
     /// Bytes it takes, as the standard library lays out its tree: keys and values in nodes of eleven, two thirds full.

@@ -11,6 +11,8 @@ pub mod note;
 pub mod parameters;
 pub mod plan;
 pub mod registry;
+pub mod rewrite;
+pub mod run_map;
 pub mod space;
 pub mod verify;
 

@@ -29,6 +29,8 @@ pub struct LayerInfo {
     pub source: &'static str,
     /// What it can be told.
     pub parameters: &'static [ParameterInfo],
+    /// Parameters that suit a toy disk, as on the command line (`key=value,key=value`): each is tested by itself.
+    pub toys: &'static [&'static str],
     /// Builds one.
     pub build: fn(&Context) -> Result<Box<dyn Layer>, ConfigError>,
 }
@@ -36,7 +38,7 @@ pub struct LayerInfo {
 /// Every layer.
 pub fn all() -> &'static [&'static LayerInfo] {
     use crate::layers::*;
-    &[&conventional::INFO, &s_blocks::INFO]
+    &[&conventional::INFO, &region_rmw::INFO, &s_blocks::INFO, &set_associative::INFO]
 }
 
 /// The layer called `name`.

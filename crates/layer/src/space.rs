@@ -1,1 +1,326 @@
-//! Regions: runs of physical sectors that can be written without harm to each other, because a guard follows each.
+//! Regions: runs of physical sectors that can be written without harm to each other, because a guard follows each
+//! (Cassuto 2010 §II.B). Carved from any geometry and recording: the recording says how far a write reaches.
+//!
+//! What a whole write of a region destroys usually lies right behind it; at the end of a stroke of a horizontal layout
+//! it may lie far away, before it or behind. Both are left out of every region.
+//!
+//! Invariants:
+//! 1. Regions are disjoint, ordered by PBA, and lie on the disk.
+//! 2. Writing all of one region destroys no sector of another.
+//! 3. LBAs run through the regions in order, without gaps.
+
+use imbrex_disk::{Disk, Extent, Lba, Pba, Sectors};
+
+use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::registry::Context;
+use crate::run_map::RunMap;
+
+/// The parameter that sizes regions in bytes.
+pub const REGION_SIZE: ParameterInfo = ParameterInfo {
+    key: "region_size",
+    kind: ParameterKind::Bytes,
+    default: "25MB",
+    help: "size of a shingled region, its guard not counted; rounded down to whole sectors",
+};
+
+/// The parameter that sizes regions in tracks.
+pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
+    key: "region_tracks",
+    kind: ParameterKind::Count,
+    default: "0",
+    help: "size of a region in whole tracks, instead of region_size; 0: use region_size",
+};
+
+/// How large regions are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RegionSize {
+    /// This many sectors.
+    Sectors(Sectors),
+    /// This many whole tracks, in the order of their PBAs.
+    Tracks(u32),
+}
+
+/// Where on the disk a block of regions lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// At the outer diameter.
+    Outer,
+    /// In the middle.
+    Middle,
+    /// At the inner diameter.
+    Inner,
+}
+
+impl Position {
+    /// The words that [`Position::named`] takes.
+    pub const WORDS: &'static [&'static str] = &["od", "md", "id"];
+
+    /// `od`, `md` or `id`.
+    pub fn named(word: &str) -> Option<Position> {
+        match word {
+            "od" => Some(Position::Outer),
+            "md" => Some(Position::Middle),
+            "id" => Some(Position::Inner),
+            _ => None,
+        }
+    }
+}
+
+/// A region and a place in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RegionOffset {
+    /// Which region.
+    pub region: usize,
+    /// Sectors from its first.
+    pub offset: Sectors,
+}
+
+/// Regions in the order of their PBAs, with the LBAs laid through them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Regions {
+    /// First PBAs.
+    starts: Vec<u64>,
+    /// Sectors of every region, where all are alike: the fast path.
+    uniform: Option<u64>,
+    /// First LBAs, and the capacity at the end; empty where `uniform`.
+    first_lbas: Vec<u64>,
+}
+
+impl Regions {
+    /// The regions that fit on `disk`.
+    pub fn carve(disk: &Disk, size: RegionSize) -> Regions {
+        Regions::from_extents(&Carver::new(disk, size).carve())
+    }
+
+    /// The regions that the parameters [`REGION_SIZE`] and [`REGION_TRACKS`] ask for.
+    pub fn carve_for(context: &Context) -> Result<Regions, ConfigError> {
+        let bytes = context.parameters.bytes(REGION_SIZE.key);
+        let tracks = context.parameters.count(REGION_TRACKS.key);
+        let sectors = Sectors(bytes / context.disk.sector_bytes as u64);
+        if tracks > u32::MAX as u64 || sectors.0 > u32::MAX as u64 || (tracks == 0 && sectors.is_zero()) {
+            let reason = "between one sector and 2³² of them, or up to 2³² tracks";
+            return Err(ConfigError(format!("region_size={bytes}, region_tracks={tracks}: expected {reason}")));
+        }
+        let size = if tracks > 0 { RegionSize::Tracks(tracks as u32) } else { RegionSize::Sectors(sectors) };
+        let regions = Regions::carve(&context.disk, size);
+        if regions.is_empty() {
+            let disk_sectors = context.disk.geometry.sectors().0;
+            return Err(ConfigError(format!("no region of {size:?} fits on a disk of {disk_sectors} sectors")));
+        }
+        Ok(regions)
+    }
+
+    /// Regions at these places, ordered by PBA.
+    pub fn from_extents(extents: &[Extent]) -> Regions {
+        let starts = extents.iter().map(|extent| extent.start.0).collect();
+        let first = extents.first().map_or(0, |extent| extent.sectors.0);
+        if extents.iter().all(|extent| extent.sectors.0 == first) {
+            return Regions { starts, uniform: Some(first), first_lbas: Vec::new() };
+        }
+        let mut first_lbas = vec![0];
+        for extent in extents {
+            first_lbas.push(first_lbas[first_lbas.len() - 1] + extent.sectors.0);
+        }
+        Regions { starts, uniform: None, first_lbas }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// Sectors of all regions.
+    pub fn capacity(&self) -> Sectors {
+        self.first_lba(self.len()) - Lba(0)
+    }
+
+    /// Where region `index` lies.
+    pub fn extent(&self, index: usize) -> Extent {
+        Extent::new(Pba(self.starts[index]), self.sectors(index))
+    }
+
+    /// Sectors of region `index`.
+    pub fn sectors(&self, index: usize) -> Sectors {
+        Sectors(self.uniform.unwrap_or_else(|| self.first_lbas[index + 1] - self.first_lbas[index]))
+    }
+
+    /// Sectors of the largest region.
+    pub fn sectors_max(&self) -> Sectors {
+        (0..self.len()).map(|index| self.sectors(index)).max().unwrap_or(Sectors::ZERO)
+    }
+
+    /// The first LBA of region `index`; the capacity for the one past the last.
+    pub fn first_lba(&self, index: usize) -> Lba {
+        Lba(match self.uniform {
+            Some(sectors) => index as u64 * sectors,
+            None => self.first_lbas[index],
+        })
+    }
+
+    /// The region and offset of `lba`.
+    #[inline]
+    pub fn locate(&self, lba: Lba) -> RegionOffset {
+        let region = match self.uniform {
+            Some(sectors) => (lba.0 / sectors) as usize,
+            None => self.first_lbas.partition_point(|&first| first <= lba.0) - 1,
+        };
+        debug_assert!(region < self.len(), "{lba} lies past the {} regions", self.len());
+        RegionOffset { region, offset: lba - self.first_lba(region) }
+    }
+
+    /// The native place of `lba`.
+    #[inline]
+    pub fn native(&self, lba: Lba) -> Pba {
+        let at = self.locate(lba);
+        Pba(self.starts[at.region]) + at.offset
+    }
+
+    /// The LBA whose native place `pba` is, if it lies in a region.
+    pub fn lba_at(&self, pba: Pba) -> Option<Lba> {
+        let region = self.starts.partition_point(|&start| start <= pba.0).checked_sub(1)?;
+        let extent = self.extent(region);
+        extent.contains(pba).then(|| self.first_lba(region) + (pba - extent.start))
+    }
+
+    /// Calls `visit` with the parts of a run that lie in one region each: region, first LBA, sectors.
+    pub fn split(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(usize, Lba, Sectors)) {
+        let (mut next, end) = (lba, lba + sectors);
+        let mut region = self.locate(lba).region;
+        while next < end {
+            let part_end = self.first_lba(region + 1).min(end);
+            visit(region, next, part_end - next);
+            next = part_end;
+            region += 1;
+        }
+    }
+
+    /// Takes `count` neighbouring regions out at `position`: (those taken, the rest).
+    pub fn take(&self, disk: &Disk, count: usize, position: Position) -> (Regions, Regions) {
+        assert!(count <= self.len(), "{count} regions out of {}", self.len());
+        let last_start = self.len() - count;
+        let first = match position {
+            Position::Outer => 0,
+            Position::Inner => last_start,
+            Position::Middle => self.middle(disk).saturating_sub(count / 2).min(last_start),
+        };
+        let extents: Vec<Extent> = (0..self.len()).map(|index| self.extent(index)).collect();
+        let taken = Regions::from_extents(&extents[first..first + count]);
+        let rest: Vec<Extent> = extents[..first].iter().chain(&extents[first + count..]).copied().collect();
+        (taken, Regions::from_extents(&rest))
+    }
+
+    /// Takes out a spare that every other region fits into: of the largest regions, the one nearest to the middle.
+    pub fn take_spare(&self, disk: &Disk) -> Result<(Option<Extent>, Regions), ConfigError> {
+        let largest = self.sectors_max();
+        let middle = self.middle(disk);
+        let spare = (0..self.len())
+            .filter(|&index| self.sectors(index) == largest)
+            .min_by_key(|&index| index.abs_diff(middle))
+            .ok_or_else(|| ConfigError("no region is left for a spare: make region_size smaller".into()))?;
+        let rest: Vec<_> = (0..self.len()).filter(|&index| index != spare).map(|index| self.extent(index)).collect();
+        Ok((Some(self.extent(spare)), Regions::from_extents(&rest)))
+    }
+
+    /// The first region at the middle diameter or further in.
+    fn middle(&self, disk: &Disk) -> usize {
+        let middle = disk.geometry.radial_tracks() / 2;
+        self.starts.partition_point(|&start| disk.geometry.locate(Pba(start)).radial_track < middle)
+    }
+
+    /// Bytes it takes.
+    pub fn measured_bytes(&self) -> u64 {
+        (self.starts.len() + self.first_lbas.len()) as u64 * 8
+    }
+}
+
+/// Carving in hand.
+struct Carver<'a> {
+    disk: &'a Disk,
+    size: RegionSize,
+    /// Places that a later region would destroy: no region may lie there, in any pass.
+    barred: RunMap<()>,
+    destroyed: Vec<Extent>,
+}
+
+/// Passes after which regions still hit by a later one are given up: each pass bars what the one before it found.
+const PASSES_MAX: u32 = 4;
+
+impl<'a> Carver<'a> {
+    fn new(disk: &'a Disk, size: RegionSize) -> Carver<'a> {
+        Carver { disk, size, barred: RunMap::default(), destroyed: Vec::new() }
+    }
+
+    fn carve(mut self) -> Vec<Extent> {
+        for _ in 1..PASSES_MAX {
+            let (regions, is_safe) = self.pass();
+            if is_safe {
+                return regions;
+            }
+        }
+        let (regions, _) = self.pass();
+        let barred = &self.barred;
+        regions.into_iter().filter(|region| barred.first_overlap(region.start.0, region.sectors.0).is_none()).collect()
+    }
+
+    /// Lays regions from the first sector to the last; whether none of them destroys an earlier one.
+    fn pass(&mut self) -> (Vec<Extent>, bool) {
+        let mut taken = self.barred.clone();
+        let mut regions: Vec<Extent> = Vec::new();
+        let mut is_safe = true;
+        let mut next = Pba(0);
+        while let Some(region) = self.region_at(next) {
+            if let Some((_, end)) = taken.first_overlap(region.start.0, region.sectors.0) {
+                next = Pba(end);
+                continue;
+            }
+            self.destroyed.clear();
+            self.disk.recording.destroys(&self.disk.geometry, region, &mut self.destroyed);
+            for extent in &self.destroyed {
+                taken.insert(extent.start.0, extent.sectors.0, ());
+                if extent.start < region.start && hits_any(&regions, *extent) {
+                    self.barred.insert(extent.start.0, extent.sectors.0, ());
+                    is_safe = false;
+                }
+            }
+            regions.push(region);
+            next = region.end();
+        }
+        (regions, is_safe)
+    }
+
+    /// The region that begins at `start`, or at the next track where regions are whole tracks.
+    fn region_at(&self, start: Pba) -> Option<Extent> {
+        let end = Pba(self.disk.geometry.sectors().0);
+        match self.size {
+            RegionSize::Sectors(sectors) => {
+                (start.0 + sectors.0 <= end.0 && !sectors.is_zero()).then(|| Extent::new(start, sectors))
+            }
+            RegionSize::Tracks(tracks) => {
+                if start >= end || tracks == 0 {
+                    return None;
+                }
+                let track = self.disk.geometry.track_of(start);
+                let first = if track.start == start { start } else { track.end() };
+                let mut last = first;
+                for _ in 0..tracks {
+                    if last >= end {
+                        return None;
+                    }
+                    last = self.disk.geometry.track_of(last).end();
+                }
+                Some(Extent::between(first, last))
+            }
+        }
+    }
+}
+
+/// Whether `extent` shares a sector with one of `regions`, which are ordered.
+fn hits_any(regions: &[Extent], extent: Extent) -> bool {
+    let after = regions.partition_point(|region| region.end() <= extent.start);
+    regions.get(after).is_some_and(|region| region.intersection(extent).is_some())
+}

@@ -22,6 +22,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "none",
     source: "baseline",
     parameters: &[],
+    toys: &[""],
     build,
 };
 

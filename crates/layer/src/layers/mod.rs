@@ -1,4 +1,6 @@
 //! The layers, one file each; [`crate::registry`] lists them.
 
 pub mod conventional;
+pub mod region_rmw;
 pub mod s_blocks;
+pub mod set_associative;

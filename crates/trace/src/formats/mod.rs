@@ -6,14 +6,8 @@
 //!    it looks like and what to do.
 
 mod blkreplay;
-mod cloudphysics_csv;
-mod csv;
-mod disksim;
-mod fio_iolog;
-pub(crate) mod imbrex;
 mod msr;
 mod refused;
-mod spc;
 #[cfg(test)]
 pub(crate) mod testing;
 mod vscsi;
@@ -85,18 +79,7 @@ impl<'a> Head<'a> {
 
 /// Every format.
 pub fn all() -> &'static [&'static Format] {
-    &[
-        &imbrex::FORMAT,
-        &vscsi::VSCSI2,
-        &vscsi::VSCSI1,
-        &cloudphysics_csv::FORMAT,
-        &blkreplay::FORMAT,
-        &msr::FORMAT,
-        &spc::FORMAT,
-        &fio_iolog::FORMAT,
-        &disksim::FORMAT,
-        &csv::FORMAT,
-    ]
+    &[&vscsi::VSCSI2, &vscsi::VSCSI1, &blkreplay::FORMAT, &msr::FORMAT]
 }
 
 /// The format called `name`.
@@ -112,7 +95,7 @@ pub struct Opened {
     pub source: Box<dyn Source>,
 }
 
-/// Opens `input` in the format the options name, `csv` where they name columns, else the one its contents show.
+/// Opens `input` in the format the options name, or that its contents show.
 pub fn open(input: Input, options: &Options) -> Result<Opened, TraceError> {
     let unpacked = input.unpack()?;
     let format = choose(&unpacked, options)?;
@@ -125,9 +108,6 @@ fn choose(unpacked: &Unpacked, options: &Options) -> Result<&'static Format, Tra
     if let Some(name) = &options.format {
         let names = || all().iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
         return by_name(name).ok_or_else(|| refuse(format!("there is no format «{name}»; there are {}", names())));
-    }
-    if options.columns.is_some() {
-        return Ok(&csv::FORMAT);
     }
     let head = Head::of(unpacked);
     recognise(&head).ok_or_else(|| refuse(refused::reason(&head)))

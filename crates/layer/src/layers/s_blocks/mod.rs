@@ -56,6 +56,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "S-block; cached run",
     source: "Cassuto 2010 §V",
     parameters: PARAMETERS,
+    toys: &[],
     build,
 };
 

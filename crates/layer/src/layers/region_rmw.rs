@@ -1,0 +1,151 @@
+//! `region-rmw`: shingled regions, rewritten in place (Cassuto 2010 §II.B). Every logical sector has a fixed place in a
+//! region; a write reads its region from the first modified sector to the end (`rmw=tail`) or all of it (`rmw=whole`),
+//! modifies it and writes it back.
+//!
+//! With `safety=power` the new content goes to a spare region first ([`crate::rewrite`]); `safety=paper` keeps to the
+//! paper's steps, which lose data in a power cut.
+//!
+//! Does not model: angular locality (§II.A says why it is not worth it), TRIM (a fixed place keeps its old contents).
+//!
+//! Records: #1 lba sectors pba: the spare holds this run. #2: it is in its place.
+//!
+//! Invariants:
+//! 1. LBA n lies in region n ÷ region size, at the remainder.
+//! 2. No rewrite is open between plans.
+
+use imbrex_disk::{Command, Lba, Operation, Sectors};
+
+use crate::layer::{Layer, MapMemory, Piece, Violation};
+use crate::note::{Note, ReplayError};
+use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::{Cause, GroupKind, Medium, Plan};
+use crate::registry::{Context, LayerInfo};
+use crate::rewrite::{Rewriter, Target};
+use crate::space::Regions;
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "region-rmw",
+    summary: "static mapping; a write rewrites the rest of its region in place",
+    recordings: &["shingled", "block-interference", "conventional"],
+    mapping_unit: "none",
+    source: "Cassuto 2010 §II.B",
+    parameters: &[
+        crate::space::REGION_SIZE,
+        crate::space::REGION_TRACKS,
+        ParameterInfo {
+            key: "rmw",
+            kind: ParameterKind::Choice(&["tail", "whole"]),
+            default: "tail",
+            help: "what a write reads and rewrites: from the first modified sector on, or the whole region",
+        },
+        crate::rewrite::SAFETY,
+    ],
+    toys: &["region_size=16k", "region_size=9k,rmw=whole", "region_tracks=2"],
+    build,
+};
+
+const TAG_BEGIN: u8 = 1;
+const TAG_END: u8 = 2;
+
+/// The layer.
+struct RegionRmw {
+    regions: Regions,
+    rewriter: Rewriter,
+    whole: bool,
+}
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    let (mut regions, mut spare) = (Regions::carve_for(context)?, None);
+    if context.parameters.choice("safety") == "power" {
+        (spare, regions) = regions.take_spare(&context.disk)?;
+    }
+    if regions.is_empty() {
+        return Err(ConfigError("no region is left beside the spare: make region_size smaller".into()));
+    }
+    let whole = context.parameters.choice("rmw") == "whole";
+    Ok(Box::new(RegionRmw { regions, rewriter: Rewriter::new(spare, TAG_BEGIN), whole }))
+}
+
+impl RegionRmw {
+    /// Writes `sectors` of `lba`, all in `region`.
+    fn write_in_region(&self, region: usize, lba: Lba, sectors: Sectors, plan: &mut Plan) {
+        let extent = self.regions.extent(region);
+        let first = self.regions.first_lba(region);
+        let end = first + extent.sectors;
+        let from = if self.whole { first } else { lba };
+        let target = Target { lba: from, sectors: end - from, home: extent.start + (from - first) };
+        let is_covered = from == lba && lba + sectors == end;
+        if !is_covered {
+            plan.read(Cause::Cleaning, target.home, target.lba, target.sectors);
+        }
+        self.rewriter.rewrite(plan, target, lba, sectors, Note::new(TAG_END, &[]));
+    }
+}
+
+impl Layer for RegionRmw {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.regions.capacity()
+    }
+
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
+        plan.open(GroupKind::Host);
+        for command in commands {
+            let sectors = Sectors(command.sectors as u64);
+            match command.operation {
+                Operation::Read => self.regions.split(command.lba, sectors, |_, lba, sectors| {
+                    plan.read(Cause::Host, self.regions.native(lba), lba, sectors);
+                }),
+                Operation::Write => self.regions.split(command.lba, sectors, |region, lba, sectors| {
+                    self.write_in_region(region, lba, sectors, plan);
+                }),
+                Operation::Flush => plan.barrier(),
+                Operation::Trim => {}
+            }
+        }
+    }
+
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        self.regions.split(lba, sectors, |_, lba, sectors| {
+            pieces.push(Piece { lba, sectors, at: Some((Medium::Disk, self.regions.native(lba))) });
+        });
+    }
+
+    fn keeps_trims(&self) -> bool {
+        false
+    }
+
+    fn self_check(&self) -> Result<(), Violation> {
+        match self.rewriter.open() {
+            Some(target) => Err(Violation { layer: INFO.name, invariant: 2, detail: format!("open: {target:?}") }),
+            None => Ok(()),
+        }
+    }
+
+    fn memory(&self) -> MapMemory {
+        MapMemory { formula_bytes: 0, measured_bytes: self.regions.measured_bytes() }
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        notes.extend(self.rewriter.open_note());
+    }
+
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        match note.tag {
+            TAG_BEGIN => self.rewriter.replay_begin(note, self.regions.capacity()),
+            TAG_END => {
+                self.rewriter.ended();
+                Ok(())
+            }
+            _ => Err(ReplayError { note: *note, reason: "region-rmw has no such record".into() }),
+        }
+    }
+
+    fn repair(&mut self, plan: &mut Plan) {
+        self.rewriter.repair(plan, |_| Note::new(TAG_END, &[]));
+    }
+}

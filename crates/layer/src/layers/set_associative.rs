@@ -1,0 +1,472 @@
+//! `set-associative`: a shingled disk with a cache of regions on the same disk, or on flash (Cassuto 2010 §IV, Aghayev
+//! 2015 §3.1). N native regions, M cache regions; native region i uses cache region i mod M.
+//!
+//! - Write: appended to its cache region; a sector written again is appended again, its older copy is dead.
+//! - A cache region that is full when a write comes is collected: every native region with live sectors in it is read,
+//!   modified and written back, each a cleaning group of its own (so that no more than a region is ever staged); then the
+//!   cache region is empty.
+//! - TRIM: kept as absence in the map, which costs no cache; it is merged when its native region is.
+//! - Reads come from cache or native place.
+//!
+//! With `safety=power` a merge goes to a spare region first ([`crate::rewrite`]).
+//!
+//! Does not model: collection in idle time (the paper's is lazy), bypass of the cache by sequential streams (§V.E says it
+//! takes S-blocks for that).
+//!
+//! Records: #1 lba sectors pba: appended. #2 lba sectors: trimmed. #3 lba sectors pba: the spare holds this run.
+//! #4 region: merged, nothing of it is in the map. #5 set sectors: the cache region is filled so far (0: collected).
+//!
+//! Invariants:
+//! 1. Every mapped run lies within one native region, and in the map of that region's set.
+//! 2. Cached runs lie in the filled part of their cache region and share no sector.
+//! 3. A cache region is overwritten only when the records that emptied it are durable.
+//! 4. No rewrite is open between plans.
+
+use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
+
+use crate::extent_map::{ExtentMap, Run, Target as Mapped};
+use crate::layer::{Layer, MapMemory, Piece, Violation};
+use crate::note::{Note, ReplayError};
+use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
+use crate::registry::{Context, LayerInfo};
+use crate::rewrite::{Rewriter, Target};
+use crate::space::{Position, Regions};
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "set-associative",
+    summary: "writes are appended to cache regions; a full one is merged into its native regions",
+    recordings: &["shingled", "block-interference", "conventional"],
+    mapping_unit: "extent of cached sectors",
+    source: "Cassuto 2010 §IV, Aghayev 2015 §3.1",
+    parameters: &[
+        crate::space::REGION_SIZE,
+        crate::space::REGION_TRACKS,
+        ParameterInfo {
+            key: "cache_share",
+            kind: ParameterKind::Share,
+            default: "1%",
+            help: "cache regions as a share of all, native and cache",
+        },
+        ParameterInfo {
+            key: "cache_size",
+            kind: ParameterKind::Bytes,
+            default: "0",
+            help: "size of the cache, instead of cache_share; 0: use cache_share",
+        },
+        ParameterInfo {
+            key: "cache_position",
+            kind: ParameterKind::Choice(Position::WORDS),
+            default: "id",
+            help: "where on the disk the cache lies",
+        },
+        ParameterInfo {
+            key: "cache_medium",
+            kind: ParameterKind::Choice(&["disk", "flash"]),
+            default: "disk",
+            help: "what the cache is kept on",
+        },
+        ParameterInfo {
+            key: "rmw",
+            kind: ParameterKind::Choice(&["whole", "tail"]),
+            default: "whole",
+            help: "what a merge reads and rewrites: the whole region, or from the first modified sector on",
+        },
+        crate::rewrite::SAFETY,
+    ],
+    toys: &[
+        "region_size=8k,cache_share=20%",
+        "region_size=5k,cache_share=10%,rmw=tail,cache_position=od",
+        "region_tracks=2,cache_share=15%,cache_position=md",
+        "region_size=8k,cache_share=10%,cache_medium=flash,rmw=tail",
+    ],
+    build,
+};
+
+const TAG_APPEND: u8 = 1;
+const TAG_TRIM: u8 = 2;
+const TAG_BEGIN: u8 = 3;
+const TAG_MERGED: u8 = 4;
+const TAG_FILL: u8 = 5;
+
+/// A cache region, with the map of what it holds and of what is trimmed in its native regions.
+#[derive(Debug)]
+struct Set {
+    start: Pba,
+    sectors: u64,
+    fill: u64,
+    map: ExtentMap,
+}
+
+impl Set {
+    fn empty(start: Pba, sectors: Sectors) -> Set {
+        Set { start, sectors: sectors.0, fill: 0, map: ExtentMap::new() }
+    }
+}
+
+/// The layer.
+struct SetAssociative {
+    natives: Regions,
+    sets: Vec<Set>,
+    medium: Medium,
+    rewriter: Rewriter,
+    whole: bool,
+    /// Records of the appends in hand, which follow their data.
+    appended: Vec<Note>,
+    /// Native regions of the collection in hand.
+    present: Vec<usize>,
+}
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    let parameters = &context.parameters;
+    let mut regions = Regions::carve_for(context)?;
+    let medium = if parameters.choice("cache_medium") == "flash" { Medium::Flash } else { Medium::Disk };
+    if medium == Medium::Flash && context.disk.flash.is_none() {
+        return Err(ConfigError("cache_medium=flash: this drive has no flash; give it a [flash] section".into()));
+    }
+    let mut spare = None;
+    if parameters.choice("safety") == "power" {
+        (spare, regions) = regions.take_spare(&context.disk)?;
+    }
+    let caches = cache_regions(context, &regions, medium)?;
+    let (natives, sets) = match medium {
+        Medium::Disk => {
+            let position = Position::named(parameters.choice("cache_position")).expect("one of the words");
+            let (cache, natives) = regions.take(&context.disk, caches, position);
+            let set = |index| Set::empty(cache.extent(index).start, cache.sectors(index));
+            (natives, (0..caches).map(set).collect())
+        }
+        Medium::Flash => {
+            let sectors = regions.sectors_max();
+            let set = |index| Set::empty(Pba(index as u64 * sectors.0), sectors);
+            (regions, (0..caches).map(set).collect())
+        }
+    };
+    let whole = parameters.choice("rmw") == "whole";
+    let rewriter = Rewriter::new(spare, TAG_BEGIN);
+    Ok(Box::new(SetAssociative { natives, sets, medium, rewriter, whole, appended: Vec::new(), present: Vec::new() }))
+}
+
+/// M: how many of `regions` cache the others; with flash, how many beside them.
+fn cache_regions(context: &Context, regions: &Regions, medium: Medium) -> Result<usize, ConfigError> {
+    let share = context.parameters.share("cache_share");
+    let bytes = context.parameters.bytes("cache_size");
+    let region_bytes = regions.sectors_max().0 * context.disk.sector_bytes as u64;
+    let count = match (bytes, medium) {
+        (0, Medium::Disk) => (share * regions.len() as f64).round() as usize,
+        (0, Medium::Flash) => (share / (1.0 - share) * regions.len() as f64).round() as usize,
+        (bytes, _) => ((bytes + region_bytes / 2) / region_bytes) as usize,
+    };
+    let count = count.max(1);
+    if count > regions.len() - (medium == Medium::Disk) as usize {
+        let len = regions.len();
+        return Err(ConfigError(format!("{count} cache regions out of {len}: make the cache or the regions smaller")));
+    }
+    Ok(count)
+}
+
+impl SetAssociative {
+    /// Steps that follow belong to the host.
+    fn open_host(plan: &mut Plan) {
+        if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Host) {
+            plan.open(GroupKind::Host);
+        }
+    }
+
+    fn write(&mut self, lba: Lba, sectors: Sectors, plan: &mut Plan) {
+        let (mut next, end) = (lba, lba + sectors);
+        let mut region = self.natives.locate(lba).region;
+        while next < end {
+            let region_end = self.natives.first_lba(region + 1);
+            if next == region_end {
+                region += 1;
+                continue;
+            }
+            let index = region % self.sets.len();
+            let set = &mut self.sets[index];
+            let length = (region_end.min(end) - next).min(Sectors(set.sectors - set.fill));
+            if length.is_zero() {
+                self.record_appends(plan);
+                self.collect(index, plan);
+                continue;
+            }
+            let at = set.start + Sectors(set.fill);
+            set.fill += length.0;
+            set.map.insert(next, length, Mapped::At(at), |_| {});
+            Self::open_host(plan);
+            plan.access(StepOp::Write, self.medium, Kind::Data, Cause::Host, at, next, length);
+            self.appended.push(Note::new(TAG_APPEND, &[next.0, length.0, at.0]));
+            next += length;
+        }
+    }
+
+    /// The data of the appends in hand are durable before their records are.
+    fn record_appends(&mut self, plan: &mut Plan) {
+        if self.appended.is_empty() {
+            return;
+        }
+        plan.barrier();
+        for note in self.appended.drain(..) {
+            plan.note(note);
+        }
+    }
+
+    fn trim(&mut self, lba: Lba, sectors: Sectors, plan: &mut Plan) {
+        Self::open_host(plan);
+        plan.note(Note::new(TAG_TRIM, &[lba.0, sectors.0]));
+        self.map_absent(lba, sectors);
+    }
+
+    fn map_absent(&mut self, lba: Lba, sectors: Sectors) {
+        let (natives, sets) = (&self.natives, &mut self.sets);
+        natives.split(lba, sectors, |region, lba, sectors| {
+            let index = region % sets.len();
+            sets[index].map.insert(lba, sectors, Mapped::Absent, |_| {});
+        });
+    }
+
+    fn read(&self, lba: Lba, sectors: Sectors, plan: &mut Plan) {
+        Self::open_host(plan);
+        self.for_each_piece(lba, sectors, |piece| match piece.at {
+            Some((medium, pba)) => {
+                plan.access(StepOp::Read, medium, Kind::Data, Cause::Host, pba, piece.lba, piece.sectors);
+            }
+            None => plan.drop_sectors(Cause::Host, piece.lba, piece.sectors),
+        });
+    }
+
+    fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Piece)) {
+        self.natives.split(lba, sectors, |region, lba, sectors| {
+            let first = self.natives.first_lba(region);
+            let start = self.natives.extent(region).start;
+            self.sets[region % self.sets.len()].map.cover(lba, sectors, |lba, sectors, mapped| {
+                let at = match mapped {
+                    Some(Mapped::At(pba)) => Some((self.medium, pba)),
+                    Some(Mapped::Absent) => None,
+                    None => Some((Medium::Disk, start + (lba - first))),
+                };
+                visit(Piece { lba, sectors, at });
+            });
+        });
+    }
+
+    /// Cassuto 2010, algorithm IV.2.
+    fn collect(&mut self, index: usize, plan: &mut Plan) {
+        self.find_present(index);
+        let mut present = std::mem::take(&mut self.present);
+        for &region in &present {
+            self.merge(region, plan);
+        }
+        present.clear();
+        self.present = present;
+        if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Cleaning) {
+            plan.open(GroupKind::Cleaning);
+        }
+        plan.note(Note::new(TAG_FILL, &[index as u64, 0]));
+        plan.barrier();
+        self.sets[index].fill = 0;
+    }
+
+    /// Fills `present` with the native regions that have live sectors in cache region `index`. Those with trimmed
+    /// sectors alone stay in the map: merging them would free nothing.
+    fn find_present(&mut self, index: usize) {
+        self.present.clear();
+        for run in self.sets[index].map.iter().filter(|run| run.target != Mapped::Absent) {
+            let region = self.natives.locate(run.lba).region;
+            if self.present.last() != Some(&region) {
+                self.present.push(region);
+            }
+        }
+    }
+
+    /// Reads a native region, modifies it with what is mapped, writes it back.
+    fn merge(&mut self, region: usize, plan: &mut Plan) {
+        let (extent, first) = (self.natives.extent(region), self.natives.first_lba(region));
+        let index = region % self.sets.len();
+        let set = &mut self.sets[index];
+        let first_mapped = set.map.pieces(first, extent.sectors).next().expect("a region present has runs").lba;
+        let from = if self.whole { first } else { first_mapped };
+        let target = Target { lba: from, sectors: first + extent.sectors - from, home: extent.start + (from - first) };
+        plan.open(GroupKind::Cleaning);
+        let mapped: Sectors = set.map.pieces(first, extent.sectors).map(|run| run.sectors).sum();
+        if mapped < target.sectors {
+            plan.read(Cause::Cleaning, target.home, target.lba, target.sectors);
+        }
+        for run in set.map.pieces(first, extent.sectors) {
+            match run.target {
+                Mapped::At(pba) => {
+                    plan.access(StepOp::Read, self.medium, Kind::Data, Cause::Cleaning, pba, run.lba, run.sectors);
+                }
+                Mapped::Absent => plan.drop_sectors(Cause::Cleaning, run.lba, run.sectors),
+            }
+        }
+        set.map.remove(first, extent.sectors, |_| {});
+        self.rewriter.rewrite(plan, target, target.lba, Sectors::ZERO, Note::new(TAG_MERGED, &[region as u64]));
+    }
+
+    fn replay_append(&mut self, note: &Note) -> Result<(), ReplayError> {
+        let [lba, sectors, pba, _] = note.fields;
+        let refused = |reason: &str| Err(ReplayError { note: *note, reason: reason.into() });
+        if !self.holds(lba, sectors) {
+            return refused("it lies past the capacity");
+        }
+        let at = self.natives.locate(Lba(lba));
+        let index = at.region % self.sets.len();
+        let set = &mut self.sets[index];
+        if at.offset.0 + sectors > self.natives.sectors(at.region).0 {
+            return refused("it crosses the end of a native region");
+        }
+        if pba < set.start.0 || pba + sectors > set.start.0 + set.sectors {
+            return refused("it does not lie in its cache region");
+        }
+        set.fill = set.fill.max(pba + sectors - set.start.0);
+        set.map.insert(Lba(lba), Sectors(sectors), Mapped::At(Pba(pba)), |_| {});
+        Ok(())
+    }
+
+    fn holds(&self, lba: u64, sectors: u64) -> bool {
+        sectors > 0 && lba.checked_add(sectors).is_some_and(|end| end <= self.natives.capacity().0)
+    }
+
+    /// Nothing of `region` is in the map any more.
+    fn forget(&mut self, region: usize) {
+        let index = region % self.sets.len();
+        let first = self.natives.first_lba(region);
+        self.sets[index].map.remove(first, self.natives.sectors(region), |_| {});
+        self.rewriter.ended();
+    }
+
+    fn check_set(&self, index: usize) -> Result<(), Violation> {
+        let violation = |invariant, detail| Err(Violation { layer: INFO.name, invariant, detail });
+        let set = &self.sets[index];
+        let mut cached: Vec<Run> = Vec::new();
+        for run in set.map.iter() {
+            let at = self.natives.locate(run.lba);
+            let is_within = at.offset + run.sectors <= self.natives.sectors(at.region);
+            if at.region % self.sets.len() != index || !is_within {
+                return violation(1, format!("{run:?} is kept in set {index}"));
+            }
+            cached.extend((run.target != Mapped::Absent).then_some(run));
+        }
+        let place = |run: &Run| match run.target {
+            Mapped::At(pba) => pba.0,
+            Mapped::Absent => unreachable!("absent runs are not cached"),
+        };
+        cached.sort_by_key(place);
+        let mut free = set.start.0;
+        for run in &cached {
+            if place(run) < free {
+                return violation(2, format!("{run:?} begins before {free} in set {index}"));
+            }
+            free = place(run) + run.sectors.0;
+        }
+        if free > set.start.0 + set.fill || set.fill > set.sectors {
+            return violation(2, format!("runs reach {free} in set {index}, filled with {} sectors", set.fill));
+        }
+        Ok(())
+    }
+}
+
+impl Layer for SetAssociative {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.natives.capacity()
+    }
+
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
+        for command in commands {
+            let sectors = Sectors(command.sectors as u64);
+            match command.operation {
+                Operation::Read => self.read(command.lba, sectors, plan),
+                Operation::Write => self.write(command.lba, sectors, plan),
+                Operation::Trim => self.trim(command.lba, sectors, plan),
+                Operation::Flush => {
+                    Self::open_host(plan);
+                    plan.barrier();
+                }
+            }
+        }
+        self.record_appends(plan);
+    }
+
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        self.for_each_piece(lba, sectors, |piece| pieces.push(piece));
+    }
+
+    fn keeps_trims(&self) -> bool {
+        true
+    }
+
+    fn self_check(&self) -> Result<(), Violation> {
+        if let Some(target) = self.rewriter.open() {
+            return Err(Violation { layer: INFO.name, invariant: 4, detail: format!("open: {target:?}") });
+        }
+        (0..self.sets.len()).try_for_each(|index| self.check_set(index))
+    }
+
+    /// The formula is ours, for neither paper gives one: for each sector of the cache, which of the set's native regions
+    /// it belongs to and where in it.
+    fn memory(&self) -> MapMemory {
+        let natives_per_set = self.natives.len().div_ceil(self.sets.len()) as u64;
+        let bits = bits_for(natives_per_set) + bits_for(self.natives.sectors_max().0);
+        let cache_sectors: u64 = self.sets.iter().map(|set| set.sectors).sum();
+        let maps: u64 = self.sets.iter().map(|set| set.map.measured_bytes()).sum();
+        let sets = self.sets.len() as u64 * std::mem::size_of::<Set>() as u64;
+        MapMemory {
+            formula_bytes: (cache_sectors * bits).div_ceil(8),
+            measured_bytes: maps + sets + self.natives.measured_bytes(),
+        }
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        for (index, set) in self.sets.iter().enumerate() {
+            notes.extend(set.map.iter().map(|run| match run.target {
+                Mapped::At(pba) => Note::new(TAG_APPEND, &[run.lba.0, run.sectors.0, pba.0]),
+                Mapped::Absent => Note::new(TAG_TRIM, &[run.lba.0, run.sectors.0]),
+            }));
+            notes.push(Note::new(TAG_FILL, &[index as u64, set.fill]));
+        }
+        notes.extend(self.rewriter.open_note());
+    }
+
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        let [first, second, ..] = note.fields;
+        let refused = |reason: &str| Err(ReplayError { note: *note, reason: reason.into() });
+        match note.tag {
+            TAG_APPEND => return self.replay_append(note),
+            TAG_BEGIN => return self.rewriter.replay_begin(note, self.natives.capacity()),
+            TAG_TRIM if self.holds(first, second) => self.map_absent(Lba(first), Sectors(second)),
+            TAG_TRIM => return refused("it lies past the capacity"),
+            TAG_MERGED if (first as usize) < self.natives.len() => self.forget(first as usize),
+            TAG_MERGED => return refused("there is no such region"),
+            TAG_FILL => match self.sets.get_mut(first as usize) {
+                Some(set) if second <= set.sectors => set.fill = second,
+                Some(_) | None => return refused("there is no such cache region, or it is smaller"),
+            },
+            _ => return refused("set-associative has no such record"),
+        }
+        Ok(())
+    }
+
+    fn repair(&mut self, plan: &mut Plan) {
+        let natives = &self.natives;
+        let mut merged = None;
+        self.rewriter.repair(plan, |target| {
+            let region = natives.locate(target.lba).region;
+            merged = Some(region);
+            Note::new(TAG_MERGED, &[region as u64])
+        });
+        if let Some(region) = merged {
+            self.forget(region);
+        }
+    }
+}
+
+/// Bits that tell `count` things apart.
+fn bits_for(count: u64) -> u64 {
+    (64 - count.saturating_sub(1).leading_zeros()) as u64
+}

@@ -1,0 +1,157 @@
+//! A map from runs of numbers to values that move along: versions by LBA, places taken.
+//!
+//! Independent of [`crate::extent_map`], which the checker judges; runs may be longer than 2³² sectors.
+//!
+//! Invariants:
+//! 1. Runs are disjoint and non-empty.
+
+use std::collections::BTreeMap;
+
+/// A value whose run may be cut: what it is `offset` further along.
+pub trait Along: Copy {
+    /// The value `offset` sectors into the run.
+    fn along(self, offset: u64) -> Self;
+}
+
+/// A version is the same all along its run.
+impl Along for u64 {
+    fn along(self, _offset: u64) -> u64 {
+        self
+    }
+}
+
+/// Mere membership.
+impl Along for () {
+    fn along(self, _offset: u64) {}
+}
+
+/// The map.
+#[derive(Clone, Debug)]
+pub struct RunMap<V> {
+    runs: BTreeMap<u64, (u64, V)>,
+}
+
+impl<V> Default for RunMap<V> {
+    fn default() -> Self {
+        RunMap { runs: BTreeMap::new() }
+    }
+}
+
+impl<V: Along> RunMap<V> {
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.runs.clear();
+    }
+
+    /// Whether it holds no run.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Maps `[start, start + length)` to `value`, over whatever was there.
+    pub fn insert(&mut self, start: u64, length: u64, value: V) {
+        if length == 0 {
+            return;
+        }
+        self.remove(start, length);
+        self.runs.insert(start, (length, value));
+    }
+
+    /// Unmaps `[start, start + length)`.
+    pub fn remove(&mut self, start: u64, length: u64) {
+        let end = start + length;
+        if let Some((&first, &(run_length, value))) = self.runs.range(..start).next_back() {
+            let run_end = first + run_length;
+            if run_end > start {
+                self.runs.insert(first, (start - first, value));
+                if run_end > end {
+                    self.runs.insert(end, (run_end - end, value.along(end - first)));
+                    return;
+                }
+            }
+        }
+        while let Some((&first, &(run_length, value))) = self.runs.range(start..end).next() {
+            self.runs.remove(&first);
+            if first + run_length > end {
+                self.runs.insert(end, (first + run_length - end, value.along(end - first)));
+            }
+        }
+    }
+
+    /// Calls `visit(start, length, value)` with every part of the range in order, gaps as `None`.
+    pub fn cover(&self, start: u64, length: u64, mut visit: impl FnMut(u64, u64, Option<V>)) {
+        let end = start + length;
+        let before = self.runs.range(..start).next_back().filter(|(&first, &(run, _))| first + run > start);
+        let mut next = start;
+        for (&first, &(run_length, value)) in before.into_iter().chain(self.runs.range(start..end)) {
+            let from = first.max(start);
+            let to = (first + run_length).min(end);
+            if from > next {
+                visit(next, from - next, None);
+            }
+            visit(from, to - from, Some(value.along(from - first)));
+            next = to;
+        }
+        if next < end {
+            visit(next, end - next, None);
+        }
+    }
+
+    /// All runs: (start, length, value), in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64, V)> + '_ {
+        self.runs.iter().map(|(&start, &(length, value))| (start, length, value))
+    }
+
+    /// The first run that shares a number with `[start, start + length)`: its start and end.
+    pub fn first_overlap(&self, start: u64, length: u64) -> Option<(u64, u64)> {
+        let before = self.runs.range(..start).next_back().filter(|(&first, &(run, _))| first + run > start);
+        let found = before.or_else(|| self.runs.range(start..start + length).next());
+        found.map(|(&first, &(run, _))| (first, first + run))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: equals a naive map. Method: random inserts and removes in a small space, on both.
+
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    struct Moving(u64);
+
+    impl Along for Moving {
+        fn along(self, offset: u64) -> Moving {
+            Moving(self.0 + offset)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_naive_map(steps in prop::collection::vec((0u64..60, 1u64..20, any::<bool>()), 1..60)) {
+            let mut map = RunMap::default();
+            let mut naive = [None; 80];
+            for (number, (start, length, insert)) in steps.into_iter().enumerate() {
+                let value = insert.then_some(Moving(number as u64 * 1000));
+                match value {
+                    Some(value) => map.insert(start, length, value),
+                    None => map.remove(start, length),
+                }
+                for offset in 0..length {
+                    naive[(start + offset) as usize] = value.map(|value| value.along(offset));
+                }
+                let mut next = 5;
+                map.cover(5, 70, |at, run, value| {
+                    assert_eq!(at, next);
+                    for offset in 0..run {
+                        assert_eq!(value.map(|value| value.along(offset)), naive[(at + offset) as usize]);
+                    }
+                    next = at + run;
+                });
+                prop_assert_eq!(next, 75);
+                let taken = (10..20).find(|&at| naive[at as usize].is_some());
+                prop_assert_eq!(map.first_overlap(10, 10).is_some(), taken.is_some());
+            }
+        }
+    }
+}

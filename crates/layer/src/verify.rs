@@ -1,1 +1,0 @@
-//! The checker: carries out plans symbolically on an integrity map and proves that nothing live is lost.

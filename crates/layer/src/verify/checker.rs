@@ -1,0 +1,482 @@
+//! The checker: carries out plans symbolically and judges every step against what writes destroy.
+//!
+//! Versions are numbers of host writes, from 1; version 0 is zeros: what a fresh drive reads, what a trimmed sector
+//! reads, what a write leaves of a sector that was not staged.
+//!
+//! Invariants proved of the layer (a [`Fault`] each):
+//! 1. A data read finds its own logical sectors, not destroyed; a host read brings the newest version of every sector.
+//! 2. After a plan, every sector whose newest copy was overwritten or destroyed during it, and every sector that it
+//!    wrote or trimmed, is intact with the newest version where [`Layer::lookup`] points.
+//! 3. At a barrier, every sector whose newest copy was overwritten or destroyed since the last one is intact somewhere:
+//!    in its old place, where it was last copied to, or where the layer points (`power_safe` only).
+//! 4. No step leaves the medium.
+//!
+//! Cost: proportional to the runs that steps touch. What is not proved here, the cut itself, is [`super::cuts`]'s part.
+
+use imbrex_disk::integrity::{Contents, IntegrityMap};
+use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors, SharedDisk};
+
+use super::fault::{CheckError, Fault, WriteNumber};
+use crate::layer::{Layer, Piece};
+use crate::plan::{GroupKind, Kind, Medium, Plan, Step, StepOp};
+use crate::run_map::{Along, RunMap};
+
+/// A place on a medium, moving along its run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct At {
+    medium: Medium,
+    pba: u64,
+}
+
+impl Along for At {
+    fn along(self, offset: u64) -> At {
+        At { pba: self.pba + offset, ..self }
+    }
+}
+
+/// A run of logical sectors with a copy at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Copied {
+    lba: u64,
+    sectors: u64,
+    at: At,
+}
+
+/// The checker of one layer on one disk.
+#[derive(Debug)]
+pub struct Checker {
+    disk: SharedDisk,
+    power_safe: bool,
+    capacity: u64,
+    keeps_trims: bool,
+    /// What the platters and the flash hold.
+    media: [IntegrityMap; 2],
+    /// Newest version by LBA; what is not in it is version 0.
+    truth: RunMap<u64>,
+    /// Where each sector was last written in its newest version.
+    home: RunMap<At>,
+    /// Staging of the host groups, and of the group of background phases in hand.
+    staging: [RunMap<u64>; 2],
+    /// What the commands in hand give: versions by LBA.
+    host: RunMap<u64>,
+    /// What host groups have read for the commands in hand.
+    delivered: RunMap<u64>,
+    /// Copies of newest versions overwritten or destroyed since the last barrier.
+    endangered: Vec<Copied>,
+    /// Logical sectors to look up when the plan is done.
+    touched: RunMap<()>,
+    /// Data written by the plan in hand.
+    copies: Vec<Copied>,
+    /// Whether the commands in hand read.
+    host_reads: bool,
+    host_writes: u64,
+    plans: u64,
+    destroyed: Vec<Extent>,
+    pieces: Vec<Piece>,
+}
+
+impl Checker {
+    /// A checker for `layer` on a fresh `disk`: every sector is version 0 where the layer looks it up. `power_safe` asks
+    /// for invariant 3.
+    pub fn new(disk: &SharedDisk, layer: &dyn Layer, power_safe: bool) -> Checker {
+        let mut checker = Checker {
+            disk: disk.clone(),
+            power_safe,
+            capacity: layer.capacity().0,
+            keeps_trims: layer.keeps_trims(),
+            media: [IntegrityMap::new(), IntegrityMap::new()],
+            truth: RunMap::default(),
+            home: RunMap::default(),
+            staging: [RunMap::default(), RunMap::default()],
+            host: RunMap::default(),
+            delivered: RunMap::default(),
+            endangered: Vec::new(),
+            touched: RunMap::default(),
+            copies: Vec::new(),
+            host_reads: false,
+            host_writes: 0,
+            plans: 0,
+            destroyed: Vec::new(),
+            pieces: Vec::new(),
+        };
+        checker.take_factory_contents(layer);
+        checker
+    }
+
+    fn take_factory_contents(&mut self, layer: &dyn Layer) {
+        layer.lookup(Lba(0), layer.capacity(), &mut self.pieces);
+        for piece in self.pieces.drain(..) {
+            if let Some((medium, pba)) = piece.at {
+                let contents = Contents::Holds { lba: piece.lba, version: 0 };
+                self.media[medium as usize].write(Extent::new(pba, piece.sectors), contents);
+                self.home.insert(piece.lba.0, piece.sectors.0, At { medium, pba: pba.0 });
+            }
+        }
+    }
+
+    /// Carries out `plan`, which `layer` made for `commands` (none for background work), and judges it.
+    pub fn check(&mut self, plan: &Plan, commands: &[Command], layer: &dyn Layer) -> Result<(), CheckError> {
+        self.plans += 1;
+        self.begin(commands);
+        let mut number = 0;
+        for (index, phase) in plan.phases.iter().enumerate() {
+            if phase.opens_group {
+                self.staging[(phase.kind != GroupKind::Host) as usize].clear();
+            }
+            for step in plan.steps_of(index) {
+                let judged = self.step(step, phase.kind == GroupKind::Host, number, layer);
+                judged.map_err(|fault| CheckError { plan: self.plans, step: Some((number, *step)), fault })?;
+                number += 1;
+            }
+        }
+        self.finish(commands, layer).map_err(|fault| CheckError { plan: self.plans, step: None, fault })
+    }
+
+    /// Versions given by hosts so far.
+    pub fn host_writes(&self) -> u64 {
+        self.host_writes
+    }
+
+    fn begin(&mut self, commands: &[Command]) {
+        self.host.clear();
+        self.delivered.clear();
+        self.endangered.clear();
+        self.touched.clear();
+        self.copies.clear();
+        self.host_reads = commands.iter().any(|command| command.operation == Operation::Read);
+        for command in commands {
+            let (lba, sectors) = (command.lba.0, command.sectors as u64);
+            match command.operation {
+                Operation::Write => {
+                    self.host_writes += 1;
+                    self.host.insert(lba, sectors, self.host_writes);
+                }
+                Operation::Trim if self.keeps_trims => self.host.insert(lba, sectors, 0),
+                Operation::Trim | Operation::Read | Operation::Flush => {}
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step, host_group: bool, number: usize, layer: &dyn Layer) -> Result<(), Fault> {
+        self.check_bounds(step)?;
+        let by = WriteNumber::new(self.plans, number);
+        match (step.op, step.kind) {
+            (StepOp::Read, Kind::Data) => self.read(step, host_group),
+            (StepOp::Drop, _) => {
+                self.stage(host_group, step.lba.0, step.sectors as u64, 0);
+                Ok(())
+            }
+            (StepOp::Write, kind) => {
+                self.damage(step, by);
+                match kind {
+                    Kind::Data => self.write_data(step, host_group),
+                    _ => self.media[step.medium as usize].write(step.extent(), Contents::Other),
+                }
+                Ok(())
+            }
+            (StepOp::Barrier, _) => self.barrier(layer),
+            (StepOp::Read, _) | (StepOp::Note, _) => Ok(()),
+        }
+    }
+
+    fn check_bounds(&self, step: &Step) -> Result<(), Fault> {
+        let holds_data = step.kind == Kind::Data && matches!(step.op, StepOp::Read | StepOp::Write | StepOp::Drop);
+        if holds_data && step.lba.0 + step.sectors as u64 > self.capacity {
+            return Err(Fault::OutOfBounds);
+        }
+        if !step.is_access() {
+            return Ok(());
+        }
+        match step.medium {
+            Medium::Disk if step.extent().end().0 > self.disk.geometry.sectors().0 => Err(Fault::OutOfBounds),
+            Medium::Flash if self.disk.flash.is_none() => Err(Fault::NoFlash),
+            Medium::Disk | Medium::Flash => Ok(()),
+        }
+    }
+
+    fn stage(&mut self, host_group: bool, lba: u64, sectors: u64, version: u64) {
+        self.staging[!host_group as usize].insert(lba, sectors, version);
+        if host_group && self.host_reads {
+            self.delivered.insert(lba, sectors, version);
+        }
+    }
+
+    fn read(&mut self, step: &Step, host_group: bool) -> Result<(), Fault> {
+        let mut fault = None;
+        let delivers = host_group && self.host_reads;
+        let (staging, delivered) = (&mut self.staging[!host_group as usize], &mut self.delivered);
+        self.media[step.medium as usize].for_each(step.extent(), |run, contents| {
+            let lba = step.lba + (run.start - step.pba);
+            let version = match contents {
+                Contents::Never => 0,
+                Contents::Holds { lba: held, version } if held == lba => version,
+                Contents::Destroyed { by } => {
+                    fault.get_or_insert(Fault::ReadDestroyed { pba: run.start, by: WriteNumber(by) });
+                    return;
+                }
+                found @ (Contents::Holds { .. } | Contents::Other) => {
+                    fault.get_or_insert(Fault::ReadWrong { lba, pba: run.start, found });
+                    return;
+                }
+            };
+            staging.insert(lba.0, run.sectors.0, version);
+            if delivers {
+                delivered.insert(lba.0, run.sectors.0, version);
+            }
+        });
+        fault.map_or(Ok(()), Err)
+    }
+
+    /// Notes which newest copies the write hits, and destroys what it destroys.
+    fn damage(&mut self, step: &Step, by: WriteNumber) {
+        let mut destroyed = std::mem::take(&mut self.destroyed);
+        destroyed.clear();
+        if step.medium == Medium::Disk {
+            self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut destroyed);
+        }
+        self.endanger(step.medium, step.extent());
+        for extent in &destroyed {
+            self.endanger(step.medium, *extent);
+            self.media[step.medium as usize].destroy(*extent, by.0);
+        }
+        self.destroyed = destroyed;
+    }
+
+    /// The newest copies in `extent` are about to be hit.
+    fn endanger(&mut self, medium: Medium, extent: Extent) {
+        let (truth, host) = (&self.truth, &self.host);
+        let (endangered, touched) = (&mut self.endangered, &mut self.touched);
+        self.media[medium as usize].for_each(extent, |run, contents| {
+            let Contents::Holds { lba, version } = contents else { return };
+            for_each_acceptable(truth, host, lba.0, run.sectors.0, version, |start, sectors, is_newest| {
+                if is_newest {
+                    let at = At { medium, pba: run.start.0 + (start - lba.0) };
+                    endangered.push(Copied { lba: start, sectors, at });
+                    touched.insert(start, sectors, ());
+                }
+            });
+        });
+    }
+
+    fn write_data(&mut self, step: &Step, host_group: bool) {
+        let (lba, sectors) = (step.lba.0, step.sectors as u64);
+        let (host, staging) = (&self.host, &self.staging[!host_group as usize]);
+        let (media, home, truth) = (&mut self.media[step.medium as usize], &mut self.home, &self.truth);
+        let at = |start: u64| At { medium: step.medium, pba: step.pba.0 + (start - lba) };
+        let mut put = |start: u64, length: u64, version: u64| {
+            let extent = Extent::new(Pba(at(start).pba), Sectors(length));
+            media.write(extent, Contents::Holds { lba: Lba(start), version });
+            for_each_acceptable(truth, host, start, length, version, |start, length, is_newest| {
+                if is_newest {
+                    home.insert(start, length, at(start));
+                }
+            });
+        };
+        staging.cover(lba, sectors, |start, length, version| put(start, length, version.unwrap_or(0)));
+        if host_group {
+            host.cover(lba, sectors, |start, length, version| {
+                if let Some(version) = version {
+                    put(start, length, version);
+                }
+            });
+        }
+        self.copies.push(Copied { lba, sectors, at: at(lba) });
+    }
+
+    fn barrier(&mut self, layer: &dyn Layer) -> Result<(), Fault> {
+        let endangered = std::mem::take(&mut self.endangered);
+        if self.power_safe {
+            for copied in &endangered {
+                self.find_intact(copied, layer)?;
+            }
+        }
+        self.endangered = endangered;
+        self.endangered.clear();
+        Ok(())
+    }
+
+    /// Invariant 3 for one run: tries its old place, then where it was last copied to, then where the layer points, then
+    /// everything that this plan wrote.
+    fn find_intact(&mut self, copied: &Copied, layer: &dyn Layer) -> Result<(), Fault> {
+        let mut missing = Vec::new();
+        self.not_intact(Some(copied.at), copied.lba, copied.sectors, &mut missing);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut still = Vec::new();
+        for (lba, sectors) in missing.drain(..) {
+            let mut homes = Vec::new();
+            self.home.cover(lba, sectors, |start, length, at| homes.push((start, length, at)));
+            for (start, length, at) in homes {
+                match at {
+                    Some(at) => self.not_intact(Some(at), start, length, &mut still),
+                    None => still.push((start, length)),
+                }
+            }
+        }
+        for (lba, sectors) in still.drain(..) {
+            self.look_up(lba, sectors, layer)?;
+            for piece in &self.pieces {
+                let at = piece.at.map(|(medium, pba)| At { medium, pba: pba.0 });
+                self.not_intact(at, piece.lba.0, piece.sectors.0, &mut missing);
+            }
+        }
+        match missing.into_iter().find(|&(lba, sectors)| !self.is_in_a_copy(lba, sectors)) {
+            Some((lba, _)) => {
+                let at = Pba(copied.at.pba + (lba - copied.lba));
+                Err(Fault::Endangered { lba: Lba(lba), at: (copied.at.medium, at) })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn is_in_a_copy(&self, lba: u64, sectors: u64) -> bool {
+        let mut missing = vec![(lba, sectors)];
+        for copied in self.copies.iter().rev() {
+            let mut still = Vec::new();
+            for (lba, sectors) in missing {
+                let from = lba.max(copied.lba);
+                let to = (lba + sectors).min(copied.lba + copied.sectors);
+                if from >= to {
+                    still.push((lba, sectors));
+                    continue;
+                }
+                still.extend((lba < from).then(|| (lba, from - lba)));
+                still.extend((to < lba + sectors).then(|| (to, lba + sectors - to)));
+                self.not_intact(Some(copied.at.along(from - copied.lba)), from, to - from, &mut still);
+            }
+            missing = still;
+        }
+        missing.is_empty()
+    }
+
+    /// Appends the parts of a run that `at` does not hold in an acceptable version (the newest, or the one in flight).
+    fn not_intact(&self, at: Option<At>, lba: u64, sectors: u64, missing: &mut Vec<(u64, u64)>) {
+        let (truth, host) = (&self.truth, &self.host);
+        let mut judge = |start: u64, length: u64, version: u64| {
+            for_each_acceptable(truth, host, start, length, version, |start, length, is_newest| {
+                if !is_newest {
+                    missing.push((start, length));
+                }
+            });
+        };
+        let Some(at) = at else {
+            judge(lba, sectors, 0);
+            return;
+        };
+        let mut elsewhere = Vec::new();
+        self.media[at.medium as usize].for_each(Extent::new(Pba(at.pba), Sectors(sectors)), |run, contents| {
+            let start = lba + (run.start.0 - at.pba);
+            match contents {
+                Contents::Never => judge(start, run.sectors.0, 0),
+                Contents::Holds { lba: held, version } if held.0 == start => judge(start, run.sectors.0, version),
+                Contents::Holds { .. } | Contents::Other | Contents::Destroyed { .. } => {
+                    elsewhere.push((start, run.sectors.0));
+                }
+            }
+        });
+        missing.append(&mut elsewhere);
+    }
+
+    /// Fills `self.pieces` with what the layer says, and checks that it covers exactly what was asked.
+    fn look_up(&mut self, lba: u64, sectors: u64, layer: &dyn Layer) -> Result<(), Fault> {
+        self.pieces.clear();
+        layer.lookup(Lba(lba), Sectors(sectors), &mut self.pieces);
+        let mut next = lba;
+        for piece in &self.pieces {
+            if piece.lba.0 != next || piece.sectors.is_zero() {
+                return Err(Fault::BadLookup { lba: Lba(next) });
+            }
+            next += piece.sectors.0;
+        }
+        if next != lba + sectors {
+            return Err(Fault::BadLookup { lba: Lba(next) });
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, commands: &[Command], layer: &dyn Layer) -> Result<(), Fault> {
+        for command in commands.iter().filter(|command| command.operation == Operation::Read) {
+            self.check_delivered(command)?;
+        }
+        for (start, length, version) in self.host.iter() {
+            self.truth.insert(start, length, version);
+            self.touched.insert(start, length, ());
+        }
+        self.host.clear();
+        let touched = std::mem::take(&mut self.touched);
+        for (lba, sectors, ()) in touched.iter() {
+            self.check_at_lookup(lba, sectors, layer)?;
+        }
+        self.touched = touched;
+        Ok(())
+    }
+
+    /// Invariant 1 for a host read. What a write joined with it gives is left out: it may be served from either.
+    fn check_delivered(&self, command: &Command) -> Result<(), Fault> {
+        let mut fault = None;
+        self.delivered.cover(command.lba.0, command.sectors as u64, |start, length, found| {
+            let found = found.unwrap_or(0);
+            for_each_acceptable(&self.truth, &self.host, start, length, found, |lba, _, is_newest| {
+                if !is_newest {
+                    let expected = version_of(&self.truth, lba);
+                    fault.get_or_insert(Fault::StaleRead { lba: Lba(lba), expected, found });
+                }
+            });
+        });
+        fault.map_or(Ok(()), Err)
+    }
+
+    /// Invariant 2 for a run.
+    fn check_at_lookup(&mut self, lba: u64, sectors: u64, layer: &dyn Layer) -> Result<(), Fault> {
+        self.look_up(lba, sectors, layer)?;
+        let mut missing = Vec::new();
+        for piece in &self.pieces {
+            let at = piece.at.map(|(medium, pba)| At { medium, pba: pba.0 });
+            self.not_intact(at, piece.lba.0, piece.sectors.0, &mut missing);
+            if let Some(&(lba, _)) = missing.first() {
+                let at = at.map(|at| at.along(lba - piece.lba.0));
+                return Err(self.lost(Lba(lba), at));
+            }
+        }
+        Ok(())
+    }
+
+    fn lost(&self, lba: Lba, at: Option<At>) -> Fault {
+        let mut found = Contents::Never;
+        if let Some(at) = at {
+            let sector = Extent::new(Pba(at.pba), Sectors(1));
+            self.media[at.medium as usize].for_each(sector, |_, contents| found = contents);
+        }
+        let expected = version_of(&self.truth, lba.0);
+        Fault::Lost { lba, expected, at: at.map(|at| (at.medium, Pba(at.pba))), found }
+    }
+}
+
+fn version_of(truth: &RunMap<u64>, lba: u64) -> u64 {
+    let mut found = 0;
+    truth.cover(lba, 1, |_, _, version| found = version.unwrap_or(0));
+    found
+}
+
+/// Cuts a run where the answer changes, and says of each part whether `version` is the newest or the one in flight.
+fn for_each_acceptable(
+    truth: &RunMap<u64>,
+    host: &RunMap<u64>,
+    lba: u64,
+    sectors: u64,
+    version: u64,
+    mut visit: impl FnMut(u64, u64, bool),
+) {
+    truth.cover(lba, sectors, |start, length, newest| {
+        if newest.unwrap_or(0) == version {
+            visit(start, length, true);
+            return;
+        }
+        if host.is_empty() {
+            visit(start, length, false);
+            return;
+        }
+        host.cover(start, length, |start, length, given| visit(start, length, given == Some(version)));
+    });
+}

@@ -1,0 +1,204 @@
+//! A toy medium, sector by sector, and plans carried out on it: the stupid twin of the checker's integrity maps, which
+//! can be torn.
+//!
+//! Invariants:
+//! 1. What is durable is what the last barrier covered; what came after it is a list of acts, each of which may or may
+//!    not be on the medium.
+//! 2. Acts that are applied are applied in the order of their steps.
+
+use std::collections::BTreeMap;
+
+use imbrex_disk::{Command, Extent, Operation, Pba, Sectors, SharedDisk};
+
+use crate::layer::Layer;
+use crate::note::Note;
+use crate::plan::{Kind, Medium, Plan, Step, StepOp};
+
+/// What a sector holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Cell {
+    /// Zeros, as made.
+    Never,
+    /// A version of a logical sector; version 0 is zeros.
+    Holds { lba: u64, version: u64 },
+    /// No host data.
+    Other,
+    /// Lost.
+    Destroyed,
+}
+
+/// A medium, with the journal beside it.
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    cells: [Vec<Cell>; 2],
+    pub(super) notes: Vec<Note>,
+}
+
+/// Something done to a medium.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Write { medium: Medium, start: Pba, cells: Vec<Cell> },
+    Note(Note),
+}
+
+impl Image {
+    /// A fresh disk: every logical sector reads as zeros where `layer` looks it up.
+    pub(super) fn fresh(disk: &SharedDisk, layer: &dyn Layer) -> Image {
+        let sectors = disk.geometry.sectors().0 as usize;
+        let mut image = Image { cells: [vec![Cell::Never; sectors], Vec::new()], notes: Vec::new() };
+        let mut pieces = Vec::new();
+        layer.lookup(imbrex_disk::Lba(0), layer.capacity(), &mut pieces);
+        for piece in pieces {
+            let Some((medium, pba)) = piece.at else { continue };
+            for offset in 0..piece.sectors.0 {
+                image.set(medium, pba.0 + offset, Cell::Holds { lba: piece.lba.0 + offset, version: 0 });
+            }
+        }
+        image
+    }
+
+    pub(super) fn get(&self, medium: Medium, pba: u64) -> Cell {
+        self.cells[medium as usize].get(pba as usize).copied().unwrap_or(Cell::Never)
+    }
+
+    fn set(&mut self, medium: Medium, pba: u64, cell: Cell) {
+        let cells = &mut self.cells[medium as usize];
+        if pba as usize >= cells.len() {
+            assert_eq!(medium, Medium::Flash, "PBA {pba} lies past the platters");
+            cells.resize(pba as usize + 1, Cell::Never);
+        }
+        cells[pba as usize] = cell;
+    }
+
+    /// Does `act`, of a write only the first `prefix` sectors.
+    pub(super) fn apply(&mut self, disk: &SharedDisk, act: &Act, prefix: usize) {
+        match act {
+            Act::Note(note) => self.notes.push(*note),
+            Act::Write { medium, start, cells } => {
+                let prefix = prefix.min(cells.len());
+                if *medium == Medium::Disk && prefix > 0 {
+                    let mut destroyed = Vec::new();
+                    let written = Extent::new(*start, Sectors(prefix as u64));
+                    disk.recording.destroys(&disk.geometry, written, &mut destroyed);
+                    for extent in destroyed {
+                        (extent.start.0..extent.end().0).for_each(|pba| self.set(*medium, pba, Cell::Destroyed));
+                    }
+                }
+                for (offset, cell) in cells[..prefix].iter().enumerate() {
+                    self.set(*medium, start.0 + offset as u64, *cell);
+                }
+            }
+        }
+    }
+
+    /// The version of `lba` that `layer` would read, or what is wrong with it.
+    pub(super) fn value(&self, lba: u64, at: Option<(Medium, Pba)>) -> Result<u64, String> {
+        let Some((medium, pba)) = at else { return Ok(0) };
+        match self.get(medium, pba.0) {
+            Cell::Never => Ok(0),
+            Cell::Holds { lba: held, version } if held == lba => Ok(version),
+            found => Err(format!("LBA {lba} is looked up at {medium:?} {pba}, where there is {found:?}")),
+        }
+    }
+}
+
+/// Plans being carried out on an image.
+#[derive(Clone, Debug)]
+pub(super) struct Execution {
+    disk: SharedDisk,
+    keeps_trims: bool,
+    /// Everything done so far: what reads see.
+    pub(super) view: Image,
+    /// What is durable for sure.
+    pub(super) base: Image,
+    /// What was done since the last barrier.
+    pub(super) pending: Vec<Act>,
+    staging: [BTreeMap<u64, u64>; 2],
+    host: BTreeMap<u64, u64>,
+}
+
+impl Execution {
+    pub(super) fn new(disk: &SharedDisk, keeps_trims: bool, image: Image) -> Execution {
+        Execution {
+            disk: disk.clone(),
+            keeps_trims,
+            view: image.clone(),
+            base: image,
+            pending: Vec::new(),
+            staging: [BTreeMap::new(), BTreeMap::new()],
+            host: BTreeMap::new(),
+        }
+    }
+
+    /// `commands` are served next; the first write among them gets version `version`, the others those after it.
+    pub(super) fn begin(&mut self, commands: &[Command], mut version: u64) {
+        self.host.clear();
+        for command in commands {
+            let range = command.lba.0..command.end().0;
+            match command.operation {
+                Operation::Write => {
+                    self.host.extend(range.map(|lba| (lba, version)));
+                    version += 1;
+                }
+                Operation::Trim if self.keeps_trims => self.host.extend(range.map(|lba| (lba, 0))),
+                Operation::Trim | Operation::Read | Operation::Flush => {}
+            }
+        }
+    }
+
+    pub(super) fn open_group(&mut self, host_group: bool) {
+        self.staging[!host_group as usize].clear();
+    }
+
+    /// Does one step; says whether it added something to `pending` or made it durable.
+    pub(super) fn step(&mut self, plan: &Plan, step: &Step, host_group: bool) -> Result<bool, String> {
+        match step.op {
+            StepOp::Read if step.kind == Kind::Data => self.read(step, host_group)?,
+            StepOp::Read => {}
+            StepOp::Drop => {
+                let range = step.lba.0..step.lba.0 + step.sectors as u64;
+                self.staging[!host_group as usize].extend(range.map(|lba| (lba, 0)));
+            }
+            StepOp::Write => self.act(Act::Write {
+                medium: step.medium,
+                start: step.pba,
+                cells: (0..step.sectors as u64).map(|offset| self.written(step, offset, host_group)).collect(),
+            }),
+            StepOp::Note => self.act(Act::Note(*plan.note_of(step))),
+            StepOp::Barrier => self.barrier(),
+        }
+        Ok(matches!(step.op, StepOp::Write | StepOp::Note | StepOp::Barrier))
+    }
+
+    fn read(&mut self, step: &Step, host_group: bool) -> Result<(), String> {
+        for offset in 0..step.sectors as u64 {
+            let lba = step.lba.0 + offset;
+            let at = Some((step.medium, Pba(step.pba.0 + offset)));
+            let version = self.view.value(lba, at).map_err(|wrong| format!("{step:?}: {wrong}"))?;
+            self.staging[!host_group as usize].insert(lba, version);
+        }
+        Ok(())
+    }
+
+    fn written(&self, step: &Step, offset: u64, host_group: bool) -> Cell {
+        if step.kind != Kind::Data {
+            return Cell::Other;
+        }
+        let lba = step.lba.0 + offset;
+        let given = if host_group { self.host.get(&lba) } else { None };
+        let staged = self.staging[!host_group as usize].get(&lba);
+        Cell::Holds { lba, version: given.or(staged).copied().unwrap_or(0) }
+    }
+
+    fn act(&mut self, act: Act) {
+        self.view.apply(&self.disk, &act, usize::MAX);
+        self.pending.push(act);
+    }
+
+    /// Everything so far becomes durable.
+    pub(super) fn barrier(&mut self) {
+        for act in std::mem::take(&mut self.pending) {
+            self.base.apply(&self.disk, &act, usize::MAX);
+        }
+    }
+}
