@@ -1,0 +1,271 @@
+//! Axes: from values to places along a line, and where the ticks stand.
+//!
+//! Invariants:
+//! 1. Places lie between 0 and 1; a value that the scale cannot show (zero on a logarithm) has none.
+//! 2. Ticks stand at 1, 2 or 5 times a power of ten of the unit they are written in.
+
+use super::label::Unit;
+
+/// How values are spread along an axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// By powers of ten.
+    Log10,
+    /// Shares by their distance from one: 90 %, 99 %, 99.9 % … stand at equal distances, up to this many nines.
+    Percentile(u8),
+}
+
+/// An axis.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Axis {
+    /// What it counts.
+    pub label: String,
+    /// How values are spread.
+    pub scale: Scale,
+    /// In what.
+    pub unit: Unit,
+    /// From where to where; otherwise as the values ask.
+    pub range: Option<(f64, f64)>,
+}
+
+impl Axis {
+    /// An evenly spread axis.
+    pub fn linear(label: impl Into<String>, unit: Unit) -> Axis {
+        Axis { label: label.into(), scale: Scale::Linear, unit, range: None }
+    }
+
+    /// A logarithmic axis.
+    pub fn log10(label: impl Into<String>, unit: Unit) -> Axis {
+        Axis { label: label.into(), scale: Scale::Log10, unit, range: None }
+    }
+
+    /// An axis of shares up to `nines` nines.
+    pub fn percentile(label: impl Into<String>, nines: u8) -> Axis {
+        Axis { label: label.into(), scale: Scale::Percentile(nines), unit: Unit::Share, range: None }
+    }
+
+    /// From `low` to `high`, whatever the values.
+    pub fn ranged(mut self, low: f64, high: f64) -> Axis {
+        self.range = Some((low, high));
+        self
+    }
+
+    /// The axis for these values.
+    pub(super) fn fit(&self, values: impl Iterator<Item = f64>) -> Fitted {
+        let shown = values.filter(|&value| value.is_finite() && (self.scale != Scale::Log10 || value > 0.0));
+        let (low, high) =
+            shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        let (low, high) = if low > high { (1.0, 10.0) } else { (low, high) };
+        let mut fitted = match self.scale {
+            Scale::Linear => self.fit_linear(low, high),
+            Scale::Log10 => self.fit_log(low, high),
+            Scale::Percentile(nines) => self.fit_percentile(nines),
+        };
+        fitted.ticks.retain(|tick| tick.place > -1e-9 && tick.place < 1.0 + 1e-9);
+        fitted
+    }
+
+    fn fit_linear(&self, low: f64, high: f64) -> Fitted {
+        let (mut low, mut high) = self.range.unwrap_or((low.min(0.0), high.max(0.0)));
+        if high <= low {
+            high = low + 1.0;
+        }
+        let division = self.unit.division(low.abs().max(high.abs()));
+        let step = nice_step((high - low) / division.0, 6.0) * division.0;
+        if self.range.is_none() {
+            low = (low / step + 1e-9).floor() * step;
+            high = (high / step - 1e-9).ceil() * step;
+        }
+        let first = (low / step - 1e-9).ceil() as i64;
+        let last = (high / step + 1e-9).floor() as i64;
+        let mut fitted = Fitted { scale: self.scale, low, high, ticks: Vec::new() };
+        for number in first..=last {
+            let value = number as f64 * step;
+            fitted.tick(value, self.unit.divided(value, division), true);
+        }
+        fitted
+    }
+
+    fn fit_log(&self, low: f64, high: f64) -> Fitted {
+        let (low, high) = self.range.unwrap_or((low, high));
+        let (mut first, mut last) = (low.log10(), high.log10());
+        // Less than two powers of ten stand better between 1, 2 and 5; more between whole powers.
+        let is_narrow = last - first < 2.0;
+        if self.range.is_none() {
+            first = outward(first, is_narrow, false);
+            last = outward(last, is_narrow, true);
+            if last - first < 0.3 {
+                last = first + 1.0;
+            }
+        }
+        let mut fitted =
+            Fitted { scale: self.scale, low: 10f64.powf(first), high: 10f64.powf(last), ticks: Vec::new() };
+        let skip = (((last - first) / 8.0).ceil() as i32).max(1);
+        for power in first.floor() as i32..=last.ceil() as i32 {
+            for digit in 1..10 {
+                let value = digit as f64 * 10f64.powi(power);
+                let is_named = if is_narrow { matches!(digit, 1 | 2 | 5) } else { digit == 1 && power % skip == 0 };
+                if is_named || skip == 1 || digit == 1 {
+                    let name =
+                        if is_named { self.unit.divided(value, self.log_division(value)) } else { String::new() };
+                    fitted.tick(value, name, is_named);
+                }
+            }
+        }
+        fitted
+    }
+
+    /// Powers of ten are written in seconds however many, and as 1, 10, 100 of the unit below.
+    fn log_division(&self, value: f64) -> (f64, &'static str) {
+        match self.unit {
+            Unit::Nanoseconds => self.unit.division((value * 1.000_001).min(299e9)),
+            unit => unit.division(value * 1.000_001),
+        }
+    }
+
+    fn fit_percentile(&self, nines: u8) -> Fitted {
+        let top = 1.0 - 10f64.powi(-(nines as i32));
+        let mut fitted = Fitted { scale: self.scale, low: 0.0, high: top, ticks: Vec::new() };
+        fitted.tick(0.0, "0".to_string(), true);
+        fitted.tick(0.5, Unit::Share.divided(0.5, (0.01, "%")), true);
+        for power in 1..=nines as i32 {
+            let value = 1.0 - 10f64.powi(-power);
+            fitted.tick(value, Unit::Share.divided(value, (0.01, "%")), true);
+        }
+        fitted
+    }
+}
+
+/// The next 1, 2 or 5 times a power of ten (or power of ten alone) away from `exponent`, up or down.
+fn outward(exponent: f64, is_narrow: bool, up: bool) -> f64 {
+    let whole = (exponent + 1e-9).floor();
+    let stops: &[f64] = if is_narrow { &[1.0, 2.0, 5.0, 10.0] } else { &[1.0, 10.0] };
+    let places = stops.iter().map(|stop| whole + stop.log10());
+    if up {
+        let fallback = whole + 1.0;
+        places.into_iter().find(|&place| place >= exponent - 1e-9).unwrap_or(fallback)
+    } else {
+        places.into_iter().filter(|&place| place <= exponent + 1e-9).fold(whole, f64::max)
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, so that about `count` of them fill `span`.
+fn nice_step(span: f64, count: f64) -> f64 {
+    let raw = span / count;
+    let power = 10f64.powf(raw.log10().floor());
+    let digit = [1.0, 2.0, 5.0, 10.0].into_iter().find(|digit| digit * power >= raw * 0.999).unwrap_or(10.0);
+    digit * power
+}
+
+/// A tick.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Tick {
+    /// Between 0 and 1.
+    pub place: f64,
+    /// What is written; empty for a small one.
+    pub label: String,
+    /// Whether a line crosses the chart here.
+    pub is_line: bool,
+}
+
+/// An axis with its ends and ticks.
+#[derive(Clone, Debug)]
+pub(super) struct Fitted {
+    /// How values are spread.
+    pub scale: Scale,
+    /// The value at 0.
+    pub low: f64,
+    /// The value at 1.
+    pub high: f64,
+    /// From low to high.
+    pub ticks: Vec<Tick>,
+}
+
+impl Fitted {
+    fn tick(&mut self, value: f64, label: String, is_line: bool) {
+        let place = self.free_position(value);
+        self.ticks.push(Tick { place, label, is_line });
+    }
+
+    fn free_position(&self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Log10 => (value / self.low).log10() / (self.high / self.low).log10(),
+            Scale::Percentile(nines) => -(1.0 - value).max(1e-15).log10() / nines as f64,
+        }
+    }
+
+    /// Where `value` stands, brought to the nearer end if beyond it.
+    pub fn position(&self, value: f64) -> Option<f64> {
+        let is_shown = value.is_finite() && (self.scale != Scale::Log10 || value > 0.0);
+        is_shown.then(|| self.free_position(value).clamp(0.0, 1.0))
+    }
+
+    /// The name and ends of the scale, for scripts.
+    pub fn attribute(&self, unit: Unit) -> String {
+        let (name, low, high) = match self.scale {
+            Scale::Linear => ("linear", self.low, self.high),
+            Scale::Log10 => ("log10", self.low, self.high),
+            Scale::Percentile(nines) => ("percentile", 0.0, nines as f64),
+        };
+        format!("{name} {low} {high} {}", unit.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(fitted: &Fitted) -> Vec<String> {
+        let named = fitted.ticks.iter().filter(|tick| !tick.label.is_empty());
+        named.map(|tick| tick.label.replace('\u{a0}', " ")).collect()
+    }
+
+    #[test]
+    fn linear_ticks_stand_at_ones_twos_and_fives_of_their_unit() {
+        let seconds = Axis::linear("time", Unit::Nanoseconds).fit([0.0, 9.3e9].into_iter());
+        assert_eq!(names(&seconds), ["0 s", "2 s", "4 s", "6 s", "8 s", "10 s"]);
+        let minutes = Axis::linear("time", Unit::Nanoseconds).fit([0.0, 1_700e9].into_iter());
+        assert_eq!(names(&minutes), ["0 min", "5 min", "10 min", "15 min", "20 min", "25 min", "30 min"]);
+        let signed = Axis::linear("gap", Unit::Count).fit([-3.0, 4.0].into_iter());
+        assert_eq!(names(&signed), ["−4", "−2", "0", "2", "4"]);
+    }
+
+    #[test]
+    fn logarithmic_ticks_stand_at_powers_of_ten_or_between_where_there_are_few() {
+        let wide = Axis::log10("latency", Unit::Nanoseconds).fit([3e4, 2e9, 0.0].into_iter());
+        assert_eq!(names(&wide), ["10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
+        assert_eq!((wide.low.round(), wide.high.round()), (1e4, 1e10));
+        let narrow = Axis::log10("latency", Unit::Nanoseconds).fit([3e6, 4e7].into_iter());
+        assert_eq!(names(&narrow), ["2 ms", "5 ms", "10 ms", "20 ms", "50 ms"]);
+    }
+
+    #[test]
+    fn nines_stand_at_equal_distances() {
+        let fitted = Axis::percentile("share", 4).fit(std::iter::empty());
+        assert_eq!(names(&fitted), ["0", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"]);
+        for (share, place) in [(0.0, 0.0), (0.9, 0.25), (0.99, 0.5), (0.9999, 1.0), (1.0, 1.0)] {
+            assert!((fitted.position(share).expect("a share") - place).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_logarithm_has_no_place_for_zero() {
+        let fitted = Axis::log10("latency", Unit::Nanoseconds).fit([1e3, 1e6].into_iter());
+        assert_eq!(fitted.position(0.0), None);
+        assert_eq!(fitted.position(f64::NAN), None);
+        assert!((fitted.position(10f64.powf(4.5)).expect("inside") - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_value_or_none_still_makes_an_axis() {
+        for values in [vec![], vec![5.0], vec![0.0]] {
+            let fitted = Axis::linear("x", Unit::Count).fit(values.iter().copied());
+            assert!(fitted.high > fitted.low && fitted.ticks.len() >= 2);
+            let fitted = Axis::log10("x", Unit::Count).fit(values.into_iter());
+            assert!(fitted.high > fitted.low && fitted.ticks.len() >= 2);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Bars by group: stacked across, for parts of a whole; or side by side and upright, for the same measure of several.
+//!
+//! Invariants:
+//! 1. A part is known by its hatching, not by its colour alone.
+//! 2. Stacked parts stand in order and end at their sum.
+
+use super::axis::{Axis, Fitted};
+use super::draw::{axis_titles, horizontal_axis, legend, legend_rows, vertical_axis, wrapped_swatch, Frame, LABEL};
+use super::svg::{escape, pixel, text_width, Canvas, Font, Style};
+use super::{palette, Marker};
+
+/// How bars of one group stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BarArrangement {
+    /// End to end, across; the group's name above.
+    Stacked,
+    /// Side by side, upright; the group's name below.
+    Grouped,
+}
+
+/// One part in every group.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Part {
+    /// What the legend calls it.
+    pub name: String,
+    /// Which colour and hatching.
+    pub look: usize,
+    /// One value a group; not a number where there is none.
+    pub values: Vec<f64>,
+}
+
+/// A chart of bars.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BarChart {
+    /// Short name, unique in its page.
+    pub id: String,
+    /// What is shown.
+    pub title: String,
+    /// For those who cannot see it.
+    pub description: String,
+    /// Along the bars.
+    pub value: Axis,
+    /// Names of the groups.
+    pub groups: Vec<String>,
+    /// Parts of every group.
+    pub parts: Vec<Part>,
+    /// How they stand.
+    pub arrangement: BarArrangement,
+    /// Lines across the bars, at a value; which way they lie follows from the arrangement.
+    pub markers: Vec<Marker>,
+    /// Width and height; stacked charts grow in height with their groups.
+    pub size: (f64, f64),
+}
+
+const ROW_HEIGHT: f64 = 44.0;
+const BAR_HEIGHT: f64 = 18.0;
+
+impl BarChart {
+    /// A chart of nothing yet.
+    pub fn new(
+        id: impl Into<String>,
+        title: impl Into<String>,
+        value: Axis,
+        groups: Vec<String>,
+        arrangement: BarArrangement,
+    ) -> BarChart {
+        let (id, title, description) = (id.into(), title.into(), String::new());
+        let (parts, markers, size) = (Vec::new(), Vec::new(), (720.0, 420.0));
+        BarChart { id, title, description, value, groups, parts, arrangement, markers, size }
+    }
+
+    /// Adds a part: one value a group.
+    pub fn with(mut self, name: impl Into<String>, look: usize, values: Vec<f64>) -> BarChart {
+        assert_eq!(values.len(), self.groups.len(), "a part has one value a group");
+        self.parts.push(Part { name: name.into(), look, values });
+        self
+    }
+
+    /// Says it in words.
+    pub fn described(mut self, description: impl Into<String>) -> BarChart {
+        self.description = description.into();
+        self
+    }
+
+    /// Gives it another size.
+    pub fn sized(mut self, width: f64, height: f64) -> BarChart {
+        self.size = (width, height);
+        self
+    }
+
+    /// Adds a line at `at` of the value axis.
+    pub fn mark(mut self, at: f64, label: impl Into<String>) -> BarChart {
+        let vertical = self.arrangement == BarArrangement::Stacked;
+        self.markers.push(Marker { vertical, at, label: label.into() });
+        self
+    }
+
+    /// The drawing.
+    pub fn svg(&self, style: Style) -> String {
+        let names: Vec<(&str, String)> =
+            self.parts.iter().map(|part| (part.name.as_str(), self.swatch(part, style))).collect();
+        let rows = legend_rows(&names, self.size.0);
+        let top = match style {
+            Style::Standalone => 44.0 + rows.len() as f64 * 18.0,
+            Style::Embedded => 10.0,
+        };
+        let size = self.full_size(top);
+        let mut canvas = Canvas::open(style, &self.id, size, &self.title, &self.description, "");
+        self.hatchings(&mut canvas);
+        if style == Style::Standalone {
+            canvas.text((16.0, 24.0), &self.title, Font { size: 15.0, anchor: "start", colour: "ink", is_bold: true });
+            legend(&mut canvas, &names, &rows, 42.0);
+        }
+        match self.arrangement {
+            BarArrangement::Stacked => self.draw_stacked(&mut canvas, top, size),
+            BarArrangement::Grouped => self.draw_grouped(&mut canvas, top, size),
+        }
+        canvas.close()
+    }
+
+    /// A small picture of a part.
+    pub fn swatch(&self, part: &Part, style: Style) -> String {
+        let colour = style.series(part.look);
+        wrapped_swatch(&format!(
+            "<rect x=\"4\" width=\"20\" height=\"12\" style=\"fill:{colour}\"/>\
+             <svg x=\"4\" width=\"20\" height=\"12\" viewBox=\"0 0 13 8\"><path d=\"{}\" style=\"fill:none;stroke:{};\
+             stroke-width:1.4;stroke-linecap:round\"/></svg>",
+            palette::hatching(part.look),
+            style.colour("ground")
+        ))
+    }
+
+    fn full_size(&self, top: f64) -> (f64, f64) {
+        match self.arrangement {
+            BarArrangement::Stacked => (self.size.0, top + self.groups.len() as f64 * ROW_HEIGHT + 48.0),
+            BarArrangement::Grouped => self.size,
+        }
+    }
+
+    fn hatchings(&self, canvas: &mut Canvas) {
+        let ground = canvas.style.colour("ground");
+        canvas.raw("<defs>");
+        for part in &self.parts {
+            let strokes = palette::hatching(part.look);
+            if strokes.is_empty() {
+                continue;
+            }
+            canvas.raw(&format!(
+                "<pattern id=\"{}-hatch-{}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">\
+                 <path d=\"{strokes}\" style=\"fill:none;stroke:{ground};stroke-width:1.2;stroke-opacity:.75;\
+                 stroke-linecap:round\"/></pattern>",
+                self.id, part.look
+            ));
+        }
+        canvas.raw("</defs>");
+    }
+
+    fn draw_stacked(&self, canvas: &mut Canvas, top: f64, size: (f64, f64)) {
+        let sums = (0..self.groups.len()).map(|group| self.sum(group));
+        let axis = self.value.fit(sums.chain(self.markers.iter().map(|marker| marker.at)));
+        let height = self.groups.len() as f64 * ROW_HEIGHT;
+        let frame = Frame { left: 16.0, top, width: size.0 - 80.0, height };
+        horizontal_axis(canvas, frame, &axis.ticks);
+        axis_titles(canvas, frame, &self.value.label, "", size.1);
+        for (group, name) in self.groups.iter().enumerate() {
+            let y = top + group as f64 * ROW_HEIGHT + 16.0;
+            let at = (frame.left + 2.0, y - 2.0);
+            let font = Font { anchor: "start", colour: "ink", ..LABEL };
+            canvas.text(at, &shortened(name, size.0 - 40.0), font);
+            let mut sum = 0.0;
+            for (index, part) in self.parts.iter().enumerate() {
+                let value = part.values[group];
+                let (from, to) = (x_of(&axis, frame, sum), x_of(&axis, frame, sum + finite(value)));
+                sum += finite(value);
+                let bar = [from, y + 4.0, to - from, BAR_HEIGHT];
+                self.bar(canvas, index, name, value, bar);
+            }
+            let label = self.value.unit.label(sum);
+            let end = (x_of(&axis, frame, sum) + 5.0, y + 17.5);
+            canvas.text(end, &label, Font { anchor: "start", colour: "ink", ..LABEL });
+        }
+        self.lines(canvas, &axis, frame);
+    }
+
+    fn draw_grouped(&self, canvas: &mut Canvas, top: f64, size: (f64, f64)) {
+        let values = self.parts.iter().flat_map(|part| part.values.iter().copied());
+        let axis = self.value.fit(values.chain(self.markers.iter().map(|marker| marker.at)));
+        let widest = axis.ticks.iter().map(|tick| text_width(&tick.label, LABEL.size)).fold(20.0, f64::max);
+        let left = widest + 32.0;
+        let frame = Frame { left, top, width: size.0 - left - 16.0, height: size.1 - top - 30.0 };
+        vertical_axis(canvas, frame, &axis.ticks);
+        axis_titles(canvas, frame, "", &self.value.label, size.1);
+        let group_width = frame.width / self.groups.len().max(1) as f64;
+        let bar_width = group_width * 0.82 / self.parts.len().max(1) as f64;
+        for (group, name) in self.groups.iter().enumerate() {
+            let begin = frame.left + group as f64 * group_width;
+            for (index, part) in self.parts.iter().enumerate() {
+                let value = part.values[group];
+                let y = frame.y(axis.position(value).unwrap_or(0.0));
+                let x = begin + group_width * 0.09 + index as f64 * bar_width;
+                self.bar(canvas, index, name, value, [x, y, bar_width * 0.92, frame.bottom() - y]);
+            }
+            let middle = (begin + group_width / 2.0, frame.bottom() + 16.0);
+            canvas.text(middle, &shortened(name, group_width), LABEL);
+        }
+        canvas.line((frame.left, frame.bottom()), (frame.right(), frame.bottom()), "muted", 1.0, "");
+        self.lines(canvas, &axis, frame);
+    }
+
+    fn bar(&self, canvas: &mut Canvas, index: usize, group: &str, value: f64, [x, y, width, height]: [f64; 4]) {
+        if !value.is_finite() || value == 0.0 {
+            return;
+        }
+        let part = &self.parts[index];
+        let colour = canvas.style.series(part.look);
+        let place = format!(
+            "x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
+            pixel(x),
+            pixel(y),
+            pixel(width.max(0.3)),
+            pixel(height.max(0.0))
+        );
+        let words = format!("{}, {}: {}", group, part.name, self.value.unit.label(value));
+        canvas.raw(&format!(
+            "<g class=\"bar\" data-part=\"{index}\"><title>{}</title><rect {place} style=\"fill:{colour}\"/>",
+            escape(&words)
+        ));
+        if !palette::hatching(part.look).is_empty() {
+            canvas.raw(&format!("<rect {place} fill=\"url(#{}-hatch-{})\"/>", self.id, part.look));
+        }
+        canvas.raw("</g>");
+    }
+
+    fn lines(&self, canvas: &mut Canvas, axis: &Fitted, frame: Frame) {
+        for marker in &self.markers {
+            let Some(place) = axis.position(marker.at) else { continue };
+            if marker.vertical {
+                let x = frame.x(place);
+                canvas.line((x, frame.top), (x, frame.bottom()), "ink", 1.0, "4 3");
+            } else {
+                let y = frame.y(place);
+                canvas.line((frame.left, y), (frame.right(), y), "ink", 1.0, "4 3");
+                canvas.text((frame.right() - 4.0, y - 4.0), &marker.label, Font { anchor: "end", ..LABEL });
+            }
+        }
+    }
+
+    fn sum(&self, group: usize) -> f64 {
+        self.parts.iter().map(|part| finite(part.values[group])).sum()
+    }
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() {
+        value
+    } else {
+        0.0
+    }
+}
+
+fn x_of(axis: &Fitted, frame: Frame, value: f64) -> f64 {
+    frame.x(axis.position(value).unwrap_or(0.0))
+}
+
+/// `text` cut to `width`, with a dot to tell that it was.
+fn shortened(text: &str, width: f64) -> String {
+    if text_width(text, LABEL.size) <= width {
+        return text.to_string();
+    }
+    let mut short = String::new();
+    for character in text.chars() {
+        if text_width(&short, LABEL.size) + 10.0 > width {
+            break;
+        }
+        short.push(character);
+    }
+    short + "…"
+}

@@ -1,0 +1,234 @@
+//! Numbers as people read them: three digits and a unit.
+//!
+//! Invariants:
+//! 1. Sizes are decimal (kB, MB, TB); times run from ns to days.
+//! 2. A number and its unit are joined by a no-break space.
+
+/// What an axis or a cell counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Things.
+    Count,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// Bytes a second.
+    BytesPerSecond,
+    /// A share, shown in percent.
+    Share,
+    /// One thing over another, shown as ×.
+    Ratio,
+}
+
+const NO_BREAK: char = '\u{a0}';
+
+impl Unit {
+    /// Its name, for scripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Count => "count",
+            Unit::Nanoseconds => "ns",
+            Unit::Bytes => "bytes",
+            Unit::BytesPerSecond => "bytes_per_second",
+            Unit::Share => "share",
+            Unit::Ratio => "ratio",
+        }
+    }
+
+    /// `value` in words.
+    pub fn label(self, value: f64) -> String {
+        match self {
+            Unit::Count => count(value),
+            Unit::Nanoseconds => duration(value),
+            Unit::Bytes => bytes(value),
+            Unit::BytesPerSecond => format!("{}/s", bytes(value)),
+            Unit::Share => share(value),
+            Unit::Ratio => ratio(value),
+        }
+    }
+
+    /// The larger unit that values up to `largest` are written in along an axis: (how many of ours, its name).
+    pub fn division(self, largest: f64) -> (f64, &'static str) {
+        let table: &[(f64, f64, &str)] = match self {
+            Unit::Nanoseconds => &TIMES,
+            Unit::Bytes => &SIZES,
+            Unit::BytesPerSecond => &RATES,
+            Unit::Count => &[(1e6, 1e6, "M"), (1e4, 1e3, "k"), (0.0, 1.0, "")],
+            Unit::Share => &[(0.0, 0.01, "%")],
+            Unit::Ratio => &[(0.0, 1.0, "×")],
+        };
+        let found = table.iter().find(|row| largest >= row.0).unwrap_or(&table[table.len() - 1]);
+        (found.1, found.2)
+    }
+
+    /// `value` as a multiple of `division`: all labels of an axis share it.
+    pub fn divided(self, value: f64, (divisor, name): (f64, &str)) -> String {
+        let number = trimmed(value / divisor);
+        match (self, name) {
+            (Unit::Ratio, _) => format!("×{number}"),
+            (_, "") => number,
+            _ => format!("{number}{NO_BREAK}{name}"),
+        }
+    }
+}
+
+/// (from this value on, divisor, name): seconds and minutes stay longer than their plain size, as people use them.
+const TIMES: [(f64, f64, &str); 7] = [
+    (172_800e9, 86_400e9, "d"),
+    (10_800e9, 3_600e9, "h"),
+    (300e9, 60e9, "min"),
+    (1e9, 1e9, "s"),
+    (1e6, 1e6, "ms"),
+    (1e3, 1e3, "µs"),
+    (0.0, 1.0, "ns"),
+];
+
+const SIZES: [(f64, f64, &str); 6] =
+    [(1e15, 1e15, "PB"), (1e12, 1e12, "TB"), (1e9, 1e9, "GB"), (1e6, 1e6, "MB"), (1e3, 1e3, "kB"), (0.0, 1.0, "B")];
+
+const RATES: [(f64, f64, &str); 4] = [(1e9, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (1e3, 1e3, "kB/s"), (0.0, 1.0, "B/s")];
+
+/// Without trailing zeros, to six decimals.
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.6}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" || text.is_empty() {
+        "0".to_string()
+    } else {
+        text.replace('-', "−")
+    }
+}
+
+/// Three significant digits, whole above a hundred.
+pub fn three_digits(value: f64) -> String {
+    let size = value.abs();
+    let decimals = if size == 0.0 || size >= 99.95 {
+        0
+    } else if size >= 9.995 {
+        1
+    } else if size >= 0.9995 {
+        2
+    } else {
+        (2 - size.log10().floor() as i32).clamp(0, 6) as usize
+    };
+    format!("{value:.decimals$}").replace('-', "−")
+}
+
+fn scaled(value: f64, table: &[(f64, f64, &str)]) -> String {
+    // 999.9 µs is shown as 1.00 ms, not as 1000 µs.
+    let shown = value.abs() * 1.0005;
+    let row = table.iter().find(|row| shown >= row.0).unwrap_or(&table[table.len() - 1]);
+    if row.1 == 1.0 && value.fract() == 0.0 {
+        return format!("{}{NO_BREAK}{}", grouped(value as i64), row.2);
+    }
+    format!("{}{NO_BREAK}{}", three_digits(value / row.1), row.2)
+}
+
+/// A duration in nanoseconds: `12.3 ms`.
+pub fn duration(ns: f64) -> String {
+    if ns == 0.0 {
+        return "0".to_string();
+    }
+    scaled(ns, &TIMES)
+}
+
+/// A size in bytes: `1.50 TB`.
+pub fn bytes(bytes: f64) -> String {
+    scaled(bytes, &SIZES)
+}
+
+/// A share: `12.3 %`; near one it shows how far from it: `99.99 %`.
+pub fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    let number = if percent > 99.0 && percent < 100.0 {
+        let nines = (-(1.0 - share).log10()).ceil().clamp(3.0, 7.0) as usize;
+        let decimals = nines - 2;
+        let text = format!("{percent:.decimals$}");
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        three_digits(percent)
+    };
+    format!("{number}{NO_BREAK}%")
+}
+
+/// A ratio: `×1.25`.
+pub fn ratio(ratio: f64) -> String {
+    format!("×{}", three_digits(ratio))
+}
+
+/// A number of things: whole, in groups of three.
+pub fn count(value: f64) -> String {
+    if value.fract() != 0.0 && value.abs() < 1e4 {
+        return three_digits(value);
+    }
+    grouped(value.round() as i64)
+}
+
+/// Groups of three digits, from five digits on.
+pub fn grouped(value: i64) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let sign = if value < 0 { "−" } else { "" };
+    if digits.len() < 5 {
+        return format!("{sign}{digits}");
+    }
+    let mut text = String::from(sign);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: String) -> String {
+        text.replace(['\u{a0}', '\u{202f}'], " ")
+    }
+
+    #[test]
+    fn durations_carry_three_digits_and_the_fitting_unit() {
+        for (ns, text) in [
+            (0.0, "0"),
+            (850.0, "850 ns"),
+            (12_340.0, "12.3 µs"),
+            (999_900.0, "1.00 ms"),
+            (8_333_333.0, "8.33 ms"),
+            (1.25e9, "1.25 s"),
+            (200e9, "200 s"),
+            (1_500e9, "25.0 min"),
+            (36_000e9, "10.0 h"),
+        ] {
+            assert_eq!(plain(duration(ns)), text);
+        }
+    }
+
+    #[test]
+    fn sizes_are_decimal_and_counts_grouped() {
+        assert_eq!(plain(bytes(512.0)), "512 B");
+        assert_eq!(plain(bytes(4096.0)), "4.10 kB");
+        assert_eq!(plain(bytes(20e12)), "20.0 TB");
+        assert_eq!(plain(count(9999.0)), "9999");
+        assert_eq!(plain(count(1_234_567.0)), "1 234 567");
+    }
+
+    #[test]
+    fn shares_near_one_show_their_nines() {
+        assert_eq!(plain(share(0.5)), "50.0 %");
+        assert_eq!(plain(share(0.999)), "99.9 %");
+        assert_eq!(plain(share(0.9999)), "99.99 %");
+        assert_eq!(plain(share(1.0)), "100 %");
+    }
+
+    #[test]
+    fn labels_of_one_axis_share_a_division() {
+        let division = Unit::Nanoseconds.division(30e6);
+        assert_eq!(plain(Unit::Nanoseconds.divided(5e6, division)), "5 ms");
+        assert_eq!(plain(Unit::Nanoseconds.divided(500e3, division)), "0.5 ms");
+        assert_eq!(Unit::Ratio.divided(2.5, Unit::Ratio.division(9.0)), "×2.5");
+    }
+}

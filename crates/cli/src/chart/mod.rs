@@ -1,0 +1,161 @@
+//! Charts as SVG: lines, steps, dots, marks and bars, drawn without any library.
+//!
+//! A chart is a value: titles, two axes, series of points. It is drawn in one of two styles. *Standalone* is a file of
+//! its own: white ground, title and legend inside. *Embedded* stands in a page, whose style sheet gives the colours as
+//! `--series-0` … and `--ink` …, and whose HTML gives title and legend.
+//!
+//! Invariants:
+//! 1. Every point that the axes can show is drawn, after [`Chart::thin`] as before it: nothing is thinned unasked.
+//! 2. A series is known by its dashes or its mark, not by its colour alone.
+//! 3. The same chart gives the same bytes.
+
+mod axis;
+pub mod bars;
+mod draw;
+pub mod label;
+pub mod palette;
+mod svg;
+mod thin;
+
+pub use axis::{Axis, Scale};
+pub use bars::{BarArrangement, BarChart};
+pub use draw::swatch;
+pub use label::Unit;
+pub use svg::{escape, Style};
+
+/// How a series is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// Points joined by straight lines.
+    Line,
+    /// Each value holds until the next point.
+    Steps,
+    /// A small dot a point: for many.
+    Dots,
+    /// A mark a point, its shape told by the series: for few.
+    Marks,
+    /// A bar from each point to the next; the last point only ends the bar before it.
+    Bars,
+}
+
+/// Named points.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    /// What the legend calls it.
+    pub name: String,
+    /// How it is drawn.
+    pub shape: Shape,
+    /// (x, y), in order of x unless drawn as dots or marks.
+    pub points: Vec<(f64, f64)>,
+    /// Which colour, dashes and mark: the same number looks the same in every chart.
+    pub look: usize,
+    /// Dashed although the look has none: a reference.
+    pub dashed: bool,
+}
+
+impl Series {
+    /// A series that looks like number `look`.
+    pub fn new(name: impl Into<String>, shape: Shape, look: usize, points: Vec<(f64, f64)>) -> Series {
+        Series { name: name.into(), shape, points, look, dashed: false }
+    }
+
+    /// The same, dashed.
+    pub fn dashed(mut self) -> Series {
+        self.dashed = true;
+        self
+    }
+}
+
+/// A vertical or horizontal line with a word to it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Marker {
+    /// Whether it stands at an x (vertical) or lies at a y.
+    pub vertical: bool,
+    /// Where.
+    pub at: f64,
+    /// What it says.
+    pub label: String,
+}
+
+/// A chart of series over two axes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chart {
+    /// Short name, unique in its page: the ids inside the drawing begin with it.
+    pub id: String,
+    /// What is shown.
+    pub title: String,
+    /// For those who cannot see it: what it would tell them.
+    pub description: String,
+    /// Across.
+    pub x: Axis,
+    /// Up.
+    pub y: Axis,
+    /// What is drawn.
+    pub series: Vec<Series>,
+    /// Lines with words.
+    pub markers: Vec<Marker>,
+    /// Width and height in pixels.
+    pub size: (f64, f64),
+}
+
+impl Chart {
+    /// A chart of nothing yet.
+    pub fn new(id: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis) -> Chart {
+        let (id, title) = (id.into(), title.into());
+        let (description, series, markers) = (String::new(), Vec::new(), Vec::new());
+        Chart { id, title, description, x, y, series, markers, size: (720.0, 420.0) }
+    }
+
+    /// Adds a series.
+    pub fn with(mut self, series: Series) -> Chart {
+        self.series.push(series);
+        self
+    }
+
+    /// Adds a vertical line at `x`.
+    pub fn mark_x(mut self, at: f64, label: impl Into<String>) -> Chart {
+        self.markers.push(Marker { vertical: true, at, label: label.into() });
+        self
+    }
+
+    /// Adds a horizontal line at `y`.
+    pub fn mark_y(mut self, at: f64, label: impl Into<String>) -> Chart {
+        self.markers.push(Marker { vertical: false, at, label: label.into() });
+        self
+    }
+
+    /// Says it in words.
+    pub fn described(mut self, description: impl Into<String>) -> Chart {
+        self.description = description.into();
+        self
+    }
+
+    /// Gives it another size.
+    pub fn sized(mut self, width: f64, height: f64) -> Chart {
+        self.size = (width, height);
+        self
+    }
+
+    /// Keeps at most `limit` points of every series: in each stretch of the x axis the first, the last, the lowest and
+    /// the highest, so that no peak is lost.
+    pub fn thin(mut self, limit: usize) -> Chart {
+        let x = self.x.fit(self.series.iter().flat_map(|series| series.points.iter().map(|point| point.0)));
+        for series in &mut self.series {
+            thin::extremes(&mut series.points, limit, |value| x.position(value));
+        }
+        self
+    }
+
+    /// Whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        self.series.iter().all(|series| series.points.is_empty())
+    }
+
+    /// The drawing.
+    pub fn svg(&self, style: Style) -> String {
+        draw::chart(self, style)
+    }
+}
+
+#[cfg(test)]
+mod tests;

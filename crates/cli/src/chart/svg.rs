@@ -1,0 +1,163 @@
+//! The SVG being written: elements, text and colours in one of two styles.
+//!
+//! Invariants:
+//! 1. Whatever text comes in, what goes out is well formed.
+//! 2. Coordinates carry one decimal: a tenth of a pixel.
+
+use std::fmt::Write as _;
+
+use super::palette;
+
+/// Where the drawing will stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// A file of its own, on white.
+    Standalone,
+    /// In a page that sets `--ink`, `--muted`, `--grid`, `--ground` and `--series-0` to `--series-7`.
+    Embedded,
+}
+
+impl Style {
+    /// The colour of a look.
+    pub fn series(self, look: usize) -> String {
+        match self {
+            Style::Standalone => palette::light(look).to_string(),
+            Style::Embedded => format!("var(--series-{})", look % palette::LIGHT.len()),
+        }
+    }
+
+    /// A colour that is not a series': `ink`, `muted`, `grid` or `ground`.
+    pub fn colour(self, name: &str) -> String {
+        match (self, name) {
+            (Style::Embedded, name) => format!("var(--{name})"),
+            (Style::Standalone, "ink") => "#1b1f23".to_string(),
+            (Style::Standalone, "muted") => "#57606a".to_string(),
+            (Style::Standalone, "grid") => "#dfe3e8".to_string(),
+            (Style::Standalone, _) => "#ffffff".to_string(),
+        }
+    }
+}
+
+/// `text` with what XML keeps for itself replaced, and control characters left out.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\t' | '\n' => out.push(' '),
+            other if other.is_control() => {}
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// A coordinate to a tenth of a pixel, as short as it goes.
+pub(super) fn pixel(value: f64) -> String {
+    let tenths = (value * 10.0).round() as i64;
+    if tenths % 10 == 0 {
+        (tenths / 10).to_string()
+    } else {
+        format!("{}", tenths as f64 / 10.0)
+    }
+}
+
+/// About how wide `text` is in a sans-serif face of `size` pixels.
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
+    text.chars().map(|c| if "il.,:;|'()[] \u{a0}\u{202f}".contains(c) { 0.32 } else { 0.58 }).sum::<f64>() * size
+}
+
+/// How text is set.
+#[derive(Clone, Copy)]
+pub(super) struct Font<'a> {
+    pub size: f64,
+    /// `start`, `middle` or `end`.
+    pub anchor: &'a str,
+    /// A colour of [`Style::colour`].
+    pub colour: &'a str,
+    pub is_bold: bool,
+}
+
+/// An SVG in the making.
+pub(super) struct Canvas {
+    pub style: Style,
+    out: String,
+}
+
+impl Canvas {
+    /// Opens a drawing of `size`, named and described for those who cannot see it.
+    pub fn open(style: Style, id: &str, size: (f64, f64), title: &str, description: &str, extra: &str) -> Canvas {
+        let mut out = String::new();
+        let (width, height) = (pixel(size.0), pixel(size.1));
+        let described = if description.is_empty() { String::new() } else { format!(" {id}-description") };
+        let _ = write!(
+            out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"{id}\" viewBox=\"0 0 {width} {height}\" \
+             width=\"{width}\" height=\"{height}\" role=\"img\" aria-labelledby=\"{id}-title{described}\" \
+             font-family=\"system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif\" font-size=\"12\"{extra}>\
+             <title id=\"{id}-title\">{}</title>",
+            escape(title)
+        );
+        if !description.is_empty() {
+            let _ = write!(out, "<desc id=\"{id}-description\">{}</desc>", escape(description));
+        }
+        if style == Style::Standalone {
+            let _ = write!(out, "<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>");
+        }
+        Canvas { style, out }
+    }
+
+    /// Writes markup as it is.
+    pub fn raw(&mut self, markup: &str) {
+        self.out.push_str(markup);
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64, dashes: &str) {
+        let colour = self.style.colour(colour);
+        let dashes = if dashes.is_empty() { String::new() } else { format!(";stroke-dasharray:{dashes}") };
+        let _ = write!(
+            self.out,
+            "<path d=\"M{} {}L{} {}\" fill=\"none\" style=\"stroke:{colour};stroke-width:{width}{dashes}\"/>",
+            pixel(from.0),
+            pixel(from.1),
+            pixel(to.0),
+            pixel(to.1)
+        );
+    }
+
+    /// A line of text.
+    pub fn text(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
+        self.text_with(at, text, font, "");
+    }
+
+    /// A line of text, turned to read upwards.
+    pub fn text_upwards(&mut self, at: (f64, f64), text: &str, font: Font<'_>) {
+        let turn = format!(" transform=\"rotate(-90 {} {})\"", pixel(at.0), pixel(at.1));
+        self.text_with(at, text, font, &turn);
+    }
+
+    fn text_with(&mut self, at: (f64, f64), text: &str, font: Font<'_>, extra: &str) {
+        let Font { size, anchor, colour, is_bold } = font;
+        let weight = if is_bold { ";font-weight:600" } else { "" };
+        let _ = write!(
+            self.out,
+            "<text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" style=\"fill:{};font-size:{size}px{weight}\"{extra}>{}\
+             </text>",
+            pixel(at.0),
+            pixel(at.1),
+            self.style.colour(colour),
+            escape(text)
+        );
+    }
+
+    /// The finished drawing.
+    pub fn close(mut self) -> String {
+        self.out.push_str("</svg>");
+        self.out
+    }
+}
