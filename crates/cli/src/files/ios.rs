@@ -1,0 +1,229 @@
+//! `ios.parquet`: one row a request, for `--per-io`.
+//!
+//! Columns: `drive`; `sequence` (number of the request in the workload, from 0); `arrival_ns` (as the workload has it;
+//! null where it names no time); `issue_ns` (entered the queue), `start_ns` (service began), `complete_ns`; `op`
+//! (`read`, `write`, `flush`, `trim`); `lba`, `sectors` (of the drive); `seek_ns`, `rotation_ns`, `transfer_ns`,
+//! `cleaning_ns` (parts of the service; requests served in one operation share it); `head_track` (where the head was
+//! left, from the outermost).
+//!
+//! Drives run at the same time, so each fills a part of its own; joining copies the parts in the order of the drives.
+//!
+//! Invariants:
+//! 1. Rows of a drive stand in order of completion; drives in the order joined.
+//! 2. Memory is that of one group of rows a drive.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use imbrex_disk::{Operation, SimTime};
+use imbrex_sim::IoRecord;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::data_type::ByteArray;
+use parquet::errors::Result;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+
+use super::table::{append, long, writer, Column};
+use super::{FilesError, Folder, WholeFile};
+
+const NAME: &str = "ios.parquet";
+const GROUP_ROWS: usize = 1 << 17;
+
+const SCHEMA: &str = "message ios {
+    required byte_array drive (string);
+    required int64 sequence;
+    optional int64 arrival_ns;
+    required int64 issue_ns;
+    required int64 start_ns;
+    required int64 complete_ns;
+    required byte_array op (string);
+    required int64 lba;
+    required int64 sectors;
+    required int64 seek_ns;
+    required int64 rotation_ns;
+    required int64 transfer_ns;
+    required int64 cleaning_ns;
+    required int32 head_track;
+}";
+
+/// What is kept of the requests of one group.
+#[derive(Default)]
+struct Rows {
+    /// sequence, issue, start, complete, lba, sectors, seek, rotation, transfer, cleaning.
+    longs: [Vec<i64>; 10],
+    arrivals_ns: Vec<i64>,
+    has_arrival: Vec<i16>,
+    operations: Vec<ByteArray>,
+    head_tracks: Vec<i32>,
+}
+
+/// One drive's part, being filled.
+pub struct IoSpool {
+    table: SerializedFileWriter<WholeFile>,
+    rows: Rows,
+    drive: ByteArray,
+    words: [ByteArray; 4],
+    path: PathBuf,
+    failed: Option<FilesError>,
+}
+
+/// One drive's part, whole.
+#[derive(Debug)]
+pub struct IoPart {
+    file: WholeFile,
+}
+
+impl Folder {
+    /// Begins the part of `drive`.
+    pub fn io_spool(&self, drive: &str) -> std::result::Result<IoSpool, FilesError> {
+        let path = self.file(NAME);
+        let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
+        let table = writer(file, SCHEMA).map_err(|error| FilesError::table(&path, error))?;
+        let words = ["read", "write", "flush", "trim"].map(ByteArray::from);
+        Ok(IoSpool { table, rows: Rows::default(), drive: ByteArray::from(drive), words, path, failed: None })
+    }
+
+    /// Joins the parts to `ios.parquet`, in the order given.
+    pub fn join_ios(&self, parts: Vec<IoPart>) -> std::result::Result<PathBuf, FilesError> {
+        let path = self.file(NAME);
+        let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
+        let join = || {
+            let mut table = writer(file, SCHEMA)?;
+            for mut part in parts {
+                copy_groups(&mut table, part.file.reread()?)?;
+            }
+            table.into_inner()
+        };
+        let file = join().map_err(|error| FilesError::table(&path, error))?;
+        file.finish().map_err(|error| FilesError::file(&path, error))?;
+        Ok(path)
+    }
+}
+
+impl IoSpool {
+    /// Adds a request that arrived at `arrival`, if the workload says when. A failure is kept and told by
+    /// [`IoSpool::finish`].
+    pub fn record(&mut self, record: &IoRecord, arrival: Option<SimTime>) {
+        self.rows.push(record, arrival, &self.words);
+        if self.rows.len() == GROUP_ROWS {
+            self.write_group();
+        }
+    }
+
+    fn write_group(&mut self) {
+        if self.failed.is_none() && self.rows.len() > 0 {
+            let written = self.rows.append_to(&mut self.table, &self.drive);
+            self.failed = written.err().map(|error| FilesError::table(&self.path, error));
+        }
+        self.rows.clear();
+    }
+
+    /// Whether a write has failed: the run may as well end.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Closes the part.
+    pub fn finish(mut self) -> std::result::Result<IoPart, FilesError> {
+        self.write_group();
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let file = self.table.into_inner().map_err(|error| FilesError::table(&self.path, error))?;
+        Ok(IoPart { file })
+    }
+}
+
+impl Rows {
+    fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    fn push(&mut self, record: &IoRecord, arrival: Option<SimTime>, words: &[ByteArray; 4]) {
+        let (command, time) = (&record.command, &record.time);
+        let longs = [
+            record.sequence,
+            record.entry.0,
+            record.start.0,
+            record.end.0,
+            command.lba.0,
+            command.sectors as u64,
+            time.seek.0,
+            time.rotation.0,
+            time.transfer.0,
+            time.cleaning.0,
+        ];
+        for (column, value) in self.longs.iter_mut().zip(longs) {
+            column.push(long(value));
+        }
+        self.has_arrival.push(i16::from(arrival.is_some()));
+        self.arrivals_ns.extend(arrival.map(|at| long(at.0)));
+        let word = match command.operation {
+            Operation::Read => 0,
+            Operation::Write => 1,
+            Operation::Flush => 2,
+            Operation::Trim => 3,
+        };
+        self.operations.push(words[word].clone());
+        self.head_tracks.push(i32::try_from(record.radial_track).expect("a disk has fewer than 2^31 tracks"));
+    }
+
+    fn append_to(&self, table: &mut SerializedFileWriter<WholeFile>, drive: &ByteArray) -> Result<()> {
+        let drives = vec![drive.clone(); self.len()];
+        let [sequence, issue, start, complete, lba, sectors, seek, rotation, transfer, cleaning] = &self.longs;
+        append(
+            table,
+            &[
+                Column::Text(&drives),
+                Column::Long(sequence),
+                Column::OptionalLong(&self.arrivals_ns, &self.has_arrival),
+                Column::Long(issue),
+                Column::Long(start),
+                Column::Long(complete),
+                Column::Text(&self.operations),
+                Column::Long(lba),
+                Column::Long(sectors),
+                Column::Long(seek),
+                Column::Long(rotation),
+                Column::Long(transfer),
+                Column::Long(cleaning),
+                Column::Int(&self.head_tracks),
+            ],
+        )
+    }
+
+    fn clear(&mut self) {
+        self.longs.iter_mut().for_each(Vec::clear);
+        self.arrivals_ns.clear();
+        self.has_arrival.clear();
+        self.operations.clear();
+        self.head_tracks.clear();
+    }
+}
+
+/// Copies all groups of rows of `part` as they are, compressed.
+fn copy_groups(table: &mut SerializedFileWriter<WholeFile>, part: File) -> Result<()> {
+    let reader = SerializedFileReader::new(part.try_clone()?)?;
+    for metadata in reader.metadata().row_groups() {
+        let mut group = table.next_row_group()?;
+        for index in 0..metadata.num_columns() {
+            group.append_column(&part, closed(metadata, index))?;
+        }
+        group.close()?;
+    }
+    Ok(())
+}
+
+/// A column as it lies in a finished file.
+fn closed(group: &RowGroupMetaData, index: usize) -> ColumnCloseResult {
+    let metadata = group.column(index).clone();
+    ColumnCloseResult {
+        bytes_written: metadata.compressed_size() as u64,
+        rows_written: group.num_rows() as u64,
+        metadata,
+        bloom_filter: None,
+        column_index: None,
+        offset_index: None,
+    }
+}

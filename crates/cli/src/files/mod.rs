@@ -1,0 +1,184 @@
+//! The files of `--out`: written whole or not at all.
+//!
+//! ```text
+//!  prepare(DIR) ─► Folder ─┬─ write(NAME, …)          summary.json, report.html
+//!                          ├─ latency, timeline       Parquet, at the end of the run
+//!                          └─ ios, plans              streamed by each drive into a part of its own, joined in the end
+//! ```
+//!
+//! Invariants:
+//! 1. A file under its final name is whole: it is written under a hidden name beside it, made durable and renamed.
+//! 2. A folder that cannot be written is known before the simulation starts.
+//! 3. What is not finished is removed when dropped, and by [`discard_unfinished`] when the program is made to end.
+//! 4. Rows stand in the order of the drives, whichever finished first: two runs give the same bytes.
+
+pub mod histograms;
+pub mod ios;
+pub mod plans;
+mod table;
+#[cfg(test)]
+mod tests;
+pub mod timeline;
+mod whole;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+pub use ios::{IoPart, IoSpool};
+pub use plans::{PlanPart, PlanSpool};
+pub use whole::{discard_unfinished, WholeFile};
+
+/// Why a file could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// The folder is of no use.
+    #[error("cannot write results to {}: {reason}; {remedy}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system says.
+        reason: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A file failed under way.
+    #[error("cannot write {}: {source}; the file that stood there is untouched", path.display())]
+    File {
+        /// The final name.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The table could not be encoded.
+    #[error("cannot write {}: {source}", path.display())]
+    Table {
+        /// The final name.
+        path: PathBuf,
+        /// What the library says.
+        source: parquet::errors::ParquetError,
+    },
+}
+
+impl FilesError {
+    fn file(path: &Path, source: io::Error) -> FilesError {
+        FilesError::File { path: path.to_path_buf(), source }
+    }
+
+    fn table(path: &Path, source: parquet::errors::ParquetError) -> FilesError {
+        FilesError::Table { path: path.to_path_buf(), source }
+    }
+}
+
+/// A folder that was found to be writable.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+/// Makes the folder if need be, and tries to write in it.
+pub fn prepare(folder: &Path) -> Result<Folder, FilesError> {
+    let fail = |error: &io::Error| FilesError::Folder {
+        folder: folder.to_path_buf(),
+        reason: error.to_string(),
+        remedy: remedy(error, folder),
+    };
+    std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
+    let mut probe = WholeFile::create(&folder.join("probe")).map_err(|error| fail(&error))?;
+    // A full disk often lets files be made but not filled.
+    probe.write_all(&[0; 4096]).and_then(|()| probe.settle()).map_err(|error| fail(&error))?;
+    drop(probe);
+    Ok(Folder { path: folder.to_path_buf() })
+}
+
+fn remedy(error: &io::Error, folder: &Path) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "give --out a folder that you may write to"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room there, or give --out a folder elsewhere"
+        }
+        _ if folder.is_file() || error.kind() == io::ErrorKind::NotADirectory => {
+            "a file stands in the way: give --out another name"
+        }
+        _ => "give --out another folder",
+    }
+}
+
+impl Folder {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The final path of the file `name`.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes the file `name` whole.
+    pub fn write(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<PathBuf, FilesError> {
+        let path = self.file(name);
+        let mut file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
+        fill(&mut file).and_then(|()| file.finish()).map_err(|error| FilesError::file(&path, error))?;
+        Ok(path)
+    }
+
+    /// Writes `summary` as `summary.json`.
+    pub fn write_summary(&self, summary: &imbrex_sim::Summary) -> Result<PathBuf, FilesError> {
+        self.write("summary.json", |out| {
+            serde_json::to_writer_pretty(&mut *out, summary)?;
+            out.write_all(b"\n")
+        })
+    }
+}
+
+#[cfg(test)]
+mod folder_tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).expect("the folder is there");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_new_folder_is_made_and_left_empty() {
+        let temporary = tempfile::tempdir().expect("a temporary folder");
+        let folder = prepare(&temporary.path().join("a/b")).expect("it can be made");
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_told_before_the_run_with_a_remedy() {
+        let temporary = tempfile::tempdir().expect("a temporary folder");
+        let path = temporary.path().join("taken");
+        std::fs::write(&path, "x").expect("a file");
+        let text = prepare(&path).expect_err("a file is no folder").to_string();
+        assert!(text.contains("taken") && text.contains("give --out another name"), "{text}");
+        let below = prepare(&path.join("deeper")).expect_err("nor can it hold one").to_string();
+        assert!(below.contains("give --out another"), "{below}");
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_good_file_and_nothing_else() {
+        let temporary = tempfile::tempdir().expect("a temporary folder");
+        let folder = prepare(temporary.path()).expect("writable");
+        folder.write("a.txt", |out| out.write_all(b"good")).expect("written");
+        let failed = folder.write("a.txt", |out| {
+            out.write_all(b"bad")?;
+            Err(io::Error::other("the disk went away"))
+        });
+        let text = failed.expect_err("it failed").to_string();
+        assert!(text.contains("a.txt") && text.contains("went away"), "{text}");
+        assert_eq!(std::fs::read(folder.file("a.txt")).expect("still there"), b"good");
+        assert_eq!(names(folder.path()), ["a.txt"]);
+    }
+}

@@ -1,0 +1,131 @@
+//! A file that appears only when it is whole.
+//!
+//! ```text
+//!  create ─► hidden file ─┬─ finish ─► durable ─► renamed: stands under its name
+//!                         └─ dropped, or discard_unfinished ─► removed
+//! ```
+//!
+//! Invariants:
+//! 1. The hidden file lies in the folder of the final one, so that renaming cannot cross file systems.
+//! 2. Every hidden file that exists is in [`UNFINISHED`]; its name holds the process and a number, so that neither two
+//!    processes nor two drives share one.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+
+/// Hidden files of this process.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// Removes all unfinished files of this process: for its last moments, when destructors will not run.
+pub fn discard_unfinished() {
+    let mut unfinished = UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for path in std::mem::take(&mut *unfinished) {
+        // Nothing is left to be done about a file that cannot be removed.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// A file in the making.
+#[derive(Debug)]
+pub struct WholeFile {
+    out: BufWriter<File>,
+    hidden: PathBuf,
+    path: PathBuf,
+}
+
+impl WholeFile {
+    /// Begins what will be `path`.
+    pub fn create(path: &Path) -> io::Result<WholeFile> {
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
+        let hidden_name = format!(".{}.{}-{number}.unfinished", name.to_string_lossy(), std::process::id());
+        let hidden = path.with_file_name(hidden_name);
+        lock().insert(hidden.clone());
+        let file = File::options().read(true).write(true).create_new(true).open(&hidden);
+        let file = file.inspect_err(|_| {
+            lock().remove(&hidden);
+        })?;
+        Ok(WholeFile { out: BufWriter::with_capacity(1 << 16, file), hidden, path: path.to_path_buf() })
+    }
+
+    /// Brings everything so far to the disk.
+    pub fn settle(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        self.out.get_ref().sync_all()
+    }
+
+    /// Gives the file its name.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.settle()?;
+        fs::rename(&self.hidden, &self.path)?;
+        lock().remove(&self.hidden);
+        Ok(())
+    }
+
+    /// A second handle to what was written, from its beginning; the name still goes when `self` does.
+    pub fn reread(&mut self) -> io::Result<File> {
+        self.out.flush()?;
+        let mut file = self.out.get_ref().try_clone()?;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(file)
+    }
+}
+
+fn lock() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        if lock().remove(&self.hidden) {
+            // Already gone is as good as removed.
+            let _ = fs::remove_file(&self.hidden);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_whole_and_replaces_the_old_one_at_once() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("f");
+        fs::write(&path, "old").expect("written");
+        let mut file = WholeFile::create(&path).expect("begun");
+        file.write_all(b"new").expect("written");
+        file.settle().expect("settled");
+        assert_eq!(fs::read(&path).expect("there"), b"old", "not before it is whole");
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 2);
+        file.finish().expect("renamed");
+        assert_eq!(fs::read(&path).expect("there"), b"new");
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 1);
+    }
+
+    #[test]
+    fn a_dropped_file_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut file = WholeFile::create(&folder.path().join("f")).expect("begun");
+        file.write_all(&[7; 100_000]).expect("written");
+        assert!(lock().iter().any(|hidden| hidden.starts_with(folder.path())), "a signal would find it");
+        drop(file);
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 0);
+        assert!(!lock().iter().any(|hidden| hidden.starts_with(folder.path())));
+    }
+}
