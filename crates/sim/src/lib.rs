@@ -1,1 +1,26 @@
-//! Discrete-event simulation.
+//! The discrete-event engine: one workload on one drive, in simulated time.
+//!
+//! ```text
+//!  Source ─► arrival ─► queue ─► volatile cache ─► scheduler ─► layer.plan ─► timing ─► metrics ─► DriveResult
+//! ```
+//!
+//! It knows no bytes. The same drive, workload and seed give the same results.
+
+pub mod arrival;
+pub mod document;
+pub mod drive;
+pub mod engine;
+pub mod metrics;
+pub mod queue;
+pub mod results;
+pub mod schedule;
+pub mod summary;
+pub mod timing;
+pub mod write_cache;
+
+pub use arrival::Arrival;
+pub use document::{Summary, WorkloadSummary};
+pub use drive::{Drive, DriveError, DriveSpec};
+pub use engine::{Engine, Fit, IoRecord, Observer, Options, Outcome, Unobserved};
+pub use results::{DriveResult, SUMMARY_SCHEMA};
+pub use summary::{summarize, DriveSeries};

@@ -1,0 +1,32 @@
+# Two commands do it all on a fresh Debian or Ubuntu with a Rust toolchain and Python: `make demo` and `make test`.
+
+CARGO ?= cargo
+OUT   ?= out
+
+.PHONY: help build demo test bench reproduce clean
+
+help:            ## Say what there is
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+build:           ## Build the program (target/release/imbrex)
+	@scripts/install.sh build
+	$(CARGO) build --release --locked
+
+demo: build      ## Run a built-in workload on one drive of every kind; table and report
+	target/release/imbrex simulate demo --out $(OUT)/demo
+	@echo "The report is $(OUT)/demo/report.html: open it in a browser."
+
+test:            ## Install what is needed and run everything
+	@scripts/install.sh test
+	scripts/test.sh
+
+bench:           ## Measure speed, with the targets beside; records benches/results/
+	@scripts/install.sh build
+	$(CARGO) run --release --locked -p imbrex-bench -- --record benches/results
+
+reproduce: build ## Reproduce the papers' figures into docs/
+	target/release/imbrex reproduce
+
+clean:           ## Remove what was built
+	$(CARGO) clean
+	rm -rf $(OUT)

@@ -1,0 +1,182 @@
+//! Arrival: when the next request of a workload enters the drive's queue.
+//!
+//! Every process is a depth (how many may be outstanding) and a rule for the earliest time of a request; a request enters
+//! at that time or when a place is free, whichever is later.
+//!
+//! Invariants:
+//! 1. Requests enter in the order of the workload, at times that never decrease.
+//! 2. No more than the depth are outstanding.
+
+use imbrex_disk::SimTime;
+use imbrex_trace::When;
+
+/// An arrival process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// A queue of this depth: inter-arrival times are kept until it is full; then the next request enters when a place
+    /// is free and later ones keep their distance, so time dilates (Hajkazemi 2019 §3).
+    FixedQueue(u32),
+    /// Always this many outstanding.
+    Closed(u32),
+    /// As traced, with an unbounded queue.
+    Open,
+    /// As fast as the one before completes (Cassuto 2010 §III.B): thinking and idle times are left out.
+    FlatOut,
+}
+
+impl Arrival {
+    /// Names a user can give.
+    pub const NAMES: [&'static str; 4] = ["fixed-queue", "closed", "open", "flat-out"];
+
+    /// The process called `name` with queue depth `depth`.
+    pub fn named(name: &str, depth: u32) -> Option<Arrival> {
+        match name {
+            "fixed-queue" => Some(Arrival::FixedQueue(depth)),
+            "closed" => Some(Arrival::Closed(depth)),
+            "open" => Some(Arrival::Open),
+            "flat-out" => Some(Arrival::FlatOut),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrival::FixedQueue(_) => "fixed-queue",
+            Arrival::Closed(_) => "closed",
+            Arrival::Open => "open",
+            Arrival::FlatOut => "flat-out",
+        }
+    }
+
+    /// How many requests may be outstanding.
+    pub fn depth(self) -> usize {
+        match self {
+            Arrival::FixedQueue(depth) | Arrival::Closed(depth) => depth.max(1) as usize,
+            Arrival::Open => usize::MAX,
+            Arrival::FlatOut => 1,
+        }
+    }
+}
+
+/// The clock of an arrival process: what has entered so far, and when.
+#[derive(Clone, Debug)]
+pub struct ArrivalClock {
+    arrival: Arrival,
+    last_entry: SimTime,
+    last_traced: Option<SimTime>,
+    place_free_since: SimTime,
+    drained_since: SimTime,
+}
+
+/// When a request may enter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// At this time, if a place is free by then.
+    At(SimTime),
+    /// Only when everything before it has completed.
+    AfterDrain,
+}
+
+impl ArrivalClock {
+    /// A clock at the start of a run.
+    pub fn new(arrival: Arrival) -> ArrivalClock {
+        ArrivalClock {
+            arrival,
+            last_entry: SimTime::ZERO,
+            last_traced: None,
+            place_free_since: SimTime::ZERO,
+            drained_since: SimTime::ZERO,
+        }
+    }
+
+    /// Since when a place has been free, given that one is.
+    pub fn place_free_since(&self) -> SimTime {
+        self.place_free_since.max(self.last_entry)
+    }
+
+    /// Told when a place becomes free that was not.
+    pub fn place_freed(&mut self, at: SimTime) {
+        self.place_free_since = at;
+    }
+
+    /// Told when the last outstanding request completes.
+    pub fn drained(&mut self, at: SimTime) {
+        self.drained_since = at;
+    }
+
+    /// When a request made at `when` may enter, given that a place is free; `is_drained` says whether none is
+    /// outstanding.
+    pub fn entry(&self, when: When, is_drained: bool) -> Entry {
+        let free = self.place_free_since();
+        if self.arrival == Arrival::FlatOut {
+            return Entry::At(free);
+        }
+        match when {
+            When::At(_) if matches!(self.arrival, Arrival::Closed(_)) => Entry::At(free),
+            When::At(traced) => Entry::At(self.traced_entry(traced).max(free)),
+            When::Free(think) => Entry::At(free + think),
+            When::Drained(pause) if is_drained => Entry::At(free.max(self.drained_since + pause)),
+            When::Drained(_) => Entry::AfterDrain,
+        }
+    }
+
+    fn traced_entry(&self, traced: SimTime) -> SimTime {
+        match (self.arrival, self.last_traced) {
+            (Arrival::Open, _) | (_, None) => traced,
+            (_, Some(last_traced)) => self.last_entry + traced.since(last_traced),
+        }
+    }
+
+    /// Told that the request made at `when` entered at `at`.
+    pub fn entered(&mut self, when: When, at: SimTime) {
+        debug_assert!(at >= self.last_entry, "entry at {at:?} after one at {:?}", self.last_entry);
+        self.last_entry = at;
+        if let When::At(traced) = when {
+            // A trace that steps back in time keeps its latest time, so that the gap after it is not counted twice.
+            self.last_traced = Some(self.last_traced.map_or(traced, |last| last.max(traced)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imbrex_disk::SimDuration;
+
+    fn at(ns: u64) -> When {
+        When::At(SimTime(ns))
+    }
+
+    #[test]
+    fn a_fixed_queue_dilates_time_and_keeps_distances() {
+        let mut clock = ArrivalClock::new(Arrival::FixedQueue(1));
+        assert_eq!(clock.entry(at(100), true), Entry::At(SimTime(100)));
+        clock.entered(at(100), SimTime(100));
+        // The place is taken until 500; the next was traced 50 later.
+        clock.place_freed(SimTime(500));
+        assert_eq!(clock.entry(at(150), true), Entry::At(SimTime(500)));
+        clock.entered(at(150), SimTime(500));
+        clock.place_freed(SimTime(510));
+        assert_eq!(clock.entry(at(350), true), Entry::At(SimTime(700)), "200 after the one before, as traced");
+    }
+
+    #[test]
+    fn an_open_queue_keeps_traced_times() {
+        let mut clock = ArrivalClock::new(Arrival::Open);
+        clock.entered(at(100), SimTime(100));
+        assert_eq!(clock.entry(at(350), false), Entry::At(SimTime(350)));
+    }
+
+    #[test]
+    fn a_pause_waits_for_the_drain() {
+        let mut clock = ArrivalClock::new(Arrival::Closed(4));
+        let pause = When::Drained(SimDuration(1000));
+        assert_eq!(clock.entry(pause, false), Entry::AfterDrain);
+        clock.drained(SimTime(70));
+        assert_eq!(clock.entry(pause, true), Entry::At(SimTime(1070)));
+        let mut flat_out = ArrivalClock::new(Arrival::FlatOut);
+        flat_out.place_freed(SimTime(70));
+        assert_eq!(flat_out.entry(pause, true), Entry::At(SimTime(70)));
+    }
+}

@@ -1,0 +1,193 @@
+//! A drive: a profile, a layer over its disk, and the host side. `PROFILE[+LAYER][:key=value,…]` names one.
+//!
+//! Keys with a dot (`geometry.surfaces`, `mechanics.seek.max_ms`) override the profile; the others are parameters of the
+//! layer.
+
+use imbrex_disk::profile::Host;
+use imbrex_disk::{Profile, ProfileError, Sectors, SharedDisk};
+use imbrex_layer::{registry, ConfigError, Layer, Parameters};
+
+/// A drive that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The words are wrong.
+    #[error("drive '{drive}': {reason}")]
+    Words {
+        /// As given.
+        drive: String,
+        /// What is wrong and what would be right.
+        reason: String,
+    },
+    /// The profile is.
+    #[error("drive '{drive}': {source}")]
+    Profile {
+        /// As given.
+        drive: String,
+        /// Why.
+        source: ProfileError,
+    },
+    /// The layer or its parameters are.
+    #[error("drive '{drive}': {source}")]
+    Layer {
+        /// As given.
+        drive: String,
+        /// Why.
+        source: ConfigError,
+    },
+}
+
+/// The words of a drive, taken apart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DriveSpec {
+    /// As given.
+    pub text: String,
+    /// Profile: a name, or a TOML file.
+    pub profile: String,
+    /// Layer, if not the profile's own.
+    pub layer: Option<String>,
+    /// Overrides of the profile (keys with a dot).
+    pub profile_overrides: Vec<(String, String)>,
+    /// Parameters of the layer.
+    pub parameters: Vec<(String, String)>,
+}
+
+impl DriveSpec {
+    /// Takes `PROFILE[+LAYER][:key=value,…]` apart.
+    pub fn parse(text: &str) -> Result<DriveSpec, DriveError> {
+        let words = |reason: String| DriveError::Words { drive: text.into(), reason };
+        let (head, settings) = match text.split_once(':') {
+            Some((head, settings)) => (head, settings),
+            None => (text, ""),
+        };
+        let (profile, layer) = match head.split_once('+') {
+            Some((profile, layer)) => (profile, Some(layer.to_string())),
+            None => (head, None),
+        };
+        if profile.is_empty() || layer.as_deref() == Some("") {
+            return Err(words("expected PROFILE[+LAYER][:key=value,…], such as cassuto-307g+s-blocks:sections=500".into()));
+        }
+        let mut spec = DriveSpec {
+            text: text.into(),
+            profile: profile.into(),
+            layer,
+            profile_overrides: Vec::new(),
+            parameters: Vec::new(),
+        };
+        for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
+            let Some((key, value)) = setting.split_once('=') else {
+                return Err(words(format!("'{setting}' is not key=value")));
+            };
+            let list = if key.contains('.') { &mut spec.profile_overrides } else { &mut spec.parameters };
+            list.push((key.trim().into(), value.trim().into()));
+        }
+        Ok(spec)
+    }
+}
+
+/// A drive ready to serve.
+pub struct Drive {
+    /// As the user named it.
+    pub label: String,
+    /// Its profile, overrides applied.
+    pub profile: Profile,
+    /// Its disk.
+    pub disk: SharedDisk,
+    /// Its layer.
+    pub layer: Box<dyn Layer>,
+    /// The layer's parameters, as text.
+    pub parameters: Vec<(String, String)>,
+    /// Its host side.
+    pub host: Host,
+}
+
+impl std::fmt::Debug for Drive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Drive({}+{})", self.profile.name, self.layer.name())
+    }
+}
+
+impl Drive {
+    /// Builds the drive that `spec` names over `profile` (already looked up, overrides not yet applied).
+    pub fn build(spec: &DriveSpec, profile: &Profile) -> Result<Drive, DriveError> {
+        let profile = profile
+            .with(&spec.profile_overrides)
+            .map_err(|source| DriveError::Profile { drive: spec.text.clone(), source })?;
+        let layer = spec.layer.clone().unwrap_or_else(|| profile.default_layer.clone());
+        Drive::assemble(&spec.text, profile, &layer, &spec.parameters)
+    }
+
+    /// Builds a drive from a profile, the name of a layer and its parameters over the profile's own.
+    pub fn assemble(
+        label: &str,
+        profile: Profile,
+        layer_name: &str,
+        parameters: &[(String, String)],
+    ) -> Result<Drive, DriveError> {
+        let refused = |source| DriveError::Layer { drive: label.into(), source };
+        let mut given = profile.parameters_for(layer_name);
+        given.extend_from_slice(parameters);
+        let disk = profile.disk();
+        let layer = registry::build(layer_name, &disk, &given).map_err(refused)?;
+        let info = registry::named(layer_name).expect("it has just been built");
+        let effective = Parameters::new(info.parameters, &given).map_err(refused)?;
+        Ok(Drive {
+            label: label.into(),
+            host: profile.host.clone(),
+            parameters: effective.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
+            profile,
+            disk,
+            layer,
+        })
+    }
+
+    /// The same drive, grown until its layer offers at least `sectors` (of its own size), the given parameters kept.
+    pub fn grown_to(self, sectors: Sectors, parameters: &[(String, String)]) -> Result<Drive, DriveError> {
+        let mut drive = self;
+        while drive.layer.capacity() < sectors {
+            let physical = drive.disk.geometry.sectors().0 as u128;
+            let wanted = physical * sectors.0 as u128 / drive.layer.capacity().0 as u128;
+            // A little more than in proportion, since guards and whole regions do not scale exactly.
+            let target = Sectors((wanted + wanted / 512) as u64 + 1);
+            let layer = drive.layer.name();
+            let grown = Drive::assemble(&drive.label, drive.profile.grown(target), layer, parameters)?;
+            if grown.layer.capacity() <= drive.layer.capacity() {
+                let reason = format!("cannot grow to {} sectors: a disk of that size cannot be laid out", sectors.0);
+                return Err(DriveError::Words { drive: drive.label, reason });
+            }
+            drive = grown;
+        }
+        Ok(drive)
+    }
+
+    /// The conventional drive of like geometry: the baseline.
+    pub fn baseline(&self) -> Result<Drive, DriveError> {
+        let profile = self.profile.conventional();
+        let label = format!("{}+conventional", profile.name);
+        Drive::assemble(&label, profile, "conventional", &[])
+    }
+
+    /// Bytes it offers.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.layer.capacity().0 * self.disk.sector_bytes as u64
+    }
+
+    /// Capacity over that of the conventional drive of like surfaces: density gain × share of sectors offered.
+    pub fn capacity_gain(&self) -> f64 {
+        self.profile.density_gain * self.layer.capacity().0 as f64 / self.disk.geometry.sectors().0 as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_are_taken_apart() {
+        let spec = DriveSpec::parse("imr-1t+track-cache:cache_tracks=500,mechanics.seek.max_ms=9").expect("is right");
+        assert_eq!((spec.profile.as_str(), spec.layer.as_deref()), ("imr-1t", Some("track-cache")));
+        assert_eq!(spec.parameters, [("cache_tracks".to_string(), "500".to_string())]);
+        assert_eq!(spec.profile_overrides, [("mechanics.seek.max_ms".to_string(), "9".to_string())]);
+        assert!(DriveSpec::parse("+s-blocks").is_err());
+        assert!(DriveSpec::parse("cmr-7200:speed").unwrap_err().to_string().contains("'speed' is not key=value"));
+    }
+}

@@ -1,0 +1,587 @@
+//! The engine: brings requests to one drive and keeps the clock.
+//!
+//! One actuator serves one operation at a time, so the loop steps from one end of service to the next:
+//!
+//! ```text
+//!          ┌──────────────► admit what may enter by now ◄───────────────┐
+//!          │                        │                                   │
+//!          │            anything to do? ── no ──► next entry: idle work until then (or the end)
+//!          │                        │ yes
+//!          └── serve a batch, destage, or absorb into the cache: now = its end
+//! ```
+//!
+//! Invariants:
+//! 1. Requests read = completed + rejected.
+//! 2. The clock never goes back; ties are broken by order of entry.
+//! 3. The steady state allocates nothing.
+
+use imbrex_disk::{Command, Operation, Sectors, SimDuration, SimTime};
+use imbrex_layer::verify::Checker;
+use imbrex_layer::{Piece, Plan};
+use imbrex_trace::{Request, Source, TraceError};
+
+use crate::arrival::{Arrival, ArrivalClock, Entry};
+use crate::drive::Drive;
+use crate::metrics::run::{HeadSample, RunMetrics};
+use crate::queue::{Queue, Waiting};
+use crate::results::Integrity;
+use crate::schedule::Schedule;
+use crate::timing::{PlanTime, Timing};
+use crate::write_cache::WriteCache;
+
+/// Requests between two calls of [`Observer::progress`].
+const PROGRESS_EVERY: u64 = 8192;
+
+/// What to do with a request that reaches past the drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fit {
+    /// Reject and count it.
+    Reject,
+    /// Take addresses modulo the capacity.
+    Wrap,
+    /// Scale addresses by capacity / extent of the workload (given in sectors of 512 bytes).
+    Scale(u64),
+}
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How requests arrive.
+    pub arrival: Arrival,
+    /// Which is served next.
+    pub schedule: Schedule,
+    /// Volatile write cache.
+    pub write_cache_bytes: u64,
+    /// What to do with what does not fit.
+    pub fit: Fit,
+    /// Requests served before measuring begins.
+    pub warmup_requests: u64,
+    /// Width of a window.
+    pub window: SimDuration,
+    /// Whether the integrity map is on.
+    pub check: bool,
+}
+
+/// A served request, for `--per-io`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IoRecord {
+    /// Its number, from 0.
+    pub sequence: u64,
+    /// What was asked.
+    pub command: Command,
+    /// When it entered the queue.
+    pub entry: SimTime,
+    /// When its service began.
+    pub start: SimTime,
+    /// When it completed.
+    pub end: SimTime,
+    /// Its service by part (those served in one operation share it).
+    pub time: PlanTime,
+    /// Where the head was left.
+    pub radial_track: u32,
+}
+
+/// Who watches a run.
+pub trait Observer {
+    /// Called now and then; `false` ends the workload here: what has entered is still served.
+    fn progress(&mut self, _requests: u64, _now: SimTime) -> bool {
+        true
+    }
+
+    /// Called for every served request, if [`Observer::wants_ios`].
+    fn io(&mut self, _record: &IoRecord) {}
+
+    /// Whether [`Observer::io`] is to be called.
+    fn wants_ios(&self) -> bool {
+        false
+    }
+
+    /// Called for every plan, if [`Observer::wants_plans`].
+    fn plan(&mut self, _now: SimTime, _commands: &[Command], _plan: &Plan) {}
+
+    /// Whether [`Observer::plan`] is to be called.
+    fn wants_plans(&self) -> bool {
+        false
+    }
+}
+
+/// An observer that looks away.
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
+
+/// What a run leaves behind.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the host saw.
+    pub metrics: RunMetrics,
+    /// What the medium did and what cleaning did.
+    pub timing: Timing,
+    /// What the integrity map found.
+    pub integrity: Integrity,
+    /// Requests read from the workload.
+    pub requests: u64,
+    /// Whether the observer ended the workload before its end.
+    pub interrupted: bool,
+    /// The drive as it is at the end.
+    pub drive: Drive,
+}
+
+/// One drive at work on one workload.
+pub struct Engine<'a> {
+    drive: Drive,
+    options: Options,
+    source: &'a mut dyn Source,
+    observer: &'a mut dyn Observer,
+    clock: ArrivalClock,
+    queue: Queue,
+    /// Commands in the queue that are not reads: with none, cached writes cannot overtake one.
+    queued_changes: usize,
+    cache: WriteCache,
+    timing: Timing,
+    metrics: RunMetrics,
+    checker: Option<Checker>,
+    integrity: Integrity,
+    now: SimTime,
+    outstanding: usize,
+    peeked: Option<Request>,
+    source_ended: bool,
+    interrupted: bool,
+    requests: u64,
+    sectors_per_unit: u64,
+    cleaning: CleaningClock,
+    plan: Plan,
+    batch: Vec<Waiting>,
+    commands: Vec<Command>,
+    pieces: Vec<Piece>,
+}
+
+/// Cleaning time that has passed: a sum, and the stretch in hand.
+#[derive(Clone, Copy, Default)]
+struct CleaningClock {
+    before: SimDuration,
+    from: SimTime,
+    length: SimDuration,
+}
+
+impl CleaningClock {
+    fn at(&self, time: SimTime) -> SimDuration {
+        self.before + time.since(self.from).min(self.length)
+    }
+
+    fn spend(&mut self, from: SimTime, length: SimDuration) {
+        *self = CleaningClock { before: self.before + self.length, from, length };
+    }
+}
+
+/// What the drive does next.
+enum Job {
+    /// Serve the command at this index of the queue (and those that join it).
+    Serve(usize),
+    /// Take the write at this index into the cache.
+    Absorb(usize),
+    /// Write dirty sectors back.
+    Destage,
+}
+
+impl<'a> Engine<'a> {
+    /// An engine that will run `source` on `drive`.
+    pub fn new(
+        drive: Drive,
+        options: Options,
+        source: &'a mut dyn Source,
+        observer: &'a mut dyn Observer,
+    ) -> Engine<'a> {
+        let sector_bytes = drive.disk.sector_bytes;
+        let power_safe = !drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper");
+        let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), power_safe));
+        Engine {
+            clock: ArrivalClock::new(options.arrival),
+            queue: Queue::default(),
+            queued_changes: 0,
+            cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
+            timing: Timing::new(drive.disk.clone()),
+            metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes),
+            integrity: if options.check { Integrity::ok() } else { Integrity::off() },
+            checker,
+            now: SimTime::ZERO,
+            outstanding: 0,
+            peeked: None,
+            source_ended: false,
+            interrupted: false,
+            requests: 0,
+            sectors_per_unit: sector_bytes as u64 / 512,
+            cleaning: CleaningClock::default(),
+            plan: Plan::new(),
+            batch: Vec::new(),
+            commands: Vec::new(),
+            pieces: Vec::new(),
+            drive,
+            options,
+            source,
+            observer,
+        }
+    }
+
+    /// Runs to the end of the workload.
+    pub fn run(mut self) -> Result<Outcome, TraceError> {
+        loop {
+            self.admit(self.now)?;
+            if let Some(job) = self.next_job() {
+                match job {
+                    Job::Serve(index) => self.serve(index)?,
+                    Job::Absorb(index) => self.absorb(index),
+                    Job::Destage => self.destage()?,
+                }
+                continue;
+            }
+            match self.next_entry()? {
+                Some(at) => self.idle_until(at),
+                None => break,
+            }
+        }
+        let lost = self.requests - self.metrics.completed() - self.metrics.rejected.values().sum::<u64>();
+        assert!(
+            lost == 0 || self.options.warmup_requests > 0,
+            "invariant 1: {lost} of {} requests lost",
+            self.requests
+        );
+        Ok(Outcome {
+            metrics: self.metrics,
+            timing: self.timing,
+            integrity: self.integrity,
+            requests: self.requests,
+            interrupted: self.interrupted,
+            drive: self.drive,
+        })
+    }
+
+    /// The next request of the workload, not yet entered; read when first asked for.
+    fn peek(&mut self) -> Result<Option<Request>, TraceError> {
+        if self.peeked.is_none() && !self.source_ended {
+            self.peeked = self.source.next(self.clock.place_free_since().max(self.now))?;
+            self.source_ended = self.peeked.is_none();
+            if self.peeked.is_some() {
+                self.requests += 1;
+                if self.requests % PROGRESS_EVERY == 0 && !self.observer.progress(self.requests, self.now) {
+                    // The request just read is the last.
+                    self.source_ended = true;
+                    self.interrupted = true;
+                }
+            }
+        }
+        Ok(self.peeked)
+    }
+
+    /// When the next request will enter, given that nothing is outstanding.
+    fn next_entry(&mut self) -> Result<Option<SimTime>, TraceError> {
+        let Some(request) = self.peek()? else { return Ok(None) };
+        match self.clock.entry(request.when, self.outstanding == 0) {
+            Entry::At(at) => Ok(Some(at)),
+            Entry::AfterDrain => unreachable!("with nothing to do nothing is outstanding"),
+        }
+    }
+
+    /// Lets in every request that may enter by `until`.
+    fn admit(&mut self, until: SimTime) -> Result<(), TraceError> {
+        let depth = self.options.arrival.depth();
+        while self.outstanding < depth {
+            let Some(request) = self.peek()? else { return Ok(()) };
+            let Entry::At(at) = self.clock.entry(request.when, self.outstanding == 0) else { return Ok(()) };
+            if at > until {
+                return Ok(());
+            }
+            self.peeked = None;
+            self.clock.entered(request.when, at);
+            self.enter(&request, at);
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, request: &Request, at: SimTime) {
+        let sequence = self.requests - 1;
+        let command = match self.fitted(request.command) {
+            Ok(command) => command,
+            Err(reason) => return self.metrics.reject(reason),
+        };
+        self.metrics.issues.see(at.0);
+        let cleaning_before = self.cleaning.at(at);
+        let mut waiting = Waiting { command, entry: at, sequence, cleaning_before, target: None };
+        if self.cache.is_on() && self.answer_from_cache(&waiting) {
+            return;
+        }
+        if self.options.schedule.needs_targets() {
+            waiting.target = self.target(&command);
+        }
+        self.queued_changes += usize::from(command.operation != Operation::Read);
+        self.outstanding += 1;
+        self.queue.push(waiting);
+    }
+
+    /// The command in the drive's sectors, within its capacity, or why not.
+    fn fitted(&self, command: Command) -> Result<Command, &'static str> {
+        if command.operation == Operation::Flush {
+            return Ok(command);
+        }
+        if command.sectors == 0 {
+            return Err("zero length");
+        }
+        let unit = self.sectors_per_unit;
+        let (mut start, mut end) = (command.lba.0 / unit, command.end().0.div_ceil(unit));
+        let capacity = self.drive.layer.capacity().0;
+        let length = end - start;
+        match self.options.fit {
+            Fit::Reject => {}
+            Fit::Wrap if end > capacity => start = (start % capacity).min(capacity.saturating_sub(length)),
+            Fit::Scale(extent) if extent > capacity * unit => {
+                let scaled = (start as u128 * (capacity * unit) as u128 / extent as u128) as u64;
+                start = scaled.min(capacity.saturating_sub(length));
+            }
+            Fit::Wrap | Fit::Scale(_) => {}
+        }
+        end = start + length;
+        if end > capacity {
+            return Err("beyond the end of the drive");
+        }
+        Ok(Command { lba: imbrex_disk::Lba(start), sectors: length as u32, ..command })
+    }
+
+    /// Serves from the volatile cache what can be: a write that fits, a read of dirty sectors. Says whether it did.
+    fn answer_from_cache(&mut self, waiting: &Waiting) -> bool {
+        let command = &waiting.command;
+        let overhead = match command.operation {
+            Operation::Read if self.cache.holds(command) => SimDuration(self.drive.host.overhead_ns),
+            Operation::Write if !command.fua && self.cache.has_room(command) && !self.overtakes(command) => {
+                self.cache.insert(command, waiting.sequence);
+                SimDuration(self.drive.host.write_cache_acknowledge_ns)
+            }
+            _ => return false,
+        };
+        self.metrics.parts.overhead += overhead.0;
+        self.complete(waiting, waiting.entry, waiting.entry + overhead, &PlanTime::default(), waiting.cleaning_before);
+        true
+    }
+
+    /// Whether a change that overlaps `command` still waits in the queue.
+    fn overtakes(&self, command: &Command) -> bool {
+        self.queued_changes > 0
+            && self.queue.iter().any(|earlier| {
+                earlier.command.operation != Operation::Read && earlier.command.overlaps(command)
+            })
+    }
+
+    fn target(&mut self, command: &Command) -> Option<imbrex_disk::Place> {
+        if command.sectors == 0 {
+            return None;
+        }
+        self.pieces.clear();
+        self.drive.layer.lookup(command.lba, Sectors(1), &mut self.pieces);
+        let (medium, pba) = self.pieces.first()?.at?;
+        (medium == imbrex_layer::Medium::Disk).then(|| self.drive.disk.geometry.locate(pba))
+    }
+
+    fn next_job(&mut self) -> Option<Job> {
+        if self.queue.is_empty() {
+            return (!self.cache.is_empty()).then_some(Job::Destage);
+        }
+        let index = match self.queue.len() {
+            1 => 0,
+            _ => self.options.schedule.choose(&self.queue, self.timing.actuator(), self.now),
+        };
+        let chosen = self.queue.get(index);
+        let command = &chosen.command;
+        match command.operation {
+            Operation::Flush if self.cache.has_older_than(chosen.sequence) => Some(Job::Destage),
+            Operation::Write if !command.fua && self.cache.could_hold(command) => {
+                Some(if self.cache.has_room(command) { Job::Absorb(index) } else { Job::Destage })
+            }
+            _ => Some(Job::Serve(index)),
+        }
+    }
+
+    fn take(&mut self, index: usize) -> Waiting {
+        let waiting = self.queue.take(index);
+        self.queued_changes -= usize::from(waiting.command.operation != Operation::Read);
+        waiting
+    }
+
+    /// Serves the command at `index`, with those that the layer lets join.
+    fn serve(&mut self, index: usize) -> Result<(), TraceError> {
+        self.batch.clear();
+        self.commands.clear();
+        let chosen = self.take(index);
+        self.commands.push(chosen.command);
+        self.batch.push(chosen);
+        if self.drive.layer.can_join() {
+            self.gather();
+        }
+        if self.cache.is_on() {
+            for command in self.commands.iter().filter(|command| command.operation != Operation::Read) {
+                self.cache.discard(command);
+            }
+        }
+        let ready = self.batch.iter().map(|waiting| waiting.entry).max().expect("a batch is not empty")
+            + SimDuration(self.drive.host.overhead_ns);
+        let begin = self.now.max(self.batch[0].entry);
+        let start = self.now.max(ready);
+        self.metrics.parts.overhead += start.since(begin).0;
+        let time = self.perform(start);
+        self.admit(start + time.host)?;
+        self.complete_batch(begin, start + time.host, &time);
+        self.now = start + time.whole;
+        Ok(())
+    }
+
+    /// Moves into the batch what waits and may be served in the same operation.
+    fn gather(&mut self) {
+        let mut index = 0;
+        while index < self.queue.len() {
+            let candidate = self.queue.get(index).command;
+            if self.queue.hazard(index) == index && self.drive.layer.joins(&self.commands, &candidate) {
+                let waiting = self.take(index);
+                self.commands.push(candidate);
+                self.batch.push(waiting);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    /// Plans `self.commands` and carries the plan out from `start` on.
+    fn perform(&mut self, start: SimTime) -> PlanTime {
+        self.plan.clear();
+        self.drive.layer.plan(&self.commands, &mut self.plan);
+        let time = self.carry_out(start);
+        self.metrics.parts.seek += time.seek.0;
+        self.metrics.parts.rotation += time.rotation.0;
+        self.metrics.parts.transfer += time.transfer.0;
+        time
+    }
+
+    /// Times and checks the plan in hand.
+    fn carry_out(&mut self, start: SimTime) -> PlanTime {
+        let time = self.timing.run(&self.plan, start);
+        self.metrics.parts.cleaning += time.cleaning.0;
+        self.cleaning.spend(start, time.cleaning);
+        let radial_track = self.timing.actuator().radial_track();
+        self.metrics.head.see(HeadSample { at_ns: (start + time.whole).0, radial_track });
+        if let Some(checker) = &mut self.checker {
+            if let Err(error) = checker.check(&self.plan, &self.commands, self.drive.layer.as_ref()) {
+                self.integrity = Integrity::Violation { violation: error.to_string(), request: self.requests };
+                self.checker = None;
+            }
+        }
+        if self.observer.wants_plans() {
+            self.observer.plan(start, &self.commands, &self.plan);
+        }
+        time
+    }
+
+    fn complete_batch(&mut self, start: SimTime, end: SimTime, time: &PlanTime) {
+        let cleaning_so_far = self.cleaning.before + time.cleaning_before_host;
+        for index in 0..self.batch.len() {
+            let waiting = self.batch[index];
+            self.complete(&waiting, start.max(waiting.entry), end, time, cleaning_so_far);
+        }
+        self.leave(self.batch.len(), end);
+    }
+
+    /// `count` requests have left the queue at `end`.
+    fn leave(&mut self, count: usize, end: SimTime) {
+        if self.outstanding >= self.options.arrival.depth() {
+            self.clock.place_freed(end);
+        }
+        self.outstanding -= count;
+        if self.outstanding == 0 {
+            self.clock.drained(end);
+        }
+    }
+
+    fn complete(&mut self, waiting: &Waiting, start: SimTime, end: SimTime, time: &PlanTime, cleaning: SimDuration) {
+        let command = &waiting.command;
+        self.metrics.complete(command.operation, command.sectors, waiting.entry, start, end);
+        self.timing.cleaning.stall(cleaning.saturating_sub(waiting.cleaning_before));
+        if self.observer.wants_ios() {
+            self.observer.io(&IoRecord {
+                sequence: waiting.sequence,
+                command: *command,
+                entry: waiting.entry,
+                start,
+                end,
+                time: *time,
+                radial_track: self.timing.actuator().radial_track(),
+            });
+        }
+        if waiting.sequence + 1 == self.options.warmup_requests {
+            self.end_warmup(end);
+        }
+    }
+
+    fn end_warmup(&mut self, at: SimTime) {
+        self.metrics = RunMetrics::new(self.options.window, at, self.drive.disk.sector_bytes);
+        self.timing.counters = Default::default();
+        self.timing.cleaning = Default::default();
+    }
+
+    /// Takes the write at `index` into the cache: there is room now.
+    fn absorb(&mut self, index: usize) {
+        let waiting = self.take(index);
+        self.cache.insert(&waiting.command, waiting.sequence);
+        let start = self.now.max(waiting.entry);
+        let end = start.max(waiting.entry + SimDuration(self.drive.host.write_cache_acknowledge_ns));
+        self.complete(&waiting, start, end, &PlanTime::default(), self.cleaning.at(end));
+        self.leave(1, end);
+    }
+
+    /// Writes back the next dirty range, with those that the layer lets join.
+    fn destage(&mut self) -> Result<(), TraceError> {
+        let first = match self.options.schedule {
+            Schedule::Fifo => self.cache.take_oldest(),
+            Schedule::Elevator(_) | Schedule::Sptf(_) => self.cache.take_next(),
+        };
+        self.commands.clear();
+        self.commands.push(first.expect("destaging is a job only while something is dirty"));
+        if self.drive.layer.can_join() {
+            self.gather_dirty();
+        }
+        let start = self.now;
+        let time = self.perform(start);
+        self.now = start + time.whole;
+        self.admit(self.now)
+    }
+
+    /// Moves into the batch the dirty neighbours that may be written in the same operation.
+    fn gather_dirty(&mut self) {
+        let first = self.commands[0];
+        while let Some(next) = self.cache.at_or_after(first.lba) {
+            if !self.drive.layer.joins(&self.commands, &next) {
+                break;
+            }
+            self.commands.push(self.cache.take(next.lba.0));
+        }
+        while let Some(previous) = self.cache.before(first.lba) {
+            if !self.drive.layer.joins(&self.commands, &previous) {
+                break;
+            }
+            self.commands.push(self.cache.take(previous.lba.0));
+        }
+    }
+
+    /// Nothing to do until `at`: background work, once the layer's threshold has passed.
+    fn idle_until(&mut self, at: SimTime) {
+        if let Some(background) = self.drive.layer.background() {
+            let threshold = background.idle_after.max(SimDuration(self.drive.host.idle_threshold_ns));
+            let mut time = self.now + threshold;
+            while time < at {
+                self.plan.clear();
+                self.commands.clear();
+                if !self.drive.layer.idle(&mut self.plan) {
+                    break;
+                }
+                time += self.carry_out(time).whole;
+                self.now = time;
+            }
+        }
+        self.now = self.now.max(at);
+    }
+}

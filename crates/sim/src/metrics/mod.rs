@@ -1,0 +1,8 @@
+//! What is measured: latencies, counters, windows, cleaning, and bounded series for the charts.
+
+pub mod cleaning;
+pub mod counters;
+pub mod latency;
+pub mod run;
+pub mod series;
+pub mod windows;

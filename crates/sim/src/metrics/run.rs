@@ -1,0 +1,119 @@
+//! All that is measured at the host in one run.
+
+use std::collections::BTreeMap;
+
+use imbrex_disk::{Direction, Operation, SimDuration, SimTime};
+
+use super::counters::Counters;
+use super::latency::LatencyHistogram;
+use super::series::Series;
+use super::windows::Windows;
+use crate::results::ServiceTime;
+
+/// Points kept of the head's path and of issue times.
+const SERIES_CAPACITY: usize = 4096;
+
+/// Where the head was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeadSample {
+    /// When.
+    pub at_ns: u64,
+    /// Tracks from the outermost.
+    pub radial_track: u32,
+}
+
+/// What the host saw.
+#[derive(Clone, Debug)]
+pub struct RunMetrics {
+    /// Latency of reads.
+    pub reads: LatencyHistogram,
+    /// Latency of writes.
+    pub writes: LatencyHistogram,
+    /// Latency of flushes and trims.
+    pub others: LatencyHistogram,
+    /// Time in the queue.
+    pub queue: LatencyHistogram,
+    /// Time in service.
+    pub service: LatencyHistogram,
+    /// Service by part.
+    pub parts: ServiceTime,
+    /// Counters of what the host asked.
+    pub host: Counters,
+    /// Completions by window.
+    pub windows: Windows,
+    /// When requests entered.
+    pub issues: Series<u64>,
+    /// Where the head was.
+    pub head: Series<HeadSample>,
+    /// Requests not served, by reason.
+    pub rejected: BTreeMap<&'static str, u64>,
+    /// When measuring began.
+    pub begun: SimTime,
+    /// Last completion.
+    pub ended: SimTime,
+    /// Bytes of a sector.
+    sector_bytes: u64,
+}
+
+impl RunMetrics {
+    /// Nothing yet, measuring from `begin` on in windows of `window`.
+    pub fn new(window: SimDuration, begin: SimTime, sector_bytes: u32) -> RunMetrics {
+        RunMetrics {
+            reads: LatencyHistogram::new(),
+            writes: LatencyHistogram::new(),
+            others: LatencyHistogram::new(),
+            queue: LatencyHistogram::new(),
+            service: LatencyHistogram::new(),
+            parts: ServiceTime::default(),
+            host: Counters::default(),
+            windows: Windows::new(window, begin),
+            issues: Series::new(SERIES_CAPACITY),
+            head: Series::new(SERIES_CAPACITY),
+            rejected: BTreeMap::new(),
+            begun: begin,
+            ended: begin,
+            sector_bytes: sector_bytes as u64,
+        }
+    }
+
+    /// Counts a request that completed.
+    pub fn complete(&mut self, operation: Operation, sectors: u32, entry: SimTime, start: SimTime, end: SimTime) {
+        let latency_ns = end.since(entry).0;
+        let histogram = match operation {
+            Operation::Read => {
+                self.host.count(Direction::Read, sectors as u64);
+                &mut self.reads
+            }
+            Operation::Write => {
+                self.host.count(Direction::Write, sectors as u64);
+                &mut self.writes
+            }
+            Operation::Flush | Operation::Trim => &mut self.others,
+        };
+        histogram.record(latency_ns);
+        let queued_ns = start.since(entry).0;
+        self.queue.record(queued_ns);
+        self.service.record(latency_ns - queued_ns);
+        let bytes = if operation == Operation::Trim { 0 } else { sectors as u64 * self.sector_bytes };
+        self.windows.complete(end, operation == Operation::Read, bytes);
+        self.ended = self.ended.max(end);
+    }
+
+    /// Counts a request that cannot be served.
+    pub fn reject(&mut self, reason: &'static str) {
+        *self.rejected.entry(reason).or_default() += 1;
+    }
+
+    /// Requests completed.
+    pub fn completed(&self) -> u64 {
+        self.reads.count() + self.writes.count() + self.others.count()
+    }
+
+    /// Latency of all requests.
+    pub fn all(&self) -> LatencyHistogram {
+        let mut all = self.reads.clone();
+        all.add(&self.writes);
+        all.add(&self.others);
+        all
+    }
+}

@@ -1,0 +1,155 @@
+//! Windows: how many requests complete in each stretch of simulated time.
+//!
+//! Counting is streaming (how many windows, how many with nothing in them). The series for the chart is bounded: when
+//! it is full, pairs of windows become one, so memory does not grow with the length of the run.
+//!
+//! Invariants:
+//! 1. The counts of all windows sum to the requests completed.
+//! 2. A window with no completion counts as zero, also where the run stood still for many windows.
+
+use imbrex_disk::{SimDuration, SimTime};
+
+/// Most windows kept for the chart.
+const SERIES_MAX: usize = 4096;
+
+/// One window of the series.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Window {
+    /// Reads completed.
+    pub reads: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+}
+
+impl Window {
+    fn merge(&mut self, other: &Window) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.read_bytes += other.read_bytes;
+        self.write_bytes += other.write_bytes;
+    }
+}
+
+/// Windows of a run.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    width_ns: u64,
+    begun_ns: u64,
+    current: u64,
+    current_end_ns: u64,
+    current_count: u64,
+    zero: u64,
+    series: Vec<Window>,
+    windows_per_point: u64,
+}
+
+impl Windows {
+    /// Windows of `width`, the first beginning at `begin`.
+    pub fn new(width: SimDuration, begin: SimTime) -> Windows {
+        let width_ns = width.0.max(1);
+        Windows {
+            width_ns,
+            begun_ns: begin.0,
+            current: 0,
+            current_end_ns: begin.0 + width_ns,
+            current_count: 0,
+            zero: 0,
+            series: vec![Window::default()],
+            windows_per_point: 1,
+        }
+    }
+
+    /// Counts one completion at `at`, which does not lie before an earlier window's end by more than one service.
+    pub fn complete(&mut self, at: SimTime, is_read: bool, bytes: u64) {
+        if at.0 >= self.current_end_ns {
+            self.advance(at);
+        }
+        self.current_count += 1;
+        let point = self.series.last_mut().expect("a series has at least one point");
+        if is_read {
+            point.reads += 1;
+            point.read_bytes += bytes;
+        } else {
+            point.writes += 1;
+            point.write_bytes += bytes;
+        }
+    }
+
+    fn advance(&mut self, at: SimTime) {
+        let index = (at.0 - self.begun_ns) / self.width_ns;
+        self.zero += u64::from(self.current_count == 0) + (index - self.current - 1);
+        self.current = index;
+        self.current_count = 0;
+        self.current_end_ns = self.begun_ns + (index + 1) * self.width_ns;
+        while (index / self.windows_per_point) as usize >= SERIES_MAX {
+            self.halve();
+        }
+        self.series.resize((index / self.windows_per_point) as usize + 1, Window::default());
+    }
+
+    fn halve(&mut self) {
+        for i in 0..self.series.len().div_ceil(2) {
+            let mut merged = self.series[2 * i];
+            if let Some(second) = self.series.get(2 * i + 1) {
+                merged.merge(second);
+            }
+            self.series[i] = merged;
+        }
+        self.series.truncate(self.series.len().div_ceil(2));
+        self.windows_per_point *= 2;
+    }
+
+    /// Closes the run at `end`: (windows in all, windows with no completion). A last window cut short by the end of the
+    /// run counts as one.
+    pub fn count(&self, end: SimTime) -> (u64, u64) {
+        let index = end.0.saturating_sub(self.begun_ns).saturating_sub(1) / self.width_ns;
+        if index <= self.current {
+            return (self.current + 1, self.zero + u64::from(self.current_count == 0));
+        }
+        (index + 1, self.zero + u64::from(self.current_count == 0) + (index - self.current))
+    }
+
+    /// Width of a window.
+    pub fn width_ns(&self) -> u64 {
+        self.width_ns
+    }
+
+    /// The bounded series, and the width of its points.
+    pub fn series(&self) -> (&[Window], u64) {
+        (&self.series, self.width_ns * self.windows_per_point)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn empty_windows_count_as_zero() {
+        let mut windows = Windows::new(SimDuration(SECOND), SimTime::ZERO);
+        for at in [0, SECOND / 2, 5 * SECOND] {
+            windows.complete(SimTime(at), false, 512);
+        }
+        assert_eq!(windows.count(SimTime(5 * SECOND + 1)), (6, 4));
+        assert_eq!(windows.count(SimTime(9 * SECOND)), (9, 7));
+    }
+
+    #[test]
+    fn a_long_run_keeps_a_bounded_series_that_sums_to_all() {
+        let mut windows = Windows::new(SimDuration(SECOND), SimTime::ZERO);
+        for i in 0..100_000u64 {
+            windows.complete(SimTime(i * SECOND), i % 2 == 0, 10);
+        }
+        let (series, width) = windows.series();
+        assert!(series.len() <= SERIES_MAX);
+        assert_eq!(width, 32 * SECOND);
+        assert_eq!(series.iter().map(|window| window.reads + window.writes).sum::<u64>(), 100_000);
+        assert_eq!(series[3].read_bytes, 160);
+    }
+}

@@ -1,0 +1,120 @@
+//! The host queue: commands that have entered and wait to be served, in order of entry.
+//!
+//! Invariants:
+//! 1. Order is order of entry; removal keeps it.
+//! 2. A command is never served before an earlier one that overlaps it, unless both read (the scheduler's choice is
+//!    corrected by [`Queue::hazard`]).
+
+use std::collections::VecDeque;
+
+use imbrex_disk::{Command, Operation, Place, SimDuration, SimTime};
+
+/// A command in the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// The command.
+    pub command: Command,
+    /// When it entered.
+    pub entry: SimTime,
+    /// Its number in the workload.
+    pub sequence: u64,
+    /// Simulated cleaning time that had passed when it entered: what passes from here on stalls it.
+    pub cleaning_before: SimDuration,
+    /// Where its first sector lies, for schedulers that ask; stale if the layer moves it meanwhile, which costs only
+    /// a worse choice.
+    pub target: Option<Place>,
+}
+
+/// The queue.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    waiting: VecDeque<Waiting>,
+}
+
+impl Queue {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Adds one at the end.
+    pub fn push(&mut self, waiting: Waiting) {
+        self.waiting.push_back(waiting);
+    }
+
+    /// The one that has waited longest.
+    pub fn oldest(&self) -> Option<&Waiting> {
+        self.waiting.front()
+    }
+
+    /// All, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting.iter()
+    }
+
+    /// Number `index` from the oldest.
+    pub fn get(&self, index: usize) -> &Waiting {
+        &self.waiting[index]
+    }
+
+    /// Takes number `index` out.
+    pub fn take(&mut self, index: usize) -> Waiting {
+        if index == 0 {
+            return self.waiting.pop_front().expect("an index comes from this queue");
+        }
+        self.waiting.remove(index).expect("an index comes from this queue")
+    }
+
+    /// The oldest command that must be served before number `index`: an overlapping one where either is not a read, or
+    /// a flush; `index` itself if there is none. A flush waits for everything before it.
+    pub fn hazard(&self, index: usize) -> usize {
+        let chosen = &self.waiting[index].command;
+        let conflicts = |earlier: &Waiting| {
+            let command = &earlier.command;
+            command.operation == Operation::Flush
+                || chosen.operation == Operation::Flush
+                || ((command.operation != Operation::Read || chosen.operation != Operation::Read)
+                    && command.overlaps(chosen))
+        };
+        self.waiting.iter().take(index).position(conflicts).unwrap_or(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(commands: &[Command]) -> Queue {
+        let mut queue = Queue::default();
+        for (sequence, &command) in commands.iter().enumerate() {
+            queue.push(Waiting {
+                command,
+                entry: SimTime::ZERO,
+                sequence: sequence as u64,
+                cleaning_before: SimDuration::ZERO,
+                target: None,
+            });
+        }
+        queue
+    }
+
+    #[test]
+    fn reads_pass_reads_but_not_overlapping_writes() {
+        let queue = queue(&[Command::read(0, 8), Command::write(8, 8), Command::read(4, 8), Command::read(0, 4)]);
+        assert_eq!(queue.hazard(3), 3);
+        assert_eq!(queue.hazard(2), 1, "sectors 8 to 11 are being written");
+        assert_eq!(queue.hazard(1), 1);
+    }
+
+    #[test]
+    fn nothing_passes_a_flush() {
+        let queue = queue(&[Command::read(0, 8), Command::flush(), Command::read(100, 8)]);
+        assert_eq!(queue.hazard(2), 1);
+        assert_eq!(queue.hazard(1), 0);
+    }
+}

@@ -1,0 +1,6 @@
+//! First in, first out.
+
+/// The oldest.
+pub fn choose() -> usize {
+    0
+}

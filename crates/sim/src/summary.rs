@@ -1,0 +1,115 @@
+//! From what a run left behind to its results.
+
+use imbrex_layer::Cause;
+
+use crate::engine::{Options, Outcome};
+use crate::metrics::counters::{amplification, write_overloading};
+use crate::metrics::latency::LatencyHistogram;
+use crate::metrics::windows::Window;
+use crate::results::{CleaningSummary, DriveResult, LatencyByOperation, ServiceTime, WindowSummary};
+
+/// The curves of a run: what the charts draw. All are bounded, however long the run.
+#[derive(Clone, Debug)]
+pub struct DriveSeries {
+    /// Latency of reads.
+    pub reads: LatencyHistogram,
+    /// Latency of writes.
+    pub writes: LatencyHistogram,
+    /// Latency of all requests.
+    pub all: LatencyHistogram,
+    /// Completions over time; each point is `window_ns` wide.
+    pub windows: Vec<Window>,
+    /// Width of a point of `windows`.
+    pub window_ns: u64,
+    /// (time in ns, tracks from the outermost).
+    pub head: Vec<(u64, u32)>,
+    /// (number of the request, when it entered in ns): the same numbers on every drive of one workload.
+    pub issues: Vec<(u64, u64)>,
+}
+
+/// The results and curves of `outcome`, run under `options` in `wall_seconds`.
+pub fn summarize(outcome: &Outcome, options: &Options, wall_seconds: f64) -> (DriveResult, DriveSeries) {
+    (result(outcome, options, wall_seconds), series(outcome))
+}
+
+fn result(outcome: &Outcome, options: &Options, wall_seconds: f64) -> DriveResult {
+    let (drive, metrics, timing) = (&outcome.drive, &outcome.metrics, &outcome.timing);
+    let duration_ns = metrics.ended.since(metrics.begun).0;
+    let (window_count, window_zero) = metrics.windows.count(metrics.ended);
+    let durations = timing.cleaning.durations();
+    let memory = drive.layer.memory();
+    let (host, medium) = (&metrics.host, &timing.counters.total);
+    let physical = drive.disk.geometry.sectors().0;
+    let logical = drive.layer.capacity().0;
+    DriveResult {
+        drive: drive.label.clone(),
+        baseline: false,
+        profile: drive.profile.name.clone(),
+        layer: drive.layer.name().to_string(),
+        parameters: drive.parameters.iter().cloned().collect(),
+        arrival: options.arrival.name().to_string(),
+        queue_depth: if options.arrival.depth() == usize::MAX { 0 } else { options.arrival.depth() as u64 },
+        schedule: options.schedule.name().to_string(),
+        write_cache_bytes: options.write_cache_bytes,
+        capacity_bytes: drive.capacity_bytes(),
+        over_provisioning: (physical - logical) as f64 / logical as f64,
+        capacity_gain: drive.capacity_gain(),
+        completed: metrics.completed(),
+        rejected: metrics.rejected.iter().map(|(reason, &count)| (reason.to_string(), count)).collect(),
+        duration_ns,
+        slowdown: None,
+        latency_ns: latencies(outcome),
+        service_ns: ServiceTime { ..metrics.parts },
+        host: host.into(),
+        medium: medium.into(),
+        medium_write_blocks: by_cause(&timing.counters.write_blocks),
+        medium_read_blocks: by_cause(&timing.counters.read_blocks),
+        write_overloading: write_overloading(host, medium),
+        write_amplification: amplification(&host.writes, &medium.writes),
+        read_amplification: amplification(&host.reads, &medium.reads),
+        windows: WindowSummary { width_ns: metrics.windows.width_ns(), count: window_count, zero: window_zero },
+        cleaning: CleaningSummary {
+            events: timing.cleaning.events(),
+            sectors: timing.cleaning.sectors(),
+            mean_ns: durations.mean_ns(),
+            max_ns: durations.max_ns(),
+            longest_stall_ns: timing.cleaning.longest_stall_ns(),
+        },
+        map_bytes: memory.measured_bytes,
+        map_bytes_formula: memory.formula_bytes,
+        integrity: outcome.integrity.clone(),
+        paper_safety: drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper"),
+        wall_seconds,
+        requests_per_second: if wall_seconds > 0.0 { outcome.requests as f64 / wall_seconds } else { 0.0 },
+    }
+}
+
+fn latencies(outcome: &Outcome) -> LatencyByOperation {
+    let metrics = &outcome.metrics;
+    LatencyByOperation {
+        all: (&metrics.all()).into(),
+        read: (&metrics.reads).into(),
+        write: (&metrics.writes).into(),
+        queue: (&metrics.queue).into(),
+        service: (&metrics.service).into(),
+    }
+}
+
+fn by_cause(blocks: &[u64; Cause::ALL.len()]) -> std::collections::BTreeMap<String, u64> {
+    let named = Cause::ALL.iter().map(|cause| (cause.name().to_string(), blocks[*cause as usize]));
+    named.filter(|(_, blocks)| *blocks > 0).collect()
+}
+
+fn series(outcome: &Outcome) -> DriveSeries {
+    let metrics = &outcome.metrics;
+    let (windows, window_ns) = metrics.windows.series();
+    DriveSeries {
+        reads: metrics.reads.clone(),
+        writes: metrics.writes.clone(),
+        all: metrics.all(),
+        windows: windows.to_vec(),
+        window_ns,
+        head: metrics.head.iter().map(|(_, sample)| (sample.at_ns, sample.radial_track)).collect(),
+        issues: metrics.issues.iter().collect(),
+    }
+}

@@ -1,0 +1,171 @@
+//! Timing: how long a plan takes on the mechanics, and what it did to the medium.
+//!
+//! Invariants:
+//! 1. Steps that continue each other count as one access, within a phase.
+//! 2. The parts (seek, rotation, transfer of host groups; all of the other groups as cleaning) add up to the whole.
+
+use imbrex_disk::{Access, Actuator, Direction, Extent, Purpose, Sectors, SharedDisk, SimDuration, SimTime};
+use imbrex_layer::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
+
+use crate::metrics::cleaning::CleaningMetrics;
+use crate::metrics::counters::MediumCounters;
+
+/// How long a plan took, by part.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PlanTime {
+    /// From the start to the end of the last host group: what the host waits for.
+    pub host: SimDuration,
+    /// From the start to the end of the plan.
+    pub whole: SimDuration,
+    /// Arm movement in host groups.
+    pub seek: SimDuration,
+    /// Rotational wait in host groups.
+    pub rotation: SimDuration,
+    /// Sectors passing, or flash, in host groups.
+    pub transfer: SimDuration,
+    /// Everything in other groups.
+    pub cleaning: SimDuration,
+    /// What of that lies before the end of the last host group.
+    pub cleaning_before_host: SimDuration,
+}
+
+/// The medium as the engine drives it.
+#[derive(Debug)]
+pub struct Timing {
+    actuator: Actuator,
+    flash: Option<FlashTimes>,
+    /// What has been read and written so far.
+    pub counters: MediumCounters,
+    /// What cleaning has done so far.
+    pub cleaning: CleaningMetrics,
+}
+
+/// Flash: a latency and a rate, in nanoseconds a sector.
+#[derive(Clone, Copy, Debug)]
+struct FlashTimes {
+    read_ns: u64,
+    write_ns: u64,
+    picoseconds_per_sector: u64,
+}
+
+/// An access being put together from steps that continue each other.
+#[derive(Clone, Copy)]
+struct Joined {
+    first: Step,
+    sectors: u64,
+}
+
+impl Timing {
+    /// The mechanics of `disk`, at rest.
+    pub fn new(disk: SharedDisk) -> Timing {
+        let flash = disk.flash.map(|flash| FlashTimes {
+            read_ns: flash.read_ns,
+            write_ns: flash.write_ns,
+            picoseconds_per_sector: disk.sector_bytes as u64 * 1_000_000_000_000 / flash.bytes_per_second.max(1),
+        });
+        Timing {
+            actuator: Actuator::new(disk),
+            flash,
+            counters: MediumCounters::default(),
+            cleaning: CleaningMetrics::default(),
+        }
+    }
+
+    /// The arm.
+    pub fn actuator(&self) -> &Actuator {
+        &self.actuator
+    }
+
+    /// The arm, to be set up.
+    pub fn actuator_mut(&mut self) -> &mut Actuator {
+        &mut self.actuator
+    }
+
+    /// Carries out `plan` from `start` on.
+    pub fn run(&mut self, plan: &Plan, start: SimTime) -> PlanTime {
+        let mut time = PlanTime::default();
+        let mut now = start;
+        for (index, phase) in plan.phases.iter().enumerate() {
+            if phase.opens_group {
+                self.actuator.begin_operation();
+            }
+            let end = self.run_phase(plan.steps_of(index), phase.kind, now, &mut time);
+            self.close_phase(phase, plan.steps_of(index), end.since(now));
+            now = end;
+            if phase.kind == GroupKind::Host {
+                time.host = now.since(start);
+                time.cleaning_before_host = time.cleaning;
+            }
+        }
+        time.whole = now.since(start);
+        if !plan.phases.iter().any(|phase| phase.kind == GroupKind::Host) {
+            time.host = time.whole;
+            time.cleaning_before_host = time.cleaning;
+        }
+        time
+    }
+
+    fn run_phase(&mut self, steps: &[Step], kind: GroupKind, start: SimTime, time: &mut PlanTime) -> SimTime {
+        let mut now = start;
+        let mut joined: Option<Joined> = None;
+        for step in steps.iter().filter(|step| step.is_access()) {
+            match &mut joined {
+                Some(open) if goes_on(open, step) => open.sectors += step.sectors as u64,
+                _ => {
+                    if let Some(done) = joined.replace(Joined { first: *step, sectors: step.sectors as u64 }) {
+                        now = self.perform(&done, kind, now, time);
+                    }
+                }
+            }
+        }
+        match joined {
+            Some(done) => self.perform(&done, kind, now, time),
+            None => now,
+        }
+    }
+
+    fn perform(&mut self, joined: &Joined, kind: GroupKind, now: SimTime, time: &mut PlanTime) -> SimTime {
+        let step = &joined.first;
+        let direction = if step.op == StepOp::Read { Direction::Read } else { Direction::Write };
+        self.counters.count(direction, step.cause, joined.sectors);
+        let (seek, rotation, transfer) = match step.medium {
+            Medium::Disk => {
+                let extent = Extent::new(step.pba, Sectors(joined.sectors));
+                let purpose = if step.cause == Cause::Backup { Purpose::Backup } else { Purpose::InPlace };
+                let taken = self.actuator.access(now, &Access { direction, extent, purpose });
+                (taken.seek, taken.rotation, taken.transfer)
+            }
+            Medium::Flash => (SimDuration::ZERO, SimDuration::ZERO, self.flash_time(direction, joined.sectors)),
+        };
+        if kind == GroupKind::Host {
+            time.seek += seek;
+            time.rotation += rotation;
+            time.transfer += transfer;
+        } else {
+            time.cleaning += seek + rotation + transfer;
+        }
+        now + seek + rotation + transfer
+    }
+
+    fn flash_time(&self, direction: Direction, sectors: u64) -> SimDuration {
+        let flash = self.flash.expect("a layer plans for flash only on a drive that has it");
+        let latency = if direction == Direction::Read { flash.read_ns } else { flash.write_ns };
+        SimDuration(latency + sectors * flash.picoseconds_per_sector / 1000)
+    }
+
+    fn close_phase(&mut self, phase: &Phase, steps: &[Step], taken: SimDuration) {
+        if phase.kind == GroupKind::Host {
+            return;
+        }
+        let moved = steps.iter().filter(|step| step.op == StepOp::Write && step.kind == Kind::Data);
+        self.cleaning.phase(phase.opens_group, taken, moved.map(|step| step.sectors as u64).sum());
+    }
+}
+
+fn goes_on(open: &Joined, step: &Step) -> bool {
+    let first = &open.first;
+    step.op == first.op
+        && step.medium == first.medium
+        && step.cause == first.cause
+        && step.pba.0 == first.pba.0 + open.sectors
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs what `make demo` (build) or `make test` (build, test) needs and is not there, and says so.
+# As root, or through sudo; Debian and Ubuntu.
+set -euo pipefail
+
+want=()
+need() { # COMMAND PACKAGE
+    command -v "$1" >/dev/null 2>&1 || want+=("$2")
+}
+
+need cc build-essential
+need make make
+need pkg-config pkg-config
+if [ "${1:-build}" = test ]; then
+    need python3 python3
+    need chromium chromium
+fi
+
+if [ "${#want[@]}" -gt 0 ]; then
+    root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null 2>&1 || {
+            echo "imbrex: missing ${want[*]}; neither root nor sudo: install them and run this again" >&2
+            exit 1
+        }
+        root=(sudo)
+    fi
+    echo "imbrex: installing ${want[*]} (apt-get)" >&2
+    "${root[@]}" apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get install -y -qq --no-install-recommends "${want[@]}" >/dev/null
+fi
+
+command -v cargo >/dev/null 2>&1 || {
+    echo "imbrex: no Rust toolchain: install one with your distribution's rustup package, then 'rustup default stable'" >&2
+    exit 1
+}
+if [ "${1:-build}" = test ]; then
+    for component in rustfmt clippy; do
+        cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || {
+            echo "imbrex: adding the Rust component $component" >&2
+            rustup component add "$component"
+        }
+    done
+fi

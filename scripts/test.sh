@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Everything `make test` runs: formatting, lints, documentation, tests. Ends with one line of counts.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+failed=0
+
+step() { # NAME COMMAND…
+    echo "── $1"
+    shift
+    "$@" || { echo "failed: $*"; failed=1; }
+}
+
+step "format" cargo fmt --all --check
+step "lint" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+
+echo "── tests"
+cargo test --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee "$log"
+[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+
+passed=$(awk '/^test result:/ {n += $4} END {print n + 0}' "$log")
+broken=$(awk '/^test result:/ {n += $6} END {print n + 0}' "$log")
+skipped=$(grep -c '^skipped: ' "$log")
+echo
+echo "── counted from the runs above"
+[ "$failed" -eq 0 ] || [ "$broken" -gt 0 ] || broken=1
+grep '^skipped: ' "$log" | sort | uniq -c
+echo "$passed passed, $broken failed, $skipped skipped"
+exit "$failed"
