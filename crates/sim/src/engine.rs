@@ -18,7 +18,7 @@
 use imbrex_disk::{Command, Operation, Sectors, SimDuration, SimTime};
 use imbrex_layer::verify::Checker;
 use imbrex_layer::{Piece, Plan};
-use imbrex_trace::{Request, Source, TraceError};
+use imbrex_trace::{Request, Source, TraceError, When};
 
 use crate::arrival::{Arrival, ArrivalClock, Entry};
 use crate::drive::Drive;
@@ -69,6 +69,8 @@ pub struct IoRecord {
     pub sequence: u64,
     /// What was asked.
     pub command: Command,
+    /// When the workload had it made, where it has times of its own.
+    pub arrival: Option<SimTime>,
     /// When it entered the queue.
     pub entry: SimTime,
     /// When its service began.
@@ -306,7 +308,7 @@ impl<'a> Engine<'a> {
         };
         self.metrics.issues.see(at.0);
         let cleaning_before = self.cleaning.at(at);
-        let mut waiting = Waiting { command, entry: at, sequence, cleaning_before, target: None };
+        let mut waiting = Waiting { command, arrival: arrival(request), entry: at, sequence, cleaning_before, target: None };
         if self.cache.is_on() && self.answer_from_cache(&waiting) {
             return;
         }
@@ -505,6 +507,7 @@ impl<'a> Engine<'a> {
             self.observer.io(&IoRecord {
                 sequence: waiting.sequence,
                 command: *command,
+                arrival: waiting.arrival,
                 entry: waiting.entry,
                 start,
                 end,
@@ -583,5 +586,12 @@ impl<'a> Engine<'a> {
             }
         }
         self.now = self.now.max(at);
+    }
+}
+
+fn arrival(request: &Request) -> Option<SimTime> {
+    match request.when {
+        When::At(at) => Some(at),
+        When::Free(_) | When::Drained(_) => None,
     }
 }

@@ -14,6 +14,8 @@ use imbrex_disk::{Command, Operation, Place, SimDuration, SimTime};
 pub struct Waiting {
     /// The command.
     pub command: Command,
+    /// When the workload had it made, where it has times of its own.
+    pub arrival: Option<SimTime>,
     /// When it entered.
     pub entry: SimTime,
     /// Its number in the workload.
@@ -94,6 +96,7 @@ mod tests {
         for (sequence, &command) in commands.iter().enumerate() {
             queue.push(Waiting {
                 command,
+                arrival: None,
                 entry: SimTime::ZERO,
                 sequence: sequence as u64,
                 cleaning_before: SimDuration::ZERO,
