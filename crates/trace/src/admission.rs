@@ -90,6 +90,7 @@ pub fn byte_record(
 }
 
 /// A command of `sectors` from `lba`.
+#[inline]
 pub fn sector_record(
     time_ns: u64,
     device: u32,

@@ -65,6 +65,11 @@ pub fn split<const N: usize>(line: &[u8], delimiter: u8) -> Option<[&[u8]; N]> {
     fill(line.split(|&byte| byte == delimiter).map(<[u8]>::trim_ascii))
 }
 
+/// The first `N` words between blanks; `None` where there are fewer.
+pub fn words<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
+    fill(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()))
+}
+
 fn fill<'a, const N: usize>(mut parts: impl Iterator<Item = &'a [u8]>) -> Option<[&'a [u8]; N]> {
     let mut fields = [&[][..]; N];
     for field in &mut fields {
@@ -82,6 +87,18 @@ pub fn number(text: &[u8]) -> Option<u64> {
         let digit = byte.wrapping_sub(b'0');
         (digit <= 9).then_some(())?;
         value.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// The number that `text` is, in base sixteen with or without `0x`.
+pub fn hexadecimal(text: &[u8]) -> Option<u64> {
+    let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |value, &byte| {
+        let digit = char::from(byte).to_digit(16)?;
+        value.checked_mul(16)?.checked_add(u64::from(digit))
     })
 }
 
@@ -129,6 +146,8 @@ mod tests {
         assert_eq!(number(b"18446744073709551616"), None);
         assert_eq!(number(b""), None);
         assert_eq!(number(b"-1"), None);
+        assert_eq!(hexadecimal(b"0x2A"), Some(42));
+        assert_eq!(hexadecimal(b"0x"), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod options;
 pub mod recorded;
 mod records;
 pub mod request;
+pub mod writers;
 
 pub use facts::Facts;
 pub use formats::{open, Opened};

@@ -78,6 +78,18 @@ impl TimeUnit {
     }
 }
 
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TimeUnit::Nanoseconds => "ns",
+            TimeUnit::Ticks => "100ns",
+            TimeUnit::Microseconds => "us",
+            TimeUnit::Milliseconds => "ms",
+            TimeUnit::Seconds => "s",
+        })
+    }
+}
+
 impl FromStr for TimeUnit {
     type Err = String;
 

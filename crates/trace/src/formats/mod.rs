@@ -6,8 +6,14 @@
 //!    it looks like and what to do.
 
 mod blkreplay;
+mod cloudphysics_csv;
+mod csv;
+mod disksim;
+mod fio_iolog;
+pub(crate) mod imbrex;
 mod msr;
 mod refused;
+mod spc;
 #[cfg(test)]
 pub(crate) mod testing;
 mod vscsi;
@@ -79,7 +85,18 @@ impl<'a> Head<'a> {
 
 /// Every format.
 pub fn all() -> &'static [&'static Format] {
-    &[&vscsi::VSCSI2, &vscsi::VSCSI1, &blkreplay::FORMAT, &msr::FORMAT]
+    &[
+        &imbrex::FORMAT,
+        &vscsi::VSCSI2,
+        &vscsi::VSCSI1,
+        &cloudphysics_csv::FORMAT,
+        &blkreplay::FORMAT,
+        &msr::FORMAT,
+        &spc::FORMAT,
+        &fio_iolog::FORMAT,
+        &disksim::FORMAT,
+        &csv::FORMAT,
+    ]
 }
 
 /// The format called `name`.
@@ -95,7 +112,7 @@ pub struct Opened {
     pub source: Box<dyn Source>,
 }
 
-/// Opens `input` in the format the options name, or that its contents show.
+/// Opens `input` in the format the options name, `csv` where they name columns, else the one its contents show.
 pub fn open(input: Input, options: &Options) -> Result<Opened, TraceError> {
     let unpacked = input.unpack()?;
     let format = choose(&unpacked, options)?;
@@ -108,6 +125,9 @@ fn choose(unpacked: &Unpacked, options: &Options) -> Result<&'static Format, Tra
     if let Some(name) = &options.format {
         let names = || all().iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
         return by_name(name).ok_or_else(|| refuse(format!("there is no format «{name}»; there are {}", names())));
+    }
+    if options.columns.is_some() {
+        return Ok(&csv::FORMAT);
     }
     let head = Head::of(unpacked);
     recognise(&head).ok_or_else(|| refuse(refused::reason(&head)))

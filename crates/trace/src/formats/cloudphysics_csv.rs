@@ -1,0 +1,135 @@
+//! CloudPhysics traces as CSV: a header `version,time,op,size,lbn`, then one SCSI command a line. The operation is the
+//! SCSI code in base sixteen, size in bytes, lbn in sectors.
+//!
+//! Public copies disagree on the time: seconds in one, microseconds in another. A decimal point or the size of the
+//! first time decides; else the mean gap between the requests of the head. The choice is told in the notes, and
+//! `time_unit` of the options overrides it.
+
+use imbrex_disk::Operation;
+
+use crate::admission::{sector_record, Devices, Malformed, Parsed, SECTOR_BYTES};
+use crate::fields;
+use crate::lines::{LineFormat, LineReader};
+use crate::options::TimeUnit;
+
+use super::vscsi::operation_of;
+use super::{Confidence, Format, Head};
+
+/// The registry's entry.
+pub const FORMAT: Format = Format {
+    name: "cloudphysics-csv",
+    summary: "CloudPhysics traces as CSV (version,time,op,size,lbn)",
+    detect: |head| if is_header(head.first_line()) { Confidence::Yes } else { Confidence::No },
+    open: |input, options| {
+        let (unit, why) = match options.time_unit {
+            Some(unit) => (unit, "as told"),
+            None => unit_of(&Head::of(&input)),
+        };
+        let note = format!("times taken as {unit}: {why}");
+        LineReader::open(input, options, CloudPhysics { unit }, vec![note])
+    },
+};
+
+const HEADER: [&[u8]; 5] = [b"version", b"time", b"op", b"size", b"lbn"];
+
+/// No machine worth tracing makes fewer than a request a minute, and none makes one every 60 µs for long.
+const GAP_UNITS_MAX_OF_SECONDS: u64 = 60;
+
+/// A first time this high is a date in microseconds: in seconds it would lie three million years ahead.
+const DATE_US_MIN: u64 = 100_000_000_000_000;
+
+struct CloudPhysics {
+    unit: TimeUnit,
+}
+
+impl LineFormat for CloudPhysics {
+    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
+        if line.trim_ascii().is_empty() || is_header(line) {
+            return Ok(Parsed::Nothing);
+        }
+        let Some((time_ns, code, bytes, lbn)) = self.fields(line) else {
+            return Err(Malformed::new("version,time,op,size,lbn", line));
+        };
+        match operation_of(code) {
+            None => Ok(Parsed::NotRequest),
+            Some(Operation::Flush) => sector_record(time_ns, 0, Operation::Flush, 0, 0),
+            Some(operation) => sector_record(time_ns, 0, operation, lbn, bytes.div_ceil(SECTOR_BYTES)),
+        }
+    }
+}
+
+impl CloudPhysics {
+    fn fields(&self, line: &[u8]) -> Option<(u64, u64, u64, u64)> {
+        let [_version, time, op, size, lbn] = fields::split(line, b',')?;
+        let time_ns = fields::time_ns(time, self.unit)?;
+        Some((time_ns, fields::hexadecimal(op)?, fields::number(size)?, fields::number(lbn)?))
+    }
+}
+
+fn is_header(line: &[u8]) -> bool {
+    fields::split::<5>(line, b',').is_some_and(|names| names == HEADER)
+}
+
+/// The unit of the times of a trace that begins so, and why it has to be that.
+fn unit_of(head: &Head<'_>) -> (TimeUnit, &'static str) {
+    let times = || head.full_lines().skip(1).filter_map(|line| Some(fields::split::<2>(line, b',')?[1]));
+    if times().any(|time| time.contains(&b'.')) {
+        return (TimeUnit::Seconds, "they have decimals");
+    }
+    let whole: Vec<u64> = times().filter_map(fields::number).collect();
+    let (Some(first), Some(least), Some(most)) = (whole.first(), whole.iter().min(), whole.iter().max()) else {
+        return (TimeUnit::Microseconds, "there are none in the head");
+    };
+    if *first >= DATE_US_MIN {
+        (TimeUnit::Microseconds, "the first is a date in microseconds")
+    } else if (most - least) / whole.len() as u64 > GAP_UNITS_MAX_OF_SECONDS {
+        (TimeUnit::Microseconds, "in seconds, requests would be minutes apart")
+    } else {
+        (TimeUnit::Seconds, "in microseconds, requests would come faster than a disk can take")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the unit of the time is found out. Method: the same three requests in every form seen.
+
+    use imbrex_disk::Command;
+
+    use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
+    use crate::options::{Options, TimeUnit};
+
+    fn trace(times: [&str; 3]) -> String {
+        let [first, second, third] = times;
+        format!("version,time,op,size,lbn\n1,{first},2a,4096,100\n1,{second},0x28,512,7\n1,{third},12,36,0\n")
+    }
+
+    #[test]
+    fn the_unit_of_the_time_is_found_out() {
+        for (times, said) in [
+            (["5", "7", "9"], "times taken as s"),
+            (["5.0", "7.0", "1000.0"], "times taken as s"),
+            (["5000000", "7000000", "9000000"], "times taken as us"),
+            (["1400000000000000", "1400000002000000", "1400000002000001"], "times taken as us"),
+        ] {
+            let trace = trace(times);
+            assert_eq!(format_of(trace.as_bytes()), Some("cloudphysics-csv"));
+            let expected = [timed(0, 0, Command::write(100, 8)), timed(2_000_000_000, 0, Command::read(7, 1))];
+            assert_eq!(requests_of(&trace, &Options::default()), expected, "{times:?}");
+            let facts = facts_of(&trace, &Options::default());
+            assert!(facts.notes[0].starts_with(said), "{:?}", facts.notes);
+            assert_eq!(facts.not_requests, 1);
+        }
+    }
+
+    #[test]
+    fn the_unit_can_be_told() {
+        let options = Options { time_unit: Some(TimeUnit::Milliseconds), ..Options::default() };
+        assert_eq!(requests_of(trace(["5", "7", "9"]), &options)[1], timed(2_000_000, 0, Command::read(7, 1)));
+    }
+
+    #[test]
+    fn a_bad_field_is_an_error() {
+        let error = error_of(trace(["5", "x", "9"]), &Options::default());
+        assert_eq!(error, "t, line 3: expected version,time,op,size,lbn, found «1,x,0x28,512,7»");
+    }
+}

@@ -1,0 +1,206 @@
+//! Any table of requests in text: the caller says what the columns hold (`time,op,offset,size`) and their units
+//! (`us,,B,B`).
+//!
+//! Columns: `time`, `op`, `offset`, `size`, `device`; any other word for one to ignore; `time` may be left out, then all
+//! is at once. Units of time: `s`, `ms`, `us`, `100ns`, `ns` (default `s`); of offset and size: `B`, `sectors`, `KiB`, `MiB`,
+//! `pages` of 4 KiB (default `B`). Operations are words that begin with R, W, F (flush), T, D or U (trim, discard, unmap)
+//! in any case, or SCSI codes. The delimiter is the one of `,` `;` tab `|` and blank that gives as many columns as
+//! were named. A first line that is no request is taken for a header.
+
+use imbrex_disk::Operation;
+
+use crate::admission::{byte_record, Devices, Malformed, Parsed};
+use crate::fields;
+use crate::lines::{LineFormat, LineReader};
+use crate::options::{Options, TimeUnit};
+use crate::request::TraceError;
+
+use super::vscsi::operation_of;
+use super::{Confidence, Format, Head};
+
+/// The registry's entry. It is never recognised: only the caller can know what columns mean.
+pub const FORMAT: Format = Format {
+    name: "csv",
+    summary: "any table in text, with --columns and --units",
+    detect: |_| Confidence::No,
+    open: |input, options| {
+        let refuse = |reason| TraceError { place: input.name.clone(), reason, cause: None };
+        let mut table = Table::described(options).map_err(refuse)?;
+        table.delimiter = delimiter_of(&Head::of(&input), table.columns);
+        LineReader::open(input, options, table, Vec::new())
+    },
+};
+
+/// Where the columns are, and their units.
+struct Table {
+    columns: usize,
+    time: Option<usize>,
+    operation: usize,
+    offset: usize,
+    size: usize,
+    device: Option<usize>,
+    time_unit: TimeUnit,
+    offset_unit_bytes: u64,
+    size_unit_bytes: u64,
+    delimiter: u8,
+    first: bool,
+}
+
+impl Table {
+    /// The table that the options describe, or what is wrong with the description.
+    fn described(options: &Options) -> Result<Table, String> {
+        let columns = options.columns.as_deref().ok_or("csv needs --columns, such as --columns time,op,offset,size")?;
+        let names: Vec<&str> = columns.split(',').map(str::trim).collect();
+        let units: Vec<&str> =
+            options.units.as_deref().map_or(vec![], |units| units.split(',').map(str::trim).collect());
+        if units.len() > names.len() {
+            return Err(format!("{} units for {} columns", units.len(), names.len()));
+        }
+        let place = |name: &str| names.iter().position(|column| *column == name);
+        let needed = |name: &str| place(name).ok_or(format!("--columns {columns} names no column {name}"));
+        let unit = |place: usize| units.get(place).copied().filter(|unit| !unit.is_empty());
+        let (time, offset, size) = (place("time"), needed("offset")?, needed("size")?);
+        let told = time.and_then(unit).map(str::parse).transpose()?;
+        Ok(Table {
+            columns: names.len(),
+            time,
+            operation: needed("op")?,
+            offset,
+            size,
+            device: place("device"),
+            time_unit: told.or(options.time_unit).unwrap_or(TimeUnit::Seconds),
+            offset_unit_bytes: unit(offset).map_or(Ok(1), unit_bytes)?,
+            size_unit_bytes: unit(size).map_or(Ok(1), unit_bytes)?,
+            delimiter: b',',
+            first: true,
+        })
+    }
+
+    fn request(&self, line: &[u8], devices: &mut Devices) -> Option<Result<Parsed, Malformed>> {
+        let field = |place: usize| column(line, self.delimiter, place);
+        let time_ns = match self.time {
+            Some(place) => fields::time_ns(field(place)?, self.time_unit)?,
+            None => 0,
+        };
+        let operation = operation(field(self.operation)?)?;
+        let offset_bytes = fields::number(field(self.offset)?)?.checked_mul(self.offset_unit_bytes)?;
+        let bytes = fields::number(field(self.size)?)?.checked_mul(self.size_unit_bytes)?;
+        let device = match self.device {
+            Some(place) => {
+                let name = field(place)?;
+                let own = fields::number(name).and_then(|number| u32::try_from(number).ok());
+                devices.number(name, own)
+            }
+            None => 0,
+        };
+        Some(byte_record(time_ns, device, operation, offset_bytes, bytes))
+    }
+}
+
+impl LineFormat for Table {
+    fn parse(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Malformed> {
+        let blank = line.trim_ascii().is_empty() || line.starts_with(b"#");
+        if blank {
+            return Ok(Parsed::Nothing);
+        }
+        let first = std::mem::replace(&mut self.first, false);
+        match self.request(line, devices) {
+            Some(request) => request,
+            None if first => Ok(Parsed::Nothing),
+            None => Err(Malformed::new("a line of the columns named", line)),
+        }
+    }
+}
+
+/// The column at `place`; blanks count as one delimiter however many they are.
+fn column(line: &[u8], delimiter: u8, place: usize) -> Option<&[u8]> {
+    if delimiter == b' ' {
+        return line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(place);
+    }
+    line.split(|&byte| byte == delimiter).nth(place).map(<[u8]>::trim_ascii)
+}
+
+fn delimiter_of(head: &Head<'_>, columns: usize) -> u8 {
+    let line = head.full_lines().find(|line| !line.starts_with(b"#")).unwrap_or(&[]);
+    let fits = |delimiter: &u8| column(line, *delimiter, columns - 1).is_some();
+    b",;\t| ".iter().copied().find(fits).unwrap_or(b',')
+}
+
+fn operation(word: &[u8]) -> Option<Operation> {
+    match word.first()? {
+        b'R' | b'r' => Some(Operation::Read),
+        b'W' | b'w' => Some(Operation::Write),
+        b'T' | b't' | b'D' | b'd' | b'U' | b'u' => Some(Operation::Trim),
+        b'F' | b'f' => Some(Operation::Flush),
+        _ => operation_of(fields::hexadecimal(word)?),
+    }
+}
+
+fn unit_bytes(unit: &str) -> Result<u64, String> {
+    match unit {
+        "B" | "b" | "bytes" => Ok(1),
+        "sectors" | "s" => Ok(512),
+        "KiB" | "k" => Ok(1 << 10),
+        "pages" => Ok(4 << 10),
+        "MiB" | "m" => Ok(1 << 20),
+        _ => Err(format!("«{unit}» is no unit of size: B, sectors, KiB, MiB or pages")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: columns in any order, unit and delimiter. Method: the same two requests in several tables.
+
+    use imbrex_disk::Command;
+
+    use crate::formats::testing::{error_of, requests_of, timed};
+    use crate::options::Options;
+
+    fn described(columns: &str, units: &str) -> Options {
+        let (columns, units) = (Some(columns.into()), Some(units.into()));
+        Options { format: Some("csv".into()), columns, units, ..Options::default() }
+    }
+
+    #[test]
+    fn tables_of_every_form() {
+        for (trace, columns, units) in [
+            ("0,R,4096,512\n2000,W,8192,1024\n", "time,op,offset,size", "us,,B,B"),
+            ("size;when;op;at\n1;5;read;8\n2;5,002;WRITE;16\n", "size,_,op,offset", "sectors,,,sectors"),
+            ("# made by hand\n8\t1  28\t512\n16  1.002  2a  1024\n", "offset,time,op,size", "sectors"),
+        ] {
+            let mut requests = requests_of(trace, &described(columns, units));
+            if !columns.contains("time") {
+                requests[1].when = timed(2_000_000, 0, Command::flush()).when;
+            }
+            assert_eq!(
+                requests,
+                [timed(0, 0, Command::read(8, 1)), timed(2_000_000, 0, Command::write(16, 2))],
+                "{columns}"
+            );
+        }
+    }
+
+    #[test]
+    fn devices_have_numbers_or_names() {
+        let requests =
+            requests_of("sda,W,0,512\nsdb,W,0,512\nsda,T,512,512\n", &described("device,op,offset,size", ""));
+        assert_eq!(requests.iter().map(|request| request.device).collect::<Vec<_>>(), [0, 1, 0]);
+        let requests = requests_of("7,W,0,512\n", &described("device,op,offset,size", ""));
+        assert_eq!(requests[0].device, 7);
+    }
+
+    #[test]
+    fn a_wrong_description_is_told() {
+        assert!(error_of("x", &described("time,op", "")).ends_with("--columns time,op names no column offset"));
+        assert!(error_of("x", &described("time,op,offset,size", "h")).contains("«h» is no unit of time"));
+        assert!(error_of("x", &described("op,offset,size", ",GB")).contains("«GB» is no unit of size"));
+        let options = Options { format: Some("csv".into()), ..Options::default() };
+        assert!(error_of("x", &options).contains("needs --columns"));
+    }
+
+    #[test]
+    fn only_the_first_line_may_be_a_header() {
+        let error = error_of("op,offset,size\nR,0,512\nR,x,512\n", &described("op,offset,size", ""));
+        assert_eq!(error, "t, line 3: expected a line of the columns named, found «R,x,512»");
+    }
+}
