@@ -4,6 +4,7 @@ mod admission;
 pub mod facts;
 mod fields;
 pub mod formats;
+pub mod generators;
 pub mod input;
 mod lines;
 pub mod options;

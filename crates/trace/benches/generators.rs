@@ -1,0 +1,49 @@
+//! Goal: how many requests a second the generators make on one core, against the 20 million a second that keep them
+//! out of the way of the simulation. Method: the best of five runs each; `cargo bench -p imbrex-trace --bench generators`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use imbrex_disk::SimTime;
+use imbrex_trace::generators::{named, Generator, WorkloadSpec};
+use imbrex_trace::Source;
+
+/// A drive of 8 TB.
+const DEVICE_SECTORS: u64 = 15_628_053_168;
+const REQUESTS: u64 = 5_000_000;
+const RUNS: usize = 5;
+
+/// Takes all requests; how many, and in how many seconds.
+fn drain(source: &mut dyn Source) -> (u64, f64) {
+    let begin = Instant::now();
+    let mut requests = 0;
+    while let Some(request) = source.next(SimTime::ZERO).expect("generators do not fail") {
+        black_box(request);
+        requests += 1;
+    }
+    (requests, begin.elapsed().as_secs_f64())
+}
+
+fn report(name: &str, build: impl Fn() -> Box<dyn Source>) {
+    let rate = |(requests, seconds): (u64, f64)| requests as f64 / seconds / 1e6;
+    let best = (0..RUNS).map(|_| rate(drain(build().as_mut()))).fold(0.0, f64::max);
+    println!("{name:60} {best:8.1} million requests/s");
+}
+
+fn main() {
+    for words in [
+        "rw=write,bs=64k",
+        "rw=randwrite,bs=4k",
+        "rw=randwrite,bs=4k,size=100%,randommap=on",
+        "rw=randrw,rwmixread=70,bssplit=4k/60:64k/40,fsync=32",
+        "rw=randwrite,bs=4k,random_distribution=zipf:1.1",
+        "rw=randwrite,bs=4k,random_distribution=normal:10",
+        "rw=randwrite,bs=4k,rate_iops=200,rate_process=poisson",
+    ] {
+        let text = format!("{words},number_ios={REQUESTS}");
+        let spec = WorkloadSpec::parse(&text).expect("is right");
+        report(words, || Box::new(Generator::new(spec.clone(), DEVICE_SECTORS).expect("fits")));
+    }
+    let pc_day = named("pc-day").expect("is built in");
+    report(pc_day.name, || pc_day.open(DEVICE_SECTORS, None).expect("fits").source);
+}

@@ -1,0 +1,143 @@
+//! A workload's requests, phase after phase.
+//!
+//! ```text
+//!            ┌──────────── idle phase: remember it ───────────┐
+//!            ▼                                                │
+//!   between phases ── phase of requests: build walk and pace ─┴─► within a phase ── over ──► between phases
+//!            │                                                                        (the last, in the last loop: end)
+//! ```
+//!
+//! Invariants:
+//! 1. The same spec, drive size and times of call give the same requests.
+//! 2. Memory is constant; nothing is allocated but when a phase begins.
+//! 3. Every phase makes at least one request.
+
+use imbrex_disk::{SimDuration, SimTime};
+
+use super::error::{Place, WorkloadError};
+use super::pace::{Line, Pace};
+use super::random::{mix, Stream};
+use super::spec::{Job, Phase, WorkloadSpec};
+use super::walk::Walk;
+use crate::request::{Request, Source, TraceError};
+
+/// The requests of a [`WorkloadSpec`].
+#[derive(Clone, Debug)]
+pub struct Generator {
+    spec: WorkloadSpec,
+    device_sectors: u64,
+    expected_requests: Option<u64>,
+    /// Phases gone through so far, over all loops: what tells their random numbers apart.
+    ordinal: u64,
+    next_phase: usize,
+    loops_left: u64,
+    idle: Option<SimDuration>,
+    line: Line,
+    running: Option<Running>,
+}
+
+/// A phase under way.
+#[derive(Clone, Debug)]
+struct Running {
+    walk: Walk,
+    pace: Pace,
+}
+
+impl Running {
+    #[inline]
+    fn next(&mut self, now: SimTime) -> Option<Request> {
+        let when = match self.walk.flush_is_due() {
+            true => self.pace.with_last(now),
+            false => self.pace.next(now)?,
+        };
+        let command = self.walk.next()?;
+        Some(Request { when, device: 0, command })
+    }
+}
+
+impl Generator {
+    /// The requests of `spec` on a drive of `device_sectors` sectors of 512 bytes; refused where a phase does not fit.
+    pub fn new(spec: WorkloadSpec, device_sectors: u64) -> Result<Generator, WorkloadError> {
+        let mut expected = Some(0u64);
+        for (index, phase) in spec.phases.iter().enumerate() {
+            let Phase::Run(job) = phase else { continue };
+            let walk = Walk::new(job, device_sectors, spec.seed(), 0)
+                .map_err(|complaint| complaint.at(Place::Phase(index + 1)))?;
+            let requests = walk.expected_requests().filter(|_| job.runtime.is_zero());
+            expected = expected.zip(requests).and_then(|(sum, requests)| sum.checked_add(requests));
+        }
+        let loops = spec.whole.loops;
+        Ok(Generator {
+            device_sectors,
+            expected_requests: expected.and_then(|requests| requests.checked_mul(loops)),
+            ordinal: 0,
+            next_phase: 0,
+            loops_left: loops,
+            idle: None,
+            line: Line { time: SimTime::ZERO, timed: false },
+            running: None,
+            spec,
+        })
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &WorkloadSpec {
+        &self.spec
+    }
+
+    /// Goes on to the next phase of requests, past idle ones; false at the end.
+    fn begin_phase(&mut self, now: SimTime) -> bool {
+        loop {
+            if self.next_phase == self.spec.phases.len() {
+                self.loops_left -= 1;
+                self.next_phase = 0;
+            }
+            if self.loops_left == 0 {
+                return false;
+            }
+            let phase = &self.spec.phases[self.next_phase];
+            self.next_phase += 1;
+            match phase {
+                Phase::Idle(duration) => {
+                    let sum = self.idle.map_or(duration.0, |idle| idle.0.saturating_add(duration.0));
+                    self.idle = Some(SimDuration(sum));
+                }
+                Phase::Run(job) => {
+                    let running = self.start(job, now);
+                    self.ordinal += 1;
+                    self.idle = None;
+                    self.running = Some(running);
+                    return true;
+                }
+            }
+        }
+    }
+
+    fn start(&self, job: &Job, now: SimTime) -> Running {
+        let seed = self.spec.seed();
+        let walk = Walk::new(job, self.device_sectors, seed, self.ordinal).expect("every phase was built once in new");
+        let arrivals = Stream::new(mix(!seed), self.ordinal);
+        Running { walk, pace: Pace::new(job, now, self.line, self.idle, arrivals) }
+    }
+}
+
+impl Source for Generator {
+    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
+        loop {
+            if let Some(running) = &mut self.running {
+                if let Some(request) = running.next(now) {
+                    return Ok(Some(request));
+                }
+                self.line = running.pace.line(now);
+                self.running = None;
+            }
+            if self.loops_left == 0 || !self.begin_phase(now) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.expected_requests
+    }
+}

@@ -1,0 +1,243 @@
+//! From text to a checked workload: fio's words, or TOML of the same.
+//!
+//! Words are separated by commas, phases by semicolons. A phase inherits every word of the requests before it; an idle
+//! phase stands alone and passes on what came before. A piece without `=` that is no word by itself continues the
+//! value before it where that takes a list (`bs=4k,64k`).
+//!
+//! Invariants:
+//! 1. The order of words within a phase does not matter: each field is set at most once in a phase.
+//! 2. Words of the whole workload may stand in any phase, but in one only.
+
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Complaint, Place, WorkloadError};
+use super::spec::{Job, Phase, Whole, WorkloadSpec};
+use super::words::{self, Effect};
+
+/// A word as found: where, its key, and its value, if it has one.
+#[derive(Debug)]
+struct Word {
+    place: Place,
+    key: String,
+    value: Option<String>,
+}
+
+/// A workload from fio's words.
+pub(super) fn from_words(text: &str) -> Result<WorkloadSpec, WorkloadError> {
+    let mut builder = Builder::new();
+    let mut first_character = 1;
+    for (index, piece) in text.split(';').enumerate() {
+        let words = split_words(piece, index + 1, first_character)?;
+        let place = Place::Character { phase: index + 1, character: first_character };
+        if words.is_empty() {
+            return Err(Complaint::new("a phase without words", "write rw=… or take the semicolon out").at(place));
+        }
+        builder.phase(index + 1, &words)?;
+        first_character += piece.chars().count() + 1;
+    }
+    builder.finish()
+}
+
+/// The words of one phase; `first_character` is where it begins in the text.
+fn split_words(piece: &str, phase: usize, first_character: usize) -> Result<Vec<Word>, WorkloadError> {
+    let mut words: Vec<Word> = Vec::new();
+    if piece.trim().is_empty() {
+        return Ok(words);
+    }
+    let mut character = first_character;
+    for part in piece.split(',') {
+        let leading = part.chars().take_while(|c| c.is_whitespace()).count();
+        let place = Place::Character { phase, character: character + leading };
+        character += part.chars().count() + 1;
+        let part = part.trim();
+        let bare_word = words::named(part).is_some();
+        match (part.split_once('='), words.last_mut().filter(|last| takes_list(last))) {
+            (Some((key, value)), _) => {
+                words.push(Word { place, key: key.trim().to_string(), value: Some(value.trim().to_string()) })
+            }
+            (None, Some(Word { value: Some(value), .. })) if !bare_word => {
+                value.push(',');
+                value.push_str(part);
+            }
+            (None, _) if part.is_empty() => {
+                return Err(Complaint::new("nothing between two commas", "take one out").at(place))
+            }
+            (None, _) => words.push(Word { place, key: part.to_string(), value: None }),
+        }
+    }
+    Ok(words)
+}
+
+fn takes_list(word: &Word) -> bool {
+    words::named(&word.key).is_some_and(|info| info.list)
+}
+
+/// A workload from TOML.
+pub(super) fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
+    let line = |offset: usize| {
+        let before = &text[..offset.min(text.len())];
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        Place::Line { line: before.matches('\n').count() + 1, column }
+    };
+    let table = DeTable::parse(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        Complaint::new(error.message().to_string(), "write TOML: key = \"value\"").at(line(offset))
+    })?;
+    let mut builder = Builder::new();
+    let common = table_words(table.get_ref(), &line)?;
+    let Some(phases) = table.get_ref().get("phase") else {
+        builder.phase(1, &common)?;
+        return builder.finish();
+    };
+    builder.common(&common)?;
+    let place = line(phases.span().start);
+    let not_tables = || Complaint::new("phase is not a list of tables", "write [[phase]] above each phase");
+    for (index, phase) in phases.get_ref().as_array().ok_or_else(|| not_tables().at(place.clone()))?.iter().enumerate()
+    {
+        let table = phase.get_ref().as_table().ok_or_else(|| not_tables().at(line(phase.span().start)))?;
+        builder.phase(index + 1, &table_words(table, &line)?)?;
+    }
+    builder.finish()
+}
+
+/// The words of a table, but for the phases in it.
+fn table_words(table: &DeTable<'_>, line: &dyn Fn(usize) -> Place) -> Result<Vec<Word>, WorkloadError> {
+    let entries = table.iter().filter(|(key, _)| key.get_ref() != "phase");
+    let word = |(key, value): (&toml::Spanned<toml::de::DeString<'_>>, &toml::Spanned<DeValue<'_>>)| {
+        let place = line(key.span().start);
+        let value = toml_value(value.get_ref()).map_err(|complaint| complaint.at(place.clone()))?;
+        Ok(Word { place, key: key.get_ref().to_string(), value: Some(value) })
+    };
+    entries.map(word).collect()
+}
+
+/// A TOML value as it would stand in the words.
+fn toml_value(value: &DeValue<'_>) -> Result<String, Complaint> {
+    match value {
+        DeValue::String(text) => Ok(text.trim().to_string()),
+        DeValue::Integer(integer) if integer.radix() == 10 => Ok(integer.as_str().to_string()),
+        DeValue::Float(float) => Ok(float.as_str().to_string()),
+        DeValue::Boolean(on) => Ok(if *on { "on" } else { "off" }.to_string()),
+        DeValue::Array(values) => {
+            let values = values.iter().map(|value| toml_value(value.get_ref())).collect::<Result<Vec<_>, _>>()?;
+            Ok(values.join(","))
+        }
+        _ => Err(Complaint::new("not a value a word takes", "write a string, a decimal number, true or false")),
+    }
+}
+
+/// Collects phases.
+struct Builder {
+    phases: Vec<Phase>,
+    inherited: Job,
+    whole: Whole,
+    whole_given: Vec<&'static str>,
+}
+
+impl Builder {
+    fn new() -> Builder {
+        Builder { phases: Vec::new(), inherited: Job::default(), whole: Whole::DEFAULT, whole_given: Vec::new() }
+    }
+
+    /// Words all phases begin with.
+    fn common(&mut self, words: &[Word]) -> Result<(), WorkloadError> {
+        if let Some(word) = words.iter().find(|word| word.key == "idle") {
+            let complaint = Complaint::new("idle is a phase", "write it in a [[phase]] of its own");
+            return Err(complaint.at(word.place.clone()));
+        }
+        self.inherited = self.job(words)?;
+        Ok(())
+    }
+
+    fn phase(&mut self, number: usize, words: &[Word]) -> Result<(), WorkloadError> {
+        if let Some(idle) = words.iter().find(|word| word.key == "idle") {
+            if let Some(other) = words.iter().find(|word| !std::ptr::eq(*word, idle)) {
+                let complaint = Complaint::new(
+                    format!("'{}' beside idle, which is a phase by itself", other.key),
+                    "put a semicolon between them",
+                );
+                return Err(complaint.at(other.place.clone()));
+            }
+            let duration =
+                words::idle(idle.value.as_deref().unwrap_or("")).map_err(|complaint| blame(idle, complaint))?;
+            self.phases.push(Phase::Idle(duration));
+            return Ok(());
+        }
+        let job = self.job(words)?;
+        job.check().map_err(|complaint| complaint.at(Place::Phase(number)))?;
+        self.inherited = job.clone();
+        self.phases.push(Phase::Run(Box::new(job)));
+        Ok(())
+    }
+
+    /// What is inherited, with `words` applied.
+    fn job(&mut self, words: &[Word]) -> Result<Job, WorkloadError> {
+        let mut job = self.inherited.clone();
+        let mut fields: Vec<(&str, &str)> = Vec::new();
+        for word in words {
+            let info = words::named(&word.key).ok_or_else(|| unknown(word))?;
+            if let Some((_, earlier)) = fields.iter().find(|(field, _)| *field == info.field) {
+                let problem = format!("'{}' beside '{earlier}' in one phase: they set the same", info.key);
+                return Err(Complaint::new(problem, "give one of them").at(word.place.clone()));
+            }
+            fields.push((info.field, info.key));
+            let value = match &word.value {
+                Some(value) => value.as_str(),
+                None if info.bare => "on",
+                None => return Err(missing_value(word, info)),
+            };
+            self.apply(info, &mut job, word, value)?;
+        }
+        Ok(job)
+    }
+
+    fn apply(
+        &mut self,
+        info: &'static words::WordInfo,
+        job: &mut Job,
+        word: &Word,
+        value: &str,
+    ) -> Result<(), WorkloadError> {
+        match info.effect {
+            Effect::Job { set, .. } => set(job, value).map_err(|complaint| blame(word, complaint)),
+            Effect::Whole { set, .. } => {
+                if self.whole_given.contains(&info.key) {
+                    let problem = format!("'{}' holds for the whole workload, but is given twice", info.key);
+                    return Err(Complaint::new(problem, "give it in one phase only").at(word.place.clone()));
+                }
+                self.whole_given.push(info.key);
+                set(&mut self.whole, value).map_err(|complaint| blame(word, complaint))
+            }
+            Effect::Idle => unreachable!("a phase with idle in it has no other words, and idle is looked for first"),
+        }
+    }
+
+    fn finish(self) -> Result<WorkloadSpec, WorkloadError> {
+        let runs = self.phases.iter().any(|phase| matches!(phase, Phase::Run(_)));
+        if !runs {
+            return Err(Complaint::new("it makes no requests", "add a phase with rw=…").at(Place::Workload));
+        }
+        let ends_idle = matches!(self.phases.last(), Some(Phase::Idle(_)));
+        if ends_idle && self.whole.loops == 1 {
+            let complaint = Complaint::new("no request ends this idleness", "add a phase after it, or loops=2");
+            return Err(complaint.at(Place::Phase(self.phases.len())));
+        }
+        Ok(WorkloadSpec { phases: self.phases, whole: self.whole })
+    }
+}
+
+fn blame(word: &Word, complaint: Complaint) -> WorkloadError {
+    let value = word.value.as_deref().unwrap_or("");
+    Complaint::new(format!("'{}={value}': {}", word.key, complaint.problem), complaint.remedy).at(word.place.clone())
+}
+
+fn unknown(word: &Word) -> WorkloadError {
+    let keys: Vec<_> = words::words().iter().map(|info| info.key).collect();
+    Complaint::new(format!("unknown word '{}'", word.key), format!("there are: {}", keys.join(", ")))
+        .at(word.place.clone())
+}
+
+fn missing_value(word: &Word, info: &words::WordInfo) -> WorkloadError {
+    Complaint::new(format!("'{}' has no value", info.key), format!("write {}={}", info.key, info.takes))
+        .at(word.place.clone())
+}

@@ -1,0 +1,290 @@
+//! Sizes, durations, shares and rates as people write them, and their one canonical spelling.
+//!
+//! Invariants:
+//! 1. Arithmetic is exact: decimals are fixed-point integers, so that what is printed reads back as the same value.
+//! 2. Bare `k`, `m`, `g`, `t` are powers of 1024, as fio has them; `kB`, `MB` … are powers of 1000.
+
+use std::fmt;
+
+use imbrex_disk::SimDuration;
+
+use super::error::Complaint;
+
+/// A share of a whole, in millionths.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Share(u32);
+
+impl Share {
+    /// Nothing.
+    pub const NONE: Share = Share(0);
+    /// The whole.
+    pub const ALL: Share = Share(Share::MILLIONTHS);
+    /// Millionths in the whole.
+    pub const MILLIONTHS: u32 = 1_000_000;
+
+    /// A share of so many millionths; none beyond the whole.
+    pub const fn from_millionths(millionths: u32) -> Share {
+        assert!(millionths <= Share::MILLIONTHS);
+        Share(millionths)
+    }
+
+    /// How many millionths.
+    pub const fn millionths(self) -> u32 {
+        self.0
+    }
+
+    /// The rest of the whole.
+    pub const fn rest(self) -> Share {
+        Share(Share::MILLIONTHS - self.0)
+    }
+
+    /// This share of `whole`, rounded down.
+    pub fn of(self, whole: u64) -> u64 {
+        (whole as u128 * self.0 as u128 / Share::MILLIONTHS as u128) as u64
+    }
+
+    /// As a number between 0 and 1.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / Share::MILLIONTHS as f64
+    }
+}
+
+impl fmt::Display for Share {
+    /// In percent, without the sign: `60`, `12.5`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&decimal(self.0 as u64, 4))
+    }
+}
+
+/// A size or place on the drive: in bytes, or as a share of the drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Span {
+    /// So many bytes.
+    Bytes(u64),
+    /// So much of the drive.
+    Share(Share),
+}
+
+impl Span {
+    /// In whole sectors of 512 bytes, rounded down, on a drive of `device_sectors`.
+    pub fn sectors(self, device_sectors: u64) -> u64 {
+        match self {
+            Span::Bytes(bytes) => bytes / 512,
+            Span::Share(share) => share.of(device_sectors),
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Span::Bytes(bytes) => f.write_str(&print_bytes(*bytes)),
+            Span::Share(share) => write!(f, "{share}%"),
+        }
+    }
+}
+
+/// `text` as a fixed-point number with `places` decimals: `fixed("1.5", 3)` is 1500.
+fn fixed(text: &str, places: u32) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |part: &str| part.chars().all(|c| c.is_ascii_digit() || c == '_');
+    let fraction = fraction.trim_end_matches('0');
+    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > places as usize {
+        return None;
+    }
+    let whole: u64 = whole.replace('_', "").parse().ok()?;
+    let padded = format!("{fraction:0<width$}", width = places as usize);
+    let fraction: u64 = if padded.is_empty() { 0 } else { padded.parse().ok()? };
+    whole.checked_mul(10u64.pow(places))?.checked_add(fraction)
+}
+
+/// `value` with its last `places` digits after the point, without trailing zeros.
+fn decimal(value: u64, places: u32) -> String {
+    let unit = 10u64.pow(places);
+    let fraction = format!("{:0width$}", value % unit, width = places as usize);
+    match fraction.trim_end_matches('0') {
+        "" => (value / unit).to_string(),
+        digits => format!("{}.{digits}", value / unit),
+    }
+}
+
+/// Splits `1.5TiB` into the number and the unit.
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    (number, unit.trim())
+}
+
+/// `number` times `factor`, exactly where it is whole; refused where it is not.
+fn scaled(number: &str, factor: u64) -> Option<u64> {
+    const PLACES: u32 = 9;
+    if !number.contains('.') {
+        return fixed(number, 0)?.checked_mul(factor);
+    }
+    let value = fixed(number, PLACES)? as u128 * factor as u128;
+    let unit = 10u128.pow(PLACES);
+    u64::try_from(value / unit).ok().filter(|_| value.is_multiple_of(unit))
+}
+
+/// A size in bytes.
+pub(super) fn bytes(text: &str) -> Result<u64, Complaint> {
+    let (number, unit) = split_unit(text);
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1u64),
+        "k" | "kib" => Some(1 << 10),
+        "m" | "mib" => Some(1 << 20),
+        "g" | "gib" => Some(1 << 30),
+        "t" | "tib" => Some(1 << 40),
+        "kb" => Some(1_000),
+        "mb" => Some(1_000_000),
+        "gb" => Some(1_000_000_000),
+        "tb" => Some(1_000_000_000_000),
+        _ => None,
+    };
+    factor
+        .and_then(|factor| scaled(number, factor))
+        .ok_or_else(|| Complaint::new(format!("'{text}' is not a size"), "write one such as 4k, 64KiB, 1.5GiB or 25MB"))
+}
+
+/// The canonical spelling of a size: the largest unit it is a whole number of.
+pub(super) fn print_bytes(bytes: u64) -> String {
+    for (shift, unit) in [(40, "T"), (30, "G"), (20, "M"), (10, "k")] {
+        if bytes > 0 && bytes.is_multiple_of(1u64 << shift) {
+            return format!("{}{unit}", bytes >> shift);
+        }
+    }
+    bytes.to_string()
+}
+
+/// A size in bytes or a share of the drive: `10GiB`, `25%`.
+pub(super) fn span(text: &str) -> Result<Span, Complaint> {
+    match text.strip_suffix('%') {
+        Some(_) => share(text).map(Span::Share),
+        None => bytes(text).map(Span::Bytes).map_err(|complaint| {
+            Complaint::new(complaint.problem, format!("{}, or a share of the drive such as 25%", complaint.remedy))
+        }),
+    }
+}
+
+/// A share in percent, with or without the sign.
+pub(super) fn share(text: &str) -> Result<Share, Complaint> {
+    fixed(text.strip_suffix('%').unwrap_or(text).trim(), 4)
+        .filter(|&millionths| millionths <= Share::MILLIONTHS as u64)
+        .map(|millionths| Share(millionths as u32))
+        .ok_or_else(|| {
+            Complaint::new(
+                format!("'{text}' is not a percentage"),
+                "write a number from 0 to 100, with at most four decimals",
+            )
+        })
+}
+
+/// A duration; a bare number counts in `bare_ns`.
+pub(super) fn duration(text: &str, bare_ns: u64) -> Result<SimDuration, Complaint> {
+    let (number, unit) = split_unit(text);
+    let factor = match unit {
+        "" => Some(bare_ns),
+        "ns" => Some(1),
+        "us" | "µs" => Some(1_000),
+        "ms" => Some(1_000_000),
+        "s" => Some(1_000_000_000),
+        "m" | "min" => Some(60_000_000_000),
+        "h" => Some(3_600_000_000_000),
+        "d" => Some(86_400_000_000_000),
+        _ => None,
+    };
+    factor.and_then(|factor| scaled(number, factor)).map(SimDuration).ok_or_else(|| {
+        Complaint::new(format!("'{text}' is not a duration"), "write one such as 500us, 2ms, 10s, 30m or 2h")
+    })
+}
+
+/// The canonical spelling of a duration: the largest unit it is a whole number of.
+pub(super) fn print_duration(duration: SimDuration) -> String {
+    let units =
+        [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    for (unit_ns, unit) in units {
+        if duration.0 > 0 && duration.0.is_multiple_of(unit_ns) {
+            return format!("{}{unit}", duration.0 / unit_ns);
+        }
+    }
+    if duration.is_zero() {
+        return "0s".into();
+    }
+    format!("{}ns", duration.0)
+}
+
+/// A whole number.
+pub(super) fn count(text: &str) -> Result<u64, Complaint> {
+    fixed(text, 0)
+        .filter(|_| !text.contains('.'))
+        .ok_or_else(|| Complaint::new(format!("'{text}' is not a whole number"), "write one such as 7 or 1_000_000"))
+}
+
+/// A rate per second, in thousandths.
+pub(super) fn rate(text: &str) -> Result<u64, Complaint> {
+    fixed(text, 3).ok_or_else(|| {
+        Complaint::new(format!("'{text}' is not a rate"), "write requests per second, such as 200 or 5.9")
+    })
+}
+
+/// The canonical spelling of a rate.
+pub(super) fn print_rate(thousandths: u64) -> String {
+    decimal(thousandths, 3)
+}
+
+/// A switch.
+pub(super) fn switch(text: &str) -> Result<bool, Complaint> {
+    match text {
+        "1" | "on" | "true" => Ok(true),
+        "0" | "off" | "false" => Ok(false),
+        _ => Err(Complaint::new(format!("'{text}' is neither on nor off"), "write on or off")),
+    }
+}
+
+/// A real number, finite.
+pub(super) fn real(text: &str) -> Result<f64, Complaint> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|value| value.is_finite())
+        .ok_or_else(|| Complaint::new(format!("'{text}' is not a number"), "write one such as 1.1"))
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: values read as people write them, exactly. Method: pairs worked out by hand.
+
+    use super::*;
+
+    #[test]
+    fn sizes_read_and_print() {
+        let pairs = [("4k", 4096, "4k"), ("25MB", 25_000_000, "25000000"), ("1.5TiB", 3 << 39, "1536G"), ("0", 0, "0")];
+        for (text, expected, printed) in pairs {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+            assert_eq!(print_bytes(expected), printed);
+        }
+        for wrong in ["", "k", "4q", "-4k", "0.0001k", "99999999999T"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn durations_read_and_print() {
+        let pairs = [("2h", 7_200_000_000_000, "2h"), ("1.5s", 1_500_000_000, "1500ms"), ("90", 90_000, "90us")];
+        for (text, expected, printed) in pairs {
+            assert_eq!(duration(text, 1_000), Ok(SimDuration(expected)), "{text}");
+            assert_eq!(print_duration(SimDuration(expected)), printed);
+        }
+        assert!(duration("2 weeks", 1).is_err());
+    }
+
+    #[test]
+    fn shares_are_exact_to_four_decimals() {
+        assert_eq!(share("12.5%"), Ok(Share(125_000)));
+        assert_eq!(share("0.0001"), Ok(Share(1)));
+        assert_eq!(Share(125_000).to_string(), "12.5");
+        assert_eq!(Share(125_000).of(1 << 60), 1 << 57);
+        for wrong in ["100.0001", "0.00001", "-1", "ten", ""] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
+    }
+}

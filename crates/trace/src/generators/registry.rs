@@ -1,0 +1,148 @@
+//! The built-in workloads: one entry each in [`built_in`]. `imbrex list generators` and the all-workloads tests follow
+//! from it.
+//!
+//! Invariants:
+//! 1. Every entry opens on any drive of 16 GiB or more, ends by itself, and is the same under the same seed.
+//! 2. An entry that stands in for a trace that is not at hand says so in its note, which every use prints.
+
+use super::error::WorkloadError;
+use super::generator::Generator;
+use super::pc_day;
+use super::spec::{Arrival, WorkloadSpec};
+use crate::request::Source;
+
+/// A built-in workload.
+pub struct BuiltIn {
+    /// Its name.
+    pub name: &'static str,
+    /// One line of what it does.
+    pub summary: &'static str,
+    /// Whether it stands in for a trace that is not at hand, made to that trace's published figures.
+    pub is_stand_in: bool,
+    /// What has to be said whenever it is used.
+    pub note: Option<&'static str>,
+    /// How its requests are made.
+    pub recipe: Recipe,
+}
+
+/// How the requests of a built-in workload are made.
+#[derive(Clone, Copy)]
+pub enum Recipe {
+    /// In the words anyone can write.
+    Words(&'static str),
+    /// By a program of its own.
+    Program {
+        /// Makes the requests for a drive of so many sectors of 512 bytes, from a seed.
+        build: fn(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError>,
+        /// How they arrive.
+        arrival: Arrival,
+    },
+}
+
+/// A workload ready to run.
+pub struct Opened {
+    /// Its requests.
+    pub source: Box<dyn Source>,
+    /// How they arrive unless the user says otherwise.
+    pub arrival: Arrival,
+}
+
+/// The seed of a program where none is given: the same as in the words.
+const SEED_DEFAULT: u64 = 1;
+
+impl BuiltIn {
+    /// The workload on a drive of `device_sectors` sectors of 512 bytes; `seed` replaces the entry's own.
+    pub fn open(&self, device_sectors: u64, seed: Option<u64>) -> Result<Opened, WorkloadError> {
+        match self.recipe {
+            Recipe::Words(text) => {
+                let spec = WorkloadSpec::parse(text)?;
+                let spec = match seed {
+                    Some(seed) => spec.with_seed(seed),
+                    None => spec,
+                };
+                let arrival = spec.arrival();
+                Ok(Opened { source: Box::new(Generator::new(spec, device_sectors)?), arrival })
+            }
+            Recipe::Program { build, arrival } => {
+                Ok(Opened { source: build(device_sectors, seed.unwrap_or(SEED_DEFAULT))?, arrival })
+            }
+        }
+    }
+}
+
+/// A workload in words.
+const fn words(name: &'static str, summary: &'static str, text: &'static str) -> BuiltIn {
+    BuiltIn { name, summary, is_stand_in: false, note: None, recipe: Recipe::Words(text) }
+}
+
+const BUILT_IN: &[BuiltIn] = &[
+    words(
+        "demo",
+        "a few simulated minutes in which drives differ: fill, scattered writes, hot rewrites, a pause, reads",
+        "rw=write,bs=1M,io_size=2G,iodepth=4;\
+         rw=randwrite,bs=256k,io_size=0,size=100%,number_ios=12000;\
+         idle=10s;\
+         rw=randrw,bssplit=4k/70:16k/20:64k/10,rwmixread=60,size=10%,random_distribution=zipf:1.1,fsync=64,\
+         number_ios=10000;\
+         idle=30s;\
+         rw=randread,bs=4k,random_distribution=random,number_ios=3000;\
+         rw=read,bs=1M,number_ios=1000",
+    ),
+    words(
+        "random-4k",
+        "a burst of random 4 KiB writes all over the drive, one at a time",
+        "rw=randwrite,bs=4k,number_ios=50000",
+    ),
+    words(
+        "sequential",
+        "4 GiB written in order, then read in order, 1 MiB at a time",
+        "rw=write,bs=1M,io_size=4G,iodepth=2;idle=0;rw=read",
+    ),
+    words(
+        "mail-server",
+        "small random reads and writes of a fifth of the drive, a flush every fourth write, eight at a time",
+        "rw=randrw,rwmixread=55,bssplit=4k/55:8k/25:16k/12:64k/8,size=20%,percentage_random=75,\
+         random_distribution=zipf:0.9,fsync=4,number_ios=200000,iodepth=8",
+    ),
+    words(
+        "database",
+        "70 % reads of hot 8 and 16 KiB pages in a tenth of the drive, flushes, sixteen at a time",
+        "rw=randrw,rwmixread=70,bssplit=8k/80:16k/20,size=10%,random_distribution=zipf:0.99,fsync=32,\
+         number_ios=300000,iodepth=16",
+    ),
+    words(
+        "nas-resilver",
+        "an array rebuild: reads in order, beside scattered writes of its users, four at a time",
+        "rw=randrw,rwmixread=80,bs=512k,64k,percentage_random=0,100,number_ios=60000,iodepth=4",
+    ),
+    words(
+        "backup-stream",
+        "64 GiB of backup written in order, 1 MiB at a time, a flush every GiB (wraps on a smaller drive)",
+        "rw=write,bs=1M,io_size=64G,fsync=1024,iodepth=2",
+    ),
+    words(
+        "cassuto-random",
+        "uniform 4 KiB writes flat out, as in Cassuto 2010 §IV.C: a million, past the point where caches are full",
+        "rw=randwrite,bs=4k,number_ios=1000000",
+    ),
+    BuiltIn {
+        name: "pc-day",
+        summary: "24 hours of an office PC, 510,900 requests, 85 % reads, after the counts of Cassuto 2010 table I",
+        is_stand_in: true,
+        note: Some(
+            "pc-day is a stand-in: its request counts, sizes and length are those of the 24-hour PC trace of Cassuto \
+             2010 table I; its places and arrival times are made up",
+        ),
+        recipe: Recipe::Program { build: pc_day::build, arrival: Arrival::AsTimed },
+    },
+];
+
+/// Every built-in workload.
+pub fn built_in() -> &'static [BuiltIn] {
+    BUILT_IN
+}
+
+/// The built-in workload called `name`.
+pub fn named(name: &str) -> Option<&'static BuiltIn> {
+    BUILT_IN.iter().find(|entry| entry.name == name)
+}

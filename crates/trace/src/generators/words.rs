@@ -1,0 +1,533 @@
+//! The words of a workload: one entry each, from which parsing, printing and help follow.
+//!
+//! Invariants:
+//! 1. What an entry's `print` gives, its `set` reads back as the same value.
+//! 2. Words that set the same field share its name, so that giving both in one phase is noticed.
+
+use imbrex_disk::SimDuration;
+
+use super::distribution::{Distribution, Zone};
+use super::error::Complaint;
+use super::quantity as read;
+use super::quantity::{print_bytes, print_duration, print_rate, Share};
+use super::spec::{Job, Mode, Pattern, PerOperation, SizeShare, Whole, SECTOR_BYTES};
+
+/// One word, as help lists it.
+pub struct WordInfo {
+    /// `key` in `key=value`.
+    pub key: &'static str,
+    /// What it takes.
+    pub takes: &'static str,
+    /// Its default.
+    pub default: &'static str,
+    /// What it means, in one line.
+    pub help: &'static str,
+    /// The field it sets: words of one field exclude each other in a phase.
+    pub(super) field: &'static str,
+    /// Whether it may stand alone, without a value.
+    pub(super) bare: bool,
+    /// Whether commas may stand in its value.
+    pub(super) list: bool,
+    pub(super) effect: Effect,
+}
+
+/// What a word does.
+pub(super) enum Effect {
+    /// It sets something of its phase and those after it.
+    Job { set: fn(&mut Job, &str) -> Result<(), Complaint>, print: fn(&Job) -> Option<String> },
+    /// It sets something of the workload.
+    Whole { set: fn(&mut Whole, &str) -> Result<(), Complaint>, print: fn(&Whole) -> String },
+    /// It is a phase.
+    Idle,
+}
+
+const fn job(
+    key: &'static str,
+    takes: &'static str,
+    default: &'static str,
+    help: &'static str,
+    set: fn(&mut Job, &str) -> Result<(), Complaint>,
+    print: fn(&Job) -> Option<String>,
+) -> WordInfo {
+    WordInfo { key, takes, default, help, field: key, bare: false, list: false, effect: Effect::Job { set, print } }
+}
+
+/// Another way to set `field`, never printed.
+const fn alias(
+    key: &'static str,
+    field: &'static str,
+    takes: &'static str,
+    help: &'static str,
+    set: fn(&mut Job, &str) -> Result<(), Complaint>,
+) -> WordInfo {
+    let effect = Effect::Job { set, print: |_| None };
+    WordInfo { key, takes, default: "", help, field, bare: false, list: false, effect }
+}
+
+const fn whole(
+    key: &'static str,
+    default: &'static str,
+    help: &'static str,
+    set: fn(&mut Whole, &str) -> Result<(), Complaint>,
+    print: fn(&Whole) -> String,
+) -> WordInfo {
+    let effect = Effect::Whole { set, print };
+    WordInfo { key, takes: "COUNT", default, help, field: key, bare: false, list: false, effect }
+}
+
+/// Every word.
+pub fn words() -> &'static [WordInfo] {
+    WORDS
+}
+
+/// The word called `key`.
+pub(super) fn named(key: &str) -> Option<&'static WordInfo> {
+    WORDS.iter().find(|word| word.key == key)
+}
+
+const WORDS: &[WordInfo] = &[
+    job(
+        "rw",
+        "PATTERN[:N]",
+        "read",
+        "read, write, rw, trim, randread, randwrite, randrw or randtrim; after a colon the bytes a sequential pattern \
+         skips after each request, or the requests a random one makes in sequence at each place",
+        |job, text| set(&mut job.pattern, pattern(text)),
+        |job| Some(print_pattern(job.pattern)),
+    ),
+    WordInfo {
+        field: "sizes",
+        list: true,
+        ..job(
+            "bs",
+            "SIZE[,SIZE[,SIZE]]",
+            "4k",
+            "block size of reads, writes and trims",
+            |job, text| set(&mut job.sizes, per_operation(text, single_size)),
+            |job| print_sizes(job, true),
+        )
+    },
+    WordInfo {
+        field: "sizes",
+        list: true,
+        ..job(
+            "bssplit",
+            "SIZE/PERCENT:…[,…]",
+            "",
+            "block sizes and their shares of the requests; those without a percentage divide what is left",
+            |job, text| set(&mut job.sizes, per_operation(text, split_sizes)),
+            |job| print_sizes(job, false),
+        )
+    },
+    job(
+        "blockalign",
+        "SIZE",
+        "the smallest block size",
+        "what random places are multiples of; 0 is the default again",
+        |job, text| set(&mut job.align_bytes, sector_bytes(text)),
+        |job| Some(print_bytes(job.align_bytes)),
+    ),
+    job(
+        "size",
+        "SIZE|PERCENT%",
+        "the drive, from offset on",
+        "the region; alone it also ends the phase, after one pass or as many bytes",
+        |job, text| set(&mut job.size, read::span(text).map(Some)),
+        |job| job.size.map(|size| size.to_string()),
+    ),
+    job(
+        "offset",
+        "SIZE|PERCENT%",
+        "0",
+        "where the region begins",
+        |job, text| set(&mut job.offset, read::span(text)),
+        |job| Some(job.offset.to_string()),
+    ),
+    job(
+        "io_size",
+        "SIZE",
+        "",
+        "bytes after which the phase ends, however large the region; 0 is no such end",
+        |job, text| set(&mut job.io_bytes, read::bytes(text)),
+        |job| Some(print_bytes(job.io_bytes)),
+    ),
+    job(
+        "number_ios",
+        "COUNT",
+        "",
+        "reads, writes and trims after which the phase ends (flushes come on top); 0 is no such end",
+        |job, text| set(&mut job.number_ios, read::count(text)),
+        |job| Some(job.number_ios.to_string()),
+    ),
+    job(
+        "runtime",
+        "DURATION",
+        "",
+        "simulated time after which the phase ends; a bare number is seconds, 0 is no such end",
+        |job, text| set(&mut job.runtime, read::duration(text, 1_000_000_000)),
+        |job| Some(print_duration(job.runtime)),
+    ),
+    job(
+        "random_distribution",
+        "DISTRIBUTION",
+        "random",
+        "random, zipf:THETA, pareto:SHARE, normal:PERCENT or zoned:REQUESTS/REGION:… (percent, from the region's start)",
+        |job, text| set(&mut job.distribution, distribution(text)),
+        |job| Some(print_distribution(&job.distribution)),
+    ),
+    WordInfo {
+        bare: true,
+        ..job(
+            "randommap",
+            "on|off",
+            "off",
+            "each block of the region once before any comes again",
+            |job, text| set(&mut job.random_map, read::switch(text)),
+            |job| Some(print_switch(job.random_map)),
+        )
+    },
+    WordInfo {
+        bare: true,
+        ..alias("norandommap", "randommap", "", "the default: blocks are drawn without looking back", |job, text| {
+            set(&mut job.random_map, read::switch(text).map(|off| !off))
+        })
+    },
+    WordInfo {
+        list: true,
+        ..job(
+            "percentage_random",
+            "PERCENT[,PERCENT[,PERCENT]]",
+            "100",
+            "of a random pattern's requests, those at a random place; the others follow their predecessor",
+            |job, text| set(&mut job.random_share, per_operation(text, read::share)),
+            |job| Some(print_list(&job.random_share, |share| share.to_string())),
+        )
+    },
+    job(
+        "rwmixread",
+        "PERCENT",
+        "50",
+        "reads among the requests of rw and randrw",
+        |job, text| set(&mut job.read_share, read::share(text)),
+        |job| Some(job.read_share.to_string()),
+    ),
+    alias("rwmixwrite", "rwmixread", "PERCENT", "the rest of rwmixread", |job, text| {
+        set(&mut job.read_share, read::share(text).map(Share::rest))
+    }),
+    job(
+        "thinktime",
+        "DURATION",
+        "0",
+        "waited once a place in the queue is free; a bare number is microseconds",
+        |job, text| set(&mut job.thinktime, read::duration(text, 1_000)),
+        |job| Some(print_duration(job.thinktime)),
+    ),
+    job(
+        "thinktime_blocks",
+        "COUNT",
+        "1",
+        "requests between two thinktimes",
+        |job, text| set(&mut job.thinktime_blocks, positive(text)),
+        |job| Some(job.thinktime_blocks.to_string()),
+    ),
+    job(
+        "rate_iops",
+        "RATE",
+        "",
+        "requests per second in all, made on time whether or not the drive keeps up; 0 is no rate",
+        |job, text| set(&mut job.rate_thousandths, read::rate(text)),
+        |job| Some(print_rate(job.rate_thousandths)),
+    ),
+    job(
+        "rate_process",
+        "linear|poisson",
+        "linear",
+        "whether the requests of rate_iops come evenly or at random",
+        |job, text| set(&mut job.poisson, rate_process(text)),
+        |job| Some(if job.poisson { "poisson" } else { "linear" }.into()),
+    ),
+    job(
+        "fsync",
+        "COUNT",
+        "0",
+        "writes between two flushes; 0 is none",
+        |job, text| set(&mut job.flush_every, read::count(text)),
+        |job| Some(job.flush_every.to_string()),
+    ),
+    alias("fdatasync", "fsync", "COUNT", "the same as fsync, on a drive", |job, text| {
+        set(&mut job.flush_every, read::count(text))
+    }),
+    WordInfo {
+        bare: true,
+        ..job(
+            "fua",
+            "on|off",
+            "off",
+            "writes are acknowledged only when on the medium",
+            |job, text| set(&mut job.fua, read::switch(text)),
+            |job| Some(print_switch(job.fua)),
+        )
+    },
+    alias("sync", "fua", "on|off", "the same as fua, on a drive", |job, text| set(&mut job.fua, read::switch(text))),
+    WordInfo {
+        key: "idle",
+        takes: "DURATION",
+        default: "",
+        help: "a phase by itself: nothing for this long after all before it has completed",
+        field: "idle",
+        bare: false,
+        list: false,
+        effect: Effect::Idle,
+    },
+    whole(
+        "iodepth",
+        "1",
+        "requests outstanding, in the workload as a whole",
+        |whole, text| set(&mut whole.iodepth, depth(text)),
+        |whole| whole.iodepth.to_string(),
+    ),
+    whole(
+        "seed",
+        "1",
+        "what the workload's random numbers depend on",
+        |whole, text| set(&mut whole.seed, read::count(text)),
+        |whole| whole.seed.to_string(),
+    ),
+    whole(
+        "loops",
+        "1",
+        "times all phases are gone through, with other random numbers each",
+        |whole, text| set(&mut whole.loops, positive(text)),
+        |whole| whole.loops.to_string(),
+    ),
+];
+
+/// The words in which `job` differs from `inherited`, `rw` always among them: a phase has one word at least.
+pub(super) fn print_job(job: &Job, inherited: &Job) -> String {
+    let mut printed = Vec::new();
+    for word in WORDS {
+        let Effect::Job { print, .. } = word.effect else { continue };
+        let value = print(job);
+        if let Some(value) = value.filter(|value| word.key == "rw" || print(inherited).as_ref() != Some(value)) {
+            printed.push(format!("{}={value}", word.key));
+        }
+    }
+    printed.join(",")
+}
+
+/// The words of the whole that are not at their defaults, each after a comma.
+pub(super) fn print_whole(given: &Whole) -> String {
+    let mut printed = String::new();
+    for word in WORDS {
+        let Effect::Whole { print, .. } = word.effect else { continue };
+        if print(given) != print(&Whole::DEFAULT) {
+            printed.push_str(&format!(",{}={}", word.key, print(given)));
+        }
+    }
+    printed
+}
+
+fn set<T>(field: &mut T, value: Result<T, Complaint>) -> Result<(), Complaint> {
+    *field = value?;
+    Ok(())
+}
+
+fn positive(text: &str) -> Result<u64, Complaint> {
+    match read::count(text)? {
+        0 => Err(Complaint::new("it cannot be 0", "write 1 or more")),
+        count => Ok(count),
+    }
+}
+
+fn depth(text: &str) -> Result<u32, Complaint> {
+    u32::try_from(positive(text)?).map_err(|_| Complaint::new(format!("'{text}' is too deep"), "write less than 2^32"))
+}
+
+fn sector_bytes(text: &str) -> Result<u64, Complaint> {
+    let bytes = read::bytes(text)?;
+    if bytes % SECTOR_BYTES != 0 {
+        return Err(Complaint::new(format!("{text} is not whole sectors"), "write a multiple of 512"));
+    }
+    Ok(bytes)
+}
+
+fn block_bytes(text: &str) -> Result<u64, Complaint> {
+    let bytes = sector_bytes(text)?;
+    if bytes == 0 || bytes / SECTOR_BYTES > u32::MAX as u64 {
+        return Err(Complaint::new(format!("a block of {text} is not possible"), "write 512 to 1T"));
+    }
+    Ok(bytes)
+}
+
+fn rate_process(text: &str) -> Result<bool, Complaint> {
+    match text {
+        "linear" => Ok(false),
+        "poisson" => Ok(true),
+        _ => Err(Complaint::new(format!("'{text}' is no rate_process"), "write linear or poisson")),
+    }
+}
+
+fn print_switch(on: bool) -> String {
+    if on { "on" } else { "off" }.into()
+}
+
+const PATTERNS: [(&str, Mode, bool); 8] = [
+    ("read", Mode::Read, false),
+    ("write", Mode::Write, false),
+    ("rw", Mode::ReadWrite, false),
+    ("trim", Mode::Trim, false),
+    ("randread", Mode::Read, true),
+    ("randwrite", Mode::Write, true),
+    ("randrw", Mode::ReadWrite, true),
+    ("randtrim", Mode::Trim, true),
+];
+
+fn pattern(text: &str) -> Result<Pattern, Complaint> {
+    let (name, suffix) = text.split_once(':').map_or((text, None), |(name, suffix)| (name, Some(suffix)));
+    let known = if name == "readwrite" { "rw" } else { name };
+    let Some(&(_, mode, random)) = PATTERNS.iter().find(|(pattern, ..)| *pattern == known) else {
+        let names: Vec<_> = PATTERNS.iter().map(|(name, ..)| *name).collect();
+        return Err(Complaint::new(format!("'{name}' is no pattern"), format!("write one of {}", names.join(", "))));
+    };
+    let suffix = match suffix {
+        None => 0,
+        Some(suffix) if random => positive(suffix)?,
+        Some(suffix) => read::bytes(suffix)?,
+    };
+    Ok(Pattern { mode, random, suffix })
+}
+
+fn print_pattern(pattern: Pattern) -> String {
+    let named = |(_, mode, random): &&(&str, Mode, bool)| *mode == pattern.mode && *random == pattern.random;
+    let (name, ..) = PATTERNS.iter().find(named).expect("every mode has a name, sequential and random");
+    match (pattern.suffix, pattern.random) {
+        (0, _) => name.to_string(),
+        (count, true) => format!("{name}:{count}"),
+        (bytes, false) => format!("{name}:{}", print_bytes(bytes)),
+    }
+}
+
+/// One value, or two or three separated by commas, each read by `one`.
+fn per_operation<T: Clone + PartialEq>(
+    text: &str,
+    one: fn(&str) -> Result<T, Complaint>,
+) -> Result<PerOperation<T>, Complaint> {
+    let values = text.split(',').map(|part| one(part.trim())).collect::<Result<Vec<_>, _>>()?;
+    PerOperation::from_list(values)
+        .ok_or_else(|| Complaint::new("more than three values", "give one each for reads, writes and trims"))
+}
+
+fn print_list<T: Clone + PartialEq>(values: &PerOperation<T>, one: impl Fn(&T) -> String) -> String {
+    values.to_list().into_iter().map(one).collect::<Vec<_>>().join(",")
+}
+
+fn single_size(text: &str) -> Result<Vec<SizeShare>, Complaint> {
+    Ok(vec![SizeShare { bytes: block_bytes(text)?, share: Share::ALL }])
+}
+
+/// `4k/60:64k/40`, where a size without a percentage takes its part of what the others leave.
+fn split_sizes(text: &str) -> Result<Vec<SizeShare>, Complaint> {
+    let mut sizes = Vec::new();
+    for part in text.split(':') {
+        let (size, percent) = part.split_once('/').unwrap_or((part, ""));
+        let share = if percent.is_empty() { None } else { Some(read::share(percent)?) };
+        sizes.push((block_bytes(size)?, share));
+    }
+    let given: u64 = sizes.iter().filter_map(|(_, share)| *share).map(|share| share.millionths() as u64).sum();
+    let open = sizes.iter().filter(|(_, share)| share.is_none()).count() as u64;
+    let left = (Share::MILLIONTHS as u64).checked_sub(given).filter(|&left| open > 0 || left == 0);
+    let Some(left) = left else {
+        return Err(Complaint::new(
+            "the percentages do not add up to 100",
+            "make them, or leave one empty: 4k/60:64k/",
+        ));
+    };
+    let mut open_index = 0;
+    let filled = sizes.into_iter().map(|(bytes, share)| {
+        let share = share.unwrap_or_else(|| {
+            open_index += 1;
+            // Differences of rounded sums: the parts add up to what is left, to the last millionth.
+            Share::from_millionths((left * open_index / open - left * (open_index - 1) / open) as u32)
+        });
+        SizeShare { bytes, share }
+    });
+    Ok(filled.collect())
+}
+
+/// The block sizes, as `bs` where each operation has one, as `bssplit` otherwise.
+fn print_sizes(job: &Job, as_single: bool) -> Option<String> {
+    let sizes = &job.sizes;
+    let single = [&sizes.read, &sizes.write, &sizes.trim].iter().all(|list| list.len() == 1);
+    if single != as_single {
+        return None;
+    }
+    let one = |size: &SizeShare| match single {
+        true => print_bytes(size.bytes),
+        false => format!("{}/{}", print_bytes(size.bytes), size.share),
+    };
+    Some(print_list(sizes, |list| list.iter().map(one).collect::<Vec<_>>().join(":")))
+}
+
+fn distribution(text: &str) -> Result<Distribution, Complaint> {
+    let (name, argument) = text.split_once(':').unwrap_or((text, ""));
+    match name {
+        "random" if argument.is_empty() => Ok(Distribution::Uniform),
+        "zipf" => Ok(Distribution::Zipf { theta: between(argument, 0.0, 100.0, "zipf:1.1")? }),
+        "pareto" => Ok(Distribution::Pareto { power: between(argument, 0.0, 1.0, "pareto:0.2")? }),
+        "normal" => match read::share(argument)? {
+            Share::NONE => Err(Complaint::new("a deviation of 0 leaves one block", "write one such as normal:10")),
+            deviation => Ok(Distribution::Normal { deviation }),
+        },
+        "zoned" => zones(argument),
+        _ => Err(Complaint::new(
+            format!("'{text}' is no distribution"),
+            "write random, zipf:1.1, pareto:0.2, normal:10 or zoned:60/10:40/90",
+        )),
+    }
+}
+
+/// A number strictly between two others.
+fn between(text: &str, low: f64, high: f64, example: &str) -> Result<f64, Complaint> {
+    let value = read::real(text).ok().filter(|&value| low < value && value < high);
+    value.ok_or_else(|| {
+        Complaint::new(format!("'{text}' is not between {low} and {high}"), format!("write one such as {example}"))
+    })
+}
+
+fn zones(text: &str) -> Result<Distribution, Complaint> {
+    const REMEDY: &str = "write requests/region in percent, such as zoned:60/10:30/20:10/70";
+    let mut zones = Vec::new();
+    for part in text.split(':') {
+        let Some((requests, region)) = part.split_once('/') else {
+            return Err(Complaint::new(format!("'{part}' is no zone"), REMEDY));
+        };
+        zones.push(Zone { requests: read::share(requests)?, region: read::share(region)? });
+    }
+    let sum = |of: fn(&Zone) -> Share| zones.iter().map(|zone| of(zone).millionths() as u64).sum::<u64>();
+    let whole = Share::MILLIONTHS as u64;
+    if sum(|zone| zone.requests) != whole || sum(|zone| zone.region) != whole {
+        return Err(Complaint::new("the zones' requests and their regions must each add up to 100 percent", REMEDY));
+    }
+    if zones.iter().any(|zone| zone.region == Share::NONE && zone.requests != Share::NONE) {
+        return Err(Complaint::new("a zone has requests but no place", REMEDY));
+    }
+    Ok(Distribution::Zoned(zones))
+}
+
+fn print_distribution(distribution: &Distribution) -> String {
+    match distribution {
+        Distribution::Uniform => "random".into(),
+        Distribution::Zipf { theta } => format!("zipf:{theta}"),
+        Distribution::Pareto { power } => format!("pareto:{power}"),
+        Distribution::Normal { deviation } => format!("normal:{deviation}"),
+        Distribution::Zoned(zones) => {
+            let zones: Vec<_> = zones.iter().map(|zone| format!("{}/{}", zone.requests, zone.region)).collect();
+            format!("zoned:{}", zones.join(":"))
+        }
+    }
+}
+
+/// The length of an idle phase.
+pub(super) fn idle(text: &str) -> Result<SimDuration, Complaint> {
+    read::duration(text, 1_000_000_000)
+}
