@@ -1,2 +1,47 @@
-//! The imbrex program.
-fn main() {}
+//! The `imbrex` program: words in, work done by the crates below, results on standard output, all else on standard
+//! error. Exit codes: 0 done, 1 failed, 2 usage, 3 found damage.
+
+mod args;
+mod chart;
+mod error;
+mod files;
+mod human;
+mod interrupt;
+mod list;
+mod manual;
+mod output;
+mod progress;
+mod reproduce;
+mod simulate;
+mod trace;
+mod trace_info;
+mod workload;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::error::{ExitCode, Failure};
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    interrupt::listen();
+    let code = match run(&cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("imbrex: {failure}");
+            failure.code
+        }
+    };
+    std::process::ExitCode::from(code as u8)
+}
+
+fn run(cli: &Cli) -> Result<ExitCode, Failure> {
+    match &cli.command {
+        Command::Simulate(args) => simulate::run(args, cli.quiet),
+        Command::Trace(command) => trace::run(command, cli.quiet),
+        Command::List(args) => list::run(args),
+        Command::Reproduce(args) => reproduce::run(args, cli.quiet),
+        Command::Completions { shell } => manual::completions(*shell),
+        Command::Man { folder } => manual::pages(folder),
+    }
+}

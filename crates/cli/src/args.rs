@@ -1,0 +1,258 @@
+//! The words of the command line. Help, completions and man pages follow from here and from the registries.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Simulate, characterise and emulate disks whose tracks overlap: shingled (SMR) and interlaced (IMR).
+#[derive(Parser, Debug)]
+#[command(name = "imbrex", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Say nothing but results and errors.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run one workload on several drives, side by side.
+    Simulate(SimulateArgs),
+    /// Look at traces and convert them.
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// List what there is: profiles, layers, formats, generators, experiments.
+    List(ListArgs),
+    /// Reproduce the papers' tables and figures, ours beside theirs.
+    Reproduce(ReproduceArgs),
+    /// Print shell completions.
+    Completions {
+        /// For which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder.
+    Man {
+        /// The folder; it is made if need be.
+        folder: PathBuf,
+    },
+}
+
+/// How to read a workload.
+#[derive(Args, Debug, Clone, Default)]
+pub struct WorkloadArgs {
+    /// A trace file (.gz .zst .xz .bz2 are unpacked), `-` for standard input, a generator in fio's words
+    /// (`rw=randwrite,bs=4k,size=10GiB,number_ios=100000`), a TOML file of the same, or a built-in workload
+    /// (`imbrex list generators`).
+    #[arg(value_name = "WORKLOAD")]
+    pub workload: String,
+
+    /// The trace's format, where its contents do not tell (`imbrex list formats`).
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<String>,
+
+    /// The device to take from a trace of several [default: the busiest].
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+
+    /// Columns of a `csv` trace, in order: time,op,offset,size, `_` for one to skip.
+    #[arg(long, value_name = "LIST")]
+    pub columns: Option<String>,
+
+    /// Units of those columns: s, ms, us, ns or 100ns for time; B or sectors for offset and size.
+    #[arg(long, value_name = "LIST")]
+    pub units: Option<String>,
+
+    /// `blkparse`: which action is the request (Q, D or C) [default: the first of these present].
+    #[arg(long, value_name = "LETTER")]
+    pub action: Option<char>,
+
+    /// `disksim`: the value of the lowest flag bit that means a read.
+    #[arg(long, value_name = "0|1")]
+    pub read_flag: Option<u8>,
+
+    /// Unit of the trace's times where converters disagree: s, ms, us, 100ns, ns.
+    #[arg(long, value_name = "UNIT")]
+    pub time_unit: Option<String>,
+
+    /// Count malformed records and go on, instead of stopping at the first.
+    #[arg(long)]
+    pub skip_malformed: bool,
+
+    /// Seed of a generator, over the one in its words.
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+
+    /// Take only the first requests.
+    #[arg(long, value_name = "REQUESTS")]
+    pub limit: Option<u64>,
+}
+
+/// `imbrex simulate`.
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// The workload.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
+
+    /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file. Give it again for more; without it, one of every kind.
+    #[arg(long = "drive", short = 'd', value_name = "DRIVE")]
+    pub drives: Vec<String>,
+
+    /// What to compare with [default: the conventional drive of like geometry to the first].
+    #[arg(long, value_name = "DRIVE")]
+    pub baseline: Option<String>,
+
+    /// Run no baseline.
+    #[arg(long, conflicts_with = "baseline")]
+    pub no_baseline: bool,
+
+    /// What to do with a workload that reaches past the drive.
+    #[arg(long, value_enum, default_value_t = FitChoice::Grow)]
+    pub fit: FitChoice,
+
+    /// How requests arrive [default: fixed-queue for traces, closed for generators].
+    #[arg(long, value_name = "PROCESS", value_parser = ["fixed-queue", "closed", "open", "flat-out"])]
+    pub arrival: Option<String>,
+
+    /// Requests outstanding at most [default: 64 for traces, the generator's iodepth].
+    #[arg(long, value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..))]
+    pub queue: Option<u32>,
+
+    /// Which waiting request is served next [default: the profile's].
+    #[arg(long, value_name = "SCHEDULER", value_parser = ["fifo", "elevator", "sptf"])]
+    pub schedule: Option<String>,
+
+    /// Volatile write cache: a size, or off [default: the profile's].
+    #[arg(long, value_name = "SIZE")]
+    pub write_cache: Option<String>,
+
+    /// Requests served before measuring begins.
+    #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
+    pub warmup: u64,
+
+    /// Width of the windows in which completions are counted.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub window: String,
+
+    /// Track what every physical sector holds, and prove that nothing live is lost.
+    #[arg(long)]
+    pub check: bool,
+
+    /// Print summary.json instead of the table.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write summary.json, latency.parquet, timeline.parquet and report.html into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+
+    /// With --out: also ios.parquet, one row a request.
+    #[arg(long, requires = "out")]
+    pub per_io: bool,
+
+    /// With --out: also plan.jsonl, every step on the medium (for small runs).
+    #[arg(long, requires = "out")]
+    pub plans: bool,
+
+    /// Drives simulated at once [default: the cores there are].
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+}
+
+/// What to do with a workload that reaches past the drive.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FitChoice {
+    /// Give the same geometry more tracks (said aloud).
+    Grow,
+    /// Take addresses modulo the capacity.
+    Wrap,
+    /// Scale addresses to the capacity.
+    Scale,
+    /// Refuse.
+    Error,
+}
+
+/// `imbrex trace`.
+#[derive(Subcommand, Debug)]
+pub enum TraceCommand {
+    /// Print what is in a workload: counts, sizes, locality, gaps, devices.
+    Info {
+        /// The workload.
+        #[command(flatten)]
+        workload: WorkloadArgs,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a workload in another format.
+    Convert {
+        /// The workload.
+        #[command(flatten)]
+        workload: WorkloadArgs,
+        /// The file to write; it replaces one of that name only when it is whole.
+        #[arg(value_name = "FILE")]
+        output: PathBuf,
+        /// The format to write [default: by the file's ending].
+        #[arg(long, value_name = "FORMAT")]
+        to: Option<String>,
+        /// Print what was done as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the first requests.
+    Head {
+        /// The workload.
+        #[command(flatten)]
+        workload: WorkloadArgs,
+        /// How many.
+        #[arg(short = 'n', long, default_value_t = 10)]
+        count: u64,
+        /// Print them as JSON, one a line.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `imbrex list`.
+#[derive(Args, Debug)]
+pub struct ListArgs {
+    /// What to list [default: all].
+    #[arg(value_enum)]
+    pub what: Option<ListChoice>,
+    /// Print it as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What can be listed.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListChoice {
+    /// Drive profiles.
+    Profiles,
+    /// Translation layers, with their parameters.
+    Layers,
+    /// Trace formats.
+    Formats,
+    /// Built-in workloads.
+    Generators,
+    /// The papers' experiments.
+    Experiments,
+}
+
+/// `imbrex reproduce`.
+#[derive(Args, Debug)]
+pub struct ReproduceArgs {
+    /// A paper (`cassuto`) or one of its experiments (`cassuto/fig12`) [default: all].
+    #[arg(value_name = "EXPERIMENT")]
+    pub experiment: Option<String>,
+    /// Where reproduction.md and the figures go.
+    #[arg(long, value_name = "FOLDER", default_value = "docs")]
+    pub out: PathBuf,
+    /// Print the claims as JSON.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,26 @@
+//! Completions and man pages, from the same words as the help.
+
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use crate::args::Cli;
+use crate::error::{ExitCode, Failure};
+use crate::output;
+
+/// Prints completions for `shell`.
+pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "imbrex", &mut script);
+    output::line(String::from_utf8_lossy(&script).trim_end())?;
+    Ok(ExitCode::Done)
+}
+
+/// Writes a man page for the program and each command into `folder`.
+pub fn pages(folder: &Path) -> Result<ExitCode, Failure> {
+    let failed = |error| Failure::failed(format!("cannot write man pages into {}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), folder).map_err(failed)?;
+    eprintln!("man pages are in {}: man -l {}", folder.display(), folder.join("imbrex.1").display());
+    Ok(ExitCode::Done)
+}

@@ -1,0 +1,14 @@
+//! Standard output: data only. A reader that goes away (`| head`) is no error.
+
+use std::io::Write;
+
+use crate::error::Failure;
+
+/// Prints one line, or several.
+pub fn line(text: &str) -> Result<(), Failure> {
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Failure::failed(format!("cannot write to standard output: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}

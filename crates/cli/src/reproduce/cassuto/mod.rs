@@ -1,0 +1,22 @@
+//! Cassuto et al. 2010, "Indirection Systems for Shingled-Recording Disk Drives".
+//!
+//! All runs are on the profile `cassuto-307g`, flat out, with `safety=paper`: the paper counts neither spare copies nor
+//! journal records.
+
+mod definition4;
+mod fig05;
+mod fig06;
+mod fig09;
+mod fig12;
+
+use super::Experiment;
+
+/// The experiments, in the paper's order.
+pub const ALL: [&Experiment; 5] =
+    [&definition4::EXPERIMENT, &fig05::EXPERIMENT, &fig06::EXPERIMENT, &fig09::EXPERIMENT, &fig12::EXPERIMENT];
+
+/// The set-associative drive of §IV.C: regions of 50,000 blocks, 1 % cache.
+const SET_ASSOCIATIVE: &str = "cassuto-307g+set-associative:safety=paper";
+
+/// The conventional drive beside it.
+const CONVENTIONAL: &str = "cassuto-307g+conventional:recording.kind=conventional";

@@ -1,0 +1,130 @@
+//! `imbrex reproduce`: the papers' tables and figures, ours beside theirs. One experiment a file, one line in [`all`].
+//!
+//! Every claim has one of three kinds, never mixed up: *exact* (follows from the algorithm), *shape* (depends on a drive
+//! or workload that the paper does not give: the ordering, the cliff, the side of a ratio must hold), *not reproducible*
+//! (needs their trace or hardware: said plainly, with the closest thing run instead).
+
+mod cassuto;
+mod lab;
+mod page;
+
+use std::path::Path;
+
+use crate::args::ReproduceArgs;
+use crate::error::{ExitCode, Failure};
+use crate::list::Listing;
+use crate::output;
+use crate::progress::Bars;
+
+/// An experiment of a paper.
+pub struct Experiment {
+    /// `paper/figure`.
+    pub name: &'static str,
+    /// What it shows, in one line.
+    pub title: &'static str,
+    /// Runs it.
+    pub run: fn(&Bars) -> Result<Report, Failure>,
+}
+
+/// What sort of claim it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimKind {
+    /// Equal, or within the stated tolerance.
+    Exact,
+    /// The ordering, the cliff, the side of a ratio.
+    Shape,
+    /// Needs what the paper had and we have not.
+    NotReproducible,
+}
+
+/// One claim: theirs beside ours.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Claim {
+    /// What is claimed.
+    pub claim: String,
+    /// What sort of claim it is.
+    pub kind: ClaimKind,
+    /// The paper's figure.
+    pub theirs: String,
+    /// Ours.
+    pub ours: String,
+    /// Whether it holds; `None` for what cannot be judged.
+    pub holds: Option<bool>,
+}
+
+/// What an experiment came to.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// How it was run: what a reader needs to judge it.
+    pub method: String,
+    /// The claims.
+    pub claims: Vec<Claim>,
+    /// (file name, SVG) of the figures.
+    pub figures: Vec<(String, String)>,
+    /// What else is to be said: deviations, reasons.
+    pub remarks: Vec<String>,
+}
+
+impl Report {
+    /// Adds a claim.
+    pub fn claim(&mut self, kind: ClaimKind, claim: &str, theirs: &str, ours: impl Into<String>, holds: Option<bool>) {
+        self.claims.push(Claim { claim: claim.into(), kind, theirs: theirs.into(), ours: ours.into(), holds });
+    }
+}
+
+/// Every experiment.
+pub fn all() -> Vec<&'static Experiment> {
+    cassuto::ALL.to_vec()
+}
+
+/// The list of experiments.
+pub fn listing() -> Listing {
+    let rows = all().into_iter().map(|experiment| vec![experiment.name.to_string(), experiment.title.to_string()]);
+    Listing {
+        name: "experiments",
+        columns: &["experiment", "what it shows"],
+        rows: rows.collect(),
+        details: Vec::new(),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let chosen = choose(args.experiment.as_deref())?;
+    let bars = Bars::new(quiet);
+    let mut reports = Vec::new();
+    for experiment in chosen {
+        bars.say(&format!("{}: {}", experiment.name, experiment.title));
+        let report = (experiment.run)(&bars)?;
+        if !args.json {
+            output::line(&page::as_text(experiment, &report))?;
+        }
+        reports.push((experiment, report));
+    }
+    if args.json {
+        output::line(&page::as_json(&reports)?)?;
+    }
+    page::write(Path::new(&args.out), &reports)?;
+    let failed =
+        reports.iter().flat_map(|(_, report)| &report.claims).filter(|claim| claim.holds == Some(false)).count();
+    if failed > 0 {
+        eprintln!(
+            "imbrex: {failed} claims did not come out as the papers have them: findings, with their reasons beside"
+        );
+    }
+    Ok(ExitCode::Done)
+}
+
+fn choose(word: Option<&str>) -> Result<Vec<&'static Experiment>, Failure> {
+    let Some(word) = word else { return Ok(all()) };
+    let prefix = format!("{word}/");
+    let chosen: Vec<_> = all()
+        .into_iter()
+        .filter(|experiment| experiment.name == word || experiment.name.starts_with(&prefix))
+        .collect();
+    if chosen.is_empty() {
+        return Err(Failure::usage(format!("no experiment is called '{word}'")).or_try("`imbrex list experiments`"));
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,108 @@
+//! From the words `--drive` to drives: profiles by name or file, growth to the workload, the baseline.
+
+use std::path::Path;
+
+use imbrex_disk::{Profile, Sectors};
+use imbrex_sim::{Drive, DriveError, DriveSpec};
+
+use crate::args::FitChoice;
+use crate::error::Failure;
+
+/// A drive, and how to make it again (each run needs a fresh one).
+#[derive(Clone, Debug)]
+pub struct DrivePlan {
+    spec: DriveSpec,
+    profile: Profile,
+    /// Bytes of workload it has to hold, where it may grow.
+    grow_to_bytes: Option<u64>,
+    /// Whether the program added it, to compare with.
+    pub is_baseline: bool,
+}
+
+/// One drive of every kind: what `simulate` runs without `--drive`.
+pub const ONE_OF_EVERY_KIND: [&str; 4] =
+    ["cmr-7200", "cassuto-307g+region-rmw", "cassuto-307g+set-associative", "cassuto-307g+s-blocks"];
+
+impl DrivePlan {
+    /// The drive that `text` names.
+    pub fn parse(text: &str) -> Result<DrivePlan, Failure> {
+        let spec = DriveSpec::parse(text)?;
+        let profile = find_profile(&spec.profile)?;
+        let plan = DrivePlan { spec, profile, grow_to_bytes: None, is_baseline: false };
+        plan.build()?;
+        Ok(plan)
+    }
+
+    /// A fresh drive.
+    pub fn build(&self) -> Result<Drive, DriveError> {
+        let drive = Drive::build(&self.spec, &self.profile)?;
+        match self.grow_to_bytes {
+            Some(bytes) if drive.capacity_bytes() < bytes => {
+                let sectors = Sectors(bytes.div_ceil(drive.disk.sector_bytes as u64));
+                drive.grown_to(sectors, &self.spec.parameters)
+            }
+            _ => Ok(drive),
+        }
+    }
+
+    /// As given with `--drive`.
+    pub fn label(&self) -> &str {
+        &self.spec.text
+    }
+
+    /// Whether its layer is the identity.
+    pub fn is_conventional(&self) -> bool {
+        self.spec.layer.as_deref().unwrap_or(&self.profile.default_layer) == "conventional"
+    }
+
+    /// Whether it is the same drive by another name.
+    pub fn is_like(&self, other: &DrivePlan) -> bool {
+        self.is_conventional() && other.is_conventional() && self.spec.text == other.profile.name
+    }
+
+    /// The conventional drive of like geometry.
+    pub fn baseline(&self) -> Result<DrivePlan, Failure> {
+        let drive = self.build()?;
+        let profile = drive.profile.conventional();
+        let spec = DriveSpec::parse(&format!("{}+conventional", profile.name))?;
+        Ok(DrivePlan { spec, profile, grow_to_bytes: self.grow_to_bytes, is_baseline: true })
+    }
+
+    /// Makes it hold `workload_bytes`, or says why it cannot.
+    pub fn fit(&mut self, choice: FitChoice, workload_bytes: u64) -> Result<Option<String>, Failure> {
+        let capacity_bytes = self.build()?.capacity_bytes();
+        if capacity_bytes >= workload_bytes {
+            return Ok(None);
+        }
+        let reaches = format!(
+            "the workload reaches to {}, past the end of {} ({})",
+            crate::human::bytes(workload_bytes),
+            self.label(),
+            crate::human::bytes(capacity_bytes)
+        );
+        match choice {
+            FitChoice::Error => Err(Failure::failed(reaches).or_try("--fit grow, wrap or scale, or a larger drive")),
+            FitChoice::Grow => {
+                self.grow_to_bytes = Some(workload_bytes);
+                let grown = self.build()?.capacity_bytes();
+                let grown = crate::human::bytes(grown);
+                Ok(Some(format!("{reaches}: it gets more tracks, {grown} in all (--fit grow)")))
+            }
+            FitChoice::Wrap => Ok(Some(format!("{reaches}: addresses wrap round (--fit wrap)"))),
+            FitChoice::Scale => Ok(Some(format!("{reaches}: addresses are scaled to it (--fit scale)"))),
+        }
+    }
+}
+
+fn find_profile(name: &str) -> Result<Profile, Failure> {
+    if let Some(profile) = Profile::named(name) {
+        return Ok(profile);
+    }
+    if !name.ends_with(".toml") {
+        return Err(Failure::usage(format!("no profile is called '{name}'"))
+            .or_try(format!("one of {}, or a TOML file of your own", Profile::names().join(", "))));
+    }
+    let text = std::fs::read_to_string(Path::new(name))
+        .map_err(|error| Failure::failed(format!("cannot read the profile {name}: {error}")))?;
+    Profile::parse(name, &text, &[]).map_err(Failure::usage)
+}

@@ -1,0 +1,84 @@
+//! The table: the results to look at first.
+
+use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
+use imbrex_sim::DriveResult;
+
+use crate::human;
+
+const COLUMNS: [&str; 13] = [
+    "drive",
+    "done",
+    "time",
+    "slowdown",
+    "read mean",
+    "read p99",
+    "write mean",
+    "write p99",
+    "max",
+    "write ampl.",
+    "overload",
+    "map",
+    "capacity",
+];
+
+/// The table of `drives`, one a line.
+pub fn render(drives: &[DriveResult]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(COLUMNS);
+    for drive in drives {
+        table.add_row(row(drive));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
+    lines.join("\n")
+}
+
+fn row(drive: &DriveResult) -> Vec<String> {
+    let latency = &drive.latency_ns;
+    let label = if drive.baseline { format!("{} (baseline)", drive.drive) } else { drive.drive.clone() };
+    vec![
+        label,
+        human::count(drive.completed),
+        human::duration_ns(drive.duration_ns),
+        drive.slowdown.map_or_else(|| "–".into(), human::ratio),
+        human::duration_ns(latency.read.mean),
+        human::duration_ns(latency.read.p99),
+        human::duration_ns(latency.write.mean),
+        human::duration_ns(latency.write.p99),
+        human::duration_ns(latency.all.max),
+        human::ratio(drive.write_amplification),
+        human::ratio(drive.write_overloading),
+        human::bytes(drive.map_bytes),
+        human::gain(drive.capacity_gain),
+    ]
+}
+
+/// Lines that a reader of the table must not miss.
+pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for drive in drives {
+        if let imbrex_sim::results::Integrity::Violation { violation, request } = &drive.integrity {
+            lines.push(format!("DAMAGE on {} at request {request}: {violation}", drive.drive));
+        }
+        for (reason, count) in &drive.rejected {
+            lines.push(format!("{}: {} requests rejected: {reason}", drive.drive, human::count(*count)));
+        }
+        if drive.paper_safety {
+            lines.push(format!("{}: safety=paper: a power cut could lose data in these steps", drive.drive));
+        }
+        if drive.windows.zero > 0 && drive.cleaning.longest_stall_ns > drive.windows.width_ns {
+            lines.push(format!(
+                "{}: {} of {} windows of {} without a completion; longest stall by cleaning {}",
+                drive.drive,
+                human::count(drive.windows.zero),
+                human::count(drive.windows.count),
+                human::duration_ns(drive.windows.width_ns),
+                human::duration_ns(drive.cleaning.longest_stall_ns)
+            ));
+        }
+    }
+    lines
+}

@@ -1,0 +1,131 @@
+//! `imbrex trace`: look at workloads and convert them.
+
+use std::io::BufWriter;
+use std::path::Path;
+
+use imbrex_disk::{Operation, SimTime};
+use imbrex_trace::{writers, Request, Source, When};
+use serde_json::{json, Value};
+
+use crate::args::{TraceCommand, WorkloadArgs};
+use crate::error::{ExitCode, Failure};
+use crate::files::WholeFile;
+use crate::progress::Bars;
+use crate::workload::{Counted, Workload};
+use crate::{human, interrupt, output, trace_info};
+
+/// The space of a generator that names none: 1 TB.
+const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
+
+/// Runs the command.
+pub fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {
+    let bars = Bars::new(quiet);
+    match command {
+        TraceCommand::Info { workload, json } => trace_info::run(workload, *json, &bars),
+        TraceCommand::Convert { workload, output, to, json } => convert(workload, output, to.as_deref(), *json, &bars),
+        TraceCommand::Head { workload, count, json } => head(workload, *count, *json, &bars),
+    }
+}
+
+fn convert(args: &WorkloadArgs, path: &Path, to: Option<&str>, json: bool, bars: &Bars) -> Result<ExitCode, Failure> {
+    let writer = writer_for(path, to)?;
+    let workload = Workload::find(args, bars)?;
+    let mut source = workload.open(GENERATOR_SECTORS)?;
+    let failed = |error| Failure::failed(format!("cannot write {}: {error}", path.display()));
+    let mut draft = WholeFile::create(path).map_err(failed)?;
+    let output = BufWriter::with_capacity(1 << 20, draft.reread().map_err(failed)?);
+    let bar = bars.requests(writer.name, workload.expected_requests());
+    let mut written = (writer.open)(Box::new(output), &path.display().to_string())?;
+    while let Some(request) = source.next(SimTime::ZERO)? {
+        written.write(&request)?;
+        if source.counts().requests % 65_536 == 0 {
+            bar.set_position(source.counts().requests);
+            if interrupt::requested() {
+                return Err(Failure::failed(format!("interrupted; {} was not written", path.display())));
+            }
+        }
+    }
+    let written = written.finish()?;
+    draft.finish().map_err(failed)?;
+    bar.finish_and_clear();
+    if json {
+        let document = json!({
+            "schema": "imbrex.trace-convert/1", "input": workload.name, "from": workload.format,
+            "output": path.display().to_string(), "to": writer.name,
+            "requests": written.requests, "lost": written.lost,
+        });
+        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+    } else {
+        output::line(&format!("{} requests as {} in {}", human::count(written.requests), writer.name, path.display()))?;
+        for (what, count) in &written.lost {
+            eprintln!("imbrex: {} {what}: the format {} cannot say that", human::count(*count), writer.name);
+        }
+    }
+    Ok(ExitCode::Done)
+}
+
+fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static writers::WriterInfo, Failure> {
+    let names = || writers::all().iter().map(|writer| writer.name).collect::<Vec<_>>().join(", ");
+    if let Some(name) = to {
+        return writers::by_name(name).ok_or_else(|| {
+            Failure::usage(format!("no format '{name}' can be written")).or_try(format!("--to with one of {}", names()))
+        });
+    }
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
+    let fitting = writers::all().iter().copied().find(|writer| writer.extension == ending);
+    fitting.ok_or_else(|| {
+        Failure::usage(format!("'{}' does not say which format to write", path.display()))
+            .or_try(format!("--to with one of {}", names()))
+    })
+}
+
+fn head(args: &WorkloadArgs, count: u64, json: bool, bars: &Bars) -> Result<ExitCode, Failure> {
+    let limited = WorkloadArgs { limit: Some(args.limit.map_or(count, |limit| limit.min(count))), ..args.clone() };
+    let workload = Workload::find(&limited, bars)?;
+    let mut source: Counted = workload.open(GENERATOR_SECTORS)?;
+    if !json {
+        output::line("when               operation  lba           sectors")?;
+    }
+    while let Some(request) = source.next(SimTime::ZERO)? {
+        output::line(&if json { as_json(&request).to_string() } else { as_text(&request) })?;
+    }
+    Ok(ExitCode::Done)
+}
+
+fn as_text(request: &Request) -> String {
+    let command = &request.command;
+    let fua = if command.fua { "  FUA" } else { "" };
+    let when = when(&request.when);
+    format!("{when:18} {:9}  {:<12}  {}{fua}", operation(command.operation), command.lba.0, command.sectors)
+}
+
+fn when(when: &When) -> String {
+    match when {
+        When::At(at) => format!("{:.9} s", at.0 as f64 / 1e9),
+        When::Free(think) if think.is_zero() => "at once".into(),
+        When::Free(think) => format!("after {think}"),
+        When::Drained(pause) => format!("drained, {pause}"),
+    }
+}
+
+fn as_json(request: &Request) -> Value {
+    let command = &request.command;
+    let (kind, ns) = match request.when {
+        When::At(at) => ("time_ns", at.0),
+        When::Free(think) => ("think_ns", think.0),
+        When::Drained(pause) => ("pause_ns", pause.0),
+    };
+    json!({
+        kind: ns, "op": operation(command.operation), "lba": command.lba.0, "sectors": command.sectors,
+        "fua": command.fua, "device": request.device,
+    })
+}
+
+fn operation(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::Write => "write",
+        Operation::Flush => "flush",
+        Operation::Trim => "trim",
+    }
+}
