@@ -19,7 +19,7 @@ use crate::run_map::RunMap;
 pub const REGION_SIZE: ParameterInfo = ParameterInfo {
     key: "region_size",
     kind: ParameterKind::Bytes,
-    default: "25MB",
+    default: "25.6MB",
     help: "size of a shingled region, its guard not counted; rounded down to whole sectors",
 };
 

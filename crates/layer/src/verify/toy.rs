@@ -1,9 +1,9 @@
-//! Toys: disks of a few hundred sectors, one or more for each recording, and random commands for them.
+//! Toys: disks of a thousand sectors, one or more for each recording, and random commands for them.
 //!
 //! Small enough that every cut can be tried, and awkward on purpose: tracks of different lengths, several surfaces, and
 //! sizes that are no powers of two.
 
-use imbrex_disk::{Command, Lba, Operation, Sectors, SharedDisk};
+use imbrex_disk::{Command, Lba, Operation, Profile, Sectors, SharedDisk};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
@@ -90,43 +90,57 @@ pub struct Toy {
 
 /// The toy disks of a recording, by its name in profiles.
 pub fn disks(recording: &str) -> impl Iterator<Item = Toy> {
-    let texts: &'static [(&str, &str)] = match recording {
-        "conventional" => &[("conventional cylinders", "kind = 'conventional'")],
-        "shingled" => &[
-            ("shingled cylinders", "kind = 'shingled'\nhead_tracks = 3\nwidening_sectors = 1"),
-            ("shingled strokes", "kind = 'shingled'\nhead_tracks = 2"),
-        ],
-        "block-interference" => &[("interfering blocks", "kind = 'block-interference'\ninterference_sectors = 6")],
-        "caveat" => &[("caveat cylinders", "kind = 'caveat'\ndid = 12\ndnor = 5")],
-        "interlaced" => &[("interlaced groups", "kind = 'interlaced'")],
-        other => panic!("no toy disk for recording '{other}'"),
-    };
-    texts.iter().map(|&(name, text)| Toy { name, disk: disk(name, text) })
+    let of_recording: Vec<_> = TOYS.iter().filter(|(_, _, section)| kind(section) == recording).collect();
+    assert!(!of_recording.is_empty(), "no toy disk for recording '{recording}'");
+    of_recording.into_iter().map(|(name, geometry, section)| Toy { name, disk: build(name, geometry, section) })
 }
 
-/// The toy disk whose recording is the section `text`.
-fn disk(name: &str, text: &str) -> SharedDisk {
-    use imbrex_disk::geometry::{Geometry, GeometryConfig, LayoutName};
-    use imbrex_disk::mechanics::{Mechanics, MechanicsConfig, Rotation, SeekConfig};
-    let mut root = toml::de::DeTable::parse(text).expect("toy");
-    let kind = root.get_mut().remove("kind").expect("toy").into_inner();
-    let span = root.span();
-    let kind = kind.as_str().expect("toy");
-    let keys = toml::Spanned::new(span, toml::de::DeValue::Table(root.into_inner()));
-    let recording = imbrex_disk::recording::build(kind, keys).expect("toy");
-    let mut config = match kind {
-        "interlaced" => GeometryConfig::listed(1, LayoutName::BottomThenTop, 1000, &[(48, 10), (32, 8)]),
-        "shingled" if name.ends_with("strokes") => {
-            GeometryConfig::listed(2, LayoutName::Horizontal, 1000, &[(24, 10), (20, 9), (22, 8)])
-        }
-        _ => GeometryConfig::listed(2, LayoutName::Cylinder, 1000, &[(24, 10), (20, 9), (22, 8)]),
-    };
-    if kind == "interlaced" {
-        config.interlaced = Some(imbrex_disk::geometry::InterlacedConfig { group_tracks: 6, ..Default::default() });
+/// Name, geometry and recording of every toy.
+const TOYS: &[(&str, &str, &str)] = &[
+    ("conventional cylinders", CYLINDERS, "kind = 'conventional'"),
+    ("shingled cylinders", CYLINDERS, "kind = 'shingled'\nhead_tracks = 3\nwidening_sectors = 1"),
+    ("shingled strokes", STROKES, "kind = 'shingled'\nhead_tracks = 2"),
+    ("interfering blocks", CYLINDERS, "kind = 'block-interference'\ninterference_sectors = 6"),
+    ("caveat cylinders", CYLINDERS, "kind = 'caveat'\ndid = 12\ndnor = 5"),
+    ("interlaced groups", GROUPS, "kind = 'interlaced'"),
+];
+
+const CYLINDERS: &str = "layout = 'cylinder'
+surfaces = 2
+rotation_ns = 1000
+zones = [{ tracks = 24, track_sectors = 10 }, { tracks = 20, track_sectors = 9 }, { tracks = 22, track_sectors = 8 }]";
+
+const STROKES: &str = "layout = 'horizontal'
+surfaces = 2
+rotation_ns = 1000
+zones = [{ tracks = 24, track_sectors = 10 }, { tracks = 20, track_sectors = 9 }, { tracks = 22, track_sectors = 8 }]";
+
+const GROUPS: &str = "layout = 'bottom-then-top'
+surfaces = 1
+rotation_ns = 1000
+zones = [{ tracks = 48, track_sectors = 10 }, { tracks = 32, track_sectors = 8 }]
+interlaced = { group_tracks = 6 }";
+
+fn kind(section: &str) -> &str {
+    section.split('\'').nth(1).expect("a toy's recording begins with its kind in quotes")
+}
+
+fn build(name: &str, geometry: &str, recording: &str) -> SharedDisk {
+    let text = format!(
+        "name = 'toy'
+summary = '{name}'
+default_layer = 'conventional'
+flash = {{ read_ns = 1, write_ns = 1, bytes_per_second = 1_000_000 }}
+[geometry]
+{geometry}
+[mechanics]
+rotation = 'exact'
+seek = {{ model = 'linear', min_ns = 10, max_ns = 100 }}
+[recording]
+{recording}"
+    );
+    match Profile::parse(name, &text, &[]) {
+        Ok(profile) => profile.disk(),
+        Err(error) => panic!("the toy '{name}' is refused: {error}"),
     }
-    let geometry = Geometry::new(&config).expect("toy");
-    let seek = SeekConfig::Linear { min_ns: 10, max_ns: 100 };
-    let mechanics = Mechanics::new(&MechanicsConfig::plain(seek, Rotation::Exact), &geometry).expect("toy");
-    let flash = imbrex_disk::profile::Flash { read_ns: 1, write_ns: 1, bytes_per_second: 1_000_000 };
-    std::sync::Arc::new(imbrex_disk::Disk { geometry, mechanics, recording, flash: Some(flash), sector_bytes: 512 })
 }
