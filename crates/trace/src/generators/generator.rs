@@ -15,7 +15,7 @@
 use imbrex_disk::{SimDuration, SimTime};
 
 use super::error::{Place, WorkloadError};
-use super::pace::{Line, Pace};
+use super::pace::Pace;
 use super::random::{mix, Stream};
 use super::spec::{Job, Phase, WorkloadSpec};
 use super::walk::Walk;
@@ -32,7 +32,8 @@ pub struct Generator {
     next_phase: usize,
     loops_left: u64,
     idle: Option<SimDuration>,
-    line: Line,
+    /// Where the time line of the phases with a rate stands.
+    line: SimTime,
     running: Option<Running>,
 }
 
@@ -47,7 +48,7 @@ impl Running {
     #[inline]
     fn next(&mut self, now: SimTime) -> Option<Request> {
         let when = match self.walk.flush_is_due() {
-            true => self.pace.with_last(now),
+            true => self.pace.with_last(),
             false => self.pace.next(now)?,
         };
         let command = self.walk.next()?;
@@ -74,7 +75,7 @@ impl Generator {
             next_phase: 0,
             loops_left: loops,
             idle: None,
-            line: Line { time: SimTime::ZERO, timed: false },
+            line: SimTime::ZERO,
             running: None,
             spec,
         })
@@ -128,7 +129,7 @@ impl Source for Generator {
                 if let Some(request) = running.next(now) {
                     return Ok(Some(request));
                 }
-                self.line = running.pace.line(now);
+                self.line = running.pace.line();
                 self.running = None;
             }
             if self.loops_left == 0 || !self.begin_phase(now) {

@@ -1,8 +1,7 @@
 //! When the requests of a phase are made, and when its time is over.
 //!
-//! A phase with a rate has a time line of its own ([`When::At`]), which continues that of the phase before if that had
-//! one; it ends by that line, so that every drive is asked the same. A phase without one asks as places in the queue
-//! become free, and ends by the simulated time it is called with.
+//! A phase with a rate has a time line of its own ([`When::At`]), which continues that of the phase before; it ends by that line, so that every drive is asked the same. A phase without one asks as places in the queue
+//! become free, and ends by the simulated time it is called with. The two are not mixed in one workload.
 //!
 //! Invariants:
 //! 1. Times of [`When::At`] never decrease, over phases too.
@@ -43,23 +42,14 @@ pub(super) struct Pace {
     end: Option<SimTime>,
 }
 
-/// Where a time line stands when a phase ends: the next one continues it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Line {
-    pub time: SimTime,
-    /// Whether it was told by a rate. If not, it stands at the last call.
-    pub timed: bool,
-}
-
 impl Pace {
-    /// The time of a phase of `job` that begins at the call at `now`, after `idle`; `line` is where the phases before
-    /// left off.
-    pub fn new(job: &Job, now: SimTime, line: Line, idle: Option<SimDuration>, stream: Stream) -> Pace {
+    /// The time of a phase of `job` that begins at the call at `now`, after `idle`; `line` is where the time
+    /// line of the phases before left off.
+    pub fn new(job: &Job, now: SimTime, line: SimTime, idle: Option<SimDuration>, stream: Stream) -> Pace {
         let timed = job.rate_thousandths > 0;
-        let start = match (timed && line.timed && idle.is_none(), timed) {
-            (true, _) => line.time,
-            (false, true) => now.max(line.time),
-            (false, false) => now,
+        let start = match idle {
+            None if timed => line,
+            _ => now.max(line),
         };
         let begin = after(start, idle.unwrap_or(SimDuration::ZERO));
         let process = match (timed, job.poisson) {
@@ -116,24 +106,23 @@ impl Pace {
     }
 
     /// When a flush is made that follows the last request at once.
-    pub fn with_last(&self, now: SimTime) -> When {
-        match self.line(now) {
-            Line { time, timed: true } if !self.unsettled => When::At(time),
+    pub fn with_last(&self) -> When {
+        match self.process {
+            Process::Linear { .. } | Process::Poisson { .. } if !self.unsettled => When::At(self.line()),
             _ => When::Free(SimDuration::ZERO),
         }
     }
 
-    /// Where its time line stands: at the request last asked about or at the end of its time, or at `now` where it has
-    /// no line of its own.
-    pub fn line(&self, now: SimTime) -> Line {
+    /// Where its time line stands: at the request last asked about or at the end of its time.
+    pub fn line(&self) -> SimTime {
         let last = match &self.process {
-            Process::Closed { .. } => return Line { time: now, timed: false },
+            Process::Closed { .. } => SimTime::ZERO,
             Process::Linear { rate_thousandths } => {
                 after(self.begin, distance(self.made.saturating_sub(1), *rate_thousandths))
             }
             Process::Poisson { next, .. } => *next,
         };
-        Line { time: self.end.unwrap_or(last), timed: true }
+        self.end.unwrap_or(last)
     }
 }
 

@@ -212,10 +212,27 @@ impl Builder {
         }
     }
 
+    /// The first phase that has a rate where the first of all has none, or the other way round.
+    fn other_pace(&self) -> Option<usize> {
+        let timed = |phase: &Phase| match phase {
+            Phase::Run(job) => Some(job.rate_thousandths > 0),
+            Phase::Idle(_) => None,
+        };
+        let first = self.phases.iter().find_map(timed)?;
+        self.phases.iter().position(|phase| timed(phase).is_some_and(|timed| timed != first))
+    }
+
     fn finish(self) -> Result<WorkloadSpec, WorkloadError> {
         let runs = self.phases.iter().any(|phase| matches!(phase, Phase::Run(_)));
         if !runs {
             return Err(Complaint::new("it makes no requests", "add a phase with rw=…").at(Place::Workload));
+        }
+        if let Some(index) = self.other_pace() {
+            let complaint = Complaint::new(
+                "rate_iops holds for some phases only, and no one queue serves both kinds",
+                "give each phase a rate_iops, or none",
+            );
+            return Err(complaint.at(Place::Phase(index + 1)));
         }
         let ends_idle = matches!(self.phases.last(), Some(Phase::Idle(_)));
         if ends_idle && self.whole.loops == 1 {

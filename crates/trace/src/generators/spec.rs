@@ -286,7 +286,7 @@ impl WorkloadSpec {
         self.whole.iodepth
     }
 
-    /// How its requests arrive unless the user says otherwise: as timed once a phase has a `rate_iops`.
+    /// How its requests arrive unless the user says otherwise: as timed where its phases have a `rate_iops`.
     pub fn arrival(&self) -> Arrival {
         let timed = |phase: &Phase| matches!(phase, Phase::Run(job) if job.rate_thousandths > 0);
         if self.phases.iter().any(timed) {

@@ -198,12 +198,11 @@ fn poisson_gaps_have_their_mean_and_memorylessness() {
 }
 
 #[test]
-fn a_timed_phase_after_an_untimed_one_or_a_pause_begins_then() {
-    let mut source = generator("rw=read,number_ios=1;rw=read,rate_iops=10,number_ios=1;idle=1s;rw=read,number_ios=3");
+fn a_timed_phase_after_a_pause_begins_when_that_is_over() {
+    let mut source = generator("rw=read,rate_iops=10,number_ios=2;idle=1s;rw=read,number_ios=3");
     let mut next = |seconds: u64| source.next(SimTime(seconds * 1_000_000_000)).expect("no failure").map(|r| r.when);
     let at = |millis: u64| Some(When::At(SimTime(millis * 1_000_000)));
-    assert_eq!(next(0), Some(When::Free(SimDuration::ZERO)));
-    assert_eq!(next(5), at(5000));
+    assert_eq!((next(0), next(4)), (at(0), at(100)), "the drive does not slow it down");
     assert_eq!(next(5), Some(When::Drained(SimDuration::from_secs(1))));
     // The engine asks again when the pause is over, here two seconds later than at the least.
     assert_eq!(next(8), at(8100));
@@ -287,7 +286,7 @@ fn canonical_text_says_what_differs() {
 #[test]
 fn arrival_follows_from_the_words() {
     assert_eq!(spec("rw=read,size=1m,iodepth=32").arrival(), Arrival::Closed { depth: 32 });
-    assert_eq!(spec("rw=read,size=1m;rate_iops=5,rw=read").arrival(), Arrival::AsTimed);
+    assert_eq!(spec("rw=read,size=1m,rate_iops=5;rate_iops=7").arrival(), Arrival::AsTimed);
 }
 
 #[test]
@@ -356,6 +355,7 @@ fn errors_say_where_and_what_to_do() {
             "phase 1, character 1: 'bssplit=4k/60:8k/30': the percentages",
             "leave one empty",
         ),
+        ("size=1m;rw=read;rate_iops=5", "phase 3: rate_iops holds for some phases only", "each phase"),
         ("size=1m,rate_iops=5,thinktime=1ms", "phase 1: rate_iops and thinktime", "set the inherited one to 0"),
         (
             "rw=randread,size=1m,randommap,bs=4k,8k;rw=randrw",
