@@ -34,8 +34,17 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("cmr-7200", include_str!("../profiles/cmr-7200.toml")),
     ("cmr-5900", include_str!("../profiles/cmr-5900.toml")),
     ("cassuto-307g", include_str!("../profiles/cassuto-307g.toml")),
+    ("emulated-smr-1", include_str!("../profiles/emulated-smr-1.toml")),
+    ("emulated-smr-2", include_str!("../profiles/emulated-smr-2.toml")),
+    ("emulated-smr-3", include_str!("../profiles/emulated-smr-3.toml")),
+    ("seagate-st5000as0011", include_str!("../profiles/seagate-st5000as0011.toml")),
+    ("seagate-st8000as0011", include_str!("../profiles/seagate-st8000as0011.toml")),
+    ("seagate-st8000as0022", include_str!("../profiles/seagate-st8000as0022.toml")),
+    ("seagate-st8000dm004", include_str!("../profiles/seagate-st8000dm004.toml")),
     ("imr-1t", include_str!("../profiles/imr-1t.toml")),
     ("imr-20t", include_str!("../profiles/imr-20t.toml")),
+    ("caveat-1g", include_str!("../profiles/caveat-1g.toml")),
+    ("caveat-1g-512", include_str!("../profiles/caveat-1g-512.toml")),
 ];
 
 /// What the drive holds when a run begins.

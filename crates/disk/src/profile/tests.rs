@@ -62,10 +62,137 @@ fn built_in_profiles_are_named_as_their_files_and_can_be_built() {
         let profile = Profile::parse(name, text, &[]).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(profile.name, *name);
         assert_eq!(profile.default_layer == "conventional", profile.recording.is_harmless(), "{name}");
+        assert_eq!(profile.density_gain == 1.0, profile.recording.is_harmless(), "{name}");
         assert!(profile.disk().geometry.sectors() > Sectors::ZERO);
         assert!(Profile::named(name).is_some());
     }
     assert!(Profile::named("no-such-drive").is_none());
+}
+
+/// What a drive keeps from its user, and the share of the rest that its user gets: caches and guards by the figures of
+/// the papers, worked out by hand.
+fn reserved(name: &str) -> (f64, f64) {
+    const GIB: f64 = (1u64 << 30) as f64;
+    // Bands of 20 tracks with a guard of one; regions with a guard of 4095 sectors; 12,000 regions with one of 2999.
+    let band = 20.0 / 21.0;
+    let region = |mebibytes: f64| mebibytes * 2048.0 / (mebibytes * 2048.0 + 4095.0);
+    match name {
+        "seagate-st5000as0011" => (100.0 * GIB, band),
+        "seagate-st8000as0011" => (125.0 * GIB, band),
+        "seagate-st8000as0022" => (28.0 * GIB, band),
+        "seagate-st8000dm004" => (48.0 * GIB, band),
+        "emulated-smr-1" => (37.2 * GIB, region(40.0)),
+        "emulated-smr-2" => (0.0, region(25.0)),
+        "emulated-smr-3" => (37.2 * GIB, region(20.0)),
+        "cassuto-307g" => (0.0, 50_000.0 / 52_999.0),
+        _ => (0.0, 1.0),
+    }
+}
+
+#[test]
+fn built_in_profiles_hold_what_their_name_plates_say() {
+    for (name, _) in BUILT_IN {
+        let profile = Profile::named(name).expect("built in");
+        let physical = profile.disk().geometry.sectors().0 as f64 * f64::from(profile.sector_bytes);
+        let (cache, share) = reserved(name);
+        let stated = profile.nameplate_bytes.expect("every built-in profile states it") as f64;
+        let ratio = (physical * share - cache) / stated;
+        assert!((0.99..=1.01).contains(&ratio), "{name}: {ratio} of what its name plate says");
+    }
+}
+
+#[test]
+fn the_drives_of_the_skylight_paper_have_its_bands_and_zones() {
+    // Aghayev 2015 table 3 and §4.7: bands from the outer to the inner diameter; §4.9: zones on a surface.
+    let cases = [
+        ("seagate-st5000as0011", (36.0, 17.0), (18.0, 20.0), 4.0),
+        ("seagate-st8000as0011", (40.0, 15.0), (38.0, 40.0), 5.0),
+    ];
+    for (name, (outer, inner), (widest_from, widest_to), narrowest) in cases {
+        let disk = Profile::named(name).expect("built in").disk();
+        let zones = disk.geometry.zones();
+        let band_tracks = disk.recording.band_tracks().expect("a format with bands");
+        let band_mebibytes = |zone: usize| f64::from(zones[zone].track_sectors * band_tracks) / 2048.0;
+        assert!((band_mebibytes(0) / outer - 1.0).abs() < 0.01, "{name}: {}", band_mebibytes(0));
+        assert!((band_mebibytes(zones.len() - 1) / inner - 1.0).abs() < 0.01, "{name}");
+        let user_gibibytes: Vec<f64> = zones
+            .iter()
+            .map(|zone| f64::from(zone.tracks) * f64::from(zone.track_sectors) / 2_097_152.0 * 20.0 / 21.0)
+            .collect();
+        assert!(user_gibibytes[0] >= widest_from && user_gibibytes[0] <= widest_to, "{name}: {}", user_gibibytes[0]);
+        let least = user_gibibytes.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!((least / narrowest - 1.0).abs() < 0.12, "{name}: {least}");
+    }
+    // §4.7: 30 MiB at 2.5 TB of user data, which is where 2.5 TB · 21/20 and the cache before it end.
+    let disk = Profile::named("seagate-st5000as0011").expect("built in").disk();
+    let middle = crate::Pba((2.5e12 / 512.0 * 21.0 / 20.0) as u64 + 100 * 2_097_152);
+    let band_mebibytes = f64::from(disk.geometry.locate(middle).track_sectors) * 20.0 / 2048.0;
+    assert!((band_mebibytes / 30.0 - 1.0).abs() < 0.05, "{band_mebibytes}");
+}
+
+#[test]
+fn whole_strokes_take_what_the_papers_say() {
+    // Aghayev 2015 §4.3: 16 ms from the inner to the outer diameter; Hajkazemi 2019 §3: 2 to 20 ms.
+    for (name, from_ms, to_ms) in [("seagate-st5000as0011", 15.5, 16.5), ("imr-20t", 20.0, 20.0)] {
+        let disk = Profile::named(name).expect("built in").disk();
+        let stroke_ms = disk.mechanics.seek(disk.geometry.radial_tracks() - 1).as_millis_f64();
+        assert!(from_ms <= stroke_ms && stroke_ms <= to_ms, "{name}: {stroke_ms} ms");
+    }
+}
+
+#[test]
+fn a_longer_seek_takes_no_less_time() {
+    for (name, _) in BUILT_IN {
+        let disk = Profile::named(name).expect("built in").disk();
+        let distances: Vec<u32> = (1..disk.geometry.radial_tracks()).step_by(97).collect();
+        for pair in distances.windows(2) {
+            let (short, long) = (disk.mechanics.seek(pair[0]), disk.mechanics.seek(pair[1]));
+            assert!(short <= long, "{name}: {short} over {} tracks, {long} over {}", pair[0], pair[1]);
+        }
+    }
+}
+
+#[test]
+fn skews_cover_track_switches() {
+    // Else sequential access would lose a rotation at every track.
+    for (name, _) in BUILT_IN {
+        let profile = Profile::named(name).expect("built in");
+        let mechanics = profile.disk().mechanics.clone();
+        if mechanics.rotation() == crate::mechanics::Rotation::None {
+            continue;
+        }
+        let interlaced = profile.disk().geometry.is_interlaced();
+        let track_ns = mechanics.move_ns(if interlaced { 2 } else { 1 }, false, crate::Direction::Write);
+        assert!(track_ns <= u64::from(profile.geometry.track_skew_ns), "{name}: {track_ns} ns");
+        if profile.geometry.surfaces > 1 {
+            let head_ns = mechanics.move_ns(0, true, crate::Direction::Write);
+            assert!(head_ns <= u64::from(profile.geometry.head_skew_ns), "{name}: {head_ns} ns");
+        }
+    }
+}
+
+#[test]
+fn cached_writes_on_the_drive_of_cassuto_take_1_04_ms() {
+    // Cassuto 2010 fig. 6: 750,000 writes in 780 s. Each goes to the fill point of one of the 120 cache regions at the
+    // outer diameter, drawn uniformly; a region and its guard are 52,999 sectors.
+    let mut actuator = crate::Actuator::new(Profile::named("cassuto-307g").expect("built in").disk());
+    let mut fill = [0u64; 120];
+    let mut random = 88_172_645_463_325_252u64;
+    let mut now = crate::SimTime::ZERO;
+    let writes = 100_000;
+    for _ in 0..writes {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let region = (random % 120) as usize;
+        let start = crate::Pba(region as u64 * 52_999 + fill[region] % 49_992);
+        fill[region] += 8;
+        let extent = crate::Extent::new(start, Sectors(8));
+        let access = crate::Access { direction: crate::Direction::Write, extent, purpose: crate::Purpose::InPlace };
+        now += actuator.access(now, &access).total();
+    }
+    let mean_ms = now.0 as f64 / 1e6 / f64::from(writes);
+    assert!((mean_ms / 1.04 - 1.0).abs() < 0.01, "{mean_ms} ms");
 }
 
 #[test]
