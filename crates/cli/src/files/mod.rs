@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 pub use ios::{IoPart, IoSpool};
 pub use plans::{PlanPart, PlanSpool};
-pub use whole::{discard_unfinished, WholeFile};
+pub use whole::{discard_unfinished, Draft, WholeFile};
 
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +103,15 @@ fn remedy(error: &io::Error, folder: &Path) -> &'static str {
         }
         _ => "give --out another folder",
     }
+}
+
+/// Writes `bytes` as `path`, whole.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
+    let written = WholeFile::create(path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.finish()
+    });
+    written.map_err(|error| FilesError::file(path, error))
 }
 
 impl Folder {

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
+use super::FilesError;
+
 /// Hidden files of this process.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -76,6 +78,32 @@ impl WholeFile {
     }
 }
 
+/// A file in the making whose writer is handed away and whose name is given later: for writers that close by themselves.
+#[derive(Debug)]
+pub struct Draft {
+    file: WholeFile,
+}
+
+impl Draft {
+    /// Begins what will be `path`.
+    pub fn create(path: &Path) -> Result<Draft, FilesError> {
+        let file = WholeFile::create(path).map_err(|error| FilesError::file(path, error))?;
+        Ok(Draft { file })
+    }
+
+    /// The writer; to be closed before [`Draft::keep`].
+    pub fn writer(&self) -> Result<BufWriter<File>, FilesError> {
+        let handle = self.file.out.get_ref().try_clone();
+        handle.map(BufWriter::new).map_err(|error| FilesError::file(&self.file.path, error))
+    }
+
+    /// Gives the file its name.
+    pub fn keep(self) -> Result<(), FilesError> {
+        let path = self.file.path.clone();
+        self.file.finish().map_err(|error| FilesError::file(&path, error))
+    }
+}
+
 fn lock() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -116,6 +144,20 @@ mod tests {
         file.finish().expect("renamed");
         assert_eq!(fs::read(&path).expect("there"), b"new");
         assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 1);
+    }
+
+    #[test]
+    fn a_draft_is_filled_by_another_and_named_in_the_end() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("f");
+        let draft = Draft::create(&path).expect("begun");
+        let mut writer = draft.writer().expect("a handle");
+        writer.write_all(b"all of it").expect("written");
+        writer.flush().expect("flushed");
+        drop(writer);
+        assert!(!path.exists());
+        draft.keep().expect("named");
+        assert_eq!(fs::read(&path).expect("there"), b"all of it");
     }
 
     #[test]

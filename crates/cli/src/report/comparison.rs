@@ -1,0 +1,215 @@
+//! The table that is looked at first: a row a measure, a column a drive.
+//!
+//! Invariants:
+//! 1. Every number is that of `summary.json`: its place there (`data-at`) and its value (`data-value`) stand in the cell.
+
+use std::fmt::Write as _;
+
+use imbrex_sim::results::Integrity;
+use imbrex_sim::{DriveResult, Summary};
+use serde_json::Value;
+
+use crate::chart::{escape, swatch, Series, Shape, Style, Unit};
+
+/// A measure: where it stands in a drive's results, and how it is shown.
+struct Measure {
+    name: &'static str,
+    at: &'static str,
+    unit: Unit,
+    /// Whether it is shown as a multiple of the baseline's, too.
+    is_compared: bool,
+    /// Whether a drive has it.
+    is_there: fn(&DriveResult) -> bool,
+}
+
+const fn measure(name: &'static str, at: &'static str, unit: Unit) -> Measure {
+    Measure { name, at, unit, is_compared: false, is_there: always }
+}
+
+const fn latency(name: &'static str, at: &'static str, is_there: fn(&DriveResult) -> bool) -> Measure {
+    Measure { name, at, unit: Unit::Nanoseconds, is_compared: true, is_there }
+}
+
+fn always(_: &DriveResult) -> bool {
+    true
+}
+
+fn reads(drive: &DriveResult) -> bool {
+    drive.host.reads > 0
+}
+
+fn writes(drive: &DriveResult) -> bool {
+    drive.host.writes > 0
+}
+
+fn cleans(drive: &DriveResult) -> bool {
+    drive.cleaning.events > 0
+}
+
+const GROUPS: [(&str, &[Measure]); 6] = [
+    (
+        "Run",
+        &[
+            measure("Completed", "/completed", Unit::Count),
+            measure("Simulated time", "/duration_ns", Unit::Nanoseconds),
+            measure("Slowdown", "/slowdown", Unit::Ratio),
+            measure("Windows with no completion", "/windows/zero", Unit::Count),
+        ],
+    ),
+    (
+        "Latency of reads",
+        &[
+            latency("Mean", "/latency_ns/read/mean", reads),
+            latency("Median", "/latency_ns/read/p50", reads),
+            latency("99 %", "/latency_ns/read/p99", reads),
+            latency("99.9 %", "/latency_ns/read/p999", reads),
+            latency("Longest", "/latency_ns/read/max", reads),
+        ],
+    ),
+    (
+        "Latency of writes",
+        &[
+            latency("Mean", "/latency_ns/write/mean", writes),
+            latency("Median", "/latency_ns/write/p50", writes),
+            latency("99 %", "/latency_ns/write/p99", writes),
+            latency("99.9 %", "/latency_ns/write/p999", writes),
+            latency("Longest", "/latency_ns/write/max", writes),
+        ],
+    ),
+    (
+        "At the medium",
+        &[
+            Measure { is_there: writes, ..measure("Write amplification", "/write_amplification", Unit::Ratio) },
+            Measure { is_there: reads, ..measure("Read amplification", "/read_amplification", Unit::Ratio) },
+            Measure { is_there: writes, ..measure("Write overloading", "/write_overloading", Unit::Ratio) },
+        ],
+    ),
+    (
+        "Cleaning",
+        &[
+            measure("Events", "/cleaning/events", Unit::Count),
+            Measure { is_there: cleans, ..measure("Mean duration", "/cleaning/mean_ns", Unit::Nanoseconds) },
+            Measure { is_there: cleans, ..measure("Longest", "/cleaning/max_ns", Unit::Nanoseconds) },
+            Measure { is_there: cleans, ..measure("Longest stall", "/cleaning/longest_stall_ns", Unit::Nanoseconds) },
+        ],
+    ),
+    (
+        "Capacity and memory",
+        &[
+            measure("Capacity", "/capacity_bytes", Unit::Bytes),
+            measure("Capacity gain", "/capacity_gain", Unit::Ratio),
+            measure("Over-provisioning", "/over_provisioning", Unit::Share),
+            measure("Map", "/map_bytes", Unit::Bytes),
+            measure("Map by the paper’s formula", "/map_bytes_formula", Unit::Bytes),
+        ],
+    ),
+];
+
+/// The table.
+pub(super) fn table(summary: &Summary) -> String {
+    let values: Vec<Value> =
+        summary.drives.iter().map(|drive| serde_json::to_value(drive).expect("results are plain values")).collect();
+    let baseline = summary.baseline();
+    let mut html = String::from(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"comparison\"><table class=\"comparison\">\
+         <caption>Small ratios compare with the baseline on the same workload.</caption><thead><tr>\
+         <th scope=\"col\">Drive</th>",
+    );
+    for (index, drive) in summary.drives.iter().enumerate() {
+        html += &drive_header(index, drive, baseline == Some(index));
+    }
+    html += "</tr></thead>";
+    html += &words(summary);
+    for (group, measures) in &GROUPS {
+        let _ = write!(
+            html,
+            "<tbody><tr class=\"group\"><th scope=\"rowgroup\">{group}</th><td colspan=\"{}\"></td></tr>",
+            values.len()
+        );
+        for measure in *measures {
+            html += &row(measure, summary, &values, baseline);
+        }
+        html += "</tbody>";
+    }
+    html + "</table></div>"
+}
+
+fn drive_header(index: usize, drive: &DriveResult, is_baseline: bool) -> String {
+    let look = Series::new("", Shape::Line, index, Vec::new());
+    let badge = if is_baseline { "<span class=\"badge\">baseline</span>" } else { "" };
+    // A break may stand after what joins the parts of a drive's name.
+    let name = escape(&drive.drive).replace('+', "+<wbr>").replace(':', ":<wbr>").replace(',', ",<wbr>");
+    format!("<th scope=\"col\">{}<span class=\"name\">{name}</span>{badge}</th>", swatch(&look, Style::Embedded))
+}
+
+/// The rows that hold words: layer, requests rejected, integrity, safety.
+fn words(summary: &Summary) -> String {
+    let mut html = String::from("<tbody><tr><th scope=\"row\">Layer</th>");
+    for drive in &summary.drives {
+        let _ = write!(html, "<td>{}</td>", escape(&drive.layer));
+    }
+    html += "</tr><tr><th scope=\"row\">Integrity</th>";
+    for drive in &summary.drives {
+        html += &integrity(&drive.integrity);
+    }
+    html += "</tr>";
+    if summary.drives.iter().any(|drive| drive.paper_safety) {
+        html += "<tr><th scope=\"row\">Power cut</th>";
+        for drive in &summary.drives {
+            let cell = if drive.paper_safety {
+                "<td class=\"warn\" title=\"safety=paper: the paper’s own steps\">may lose data</td>"
+            } else {
+                "<td>safe</td>"
+            };
+            html += cell;
+        }
+        html += "</tr>";
+    }
+    if summary.drives.iter().any(|drive| !drive.rejected.is_empty()) {
+        html += "<tr><th scope=\"row\">Rejected</th>";
+        for drive in &summary.drives {
+            let reasons: Vec<String> =
+                drive.rejected.iter().map(|(reason, count)| format!("{count} {}", escape(reason))).collect();
+            let _ = write!(html, "<td>{}</td>", if reasons.is_empty() { "none".into() } else { reasons.join(", ") });
+        }
+        html += "</tr>";
+    }
+    html + "</tbody>"
+}
+
+fn integrity(integrity: &Integrity) -> String {
+    match integrity {
+        Integrity::Word(word) if word == "ok" => "<td class=\"good\">✓ whole</td>".to_string(),
+        Integrity::Word(word) if word == "off" => "<td class=\"muted\">not checked</td>".to_string(),
+        Integrity::Word(word) => format!("<td>{}</td>", escape(word)),
+        Integrity::Violation { violation, request } => {
+            format!("<td class=\"bad\"><b>✗ damaged</b><small>request {request}: {}</small></td>", escape(violation))
+        }
+    }
+}
+
+fn row(measure: &Measure, summary: &Summary, values: &[Value], baseline: Option<usize>) -> String {
+    let mut html = format!("<tr><th scope=\"row\">{}</th>", measure.name);
+    let reference = baseline.and_then(|index| values[index].pointer(measure.at)).and_then(Value::as_f64);
+    for (index, drive) in summary.drives.iter().enumerate() {
+        let number = values[index].pointer(measure.at).filter(|value| value.is_number());
+        let Some((value, raw)) = number.filter(|_| (measure.is_there)(drive)).and_then(|v| Some((v.as_f64()?, v)))
+        else {
+            html += "<td class=\"muted\">–</td>";
+            continue;
+        };
+        let ratio = match reference {
+            Some(reference) if measure.is_compared && baseline != Some(index) && reference > 0.0 => {
+                format!("<small>{}</small>", Unit::Ratio.label(value / reference))
+            }
+            _ => String::new(),
+        };
+        let _ = write!(
+            html,
+            "<td data-at=\"/drives/{index}{}\" data-value=\"{raw}\" title=\"{raw}\">{}{ratio}</td>",
+            measure.at,
+            measure.unit.label(value)
+        );
+    }
+    html + "</tr>"
+}

@@ -1,0 +1,70 @@
+//! The page's data as JSON: the results, and the points of every series as drawn.
+//!
+//! Invariants:
+//! 1. Wall-clock fields are left out.
+//! 2. No text can end the script element that holds it.
+
+use std::fmt::Write as _;
+
+use imbrex_sim::Summary;
+use serde_json::Value;
+
+use super::figures::{Drawing, Figure};
+
+/// Fields of a drive that differ between two runs.
+const WALL_CLOCK: [&str; 2] = ["wall_seconds", "requests_per_second"];
+
+pub(super) fn json(summary: &Summary, figures: &[Figure]) -> String {
+    let mut value = serde_json::to_value(summary).expect("results are plain values");
+    for drive in value["drives"].as_array_mut().into_iter().flatten() {
+        if let Some(fields) = drive.as_object_mut() {
+            WALL_CLOCK.iter().for_each(|name| {
+                fields.shift_remove(*name);
+            });
+        }
+    }
+    let mut json = format!("{{\"summary\":{value},\"charts\":{{");
+    let charts = figures.iter().flat_map(|figure| &figure.panes).filter_map(|(_, drawing)| match drawing {
+        Drawing::Chart(chart) => Some(chart),
+        Drawing::Bars(_) => None,
+    });
+    for (index, chart) in charts.enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        let _ = write!(json, "{comma}{}:[", Value::from(chart.id.as_str()));
+        for (index, series) in chart.series.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            let shape = format!("{:?}", series.shape).to_lowercase();
+            let name = Value::from(series.name.as_str());
+            let _ = write!(json, "{comma}{{\"name\":{name},\"shape\":\"{shape}\",\"points\":[");
+            points(&mut json, &series.points);
+            json += "]}";
+        }
+        json.push(']');
+    }
+    json += "}}";
+    json.replace('<', "\\u003c")
+}
+
+/// `x,y,x,y…`: flat, to be short.
+fn points(json: &mut String, points: &[(f64, f64)]) {
+    for (index, &(x, y)) in points.iter().enumerate() {
+        if index > 0 {
+            json.push(',');
+        }
+        number(json, x);
+        json.push(',');
+        number(json, y);
+    }
+}
+
+/// Whole numbers as they are, others to six significant digits.
+fn number(json: &mut String, value: f64) {
+    if value.fract() == 0.0 && value.abs() < 9.0e15 {
+        let _ = write!(json, "{}", value as i64);
+        return;
+    }
+    let digits = (5 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
+    let text = format!("{value:.digits$}");
+    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    json.push_str(short);
+}

@@ -1,0 +1,386 @@
+//! The charts of the page, from the results and curves of the drives.
+//!
+//! Invariants:
+//! 1. Series number i is drive number i in every chart, also where that drive has no points: one look a drive.
+//! 2. A chart with nothing to show is left out.
+
+use std::fmt::Write as _;
+
+use imbrex_sim::metrics::latency::LatencyHistogram;
+use imbrex_sim::metrics::windows::Window;
+use imbrex_sim::{DriveSeries, Summary};
+
+use crate::chart::{escape, label, swatch, Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
+
+/// Most points of a curve in the page: more than its pixels show.
+const CURVE_POINTS: usize = 400;
+/// Steps of a rate over time; more would be noise at this width.
+const RATE_STEPS: usize = 300;
+/// Dots of the head's path.
+const HEAD_DOTS: usize = 600;
+const SIZE: (f64, f64) = (580.0, 330.0);
+const WIDE: (f64, f64) = (1180.0, 330.0);
+const SMALL: (f64, f64) = (380.0, 190.0);
+/// Tail latencies are shown to 99.99 %.
+const NINES: u8 = 4;
+
+/// What a pane holds.
+pub(super) enum Drawing {
+    /// Series over axes.
+    Chart(Chart),
+    /// Bars by cause.
+    Bars(BarChart),
+}
+
+/// How the panes of a figure stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// One at a time, chosen by name.
+    Tabs,
+    /// All, in a grid.
+    Grid,
+}
+
+/// One figure: a heading, a legend, one or several drawings, a caption.
+pub(super) struct Figure {
+    id: &'static str,
+    title: &'static str,
+    caption: String,
+    layout: Layout,
+    is_wide: bool,
+    /// Name and drawing.
+    pub panes: Vec<(String, Drawing)>,
+}
+
+/// All figures that have something to show.
+pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
+    let figures = [
+        latency(summary, series),
+        rate(summary, series),
+        amplification(summary),
+        trade(summary),
+        disparity(summary, series),
+        head(summary, series),
+    ];
+    figures.into_iter().flatten().collect()
+}
+
+fn names(summary: &Summary) -> impl Iterator<Item = (usize, &str)> {
+    summary.drives.iter().map(|drive| drive.drive.as_str()).enumerate()
+}
+
+fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
+    let pane = |id: &str, name: &str, of: fn(&DriveSeries) -> &LatencyHistogram| {
+        let mut chart = Chart::new(
+            format!("latency-{id}"),
+            format!("Latency of {name}: share of requests that took no longer"),
+            Axis::log10(format!("latency of {name}"), Unit::Nanoseconds),
+            Axis::percentile("share that took no longer", NINES),
+        )
+        .described(format!("Cumulative distribution of the latency of {name}, one curve a drive, up to 99.99 %."))
+        .sized(SIZE.0, SIZE.1);
+        for (index, drive) in names(summary) {
+            chart = chart.with(Series::new(drive, Shape::Steps, index, cumulative(of(&series[index]))));
+        }
+        (name.to_string(), Drawing::Chart(chart.thin(CURVE_POINTS)))
+    };
+    let panes = vec![
+        pane("all", "all requests", |drive| &drive.all),
+        pane("reads", "reads", |drive| &drive.reads),
+        pane("writes", "writes", |drive| &drive.writes),
+    ];
+    let caption = "Further left is faster; each line up is ten times fewer requests that took longer.".to_string();
+    Figure { id: "latency", title: "Latency", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
+}
+
+/// (latency, share not over it), to the first share of [`NINES`] nines.
+fn cumulative(histogram: &LatencyHistogram) -> Vec<(f64, f64)> {
+    let total = histogram.count() as f64;
+    let top = 1.0 - 10f64.powi(-(NINES as i32));
+    let mut points = Vec::new();
+    let mut sum = 0u64;
+    for (edge_ns, count) in histogram.buckets() {
+        let edge_ns = edge_ns.max(1) as f64;
+        if points.is_empty() {
+            points.push((edge_ns, 0.0));
+        }
+        sum += count;
+        let share = sum as f64 / total;
+        points.push((edge_ns, share));
+        if share >= top {
+            break;
+        }
+    }
+    points
+}
+
+fn rate(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
+    let pane = |id: &str, name: &str, unit: Unit, of: fn(&Window) -> u64| {
+        let mut chart = Chart::new(
+            format!("rate-{id}"),
+            format!("{name} over simulated time"),
+            Axis::linear("simulated time", Unit::Nanoseconds),
+            Axis::linear(name, unit),
+        )
+        .described(format!("{name} completed over simulated time, one curve a drive."))
+        .sized(SIZE.0, SIZE.1);
+        for (index, drive) in names(summary) {
+            let points = rates(&series[index], summary.drives[index].duration_ns, of);
+            chart = chart.with(Series::new(drive, Shape::Steps, index, points));
+        }
+        (name.to_string(), Drawing::Chart(chart))
+    };
+    let panes = vec![
+        pane("requests", "requests/s", Unit::Count, |window| window.reads + window.writes),
+        pane("bytes", "bytes/s", Unit::BytesPerSecond, |window| window.read_bytes + window.write_bytes),
+    ];
+    let steps: Vec<u64> = series.iter().map(|drive| drive.window_ns * merged(drive.windows.len()) as u64).collect();
+    let (least, most) = (steps.iter().min().copied()?, steps.iter().max().copied()?);
+    let width = if least == most {
+        label::duration(least as f64)
+    } else {
+        format!("{} to {}", label::duration(least as f64), label::duration(most as f64))
+    };
+    let caption = format!("Each step is the mean of {width}. Windows with no completion at all are counted above.");
+    Figure { id: "rate", title: "Throughput", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
+}
+
+/// How many windows make one step.
+fn merged(windows: usize) -> usize {
+    windows.div_ceil(RATE_STEPS).max(1)
+}
+
+/// (begin, rate a second), and the end of the last step.
+fn rates(series: &DriveSeries, duration_ns: u64, of: fn(&Window) -> u64) -> Vec<(f64, f64)> {
+    let together = merged(series.windows.len());
+    let mut points = Vec::new();
+    for (index, windows) in series.windows.chunks(together).enumerate() {
+        let begin_ns = index as u64 * together as u64 * series.window_ns;
+        let whole_end_ns = begin_ns + windows.len() as u64 * series.window_ns;
+        // The run may end within the last window.
+        let end_ns = if duration_ns > begin_ns { whole_end_ns.min(duration_ns) } else { whole_end_ns };
+        let sum: u64 = windows.iter().map(of).sum();
+        let rate = sum as f64 * 1e9 / (end_ns - begin_ns) as f64;
+        points.push((begin_ns as f64, rate));
+        if whole_end_ns >= series.windows.len() as u64 * series.window_ns {
+            points.push((end_ns as f64, rate));
+        }
+    }
+    points
+}
+
+/// The causes in the order of their bars, each with its look.
+const CAUSES: [&str; 6] = ["host", "cleaning", "backup", "migration", "journal", "recovery"];
+
+fn amplification(summary: &Summary) -> Option<Figure> {
+    if summary.drives.iter().all(|drive| drive.host.write_blocks == 0) {
+        return None;
+    }
+    let groups: Vec<String> = names(summary).map(|(_, name)| name.to_string()).collect();
+    let mut chart = BarChart::new(
+        "amplification-bars",
+        "Write amplification by cause",
+        Axis::linear("sectors written on the medium for each the host wrote", Unit::Ratio),
+        groups,
+        BarArrangement::Stacked,
+    )
+    .described("Sectors written on the medium for each sector the host wrote, split by cause, one bar a drive.")
+    .sized(SIZE.0, SIZE.1)
+    .mark(1.0, "");
+    for (look, cause) in CAUSES.into_iter().enumerate() {
+        let blocks = |index: usize| summary.drives[index].medium_write_blocks.get(cause).copied().unwrap_or(0);
+        if (0..summary.drives.len()).all(|index| blocks(index) == 0) {
+            continue;
+        }
+        let share = |index: usize| blocks(index) as f64 / summary.drives[index].host.write_blocks.max(1) as f64;
+        chart = chart.with(cause, look, (0..summary.drives.len()).map(share).collect());
+    }
+    let caption = "The dashed line is what the host wrote. Host: its own data; backup: made safe before a rewrite \
+                   endangers it; cleaning and migration: moved by the layer; journal: records of the map."
+        .to_string();
+    let panes = vec![("by cause".to_string(), Drawing::Bars(chart))];
+    let (id, title) = ("amplification", "Write amplification by cause");
+    Some(Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes })
+}
+
+fn trade(summary: &Summary) -> Option<Figure> {
+    let points: Vec<(f64, Option<f64>)> =
+        summary.drives.iter().map(|drive| (drive.capacity_gain, drive.slowdown)).collect();
+    let shown = || points.iter().filter_map(|&(gain, slowdown)| slowdown.map(|slowdown| (gain, slowdown)));
+    let low = shown().map(|point| point.0).fold(1.0, f64::min);
+    let high = shown().map(|point| point.0).fold(1.0, f64::max);
+    let (low, high) = ((low * 10.0 - 0.5).floor() / 10.0, (high * 10.0 + 0.5).ceil() / 10.0);
+    let slowest = shown().map(|point| point.1).fold(1.0, f64::max);
+    let y = if slowest > 20.0 {
+        Axis::log10("slowdown", Unit::Ratio)
+    } else {
+        Axis::linear("slowdown", Unit::Ratio).ranged(0.0, slowest * 1.12)
+    };
+    let mut chart = Chart::new(
+        "trade-scatter",
+        "Capacity gained against slowdown",
+        Axis::linear("capacity gain", Unit::Ratio).ranged(low, high),
+        y,
+    )
+    .described("One mark a drive: capacity over the conventional drive across, slowdown against the baseline up.")
+    .sized(SIZE.0, SIZE.1);
+    for (index, drive) in names(summary) {
+        let (gain, slowdown) = points[index];
+        let points = slowdown.map(|slowdown| (gain, slowdown)).into_iter().collect();
+        chart = chart.with(Series::new(drive, Shape::Marks, index, points));
+    }
+    let caption = "Lower right is better: more capacity for less time.".to_string();
+    let panes = vec![("drives".to_string(), Drawing::Chart(chart))];
+    let (id, title) = ("trade", "Capacity gained against slowdown");
+    Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
+}
+
+fn disparity(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
+    let baseline = summary.baseline()?;
+    let mut chart = Chart::new(
+        "disparity-lines",
+        "Issue-time disparity against the baseline",
+        Axis::linear("request number", Unit::Count),
+        Axis::linear("issued later by", Unit::Nanoseconds),
+    )
+    .described("How much later than on the baseline each request entered the drive, by request number.")
+    .sized(WIDE.0, WIDE.1);
+    for (index, drive) in names(summary) {
+        let points = if index == baseline { Vec::new() } else { gaps(&series[index].issues, &series[baseline].issues) };
+        chart = chart.with(Series::new(drive, Shape::Line, index, points));
+    }
+    let caption = format!(
+        "A rising line is a drive falling behind “{}”; a level one keeps up (Hajkazemi 2019, figure 13).",
+        escape(&summary.drives[baseline].drive)
+    );
+    let panes = vec![("disparity".to_string(), Drawing::Chart(chart.thin(CURVE_POINTS)))];
+    let (id, title) = ("disparity", "Issue-time disparity");
+    Figure { id, title, caption, layout: Layout::Tabs, is_wide: true, panes }.if_any()
+}
+
+/// (request number, how much later it entered than in `baseline`) of the numbers that both have.
+fn gaps(ours: &[(u64, u64)], baseline: &[(u64, u64)]) -> Vec<(f64, f64)> {
+    let mut points = Vec::new();
+    let mut theirs = baseline.iter().peekable();
+    for &(number, at_ns) in ours {
+        while theirs.next_if(|&&(other, _)| other < number).is_some() {}
+        if let Some(&(_, baseline_ns)) = theirs.next_if(|&&(other, _)| other == number) {
+            points.push((number as f64, at_ns as f64 - baseline_ns as f64));
+        }
+    }
+    points
+}
+
+fn head(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
+    let farthest = series.iter().flat_map(|drive| drive.head.iter().map(|point| point.1)).max()?;
+    let mut panes = Vec::new();
+    for (index, drive) in names(summary) {
+        let path = &series[index].head;
+        let every = path.len().div_ceil(HEAD_DOTS).max(1);
+        let dots: Vec<_> = path.iter().step_by(every).map(|&(at_ns, track)| (at_ns as f64, track as f64)).collect();
+        let mut chart = Chart::new(
+            format!("head-{index}"),
+            format!("Head position of {drive}"),
+            Axis::linear("", Unit::Nanoseconds),
+            Axis::linear("track", Unit::Count).ranged(0.0, (farthest as f64 * 1.02).max(1.0)),
+        )
+        .described("Track under the head over simulated time, from the outermost, one dot a sample.")
+        .sized(SMALL.0, SMALL.1);
+        // The other drives stand in the chart without points, so that numbers of series stay those of drives.
+        for (other, name) in names(summary) {
+            let points = if other == index { dots.clone() } else { Vec::new() };
+            chart = chart.with(Series::new(name, Shape::Dots, other, points));
+        }
+        panes.push((drive.to_string(), Drawing::Chart(chart)));
+    }
+    let caption = "Track under the head, from the outermost, over simulated time; one dot a sample.".to_string();
+    Figure { id: "head", title: "Head position", caption, layout: Layout::Grid, is_wide: true, panes }.if_any()
+}
+
+impl Figure {
+    fn if_any(self) -> Option<Figure> {
+        let is_any = self.panes.iter().any(|(_, drawing)| match drawing {
+            Drawing::Chart(chart) => !chart.is_empty(),
+            Drawing::Bars(_) => true,
+        });
+        is_any.then_some(self)
+    }
+
+    /// The figure as HTML.
+    pub fn html(&self) -> String {
+        let wide = if self.is_wide { " wide" } else { "" };
+        let mut html = format!("<figure class=\"chart{wide}\" id=\"{}\"><h3>{}</h3>", self.id, self.title);
+        match self.layout {
+            Layout::Tabs => html += &self.tabs(),
+            Layout::Grid => html += &self.grid(),
+        }
+        let _ = write!(html, "<figcaption>{}</figcaption></figure>", self.caption);
+        html
+    }
+
+    /// Panes that are chosen by radio buttons before them, which works without scripts.
+    fn tabs(&self) -> String {
+        let mut html = String::new();
+        if self.panes.len() > 1 {
+            for (index, (name, _)) in self.panes.iter().enumerate() {
+                let checked = if index == 0 { " checked" } else { "" };
+                let _ = write!(
+                    html,
+                    "<input type=\"radio\" class=\"tab\" name=\"{0}-tab\" id=\"{0}-tab-{index}\"{checked}>\
+                     <label for=\"{0}-tab-{index}\">{name}</label>",
+                    self.id
+                );
+            }
+        }
+        html += &legend(&self.panes[0].1);
+        for (_, drawing) in &self.panes {
+            let _ = write!(html, "<div class=\"pane\">{}</div>", drawing.svg());
+        }
+        html
+    }
+
+    fn grid(&self) -> String {
+        let mut html = String::from("<div class=\"grid\">");
+        for (index, (name, drawing)) in self.panes.iter().enumerate() {
+            let _ = write!(
+                html,
+                "<div class=\"cell\" data-drive=\"{index}\"><p class=\"name\">{}</p>{}</div>",
+                escape(name),
+                drawing.svg()
+            );
+        }
+        html + "</div>"
+    }
+}
+
+impl Drawing {
+    fn svg(&self) -> String {
+        match self {
+            Drawing::Chart(chart) => chart.svg(Style::Embedded),
+            Drawing::Bars(chart) => chart.svg(Style::Embedded),
+        }
+    }
+}
+
+/// The legend: buttons that hide and show a drive, dead until a script brings them to life.
+fn legend(drawing: &Drawing) -> String {
+    let mut html = String::from("<ul class=\"legend\">");
+    match drawing {
+        Drawing::Chart(chart) => {
+            for (index, series) in chart.series.iter().enumerate().filter(|(_, series)| !series.points.is_empty()) {
+                let _ = write!(
+                    html,
+                    "<li><button type=\"button\" data-series=\"{index}\" aria-pressed=\"true\" disabled>{}{}</button></li>",
+                    swatch(series, Style::Embedded),
+                    escape(&series.name)
+                );
+            }
+        }
+        Drawing::Bars(chart) => {
+            for part in &chart.parts {
+                let _ = write!(html, "<li>{}{}</li>", chart.swatch(part, Style::Embedded), escape(&part.name));
+            }
+        }
+    }
+    html + "</ul>"
+}
