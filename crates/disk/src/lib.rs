@@ -14,9 +14,9 @@ pub mod units;
 
 use std::sync::Arc;
 
-pub use actuator::{Access, AccessTime, Actuator, Purpose};
+pub use actuator::{Access, AccessTime, Actuator, HeadLog, HeadSample, Purpose};
 pub use command::{Command, Operation};
-pub use geometry::{Geometry, Place};
+pub use geometry::{Geometry, Place, TrackPiece};
 pub use mechanics::Mechanics;
 pub use profile::{Profile, ProfileError};
 pub use recording::Recording;

@@ -172,6 +172,37 @@ mod exact {
         assert_eq!(read(true, 10_001, 1999).rotation, SimDuration(9_010_000 + 4_000_000));
     }
 
+    /// The read-modify-write of Hajkazemi 2019 §2.1 where the platter has an angle: once the first sector is reached, all steps
+    /// together take whole rotations, 3 + k with k for the trip to the backup region and back, and the last transfer.
+    #[test]
+    fn a_read_modify_write_takes_whole_rotations_by_itself() {
+        let mut geometry = GeometryConfig::listed(1, LayoutName::BottomThenTop, ROTATION_NS as u32, &[(10_240, 4000)]);
+        geometry.interlaced = Some(InterlacedConfig { top_ratio: 1.0, ..InterlacedConfig::default() });
+        let disk = disk(&geometry, &linear(2_000_000, 20_000_000, Rotation::Exact));
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(2);
+        let mut hand = Hand::new(disk.clone());
+        for _ in 0..1000 {
+            let track = 2 + 2 * (random.next_u64() % 5000) as u32;
+            let sector = (random.next_u64() % 4000) as u32;
+            let [below, home, above] = [track - 1, track, track + 1].map(|track| disk.geometry.pba(track, 0, sector).0);
+            let backup = disk.geometry.pba(5120, 0, (random.next_u64() % 4000) as u32);
+            let first = hand.read(below, 1);
+            let begin = hand.now - first.transfer;
+            hand.read(above, 1);
+            let seek_ns = |from: u32| disk.mechanics.seek(5120u32.abs_diff(from)).0;
+            let trip_ns = seek_ns(track + 1) + seek_ns(track);
+            hand.perform(Direction::Write, Purpose::Backup, backup, 1);
+            for start in [home, below, above] {
+                hand.write(start, 1);
+            }
+            let time_ns = (hand.now - first.transfer).since(begin).0;
+            assert_eq!(time_ns % ROTATION_NS, 0, "{time_ns} at track {track}, sector {sector}");
+            let trip_rotations = time_ns / ROTATION_NS - 3;
+            assert!(trip_rotations * ROTATION_NS > trip_ns, "{trip_rotations} rotations for {trip_ns} ns of seeks");
+            assert!(trip_rotations <= trip_ns / ROTATION_NS + 2, "each end waits less than a rotation");
+        }
+    }
+
     proptest! {
         /// Goal: a long access takes what its sectors take one by one, on any layout, and leaves the same head behind.
         #[test]

@@ -190,7 +190,7 @@ fn draw_slips(
 
 /// The same geometry with tracks slipped; zones shrink by what their tracks lack.
 fn with_slips(mut geometry: Geometry, tracks: &BTreeMap<u64, (u32, u32)>) -> Geometry {
-    let slips = Slips::new(tracks);
+    let slips = Slips::new(tracks, geometry.sectors);
     geometry.sectors -= slips.missing_in_all();
     for zone in &mut geometry.zones {
         // The end of a zone is the start of the next zone's first track, or of the end of the disk.

@@ -223,30 +223,39 @@ impl Geometry {
     #[inline]
     fn place(&self, run: &Run, spot: &Spot, track_start: u64) -> Place {
         let passed_ns = spot.length.quotient(spot.sector as u64 * self.rotation.divisor());
+        let angle_ns = passed_ns + spot.skew_ns;
         Place {
             radial_track: run.radial_start + spot.radial_offset,
             surface: spot.surface,
             sector: spot.sector,
             track_sectors: spot.length.divisor() as u32,
-            angle_ns: self.rotation.remainder(passed_ns + spot.skew_ns) as u32,
+            angle_ns: self.rotation.remainder(angle_ns) as u32,
             track_start: Pba(track_start),
         }
     }
 
     fn locate_among_slips(&self, pba: u64) -> (Place, Divider) {
         let slips = self.slips.as_ref().expect("called only where tracks are slipped");
-        let address = slips.ideal(pba);
+        let index = slips.index_at_pba(pba);
+        let address = pba + slips.missing_before(index);
         let (run, spot) = self.spot(address);
-        self.place_among_slips(slips, run, spot, address)
+        self.place_among_slips(slips, index, run, spot, address)
     }
 
-    fn place_among_slips(&self, slips: &Slips, run: &Run, mut spot: Spot, address: u64) -> (Place, Divider) {
+    fn place_among_slips(
+        &self,
+        slips: &Slips,
+        index: usize,
+        run: &Run,
+        mut spot: Spot,
+        address: u64,
+    ) -> (Place, Divider) {
         let ideal_start = address - spot.sector as u64;
-        let missing = slips.missing_on(ideal_start);
+        let missing = slips.missing_on(index, ideal_start);
         if missing > 0 {
             spot.length = Divider::new(spot.length.divisor() - missing as u64);
         }
-        (self.place(run, &spot, slips.track_start(ideal_start)), spot.length)
+        (self.place(run, &spot, ideal_start - slips.missing_before(index)), spot.length)
     }
 
     /// The first sector of the track at a radial position of a surface.
@@ -263,7 +272,7 @@ impl Geometry {
         let address = run.start + offset;
         match &self.slips {
             None => self.place(run, &spot, address),
-            Some(slips) => self.place_among_slips(slips, run, spot, address).0,
+            Some(slips) => self.place_among_slips(slips, slips.index_at_track(address), run, spot, address).0,
         }
     }
 

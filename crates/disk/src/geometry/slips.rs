@@ -5,10 +5,12 @@
 //! slipped track are unused, and this table leads from PBAs to ideal addresses and back.
 //!
 //! Invariants:
-//! 1. Entries are sorted by address; `missing_until[k]` is the sum of what tracks 0 … k lack.
+//! 1. Entries are sorted by address; `missing_before[k]` is the sum of what slipped tracks 0 … k − 1 lack.
 //! 2. Both directions are O(log entries).
 
 use std::collections::BTreeMap;
+
+use super::finder::Finder;
 
 /// The slipped tracks of a disk.
 #[derive(Clone, Debug)]
@@ -17,51 +19,71 @@ pub(super) struct Slips {
     track_starts: Vec<u64>,
     /// Sectors it lacks.
     missing: Vec<u32>,
-    /// Sectors that it and all before it lack.
-    missing_until: Vec<u64>,
-    /// PBA that follows its last sector.
-    pba_ends: Vec<u64>,
+    /// Sectors that all before it lack; one more entry at the end for those that all lack.
+    missing_before: Vec<u64>,
+    /// By PBA: 0, then the PBA that follows the last sector of each slipped track.
+    by_pba: Finder,
+    /// By ideal address: 0, then one past the start of each slipped track.
+    by_track: Finder,
 }
 
 impl Slips {
-    /// The table of `tracks`: ideal start → (ideal length, sectors it lacks).
-    pub(super) fn new(tracks: &BTreeMap<u64, (u32, u32)>) -> Slips {
-        let empty = || Vec::with_capacity(tracks.len());
-        let mut slips = Slips { track_starts: empty(), missing: Vec::new(), missing_until: empty(), pba_ends: empty() };
+    /// The table of `tracks`: ideal start → (ideal length, sectors it lacks), on a disk of `ideal_sectors`.
+    pub(super) fn new(tracks: &BTreeMap<u64, (u32, u32)>, ideal_sectors: u64) -> Slips {
+        let (mut missing_before, mut pba_ends, mut starts) = (vec![0], vec![0], vec![0]);
         let mut missing_until = 0;
         for (&start, &(length, missing)) in tracks {
             assert!(missing < length, "a slipped track keeps a sector: {missing} of {length} are missing");
             missing_until += missing as u64;
-            slips.track_starts.push(start);
-            slips.missing.push(missing);
-            slips.missing_until.push(missing_until);
-            slips.pba_ends.push(start + length as u64 - missing_until);
+            missing_before.push(missing_until);
+            pba_ends.push(start + length as u64 - missing_until);
+            starts.push(start + 1);
         }
-        slips
+        Slips {
+            track_starts: tracks.keys().copied().collect(),
+            missing: tracks.values().map(|&(_, missing)| missing).collect(),
+            missing_before,
+            by_pba: Finder::new(pba_ends, ideal_sectors),
+            by_track: Finder::new(starts, ideal_sectors),
+        }
     }
 
     /// Sectors that all tracks together lack.
     pub(super) fn missing_in_all(&self) -> u64 {
-        self.missing_until.last().copied().unwrap_or(0)
+        self.missing_before(self.missing.len())
     }
 
-    /// The ideal address of a PBA.
-    pub(super) fn ideal(&self, pba: u64) -> u64 {
-        pba + self.missing_before(self.pba_ends.partition_point(|&end| end <= pba))
+    /// Index of the first slipped track that does not end before a PBA: all before it lie before the PBA's track.
+    #[inline]
+    pub(super) fn index_at_pba(&self, pba: u64) -> usize {
+        self.by_pba.find(pba)
     }
 
-    /// The PBA of the first sector of the track whose ideal start is given.
+    /// The same for the track at an ideal start.
+    #[inline]
+    pub(super) fn index_at_track(&self, ideal_start: u64) -> usize {
+        self.by_track.find(ideal_start)
+    }
+
+    /// Sectors that the slipped tracks before number `index` lack: what ideal addresses there are ahead of PBAs.
+    #[inline]
+    pub(super) fn missing_before(&self, index: usize) -> u64 {
+        self.missing_before[index]
+    }
+
+    /// Sectors that the track at an ideal start lacks, where `index` is what [`Slips::index_at_track`] says of it.
+    #[inline]
+    pub(super) fn missing_on(&self, index: usize, ideal_start: u64) -> u32 {
+        if self.track_starts.get(index) == Some(&ideal_start) {
+            self.missing[index]
+        } else {
+            0
+        }
+    }
+
+    /// The PBA of the first sector of the track at an ideal start.
     pub(super) fn track_start(&self, ideal_start: u64) -> u64 {
-        ideal_start - self.missing_before(self.track_starts.partition_point(|&start| start < ideal_start))
-    }
-
-    /// Sectors that the track at an ideal start lacks.
-    pub(super) fn missing_on(&self, ideal_start: u64) -> u32 {
-        self.track_starts.binary_search(&ideal_start).map_or(0, |index| self.missing[index])
-    }
-
-    fn missing_before(&self, index: usize) -> u64 {
-        index.checked_sub(1).map_or(0, |last| self.missing_until[last])
+        ideal_start - self.missing_before(self.index_at_track(ideal_start))
     }
 }
 

@@ -221,6 +221,35 @@ proptest! {
     }
 }
 
+/// Track and surface of every track in PBA order, written out by hand from the layouts' descriptions.
+#[test]
+fn layouts_run_as_they_are_described() {
+    let order = |config: &GeometryConfig| -> Vec<(u32, u8)> {
+        let geometry = Geometry::new(config).unwrap();
+        let all = Extent::new(Pba(0), geometry.sectors());
+        geometry.tracks(all).map(|piece| (piece.place.radial_track, piece.place.surface)).collect()
+    };
+    let cylinder = GeometryConfig::listed(2, LayoutName::Cylinder, 10_000, &[(2, 10), (1, 8)]);
+    assert_eq!(order(&cylinder), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]);
+
+    // Inward from surface 0 to 1, then a serpentine zone from 1 to 0, then outward from 0 to 1.
+    let mut horizontal = GeometryConfig::listed(2, LayoutName::Horizontal, 10_000, &[(2, 10); 3]);
+    horizontal.horizontal = Some(HorizontalConfig { split: 0.5, conventional_from: 0.4, conventional_to: 0.6 });
+    let strokes = [(0, 0), (1, 0), (0, 1), (1, 1), (2, 1), (3, 1), (3, 0), (2, 0), (5, 0), (4, 0), (5, 1), (4, 1)];
+    assert_eq!(order(&horizontal), strokes);
+
+    // A group of three bottoms and three tops on each surface, then what is left: a bottom and a top.
+    let mut interlaced = GeometryConfig::listed(2, LayoutName::BottomThenTop, 10_000, &[(8, 10)]);
+    let extras = |order| Some(InterlacedConfig { group_tracks: 3, order, top_ratio: 0.9 });
+    let on_both = |group: &[u32]| -> Vec<(u32, u8)> {
+        (0..2).flat_map(|surface| group.iter().map(move |&track| (track, surface))).collect()
+    };
+    interlaced.interlaced = extras(TopOrder::Serpentine);
+    assert_eq!(order(&interlaced), [on_both(&[0, 2, 4, 5, 3, 1]), on_both(&[6, 7])].concat());
+    interlaced.interlaced = extras(TopOrder::ZigZag);
+    assert_eq!(order(&interlaced), [on_both(&[0, 2, 4, 1, 3, 5]), on_both(&[6, 7])].concat());
+}
+
 /// Places of a disk of 20 TB in 30 zones are inverses of addresses at both ends of every zone and at strides between.
 #[test]
 fn large_disks_are_inverted_too() {
