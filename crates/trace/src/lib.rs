@@ -11,6 +11,9 @@ pub mod options;
 pub mod recorded;
 mod records;
 pub mod request;
+pub mod statistics;
+pub mod survey;
+pub mod throughput;
 pub mod writers;
 
 pub use facts::Facts;
@@ -19,3 +22,5 @@ pub use input::Input;
 pub use options::{Device, Options, TimeUnit};
 pub use recorded::Recorded;
 pub use request::{Request, Source, TraceError, When};
+pub use statistics::TraceInfo;
+pub use survey::{survey, DeviceSummary, Survey};

@@ -79,6 +79,11 @@ pub fn all() -> &'static [&'static WriterInfo] {
     &[&imbrex::WRITER, &fio_iolog::WRITER, &disksim::WRITER, &msr::WRITER]
 }
 
+/// The writer of Imbrex's own format.
+pub fn imbrex() -> &'static WriterInfo {
+    &imbrex::WRITER
+}
+
 /// The writer of the format called `name`.
 pub fn by_name(name: &str) -> Option<&'static WriterInfo> {
     all().iter().copied().find(|writer| writer.name == name)

@@ -1,0 +1,484 @@
+//! What `imbrex trace info` tells of a workload, in one pass.
+//!
+//! Definitions: a request is *sequential* when it begins where the read or write before it on its device ended. A *page* is
+//! 4 KiB, a *track* 2 MiB of the address space, as Hajkazemi 2019 §2 takes it. A write counts once for each track it
+//! touches; the share of the hottest k tracks is of all these counts. The gap between two requests is 0 where the
+//! second lies earlier.
+//!
+//! Invariants:
+//! 1. Memory grows with the pages and tracks touched, never with the length of the trace.
+//! 2. Every request is in exactly one of `reads`, `writes`, `flushes`, `trims`.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use imbrex_disk::{Command, Direction, Operation, SimTime};
+use roaring::RoaringTreemap;
+use serde::Serialize;
+
+use crate::admission::SECTOR_BYTES;
+use crate::request::{Request, Source, TraceError, When};
+use crate::survey::{named, DeviceSummary};
+
+/// The version of the JSON.
+pub const SCHEMA: &str = "imbrex.trace-info/1";
+
+const PAGE_SECTORS: u64 = 8;
+const TRACK_SECTORS: u64 = 4096;
+
+/// What a workload is like.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TraceInfo {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// All requests.
+    pub requests: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes, with FUA or without.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Trims.
+    pub trims: u64,
+    /// Writes with FUA.
+    pub fua_writes: u64,
+    /// Reads, writes and trims of no sector.
+    pub empty: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Bytes trimmed.
+    pub trim_bytes: u64,
+    /// From the first request to the latest, where requests have times.
+    pub span_ns: u64,
+    /// One past the highest sector asked for.
+    pub lba_end: u64,
+    /// Distinct pages, in bytes.
+    pub working_set: WorkingSet,
+    /// Requests that begin where the one before ended.
+    pub sequential: Sequential,
+    /// Gaps between requests; nothing where requests have no times.
+    pub inter_arrival_ns: Option<Distribution>,
+    /// Sizes of reads.
+    pub read_size_bytes: Option<Distribution>,
+    /// Sizes of writes.
+    pub write_size_bytes: Option<Distribution>,
+    /// How writes concentrate.
+    pub hot_tracks: HotTracks,
+    /// The devices by number.
+    pub devices: Vec<DeviceSummary>,
+    /// What was left out, widened or decided.
+    pub reading: Reading,
+}
+
+/// Distinct pages of 4 KiB touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct WorkingSet {
+    /// Read at least once.
+    pub read_bytes: u64,
+    /// Written at least once.
+    pub write_bytes: u64,
+    /// Read or written.
+    pub either_bytes: u64,
+    /// Read and written.
+    pub both_bytes: u64,
+}
+
+/// Sequential requests.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Sequential {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Of all reads.
+    pub read_share: f64,
+    /// Of all writes.
+    pub write_share: f64,
+}
+
+/// The shape of a quantity, to three digits.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Distribution {
+    /// Mean.
+    pub mean: f64,
+    /// Least.
+    pub min: u64,
+    /// 5 % are no more.
+    pub p5: u64,
+    /// Median.
+    pub p50: u64,
+    /// 90 % are no more.
+    pub p90: u64,
+    /// 95 % are no more.
+    pub p95: u64,
+    /// 99 % are no more.
+    pub p99: u64,
+    /// 99.9 % are no more.
+    pub p999: u64,
+    /// Greatest.
+    pub max: u64,
+}
+
+/// The share of writes that goes to the hottest tracks.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct HotTracks {
+    /// Bytes of a track.
+    pub track_bytes: u64,
+    /// Tracks written at all.
+    pub written: u64,
+    /// Of the hottest.
+    pub share_1: f64,
+    /// Of the ten hottest.
+    pub share_10: f64,
+    /// Of the hundred hottest.
+    pub share_100: f64,
+}
+
+/// What reading the trace told besides.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Reading {
+    /// Requests earlier than the one before them.
+    pub out_of_order: u64,
+    /// Requests widened to whole sectors.
+    pub unaligned: u64,
+    /// Records that are no requests.
+    pub not_requests: u64,
+    /// Requests of devices not asked for.
+    pub other_devices: u64,
+    /// Malformed records skipped.
+    pub malformed: u64,
+    /// The first of them.
+    pub first_malformed: Option<String>,
+    /// What was decided.
+    pub notes: Vec<String>,
+}
+
+impl TraceInfo {
+    /// Reads `source` to its end, or `limit` requests of it: a generator may have no end of its own.
+    pub fn of(source: &mut dyn Source, limit: Option<u64>) -> Result<TraceInfo, TraceError> {
+        let mut pass = Pass::new();
+        while limit.is_none_or(|limit| pass.requests < limit) {
+            let Some(request) = source.next(SimTime::ZERO)? else {
+                break;
+            };
+            pass.count(&request);
+        }
+        Ok(pass.finish(source))
+    }
+}
+
+/// The accounts of one device.
+struct DevicePass {
+    summary: DeviceSummary,
+    read_pages: RoaringTreemap,
+    written_pages: RoaringTreemap,
+    /// Writes by track.
+    track_writes: BTreeMap<u64, u64>,
+    /// Where the read or write before ended.
+    previous_end: Option<u64>,
+}
+
+/// The accounts of the pass.
+struct Pass {
+    requests: u64,
+    flushes: u64,
+    trims: u64,
+    fua_writes: u64,
+    empty: u64,
+    trim_bytes: u64,
+    sequential: Sequential,
+    span_ns: u64,
+    previous_ns: Option<u64>,
+    gaps_ns: Histogram<u64>,
+    /// In sectors, which three digits hold exactly up to a mebibyte.
+    read_sectors: Histogram<u64>,
+    write_sectors: Histogram<u64>,
+    devices: BTreeMap<u32, DevicePass>,
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("three digits are allowed")
+}
+
+fn record(histogram: &mut Histogram<u64>, value: u64) {
+    histogram.record(value).expect("the histogram grows to any value");
+}
+
+impl Pass {
+    fn new() -> Pass {
+        Pass {
+            requests: 0,
+            flushes: 0,
+            trims: 0,
+            fua_writes: 0,
+            empty: 0,
+            trim_bytes: 0,
+            sequential: Sequential::default(),
+            span_ns: 0,
+            previous_ns: None,
+            gaps_ns: histogram(),
+            read_sectors: histogram(),
+            write_sectors: histogram(),
+            devices: BTreeMap::new(),
+        }
+    }
+
+    fn count(&mut self, request: &Request) {
+        let command = request.command;
+        self.requests += 1;
+        self.empty += u64::from(command.sectors == 0 && command.operation != Operation::Flush);
+        self.count_time(request.when);
+        let device = self.devices.entry(request.device).or_insert_with(|| DevicePass::new(request.device));
+        device.summary.count(request);
+        match command.operation {
+            Operation::Read => {
+                record(&mut self.read_sectors, u64::from(command.sectors));
+                self.sequential.reads += u64::from(device.touch(&command, Direction::Read));
+            }
+            Operation::Write => {
+                self.fua_writes += u64::from(command.fua);
+                record(&mut self.write_sectors, u64::from(command.sectors));
+                self.sequential.writes += u64::from(device.touch(&command, Direction::Write));
+            }
+            Operation::Flush => self.flushes += 1,
+            Operation::Trim => {
+                self.trims += 1;
+                self.trim_bytes += u64::from(command.sectors) * SECTOR_BYTES;
+            }
+        }
+    }
+
+    fn count_time(&mut self, when: When) {
+        let When::At(time) = when else {
+            return;
+        };
+        if let Some(previous_ns) = self.previous_ns {
+            record(&mut self.gaps_ns, time.0.saturating_sub(previous_ns));
+        }
+        self.previous_ns = Some(time.0);
+        self.span_ns = self.span_ns.max(time.0);
+    }
+
+    fn finish(self, source: &dyn Source) -> TraceInfo {
+        let facts = source.facts();
+        let working_set = self.devices.values().fold(WorkingSet::default(), |sum, device| sum.plus(device));
+        let hot_tracks = hot_tracks(self.devices.values());
+        let devices = self.devices.into_iter().map(|(number, device)| (number, device.summary)).collect();
+        let devices = named(devices, &facts);
+        let sum = |part: fn(&DeviceSummary) -> u64| devices.iter().map(part).sum::<u64>();
+        let (reads, writes) = (sum(|device| device.reads), sum(|device| device.writes));
+        TraceInfo {
+            schema: SCHEMA,
+            requests: self.requests,
+            reads,
+            writes,
+            flushes: self.flushes,
+            trims: self.trims,
+            fua_writes: self.fua_writes,
+            empty: self.empty,
+            read_bytes: sum(|device| device.read_bytes),
+            write_bytes: sum(|device| device.write_bytes),
+            trim_bytes: self.trim_bytes,
+            span_ns: self.span_ns,
+            lba_end: devices.iter().map(|device| device.lba_end).max().unwrap_or(0),
+            working_set,
+            sequential: Sequential {
+                read_share: share(self.sequential.reads, reads),
+                write_share: share(self.sequential.writes, writes),
+                ..self.sequential
+            },
+            inter_arrival_ns: Distribution::of(&self.gaps_ns, 1),
+            read_size_bytes: Distribution::of(&self.read_sectors, SECTOR_BYTES),
+            write_size_bytes: Distribution::of(&self.write_sectors, SECTOR_BYTES),
+            hot_tracks,
+            devices,
+            reading: Reading {
+                out_of_order: facts.out_of_order,
+                unaligned: facts.unaligned,
+                not_requests: facts.not_requests,
+                other_devices: facts.other_devices,
+                malformed: facts.malformed,
+                first_malformed: facts.first_malformed,
+                notes: facts.notes,
+            },
+        }
+    }
+}
+
+impl DevicePass {
+    fn new(device: u32) -> DevicePass {
+        DevicePass {
+            summary: DeviceSummary::new(device),
+            read_pages: RoaringTreemap::new(),
+            written_pages: RoaringTreemap::new(),
+            track_writes: BTreeMap::new(),
+            previous_end: None,
+        }
+    }
+
+    /// Notes the pages and tracks a read or write touches; whether it is sequential.
+    fn touch(&mut self, command: &Command, direction: Direction) -> bool {
+        let (start, end) = (command.lba.0, command.end().0);
+        let sequential = self.previous_end.replace(end) == Some(start);
+        if command.sectors == 0 {
+            return sequential;
+        }
+        let pages = start / PAGE_SECTORS..=(end - 1) / PAGE_SECTORS;
+        match direction {
+            Direction::Read => {
+                self.read_pages.insert_range(pages);
+            }
+            Direction::Write => {
+                self.written_pages.insert_range(pages);
+                for track in start / TRACK_SECTORS..=(end - 1) / TRACK_SECTORS {
+                    *self.track_writes.entry(track).or_insert(0) += 1;
+                }
+            }
+        }
+        sequential
+    }
+}
+
+impl WorkingSet {
+    fn plus(self, device: &DevicePass) -> WorkingSet {
+        let page_bytes = PAGE_SECTORS * SECTOR_BYTES;
+        let (read, written) = (&device.read_pages, &device.written_pages);
+        WorkingSet {
+            read_bytes: self.read_bytes + read.len() * page_bytes,
+            write_bytes: self.write_bytes + written.len() * page_bytes,
+            either_bytes: self.either_bytes + read.union_len(written) * page_bytes,
+            both_bytes: self.both_bytes + read.intersection_len(written) * page_bytes,
+        }
+    }
+}
+
+fn hot_tracks<'a>(devices: impl Iterator<Item = &'a DevicePass>) -> HotTracks {
+    let mut writes: Vec<u64> = devices.flat_map(|device| device.track_writes.values().copied()).collect();
+    writes.sort_unstable_by(|a, b| b.cmp(a));
+    let all: u64 = writes.iter().sum();
+    let hottest = |count: usize| share(writes.iter().take(count).sum(), all);
+    HotTracks {
+        track_bytes: TRACK_SECTORS * SECTOR_BYTES,
+        written: writes.len() as u64,
+        share_1: hottest(1),
+        share_10: hottest(10),
+        share_100: hottest(100),
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+impl Distribution {
+    /// Of values recorded in units of `unit`; nothing where there are none.
+    fn of(histogram: &Histogram<u64>, unit: u64) -> Option<Distribution> {
+        let at = |quantile: f64| histogram.value_at_quantile(quantile).saturating_mul(unit);
+        (!histogram.is_empty()).then(|| Distribution {
+            mean: histogram.mean() * unit as f64,
+            min: histogram.min().saturating_mul(unit),
+            p5: at(0.05),
+            p50: at(0.5),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max().saturating_mul(unit),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: every figure by its definition. Method: a trace small enough to count by hand, and random ones against
+    //! plain sets.
+
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use crate::formats::testing::timed;
+    use crate::recorded::Recorded;
+
+    use super::*;
+
+    fn info_of(requests: Vec<Request>) -> TraceInfo {
+        TraceInfo::of(&mut Recorded::new(requests), None).unwrap()
+    }
+
+    #[test]
+    fn counted_by_hand() {
+        let info = info_of(vec![
+            timed(0, 0, Command::write(0, 8)),
+            timed(1000, 0, Command::write(8, 16)),
+            timed(3000, 1, Command::write(24, 1)),
+            timed(2000, 0, Command::read(16, 9)),
+            timed(9000, 0, Command::flush()),
+            timed(9000, 0, Command::read(25, 7)),
+            timed(9000, 0, Command::trim(100, 2)),
+            timed(9000, 0, Command { fua: true, ..Command::write(4095, 2) }),
+        ]);
+        assert_eq!((info.requests, info.reads, info.writes, info.flushes, info.trims), (8, 2, 4, 1, 1));
+        assert_eq!((info.read_bytes, info.write_bytes, info.trim_bytes), (16 * 512, 27 * 512, 1024));
+        assert_eq!((info.span_ns, info.lba_end, info.fua_writes), (9000, 4097, 1));
+        let pages = |count: u64| count * 4096;
+        let expected = WorkingSet {
+            read_bytes: pages(2),
+            write_bytes: pages(3 + 1 + 2),
+            either_bytes: pages(4 + 1 + 2),
+            both_bytes: pages(1),
+        };
+        assert_eq!(info.working_set, expected);
+        assert_eq!((info.sequential.reads, info.sequential.writes), (1, 1));
+        assert_eq!((info.sequential.read_share, info.sequential.write_share), (0.5, 0.25));
+        let gaps = info.inter_arrival_ns.unwrap();
+        assert_eq!((gaps.min, gaps.p50), (0, 0));
+        assert!((gaps.mean - (1000.0 + 2000.0 + 7000.0) / 7.0).abs() < 10.0, "{gaps:?}");
+        let sizes = info.write_size_bytes.unwrap();
+        assert_eq!((sizes.min, sizes.p50, sizes.max), (512, 1024, 8192));
+        assert_eq!(info.hot_tracks.written, 3);
+        assert_eq!((info.hot_tracks.share_1, info.hot_tracks.share_10), (3.0 / 5.0, 1.0));
+        assert_eq!(info.devices.len(), 2);
+    }
+
+    #[test]
+    fn json_has_schema_and_units() {
+        let json = serde_json::to_value(info_of(vec![timed(0, 0, Command::write(0, 8))])).unwrap();
+        assert_eq!(json["schema"], "imbrex.trace-info/1");
+        assert_eq!(json["working_set"]["write_bytes"], 4096);
+        assert_eq!(json["hot_tracks"]["track_bytes"], 2 << 20);
+        assert_eq!(json["inter_arrival_ns"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn a_limit_ends_the_pass() {
+        let mut source = Recorded::new(vec![timed(0, 0, Command::write(0, 8)); 9]);
+        assert_eq!(TraceInfo::of(&mut source, Some(4)).unwrap().requests, 4);
+    }
+
+    proptest! {
+        #[test]
+        fn working_sets_are_sets(rows in prop::collection::vec((any::<bool>(), 0..5000u64, 1..200u32), 1..100)) {
+            let mut pages = [BTreeSet::new(), BTreeSet::new()];
+            for &(read, lba, sectors) in &rows {
+                pages[usize::from(read)].extend((lba..lba + u64::from(sectors)).map(|sector| sector / 8));
+            }
+            let command = |&(read, lba, sectors): &(bool, u64, u32)| {
+                timed(0, 0, if read { Command::read(lba, sectors) } else { Command::write(lba, sectors) })
+            };
+            let working_set = info_of(rows.iter().map(command).collect()).working_set;
+            let [written, read] = &pages;
+            prop_assert_eq!(working_set.read_bytes, 4096 * read.len() as u64);
+            prop_assert_eq!(working_set.write_bytes, 4096 * written.len() as u64);
+            prop_assert_eq!(working_set.both_bytes, 4096 * read.intersection(written).count() as u64);
+            prop_assert_eq!(working_set.either_bytes, 4096 * read.union(written).count() as u64);
+        }
+    }
+}
