@@ -324,3 +324,109 @@ fn hits_any(regions: &[Extent], extent: Extent) -> bool {
     let after = regions.partition_point(|region| region.end() <= extent.start);
     regions.get(after).is_some_and(|region| region.intersection(extent).is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    //! Goal: regions never harm each other, on any toy. Method: a whole write of each region is held against all others;
+    //! addresses are held against a list of sectors.
+
+    use super::*;
+    use crate::verify::toy;
+
+    const RECORDINGS: [&str; 5] = ["conventional", "shingled", "block-interference", "caveat", "interlaced"];
+    const SIZES: [RegionSize; 4] = [
+        RegionSize::Sectors(Sectors(1)),
+        RegionSize::Sectors(Sectors(33)),
+        RegionSize::Tracks(1),
+        RegionSize::Tracks(3),
+    ];
+
+    fn for_each_carving(test: impl Fn(&toy::Toy, RegionSize, &Regions)) {
+        for toy in RECORDINGS.iter().flat_map(|recording| toy::disks(recording)) {
+            for size in SIZES {
+                test(&toy, size, &Regions::carve(&toy.disk, size));
+            }
+        }
+    }
+
+    #[test]
+    fn no_region_destroys_another() {
+        for_each_carving(|toy, size, regions| {
+            let mut destroyed = Vec::new();
+            for index in 0..regions.len() {
+                toy.disk.recording.destroys(&toy.disk.geometry, regions.extent(index), &mut destroyed);
+            }
+            for lost in destroyed {
+                for index in 0..regions.len() {
+                    let region = regions.extent(index);
+                    assert_eq!(region.intersection(lost), None, "{}, {size:?}: {region:?} loses {lost:?}", toy.name);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn little_is_lost_beside_the_guards() {
+        for_each_carving(|toy, size, regions| {
+            if matches!(size, RegionSize::Tracks(_)) {
+                return; // A guard of a few sectors then costs the rest of its track.
+            }
+            let mut used = regions.capacity().0;
+            let mut destroyed = Vec::new();
+            for index in 0..regions.len() {
+                destroyed.clear();
+                toy.disk.recording.destroys(&toy.disk.geometry, regions.extent(index), &mut destroyed);
+                used += destroyed.iter().map(|extent| extent.sectors.0).sum::<u64>();
+            }
+            // At most a region at each of the six ends of strokes, and one at the end of the disk.
+            let total = toy.disk.geometry.sectors().0;
+            let waste = 7 * regions.sectors_max().0;
+            assert!(used + waste >= total, "{}, {size:?}: {used} of {total} sectors are used", toy.name);
+        });
+    }
+
+    #[test]
+    fn addresses_run_through_the_regions() {
+        for_each_carving(|toy, size, regions| {
+            let places: Vec<u64> = (0..regions.len())
+                .flat_map(|index| regions.extent(index).start.0..regions.extent(index).end().0)
+                .collect();
+            assert_eq!(regions.capacity(), Sectors(places.len() as u64));
+            let is_ordered = places.windows(2).all(|pair| pair[0] < pair[1]);
+            assert!(is_ordered && places.last().is_none_or(|&last| last < toy.disk.geometry.sectors().0));
+            for (lba, &pba) in places.iter().enumerate() {
+                let lba = Lba(lba as u64);
+                assert_eq!(regions.native(lba), Pba(pba), "{}, {size:?}", toy.name);
+                assert_eq!(regions.lba_at(Pba(pba)), Some(lba));
+                let at = regions.locate(lba);
+                assert_eq!(regions.first_lba(at.region) + at.offset, lba);
+            }
+            let held = (0..toy.disk.geometry.sectors().0).filter(|&pba| regions.lba_at(Pba(pba)).is_some()).count();
+            assert_eq!(held, places.len());
+        });
+    }
+
+    #[test]
+    fn interfering_blocks_leave_one_less_than_their_reach_between_regions() {
+        // An interference of six blocks destroys the five after the last written (Cassuto 2010 definition 2).
+        let toy = toy::disks("block-interference").next().expect("there is one");
+        let regions = Regions::carve(&toy.disk, RegionSize::Sectors(Sectors(20)));
+        assert_eq!(regions.extent(3), Extent::new(Pba(75), Sectors(20)));
+        assert_eq!(regions.len(), (1192 + 5) / 25);
+    }
+
+    #[test]
+    fn blocks_of_regions_are_taken_where_asked() {
+        let toy = toy::disks("conventional").next().expect("there is one");
+        let regions = Regions::carve(&toy.disk, RegionSize::Sectors(Sectors(100)));
+        let starts = |position| {
+            let (taken, rest) = regions.take(&toy.disk, 3, position);
+            assert_eq!(taken.len() + rest.len(), 11);
+            (0..3).map(|index| taken.extent(index).start.0).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(Position::Outer), [0, 100, 200]);
+        assert_eq!(starts(Position::Inner), [800, 900, 1000]);
+        // Track 33 of 66 begins at 480 + 9 · 18 = 642; the first region from there on is the middle of the three.
+        assert_eq!(starts(Position::Middle), [600, 700, 800]);
+    }
+}

@@ -149,3 +149,85 @@ impl Layer for RegionRmw {
         self.rewriter.repair(plan, |_| Note::new(TAG_END, &[]));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the paper's steps, and the safe ones around them. Method: golden plans on the toy with an interference of six
+    //! blocks: 32 regions of 32 sectors at multiples of 37; the spare is the first at the middle diameter, at 666.
+
+    use super::*;
+    use crate::registry;
+    use crate::verify::toy;
+
+    fn layer(given: &[(&str, &str)]) -> Box<dyn Layer> {
+        let disk = toy::disks("block-interference").next().expect("there is one").disk;
+        let given: Vec<_> = given.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
+        registry::build(INFO.name, &disk, &given).expect("it builds")
+    }
+
+    fn assert_plan(layer: &mut dyn Layer, command: Command, golden: &str) {
+        let mut plan = Plan::new();
+        layer.plan(&[command], &mut plan);
+        let lines: Vec<_> = golden.lines().map(str::trim).collect();
+        let text = format!("{plan:?}");
+        assert_eq!(text.lines().map(str::trim).collect::<Vec<_>>(), lines, "{command:?}:\n{plan:?}");
+    }
+
+    #[test]
+    fn a_write_rewrites_the_tail_of_its_region_after_saving_it() {
+        let mut layer = layer(&[("region_size", "16k")]);
+        assert_eq!(layer.capacity(), Sectors(31 * 32));
+        assert_plan(
+            layer.as_mut(),
+            Command::write(36, 2),
+            "group Host
+             read cleaning pba 41+28 lba 36
+             barrier
+             write backup pba 666+28 lba 36
+             barrier
+             note #1 36 28 41 0
+             barrier
+             write host pba 41+2 lba 36
+             write cleaning pba 43+26 lba 38
+             barrier
+             note #2 0 0 0 0",
+        );
+    }
+
+    #[test]
+    fn whole_and_on_paper_it_reads_modifies_and_writes_its_region() {
+        let mut layer = layer(&[("region_size", "16k"), ("rmw", "whole"), ("safety", "paper")]);
+        assert_eq!(layer.capacity(), Sectors(32 * 32));
+        assert_plan(
+            layer.as_mut(),
+            Command::write(36, 2),
+            "group Host
+             read cleaning pba 37+32 lba 32
+             write cleaning pba 37+4 lba 32
+             write host pba 41+2 lba 36
+             write cleaning pba 43+26 lba 38
+             barrier
+             note #2 0 0 0 0",
+        );
+        assert_plan(
+            layer.as_mut(),
+            Command::write(0, 32),
+            "group Host
+             write host pba 0+32 lba 0
+             barrier
+             note #2 0 0 0 0",
+        );
+    }
+
+    #[test]
+    fn requests_are_split_where_regions_meet() {
+        let mut layer = layer(&[("region_size", "16k"), ("safety", "paper")]);
+        assert_plan(
+            layer.as_mut(),
+            Command::read(30, 4),
+            "group Host
+             read host pba 30+2 lba 30
+             read host pba 37+2 lba 32",
+        );
+    }
+}

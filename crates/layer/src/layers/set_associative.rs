@@ -470,3 +470,6 @@ impl Layer for SetAssociative {
 fn bits_for(count: u64) -> u64 {
     (64 - count.saturating_sub(1).leading_zeros()) as u64
 }
+
+#[cfg(test)]
+mod tests;

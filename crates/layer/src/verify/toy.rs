@@ -101,7 +101,7 @@ const TOYS: &[(&str, &str, &str)] = &[
     ("shingled cylinders", CYLINDERS, "kind = 'shingled'\nhead_tracks = 3\nwidening_sectors = 1"),
     ("shingled strokes", STROKES, "kind = 'shingled'\nhead_tracks = 2"),
     ("interfering blocks", CYLINDERS, "kind = 'block-interference'\ninterference_sectors = 6"),
-    ("caveat cylinders", CYLINDERS, "kind = 'caveat'\ndid = 12\ndnor = 5"),
+    ("caveat cylinders", CYLINDERS, "kind = 'caveat'\nno_overlap_sectors = 5\nisolation_sectors = 12"),
     ("interlaced groups", GROUPS, "kind = 'interlaced'"),
 ];
 

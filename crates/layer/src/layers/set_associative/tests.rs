@@ -1,0 +1,197 @@
+//! Goal: the algorithms of Cassuto 2010 §IV.B step by step, and the figures of §IV.C that need no clock. Method: golden
+//! plans on the toy with an interference of six blocks, where 57 regions of 16 sectors lie at multiples of 21: the spare
+//! at 651, three cache regions at 1134, 1155 and 1176, 53 native ones; and random writes on the paper's drive.
+
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256StarStar;
+
+use super::*;
+use crate::registry;
+use crate::verify::toy;
+
+const TOY: &[(&str, &str)] = &[("region_size", "8k"), ("cache_share", "5%")];
+
+fn layer(given: &[&[(&str, &str)]]) -> Box<dyn Layer> {
+    let disk = toy::disks("block-interference").next().expect("there is one").disk;
+    let given: Vec<_> = given.concat().iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
+    registry::build(INFO.name, &disk, &given).expect("it builds")
+}
+
+fn assert_plan(layer: &mut dyn Layer, command: Command, golden: &str) {
+    let mut plan = Plan::new();
+    layer.plan(&[command], &mut plan);
+    let lines: Vec<_> = golden.lines().map(str::trim).collect();
+    let text = format!("{plan:?}");
+    assert_eq!(text.lines().map(str::trim).collect::<Vec<_>>(), lines, "{command:?}:\n{plan:?}");
+}
+
+#[test]
+fn a_full_cache_region_is_merged_before_the_write_goes_on() {
+    let mut layer = layer(&[TOY]);
+    assert_eq!(layer.capacity(), Sectors(53 * 16));
+    assert_plan(
+        layer.as_mut(),
+        Command::write(0, 10),
+        "group Host
+         write host pba 1134+10 lba 0
+         barrier
+         note #1 0 10 1134 0",
+    );
+    assert_plan(
+        layer.as_mut(),
+        Command::write(4, 8),
+        "group Host
+         write host pba 1144+6 lba 4
+         barrier
+         note #1 4 6 1144 0
+         group Cleaning
+         read cleaning pba 0+16 lba 0
+         read cleaning pba 1134+4 lba 0
+         read cleaning pba 1144+6 lba 4
+         barrier
+         write backup pba 651+16 lba 0
+         barrier
+         note #3 0 16 0 0
+         barrier
+         write cleaning pba 0+16 lba 0
+         barrier
+         note #4 0 0 0 0
+         note #5 0 0 0 0
+         barrier
+         group Host
+         write host pba 1134+2 lba 10
+         barrier
+         note #1 10 2 1134 0",
+    );
+}
+
+#[test]
+fn native_regions_take_turns_over_the_cache_regions() {
+    let mut layer = layer(&[TOY, &[("safety", "paper")]]);
+    // Without a spare there are 54 native regions; 16 sectors each, so LBA 14–17 lies in regions 0 and 1, LBA 48 in 3.
+    assert_plan(
+        layer.as_mut(),
+        Command::write(14, 4),
+        "group Host
+         write host pba 1134+2 lba 14
+         write host pba 1155+2 lba 16
+         barrier
+         note #1 14 2 1134 0
+         note #1 16 2 1155 0",
+    );
+    assert_plan(
+        layer.as_mut(),
+        Command::write(48, 1),
+        "group Host
+         write host pba 1136+1 lba 48
+         barrier
+         note #1 48 1 1136 0",
+    );
+    assert_plan(
+        layer.as_mut(),
+        Command::read(12, 8),
+        "group Host
+         read host pba 12+2 lba 12
+         read host pba 1134+2 lba 14
+         read host pba 1155+2 lba 16
+         read host pba 23+2 lba 18",
+    );
+}
+
+#[test]
+fn a_trim_stays_absent_through_a_merge() {
+    let mut layer = layer(&[TOY, &[("safety", "paper"), ("rmw", "tail")]]);
+    assert_plan(
+        layer.as_mut(),
+        Command::trim(6, 2),
+        "group Host
+         note #2 6 2 0 0",
+    );
+    layer.plan(&[Command::write(8, 8)], &mut Plan::new());
+    layer.plan(&[Command::write(8, 8)], &mut Plan::new());
+    assert_plan(
+        layer.as_mut(),
+        Command::write(3, 1),
+        "group Cleaning
+         drop cleaning lba 6+2
+         read cleaning pba 1142+8 lba 8
+         write cleaning pba 6+10 lba 6
+         barrier
+         note #4 0 0 0 0
+         note #5 0 0 0 0
+         barrier
+         group Host
+         write host pba 1134+1 lba 3
+         barrier
+         note #1 3 1 1134 0",
+    );
+}
+
+#[test]
+fn a_cache_on_flash_leaves_all_regions_of_the_disk_native() {
+    let mut layer = layer(&[TOY, &[("cache_medium", "flash")]]);
+    assert_eq!(layer.capacity(), Sectors(56 * 16));
+    assert_plan(
+        layer.as_mut(),
+        Command::write(0, 2),
+        "group Host
+         write host flash pba 0+2 lba 0
+         barrier
+         note #1 0 2 0 0",
+    );
+}
+
+#[test]
+fn memory_follows_the_formula() {
+    // 3 cache regions of 16 sectors; 53 native regions in 3 sets are 18 to a set: 5 bits, and 4 bits of offset.
+    assert_eq!(layer(&[TOY]).memory().formula_bytes, 3 * 16 * 9 / 8);
+}
+
+/// Uniform random writes of 4 KiB on the drive of Cassuto 2010 §IV.C, until every cache region was collected once:
+/// after how many writes each was, ordered.
+fn first_collections(region_blocks: u64) -> Vec<u64> {
+    let profile = imbrex_disk::Profile::named("cassuto-307g").expect("it comes with Imbrex");
+    let size = (region_blocks * 512).to_string();
+    let given = [("region_size", size.as_str()), ("cache_share", "1%"), ("safety", "paper")];
+    let given = given.map(|(key, value)| (key.to_string(), value.to_string()));
+    let disk = match region_blocks {
+        50_000 => profile,
+        // Smaller regions have more guards, which lie outside the 6·10⁸ blocks.
+        _ => profile.grown(Sectors(600_000_000 / region_blocks * (region_blocks + 2999))),
+    }
+    .disk();
+    let mut layer = registry::build(INFO.name, &disk, &given).expect("it builds");
+    let caches = (6_000_000 / region_blocks) as usize;
+    let mut random = Xoshiro256StarStar::seed_from_u64(7);
+    let (mut plan, mut firsts) = (Plan::new(), vec![0; caches]);
+    let (mut missing, mut writes) = (caches, 0);
+    while missing > 0 {
+        let block = toy::below(&mut random, layer.capacity().0 / 8);
+        plan.clear();
+        layer.plan(&[Command::write(block * 8, 8)], &mut plan);
+        writes += 1;
+        for note in plan.notes.iter().filter(|note| note.tag == TAG_FILL) {
+            let first = &mut firsts[note.fields[0] as usize];
+            missing -= (*first == 0) as usize;
+            *first = if *first == 0 { writes } else { *first };
+        }
+    }
+    firsts.sort_unstable();
+    firsts
+}
+
+#[test]
+fn random_writes_fill_the_median_cache_region_at_750_000() {
+    let firsts = first_collections(50_000);
+    let median = firsts[firsts.len() / 2] as f64;
+    assert!((median / 750_000.0 - 1.0).abs() < 0.01, "the median cache region is full after {median} writes");
+    let early = 1.0 - firsts[0] as f64 / 750_000.0;
+    assert!((0.02..0.05).contains(&early), "the first collection comes {early} before 750,000 writes");
+}
+
+#[test]
+fn smaller_regions_are_collected_earlier() {
+    let firsts = first_collections(10_000);
+    let early = 1.0 - firsts[0] as f64 / 750_000.0;
+    assert!((0.07..0.11).contains(&early), "the first collection comes {early} before 750,000 writes");
+}

@@ -1,0 +1,215 @@
+//! Goal: the checker and the cuts see what they are for. Method: layers whose plans are altered on purpose, one fault
+//! each; every one must be caught, and by the fault it has.
+
+use imbrex_disk::{Command, Lba, Sectors, SharedDisk};
+use imbrex_layer::verify::cuts::{self, Trial};
+use imbrex_layer::verify::{toy, CheckError, Checker, Fault};
+use imbrex_layer::{
+    registry, Background, Cause, Layer, MapMemory, Note, Piece, Plan, ReplayError, Step, StepOp, Violation,
+};
+
+/// A layer whose plans go through `alter`, step by step.
+struct Mutant {
+    inner: Box<dyn Layer>,
+    alter: fn(&Step, &mut Vec<Step>),
+}
+
+impl Mutant {
+    fn altered(&self, plan: &mut Plan) {
+        let original = plan.clone();
+        plan.clear();
+        plan.notes = original.notes.clone();
+        for (index, phase) in original.phases.iter().enumerate() {
+            let first_step = plan.steps.len() as u32;
+            plan.phases.push(imbrex_layer::Phase { first_step, ..*phase });
+            original.steps_of(index).iter().for_each(|step| (self.alter)(step, &mut plan.steps));
+        }
+    }
+}
+
+impl Layer for Mutant {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+    fn capacity(&self) -> Sectors {
+        self.inner.capacity()
+    }
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
+        self.inner.plan(commands, plan);
+        self.altered(plan);
+    }
+    fn background(&self) -> Option<Background> {
+        self.inner.background()
+    }
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        self.inner.lookup(lba, sectors, pieces);
+    }
+    fn keeps_trims(&self) -> bool {
+        self.inner.keeps_trims()
+    }
+    fn self_check(&self) -> Result<(), Violation> {
+        self.inner.self_check()
+    }
+    fn memory(&self) -> MapMemory {
+        self.inner.memory()
+    }
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        self.inner.checkpoint(notes);
+    }
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        self.inner.replay(note)
+    }
+    fn repair(&mut self, plan: &mut Plan) {
+        self.inner.repair(plan);
+    }
+}
+
+const REGIONS: (&str, &[(&str, &str)]) = ("region-rmw", &[("region_size", "16k")]);
+const UNSAFE_REGIONS: (&str, &[(&str, &str)]) = ("region-rmw", &[("region_size", "16k"), ("safety", "paper")]);
+const SETS: (&str, &[(&str, &str)]) = ("set-associative", &[("region_size", "8k"), ("cache_share", "10%")]);
+
+fn toy_disk() -> SharedDisk {
+    toy::disks("block-interference").next().expect("there is one").disk
+}
+
+fn mutant(
+    disk: &SharedDisk,
+    (name, given): (&str, &[(&str, &str)]),
+    alter: fn(&Step, &mut Vec<Step>),
+) -> Box<dyn Layer> {
+    let given: Vec<_> = given.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
+    Box::new(Mutant { inner: registry::build(name, disk, &given).expect("it builds"), alter })
+}
+
+/// What the checker says of a random run.
+fn checked(base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> Result<(), CheckError> {
+    let disk = toy_disk();
+    let mut layer = mutant(&disk, base, alter);
+    let mut checker = Checker::new(&disk, layer.as_ref(), true);
+    let mut commands = toy::Commands::new(1, layer.capacity(), 24);
+    let mut plan = Plan::new();
+    for _ in 0..500 {
+        let given = commands.plan(layer.as_mut(), &mut plan);
+        checker.check(&plan, &given, layer.as_ref())?;
+    }
+    Ok(())
+}
+
+/// What the cuts say of a random run.
+fn cut(base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> Result<(), String> {
+    let disk = toy_disk();
+    let build = || mutant(&disk, base, alter);
+    let trial = Trial { disk: &disk, build: &build, seed: 1, plans: 60, sectors_max: 24, images_per_step: 40 };
+    cuts::run(&trial).map(|_| ()).map_err(|error| error.what)
+}
+
+fn same(step: &Step, out: &mut Vec<Step>) {
+    out.push(*step);
+}
+
+/// In-place writes reach one sector past the region, so that the guard no longer suffices.
+fn one_sector_too_far(step: &Step, out: &mut Vec<Step>) {
+    let is_in_place = step.op == StepOp::Write && step.cause == Cause::Cleaning;
+    out.push(Step { sectors: step.sectors + is_in_place as u32, ..*step });
+}
+
+fn no_barriers(step: &Step, out: &mut Vec<Step>) {
+    out.extend((step.op != StepOp::Barrier).then_some(*step));
+}
+
+fn no_backup(step: &Step, out: &mut Vec<Step>) {
+    out.extend((step.cause != Cause::Backup).then_some(*step));
+}
+
+/// A note moves before the access that precedes it.
+fn note_before_its_data(step: &Step, out: &mut Vec<Step>) {
+    out.push(*step);
+    let writes = out.iter().rposition(|step| step.op == StepOp::Write);
+    if let (StepOp::Note, Some(write)) = (step.op, writes) {
+        let note = out.pop().expect("it was pushed");
+        out.insert(write, note);
+    }
+}
+
+/// A barrier after the first sector of each in-place write: what that sector destroys is not yet rewritten.
+fn barrier_inside_a_rewrite(step: &Step, out: &mut Vec<Step>) {
+    if step.op != StepOp::Write || step.sectors < 2 {
+        return out.push(*step);
+    }
+    let barrier = Step { op: StepOp::Barrier, sectors: 0, ..*step };
+    let (pba, lba) = (step.pba + Sectors(1), step.lba + Sectors(1));
+    out.extend([Step { sectors: 1, ..*step }, barrier, Step { sectors: step.sectors - 1, pba, lba, ..*step }]);
+}
+
+/// The last read of a merge is forgotten: what it would have brought is written as zeros, or stale.
+fn no_cached_reads(step: &Step, out: &mut Vec<Step>) {
+    let is_cached = step.op == StepOp::Read && step.cause == Cause::Cleaning && step.sectors < 16;
+    out.extend((!is_cached).then_some(*step));
+}
+
+/// Host reads fetch one sector to the right.
+fn read_beside(step: &Step, out: &mut Vec<Step>) {
+    let is_host_read = step.op == StepOp::Read && step.cause == Cause::Host;
+    out.push(Step { pba: step.pba + Sectors(is_host_read as u64), ..*step });
+}
+
+#[test]
+fn unaltered_layers_pass() {
+    for base in [REGIONS, SETS] {
+        checked(base, same).expect("no fault");
+        cut(base, same).expect("no fault");
+    }
+}
+
+#[test]
+fn a_write_one_sector_too_far_is_caught() {
+    for base in [REGIONS, SETS] {
+        let error = checked(base, one_sector_too_far).expect_err("the guard is one sector short");
+        // Newest data behind the guard are lost at once; dead ones are missed when a merge reads its region.
+        assert!(matches!(error.fault, Fault::Lost { .. } | Fault::ReadDestroyed { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_merge_without_the_cached_data_is_caught() {
+    let error = checked(SETS, no_cached_reads).expect_err("newest versions are lost");
+    // The stale copy in the native place shows when the plan ends, or when the cached one is overwritten before that.
+    assert!(matches!(error.fault, Fault::Lost { .. } | Fault::Endangered { .. }), "{error}");
+}
+
+#[test]
+fn a_read_of_the_wrong_sector_is_caught() {
+    let error = checked(REGIONS, read_beside).expect_err("the sector beside holds something else");
+    assert!(matches!(error.fault, Fault::ReadWrong { .. } | Fault::ReadDestroyed { .. }), "{error}");
+}
+
+#[test]
+fn a_barrier_inside_an_unprotected_rewrite_is_caught() {
+    let error = checked(UNSAFE_REGIONS, barrier_inside_a_rewrite).expect_err("the rest is intact nowhere");
+    assert!(matches!(error.fault, Fault::Endangered { .. }), "{error}");
+    checked(REGIONS, barrier_inside_a_rewrite).expect("the spare protects it");
+}
+
+#[test]
+fn left_out_barriers_are_caught_by_cuts() {
+    for base in [REGIONS, SETS] {
+        cut(base, no_barriers).expect_err("records may be durable before their data");
+    }
+}
+
+#[test]
+fn a_note_before_its_data_is_caught_by_cuts() {
+    cut(SETS, note_before_its_data).expect_err("the record points to what is not there");
+}
+
+#[test]
+fn a_left_out_backup_is_caught() {
+    for base in [REGIONS, SETS] {
+        cut(base, no_backup).expect_err("the spare does not hold what its record says");
+    }
+}
+
+#[test]
+fn the_papers_own_steps_do_not_survive_cuts() {
+    cut(UNSAFE_REGIONS, same).expect_err("safety=paper loses the rest of a region");
+}
