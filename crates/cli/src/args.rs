@@ -187,6 +187,9 @@ pub enum TraceCommand {
         /// Print it as JSON.
         #[arg(long)]
         json: bool,
+        /// Draw where and when it reads and writes into this file (SVG).
+        #[arg(long, value_name = "FILE")]
+        plot: Option<PathBuf>,
     },
     /// Write a workload in another format.
     Convert {

@@ -11,7 +11,10 @@ mod list;
 mod manual;
 mod output;
 mod progress;
+mod report;
 mod reproduce;
+#[cfg(test)]
+mod sample;
 mod simulate;
 mod trace;
 mod trace_info;

@@ -26,15 +26,6 @@ impl Bars {
         self.add(name, total, template)
     }
 
-    /// A bar called `name` over `total` bytes, if that is known.
-    pub fn bytes(&self, name: &str, total: Option<u64>) -> ProgressBar {
-        let template = match total {
-            Some(_) => "{prefix:28!} {bar:30} {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left",
-            None => "{prefix:28!} {spinner} {bytes}  {bytes_per_sec}  {elapsed}",
-        };
-        self.add(name, total, template)
-    }
-
     fn add(&self, name: &str, total: Option<u64>, template: &str) -> ProgressBar {
         let style = ProgressStyle::with_template(template).expect("the templates above are well formed");
         let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);

@@ -1,6 +1,5 @@
 //! `imbrex trace`: look at workloads and convert them.
 
-use std::io::BufWriter;
 use std::path::Path;
 
 use imbrex_disk::{Operation, SimTime};
@@ -9,19 +8,19 @@ use serde_json::{json, Value};
 
 use crate::args::{TraceCommand, WorkloadArgs};
 use crate::error::{ExitCode, Failure};
-use crate::files::WholeFile;
+use crate::files::Draft;
 use crate::progress::Bars;
 use crate::workload::{Counted, Workload};
 use crate::{human, interrupt, output, trace_info};
 
 /// The space of a generator that names none: 1 TB.
-const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
+pub const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
 
 /// Runs the command.
 pub fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {
     let bars = Bars::new(quiet);
     match command {
-        TraceCommand::Info { workload, json } => trace_info::run(workload, *json, &bars),
+        TraceCommand::Info { workload, json, plot } => trace_info::run(workload, *json, plot.as_deref(), &bars),
         TraceCommand::Convert { workload, output, to, json } => convert(workload, output, to.as_deref(), *json, &bars),
         TraceCommand::Head { workload, count, json } => head(workload, *count, *json, &bars),
     }
@@ -31,11 +30,9 @@ fn convert(args: &WorkloadArgs, path: &Path, to: Option<&str>, json: bool, bars:
     let writer = writer_for(path, to)?;
     let workload = Workload::find(args, bars)?;
     let mut source = workload.open(GENERATOR_SECTORS)?;
-    let failed = |error| Failure::failed(format!("cannot write {}: {error}", path.display()));
-    let mut draft = WholeFile::create(path).map_err(failed)?;
-    let output = BufWriter::with_capacity(1 << 20, draft.reread().map_err(failed)?);
+    let draft = Draft::create(path)?;
     let bar = bars.requests(writer.name, workload.expected_requests());
-    let mut written = (writer.open)(Box::new(output), &path.display().to_string())?;
+    let mut written = (writer.open)(Box::new(draft.writer()?), &path.display().to_string())?;
     while let Some(request) = source.next(SimTime::ZERO)? {
         written.write(&request)?;
         if source.counts().requests % 65_536 == 0 {
@@ -46,7 +43,7 @@ fn convert(args: &WorkloadArgs, path: &Path, to: Option<&str>, json: bool, bars:
         }
     }
     let written = written.finish()?;
-    draft.finish().map_err(failed)?;
+    draft.keep()?;
     bar.finish_and_clear();
     if json {
         let document = json!({

@@ -1,10 +1,196 @@
-//! `imbrex trace info`: what is in a workload.
+//! `imbrex trace info`: what is in a workload, as figures and as a plot.
+
+use std::path::Path;
+
+use imbrex_disk::SimTime;
+use imbrex_trace::statistics::{Distribution, TraceInfo};
+use imbrex_trace::{Request, Source, TraceError, When};
 
 use crate::args::WorkloadArgs;
+use crate::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use crate::error::{ExitCode, Failure};
 use crate::progress::Bars;
+use crate::trace::GENERATOR_SECTORS;
+use crate::workload::{Counted, Workload};
+use crate::{files, human, interrupt, output};
+
+/// Points of the plot at most: of a longer trace every n-th request is drawn.
+const PLOT_POINTS: usize = 6000;
 
 /// Runs the command.
-pub fn run(_args: &WorkloadArgs, _json: bool, _bars: &Bars) -> Result<ExitCode, Failure> {
-    Err(Failure::failed("statistics are on their way"))
+pub fn run(args: &WorkloadArgs, json: bool, plot: Option<&Path>, bars: &Bars) -> Result<ExitCode, Failure> {
+    let workload = Workload::find(args, bars)?;
+    let source = workload.open(GENERATOR_SECTORS)?;
+    let bar = bars.requests("counting", workload.expected_requests());
+    let mut watched = Watched { source, bar: &bar, reads: Sample::default(), writes: Sample::default() };
+    let mut info = TraceInfo::of(&mut watched, None)?;
+    bar.finish_and_clear();
+    if interrupt::requested() {
+        return Err(Failure::failed("interrupted before the end of the workload"));
+    }
+    if let Some(devices) = workload.devices() {
+        info.devices = devices.to_vec();
+    }
+    if let Some(path) = plot {
+        write_plot(path, &workload.name, &watched)?;
+    }
+    if json {
+        output::line(&serde_json::to_string_pretty(&info).map_err(Failure::failed)?)?;
+    } else {
+        output::line(&as_text(&workload, &info))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Passes requests on, and keeps a sample of where and when.
+struct Watched<'a> {
+    source: Counted,
+    bar: &'a indicatif::ProgressBar,
+    reads: Sample,
+    writes: Sample,
+}
+
+/// Every n-th of a stream of points, n doubling when there are too many.
+struct Sample {
+    points: imbrex_sim::metrics::series::Series<(f64, f64)>,
+}
+
+impl Default for Sample {
+    fn default() -> Sample {
+        Sample { points: imbrex_sim::metrics::series::Series::new(PLOT_POINTS) }
+    }
+}
+
+impl Source for Watched<'_> {
+    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
+        let request = self.source.next(now)?;
+        let number = self.source.counts().requests;
+        if number % 65_536 == 0 {
+            self.bar.set_position(number);
+            if interrupt::requested() {
+                return Ok(None);
+            }
+        }
+        if let Some(request) = &request {
+            let across = match request.when {
+                When::At(at) => at.0 as f64 / 1e9,
+                When::Free(_) | When::Drained(_) => number as f64,
+            };
+            let point = (across, request.command.lba.0 as f64 * 512.0);
+            match request.command.operation {
+                imbrex_disk::Operation::Read => self.reads.points.see(point),
+                imbrex_disk::Operation::Write => self.writes.points.see(point),
+                imbrex_disk::Operation::Flush | imbrex_disk::Operation::Trim => {}
+            }
+        }
+        Ok(request)
+    }
+
+    fn facts(&self) -> imbrex_trace::Facts {
+        self.source.facts()
+    }
+}
+
+fn write_plot(path: &Path, name: &str, watched: &Watched<'_>) -> Result<(), Failure> {
+    let points = |sample: &Sample| sample.points.iter().map(|(_, point)| point).collect::<Vec<_>>();
+    let across = if watched.source.counts().span_ns > 0 { "time (s)" } else { "request" };
+    let chart = Chart::new(
+        "trace",
+        format!("Where {name} reads and writes"),
+        Axis::linear(across, Unit::Count),
+        Axis::linear("address", Unit::Bytes),
+    )
+    .with(Series::new("reads", Shape::Dots, 0, points(&watched.reads)))
+    .with(Series::new("writes", Shape::Dots, 1, points(&watched.writes)))
+    .described("Each dot is a request: across, when it was made; up, its address.");
+    Ok(files::replace(path, chart.svg(Style::Standalone).as_bytes())?)
+}
+
+fn as_text(workload: &Workload, info: &TraceInfo) -> String {
+    let mut lines = vec![format!("{} ({})", workload.name, workload.format)];
+    let mut say = |label: &str, text: String| lines.push(format!("  {label:22} {text}"));
+    say(
+        "requests",
+        format!(
+            "{}: {} reads, {} writes, {} flushes, {} trims",
+            human::count(info.requests),
+            human::count(info.reads),
+            human::count(info.writes),
+            human::count(info.flushes),
+            human::count(info.trims)
+        ),
+    );
+    say("bytes", format!("{} read, {} written", human::bytes(info.read_bytes), human::bytes(info.write_bytes)));
+    if info.span_ns > 0 {
+        say("span", human::duration_ns(info.span_ns));
+    }
+    say("reaches to", human::bytes(info.lba_end * 512));
+    let set = &info.working_set;
+    say(
+        "working set (4 KiB)",
+        format!(
+            "{} read, {} written, {} either, {} both",
+            human::bytes(set.read_bytes),
+            human::bytes(set.write_bytes),
+            human::bytes(set.either_bytes),
+            human::bytes(set.both_bytes)
+        ),
+    );
+    say(
+        "sequential",
+        format!("{} of reads, {} of writes", percent(info.sequential.read_share), percent(info.sequential.write_share)),
+    );
+    let hot = &info.hot_tracks;
+    say(
+        "writes to hot tracks",
+        format!(
+            "{} to the hottest, {} to 10, {} to 100 of {} written ({} each)",
+            percent(hot.share_1),
+            percent(hot.share_10),
+            percent(hot.share_100),
+            human::count(hot.written),
+            human::bytes(hot.track_bytes)
+        ),
+    );
+    for (label, sizes) in [("read sizes", &info.read_size_bytes), ("write sizes", &info.write_size_bytes)] {
+        if let Some(sizes) = sizes {
+            say(label, distribution(sizes, human::bytes));
+        }
+    }
+    if let Some(gaps) = &info.inter_arrival_ns {
+        say("gaps between arrivals", distribution(gaps, human::duration_ns));
+    }
+    let reading = &info.reading;
+    for (label, count) in [
+        ("out of order", reading.out_of_order),
+        ("not whole sectors", reading.unaligned),
+        ("records left out", reading.not_requests),
+        ("malformed, skipped", reading.malformed),
+        ("empty requests", info.empty),
+    ] {
+        if count > 0 {
+            say(label, human::count(count));
+        }
+    }
+    if info.devices.len() > 1 {
+        for device in &info.devices {
+            say("device", format!("{}: {} requests", device.name, human::count(device.requests)));
+        }
+    }
+    lines.join("\n")
+}
+
+fn distribution(shape: &Distribution, print: impl Fn(u64) -> String) -> String {
+    format!(
+        "mean {}, median {}, p95 {}, p99 {}, max {}",
+        print(shape.mean.round() as u64),
+        print(shape.p50),
+        print(shape.p95),
+        print(shape.p99),
+        print(shape.max)
+    )
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
 }

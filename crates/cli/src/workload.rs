@@ -11,6 +11,7 @@ use std::sync::Mutex;
 
 use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::generators::{self, BuiltIn, WorkloadSpec};
+use imbrex_trace::survey::DeviceSummary;
 use imbrex_trace::{Device, Facts, Input, Request, Source, TimeUnit, TraceError, When};
 use sha2::{Digest, Sha256};
 
@@ -35,6 +36,8 @@ pub struct Workload {
     /// Remarks of the reader.
     pub facts: Facts,
     limit: Option<u64>,
+    /// All devices of a trace of several.
+    devices: Option<Vec<DeviceSummary>>,
     kind: Kind,
 }
 
@@ -157,6 +160,11 @@ impl Workload {
         self.counts.map(|counts| counts.end_sectors)
     }
 
+    /// All devices of a trace that holds several.
+    pub fn devices(&self) -> Option<&[DeviceSummary]> {
+        self.devices.as_deref()
+    }
+
     /// How its requests arrive unless the user says otherwise.
     pub fn default_arrival(&self) -> &'static str {
         match self.generator_arrival() {
@@ -199,6 +207,7 @@ fn from_words(args: &WorkloadArgs, spec: WorkloadSpec, name: &str) -> Workload {
         counts: None,
         facts: Facts::default(),
         limit: args.limit,
+        devices: None,
         kind: Kind::Words(spec),
     }
 }
@@ -216,6 +225,7 @@ fn built_in(args: &WorkloadArgs, entry: &'static BuiltIn, bars: &Bars) -> Worklo
         counts: None,
         facts: Facts::default(),
         limit: args.limit,
+        devices: None,
         kind: Kind::BuiltIn { entry, seed: Some(seed) },
     }
 }
@@ -250,17 +260,19 @@ fn trace(args: &WorkloadArgs, file: File, path: &str, bars: &Bars) -> Result<Wor
     let raw = reopened(&file, path)?;
     let hashing = std::thread::spawn(move || hash(raw));
     let mut read = read_through(reopened(&file, path)?, path, &options, args.limit, bars)?;
+    let mut devices = None;
     if options.device.is_none() && read.devices.len() > 1 {
-        let (&busiest, &requests) =
-            read.devices.iter().max_by_key(|(_, &requests)| requests).expect("there are several");
-        let name = read.facts.device_names.get(&busiest).cloned().unwrap_or_else(|| busiest.to_string());
+        let all = surveyed(&read);
+        let busiest = &all[0];
         bars.say(&format!(
-            "{path}: {} devices; taking the busiest, {name} ({} of {} requests); --device picks another",
-            read.devices.len(),
-            human::count(requests),
+            "{path}: {} devices; taking the busiest, {} ({} of {} requests); --device picks another",
+            all.len(),
+            busiest.name,
+            human::count(busiest.requests),
             human::count(read.counts.requests)
         ));
-        options.device = Some(Device::Number(busiest));
+        options.device = Some(Device::Number(busiest.device));
+        devices = Some(all);
         read = read_through(reopened(&file, path)?, path, &options, args.limit, bars)?;
     }
     if read.counts.requests == 0 {
@@ -280,6 +292,7 @@ fn trace(args: &WorkloadArgs, file: File, path: &str, bars: &Bars) -> Result<Wor
         counts: Some(read.counts),
         facts: read.facts,
         limit: args.limit,
+        devices,
         kind: Kind::Trace { file, path: path.into(), options },
     })
 }
@@ -287,7 +300,7 @@ fn trace(args: &WorkloadArgs, file: File, path: &str, bars: &Bars) -> Result<Wor
 /// What one reading of a trace taught.
 struct ReadThrough {
     counts: WorkloadCounts,
-    devices: BTreeMap<u32, u64>,
+    devices: BTreeMap<u32, DeviceSummary>,
     facts: Facts,
     format: &'static str,
 }
@@ -306,7 +319,7 @@ fn read_through(
         Counted { source: opened.source, counts: WorkloadCounts::default(), left: limit.unwrap_or(u64::MAX) };
     let mut devices = BTreeMap::new();
     while let Some(request) = source.next(SimTime::ZERO)? {
-        *devices.entry(request.device).or_default() += 1;
+        devices.entry(request.device).or_insert_with(|| DeviceSummary::new(request.device)).count(&request);
         if source.counts.requests % 65_536 == 0 {
             bar.set_position(source.counts.requests);
             if interrupt::requested() {
@@ -316,6 +329,18 @@ fn read_through(
     }
     bar.finish_and_clear();
     Ok(ReadThrough { counts: source.counts, devices, facts: source.source.facts(), format })
+}
+
+/// Every device, the busiest first, by name where the trace names them.
+fn surveyed(read: &ReadThrough) -> Vec<DeviceSummary> {
+    let mut devices: Vec<_> = read.devices.values().cloned().collect();
+    for device in &mut devices {
+        if let Some(name) = read.facts.device_names.get(&device.device) {
+            device.name = name.clone();
+        }
+    }
+    devices.sort_by_key(|device| (std::cmp::Reverse(device.requests), device.device));
+    devices
 }
 
 fn hash(mut file: File) -> std::io::Result<String> {

@@ -64,7 +64,9 @@ impl DriveSpec {
             None => (head, None),
         };
         if profile.is_empty() || layer.as_deref() == Some("") {
-            return Err(words("expected PROFILE[+LAYER][:key=value,…], such as cassuto-307g+s-blocks:sections=500".into()));
+            return Err(words(
+                "expected PROFILE[+LAYER][:key=value,…], such as cassuto-307g+s-blocks:sections=500".into(),
+            ));
         }
         let mut spec = DriveSpec {
             text: text.into(),

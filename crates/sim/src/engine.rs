@@ -308,7 +308,8 @@ impl<'a> Engine<'a> {
         };
         self.metrics.issues.see(at.0);
         let cleaning_before = self.cleaning.at(at);
-        let mut waiting = Waiting { command, arrival: arrival(request), entry: at, sequence, cleaning_before, target: None };
+        let mut waiting =
+            Waiting { command, arrival: arrival(request), entry: at, sequence, cleaning_before, target: None };
         if self.cache.is_on() && self.answer_from_cache(&waiting) {
             return;
         }
@@ -367,9 +368,10 @@ impl<'a> Engine<'a> {
     /// Whether a change that overlaps `command` still waits in the queue.
     fn overtakes(&self, command: &Command) -> bool {
         self.queued_changes > 0
-            && self.queue.iter().any(|earlier| {
-                earlier.command.operation != Operation::Read && earlier.command.overlaps(command)
-            })
+            && self
+                .queue
+                .iter()
+                .any(|earlier| earlier.command.operation != Operation::Read && earlier.command.overlaps(command))
     }
 
     fn target(&mut self, command: &Command) -> Option<imbrex_disk::Place> {

@@ -81,7 +81,8 @@ impl Observer for Records {
 fn run(drive: Drive, options: Options, requests: Vec<Request>) -> (Vec<IoRecord>, Outcome) {
     let mut source = Recorded::new(requests);
     let mut records = Records::default();
-    let outcome = Engine::new(drive, options, &mut source, &mut records).run().expect("a recorded source does not fail");
+    let outcome =
+        Engine::new(drive, options, &mut source, &mut records).run().expect("a recorded source does not fail");
     assert_eq!(outcome.integrity, Integrity::ok());
     (records.0, outcome)
 }

@@ -4,14 +4,13 @@
 //! running one figure renews its section alone.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::json;
 
 use super::{all, Claim, ClaimKind, Experiment, Report};
 use crate::error::Failure;
-use crate::files::WholeFile;
+use crate::files::replace;
 
 /// A report as it is printed.
 pub fn as_text(experiment: &Experiment, report: &Report) -> String {
@@ -55,9 +54,9 @@ pub fn write(folder: &Path, reports: &[(&Experiment, Report)]) -> Result<(), Fai
     }
     for (experiment, report) in reports {
         for (name, svg) in &report.figures {
-            replace(&figures.join(name), svg)?;
+            replace(&figures.join(name), svg.as_bytes())?;
         }
-        replace(&sections.join(section_file(experiment)), &section(experiment, report))?;
+        replace(&sections.join(section_file(experiment)), section(experiment, report).as_bytes())?;
     }
     let mut page = String::from(HEADER);
     for experiment in all() {
@@ -67,16 +66,7 @@ pub fn write(folder: &Path, reports: &[(&Experiment, Report)]) -> Result<(), Fai
             page.push_str(&text.replace("](../figures/", "](figures/"));
         }
     }
-    replace(&folder.join("reproduction.md"), &page)
-}
-
-/// Writes a file whole, in place of one of that name.
-fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let written = WholeFile::create(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.finish()
-    });
-    written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+    Ok(replace(&folder.join("reproduction.md"), page.as_bytes())?)
 }
 
 const HEADER: &str = "# Reproduction\n\nThe papers' tables and figures, ours beside theirs, written by `imbrex reproduce`. \

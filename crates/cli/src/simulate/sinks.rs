@@ -76,6 +76,7 @@ impl Sinks {
         if self.plans {
             folder.join_plans(parts.plans.into_iter().map(|(_, part)| part).collect())?;
         }
+        folder.write_report(summary, curves)?;
         folder.write_summary(summary)?;
         eprintln!("results are in {}: open {}", folder.path().display(), folder.file("report.html").display());
         Ok(())

@@ -132,10 +132,12 @@ impl ArrivalClock {
     pub fn entered(&mut self, when: When, at: SimTime) {
         debug_assert!(at >= self.last_entry, "entry at {at:?} after one at {:?}", self.last_entry);
         self.last_entry = at;
-        if let When::At(traced) = when {
+        self.last_traced = match when {
             // A trace that steps back in time keeps its latest time, so that the gap after it is not counted twice.
-            self.last_traced = Some(self.last_traced.map_or(traced, |last| last.max(traced)));
-        }
+            When::At(traced) => Some(self.last_traced.map_or(traced, |last| last.max(traced))),
+            // A request without a time breaks the chain: a distance across it would count its pause twice.
+            When::Free(_) | When::Drained(_) => None,
+        };
     }
 }
 

@@ -155,5 +155,6 @@ fn chart(id: &str, what: &str, runs: &[&Run], top: Option<f64>) -> String {
     for (look, (run, name)) in runs.iter().zip(["regions of 50,000 blocks", "regions of 10,000 blocks"]).enumerate() {
         chart = chart.with(Series::new(name, Shape::Steps, look, run.counts.points()));
     }
-    chart.thin(1500).svg(Style::Standalone)
+    let cliff_seconds = runs[0].cliff.0 as f64 / 1e9;
+    chart.mark_x(cliff_seconds, "first collection").thin(1500).svg(Style::Standalone)
 }

@@ -118,6 +118,7 @@ fn throughput_chart(closest: &Run) -> String {
         Axis::linear("4 KiB writes a second", Unit::Count).ranged(0.0, 200.0),
     );
     let chart = chart.with(Series::new("closest-to-tail", Shape::Line, 0, closest.counts.points()));
+    let chart = chart.mark_x(closest.cliff.0 as f64 / 1e9, "first cleaning").mark_y(80.0, "the paper's 80");
     chart.thin(1500).svg(Style::Standalone)
 }
 
