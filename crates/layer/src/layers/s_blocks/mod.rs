@@ -27,6 +27,7 @@ mod check;
 mod cleaning;
 mod host;
 mod journal;
+mod placement;
 mod policy;
 mod ring;
 mod shape;
@@ -43,6 +44,7 @@ use crate::plan::{GroupKind, Medium, Plan};
 use crate::registry::{Context, LayerInfo};
 use cleaning::Buffer;
 use host::RecentEnds;
+use placement::RingStarts;
 use policy::Policy;
 use ring::{Position, Ring};
 use shape::Shape;
@@ -138,19 +140,19 @@ struct SBlocks {
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let parameters = &context.parameters;
-    let shape = Shape::of(&context.disk, parameters)?;
+    let (shape, starts) = Shape::of(&context.disk, parameters)?;
     let direct = match parameters.choice("direct") {
         "off" => Direct::Off,
         "whole" => Direct::Whole,
         _ => Direct::Stream,
     };
     let policy = Policy::named(parameters.choice("policy"));
-    Ok(Box::new(SBlocks::new(shape, policy, direct, parameters.count("extra_destages"))))
+    Ok(Box::new(SBlocks::new(shape, &starts, policy, direct, parameters.count("extra_destages"))))
 }
 
 impl SBlocks {
-    fn new(shape: Shape, policy: Policy, direct: Direct, extra_destages: u64) -> SBlocks {
-        let state = State::new(shape);
+    fn new(shape: Shape, starts: &[RingStarts], policy: Policy, direct: Direct, extra_destages: u64) -> SBlocks {
+        let state = State::new(shape, starts);
         SBlocks { state, policy, direct, extra_destages, recent: RecentEnds::default(), copied: Vec::new() }
     }
 

@@ -10,11 +10,10 @@
 //! Invariants:
 //! 1. A section has at least two spare S-blocks, one native one, and room for one sector in its cache.
 //! 2. Λ ≥ interference + one S-block: a whole S-block is copied in one go without harm to its source.
-//! 3. No write that ends in a ring reaches past the disk guard that follows it.
 
 use imbrex_disk::{Disk, Pba, Sectors};
 
-use super::ring::Ring;
+use super::placement::{place, Misfit, RingStarts};
 use crate::parameters::{ConfigError, Parameters};
 
 /// The sizes that all sections share.
@@ -42,24 +41,24 @@ const SAMPLED_TRACKS: u64 = 256;
 const SAMPLED_ENDS: u64 = 32;
 /// The largest S-block: offsets in it take 32 bits.
 const SBLOCK_SECTORS_MAX: u64 = 1 << 30;
-/// Rounds of widening the guard until no ring reaches past it.
-const WIDENINGS: usize = 4;
+/// Attempts to place the rings, with a wider guard or a smaller payload each time.
+const ATTEMPTS: usize = 64;
 
 impl Shape {
-    /// The shape that `parameters` ask for on `disk`.
-    pub fn of(disk: &Disk, parameters: &Parameters) -> Result<Shape, ConfigError> {
-        let mut interference = sampled_interference(disk);
-        for _ in 0..WIDENINGS {
-            let asked = Asked::new(disk, parameters, interference);
+    /// The shape that `parameters` ask for on `disk`, and where its rings lie.
+    pub fn of(disk: &Disk, parameters: &Parameters) -> Result<(Shape, Vec<RingStarts>), ConfigError> {
+        let mut asked = Asked::new(disk, parameters);
+        for _ in 0..ATTEMPTS {
             let shape = asked.shape()?;
-            let reach = shape.reach_of_rings(disk);
-            if reach <= interference {
-                return Ok(shape);
+            match place(disk, &shape) {
+                Ok(starts) => return Ok((shape, starts)),
+                Err(Misfit::Reach { sectors }) => asked.interference = sectors,
+                Err(Misfit::Short { sectors }) => asked.shrink(sectors)?,
             }
-            interference = reach;
         }
         Err(ConfigError(format!(
-            "writes at the ends of the rings reach {interference} sectors: more than a guard holds"
+            "no place found for {} sections: each ring has to lie within a stroke of the head; use more, smaller sections",
+            asked.sections
         )))
     }
 
@@ -83,7 +82,8 @@ impl Shape {
         self.guard_sectors - self.interference_sectors
     }
 
-    fn sblock_payload(&self) -> u64 {
+    /// Payload of an S-block buffer.
+    pub fn sblock_payload(&self) -> u64 {
         (self.native_sblocks + self.spare_sblocks) * self.sblock_sectors
     }
 
@@ -91,57 +91,53 @@ impl Shape {
     pub fn physical_sectors(&self) -> u64 {
         self.sblock_payload() + self.cache_sectors + 2 * (self.guard_sectors + self.interference_sectors)
     }
-
-    /// The empty rings of `section`: S-block buffer and cache buffer.
-    pub fn rings(&self, section: u64) -> (Ring, Ring) {
-        let start = section * self.physical_sectors();
-        let cache_start = start + self.sblock_payload() + self.guard_sectors + self.interference_sectors;
-        let guard = Sectors(self.guard_sectors);
-        let sblocks = Ring::new(Pba(start), Sectors(self.sblock_payload()), guard);
-        (sblocks, Ring::new(Pba(cache_start), Sectors(self.cache_sectors), guard))
-    }
-
-    /// How far a write of a whole ring reaches past it, at most.
-    fn reach_of_rings(&self, disk: &Disk) -> u64 {
-        let ends = (0..self.sections).flat_map(|section| {
-            let start = section * self.physical_sectors();
-            let sblocks_end = start + self.sblock_payload() + self.guard_sectors;
-            let cache_start = sblocks_end + self.interference_sectors;
-            [(start, sblocks_end), (cache_start, cache_start + self.cache_sectors + self.guard_sectors)]
-        });
-        ends.map(|(start, end)| disk.guard_after(Pba(start), Pba(end)).0).max().unwrap_or(0)
-    }
 }
 
 /// The parameters in sectors.
 struct Asked {
     disk_sectors: u64,
     payload: Option<u64>,
+    /// Taken from the payload where it is not given, for places that no ring may use.
+    unusable: u64,
     sections: u64,
     sblock_sectors: u64,
     sblock_share: f64,
     cache_share: f64,
-    guard: u64,
+    guard: Option<u64>,
     interference: u64,
 }
 
 impl Asked {
-    fn new(disk: &Disk, parameters: &Parameters, interference: u64) -> Asked {
+    fn new(disk: &Disk, parameters: &Parameters) -> Asked {
         let sectors = |key: &str| parameters.bytes(key) / disk.sector_bytes as u64;
-        let sblock_sectors = sectors("sblock_size");
-        let guard = match sectors("guard") {
-            0 => interference + sblock_sectors,
-            given => given,
-        };
         Asked {
             disk_sectors: disk.geometry.sectors().0,
             payload: Some(sectors("size")).filter(|&size| size > 0),
+            unusable: 0,
             sections: parameters.count("sections"),
-            sblock_sectors,
+            sblock_sectors: sectors("sblock_size"),
             sblock_share: parameters.share("sblock_share"),
             cache_share: parameters.share("cache_share"),
-            guard,
-            interference,
+            guard: Some(sectors("guard")).filter(|&guard| guard > 0),
+            interference: sampled_interference(disk),
+        }
+    }
+
+    /// Λ: as given, or the least that protects a copy.
+    fn guard(&self) -> u64 {
+        self.guard.unwrap_or(self.interference + self.sblock_sectors)
+    }
+
+    /// Takes what the disk lacks from the payload, a whole S-block of each section at least; a payload that was asked
+    /// for is not touched.
+    fn shrink(&mut self, missing: u64) -> Result<(), ConfigError> {
+        self.unusable += missing.max(self.sections * self.sblock_sectors);
+        match self.payload {
+            None => Ok(()),
+            Some(payload) => Err(ConfigError(format!(
+                "size of {payload} sectors does not fit the disk's {}: with its guards it lacks {missing}; lower size",
+                self.disk_sectors
+            ))),
         }
     }
 
@@ -153,16 +149,16 @@ impl Asked {
         if self.sblock_sectors > SBLOCK_SECTORS_MAX {
             return refuse(format!("sblock_size of {} sectors: at most {SBLOCK_SECTORS_MAX}", self.sblock_sectors));
         }
-        if self.guard < self.interference + self.sblock_sectors {
+        if self.guard() < self.interference + self.sblock_sectors {
             let least = self.interference + self.sblock_sectors;
             return refuse(format!(
                 "guard of {} sectors: at least {least} are needed, the interference distance ({}) and an S-block ({}); \
                  leave it out to have that",
-                self.guard, self.interference, self.sblock_sectors
+                self.guard(), self.interference, self.sblock_sectors
             ));
         }
-        let guards = self.sections * 2 * (self.guard + self.interference);
-        let room = self.disk_sectors.saturating_sub(guards);
+        let guards = self.sections.saturating_mul(2 * (self.guard() + self.interference));
+        let room = self.disk_sectors.saturating_sub(guards).saturating_sub(self.unusable);
         let payload = self.payload.unwrap_or(room);
         if payload > room || room == 0 {
             return refuse(format!(
@@ -200,7 +196,7 @@ impl Asked {
             native_sblocks: sblocks - spare_sblocks,
             spare_sblocks,
             cache_sectors,
-            guard_sectors: self.guard,
+            guard_sectors: self.guard(),
             interference_sectors: self.interference,
         })
     }
@@ -235,7 +231,8 @@ mod tests {
             sblock_sectors: 2000,
             sblock_share: 0.01,
             cache_share: 0.01,
-            guard: 2064,
+            unusable: 0,
+            guard: None,
             interference: 64,
         }
     }
@@ -258,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_guard_that_cannot_protect_a_copy_is_refused() {
-        let asked = Asked { guard: 2063, ..cassuto(1500) };
+        let asked = Asked { guard: Some(2063), ..cassuto(1500) };
         assert!(asked.shape().unwrap_err().to_string().contains("at least 2064"));
     }
 

@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use imbrex_disk::{Lba, Sectors};
 
 use super::cached::{CachedRun, CachedRuns};
+use super::placement::RingStarts;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
 use crate::note::Note;
@@ -96,20 +97,20 @@ pub(super) struct State {
 
 impl State {
     /// A fresh drive: every S-block in the order of its LBAs from the start of its buffer, the caches empty.
-    pub fn new(shape: Shape) -> State {
+    pub fn new(shape: Shape, starts: &[RingStarts]) -> State {
         let sblock = |number: u64| {
             let position = Position(number % shape.native_sblocks * shape.sblock_sectors);
             SBlock { position, cached: CachedRuns::default() }
         };
-        let section = |number: u64| {
-            let (mut sblock_ring, cache_ring) = shape.rings(number);
+        let section = |(number, starts): (u64, &RingStarts)| {
+            let (mut sblock_ring, cache_ring) = starts.rings(&shape);
             sblock_ring.claim(shape.section_sectors()).expect("the native S-blocks fit their buffer");
             let first = number * shape.native_sblocks;
             let slots = (first..first + shape.native_sblocks).collect();
             Section { sblock_ring, slots, cache_ring, entries: VecDeque::new(), live_sectors: 0, open: None }
         };
         let sblocks = (0..shape.sblocks()).map(sblock).collect();
-        State { shape, sblocks, sections: (0..shape.sections).map(section).collect() }
+        State { shape, sblocks, sections: (0..shape.sections).zip(starts).map(section).collect() }
     }
 
     /// The section of an LBA.

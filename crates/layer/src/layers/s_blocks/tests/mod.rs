@@ -6,10 +6,10 @@ mod medium;
 mod paper;
 mod random;
 
-use super::{Direct, Policy, SBlocks, Shape};
+use super::{Direct, Policy, RingStarts, SBlocks, Shape};
 use crate::layer::Layer;
 use crate::plan::Plan;
-use imbrex_disk::Command;
+use imbrex_disk::{Command, Pba};
 
 /// Two sections of three S-blocks of four sectors, with two spare ones and a cache of six sectors. A write destroys the
 /// sector after it; Λ = 1 + 4. Section 0: S-blocks in a ring of 25 from PBA 0, cache in a ring of 11 from PBA 26.
@@ -25,7 +25,18 @@ pub(super) const TOY: Shape = Shape {
 
 /// A layer of `shape` with the default policy.
 pub(super) fn layer(shape: Shape, direct: Direct) -> SBlocks {
-    SBlocks::new(shape, Policy::ClosestToTail, direct, 0)
+    built(shape, Policy::ClosestToTail, direct, 0)
+}
+
+/// A layer whose sections follow each other from PBA 0 on.
+pub(super) fn built(shape: Shape, policy: Policy, direct: Direct, extra_destages: u64) -> SBlocks {
+    let guards = shape.guard_sectors + shape.interference_sectors;
+    let starts = |section| {
+        let start = section * shape.physical_sectors();
+        RingStarts { sblocks: Pba(start), cache: Pba(start + shape.sblock_payload() + guards) }
+    };
+    let starts: Vec<_> = (0..shape.sections).map(starts).collect();
+    SBlocks::new(shape, &starts, policy, direct, extra_destages)
 }
 
 /// The plan of one command, in a plan of its own; the invariants must hold after it.

@@ -5,7 +5,7 @@ use imbrex_disk::Command;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::super::{Direct, Policy, SBlocks, Shape};
+use super::super::{Direct, Policy, Shape};
 use crate::layer::Layer;
 use crate::plan::{Cause, Plan, StepOp};
 
@@ -59,7 +59,7 @@ struct Cost {
 
 fn cost_of(policy: Policy, writes: u64) -> Cost {
     let shape = paper(1);
-    let mut layer = SBlocks::new(shape, policy, Direct::Stream, 0);
+    let mut layer = super::built(shape, policy, Direct::Stream, 0);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(12);
     let (mut plan, mut all, mut longest_cleaned, mut longest_move) = (Plan::new(), 0, 0, 0);
     for _ in 0..writes {
@@ -97,7 +97,7 @@ fn extra_destages_shorten_the_defrags_that_follow() {
     // §V.C: destaging more than the required minimum may invalidate blocks close to the tail.
     let copied = |extra: u64| {
         let shape = paper(1);
-        let mut layer = SBlocks::new(shape, Policy::CacheTail, Direct::Off, extra);
+        let mut layer = super::built(shape, Policy::CacheTail, Direct::Off, extra);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
         let (mut plan, mut copied) = (Plan::new(), 0);
         for _ in 0..5_000 {

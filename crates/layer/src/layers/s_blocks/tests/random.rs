@@ -31,7 +31,7 @@ struct Run {
 
 impl Run {
     fn new(shape: Shape, policy: Policy, direct: Direct, extra: u64) -> Run {
-        let layer = SBlocks::new(shape, policy, direct, extra);
+        let layer = super::built(shape, policy, direct, extra);
         let sectors = shape.sections * shape.physical_sectors();
         let medium = Medium::new(sectors, shape.interference_sectors);
         let naive = vec![Some(0); layer.capacity().0 as usize];
@@ -40,7 +40,7 @@ impl Run {
 
     /// A fresh layer with the checkpoint and `notes` replayed.
     fn recovered(&self, notes: &[Note]) -> SBlocks {
-        let mut fresh = SBlocks::new(self.shape, self.policy, self.direct, self.extra);
+        let mut fresh = super::built(self.shape, self.policy, self.direct, self.extra);
         for note in self.checkpoint.iter().chain(notes) {
             fresh.replay(note).expect("a durable record replays");
         }
@@ -176,7 +176,7 @@ fn random_runs_and_cuts_keep_every_sector() {
 
 #[test]
 fn a_damaged_journal_is_refused_and_not_believed() {
-    let mut layer = SBlocks::new(TOY, Policy::ClosestToTail, Direct::Stream, 0);
+    let mut layer = super::built(TOY, Policy::ClosestToTail, Direct::Stream, 0);
     let past_the_end = [
         Note::new(1, &[23, 2, 0, 0]),
         Note::new(1, &[0, 2, 0, 9]),

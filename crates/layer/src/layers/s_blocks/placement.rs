@@ -1,0 +1,120 @@
+//! Where the rings of a shape lie on a disk: one after the other, each followed by a guard as long as a write reaches.
+//!
+//! A write at the end of a stroke of a horizontal layout destroys sectors far away, before or behind. No ring holds such a
+//! place: it would have to leave out its victims too, wherever they are. So a ring lies within a stroke, and the few
+//! tracks at the end of each stay unused.
+//!
+//! Invariants:
+//! 1. Rings and the guards after them are disjoint, and lie on the disk.
+//! 2. A write anywhere in a ring destroys nothing but sectors of the ring ahead of it and of the guard that follows.
+
+use imbrex_disk::{Disk, Extent, Pba, Sectors};
+
+use super::ring::Ring;
+use super::shape::Shape;
+
+/// Where the rings of a section begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RingStarts {
+    pub sblocks: Pba,
+    pub cache: Pba,
+}
+
+impl RingStarts {
+    /// The empty rings there: S-block buffer and cache buffer.
+    pub fn rings(&self, shape: &Shape) -> (Ring, Ring) {
+        let guard = Sectors(shape.guard_sectors);
+        let sblocks = Ring::new(self.sblocks, Sectors(shape.sblock_payload()), guard);
+        (sblocks, Ring::new(self.cache, Sectors(shape.cache_sectors), guard))
+    }
+}
+
+/// Why a shape has no place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Misfit {
+    /// The disk lacks about so many sectors.
+    Short { sectors: u64 },
+    /// Writes reach so far: the guard must be wider.
+    Reach { sectors: u64 },
+}
+
+/// The places of all rings of `shape` on `disk`.
+pub(super) fn place(disk: &Disk, shape: &Shape) -> Result<Vec<RingStarts>, Misfit> {
+    let mut placer = Placer { disk, guard: shape.interference_sectors, next: 0, destroyed: Vec::new() };
+    let mut starts = Vec::with_capacity(shape.sections as usize);
+    for section in 0..shape.sections {
+        let missing = |short: Misfit| match short {
+            Misfit::Short { sectors } => {
+                Misfit::Short { sectors: sectors + (shape.sections - 1 - section) * shape.physical_sectors() }
+            }
+            reach => reach,
+        };
+        let sblocks = placer.ring(shape.sblock_payload() + shape.guard_sectors).map_err(missing)?;
+        let cache = placer.ring(shape.cache_sectors + shape.guard_sectors).map_err(missing)?;
+        starts.push(RingStarts { sblocks, cache });
+    }
+    Ok(starts)
+}
+
+struct Placer<'a> {
+    disk: &'a Disk,
+    guard: u64,
+    next: u64,
+    destroyed: Vec<Extent>,
+}
+
+impl Placer<'_> {
+    /// The next place for a ring of `length` sectors.
+    fn ring(&mut self, length: u64) -> Result<Pba, Misfit> {
+        let end = self.disk.geometry.sectors().0;
+        loop {
+            let after = self.next + length + self.guard;
+            if after > end {
+                return Err(Misfit::Short { sectors: after - end });
+            }
+            let ring = Extent::new(Pba(self.next), Sectors(length));
+            match self.first_stray(ring)? {
+                Some(track_end) => self.next = track_end.0,
+                None => {
+                    self.next = after;
+                    return Ok(ring.start);
+                }
+            }
+        }
+    }
+
+    /// The end of the first track of `ring` whose writing destroys sectors far away.
+    fn first_stray(&mut self, ring: Extent) -> Result<Option<Pba>, Misfit> {
+        if self.disk.recording.is_harmless() {
+            return Ok(None);
+        }
+        let mut track = self.disk.geometry.track_of(ring.start);
+        loop {
+            let part = track.intersection(ring).expect("a track that begins in the ring, or holds its start");
+            if self.strays(part)? {
+                return Ok(Some(part.end()));
+            }
+            if part.end() == ring.end() {
+                return Ok(None);
+            }
+            track = self.disk.geometry.track_of(part.end());
+        }
+    }
+
+    /// Whether writing `part` destroys sectors far from it. That it reaches only a little past the guard is another
+    /// matter, and an error.
+    fn strays(&mut self, part: Extent) -> Result<bool, Misfit> {
+        self.destroyed.clear();
+        self.disk.recording.destroys(&self.disk.geometry, part, &mut self.destroyed);
+        let guard_end = part.end() + Sectors(self.guard);
+        for extent in &self.destroyed {
+            if extent.start < part.start || extent.start > guard_end {
+                return Ok(true);
+            }
+            if extent.end() > guard_end {
+                return Err(Misfit::Reach { sectors: (extent.end() - part.end()).0 });
+            }
+        }
+        Ok(false)
+    }
+}
