@@ -55,6 +55,9 @@ pub struct Checker {
     truth: RunMap<u64>,
     /// Where each sector was last written in its newest version.
     home: RunMap<At>,
+    /// Sectors that the layer's map has as absent, and that no write has given a copy since: the record of the trim is
+    /// all that recovery needs, so older zeros on the medium may go.
+    absent: RunMap<()>,
     /// Staging of the host groups, and of the group of background phases in hand.
     staging: [RunMap<u64>; 2],
     /// What the commands in hand give: versions by LBA.
@@ -87,6 +90,7 @@ impl Checker {
             media: [IntegrityMap::new(), IntegrityMap::new()],
             truth: RunMap::default(),
             home: RunMap::default(),
+            absent: RunMap::default(),
             staging: [RunMap::default(), RunMap::default()],
             host: RunMap::default(),
             delivered: RunMap::default(),
@@ -244,16 +248,21 @@ impl Checker {
 
     /// The newest copies in `extent` are about to be hit.
     fn endanger(&mut self, medium: Medium, extent: Extent) {
-        let (truth, host) = (&self.truth, &self.host);
+        let (truth, host, absent) = (&self.truth, &self.host, &self.absent);
         let (endangered, touched) = (&mut self.endangered, &mut self.touched);
         self.media[medium as usize].for_each(extent, |run, contents| {
             let Contents::Holds { lba, version } = contents else { return };
             for_each_acceptable(truth, host, lba.0, run.sectors.0, version, |start, sectors, is_newest| {
-                if is_newest {
-                    let at = At { medium, pba: run.start.0 + (start - lba.0) };
-                    endangered.push(Copied { lba: start, sectors, at });
-                    touched.insert(start, sectors, ());
+                if !is_newest {
+                    return;
                 }
+                absent.cover(start, sectors, |start, sectors, trimmed| {
+                    if trimmed.is_none() {
+                        let at = At { medium, pba: run.start.0 + (start - lba.0) };
+                        endangered.push(Copied { lba: start, sectors, at });
+                        touched.insert(start, sectors, ());
+                    }
+                });
             });
         });
     }
@@ -262,6 +271,7 @@ impl Checker {
         let (lba, sectors) = (step.lba.0, step.sectors as u64);
         let (host, staging) = (&self.host, &self.staging[!host_group as usize]);
         let (media, home, truth) = (&mut self.media[step.medium as usize], &mut self.home, &self.truth);
+        let absent = &mut self.absent;
         let at = |start: u64| At { medium: step.medium, pba: step.pba.0 + (start - lba) };
         let mut put = |start: u64, length: u64, version: u64| {
             let extent = Extent::new(Pba(at(start).pba), Sectors(length));
@@ -269,6 +279,7 @@ impl Checker {
             for_each_acceptable(truth, host, start, length, version, |start, length, is_newest| {
                 if is_newest {
                     home.insert(start, length, at(start));
+                    absent.remove(start, length);
                 }
             });
         };
@@ -437,6 +448,12 @@ impl Checker {
             if let Some(&(lba, _)) = missing.first() {
                 let at = at.map(|at| at.along(lba - piece.lba.0));
                 return Err(self.lost(Lba(lba), at));
+            }
+        }
+        for piece in &self.pieces {
+            match piece.at {
+                None => self.absent.insert(piece.lba.0, piece.sectors.0, ()),
+                Some(_) => self.absent.remove(piece.lba.0, piece.sectors.0),
             }
         }
         Ok(())
