@@ -58,7 +58,11 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "S-block; cached run",
     source: "Cassuto 2010 §V",
     parameters: PARAMETERS,
-    toys: &[],
+    toys: &[
+        "sections=2,sblock_size=2k,sblock_share=20%,cache_share=20%",
+        "sections=2,sblock_size=3k,sblock_share=20%,cache_share=20%,policy=most-cached-blocks,extra_destages=1,\
+         direct=whole,guard=60k",
+    ],
     build,
 };
 
