@@ -130,6 +130,18 @@ fn a_sequential_pass_bypasses_the_cache() {
 }
 
 #[test]
+fn the_papers_drive_has_its_sizes() {
+    // 1500 sections of 196 S-blocks of 2000 blocks; see the sizes worked out in `shape`.
+    let profile = imbrex_disk::Profile::named("cassuto-307g").expect("comes with Imbrex");
+    let (disk, mut given) = (profile.disk(), profile.parameters_for("s-blocks"));
+    let built = crate::registry::build("s-blocks", &disk, &given).expect("fits the disk");
+    assert_eq!(built.capacity().0, 588_000_000);
+    given.push(("sections".into(), "1501".into()));
+    let refusal = crate::registry::build("s-blocks", &disk, &given).err().expect("one spare S-block is too few");
+    assert!(refusal.to_string().contains("at least two are needed"), "{refusal}");
+}
+
+#[test]
 fn the_map_takes_what_the_formula_says() {
     // 294,000 S-blocks of 8 bits (198 slots), 750,000 cached blocks of 16 bits (49,000 blocks) and 9 (500 places).
     let layer = super::layer(paper(1500), Direct::Stream);
