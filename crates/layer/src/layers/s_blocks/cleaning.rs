@@ -64,8 +64,8 @@ impl SBlocks {
         self.record(Note::new(tag::COMPLETED, &[open.sblock]), plan);
     }
 
-    /// Stages an S-block from offset `from` on: its own copy, overlaid with what is cached or trimmed. A copy that would
-    /// be hidden whole is not read.
+    /// Stages an S-block from offset `from` on: its own copy, overlaid with what is cached or trimmed. A copy that
+    /// would be hidden whole is not read.
     fn read_merged(&self, section: usize, sblock: u64, from: u64, plan: &mut Plan) {
         let size = self.state.shape.sblock_sectors;
         let block = &self.state.sblocks[sblock as usize];

@@ -9,14 +9,14 @@
 //!  stream that begins at an S-block's first LBA ─► straight to a new slot at the head of the S-block buffer
 //! ```
 //!
-//! Reads split between S-blocks and cache. A TRIM is kept as absence until the S-block is next rewritten. Does not model:
-//! background work (the paper has none: room is made when a write needs it), and sections that lend each other room.
+//! Reads split between S-blocks and cache. A TRIM is kept as absence until the S-block is next rewritten. Does not
+//! model: background work (the paper has none: room is made when a write needs it), and sections that lend each other room.
 //!
 //! Invariants:
 //! 1. In each ring head − tail ≤ payload, so (tail − head) mod M ≥ Λ, the guard.
 //! 2. Every S-block has exactly one copy in use, in the S-block ring of its section; the slot there names it.
-//! 3. Cached runs of an S-block are disjoint and in order; each lies whole in one entry of its section's cache ring, under
-//!    that entry's LBAs.
+//! 3. Cached runs of an S-block are disjoint and in order; each lies whole in one entry of its section's cache ring,
+//!    under that entry's LBAs.
 //! 4. The count of live sectors of an S-block and of a section is the sum over those runs, and fits the ring.
 //! 5. Slots cover the S-block ring and entries the cache ring, from tail to head, without a gap.
 //! 6. At most one slot of a section is being filled by a stream: the newest, and neither empty nor full.

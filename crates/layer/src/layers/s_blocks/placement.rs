@@ -1,7 +1,7 @@
 //! Where the rings of a shape lie on a disk: one after the other, each followed by a guard as long as a write reaches.
 //!
-//! A write at the end of a stroke of a horizontal layout destroys sectors far away, before or behind. No ring holds such a
-//! place: it would have to leave out its victims too, wherever they are. So a ring lies within a stroke, and the few
+//! A write at the end of a stroke of a horizontal layout destroys sectors far away, before or behind. No ring holds such
+//! a place: it would have to leave out its victims too, wherever they are. So a ring lies within a stroke, and the few
 //! tracks at the end of each stay unused.
 //!
 //! Invariants:

@@ -57,7 +57,7 @@ impl Shape {
             }
         }
         Err(ConfigError(format!(
-            "no place found for {} sections: each ring has to lie within a stroke of the head; use more, smaller sections",
+            "no place found for {} sections: each ring has to lie within a stroke; use more, smaller sections",
             asked.sections
         )))
     }
@@ -178,15 +178,15 @@ impl Asked {
         let sblocks = payload.saturating_sub(cache_sectors) / self.sblock_sectors;
         if spare_sblocks < 2 {
             return Err(ConfigError(format!(
-                "{} sections leave {spare_sblocks} spare S-blocks of {} sectors each (a section has {payload} sectors): \
+                "{} sections leave {spare_sblocks} spare S-blocks of {} sectors each (a section has {payload}): \
                  at least two are needed; use fewer sections, smaller S-blocks or a larger sblock_share",
                 self.sections, self.sblock_sectors
             )));
         }
         if cache_sectors == 0 || sblocks <= spare_sblocks {
             return Err(ConfigError(format!(
-                "a section of {payload} sectors with a cache of {cache_sectors} and {spare_sblocks} spare S-blocks of {} \
-                 sectors leaves nothing: use fewer sections, or other shares",
+                "a section of {payload} sectors with a cache of {cache_sectors} and {spare_sblocks} spare S-blocks of \
+                 {} sectors leaves nothing: use fewer sections, or other shares",
                 self.sblock_sectors
             )));
         }

@@ -8,10 +8,10 @@
 //! |---|---|---|
 //! | 1 cached | LBA, sectors, position, tail | these sectors lie in their section's cache buffer, at its head |
 //! | 2 trimmed | LBA, sectors | these sectors are absent |
-//! | 3 placed | S-block, position, tail, merged | the S-block lies at the head of its buffer; merged: cached sectors included |
-//! | 4 streamed | S-block, position, filled, tail | its first `filled` sectors lie at the head of its buffer, the rest where it was |
+//! | 3 placed | S-block, position, tail, merged | it lies at the head of its buffer; merged: with its cached sectors |
+//! | 4 streamed | S-block, position, filled, tail | its first `filled` sectors lie at the head, the rest where it was |
 //! | 5 completed | S-block | the rest of a streamed S-block has been written, cached sectors included |
-//! | 6 restart | section, S-block tail, cache tail | both buffers are empty and begin there: opens a section's checkpoint |
+//! | 6 restart | section, S-block tail, cache tail | both buffers are empty, begin there: opens a checkpoint |
 //! | 7 heads | section, S-block head, cache head | what lies before these heads and was not named is dead: closes it |
 //!
 //! Invariants (numbered as in the layer's header): 1 to 6.

@@ -1,6 +1,6 @@
 //! Goal: every sector reads as the host last wrote it, and after a cut at any step as before or after the command in
-//! hand. Method: random commands on toy sections, every plan carried out on the naive medium; at every step a fresh layer
-//! is given the durable records, and every LBA is looked up in both.
+//! hand. Method: random commands on toy sections, every plan carried out on the naive medium; at every step a fresh
+//! layer is given the durable records, and every LBA is looked up in both.
 
 use imbrex_disk::{Command, Lba, Operation, Sectors};
 use rand_core::{RngCore, SeedableRng};
