@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Reads split between S-blocks and cache. A TRIM is kept as absence until the S-block is next rewritten. Does not
-//! model: background work (the paper has none: room is made when a write needs it), and sections that lend each other room.
+//! model: background work (the paper has none: room is made when a write needs it), and sections that lend each other
+//! room.
 //!
 //! Invariants:
 //! 1. In each ring head − tail ≤ payload, so (tail − head) mod M ≥ Λ, the guard.
