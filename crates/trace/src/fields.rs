@@ -70,6 +70,15 @@ pub fn words<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
     fill(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()))
 }
 
+/// What follows the first `count` words of `line`.
+pub fn past_words(line: &[u8], count: usize) -> &[u8] {
+    (0..count).fold(line, |rest, _| {
+        let word = rest.trim_ascii_start();
+        let end = word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
+        &word[end..]
+    })
+}
+
 fn fill<'a, const N: usize>(mut parts: impl Iterator<Item = &'a [u8]>) -> Option<[&'a [u8]; N]> {
     let mut fields = [&[][..]; N];
     for field in &mut fields {

@@ -60,3 +60,10 @@ fn msr_hardware_monitor() {
         assert_eq!((reads, writes), (508, 492));
     }
 }
+
+#[test]
+fn systor_first_rows() {
+    if let Some((reads, writes, _)) = counted("systor17-first1000.csv", "systor17") {
+        assert_eq!(reads + writes, 999);
+    }
+}

@@ -5,7 +5,9 @@
 //! 2. The surest recognition wins; among equals the first of [`all`]. What none recognises is an error that says what
 //!    it looks like and what to do.
 
+mod blkparse;
 mod blkreplay;
+mod cloud;
 mod cloudphysics_csv;
 mod csv;
 mod disksim;
@@ -14,6 +16,7 @@ pub(crate) mod imbrex;
 mod msr;
 mod refused;
 mod spc;
+mod systor17;
 #[cfg(test)]
 pub(crate) mod testing;
 mod vscsi;
@@ -93,7 +96,11 @@ pub fn all() -> &'static [&'static Format] {
         &blkreplay::FORMAT,
         &msr::FORMAT,
         &spc::FORMAT,
+        &systor17::FORMAT,
+        &cloud::ALIBABA,
         &fio_iolog::FORMAT,
+        &blkparse::FORMAT,
+        &cloud::TENCENT,
         &disksim::FORMAT,
         &csv::FORMAT,
     ]
