@@ -1,6 +1,8 @@
 //! The layers, one file each; [`crate::registry`] lists them.
 
 pub mod conventional;
+pub mod imr_rmw;
+pub mod interlaced;
 pub mod region_rmw;
 pub mod s_blocks;
 pub mod set_associative;

@@ -103,6 +103,8 @@ const TOYS: &[(&str, &str, &str)] = &[
     ("interfering blocks", CYLINDERS, "kind = 'block-interference'\ninterference_sectors = 6"),
     ("caveat cylinders", CYLINDERS, "kind = 'caveat'\nno_overlap_sectors = 5\nisolation_sectors = 12"),
     ("interlaced groups", GROUPS, "kind = 'interlaced'"),
+    ("interlaced equal tracks", EQUAL_GROUPS, "kind = 'interlaced'"),
+    ("interlaced surfaces, skewed and slipped", SLIPPED_GROUPS, "kind = 'interlaced'"),
 ];
 
 const CYLINDERS: &str = "layout = 'cylinder'
@@ -120,6 +122,22 @@ surfaces = 1
 rotation_ns = 1000
 zones = [{ tracks = 48, track_sectors = 10 }, { tracks = 32, track_sectors = 8 }]
 interlaced = { group_tracks = 6 }";
+
+const EQUAL_GROUPS: &str = "layout = 'bottom-then-top'
+surfaces = 1
+rotation_ns = 1000
+zones = [{ tracks = 64, track_sectors = 10 }]
+interlaced = { group_tracks = 6, top_ratio = 1.0 }";
+
+/// All that shifts sectors against their neighbours.
+const SLIPPED_GROUPS: &str = "layout = 'bottom-then-top'
+surfaces = 2
+rotation_ns = 1000
+track_skew_ns = 230
+head_skew_ns = 70
+zones = [{ tracks = 36, track_sectors = 10 }]
+interlaced = { group_tracks = 6, order = 'zig-zag' }
+slips = { random_tracks = 12, random_sectors_max = 2, seed = 5 }";
 
 fn kind(section: &str) -> &str {
     section.split('\'').nth(1).expect("a toy's recording begins with its kind in quotes")

@@ -1,0 +1,223 @@
+//! `imr-rmw`: sectors stay where they are, and a write to a bottom track reads its neighbours' sectors, backs them up,
+//! writes, and rewrites them (Hajkazemi 2019 §2.1). The baseline of all layers of interlaced disks.
+//!
+//! Cost of a random write to a bottom: t_seek + 5.5 t_rot with the trip to the backup region and back taken as two
+//! rotations, 6 t_rot for one that follows another; to a top: t_seek + 0.5 t_rot.
+//!
+//! Writes to one track that wait together share one operation. The journal holds the backup log's records alone, and with
+//! `skip_dead=on` those of what is live.
+//!
+//! Does not model: several operations at once. The log is one record long, as the actuator is one.
+//!
+//! Invariants:
+//! 1. LBA n lies at home; a sector that holds nothing lies nowhere (`skip_dead=on`).
+
+use imbrex_disk::{Lba, Pba};
+
+use super::interlaced::backup::BackupLog;
+use super::interlaced::driver::Interlaced;
+use super::interlaced::home::{Home, Planner};
+use super::interlaced::host::Host;
+use super::interlaced::options::{MoveOptions, BACKUP_REGIONS, SAFETY};
+use super::interlaced::{Run, Translation};
+use crate::layer::Layer;
+use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::registry::{Context, LayerInfo};
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "imr-rmw",
+    summary: "interlaced disk: bottom tracks are written by read-modify-write of both neighbours",
+    recordings: &["interlaced"],
+    mapping_unit: "none",
+    source: "Hajkazemi 2019 §2.1",
+    parameters: &[
+        BACKUP_REGIONS,
+        SAFETY,
+        ParameterInfo {
+            key: "skip_dead",
+            kind: ParameterKind::Switch,
+            default: "off",
+            help: "do not rewrite neighbours that were never written or are trimmed; remembers what is live",
+        },
+    ],
+    toys: &["", "backup_regions=1", "skip_dead=on"],
+    build,
+};
+
+/// Everything is at home.
+struct InPlace;
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    let (disk, parameters) = (&context.disk, &context.parameters);
+    let mut planner = Planner::new(disk)?;
+    let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
+    let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
+    let host = Host::new(planner.finish(), log, parameters.switch("skip_dead"));
+    Ok(Box::new(Interlaced::new(host, InPlace, MoveOptions::NONE)))
+}
+
+impl Translation for InPlace {
+    type Move = ();
+
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    #[inline]
+    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+        Home::track_run(&home.locate(home.pba(lba)), lba)
+    }
+
+    #[inline]
+    fn run_at(&self, home: &Home, pba: Pba) -> Option<Run> {
+        home.lba(pba).map(|lba| Home::track_run(&home.locate(pba), lba))
+    }
+
+    fn moves(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the steps are those of Hajkazemi 2019 §2.1, at its cost. The toy has groups of six bottoms (PBAs 0–59), then
+    //! six tops in serpentine (PBAs 60–119): the track of PBA 10 lies between those of PBAs 110 and 100. One backup
+    //! region lies at 270–299; it and the tops beside it (300–339) are jumped.
+
+    use imbrex_disk::{Command, Sectors};
+
+    use crate::layers::interlaced::testing::{assert_cost, assert_plan, disk, layer, plan, Clock};
+
+    #[test]
+    fn a_bottom_write_backs_up_both_neighbours_and_rewrites_them() {
+        let mut layer = layer("imr-rmw", &disk(64, 10, 1.0), "backup_regions=1");
+        assert_eq!(layer.capacity(), Sectors(640 - 70));
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(12, 2)]),
+            "group Host
+               read cleaning pba 112+2 lba 112
+               read cleaning pba 102+2 lba 102
+               write backup pba 270+2 lba 112
+               write backup pba 272+2 lba 102
+               barrier
+               note #3 270 112 102 8589934594
+               barrier
+             phase Host
+               write host pba 12+2 lba 12
+               write cleaning pba 112+2 lba 112
+               write cleaning pba 102+2 lba 102",
+        );
+    }
+
+    #[test]
+    fn a_stale_record_is_cleared_before_a_top_is_written_and_only_then() {
+        let mut layer = layer("imr-rmw", &disk(64, 10, 1.0), "backup_regions=1");
+        plan(layer.as_mut(), &[Command::write(12, 2)]);
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(114, 2)]),
+            "group Host
+               write host pba 114+2 lba 114",
+        );
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(103, 2)]),
+            "group Host
+               barrier
+               note #7 0 0 0 0
+               barrier
+               write host pba 103+2 lba 103",
+        );
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(113, 1)]),
+            "group Host
+               write host pba 113+1 lba 113",
+        );
+    }
+
+    #[test]
+    fn waiting_writes_to_one_bottom_share_an_operation() {
+        let mut layer = layer("imr-rmw", &disk(64, 10, 1.0), "backup_regions=1");
+        let chosen = [Command::write(12, 2)];
+        let joins = |lba, sectors| layer.joins(&chosen, &Command::write(lba, sectors));
+        assert!(joins(10, 1) && joins(16, 4) && joins(12, 2));
+        assert!(!joins(9, 2) && !joins(19, 2) && !joins(22, 1) && !joins(112, 1), "another track");
+        assert!(!layer.joins(&chosen, &Command::read(12, 1)));
+        assert!(!layer.joins(&[Command::write(112, 1)], &Command::write(113, 1)), "tops need no operation");
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(12, 2), Command::write(17, 1), Command::write(13, 2)]),
+            "group Host
+               read cleaning pba 102+3 lba 102
+               read cleaning pba 107+1 lba 107
+               read cleaning pba 112+3 lba 112
+               read cleaning pba 117+1 lba 117
+               write backup pba 270+3 lba 102
+               write backup pba 273+1 lba 107
+               write backup pba 274+3 lba 112
+               write backup pba 277+1 lba 117
+               barrier
+               note #1 270 102 107 12884901889
+               note #4 274 112 117 12884901889
+               barrier
+             phase Host
+               write host pba 12+3 lba 12
+               write host pba 17+1 lba 17
+               write cleaning pba 102+3 lba 102
+               write cleaning pba 107+1 lba 107
+               write cleaning pba 112+3 lba 112
+               write cleaning pba 117+1 lba 117",
+        );
+    }
+
+    #[test]
+    fn dead_neighbours_are_left_alone_if_asked() {
+        let mut layer = layer("imr-rmw", &disk(64, 10, 1.0), "backup_regions=1,skip_dead=on");
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(12, 2)]),
+            "group Host
+               write host pba 12+2 lba 12
+               barrier
+               note #9 12 14 0 0",
+        );
+        plan(layer.as_mut(), &[Command::write(112, 1)]);
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(12, 2)]),
+            "group Host
+               read cleaning pba 112+1 lba 112
+               write backup pba 270+1 lba 112
+               barrier
+               note #3 270 112 0 4294967296
+               barrier
+             phase Host
+               write host pba 12+2 lba 12
+               write cleaning pba 112+1 lba 112",
+        );
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::trim(110, 5)]),
+            "group Host
+               barrier
+               note #7 0 0 0 0
+               barrier
+               note #10 110 115 0 0
+               barrier",
+        );
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(12, 2)]),
+            "group Host
+               write host pba 12+2 lba 12",
+        );
+    }
+
+    /// Hajkazemi 2019 §2.1: t_seek + 5.5 t_rot at random, 6 t_rot in sequence; a top costs what a conventional disk does.
+    #[test]
+    fn costs_are_the_papers() {
+        let disk = disk(64, 4096, 1.0);
+        let mut layer = layer("imr-rmw", &disk, "backup_regions=1");
+        let mut clock = Clock::at(&disk, 0);
+        let (a_sector, few_sectors) = (1.0 / 4096.0, 8.0 / 4096.0);
+        let (bottom, top) = (30 * 4096, 48 * 4096);
+        let mut cost = |lba| clock.cost(&plan(layer.as_mut(), &[Command::write(lba, 1)]));
+        assert_cost(cost(bottom), 1, 5.5, few_sectors);
+        assert_cost(cost(bottom + 1), 0, 6.0, few_sectors);
+        assert_cost(cost(top), 1, 0.5, a_sector);
+    }
+}

@@ -1,0 +1,348 @@
+//! The backup log (Hajkazemi 2019 §2.1): copies of what a rewrite endangers, in regions of bottom tracks without tops,
+//! and the records that say what is backed up where.
+//!
+//! There are two records: that of the latest host read-modify-write, and that of the background move in hand. The host
+//! record is cleared lazily: the next operation replaces it, and whatever else would make it stale clears it first.
+//!
+//! ```text
+//!              copies written · barrier · note · barrier
+//!   cleared ────────────────────────────────────────────► active ──┐ replaced by the next operation's note
+//!      ▲                                                    │      │
+//!      └──── barrier · clear note · barrier ◄───────────────┘ ◄────┘
+//! ```
+//!
+//! Invariants:
+//! 1. While a record is active, its copies are intact: nothing is written over them before the clear is durable.
+//! 2. While the host record is active, no logical sector of it has been written, moved or trimmed since the operation.
+//! 3. A record is replaced or cleared only after a barrier: what its operation rewrote is durable by then.
+
+use imbrex_disk::{Extent, Lba, Pba, Sectors};
+
+use super::home::{Area, Planner};
+use super::Run;
+use crate::note::{Note, ReplayError};
+use crate::parameters::ConfigError;
+use crate::plan::Plan;
+
+/// The first note of a record that has several: backup place, two LBAs, and how many sectors of each (upper and lower half).
+const FIRST_PART: u8 = 1;
+/// The same, and neither the first nor the last.
+const PART: u8 = 2;
+/// The same, and the host record is complete: alone, or after others.
+const HOST_RECORD: [u8; 2] = [3, 4];
+/// The same of the move's record.
+const MOVE_RECORD: [u8; 2] = [5, 6];
+/// The host record is cleared.
+const HOST_CLEAR: u8 = 7;
+/// The record of the move is cleared.
+const MOVE_CLEAR: u8 = 8;
+/// Layers number their own records from here.
+pub const FIRST_LAYER_TAG: u8 = 16;
+
+/// At most one region to so many tracks of a surface, so that small disks keep most of theirs.
+const TRACKS_PER_REGION: u32 = 32;
+
+/// Backed-up logical sectors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// First logical sector.
+    pub lba: Lba,
+    /// How many.
+    pub sectors: u32,
+    /// Where the copy is.
+    pub backup: Pba,
+}
+
+/// A backup region.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    extent: Extent,
+    radial_track: u32,
+    /// Offset at which the next copies go.
+    next: u64,
+}
+
+/// What is backed up for one operation.
+#[derive(Clone, Default, Debug)]
+struct Record {
+    parts: Vec<Part>,
+    /// Bounds of the copies.
+    copies: Extent,
+    /// Bounds of the homes on the outer and the inner neighbour: whoever writes there clears first.
+    homes: [Extent; 2],
+}
+
+impl Record {
+    fn is_active(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.parts.clear();
+        self.copies = Extent::default();
+        self.homes = [Extent::default(); 2];
+    }
+}
+
+/// The log.
+#[derive(Clone, Debug)]
+pub struct BackupLog {
+    regions: Vec<Region>,
+    /// Radial positions half way from each region to the next.
+    borders: Vec<u32>,
+    host: Record,
+    job: Record,
+    /// The region that the move in hand uses.
+    job_region: Option<usize>,
+    /// Parts of a record being replayed.
+    replayed: Vec<Part>,
+}
+
+impl BackupLog {
+    /// Sets aside up to `count` regions, evenly over the radius, each for three of the longest tracks.
+    pub fn set_aside(
+        planner: &mut Planner<'_>,
+        tracks: u32,
+        surfaces: u8,
+        count: u64,
+    ) -> Result<BackupLog, ConfigError> {
+        let count = count.clamp(1, (tracks / TRACKS_PER_REGION).max(1) as u64) as u32;
+        let sectors = 3 * planner.track_sectors_max();
+        let mut areas: Vec<Area> = Vec::new();
+        for index in 0..count {
+            let middle = ((2 * index as u64 + 1) * tracks as u64 / (2 * count as u64)) as u32;
+            areas.extend(planner.set_aside(middle, (index % surfaces as u32) as u8, sectors));
+        }
+        if areas.is_empty() {
+            return Err(ConfigError(
+                "no group has three bottom tracks in a row for a backup region: make group_tracks larger".into(),
+            ));
+        }
+        areas.sort_unstable_by_key(|area| (area.radial_start, area.surface));
+        let middle = |area: &Area| area.radial_start / 2 + area.radial_last / 2;
+        let borders = areas.windows(2).map(|pair| middle(&pair[0]) / 2 + middle(&pair[1]) / 2).collect();
+        let region = |area: &Area| Region { extent: area.extent, radial_track: middle(area), next: 0 };
+        Ok(BackupLog {
+            regions: areas.iter().map(region).collect(),
+            borders,
+            host: Record::default(),
+            job: Record::default(),
+            job_region: None,
+            replayed: Vec::new(),
+        })
+    }
+
+    /// How many regions there are.
+    pub fn regions(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// The regions' extents.
+    pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
+        self.regions.iter().map(|region| region.extent)
+    }
+
+    #[inline]
+    fn nearest(&self, radial_track: u32) -> usize {
+        self.borders.iter().map(|&border| usize::from(radial_track > border)).sum()
+    }
+
+    /// The nearest region that no move uses.
+    #[inline]
+    fn nearest_free(&self, radial_track: u32) -> usize {
+        let nearest = self.nearest(radial_track);
+        if self.job_region != Some(nearest) {
+            return nearest;
+        }
+        let beside = [nearest.checked_sub(1), Some(nearest + 1).filter(|&next| next < self.regions.len())];
+        let distance = |&region: &usize| self.regions[region].radial_track.abs_diff(radial_track);
+        beside.into_iter().flatten().min_by_key(distance).expect("with one region the move is completed before")
+    }
+
+    /// Where the copies of a host operation at `radial_track` go; clears the host record if they go over its copies.
+    #[inline]
+    pub fn place_host(&mut self, radial_track: u32, sectors: u64, plan: &mut Plan) -> Pba {
+        let region = self.nearest_free(radial_track);
+        self.place(region, sectors, plan)
+    }
+
+    /// The same for a move, in the nearest region, which is then the move's until its record is cleared.
+    pub fn place_move(&mut self, radial_track: u32, sectors: u64, plan: &mut Plan) -> Pba {
+        debug_assert!(self.job_region.is_none(), "one move at a time");
+        let region = self.nearest(radial_track);
+        self.job_region = Some(region);
+        // At the region's start, so that whole tracks are copied to whole tracks.
+        self.regions[region].next = 0;
+        self.place(region, sectors, plan)
+    }
+
+    #[inline]
+    fn place(&mut self, index: usize, sectors: u64, plan: &mut Plan) -> Pba {
+        let region = &mut self.regions[index];
+        assert!(sectors <= region.extent.sectors.0, "{sectors} sectors do not fit into {:?}", region.extent);
+        if region.next + sectors > region.extent.sectors.0 {
+            region.next = 0;
+        }
+        let copies = Extent::new(region.extent.start + Sectors(region.next), Sectors(sectors));
+        region.next += sectors;
+        if self.host.is_active() && self.host.copies.intersection(copies).is_some() {
+            self.clear_host(plan);
+        }
+        copies.start
+    }
+
+    /// Copies of `runs` were written from `backup` on for a host operation at `radial_track`: makes them the host record.
+    #[inline]
+    pub fn record_host(&mut self, radial_track: u32, backup: Pba, runs: &[Run], plan: &mut Plan) {
+        plan.barrier();
+        self.host.clear();
+        for run in runs {
+            let bounds = &mut self.host.homes[usize::from(run.radial_track > radial_track)];
+            *bounds = around(*bounds, run.extent());
+        }
+        fill(&mut self.host, backup, runs);
+        note_parts(&self.host.parts, HOST_RECORD, |note| plan.note(note));
+        plan.barrier();
+    }
+
+    /// The same for the move in hand.
+    pub fn record_move(&mut self, backup: Pba, runs: &[Run], plan: &mut Plan) {
+        plan.barrier();
+        self.job.clear();
+        fill(&mut self.job, backup, runs);
+        note_parts(&self.job.parts, MOVE_RECORD, |note| plan.note(note));
+        plan.barrier();
+    }
+
+    /// `written` is about to be written, moved or trimmed: clears the host record if it would become stale.
+    #[inline]
+    pub fn before_writing(&mut self, written: Extent, plan: &mut Plan) {
+        if self.host.is_active() && self.host.homes.iter().any(|homes| homes.intersection(written).is_some()) {
+            self.clear_host(plan);
+        }
+    }
+
+    fn clear_host(&mut self, plan: &mut Plan) {
+        plan.barrier();
+        plan.note(Note::new(HOST_CLEAR, &[]));
+        plan.barrier();
+        self.host.clear();
+    }
+
+    /// The move in hand is done, and a durable note of its layer says so.
+    pub fn end_move(&mut self) {
+        self.job.clear();
+        self.job_region = None;
+    }
+
+    /// Appends records that bring back what is active.
+    pub fn checkpoint(&self, notes: &mut Vec<Note>) {
+        note_parts(&self.host.parts, HOST_RECORD, |note| notes.push(note));
+        note_parts(&self.job.parts, MOVE_RECORD, |note| notes.push(note));
+    }
+
+    /// Whether a record is the log's own.
+    pub fn takes(note: &Note) -> bool {
+        note.tag < FIRST_LAYER_TAG
+    }
+
+    /// Takes one of the log's own records.
+    pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        match note.tag {
+            tag if tag < HOST_CLEAR => self.replay_parts(note)?,
+            HOST_CLEAR => self.host.clear(),
+            MOVE_CLEAR => self.job.clear(),
+            _ => return Err(ReplayError { note: *note, reason: "the backup log has no such record".into() }),
+        }
+        Ok(())
+    }
+
+    fn replay_parts(&mut self, note: &Note) -> Result<(), ReplayError> {
+        let [backup, first, second, sectors] = note.fields;
+        let counts = [(sectors >> 32) as u32, sectors as u32];
+        let copies = Extent::new(Pba(backup), Sectors(counts[0] as u64 + counts[1] as u64));
+        if !self.extents().any(|region| region.intersection(copies) == Some(copies)) {
+            return Err(ReplayError { note: *note, reason: format!("{copies:?} lies in no backup region") });
+        }
+        if ![PART, HOST_RECORD[1], MOVE_RECORD[1]].contains(&note.tag) {
+            // A cut may have left the first notes of a record without its last.
+            self.replayed.clear();
+        }
+        let mut at = copies.start;
+        for (lba, sectors) in [(first, counts[0]), (second, counts[1])] {
+            if sectors > 0 {
+                self.replayed.push(Part { lba: Lba(lba), sectors, backup: at });
+            }
+            at += Sectors(sectors as u64);
+        }
+        let record = match note.tag {
+            tag if HOST_RECORD.contains(&tag) => &mut self.host,
+            tag if MOVE_RECORD.contains(&tag) => &mut self.job,
+            _ => return Ok(()),
+        };
+        record.clear();
+        record.parts.append(&mut self.replayed);
+        Ok(())
+    }
+
+    /// After a cut: the backed-up parts of the move, then those of the host's operation, to be written home.
+    pub fn active_parts(&self) -> [&[Part]; 2] {
+        [&self.job.parts, &self.host.parts]
+    }
+
+    /// What [`BackupLog::active_parts`] named is home: clears both records.
+    pub fn clear_repaired(&mut self, plan: &mut Plan) {
+        plan.barrier();
+        if self.job.is_active() {
+            plan.note(Note::new(MOVE_CLEAR, &[]));
+        }
+        if self.host.is_active() {
+            plan.note(Note::new(HOST_CLEAR, &[]));
+        }
+        plan.barrier();
+        self.host.clear();
+        self.end_move();
+    }
+
+    /// Bytes of its tables.
+    pub fn measured_bytes(&self) -> u64 {
+        let parts = self.host.parts.capacity() + self.job.parts.capacity() + self.replayed.capacity();
+        let regions = self.regions.capacity() * size_of::<Region>() + self.borders.capacity() * size_of::<u32>();
+        (parts * size_of::<Part>() + regions) as u64
+    }
+}
+
+/// The smallest extent around both.
+#[inline]
+fn around(bounds: Extent, extent: Extent) -> Extent {
+    if bounds.is_empty() {
+        return extent;
+    }
+    Extent::between(bounds.start.min(extent.start), bounds.end().max(extent.end()))
+}
+
+#[inline]
+fn fill(record: &mut Record, backup: Pba, runs: &[Run]) {
+    let mut at = backup;
+    for run in runs {
+        record.parts.push(Part { lba: run.lba, sectors: run.sectors, backup: at });
+        at += Sectors(run.sectors as u64);
+    }
+    record.copies = Extent::between(backup, at);
+}
+
+/// Two parts to a note; `tags` end the record, alone or after others. Copies of one record follow each other.
+#[inline]
+fn note_parts(parts: &[Part], tags: [u8; 2], mut push: impl FnMut(Note)) {
+    let notes = parts.len().div_ceil(2);
+    for (index, pair) in parts.chunks(2).enumerate() {
+        let (lba, sectors) = pair.get(1).map_or((0, 0), |second| (second.lba.0, second.sectors as u64));
+        let tag = match (index, index + 1 == notes) {
+            (0, true) => tags[0],
+            (0, false) => FIRST_PART,
+            (_, true) => tags[1],
+            (_, false) => PART,
+        };
+        push(Note { tag, fields: [pair[0].backup.0, pair[0].lba.0, lba, (pair[0].sectors as u64) << 32 | sectors] });
+    }
+}

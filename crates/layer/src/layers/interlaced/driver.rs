@@ -1,0 +1,287 @@
+//! The layer interface over a [`Translation`]: serves the host, counts what it writes, and makes moves when idle, or a
+//! phase now and then where the drive never is.
+//!
+//! Invariants:
+//! 1. A host write touches nothing that a move has in hand: it completes the move first, in its own plan.
+//! 2. With one backup region, no host read-modify-write happens while a move has copies in it.
+
+use std::cell::Cell;
+
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
+
+use super::backup::BackupLog;
+use super::heat::HeatLog;
+use super::home::Home;
+use super::host::Host;
+use super::moves::{Moves, Outcome};
+use super::options::MoveOptions;
+use super::{Run, Translation, NO_HEAT};
+use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::note::{Note, ReplayError};
+use crate::plan::{GroupKind, Plan};
+
+/// LBAs that may join a chosen write: those of the same bottom track.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Joinable {
+    chosen: Lba,
+    start: Lba,
+    end: Lba,
+}
+
+/// Matches no command.
+const NOT_ASKED: Joinable = Joinable { chosen: Lba(u64::MAX), start: Lba(u64::MAX), end: Lba(0) };
+
+/// A layer of an interlaced disk.
+pub struct Interlaced<T: Translation> {
+    host: Host,
+    map: T,
+    heat: HeatLog,
+    moves: Moves<T::Move>,
+    options: MoveOptions,
+    /// Whether moves of an earlier interval are pending: they are made between requests.
+    overdue: bool,
+    requests_since_phase: u32,
+    selected: Vec<T::Move>,
+    joinable: Cell<Joinable>,
+}
+
+impl<T: Translation> Interlaced<T> {
+    /// A layer that places data by `map`.
+    pub fn new(host: Host, map: T, options: MoveOptions) -> Interlaced<T> {
+        Interlaced {
+            host,
+            map,
+            heat: HeatLog::new(options.interval),
+            moves: Moves::default(),
+            options,
+            overdue: false,
+            requests_since_phase: 0,
+            selected: Vec::new(),
+            joinable: Cell::new(NOT_ASKED),
+        }
+    }
+
+    /// Where data lies.
+    pub fn map(&self) -> &T {
+        &self.map
+    }
+
+    /// The host's side.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    fn home(&self) -> &Home {
+        &self.host.home
+    }
+
+    #[inline]
+    fn write(&mut self, command: &Command, plan: &mut Plan) {
+        if !self.map.moves() {
+            return self.host.write(&self.map, command, plan, |_| {});
+        }
+        let heat = &mut self.heat;
+        let count = |key| {
+            if key != NO_HEAT {
+                heat.count(key);
+            }
+        };
+        self.host.write(&self.map, command, plan, count);
+        if self.heat.end_write() {
+            self.end_interval();
+        }
+    }
+
+    fn write_joined(&mut self, commands: &[Command], plan: &mut Plan) {
+        self.host.write_joined(&self.map, commands, plan);
+        if !self.map.moves() {
+            return;
+        }
+        let mut over = false;
+        for command in commands {
+            let run = self.map.run_of(self.home(), command.lba).part(command.lba, command.end());
+            if run.heat != NO_HEAT {
+                self.heat.count(run.heat);
+            }
+            over |= self.heat.end_write();
+        }
+        if over {
+            self.end_interval();
+        }
+    }
+
+    /// Chooses the next moves; what of the last ones is not begun is forgotten, as the new counts know better.
+    #[cold]
+    fn end_interval(&mut self) {
+        self.heat.sort();
+        self.selected.clear();
+        self.map.select(&self.host.home, &self.heat, &mut self.selected);
+        self.heat.restart();
+        self.overdue = !self.moves.is_empty();
+        self.moves.replace(&self.selected);
+    }
+
+    /// Plans a phase of a move; says whether there was one.
+    fn phase(&mut self, plan: &mut Plan) -> bool {
+        self.joinable.set(NOT_ASKED);
+        let (map, home) = (&self.map, &self.host.home);
+        let is_begun = self.moves.in_hand().is_some();
+        if !is_begun && !self.moves.take_next(|chosen, transfers| map.prepare(home, chosen, transfers)) {
+            self.overdue = false;
+            return false;
+        }
+        let chosen = self.moves.in_hand().expect("taken above");
+        match self.moves.phase(&mut self.host.log, plan) {
+            Outcome::Underway => {}
+            Outcome::Displaced(backup) => {
+                self.map.displace(&self.host.home, chosen, backup, plan);
+                plan.barrier();
+            }
+            Outcome::Done => {
+                self.map.commit(&self.host.home, chosen, plan);
+                plan.barrier();
+                self.host.log.end_move();
+                self.moves.finish();
+            }
+        }
+        true
+    }
+
+    fn complete_move(&mut self, plan: &mut Plan) {
+        while self.moves.in_hand().is_some() {
+            self.phase(plan);
+        }
+    }
+
+    /// Whether `command` would touch what the move in hand has read or backed up.
+    #[cold]
+    fn disturbs_move(&self, command: &Command) -> bool {
+        if !matches!(command.operation, Operation::Write | Operation::Trim) {
+            return false;
+        }
+        let mut lba = command.lba;
+        while lba < command.end() {
+            let run = self.map.run_of(self.home(), lba);
+            let is_bottom = !self.map.is_harmless(&run);
+            let reach = u32::from(is_bottom);
+            let (first, last) = (run.radial_track.saturating_sub(reach), run.radial_track + reach);
+            if self.moves.locks(run.surface, first, last) || (is_bottom && self.host.log.regions() == 1) {
+                return true;
+            }
+            lba = run.end();
+        }
+        false
+    }
+
+    /// The LBAs that may join the write `chosen`, which comes first in its operation.
+    fn joinable_with(&self, chosen: &Command) -> Joinable {
+        let known = self.joinable.get();
+        if known.chosen == chosen.lba {
+            return known;
+        }
+        let run: Run = self.map.run_of(self.home(), chosen.lba);
+        let fits = chosen.operation == Operation::Write && chosen.end() <= run.end() && !self.map.is_harmless(&run);
+        let (start, end) = if fits { (run.lba, run.end()) } else { (Lba(u64::MAX), Lba(0)) };
+        let found = Joinable { chosen: chosen.lba, start, end };
+        self.joinable.set(found);
+        found
+    }
+}
+
+impl<T: Translation> Layer for Interlaced<T> {
+    fn name(&self) -> &'static str {
+        self.map.name()
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.home().capacity()
+    }
+
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
+        self.joinable.set(NOT_ASKED);
+        if self.moves.in_hand().is_some() && commands.iter().any(|command| self.disturbs_move(command)) {
+            self.complete_move(plan);
+        }
+        plan.open(GroupKind::Host);
+        match commands {
+            [command] => match command.operation {
+                Operation::Read => self.host.read(&self.map, command, plan),
+                Operation::Write => self.write(command, plan),
+                Operation::Trim => self.host.trim(&self.map, command, plan),
+                Operation::Flush => plan.barrier(),
+            },
+            joined => self.write_joined(joined, plan),
+        }
+        if self.overdue {
+            self.requests_since_phase += commands.len() as u32;
+            if self.requests_since_phase >= self.options.background_every {
+                self.requests_since_phase = 0;
+                self.phase(plan);
+            }
+        }
+    }
+
+    #[inline]
+    fn joins(&self, chosen: &[Command], candidate: &Command) -> bool {
+        let joinable = self.joinable_with(&chosen[0]);
+        candidate.operation == Operation::Write && joinable.start <= candidate.lba && candidate.end() <= joinable.end
+    }
+
+    fn can_join(&self) -> bool {
+        true
+    }
+
+    fn background(&self) -> Option<Background> {
+        let idle_after = SimDuration(self.options.idle_after_ns);
+        self.map.moves().then_some(Background { idle_after })
+    }
+
+    fn idle(&mut self, plan: &mut Plan) -> bool {
+        self.phase(plan)
+    }
+
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        self.host.lookup(&self.map, lba, sectors, pieces);
+    }
+
+    fn keeps_trims(&self) -> bool {
+        self.host.keeps_trims()
+    }
+
+    fn self_check(&self) -> Result<(), Violation> {
+        if !self.host.is_sound() {
+            let detail = "runs of live sectors overlap or touch".into();
+            return Err(Violation { layer: self.name(), invariant: 1, detail });
+        }
+        self.map.self_check(self.home())
+    }
+
+    fn memory(&self) -> MapMemory {
+        MapMemory {
+            formula_bytes: self.map.formula_bytes(self.home().tracks()),
+            measured_bytes: self.map.measured_bytes() + self.host.measured_bytes() + self.heat.measured_bytes(),
+        }
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        self.map.checkpoint(notes);
+        self.host.checkpoint(notes);
+    }
+
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        if BackupLog::takes(note) {
+            return self.host.replay(note);
+        }
+        if self.map.replay(&self.host.home, note)? {
+            self.host.log.end_move();
+        }
+        Ok(())
+    }
+
+    fn repair(&mut self, plan: &mut Plan) {
+        if self.map.finish_displaced(&self.host.home, plan) {
+            self.host.log.end_move();
+        }
+        self.host.repair(&self.map, plan);
+    }
+}

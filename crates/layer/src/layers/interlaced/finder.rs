@@ -1,0 +1,74 @@
+//! Counts, among sorted starts, those at or before a position: how many gaps an address lies behind, which zone holds it.
+//!
+//! Invariants:
+//! 1. Starts rise strictly.
+//! 2. A table of equally wide buckets gives the first guess, and what it leaves open is searched in halves: a single look
+//!    where starts are few or evenly spread.
+
+/// Buckets to a start: more make the first guess better and the table larger.
+const BUCKETS_PER_START: u64 = 4;
+
+/// Sorted starts with a table of first guesses.
+#[derive(Clone, Debug)]
+pub struct Finder {
+    starts: Vec<u64>,
+    /// For bucket b, how many starts are at or before b · 2^shift.
+    guesses: Vec<u32>,
+    shift: u32,
+}
+
+impl Finder {
+    /// Prepares counting among `starts`, for positions up to `end`.
+    pub fn new(starts: Vec<u64>, end: u64) -> Finder {
+        assert!(starts.is_sorted_by(|a, b| a < b), "invariant 1: {starts:?}");
+        let buckets_wanted = BUCKETS_PER_START * (starts.len() as u64 + 1);
+        let shift = (0..64).find(|shift| end >> shift <= buckets_wanted).unwrap_or(63);
+        let before = |position: u64| starts.partition_point(|&start| start <= position) as u32;
+        let guesses = (0..=(end >> shift) + 1).map(|bucket| before(bucket << shift)).collect();
+        Finder { starts, guesses, shift }
+    }
+
+    /// How many starts are at or before `position`.
+    #[inline]
+    pub fn before(&self, position: u64) -> usize {
+        let bucket = (position >> self.shift) as usize;
+        let (low, high) = (self.guesses[bucket] as usize, self.guesses[bucket + 1] as usize);
+        if low == high {
+            return low;
+        }
+        low + self.starts[low..high].partition_point(|&start| start <= position)
+    }
+
+    /// The starts.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
+    /// Bytes it takes.
+    pub fn measured_bytes(&self) -> u64 {
+        (self.starts.capacity() * size_of::<u64>() + self.guesses.capacity() * size_of::<u32>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Goal: the finder counts as a walk over all starts does.
+        #[test]
+        fn counts_what_a_walk_counts(steps in prop::collection::vec(1u64..5000, 0..40), share in 0.0f64..1.0) {
+            let mut starts = Vec::new();
+            let mut end = 0;
+            for step in &steps {
+                end += step;
+                starts.push(end - 1);
+            }
+            let finder = Finder::new(starts.clone(), end);
+            for position in starts.iter().copied().chain([(share * end as f64) as u64, 0, end]) {
+                prop_assert_eq!(finder.before(position), starts.iter().filter(|&&start| start <= position).count());
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Homes: the static addresses of an interlaced disk. LBAs run over all tracks in PBA order, and jump those that are set
+//! aside: backup regions and caches, which are bottom tracks whose neighbouring tops hold nothing, and those tops.
+//!
+//! Invariants:
+//! 1. [`Home::pba`] and [`Home::lba`] are exact inverses on the tracks that are not set aside.
+//! 2. Only whole tracks are set aside.
+
+use imbrex_disk::{Extent, Lba, Pba, Place, Sectors, SharedDisk};
+
+use super::finder::Finder;
+use super::{Run, NO_HEAT};
+use crate::parameters::ConfigError;
+
+/// Bottom tracks set aside on one surface, with the tops beside them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Area {
+    /// The bottoms: they follow each other in PBA order.
+    pub extent: Extent,
+    /// Surface.
+    pub surface: u8,
+    /// The first bottom.
+    pub radial_start: u32,
+    /// The last bottom.
+    pub radial_last: u32,
+}
+
+impl Area {
+    /// Whether the tracks of both, tops beside included, share one.
+    fn meets(&self, surface: u8, radial_start: u32, radial_last: u32) -> bool {
+        self.surface == surface && self.radial_start <= radial_last + 2 && radial_start <= self.radial_last + 2
+    }
+}
+
+/// Chooses what to set aside.
+pub struct Planner<'a> {
+    disk: &'a SharedDisk,
+    areas: Vec<Area>,
+}
+
+impl<'a> Planner<'a> {
+    /// Nothing set aside yet on `disk`.
+    pub fn new(disk: &'a SharedDisk) -> Result<Planner<'a>, ConfigError> {
+        if !disk.geometry.is_interlaced() {
+            return Err(ConfigError("the disk has no interlaced tracks: give it the layout bottom-then-top".into()));
+        }
+        Ok(Planner { disk, areas: Vec::new() })
+    }
+
+    /// The longest bottom track and the longest track of all, with no sectors slipped.
+    pub fn track_sectors_max(&self) -> u64 {
+        self.disk.geometry.zones().iter().map(|zone| zone.track_sectors as u64).max().expect("a disk has a zone")
+    }
+
+    /// Sets aside an area of at least `sectors` on `surface`, as near to `radial_track` as there is one.
+    pub fn set_aside(&mut self, radial_track: u32, surface: u8, sectors: u64) -> Option<Area> {
+        let tracks = self.disk.geometry.radial_tracks();
+        let middle = radial_track.min(tracks - 1) / 2;
+        let bottoms = tracks.div_ceil(2);
+        let area = (0..bottoms).find_map(|distance| {
+            let inner = middle.checked_add(distance).filter(|&bottom| bottom < bottoms);
+            let outer = middle.checked_sub(distance).filter(|_| distance > 0);
+            [inner, outer].into_iter().flatten().find_map(|bottom| self.fitting(2 * bottom, surface, sectors))
+        })?;
+        self.areas.push(area);
+        Some(area)
+    }
+
+    /// The area of at least `sectors` that begins at a bottom, if its tracks follow each other and are free.
+    fn fitting(&self, radial_start: u32, surface: u8, sectors: u64) -> Option<Area> {
+        let geometry = &self.disk.geometry;
+        let mut extent = geometry.track(radial_start, surface);
+        let mut radial_last = radial_start;
+        while extent.sectors.0 < sectors {
+            radial_last += 2;
+            if radial_last >= geometry.radial_tracks() {
+                return None;
+            }
+            let next = geometry.track(radial_last, surface);
+            if next.start != extent.end() {
+                return None;
+            }
+            extent = Extent::new(extent.start, extent.sectors + next.sectors);
+        }
+        let is_taken = self.areas.iter().any(|area| area.meets(surface, radial_start, radial_last));
+        (!is_taken).then_some(Area { extent, surface, radial_start, radial_last })
+    }
+
+    /// The homes on what is left.
+    pub fn finish(self) -> Home {
+        let geometry = &self.disk.geometry;
+        let mut tracks: Vec<Extent> = Vec::new();
+        for area in &self.areas {
+            let from = area.radial_start.saturating_sub(1);
+            let to = (area.radial_last + 1).min(geometry.radial_tracks() - 1);
+            tracks.extend((from..=to).map(|radial_track| geometry.track(radial_track, area.surface)));
+        }
+        tracks.sort_unstable();
+        tracks.dedup();
+        let mut gaps: Vec<Extent> = Vec::new();
+        for track in tracks {
+            match gaps.last_mut() {
+                Some(last) if last.end() == track.start => last.sectors += track.sectors,
+                _ => gaps.push(track),
+            }
+        }
+        Home::new(self.disk.clone(), gaps)
+    }
+}
+
+/// Division by a number known long before: a multiplication and a correction.
+#[derive(Clone, Copy, Debug)]
+struct Reciprocal {
+    divisor: u64,
+    reciprocal: u64,
+}
+
+impl Reciprocal {
+    fn new(divisor: u64) -> Reciprocal {
+        Reciprocal { divisor, reciprocal: u64::MAX / divisor }
+    }
+
+    /// ⌊dividend / divisor⌋: the estimate is the quotient or one less.
+    #[inline]
+    fn quotient(self, dividend: u64) -> u64 {
+        let estimate = ((dividend as u128 * self.reciprocal as u128) >> 64) as u64;
+        estimate + u64::from(dividend - estimate * self.divisor >= self.divisor)
+    }
+}
+
+/// The static addresses.
+#[derive(Clone, Debug)]
+pub struct Home {
+    disk: SharedDisk,
+    /// Gaps by the LBA at which they are jumped.
+    by_lba: Finder,
+    by_pba: Finder,
+    gap_ends: Vec<u64>,
+    /// Sectors of the first n gaps.
+    jumped: Vec<u64>,
+    capacity: u64,
+    surfaces: u32,
+    rotation: Reciprocal,
+}
+
+impl Home {
+    fn new(disk: SharedDisk, gaps: Vec<Extent>) -> Home {
+        let mut jumped = vec![0];
+        let mut starts = Vec::new();
+        for gap in &gaps {
+            let before = jumped[jumped.len() - 1];
+            starts.push(gap.start.0 - before);
+            jumped.push(before + gap.sectors.0);
+        }
+        let sectors = disk.geometry.sectors().0;
+        let capacity = sectors - jumped[jumped.len() - 1];
+        let (surfaces, rotation_ns) = (disk.geometry.surfaces() as u32, disk.geometry.rotation_ns() as u64);
+        Home {
+            disk,
+            by_lba: Finder::new(starts, capacity),
+            by_pba: Finder::new(gaps.iter().map(|gap| gap.start.0).collect(), sectors),
+            gap_ends: gaps.iter().map(|gap| gap.end().0).collect(),
+            jumped,
+            capacity,
+            surfaces,
+            rotation: Reciprocal::new(rotation_ns),
+        }
+    }
+
+    /// The disk below.
+    pub fn disk(&self) -> &SharedDisk {
+        &self.disk
+    }
+
+    /// Logical sectors.
+    pub fn capacity(&self) -> Sectors {
+        Sectors(self.capacity)
+    }
+
+    /// Where a logical sector is at home.
+    #[inline]
+    pub fn pba(&self, lba: Lba) -> Pba {
+        Pba(lba.0 + self.jumped[self.by_lba.before(lba.0)])
+    }
+
+    /// Which logical sector is at home there; none where tracks are set aside.
+    #[inline]
+    pub fn lba(&self, pba: Pba) -> Option<Lba> {
+        let gaps = self.by_pba.before(pba.0);
+        let is_set_aside = gaps > 0 && pba.0 < self.gap_ends[gaps - 1];
+        (!is_set_aside).then(|| Lba(pba.0 - self.jumped[gaps]))
+    }
+
+    /// Where a physical sector lies.
+    #[inline]
+    pub fn locate(&self, pba: Pba) -> Place {
+        self.disk.geometry.locate(pba)
+    }
+
+    /// The first sector of a track, if the surface has it.
+    #[inline]
+    pub fn track(&self, radial_track: u32, surface: u8) -> Option<Place> {
+        let geometry = &self.disk.geometry;
+        (radial_track < geometry.radial_tracks()).then(|| geometry.track_place(radial_track, surface))
+    }
+
+    /// Whether a track lies on top of its neighbours: writing it harms nothing.
+    #[inline]
+    pub fn is_top(radial_track: u32) -> bool {
+        radial_track % 2 == 1
+    }
+
+    /// Number of a track: by radius, then surface.
+    #[inline]
+    pub fn track_index(&self, radial_track: u32, surface: u8) -> u32 {
+        radial_track * self.surfaces + surface as u32
+    }
+
+    /// Radial position and surface of the track of that number.
+    #[inline]
+    pub fn track_at(&self, index: u32) -> (u32, u8) {
+        (index / self.surfaces, (index % self.surfaces) as u8)
+    }
+
+    /// Number of a bottom track among bottoms, by radius, then surface.
+    #[inline]
+    pub fn bottom_index(&self, radial_track: u32, surface: u8) -> u32 {
+        (radial_track >> 1) * self.surfaces + surface as u32
+    }
+
+    /// Radial position and surface of the bottom of that number.
+    pub fn bottom_at(&self, index: u32) -> (u32, u8) {
+        (2 * (index / self.surfaces), (index % self.surfaces) as u8)
+    }
+
+    /// Bottom tracks of all surfaces.
+    pub fn bottoms(&self) -> u32 {
+        self.disk.geometry.radial_tracks().div_ceil(2) * self.surfaces
+    }
+
+    /// All tracks.
+    pub fn tracks(&self) -> u64 {
+        self.disk.geometry.radial_tracks() as u64 * self.surfaces as u64
+    }
+
+    /// The run of a whole track at home, given one of its places and the LBA there.
+    #[inline]
+    pub fn track_run(place: &Place, lba: Lba) -> Run {
+        Run {
+            lba: Lba(lba.0 - place.sector as u64),
+            pba: place.track_start,
+            sectors: place.track_sectors,
+            radial_track: place.radial_track,
+            surface: place.surface,
+            sector: 0,
+            track_sectors: place.track_sectors,
+            heat: NO_HEAT,
+        }
+    }
+
+    /// Appends the sectors of both neighbouring tops that a write of `run`, on a bottom, destroys: first those of the
+    /// outer neighbour.
+    #[inline]
+    pub fn push_faced(&self, run: &Run, faced: &mut Vec<Extent>) {
+        debug_assert!(!Home::is_top(run.radial_track), "a write of a top destroys nothing");
+        let own = self.disk.geometry.track_place(run.radial_track, run.surface);
+        let neighbours = [run.radial_track.checked_sub(1), run.radial_track.checked_add(1)];
+        for top in neighbours.into_iter().flatten().filter_map(|radial_track| self.track(radial_track, run.surface)) {
+            self.push_faced_on(&own, run, &top, faced);
+        }
+    }
+
+    /// Positions are compared as fractions of a rotation with the tracks' common denominator, so that boundaries which two
+    /// tracks share are shared.
+    #[inline]
+    fn push_faced_on(&self, own: &Place, run: &Run, top: &Place, faced: &mut Vec<Extent>) {
+        let (own_sectors, top_sectors) = (own.track_sectors as u64, top.track_sectors as u64);
+        if run.sectors as u64 == own_sectors {
+            faced.push(Extent::new(top.track_start, Sectors(top_sectors)));
+            return;
+        }
+        let rotation_ns = self.rotation.divisor;
+        let ahead_ns = own.angle_ns as u64 + if own.angle_ns < top.angle_ns { rotation_ns } else { 0 };
+        let skew_ns = ahead_ns - top.angle_ns as u64;
+        let (first, end) = if own_sectors == top_sectors {
+            // In units of a nanosecond over the sectors of a track; a sector is a rotation of them.
+            let start = skew_ns * own_sectors + run.sector as u64 * rotation_ns;
+            let end = start + run.sectors as u64 * rotation_ns;
+            (self.rotation.quotient(start), self.rotation.quotient(end + rotation_ns - 1))
+        } else {
+            let start = skew_ns * own_sectors * top_sectors + run.sector as u64 * rotation_ns * top_sectors;
+            let end = start + run.sectors as u64 * rotation_ns * top_sectors;
+            let sector = rotation_ns * own_sectors;
+            (start / sector, end.div_ceil(sector))
+        };
+        push_wrapped(top, first, end, faced);
+    }
+
+    /// Bytes of its tables.
+    pub fn measured_bytes(&self) -> u64 {
+        let gaps = self.gap_ends.capacity() + self.jumped.capacity();
+        self.by_lba.measured_bytes() + self.by_pba.measured_bytes() + (gaps * size_of::<u64>()) as u64
+    }
+}
+
+/// Appends the sectors from `first` up to `end` of a track, which may lie past its end: they wrap.
+#[inline]
+fn push_wrapped(track: &Place, first: u64, end: u64, faced: &mut Vec<Extent>) {
+    let sectors = track.track_sectors as u64;
+    if end - first >= sectors {
+        faced.push(Extent::new(track.track_start, Sectors(sectors)));
+        return;
+    }
+    let (first, end) = if first >= sectors { (first - sectors, end - sectors) } else { (first, end) };
+    let extent = |from: u64, to: u64| Extent::new(track.track_start + Sectors(from), Sectors(to - from));
+    faced.push(extent(first, end.min(sectors)));
+    if end > sectors {
+        faced.push(extent(0, end - sectors));
+    }
+}

@@ -1,0 +1,320 @@
+//! What the host asks for: reads, writes of tops, and the read-modify-write of bottoms (Hajkazemi 2019 §2.1).
+//!
+//! ```text
+//!   phase 1: read S(T−1), S(T+1) · copy both to the backup region · barrier · note where · barrier
+//!   phase 2: write S(T) · rewrite S(T−1), S(T+1)
+//! ```
+//!
+//! With `skip_dead=on` neighbours that hold nothing are not rewritten, and what holds nothing is remembered: a sector is
+//! live from its first write to its TRIM.
+//!
+//! Invariants:
+//! 1. A bottom sector is written only after the live tops that it destroys are backed up, and the record is durable.
+//! 2. A dead sector is noted as live only after its data is durable; a trimmed one is noted as dead, durably, before
+//!    anything destroys it.
+
+use imbrex_disk::{Command, Extent, Lba, Pba, Sectors};
+
+use super::backup::BackupLog;
+use super::home::Home;
+use super::live::LiveSet;
+use super::{Run, Translation};
+use crate::layer::Piece;
+use crate::note::{Note, ReplayError};
+use crate::plan::{Cause, GroupKind, Medium, Plan};
+
+/// Sectors from the first up to the second field are live; numbered among the backup log's records.
+const LIVE: u8 = 9;
+/// The same sectors are dead.
+const DEAD: u8 = 10;
+
+/// The host's side of a layer.
+pub struct Host {
+    /// Static addresses.
+    pub home: Home,
+    /// The backup log.
+    pub log: BackupLog,
+    /// What is live, with `skip_dead=on`.
+    live: Option<LiveSet>,
+    /// Tops that the write in hand destroys: physical, then what lies there.
+    faced: Vec<Extent>,
+    endangered: Vec<Run>,
+    /// What joined writes cover of one track.
+    written: Vec<Run>,
+}
+
+impl Host {
+    /// The host's side over `home`, with nothing live yet if dead sectors are to be skipped.
+    pub fn new(home: Home, log: BackupLog, skip_dead: bool) -> Host {
+        let live = skip_dead.then(LiveSet::default);
+        Host { home, log, live, faced: Vec::new(), endangered: Vec::new(), written: Vec::new() }
+    }
+
+    /// Whether trims are kept.
+    pub fn keeps_trims(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// Reads what holds data; the rest is absent.
+    #[inline]
+    pub fn read<T: Translation>(&self, map: &T, command: &Command, plan: &mut Plan) {
+        let mut read = |mut lba: Lba, end: Lba| {
+            while lba < end {
+                let run = map.run_of(&self.home, lba).part(lba, end);
+                plan.read(Cause::Host, run.pba, lba, Sectors(run.sectors as u64));
+                lba = run.end();
+            }
+        };
+        match &self.live {
+            None => read(command.lba, command.end()),
+            Some(live) => live.cover(command.lba, command.end(), |from, to, alive| {
+                if alive {
+                    read(from, to);
+                }
+            }),
+        }
+    }
+
+    /// Writes one command, track by track; `count` is told the heat key of each.
+    #[inline]
+    pub fn write<T: Translation>(&mut self, map: &T, command: &Command, plan: &mut Plan, mut count: impl FnMut(u32)) {
+        let (mut lba, end) = (command.lba, command.end());
+        while lba < end {
+            let run = map.run_of(&self.home, lba).part(lba, end);
+            count(run.heat);
+            if map.is_harmless(&run) {
+                self.log.before_writing(run.extent(), plan);
+                plan.write(Cause::Host, run.pba, lba, Sectors(run.sectors as u64));
+            } else {
+                self.rewrite(map, &[run], plan);
+            }
+            // Before the next track is written, which may destroy this one's neighbours.
+            self.born(lba, run.end(), plan);
+            lba = run.end();
+        }
+    }
+
+    /// Writes several commands that lie in one run of a bottom track, in one operation.
+    pub fn write_joined<T: Translation>(&mut self, map: &T, commands: &[Command], plan: &mut Plan) {
+        let run = map.run_of(&self.home, commands[0].lba);
+        let mut written = std::mem::take(&mut self.written);
+        written.clear();
+        written.extend(commands.iter().map(|command| run.part(command.lba, command.end())));
+        written.sort_unstable_by_key(|part| part.lba);
+        written.dedup_by(|next, last| {
+            let joins = next.lba <= last.end();
+            if joins {
+                *last = run.part(last.lba, last.end().max(next.end()));
+            }
+            joins
+        });
+        self.rewrite(map, &written, plan);
+        for part in &written {
+            self.born(part.lba, part.end(), plan);
+        }
+        self.written = written;
+    }
+
+    /// Forgets sectors, where trims are kept.
+    pub fn trim<T: Translation>(&mut self, map: &T, command: &Command, plan: &mut Plan) {
+        let Some(live) = &mut self.live else { return };
+        let (mut lba, end) = (command.lba, command.end());
+        while lba < end {
+            let run = map.run_of(&self.home, lba).part(lba, end);
+            self.log.before_writing(run.extent(), plan);
+            lba = run.end();
+        }
+        if live.remove(command.lba, end) {
+            plan.note(Note::new(DEAD, &[command.lba.0, end.0]));
+            plan.barrier();
+        }
+    }
+
+    /// Data from `start` up to `end` is planned: notes as live what was dead.
+    #[inline]
+    fn born(&mut self, start: Lba, end: Lba, plan: &mut Plan) {
+        let Some(live) = &mut self.live else { return };
+        if live.insert(start, end) {
+            plan.barrier();
+            plan.note(Note::new(LIVE, &[start.0, end.0]));
+        }
+    }
+
+    /// Writes parts of one bottom track.
+    #[inline]
+    fn rewrite<T: Translation>(&mut self, map: &T, written: &[Run], plan: &mut Plan) {
+        self.find_endangered(map, written);
+        if self.endangered.is_empty() {
+            return write_parts(written, plan);
+        }
+        let radial_track = written[0].radial_track;
+        let sectors = self.endangered.iter().map(|run| run.sectors as u64).sum();
+        let backup = self.log.place_host(radial_track, sectors, plan);
+        for run in &self.endangered {
+            plan.read(Cause::Cleaning, run.pba, run.lba, Sectors(run.sectors as u64));
+        }
+        write_copies(&self.endangered, backup, plan);
+        self.log.record_host(radial_track, backup, &self.endangered, plan);
+        plan.next_phase(GroupKind::Host);
+        write_parts(written, plan);
+        for run in &self.endangered {
+            plan.write(Cause::Cleaning, run.pba, run.lba, Sectors(run.sectors as u64));
+        }
+    }
+
+    /// Collects the data that writing parts of one bottom track destroys.
+    #[inline]
+    fn find_endangered<T: Translation>(&mut self, map: &T, written: &[Run]) {
+        self.faced.clear();
+        for run in written {
+            self.home.push_faced(run, &mut self.faced);
+        }
+        if written.len() > 1 {
+            merge(&mut self.faced);
+        }
+        self.endangered.clear();
+        for extent in &self.faced {
+            push_runs_at(map, &self.home, *extent, &mut self.endangered);
+        }
+        if let Some(live) = &self.live {
+            let mut alive = Vec::new();
+            for run in &self.endangered {
+                live.cover(run.lba, run.end(), |from, to, is_live| {
+                    if is_live {
+                        alive.push(run.part(from, to));
+                    }
+                });
+            }
+            self.endangered = alive;
+        }
+    }
+
+    /// Where a read of `sectors` from `lba` would go.
+    pub fn lookup<T: Translation>(&self, map: &T, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        let mut look_up = |mut lba: Lba, end: Lba| {
+            while lba < end {
+                let run = map.run_of(&self.home, lba).part(lba, end);
+                pieces.push(Piece { lba, sectors: Sectors(run.sectors as u64), at: Some((Medium::Disk, run.pba)) });
+                lba = run.end();
+            }
+        };
+        let Some(live) = &self.live else { return look_up(lba, lba + sectors) };
+        let mut parts = Vec::new();
+        live.cover(lba, lba + sectors, |from, to, alive| parts.push((from, to, alive)));
+        for (from, to, alive) in parts {
+            match alive {
+                true => self.lookup_live(map, from, to, pieces),
+                false => pieces.push(Piece { lba: from, sectors: to - from, at: None }),
+            }
+        }
+    }
+
+    fn lookup_live<T: Translation>(&self, map: &T, mut lba: Lba, end: Lba, pieces: &mut Vec<Piece>) {
+        while lba < end {
+            let run = map.run_of(&self.home, lba).part(lba, end);
+            pieces.push(Piece { lba, sectors: Sectors(run.sectors as u64), at: Some((Medium::Disk, run.pba)) });
+            lba = run.end();
+        }
+    }
+
+    /// Appends records that bring back what is live and what is backed up.
+    pub fn checkpoint(&self, notes: &mut Vec<Note>) {
+        let live = self.live.iter().flat_map(LiveSet::iter);
+        notes.extend(live.map(|(start, end)| Note::new(LIVE, &[start.0, end.0])));
+        self.log.checkpoint(notes);
+    }
+
+    /// Takes a record that is not the layer's own.
+    pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        let [start, end, ..] = note.fields;
+        match (note.tag, &mut self.live) {
+            (LIVE | DEAD, Some(live)) if start < end && end <= self.home.capacity().0 => {
+                let change = if note.tag == LIVE { LiveSet::insert } else { LiveSet::remove };
+                change(live, Lba(start), Lba(end));
+                Ok(())
+            }
+            _ => self.log.replay(note),
+        }
+    }
+
+    /// After a cut: writes home what is backed up, and clears the records.
+    pub fn repair<T: Translation>(&mut self, map: &T, plan: &mut Plan) {
+        let mut repaired = false;
+        for parts in self.log.active_parts().into_iter().filter(|parts| !parts.is_empty()) {
+            repaired = true;
+            plan.open(GroupKind::Recovery);
+            for part in parts {
+                plan.read(Cause::Recovery, part.backup, part.lba, Sectors(part.sectors as u64));
+            }
+            // Bottoms first: writing them destroys the tops.
+            for harmless in [false, true] {
+                for part in parts {
+                    let (mut lba, end) = (part.lba, part.lba + Sectors(part.sectors as u64));
+                    while lba < end {
+                        let run = map.run_of(&self.home, lba).part(lba, end);
+                        if map.is_harmless(&run) == harmless {
+                            plan.write(Cause::Recovery, run.pba, lba, Sectors(run.sectors as u64));
+                        }
+                        lba = run.end();
+                    }
+                }
+            }
+        }
+        if repaired {
+            self.log.clear_repaired(plan);
+        }
+    }
+
+    /// Whether the set of live sectors is sound.
+    pub fn is_sound(&self) -> bool {
+        self.live.as_ref().is_none_or(LiveSet::is_sound)
+    }
+
+    /// Bytes of its tables.
+    pub fn measured_bytes(&self) -> u64 {
+        let live = self.live.as_ref().map_or(0, LiveSet::measured_bytes);
+        live + self.home.measured_bytes() + self.log.measured_bytes()
+    }
+}
+
+#[inline]
+fn write_parts(written: &[Run], plan: &mut Plan) {
+    for run in written {
+        plan.write(Cause::Host, run.pba, run.lba, Sectors(run.sectors as u64));
+    }
+}
+
+/// Writes copies of `runs`, one after the other, from `backup` on.
+#[inline]
+pub fn write_copies(runs: &[Run], backup: Pba, plan: &mut Plan) {
+    let mut at = backup;
+    for run in runs {
+        let sectors = Sectors(run.sectors as u64);
+        plan.write(Cause::Backup, at, run.lba, sectors);
+        at += sectors;
+    }
+}
+
+/// Appends the runs of data that lie in `extent`, which is part of one track.
+#[inline]
+pub fn push_runs_at<T: Translation>(map: &T, home: &Home, extent: Extent, runs: &mut Vec<Run>) {
+    let (mut pba, end) = (extent.start, extent.end());
+    while pba < end {
+        let Some(run) = map.run_at(home, pba) else { return };
+        let part = run.part_at(pba, end);
+        pba = part.extent().end();
+        runs.push(part);
+    }
+}
+
+/// Orders extents and joins those that overlap; those that touch may lie on different tracks and stay apart.
+fn merge(extents: &mut Vec<Extent>) {
+    extents.sort_unstable();
+    extents.dedup_by(|next, last| {
+        let overlaps = next.start < last.end();
+        if overlaps {
+            *last = Extent::between(last.start, last.end().max(next.end()));
+        }
+        overlaps
+    });
+}

@@ -1,0 +1,147 @@
+//! What the tests of the interlaced layers share: small disks, layers built from words, plans as text, and the cost of
+//! plans in seeks and rotations, from the mechanics themselves.
+
+use std::sync::Arc;
+
+use imbrex_disk::geometry::{Geometry, GeometryConfig, InterlacedConfig, LayoutName};
+use imbrex_disk::mechanics::{Mechanics, MechanicsConfig, Rotation, SeekConfig};
+use imbrex_disk::recording::interlaced::Interlaced;
+use imbrex_disk::{Access, Actuator, Command, Direction, Disk, Extent, Purpose, Sectors, SharedDisk, SimTime};
+
+use crate::layer::Layer;
+use crate::plan::{Cause, Plan, StepOp};
+use crate::registry;
+
+const ROTATION_NS: u32 = 10_000_000;
+/// Every seek of the toy disks takes as long, so that seeks can be counted.
+const SEEK_NS: u64 = 1_000_000_000;
+
+/// A disk of one surface, in groups of six bottoms and six tops, with the paper's accounting of rotations.
+pub fn disk(tracks: u32, track_sectors: u32, top_ratio: f64) -> SharedDisk {
+    let config = GeometryConfig {
+        interlaced: Some(InterlacedConfig { group_tracks: 6, top_ratio, ..Default::default() }),
+        ..GeometryConfig::listed(1, LayoutName::BottomThenTop, ROTATION_NS, &[(tracks, track_sectors)])
+    };
+    let geometry = Geometry::new(&config).expect("a toy");
+    let seek = SeekConfig::Linear { min_ns: SEEK_NS, max_ns: SEEK_NS };
+    let mechanics = Mechanics::new(&MechanicsConfig::plain(seek, Rotation::Half), &geometry).expect("a toy");
+    let recording = Box::new(Interlaced::default());
+    Arc::new(Disk { geometry, mechanics, recording, flash: None, sector_bytes: 4096 })
+}
+
+/// The layer `name` with `key=value,…`.
+pub fn layer(name: &str, disk: &SharedDisk, parameters: &str) -> Box<dyn Layer> {
+    let pairs = parameters.split(',').filter(|pair| !pair.is_empty());
+    let given: Vec<_> = pairs.map(|pair| pair.split_once('=').expect("key=value")).collect();
+    let given: Vec<_> = given.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    registry::build(name, disk, &given).expect("the toy suits")
+}
+
+/// What `layer` plans for `commands` together.
+pub fn plan(layer: &mut dyn Layer, commands: &[Command]) -> Plan {
+    let mut plan = Plan::new();
+    layer.plan(commands, &mut plan);
+    plan
+}
+
+/// Serves writes of one sector, one by one.
+pub fn write_each(layer: &mut dyn Layer, lbas: &[u64]) {
+    for &lba in lbas {
+        plan(layer, &[Command::write(lba, 1)]);
+    }
+}
+
+/// Every phase of background work there is, one plan each.
+pub fn idle_phases(layer: &mut dyn Layer) -> Vec<Plan> {
+    let mut phases = Vec::new();
+    loop {
+        let mut phase = Plan::new();
+        if !layer.idle(&mut phase) {
+            return phases;
+        }
+        assert_eq!(phase.phases.len(), 1, "background work is offered a phase at a time");
+        phases.push(phase);
+    }
+}
+
+/// Compares a plan with its golden form, which may be indented.
+pub fn assert_plan(plan: &Plan, golden: &str) {
+    let lines = |text: &str| text.lines().map(|line| line.trim().to_string()).filter(|line| !line.is_empty()).collect();
+    let (ours, golden): (Vec<String>, Vec<String>) = (lines(&format!("{plan:?}")), lines(golden));
+    assert_eq!(ours, golden, "{plan:?}");
+}
+
+/// What plans cost, in seeks and rotations.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cost {
+    /// Movements of the arm.
+    pub seeks: u64,
+    /// Rotations waited for and transferred in.
+    pub rotations: f64,
+}
+
+/// The mechanics of the toy disk, with its head somewhere.
+pub struct Clock {
+    actuator: Actuator,
+    now: SimTime,
+    pseudo_tracks: bool,
+}
+
+impl Clock {
+    /// A clock whose head is over `pba`.
+    pub fn at(disk: &SharedDisk, pba: u64) -> Clock {
+        let mut clock = Clock { actuator: Actuator::new(disk.clone()), now: SimTime(0), pseudo_tracks: false };
+        clock.access(Direction::Read, Extent::new(imbrex_disk::Pba(pba), Sectors(1)), Purpose::InPlace);
+        clock
+    }
+
+    /// Counts moves as the paper counts those of pseudo-tracks: their ends are not those of tracks.
+    pub fn of_pseudo_tracks(self) -> Clock {
+        Clock { pseudo_tracks: true, ..self }
+    }
+
+    fn access(&mut self, direction: Direction, extent: Extent, purpose: Purpose) -> (u64, u64) {
+        let time = self.actuator.access(self.now, &Access { direction, extent, purpose });
+        self.now += time.total();
+        (time.seek.0, (time.rotation + time.transfer).0)
+    }
+
+    /// Carries out a plan.
+    pub fn cost(&mut self, plan: &Plan) -> Cost {
+        let (mut seek_ns, mut rest_ns) = (0, 0);
+        for (index, phase) in plan.phases.iter().enumerate() {
+            if phase.opens_group {
+                self.actuator.begin_operation();
+            }
+            let steps: Vec<_> = plan.steps_of(index).iter().filter(|step| step.is_access()).collect();
+            for joined in steps.chunk_by(|a, b| b.continues(a) && a.cause == b.cause) {
+                let extent = Extent::new(joined[0].pba, Sectors(joined.iter().map(|step| step.sectors as u64).sum()));
+                let direction = if joined[0].op == StepOp::Read { Direction::Read } else { Direction::Write };
+                let purpose = match joined[0].cause {
+                    Cause::Backup => Purpose::Backup,
+                    Cause::Migration if self.pseudo_tracks => Purpose::PseudoTrack,
+                    _ => Purpose::InPlace,
+                };
+                let (seek, rest) = self.access(direction, extent, purpose);
+                seek_ns += seek;
+                rest_ns += rest;
+            }
+        }
+        assert_eq!(seek_ns % SEEK_NS, 0, "seeks are whole");
+        Cost { seeks: seek_ns / SEEK_NS, rotations: rest_ns as f64 / ROTATION_NS as f64 }
+    }
+
+    /// Carries out plans one after the other.
+    pub fn cost_of_all(&mut self, plans: &[Plan]) -> Cost {
+        plans.iter().map(|plan| self.cost(plan)).fold(Cost { seeks: 0, rotations: 0.0 }, |sum, cost| Cost {
+            seeks: sum.seeks + cost.seeks,
+            rotations: sum.rotations + cost.rotations,
+        })
+    }
+}
+
+/// The cost is the paper's; what it neglects, the transfer of a few sectors, is under `transfer` rotations.
+pub fn assert_cost(cost: Cost, seeks: u64, rotations: f64, transfer: f64) {
+    assert_eq!(cost.seeks, seeks, "{cost:?}");
+    assert!((rotations..=rotations + transfer).contains(&cost.rotations), "{cost:?}, expected {rotations} rotations");
+}
