@@ -235,8 +235,12 @@ impl BarChart {
         for marker in &self.markers {
             let Some(place) = axis.position(marker.at) else { continue };
             if marker.vertical {
+                // Across the bars only: the names between them stay legible.
                 let x = frame.x(place);
-                canvas.line((x, frame.top), (x, frame.bottom()), "ink", 1.0, "4 3");
+                for group in 0..self.groups.len() {
+                    let y = frame.top + group as f64 * ROW_HEIGHT + 18.0;
+                    canvas.line((x, y), (x, y + BAR_HEIGHT + 4.0), "ink", 1.2, "3 2");
+                }
             } else {
                 let y = frame.y(place);
                 canvas.line((frame.left, y), (frame.right(), y), "ink", 1.0, "4 3");

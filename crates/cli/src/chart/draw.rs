@@ -177,7 +177,8 @@ pub(super) fn vertical_axis(canvas: &mut Canvas, frame: Frame, ticks: &[Tick]) {
 }
 
 pub(super) fn horizontal_axis(canvas: &mut Canvas, frame: Frame, ticks: &[Tick]) {
-    let mut free_from = f64::NEG_INFINITY;
+    let stride = label_stride(frame, ticks);
+    let mut named = 0usize;
     for tick in ticks {
         let x = frame.x(tick.place);
         if tick.is_line {
@@ -185,13 +186,23 @@ pub(super) fn horizontal_axis(canvas: &mut Canvas, frame: Frame, ticks: &[Tick])
         }
         let length = if tick.is_line { 5.0 } else { 3.0 };
         canvas.line((x, frame.bottom()), (x, frame.bottom() + length), "muted", 1.0, "");
-        let half = text_width(&tick.label, LABEL.size) / 2.0;
-        if !tick.label.is_empty() && x - half > free_from {
-            canvas.text((x, frame.bottom() + 18.0), &tick.label, LABEL);
-            free_from = x + half + 4.0;
+        if tick.label.is_empty() {
+            continue;
         }
+        if named.is_multiple_of(stride) {
+            canvas.text((x, frame.bottom() + 18.0), &tick.label, LABEL);
+        }
+        named += 1;
     }
     canvas.line((frame.left, frame.bottom()), (frame.right(), frame.bottom()), "muted", 1.0, "");
+}
+
+/// Every how many-th label is written so that none touches the next.
+fn label_stride(frame: Frame, ticks: &[Tick]) -> usize {
+    let named: Vec<&Tick> = ticks.iter().filter(|tick| !tick.label.is_empty()).collect();
+    let widest = named.iter().map(|tick| text_width(&tick.label, LABEL.size)).fold(0.0, f64::max) + 10.0;
+    let closest = named.windows(2).map(|pair| frame.width * (pair[1].place - pair[0].place)).fold(widest, f64::min);
+    (widest / closest.max(1.0)).ceil() as usize
 }
 
 pub(super) fn axis_titles(canvas: &mut Canvas, frame: Frame, x: &str, y: &str, height: f64) {

@@ -17,7 +17,7 @@ pub mod palette;
 mod svg;
 mod thin;
 
-pub use axis::{Axis, Scale};
+pub use axis::Axis;
 pub use bars::{BarArrangement, BarChart};
 pub use draw::swatch;
 pub use label::Unit;

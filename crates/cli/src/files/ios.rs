@@ -15,7 +15,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use imbrex_disk::{Operation, SimTime};
+use imbrex_disk::Operation;
 use imbrex_sim::IoRecord;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
@@ -102,10 +102,9 @@ impl Folder {
 }
 
 impl IoSpool {
-    /// Adds a request that arrived at `arrival`, if the workload says when. A failure is kept and told by
-    /// [`IoSpool::finish`].
-    pub fn record(&mut self, record: &IoRecord, arrival: Option<SimTime>) {
-        self.rows.push(record, arrival, &self.words);
+    /// Adds a request. A failure is kept and told by [`IoSpool::finish`].
+    pub fn record(&mut self, record: &IoRecord) {
+        self.rows.push(record, &self.words);
         if self.rows.len() == GROUP_ROWS {
             self.write_group();
         }
@@ -140,7 +139,7 @@ impl Rows {
         self.operations.len()
     }
 
-    fn push(&mut self, record: &IoRecord, arrival: Option<SimTime>, words: &[ByteArray; 4]) {
+    fn push(&mut self, record: &IoRecord, words: &[ByteArray; 4]) {
         let (command, time) = (&record.command, &record.time);
         let longs = [
             record.sequence,
@@ -157,8 +156,8 @@ impl Rows {
         for (column, value) in self.longs.iter_mut().zip(longs) {
             column.push(long(value));
         }
-        self.has_arrival.push(i16::from(arrival.is_some()));
-        self.arrivals_ns.extend(arrival.map(|at| long(at.0)));
+        self.has_arrival.push(i16::from(record.arrival.is_some()));
+        self.arrivals_ns.extend(record.arrival.map(|at| long(at.0)));
         let word = match command.operation {
             Operation::Read => 0,
             Operation::Write => 1,

@@ -23,7 +23,7 @@ fn named<'a>(summary: &'a Summary, series: &'a [DriveSeries]) -> Vec<(&'a str, &
     summary.drives.iter().map(|drive| drive.drive.as_str()).zip(series).collect()
 }
 
-fn record(sequence: u64) -> IoRecord {
+fn record(sequence: u64, arrival: Option<SimTime>) -> IoRecord {
     let at = sequence * 1_000;
     IoRecord {
         sequence,
@@ -32,6 +32,7 @@ fn record(sequence: u64) -> IoRecord {
         } else {
             Command::write(sequence * 8, 16)
         },
+        arrival,
         entry: SimTime(at + 1),
         start: SimTime(at + 2),
         end: SimTime(at + 500),
@@ -111,9 +112,9 @@ fn requests_of_drives_that_run_at_once_stand_in_the_order_of_the_drives() {
     let mut second = folder.io_spool("second").expect("begun");
     for sequence in 0..counts[0] {
         if sequence < counts[1] {
-            second.record(&record(sequence), None);
+            second.record(&record(sequence, None));
         }
-        first.record(&record(sequence), sequence.is_multiple_of(2).then_some(SimTime(sequence)));
+        first.record(&record(sequence, sequence.is_multiple_of(2).then_some(SimTime(sequence))));
     }
     let parts = vec![first.finish().expect("whole"), second.finish().expect("whole")];
     let path = folder.join_ios(parts).expect("joined");
@@ -122,7 +123,7 @@ fn requests_of_drives_that_run_at_once_stand_in_the_order_of_the_drives() {
     for (index, row) in rows.iter().enumerate() {
         let is_first = (index as u64) < counts[0];
         let sequence = if is_first { index as u64 } else { index as u64 - counts[0] };
-        let expected = record(sequence);
+        let expected = record(sequence, None);
         assert_eq!(row.get_string(0).expect("drive"), if is_first { "first" } else { "second" });
         assert_eq!(row.get_long(1).expect("sequence"), sequence as i64);
         let arrival = row.get_long(2).ok();
@@ -142,7 +143,7 @@ fn an_interrupted_run_leaves_nothing() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = prepare(temporary.path()).expect("writable");
     let mut spool = folder.io_spool("d").expect("begun");
-    (0..200_000).for_each(|sequence| spool.record(&record(sequence), None));
+    (0..200_000).for_each(|sequence| spool.record(&record(sequence, None)));
     let plans = folder.plan_spool("d").expect("begun");
     assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 2);
     drop((spool, plans));

@@ -8,19 +8,21 @@ use std::fmt::Write as _;
 
 use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_sim::metrics::windows::Window;
-use imbrex_sim::{DriveSeries, Summary};
+use imbrex_sim::results::ServiceTime;
+use imbrex_sim::{DriveResult, DriveSeries, Summary};
 
 use crate::chart::{escape, label, swatch, Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 
 /// Most points of a curve in the page: more than its pixels show.
 const CURVE_POINTS: usize = 400;
+/// The same for distributions, of which each stretch of the axis keeps two points at most.
+const STEP_POINTS: usize = 700;
 /// Steps of a rate over time; more would be noise at this width.
-const RATE_STEPS: usize = 300;
+const RATE_STEPS: usize = 200;
 /// Dots of the head's path.
-const HEAD_DOTS: usize = 600;
+const HEAD_DOTS: usize = 400;
 const SIZE: (f64, f64) = (580.0, 330.0);
-const WIDE: (f64, f64) = (1180.0, 330.0);
-const SMALL: (f64, f64) = (380.0, 190.0);
+const SMALL: (f64, f64) = (300.0, 170.0);
 /// Tail latencies are shown to 99.99 %.
 const NINES: u8 = 4;
 
@@ -58,6 +60,7 @@ pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
         latency(summary, series),
         rate(summary, series),
         amplification(summary),
+        service(summary),
         trade(summary),
         disparity(summary, series),
         head(summary, series),
@@ -82,7 +85,7 @@ fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
         for (index, drive) in names(summary) {
             chart = chart.with(Series::new(drive, Shape::Steps, index, cumulative(of(&series[index]))));
         }
-        (name.to_string(), Drawing::Chart(chart.thin(CURVE_POINTS)))
+        (name.to_string(), Drawing::Chart(chart.thin(STEP_POINTS)))
     };
     let panes = vec![
         pane("all", "all requests", |drive| &drive.all),
@@ -203,6 +206,45 @@ fn amplification(summary: &Summary) -> Option<Figure> {
     Some(Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes })
 }
 
+/// A part's name, its look, and where it stands.
+type ServicePart = (&'static str, usize, fn(&ServiceTime) -> u64);
+
+/// Mean service time of a request by part. Parts keep apart from the causes above, but cleaning looks the same.
+fn service(summary: &Summary) -> Option<Figure> {
+    let groups: Vec<String> = names(summary).map(|(_, name)| name.to_string()).collect();
+    let mut chart = BarChart::new(
+        "service-bars",
+        "Service time by part",
+        Axis::linear("mean time of a request", Unit::Nanoseconds),
+        groups,
+        BarArrangement::Stacked,
+    )
+    .described("Mean service time of a request, split into seek, rotation, transfer, overhead and cleaning, by drive.")
+    .sized(SIZE.0, SIZE.1);
+    let parts: [ServicePart; 5] = [
+        ("seek", 5, |time| time.seek),
+        ("rotation", 4, |time| time.rotation),
+        ("transfer", 0, |time| time.transfer),
+        ("overhead", 6, |time| time.overhead),
+        ("cleaning", 1, |time| time.cleaning),
+    ];
+    for (name, look, of) in parts {
+        let mean = |drive: &DriveResult| of(&drive.service_ns) as f64 / drive.completed.max(1) as f64;
+        let values: Vec<f64> = summary.drives.iter().map(mean).collect();
+        if values.iter().any(|value| *value > 0.0) {
+            chart = chart.with(name, look, values);
+        }
+    }
+    if chart.parts.is_empty() {
+        return None;
+    }
+    let caption =
+        "Sums over the run, divided by the requests completed; cleaning counts in the background, too.".to_string();
+    let panes = vec![("by part".to_string(), Drawing::Bars(chart))];
+    let (id, title) = ("service", "Service time by part");
+    Some(Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes })
+}
+
 fn trade(summary: &Summary) -> Option<Figure> {
     let points: Vec<(f64, Option<f64>)> =
         summary.drives.iter().map(|drive| (drive.capacity_gain, drive.slowdown)).collect();
@@ -244,7 +286,7 @@ fn disparity(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
         Axis::linear("issued later by", Unit::Nanoseconds),
     )
     .described("How much later than on the baseline each request entered the drive, by request number.")
-    .sized(WIDE.0, WIDE.1);
+    .sized(SIZE.0, SIZE.1);
     for (index, drive) in names(summary) {
         let points = if index == baseline { Vec::new() } else { gaps(&series[index].issues, &series[baseline].issues) };
         chart = chart.with(Series::new(drive, Shape::Line, index, points));
@@ -255,7 +297,7 @@ fn disparity(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     );
     let panes = vec![("disparity".to_string(), Drawing::Chart(chart.thin(CURVE_POINTS)))];
     let (id, title) = ("disparity", "Issue-time disparity");
-    Figure { id, title, caption, layout: Layout::Tabs, is_wide: true, panes }.if_any()
+    Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
 }
 
 /// (request number, how much later it entered than in `baseline`) of the numbers that both have.

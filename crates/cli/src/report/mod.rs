@@ -48,7 +48,7 @@ pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     page += "</main>";
     let data = data::json(summary, &figures);
     let _ = write!(page, "<script type=\"application/json\" id=\"data\">{data}</script>");
-    let _ = write!(page, "<script>{}</script></body></html>\n", include_str!("page.js"));
+    let _ = writeln!(page, "<script>{}</script></body></html>", include_str!("page.js"));
     page
 }
 

@@ -145,7 +145,7 @@ impl Observer for Watch<'_> {
 
     fn io(&mut self, record: &IoRecord) {
         if let Some(spool) = &mut self.spools.ios {
-            spool.record(record, record.arrival);
+            spool.record(record);
         }
     }
 
