@@ -80,7 +80,11 @@ impl ExtentMap {
     /// Maps `sectors` from `lba` to `target`; `replaced` is called with each older piece that this hides.
     pub fn insert(&mut self, lba: Lba, sectors: Sectors, target: Target, replaced: impl FnMut(Run)) {
         assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "a run of {} sectors", sectors.0);
-        self.remove(lba, sectors, replaced);
+        // Most inserts hide nothing; the last run that begins before the end says so in one descent.
+        let last = self.runs.range(..lba.0 + sectors.0).next_back();
+        if last.is_some_and(|(&first, &(length, _))| first + length as u64 > lba.0) {
+            self.remove(lba, sectors, replaced);
+        }
         self.runs.insert(lba.0, (sectors.0 as u32, target));
         self.sectors += sectors.0;
     }

@@ -53,7 +53,11 @@ impl<V: Along> RunMap<V> {
         if length == 0 {
             return;
         }
-        self.remove(start, length);
+        // Most inserts hide nothing; the last run that begins before the end says so in one descent.
+        let last = self.runs.range(..start + length).next_back();
+        if last.is_some_and(|(&first, &(run, _))| first + run > start) {
+            self.remove(start, length);
+        }
         self.runs.insert(start, (length, value));
     }
 

@@ -1,11 +1,11 @@
 //! Goal: the checker and the cuts see what they are for. Method: layers whose plans are altered on purpose, one fault
 //! each; every one must be caught, and by the fault it has.
 
-use imbrex_disk::{Command, Lba, Sectors, SharedDisk};
+use imbrex_disk::{Command, Lba, Pba, Sectors, SharedDisk};
 use imbrex_layer::verify::cuts::{self, Trial};
-use imbrex_layer::verify::{toy, CheckError, Checker, Fault};
+use imbrex_layer::verify::{toy, CheckError, Checker, Fault, WriteNumber};
 use imbrex_layer::{
-    registry, Background, Cause, Layer, MapMemory, Note, Piece, Plan, ReplayError, Step, StepOp, Violation,
+    registry, Background, Cause, GroupKind, Layer, MapMemory, Note, Piece, Plan, ReplayError, Step, StepOp, Violation,
 };
 
 /// A layer whose plans go through `alter`, step by step.
@@ -212,4 +212,60 @@ fn a_left_out_backup_is_caught() {
 #[test]
 fn the_papers_own_steps_do_not_survive_cuts() {
     cut(UNSAFE_REGIONS, same).expect_err("safety=paper loses the rest of a region");
+}
+
+/// The identity on its toy, for plans made by hand.
+fn by_hand() -> (Checker, Box<dyn Layer>) {
+    let disk = toy::disks("conventional").next().expect("there is one").disk;
+    let layer = registry::build("conventional", &disk, &[]).expect("it builds");
+    (Checker::new(&disk, layer.as_ref(), true), layer)
+}
+
+fn plan_of(write: impl FnOnce(&mut Plan)) -> Plan {
+    let mut plan = Plan::new();
+    plan.open(GroupKind::Host);
+    write(&mut plan);
+    plan
+}
+
+#[test]
+fn a_host_read_that_fetches_too_little_is_stale() {
+    let (mut checker, layer) = by_hand();
+    let write = plan_of(|plan| plan.write(Cause::Host, Pba(10), Lba(10), Sectors(4)));
+    checker.check(&write, &[Command::write(10, 4)], layer.as_ref()).expect("it is right");
+    let read = plan_of(|plan| plan.read(Cause::Host, Pba(10), Lba(10), Sectors(3)));
+    let error = checker.check(&read, &[Command::read(10, 4)], layer.as_ref()).expect_err("LBA 13 is left out");
+    assert_eq!(error.fault, Fault::StaleRead { lba: Lba(13), expected: 1, found: 0 });
+}
+
+#[test]
+fn a_write_to_the_wrong_place_is_lost() {
+    let (mut checker, layer) = by_hand();
+    let write = plan_of(|plan| plan.write(Cause::Host, Pba(11), Lba(10), Sectors(1)));
+    let error = checker.check(&write, &[Command::write(10, 1)], layer.as_ref()).expect_err("it belongs to PBA 10");
+    assert!(matches!(error.fault, Fault::Lost { lba: Lba(10), expected: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_step_past_the_disk_is_out_of_bounds() {
+    let (mut checker, layer) = by_hand();
+    let end = layer.capacity().0;
+    let read = plan_of(|plan| plan.read(Cause::Host, Pba(end - 1), Lba(end - 1), Sectors(2)));
+    let error = checker.check(&read, &[], layer.as_ref()).expect_err("the last sector is one further");
+    assert_eq!((error.plan, error.step.map(|(number, _)| number), error.fault), (1, Some(0), Fault::OutOfBounds));
+}
+
+#[test]
+fn a_destroyed_sector_names_the_write_that_destroyed_it() {
+    let disk = toy_disk();
+    let layer = mutant(&disk, REGIONS, same);
+    let mut checker = Checker::new(&disk, layer.as_ref(), true);
+    // Of the sectors after PBA 0 the next five are destroyed; reading them says by which step.
+    let plan = plan_of(|plan| {
+        plan.write(Cause::Host, Pba(0), Lba(0), Sectors(1));
+        plan.read(Cause::Host, Pba(5), Lba(5), Sectors(2));
+    });
+    let error = checker.check(&plan, &[Command::write(0, 1)], layer.as_ref()).expect_err("PBA 5 is destroyed");
+    assert_eq!(error.fault, Fault::ReadDestroyed { pba: Pba(5), by: WriteNumber::new(1, 0) });
+    assert!(error.to_string().contains("reads PBA 5, which step 0 of plan 1 destroyed"), "{error}");
 }
