@@ -115,6 +115,8 @@ impl Drive {
             .with(&spec.profile_overrides)
             .map_err(|source| DriveError::Profile { drive: spec.text.clone(), source })?;
         let layer = spec.layer.clone().unwrap_or_else(|| profile.default_layer.clone());
+        // `+conventional` on a disk whose tracks overlap asks for the drive it would be without the overlap.
+        let profile = if layer == "conventional" { profile.conventional() } else { profile };
         Drive::assemble(&spec.text, profile, &layer, &spec.parameters)
     }
 
@@ -159,13 +161,6 @@ impl Drive {
             drive = grown;
         }
         Ok(drive)
-    }
-
-    /// The conventional drive of like geometry: the baseline.
-    pub fn baseline(&self) -> Result<Drive, DriveError> {
-        let profile = self.profile.conventional();
-        let label = format!("{}+conventional", profile.name);
-        Drive::assemble(&label, profile, "conventional", &[])
     }
 
     /// Bytes it offers.

@@ -55,17 +55,13 @@ impl DrivePlan {
         self.spec.layer.as_deref().unwrap_or(&self.profile.default_layer) == "conventional"
     }
 
-    /// Whether it is the same drive by another name.
-    pub fn is_like(&self, other: &DrivePlan) -> bool {
-        self.is_conventional() && other.is_conventional() && self.spec.text == other.profile.name
-    }
-
     /// The conventional drive of like geometry.
     pub fn baseline(&self) -> Result<DrivePlan, Failure> {
-        let drive = self.build()?;
-        let profile = drive.profile.conventional();
-        let spec = DriveSpec::parse(&format!("{}+conventional", profile.name))?;
-        Ok(DrivePlan { spec, profile, grow_to_bytes: self.grow_to_bytes, is_baseline: true })
+        let mut spec = DriveSpec::parse(&format!("{}+conventional", self.spec.profile))?;
+        spec.profile_overrides = self.spec.profile_overrides.clone();
+        // What is said of the recording holds for the overlap that the baseline is without.
+        spec.profile_overrides.retain(|(key, _)| !key.starts_with("recording."));
+        Ok(DrivePlan { spec, profile: self.profile.clone(), grow_to_bytes: self.grow_to_bytes, is_baseline: true })
     }
 
     /// Makes it hold `workload_bytes`, or says why it cannot.

@@ -46,10 +46,12 @@ fn plans(args: &SimulateArgs) -> Result<Vec<DrivePlan>, Failure> {
         baseline.is_baseline = true;
         plans.push(baseline);
     } else if !args.no_baseline {
-        let like = plans.iter().find(|plan| !plan.is_conventional()).unwrap_or(&plans[0]);
-        let baseline = like.baseline()?;
-        if !plans.iter().any(|plan| plan.label() == baseline.label() || plan.is_like(&baseline)) {
-            plans.push(baseline);
+        // With conventional drives alone the first of them is what the others are compared with.
+        if let Some(overlapping) = plans.iter().find(|plan| !plan.is_conventional()) {
+            let baseline = overlapping.baseline()?;
+            if !plans.iter().any(|plan| plan.label() == baseline.label()) {
+                plans.push(baseline);
+            }
         }
     }
     Ok(plans)

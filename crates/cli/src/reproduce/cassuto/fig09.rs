@@ -19,7 +19,7 @@ const FULL: u64 = 715_000;
 /// How full, in fifths.
 const STEPS: u64 = 5;
 /// 8 GiB read in order, 1 MiB at a time, from where sequential writes began.
-const READ: &str = "rw=read,bs=1m,bssplit=,random_distribution=random,offset=0,io_size=8g,number_ios=8192";
+const READ: &str = "rw=read,bs=1m,offset=0,number_ios=8192";
 
 fn run(bars: &Bars) -> Result<Report, Failure> {
     let (mut random, mut sequential) = (Vec::new(), Vec::new());

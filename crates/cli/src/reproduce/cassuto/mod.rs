@@ -19,4 +19,4 @@ pub const ALL: [&Experiment; 5] =
 const SET_ASSOCIATIVE: &str = "cassuto-307g+set-associative:safety=paper";
 
 /// The conventional drive beside it.
-const CONVENTIONAL: &str = "cassuto-307g+conventional:recording.kind=conventional";
+const CONVENTIONAL: &str = "cassuto-307g+conventional";

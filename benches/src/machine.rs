@@ -1,0 +1,44 @@
+//! The machine that figures came from: processor, cores, memory, kernel, compiler.
+
+use serde::Serialize;
+
+/// A machine.
+#[derive(Serialize)]
+pub struct Machine {
+    processor: String,
+    cores: usize,
+    memory_bytes: u64,
+    kernel: String,
+    version: &'static str,
+}
+
+impl Machine {
+    /// This one, as Linux tells.
+    pub fn read() -> Machine {
+        let field = |file: &str, key: &str| {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            let line = text.lines().find(|line| line.starts_with(key)).map(str::to_string);
+            line.and_then(|line| line.split_once(':').map(|(_, value)| value.trim().to_string())).unwrap_or_default()
+        };
+        let memory = field("/proc/meminfo", "MemTotal");
+        let kilobytes: u64 = memory.split_whitespace().next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        Machine {
+            processor: field("/proc/cpuinfo", "model name"),
+            cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            memory_bytes: kilobytes * 1024,
+            kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string(),
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
+    /// A file name for it.
+    pub fn slug(&self) -> String {
+        let words: Vec<_> = self
+            .processor
+            .split(|letter: char| !letter.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_ascii_lowercase)
+            .collect();
+        format!("{}-{}-cores", words.join("-"), self.cores)
+    }
+}

@@ -1,0 +1,69 @@
+//! `make bench`: requests a second through the whole simulator, drive by drive, and trace reading in MB/s, with the
+//! targets beside. `--record FOLDER` keeps the figures there with the machine they came from; `--only WORD` runs the
+//! rows whose name holds the word.
+
+mod machine;
+mod memory;
+mod reading;
+mod simulating;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// One measured figure.
+#[derive(Serialize)]
+struct Row {
+    /// What was measured.
+    name: String,
+    /// The figure.
+    value: f64,
+    /// Its unit.
+    unit: &'static str,
+    /// What it should be at least (at most, for memory).
+    target: Option<f64>,
+}
+
+/// Everything of one run.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    machine: machine::Machine,
+    rows: Vec<Row>,
+}
+
+fn main() {
+    let (mut record, mut only) = (None, String::new());
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match (word.as_str(), words.next()) {
+            ("--record", Some(folder)) => record = Some(PathBuf::from(folder)),
+            ("--only", Some(part)) => only = part,
+            _ => {
+                eprintln!("usage: imbrex-bench [--record FOLDER] [--only WORD]");
+                std::process::exit(2);
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    let groups: [fn(&str, &mut dyn FnMut(Row)); 3] = [simulating::measure, reading::measure, memory::measure];
+    println!("{:44} {:>12} {:>12}", "", "measured", "target");
+    for group in groups {
+        group(&only, &mut |row| {
+            let target = row.target.map_or_else(String::new, |target| format!("{target:.1}"));
+            println!("{:44} {:>12.2} {target:>12} {}", row.name, row.value, row.unit);
+            rows.push(row);
+        });
+    }
+    if let Some(folder) = record {
+        let machine = machine::Machine::read();
+        let file = folder.join(format!("{}.json", machine.slug()));
+        let document = Document { schema: "imbrex.bench/1", machine, rows };
+        let text = serde_json::to_string_pretty(&document).expect("plain numbers serialise");
+        if let Err(error) = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, text + "\n")) {
+            eprintln!("cannot record {}: {error}", file.display());
+            std::process::exit(1);
+        }
+        println!("recorded in {}", file.display());
+    }
+}

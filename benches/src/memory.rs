@@ -1,0 +1,47 @@
+//! Memory: the peak of the process while a generated workload of 100 million requests runs, streaming.
+
+use imbrex_disk::{Profile, SimDuration};
+use imbrex_sim::schedule::Schedule;
+use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, Options, Unobserved};
+use imbrex_trace::generators::{Generator, WorkloadSpec};
+
+use crate::Row;
+
+/// Measures what resident memory grows by between one million requests and a hundred million.
+pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+    const NAME: &str = "memory growth, 1 to 100 million requests";
+    if !NAME.contains(only) {
+        return;
+    }
+    run(1_000_000);
+    let before = resident_bytes();
+    run(100_000_000);
+    let growth = resident_bytes().saturating_sub(before) as f64 / 1e6;
+    report(Row { name: NAME.into(), value: growth, unit: "MB", target: Some(20.0) });
+}
+
+fn run(requests: u64) {
+    let spec = DriveSpec::parse("cmr-7200").expect("it is right");
+    let profile = Profile::named("cmr-7200").expect("it is built in");
+    let drive = Drive::build(&spec, &profile).expect("it is right");
+    let words = format!("rw=randrw,bs=4k,number_ios={requests}");
+    let workload = WorkloadSpec::parse(&words).expect("it is right");
+    let mut source = Generator::new(workload, drive.capacity_bytes() / 512).expect("it is right");
+    let options = Options {
+        arrival: Arrival::Closed(4),
+        schedule: Schedule::Fifo,
+        write_cache_bytes: 0,
+        fit: Fit::Reject,
+        warmup_requests: 0,
+        window: SimDuration::from_secs(1),
+        check: false,
+    };
+    Engine::new(drive, options, &mut source, &mut Unobserved).run().expect("generators do not fail");
+}
+
+/// The peak so far, as Linux tells.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|digits| digits.parse::<u64>().ok()).unwrap_or(0) * 1024
+}

@@ -1,0 +1,119 @@
+//! Requests a second through arrival, queue, layer, mechanics and metrics, from a trace in memory, on one core.
+
+use std::time::Instant;
+
+use imbrex_disk::{Profile, SimDuration, SimTime};
+use imbrex_sim::schedule::Schedule;
+use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, Options, Unobserved};
+use imbrex_trace::generators::{Generator, WorkloadSpec};
+use imbrex_trace::{Recorded, Request, Source};
+
+use crate::Row;
+
+/// A row to measure.
+struct Case {
+    name: &'static str,
+    drive: &'static str,
+    workload: &'static str,
+    schedule: &'static str,
+    arrival: Arrival,
+    target_millions: f64,
+}
+
+const MIXED: &str = "rw=randrw,rwmixread=50,bs=4k,number_ios=5000000,seed=1";
+const ABSORBED: &str = "rw=randwrite,bs=4k,number_ios=700000,seed=1";
+
+const CASES: [Case; 5] = [
+    Case {
+        name: "conventional, fifo",
+        drive: "cmr-7200",
+        workload: MIXED,
+        schedule: "fifo",
+        arrival: Arrival::FixedQueue(64),
+        target_millions: 5.0,
+    },
+    Case {
+        name: "conventional, sptf over 64",
+        drive: "cmr-7200",
+        workload: MIXED,
+        schedule: "sptf",
+        arrival: Arrival::Closed(64),
+        target_millions: 1.0,
+    },
+    Case {
+        name: "s-blocks, absorbing random writes",
+        drive: "cassuto-307g+s-blocks",
+        workload: ABSORBED,
+        schedule: "fifo",
+        arrival: Arrival::FlatOut,
+        target_millions: 1.0,
+    },
+    Case {
+        name: "set-associative, absorbing random writes",
+        drive: "cassuto-307g+set-associative",
+        workload: ABSORBED,
+        schedule: "fifo",
+        arrival: Arrival::FlatOut,
+        target_millions: 1.0,
+    },
+    Case {
+        name: "region-rmw, reads",
+        drive: "cassuto-307g+region-rmw",
+        workload: "rw=randread,bs=4k,number_ios=3000000,seed=1",
+        schedule: "fifo",
+        arrival: Arrival::FlatOut,
+        target_millions: 1.0,
+    },
+];
+
+/// Runs a case this often and keeps the best: the machine's noise only ever slows.
+const ROUNDS: usize = 3;
+
+/// Measures every case whose name holds `only`.
+pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+    for case in CASES.iter().filter(|case| case.name.contains(only)) {
+        let drive = build(case.drive);
+        let requests = record(case.workload, drive.capacity_bytes() / 512);
+        let best = (0..ROUNDS).map(|_| millions_per_second(case, &requests)).fold(0.0, f64::max);
+        report(Row {
+            name: case.name.into(),
+            value: best,
+            unit: "million requests/s",
+            target: Some(case.target_millions),
+        });
+    }
+}
+
+fn build(text: &str) -> Drive {
+    let spec = DriveSpec::parse(text).expect("the cases are right");
+    let profile = Profile::named(&spec.profile).expect("the cases name built-in profiles");
+    Drive::build(&spec, &profile).expect("the cases are right")
+}
+
+fn record(words: &str, device_sectors: u64) -> Vec<Request> {
+    let spec = WorkloadSpec::parse(words).expect("the cases are right");
+    let mut generator = Generator::new(spec, device_sectors).expect("the cases are right");
+    let mut requests = Vec::new();
+    while let Some(request) = generator.next(SimTime::ZERO).expect("generators do not fail") {
+        requests.push(request);
+    }
+    requests
+}
+
+fn millions_per_second(case: &Case, requests: &[Request]) -> f64 {
+    let mut source = Recorded::new(requests.to_vec());
+    let options = Options {
+        arrival: case.arrival,
+        schedule: Schedule::named(case.schedule, SimDuration::from_secs(1)).expect("the cases are right"),
+        write_cache_bytes: 0,
+        fit: Fit::Reject,
+        warmup_requests: 0,
+        window: SimDuration::from_secs(1),
+        check: false,
+    };
+    let mut unobserved = Unobserved;
+    let engine = Engine::new(build(case.drive), options, &mut source, &mut unobserved);
+    let begun = Instant::now();
+    let outcome = engine.run().expect("a trace in memory does not fail");
+    outcome.requests as f64 / begun.elapsed().as_secs_f64() / 1e6
+}
