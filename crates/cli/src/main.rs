@@ -2,8 +2,6 @@
 //! error. Exit codes: 0 done, 1 failed, 2 usage, 3 found damage.
 
 mod args;
-// The whole set of shapes and marks is there for figures, whichever of them today's use.
-#[allow(dead_code)]
 mod chart;
 mod error;
 mod files;

@@ -35,7 +35,7 @@ fn convert(args: &WorkloadArgs, path: &Path, to: Option<&str>, json: bool, bars:
     let mut written = (writer.open)(Box::new(draft.writer()?), &path.display().to_string())?;
     while let Some(request) = source.next(SimTime::ZERO)? {
         written.write(&request)?;
-        if source.counts().requests % 65_536 == 0 {
+        if source.counts().requests.is_multiple_of(65_536) {
             bar.set_position(source.counts().requests);
             if interrupt::requested() {
                 return Err(Failure::failed(format!("interrupted; {} was not written", path.display())));

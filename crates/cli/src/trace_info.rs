@@ -65,7 +65,7 @@ impl Source for Watched<'_> {
     fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
         let request = self.source.next(now)?;
         let number = self.source.counts().requests;
-        if number % 65_536 == 0 {
+        if number.is_multiple_of(65_536) {
             self.bar.set_position(number);
             if interrupt::requested() {
                 return Ok(None);

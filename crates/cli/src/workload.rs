@@ -320,7 +320,7 @@ fn read_through(
     let mut devices = BTreeMap::new();
     while let Some(request) = source.next(SimTime::ZERO)? {
         devices.entry(request.device).or_insert_with(|| DeviceSummary::new(request.device)).count(&request);
-        if source.counts.requests % 65_536 == 0 {
+        if source.counts.requests.is_multiple_of(65_536) {
             bar.set_position(source.counts.requests);
             if interrupt::requested() {
                 return Err(Failure::failed(format!("interrupted while reading {path}; nothing was written")));

@@ -265,7 +265,7 @@ impl<'a> Engine<'a> {
             self.source_ended = self.peeked.is_none();
             if self.peeked.is_some() {
                 self.requests += 1;
-                if self.requests % PROGRESS_EVERY == 0 && !self.observer.progress(self.requests, self.now) {
+                if self.requests.is_multiple_of(PROGRESS_EVERY) && !self.observer.progress(self.requests, self.now) {
                     // The request just read is the last.
                     self.source_ended = true;
                     self.interrupted = true;

@@ -36,9 +36,35 @@ impl Curve {
     #[inline]
     pub(super) fn seek_ns(&self, distance: u32) -> u64 {
         if distance <= self.knee_tracks {
-            self.short_base_ns + (self.short_root_squared * distance as u64).isqrt()
+            self.short_base_ns + root(self.short_root_squared * distance as u64)
         } else {
             self.long_base_ns + distance as u64 * self.long_thousand_tracks_ns / 1000
+        }
+    }
+}
+
+/// The whole part of the square root. Up to 2⁵² the correctly rounded root of the floating unit has the same whole part
+/// (the nearest root below a whole number n is 1/2n away, more than its rounding), at a fraction of the time.
+#[inline]
+fn root(square: u64) -> u64 {
+    if square < 1 << 52 {
+        (square as f64).sqrt() as u64
+    } else {
+        square.isqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fast_root_is_the_whole_root() {
+        let near = |n: u64| [n * n - 1, n * n, n * n + 1, n * n + n];
+        let small = (1..2_000).flat_map(near);
+        let large = (0..2_000).flat_map(|i| near((1 << 26) - 1 - i * 31));
+        for square in small.chain(large).chain([0, (1 << 52) - 1, 1 << 52, u64::MAX]) {
+            assert_eq!(root(square), square.isqrt(), "of {square}");
         }
     }
 }

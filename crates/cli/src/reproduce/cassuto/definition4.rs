@@ -1,10 +1,12 @@
 //! Definition 4 and table I: counters, write overloading, slowdown.
 
+use imbrex_sim::DriveResult;
 use imbrex_trace::generators;
 
 use super::super::lab::Bench;
 use super::super::{ClaimKind, Experiment, Report};
 use super::{CONVENTIONAL, SET_ASSOCIATIVE};
+use crate::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use crate::error::Failure;
 use crate::human;
 use crate::progress::Bars;
@@ -71,6 +73,7 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
             None,
         );
     }
+    report.figures.push(("cassuto-table1.svg".into(), chart(&results)));
     let slowdown = results[1].duration_ns as f64 / results[0].duration_ns as f64;
     report.claim(
         ClaimKind::NotReproducible,
@@ -80,4 +83,21 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
         None,
     );
     Ok(report)
+}
+
+/// Adjusted commands of the two drives side by side, theirs and ours.
+fn chart(results: &[DriveResult]) -> String {
+    let ours = |drive: usize| [results[drive].medium.adjusted_reads, results[drive].medium.adjusted_writes];
+    let groups = ["reads, paper", "reads, ours", "writes, paper", "writes, ours"].map(String::from).to_vec();
+    let values = |theirs: [f64; 2], ours: [u64; 2]| vec![theirs[0], ours[0] as f64, theirs[1], ours[1] as f64];
+    BarChart::new(
+        "cassuto-table1",
+        "Adjusted commands at the medium",
+        Axis::linear("adjusted commands", Unit::Count),
+        groups,
+        BarArrangement::Grouped,
+    )
+    .with("non-shingled", 0, values([435_565.0, 75_615.0], ours(0)))
+    .with("set-associative", 1, values([542_968.0, 180_613.0], ours(1)))
+    .svg(Style::Standalone)
 }

@@ -54,6 +54,7 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
         format!("at least {:.0} MB/s, the conventional drive {:.0}", lowest / 1e6, conventional / 1e6),
         Some(lowest > 0.9 * conventional),
     );
+    let reference = vec![(0.0, conventional), (1.0, conventional)];
     let chart = Chart::new(
         "cassuto-fig09",
         "Sequential reads after the cache was filled",
@@ -61,7 +62,8 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
         Axis::linear("read throughput", Unit::BytesPerSecond),
     )
     .with(Series::new("filled at random", Shape::Line, 0, random))
-    .with(Series::new("filled in order", Shape::Line, 1, sequential));
+    .with(Series::new("filled in order", Shape::Line, 1, sequential))
+    .with(Series::new("conventional drive", Shape::Line, 2, reference).dashed());
     report.figures.push(("cassuto-fig09.svg".into(), chart.svg(Style::Standalone)));
     Ok(report)
 }

@@ -1,0 +1,29 @@
+//! Goal: the claims of Cassuto 2010 that can be run in seconds come out as the paper has them. Method: the experiments
+//! themselves; every claim that is judged must hold.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+#[test]
+fn figures_6_to_9_come_out_as_the_paper_has_them() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for experiment in ["cassuto/definition4", "cassuto/fig06-08", "cassuto/fig09"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+            .args(["reproduce", experiment, "--json", "--out"])
+            .arg(folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let claims = document["experiments"][0]["claims"].as_array().expect("claims");
+        for claim in claims {
+            assert_ne!(claim["holds"], false, "{experiment}: {claim}");
+        }
+        assert!(claims.iter().any(|claim| claim["holds"] == true), "{experiment} judges nothing");
+    }
+    let page = std::fs::read_to_string(folder.path().join("reproduction.md")).expect("the page");
+    assert!(page.contains("## cassuto/fig09") && page.contains("figures/cassuto-fig09.svg"), "{page}");
+    assert!(folder.path().join("figures/cassuto-fig06.svg").exists());
+}

@@ -1,0 +1,263 @@
+//! Goal: the program does what a user was promised, and says what is wrong when it cannot. Method: the built binary, on
+//! small traces written here and on the real samples where they are found; what is printed, what is written, how it ends.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+fn imbrex(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+fn json(words: &[&str]) -> Value {
+    let output = imbrex(words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("--json prints JSON")
+}
+
+/// How it ended, and what it said on standard error.
+fn refused(words: &[&str]) -> (i32, String) {
+    let output = imbrex(words);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.stdout.is_empty(), "nothing but errors is expected: {}", String::from_utf8_lossy(&output.stdout));
+    (output.status.code().expect("it ended by itself"), said)
+}
+
+/// A sample of the shared traces, or nothing (said aloud).
+fn sample(name: &str) -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
+    if path.exists() {
+        return Some(path.to_string_lossy().into_owned());
+    }
+    eprintln!("skipped: the sample {name} is not here");
+    None
+}
+
+fn msr_lines(count: u64) -> String {
+    let line = |i: u64| {
+        let operation = if i.is_multiple_of(3) { "Read" } else { "Write" };
+        format!("{},hm,1,{operation},{},4096,100\n", 128_166_372_000_000_000 + i * 50_000, i * 7919 % 100_000 * 4096)
+    };
+    (0..count).map(line).collect()
+}
+
+fn file(folder: &Path, name: &str, contents: impl AsRef<[u8]>) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, contents).expect("a temporary file");
+    path.to_string_lossy().into_owned()
+}
+
+const THREE_DRIVES: [&str; 6] = [
+    "--drive",
+    "cassuto-307g+set-associative",
+    "--drive",
+    "cassuto-307g+s-blocks",
+    "--drive",
+    "cassuto-307g+region-rmw",
+];
+
+#[test]
+fn every_request_of_the_real_samples_completes_with_nothing_lost() {
+    for (name, reads, writes) in [
+        ("cloudPhysicsIO.vscsi", 46_974, 66_898),
+        ("blkreplay-linux-mysql.load.gz", 7_187, 73_607),
+        ("blkreplay-windows-mssql.load.gz", 2_528, 40_448),
+    ] {
+        let Some(path) = sample(name) else { continue };
+        let words = ["simulate", &path, "--drive", "cassuto-307g+set-associative", "--check", "--json"];
+        let summary = json(&[&words[..], &["--drive", "cassuto-307g+s-blocks"]].concat());
+        assert_eq!(summary["workload"]["requests"], reads + writes, "{name}");
+        assert_eq!((&summary["workload"]["reads"], &summary["workload"]["writes"]), (&reads.into(), &writes.into()));
+        for drive in summary["drives"].as_array().expect("drives") {
+            assert_eq!(drive["completed"], reads + writes, "{name} on {}", drive["drive"]);
+            assert_eq!(drive["integrity"], "ok", "{name} on {}", drive["drive"]);
+        }
+    }
+}
+
+#[test]
+fn two_runs_differ_in_wall_clock_fields_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = file(folder.path(), "trace.csv", msr_lines(3000));
+    let mut summaries = Vec::new();
+    for (jobs, out) in [("1", "a"), ("2", "b")] {
+        let out = folder.path().join(out);
+        let words = ["simulate", &trace, "--jobs", jobs, "--out", out.to_str().expect("a path"), "--per-io"];
+        let output = imbrex(&[&words[..], &THREE_DRIVES].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = std::fs::read_to_string(out.join("summary.json")).expect("it was written");
+        let mut summary: Value = serde_json::from_str(&text).expect("JSON");
+        summary["command"] = Value::Null;
+        for drive in summary["drives"].as_array_mut().expect("drives") {
+            drive["wall_seconds"] = Value::Null;
+            drive["requests_per_second"] = Value::Null;
+        }
+        let tables = ["latency.parquet", "timeline.parquet", "ios.parquet"];
+        let tables = tables.map(|name| std::fs::read(out.join(name)).expect("it was written"));
+        summaries.push((summary.to_string(), tables));
+        assert!(out.join("report.html").exists());
+    }
+    assert!(summaries[0] == summaries[1], "two runs of the same differ");
+}
+
+#[test]
+fn the_document_has_the_promised_fields() {
+    let summary = json(&["simulate", "rw=randwrite,bs=4k,number_ios=500,seed=3", "--drive", "cassuto-307g", "--json"]);
+    assert_eq!(summary["schema"], "imbrex.simulate/1");
+    assert_eq!(summary["seed"], 3);
+    let drive = &summary["drives"][0];
+    assert_eq!(drive["drive"], "cassuto-307g");
+    let wanted = "profile layer parameters capacity_bytes capacity_gain completed duration_ns slowdown latency_ns \
+                  service_ns host medium write_overloading write_amplification read_amplification windows cleaning \
+                  map_bytes map_bytes_formula integrity wall_seconds requests_per_second";
+    for field in wanted.split_whitespace() {
+        assert!(!drive[field].is_null(), "{field} is missing");
+    }
+    assert_eq!(drive["host"]["write_blocks"], 4000);
+    assert_eq!(summary["drives"][1]["baseline"], true);
+    assert_eq!(summary["drives"][1]["slowdown"], 1.0);
+}
+
+#[test]
+fn bad_traces_are_refused_with_place_and_remedy() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut broken = msr_lines(70_100);
+    let at = broken.lines().take(69_999).map(|line| line.len() + 1).sum::<usize>();
+    broken.replace_range(at..at + 5, "12x66");
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".repeat(40);
+    for (name, contents, parts) in [
+        ("bad.csv", broken.into_bytes(), vec!["bad.csv", "line 70000", "12x66"]),
+        ("empty", Vec::new(), vec!["empty"]),
+        ("picture.png", png, vec!["PNG"]),
+    ] {
+        let path = file(folder.path(), name, contents);
+        let (code, said) = refused(&["simulate", &path, "--drive", "cmr-7200"]);
+        assert_eq!(code, 1, "{said}");
+        for part in parts {
+            assert!(said.contains(part), "«{said}» should name {part}");
+        }
+    }
+    let path = file(folder.path(), "bad.csv", msr_lines(10) + "nonsense\n" + &msr_lines(5));
+    let summary = json(&["simulate", &path, "--drive", "cmr-7200", "--json", "--skip-malformed"]);
+    let workload = &summary["workload"];
+    assert_eq!((&workload["requests"], &workload["rejected"]["malformed"]), (&15.into(), &1.into()));
+}
+
+#[test]
+fn a_truncated_binary_trace_is_told_by_its_offset() {
+    let Some(path) = sample("cloudPhysicsIO.vscsi") else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let bytes = std::fs::read(path).expect("the sample");
+    let cut = file(folder.path(), "cut.vscsi", &bytes[..32 * 1000 + 7]);
+    let (code, said) = refused(&["simulate", &cut, "--drive", "cmr-7200"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("32000") && said.contains("cut"), "{said}");
+}
+
+#[test]
+fn a_workload_past_the_drive_is_refused_or_grows_aloud() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = file(folder.path(), "far.csv", "128166372000000000,hm,1,Write,900000000000,4096,1\n".repeat(3));
+    let (code, said) = refused(&["simulate", &trace, "--drive", "cassuto-307g", "--fit", "error"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("past the end of cassuto-307g") && said.contains("--fit grow"), "{said}");
+    let output = imbrex(&["simulate", &trace, "--drive", "cassuto-307g", "--json"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("it gets more tracks"));
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(summary["drives"][0]["completed"], 3);
+    for fit in ["wrap", "scale"] {
+        let summary = json(&["simulate", &trace, "--drive", "cassuto-307g", "--json", "--fit", fit]);
+        assert_eq!(summary["drives"][0]["completed"], 3, "{fit}");
+    }
+}
+
+#[test]
+fn wrong_words_end_with_2_and_say_what_would_be_right() {
+    for (words, parts) in [
+        (vec!["simulate", "demo", "--drive", "nosuch"], vec!["nosuch", "cmr-7200"]),
+        (vec!["simulate", "demo", "--drive", "cassuto-307g+nosuch"], vec!["nosuch", "s-blocks"]),
+        (vec!["simulate", "demo", "--drive", "cassuto-307g:cache_shore=3%"], vec!["cache_shore", "cache_share"]),
+        (vec!["simulate", "demo", "--drive", "cassuto-307g:cache_share=lots"], vec!["cache_share=lots", "1%"]),
+        (vec!["simulate", "demo", "--drive", "cmr-7200:geometry.surfaces=0"], vec!["geometry.surfaces"]),
+        (vec!["simulate", "demo", "--drive", "cmr-7200:geometry.colour=3"], vec!["geometry.colour"]),
+        (vec!["simulate", "rw=randwrite,bs=4k"], vec!["number_ios"]),
+        (vec!["simulate", "no-such-file"], vec!["no-such-file", "list generators"]),
+        (vec!["simulate", "demo", "--drive", "cmr-7200+imr-rmw"], vec!["conventional recording", "interlaced"]),
+    ] {
+        let (code, said) = refused(&words);
+        assert_eq!(code, 2, "{words:?}: {said}");
+        for part in parts {
+            assert!(said.contains(part), "{words:?}: «{said}» should name {part}");
+        }
+    }
+}
+
+#[test]
+fn a_profile_file_is_refused_with_its_line() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let good = include_str!("../../disk/profiles/cmr-7200.toml");
+    let words = ["simulate", "rw=randread,bs=4k,number_ios=10", "--drive"];
+    assert!(imbrex(&[&words[..], &[&file(folder.path(), "good.toml", good)]].concat()).status.success());
+    for (bad, line, parts) in [
+        (good.replacen("[mechanics]", "[mechanics]\nspeed = 3", 1), "speed", ["speed", "settle_ns"]),
+        (good.replacen("surfaces = 8", "surfaces = 0", 1), "surfaces", ["surfaces", "at least one"]),
+    ] {
+        let number = 1 + bad.lines().position(|text| text.starts_with(line)).expect("it was put there");
+        let (code, said) = refused(&[&words[..], &[&file(folder.path(), "bad.toml", bad)]].concat());
+        assert_eq!(code, 2);
+        let place = format!("bad.toml:{number}");
+        assert!(said.contains(&place) && parts.iter().all(|part| said.contains(part)), "{place}: {said}");
+    }
+}
+
+#[test]
+fn an_out_that_cannot_be_written_is_told_before_the_run() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let in_the_way = file(folder.path(), "taken", "x");
+    let (code, said) = refused(&["simulate", "demo", "--drive", "cmr-7200", "--out", &in_the_way]);
+    assert_eq!(code, 1);
+    assert!(said.contains("taken") && said.contains("--out"), "{said}");
+    assert_eq!(std::fs::read(&in_the_way).expect("untouched"), b"x");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_finishes_the_files_and_ends_with_1() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
+    let words = ["simulate", "rw=randread,bs=4k,number_ios=2000000000", "--drive", "cmr-7200", "--json", "--out"];
+    let child = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args(words)
+        .arg(&out)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // Once the folder is there, the run has been prepared.
+    let begun = Instant::now();
+    while !out.exists() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("the results so far");
+    assert_eq!(summary["workload"]["requests"], summary["drives"][0]["completed"]);
+    let entries = std::fs::read_dir(&out).expect("the folder");
+    let names: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().ends_with(".unfinished")), "{names:?}");
+}
+
+#[test]
+fn without_a_drive_one_of_every_kind_runs() {
+    let summary = json(&["simulate", "rw=randrw,bs=4k,number_ios=200", "--json"]);
+    let drives = summary["drives"].as_array().expect("drives");
+    assert!(drives.len() >= 4, "{} drives", drives.len());
+    let layers: std::collections::BTreeSet<_> = drives.iter().map(|drive| drive["layer"].to_string()).collect();
+    assert!(layers.len() >= 4, "{layers:?}");
+}

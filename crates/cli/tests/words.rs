@@ -1,0 +1,95 @@
+//! Goal: help, lists, completions and man pages name everything there is. Method: the built binary against the
+//! registries and against itself.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn imbrex(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+fn text(words: &[&str]) -> String {
+    let output = imbrex(words);
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn lists_name_every_member_of_every_registry() {
+    let all = text(&["list"]);
+    for layer in imbrex_layer::registry::all() {
+        assert!(all.contains(layer.name), "{}", layer.name);
+    }
+    for name in imbrex_disk::Profile::names() {
+        assert!(all.contains(name), "{name}");
+    }
+    for format in imbrex_trace::formats::all() {
+        assert!(all.contains(format.name), "{}", format.name);
+    }
+    for entry in imbrex_trace::generators::built_in() {
+        assert!(all.contains(entry.name), "{}", entry.name);
+    }
+    let layers = text(&["list", "layers"]);
+    for layer in imbrex_layer::registry::all() {
+        for parameter in layer.parameters {
+            assert!(layers.contains(&format!("{}:{}=", layer.name, parameter.key)), "{}:{}", layer.name, parameter.key);
+        }
+    }
+    let document: Value = serde_json::from_str(&text(&["list", "--json"])).expect("JSON");
+    assert_eq!(document["schema"], "imbrex.list/1");
+}
+
+#[test]
+fn the_page_on_simulate_names_every_option() {
+    let page = include_str!("../../../docs/simulate.md");
+    let help = text(&["simulate", "--help"]);
+    let options = help.split_whitespace().filter(|word| word.starts_with("--"));
+    for option in options.map(|word| word.trim_end_matches([',', '.', ')', ';', ':', ']'])) {
+        assert!(option == "--help" || page.contains(option), "docs/simulate.md does not name {option}");
+    }
+}
+
+#[test]
+fn completions_and_man_pages_cover_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(text(&["completions", shell]).contains("simulate"), "{shell}");
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = imbrex(&["man", folder.path().to_str().expect("a path")]);
+    assert!(output.status.success());
+    for page in ["imbrex.1", "imbrex-simulate.1", "imbrex-trace-convert.1", "imbrex-list.1", "imbrex-reproduce.1"] {
+        let text = std::fs::read_to_string(folder.path().join(page)).expect(page);
+        assert!(text.contains(".TH"), "{page}");
+    }
+}
+
+#[test]
+fn traces_convert_to_every_format_and_read_back_the_same() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let words = "rw=randrw,bs=4k,size=1g,rate_iops=1000,number_ios=500";
+    let first: Value = serde_json::from_str(&text(&["trace", "info", words, "--json"])).expect("JSON");
+    for (name, to) in [("a.parquet", "imbrex"), ("a.iolog", "fio-iolog"), ("a.disksim", "disksim"), ("a.csv", "msr")] {
+        let path = folder.path().join(name).to_string_lossy().into_owned();
+        text(&["trace", "convert", words, &path, "--to", to]);
+        let again: Value = serde_json::from_str(&text(&["trace", "info", &path, "--json"])).expect("JSON");
+        for field in ["requests", "reads", "writes", "read_bytes", "write_bytes", "lba_end"] {
+            assert_eq!(first[field], again[field], "{field} through {to}");
+        }
+    }
+    let head = text(&["trace", "head", &folder.path().join("a.parquet").to_string_lossy(), "-n", "3"]);
+    assert_eq!(head.lines().count(), 4, "{head}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args(["trace", "head", "rw=randread,bs=4k,number_ios=1000000", "-n", "1000000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
