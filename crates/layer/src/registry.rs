@@ -38,7 +38,14 @@ pub struct LayerInfo {
 /// Every layer.
 pub fn all() -> &'static [&'static LayerInfo] {
     use crate::layers::*;
-    &[&conventional::INFO, &imr_rmw::INFO, &region_rmw::INFO, &s_blocks::INFO, &set_associative::INFO]
+    &[
+        &conventional::INFO,
+        &imr_rmw::INFO,
+        &region_rmw::INFO,
+        &s_blocks::INFO,
+        &set_associative::INFO,
+        &track_flip::INFO,
+    ]
 }
 
 /// The layer called `name`.

@@ -100,8 +100,9 @@ impl<T: Translation> Interlaced<T> {
         let mut over = false;
         for command in commands {
             let run = self.map.run_of(self.home(), command.lba).part(command.lba, command.end());
-            if run.heat != NO_HEAT {
-                self.heat.count(run.heat);
+            let key = self.map.heat(&run);
+            if key != NO_HEAT {
+                self.heat.count(key);
             }
             over |= self.heat.end_write();
         }

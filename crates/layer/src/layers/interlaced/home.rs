@@ -8,7 +8,7 @@
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors, SharedDisk};
 
 use super::finder::Finder;
-use super::{Run, NO_HEAT};
+use super::Run;
 use crate::parameters::ConfigError;
 
 /// Bottom tracks set aside on one surface, with the tops beside them.
@@ -245,16 +245,7 @@ impl Home {
     /// The run of a whole track at home, given one of its places and the LBA there.
     #[inline]
     pub fn track_run(place: &Place, lba: Lba) -> Run {
-        Run {
-            lba: Lba(lba.0 - place.sector as u64),
-            pba: place.track_start,
-            sectors: place.track_sectors,
-            radial_track: place.radial_track,
-            surface: place.surface,
-            sector: 0,
-            track_sectors: place.track_sectors,
-            heat: NO_HEAT,
-        }
+        Run::on(place, 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
     }
 
     /// Appends the sectors of both neighbouring tops that a write of `run`, on a bottom, destroys: first those of the

@@ -81,7 +81,7 @@ impl Host {
         let (mut lba, end) = (command.lba, command.end());
         while lba < end {
             let run = map.run_of(&self.home, lba).part(lba, end);
-            count(run.heat);
+            count(map.heat(&run));
             if map.is_harmless(&run) {
                 self.log.before_writing(run.extent(), plan);
                 plan.write(Cause::Host, run.pba, lba, Sectors(run.sectors as u64));

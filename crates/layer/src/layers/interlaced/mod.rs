@@ -17,10 +17,11 @@ pub mod host;
 pub mod live;
 pub mod moves;
 pub mod options;
+pub mod packed;
 #[cfg(test)]
 pub mod testing;
 
-use imbrex_disk::{Extent, Lba, Pba, Sectors};
+use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
 
 use crate::layer::Violation;
 use crate::note::{Note, ReplayError};
@@ -54,6 +55,21 @@ pub struct Run {
 }
 
 impl Run {
+    /// The sectors of a track from `first` up to `end`, which hold those from `lba` on.
+    #[inline]
+    pub fn on(track: &Place, first: u32, end: u32, lba: Lba) -> Run {
+        Run {
+            lba,
+            pba: track.track_start + Sectors(first as u64),
+            sectors: end - first,
+            radial_track: track.radial_track,
+            surface: track.surface,
+            sector: first,
+            track_sectors: track.track_sectors,
+            heat: NO_HEAT,
+        }
+    }
+
     /// One past its last logical sector.
     #[inline]
     pub fn end(&self) -> Lba {
@@ -106,6 +122,12 @@ pub trait Translation: Send + 'static {
     #[inline]
     fn is_harmless(&self, run: &Run) -> bool {
         Home::is_top(run.radial_track)
+    }
+
+    /// Under which key a write of `run` is counted.
+    #[inline]
+    fn heat(&self, run: &Run) -> u32 {
+        run.heat
     }
 
     /// Whether there are moves at all: if not, nothing is counted.

@@ -1,0 +1,536 @@
+//! `track-flip`: hot bottom tracks are swapped with a cold neighbouring top (Hajkazemi 2019 §2.2). What cannot be flipped is
+//! written as `imr-rmw` does.
+//!
+//! ```text
+//!   state of a bottom T (3 bits)          low with T+1, where T holds more than T+1:
+//!   0 unmoved                               T    [ T+1's sectors        | rest of T ]
+//!   1, 2 low, high part with T−1            T+1  [ T's first N sectors ]
+//!   3, 4 low, high part with T+1
+//! ```
+//!
+//! The first or the last N = min(N_b, N_t) sectors of T are swapped with those of the top, whichever half of T is written
+//! more. A swap, either way: read the far neighbour, T and the top; back up the first two (`safety=power`: all three); write
+//! the top's contents to T, T's to the top, rewrite the far neighbour. Cost: 3 t_seek + 8 t_rot, with `power` + 9 t_rot.
+//!
+//! Every `interval` host writes the hottest tracks whose data lies on bottoms are looked at, hottest first. A bottom is
+//! flipped with its colder neighbour, if that is cold enough; a neighbour flipped with another bottom is flipped back first.
+//! A top whose data was moved down is flipped back when it is the hotter one.
+//!
+//! Records: #16 bottom state: the state of that bottom, by radius then surface; it ends the move.
+//!
+//! Invariants:
+//! 1. A top is flipped with one bottom at most, and none that is set aside is.
+//! 2. The swap is its own inverse: what lies at place p is at home where p's partner is.
+
+use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
+
+use super::interlaced::backup::{BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::driver::Interlaced;
+use super::interlaced::heat::{is_hotter, Heat, HeatLog};
+use super::interlaced::home::{Home, Planner};
+use super::interlaced::host::{push_runs_at, Host};
+use super::interlaced::moves::{Timing, Transfer, Transfers};
+use super::interlaced::options::{
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+};
+use super::interlaced::packed::{packed_bytes, PackedStates};
+use super::interlaced::{Run, Translation};
+use crate::layer::{Layer, Violation};
+use crate::note::{Note, ReplayError};
+use crate::parameters::ConfigError;
+use crate::plan::Plan;
+use crate::registry::{Context, LayerInfo};
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "track-flip",
+    summary: "interlaced disk: hot bottom tracks are swapped with a cold neighbouring top",
+    recordings: &["interlaced"],
+    mapping_unit: "track",
+    source: "Hajkazemi 2019 §2.2",
+    parameters: &[INTERVAL, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
+    toys: &["interval=12,background_every=3", "interval=7,background_every=1,backup_regions=1,hot_tracks=2"],
+    build,
+};
+
+/// The bottom's number, its state.
+const FLIPPED: u8 = FIRST_LAYER_TAG;
+
+/// Bits of a heat key below the track's number: which half of the track.
+const PART_BITS: u32 = 2;
+
+/// With which neighbour a bottom is swapped, and which end of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Flip {
+    inner: bool,
+    high: bool,
+}
+
+impl Flip {
+    fn of(state: u8) -> Option<Flip> {
+        (1..=4).contains(&state).then(|| Flip { inner: state >= 3, high: state % 2 == 0 })
+    }
+
+    fn state(self) -> u8 {
+        1 + 2 * u8::from(self.inner) + u8::from(self.high)
+    }
+
+    /// The top next to the bottom at `radial_track`.
+    fn top(self, radial_track: u32) -> Option<u32> {
+        if self.inner {
+            radial_track.checked_add(1)
+        } else {
+            radial_track.checked_sub(1)
+        }
+    }
+
+    /// Sectors swapped, and the first of them on the bottom and on the top.
+    fn sectors(self, bottom: &Place, top: &Place) -> (u32, u32, u32) {
+        let swapped = bottom.track_sectors.min(top.track_sectors);
+        match self.high {
+            false => (swapped, 0, 0),
+            true => (swapped, bottom.track_sectors - swapped, top.track_sectors - swapped),
+        }
+    }
+}
+
+/// Part of a track that is swapped as a whole, or not at all.
+struct TrackPart {
+    first: u32,
+    end: u32,
+    /// The track that it is swapped with, and the first sector there.
+    partner: Option<(Place, u32)>,
+}
+
+/// A bottom is to be flipped, or flipped back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Move {
+    bottom: u32,
+    to: Option<Flip>,
+}
+
+/// Which bottoms are flipped, and how.
+struct Flips {
+    states: PackedStates,
+    options: MoveOptions,
+}
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    let (disk, parameters) = (&context.disk, &context.parameters);
+    let options = MoveOptions::new(parameters)?;
+    let mut planner = Planner::new(disk)?;
+    let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
+    let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
+    let home = planner.finish();
+    let flips = Flips { states: PackedStates::new(home.bottoms() as usize), options };
+    Ok(Box::new(Interlaced::new(Host::new(home, log, false), flips, options)))
+}
+
+impl Flips {
+    #[inline]
+    fn flip_of(&self, home: &Home, radial_track: u32, surface: u8) -> Option<Flip> {
+        Flip::of(self.states.get(home.bottom_index(radial_track, surface) as usize))
+    }
+
+    /// The bottom that a top is swapped with.
+    #[inline]
+    fn bottom_of(&self, home: &Home, top: u32, surface: u8) -> Option<(u32, Flip)> {
+        let outer = self.flip_of(home, top - 1, surface).filter(|flip| flip.inner).map(|flip| (top - 1, flip));
+        outer.or_else(|| {
+            let bottom = Some(top + 1).filter(|&bottom| bottom < home.disk().geometry.radial_tracks())?;
+            self.flip_of(home, bottom, surface).filter(|flip| !flip.inner).map(|flip| (bottom, flip))
+        })
+    }
+
+    /// The part of its track that `place` lies in.
+    #[inline]
+    fn part_of(&self, home: &Home, place: &Place) -> TrackPart {
+        let (track, surface) = (place.radial_track, place.surface);
+        let whole = TrackPart { first: 0, end: place.track_sectors, partner: None };
+        let (flip, partner) = if Home::is_top(track) {
+            let Some((bottom, flip)) = self.bottom_of(home, track, surface) else { return whole };
+            (flip, bottom)
+        } else {
+            let Some(flip) = self.flip_of(home, track, surface) else { return whole };
+            (flip, flip.top(track).expect("invariant 1: a flip has a top"))
+        };
+        let partner = home.track(partner, surface).expect("invariant 1: both tracks are on the surface");
+        let (first, there, sectors) = if Home::is_top(track) {
+            let (sectors, bottom_first, top_first) = flip.sectors(&partner, place);
+            (top_first, bottom_first, sectors)
+        } else {
+            let (sectors, bottom_first, top_first) = flip.sectors(place, &partner);
+            (bottom_first, top_first, sectors)
+        };
+        if place.sector < first {
+            TrackPart { end: first, ..whole }
+        } else if place.sector < first + sectors {
+            TrackPart { first, end: first + sectors, partner: Some((partner, there)) }
+        } else {
+            TrackPart { first: first + sectors, ..whole }
+        }
+    }
+
+    /// Writes to a track in the interval.
+    fn writes(heat: &HeatLog, track: u32) -> u32 {
+        heat.writes_in(track << PART_BITS, (track + 1) << PART_BITS)
+    }
+
+    /// How the bottom will be flipped once `moves` are made.
+    fn flip_after(&self, home: &Home, moves: &[Move], radial_track: u32, surface: u8) -> Option<Flip> {
+        let bottom = home.bottom_index(radial_track, surface);
+        let planned = moves.iter().rev().find(|planned| planned.bottom == bottom);
+        planned.map_or_else(|| self.flip_of(home, radial_track, surface), |planned| planned.to)
+    }
+
+    /// The bottom that a top will be swapped with once `moves` are made.
+    fn bottom_after(&self, home: &Home, moves: &[Move], top: u32, surface: u8) -> Option<u32> {
+        let last = home.disk().geometry.radial_tracks() - 1;
+        let beside = [(top - 1, true), (top + 1, false)].into_iter().filter(|&(bottom, _)| bottom <= last);
+        let mut flipped = beside.filter(|&(bottom, inner)| {
+            self.flip_after(home, moves, bottom, surface).is_some_and(|flip| flip.inner == inner)
+        });
+        flipped.next().map(|(bottom, _)| bottom)
+    }
+
+    /// Moves for a hot track whose data lies on a bottom.
+    fn choose(&self, home: &Home, heat: &HeatLog, hot: Heat, moves: &mut Vec<Move>) {
+        let (track, surface) = home.track_at(hot.key);
+        if !Home::is_top(track) {
+            if self.flip_after(home, moves, track, surface).is_none() {
+                self.choose_top(home, heat, hot, moves);
+            }
+            return;
+        }
+        let Some(bottom) = self.bottom_after(home, moves, track, surface) else { return };
+        if is_hotter(hot.writes, Flips::writes(heat, home.track_index(bottom, surface)), self.options.hot_ratio) {
+            moves.push(Move { bottom: home.bottom_index(bottom, surface), to: None });
+        }
+    }
+
+    /// The neighbour to flip a hot bottom with: a free one if it is cold enough, else one to be flipped back first; of
+    /// like ones the colder.
+    fn choose_top(&self, home: &Home, heat: &HeatLog, hot: Heat, moves: &mut Vec<Move>) {
+        let (track, surface) = home.track_at(hot.key);
+        let mut tops = Vec::with_capacity(2);
+        for inner in [true, false] {
+            let top = Flip { inner, high: false }.top(track).filter(|&top| holds_data(home, top, surface));
+            let Some(top) = top else { continue };
+            let displaced = self.bottom_after(home, moves, top, surface);
+            let writes = |track: u32| Flips::writes(heat, home.track_index(track, surface));
+            let cold = writes(top).max(displaced.map_or(0, writes));
+            if is_hotter(hot.writes, cold, self.options.hot_ratio) {
+                tops.push((displaced.is_some(), cold, !inner, displaced));
+            }
+        }
+        let Some((_, _, outer, displaced)) = tops.into_iter().min() else { return };
+        if let Some(displaced) = displaced {
+            moves.push(Move { bottom: home.bottom_index(displaced, surface), to: None });
+        }
+        let (low_key, high_key) = (hot.key << PART_BITS | 1, hot.key << PART_BITS | 2);
+        let high = heat.writes_in(high_key, high_key + 1) > heat.writes_in(low_key, low_key + 1);
+        moves.push(Move { bottom: home.bottom_index(track, surface), to: Some(Flip { inner: !outer, high }) });
+    }
+
+    /// Swaps what lies on the bottom and the top, which the move's state (new, or old for a flip back) names.
+    fn push_swap(&self, home: &Home, bottom: &Place, top: &Place, flip: Flip, transfers: &mut Transfers) {
+        let (sectors, bottom_first, top_first) = flip.sectors(bottom, top);
+        let part =
+            |track: &Place, first: u32| Extent::new(track.track_start + Sectors(first as u64), Sectors(sectors as u64));
+        let (low, high) = (part(bottom, bottom_first), part(top, top_first));
+        let (mut faced, mut kept) = (Vec::new(), Vec::new());
+        let written = Run::on(bottom, bottom_first, bottom_first + sectors, Lba(0));
+        home.push_faced(&written, &mut faced);
+        for extent in faced {
+            // What is swapped anyway is left out, on the top as well as on no other track.
+            let (start, end) = (extent.start, extent.end());
+            for (from, to) in [(start, end.min(high.start)), (start.max(high.end()), end)] {
+                if from < to {
+                    push_runs_at(self, home, Extent::between(from, to), &mut kept);
+                }
+            }
+        }
+        transfers.push_kept(&kept);
+        self.push_moved(home, low, high.start, false, true, transfers);
+        self.push_moved(home, high, low.start, true, self.options.power_safe, transfers);
+        transfers.lock(bottom.surface, bottom.radial_track.saturating_sub(1), bottom.radial_track + 1);
+        transfers.set_radial_track(bottom.radial_track);
+    }
+
+    fn push_moved(&self, home: &Home, from: Extent, to: Pba, to_bottom: bool, saved: bool, transfers: &mut Transfers) {
+        let mut runs = Vec::new();
+        push_runs_at(self, home, from, &mut runs);
+        for run in runs {
+            let to = to + (run.pba - from.start);
+            transfers.push(Transfer { from: run, to, to_bottom, saved, timing: Timing::Normal });
+        }
+    }
+}
+
+/// Whether a track is on the surface and not set aside.
+fn holds_data(home: &Home, radial_track: u32, surface: u8) -> bool {
+    home.track(radial_track, surface).is_some_and(|place| home.lba(place.track_start).is_some())
+}
+
+impl Translation for Flips {
+    type Move = Move;
+
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    #[inline]
+    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+        let place = home.locate(home.pba(lba));
+        let part = self.part_of(home, &place);
+        let heat = home.track_index(place.radial_track, place.surface) << PART_BITS;
+        let (track, first) = part.partner.unwrap_or((place, part.first));
+        let lba = Lba(lba.0 - (place.sector - part.first) as u64);
+        Run { heat, ..Run::on(&track, first, first + (part.end - part.first), lba) }
+    }
+
+    #[inline]
+    fn run_at(&self, home: &Home, pba: Pba) -> Option<Run> {
+        let place = home.locate(pba);
+        let part = self.part_of(home, &place);
+        let (track, first) = part.partner.unwrap_or((place, part.first));
+        let lba = home.lba(track.track_start + Sectors(first as u64))?;
+        Some(Run::on(&place, part.first, part.end, lba))
+    }
+
+    /// Writes to a bottom are counted by half: that tells which end of it is to be swapped.
+    #[inline]
+    fn heat(&self, run: &Run) -> u32 {
+        let is_bottom = !Home::is_top(run.radial_track);
+        let is_high = 2 * run.sector >= run.track_sectors;
+        run.heat + if is_bottom { 1 + u32::from(is_high) } else { 0 }
+    }
+
+    fn select(&mut self, home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {
+        let lies_on_bottom = |heat: &Heat| {
+            let (track, surface) = home.track_at(heat.key);
+            match Home::is_top(track) {
+                true => self.bottom_of(home, track, surface).is_some(),
+                false => self.flip_of(home, track, surface).is_none(),
+            }
+        };
+        let candidates = heat.counts(PART_BITS).filter(lies_on_bottom);
+        for hot in HeatLog::hottest(candidates, self.options.hot_tracks) {
+            self.choose(home, heat, hot, moves);
+        }
+    }
+
+    fn prepare(&self, home: &Home, chosen: Move, transfers: &mut Transfers) -> bool {
+        let (track, surface) = home.bottom_at(chosen.bottom);
+        let now = self.flip_of(home, track, surface);
+        let Some(flip) = chosen.to.or(now).filter(|_| chosen.to.is_some() != now.is_some()) else { return false };
+        let Some(top) = flip.top(track).filter(|&top| holds_data(home, top, surface)) else { return false };
+        if chosen.to.is_some() && self.bottom_of(home, top, surface).is_some() {
+            return false;
+        }
+        let place = |track| home.track(track, surface).expect("both tracks are on the surface");
+        self.push_swap(home, &place(track), &place(top), flip, transfers);
+        true
+    }
+
+    fn commit(&mut self, _home: &Home, chosen: Move, plan: &mut Plan) {
+        let state = chosen.to.map_or(0, Flip::state);
+        self.states.set(chosen.bottom as usize, state);
+        plan.note(Note::new(FLIPPED, &[chosen.bottom as u64, state as u64]));
+    }
+
+    fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
+        let [bottom, state, ..] = note.fields;
+        if note.tag != FLIPPED || bottom >= home.bottoms() as u64 || state > 4 {
+            return Err(ReplayError { note: *note, reason: "no such state of a bottom track".into() });
+        }
+        self.states.set(bottom as usize, state as u8);
+        Ok(true)
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        let flipped = self.states.set_values();
+        notes.extend(flipped.map(|(bottom, state)| Note::new(FLIPPED, &[bottom as u64, state as u64])));
+    }
+
+    fn self_check(&self, home: &Home) -> Result<(), Violation> {
+        for (index, state) in self.states.set_values() {
+            let (track, surface) = home.bottom_at(index);
+            let top = Flip::of(state).and_then(|flip| flip.top(track)).filter(|&top| holds_data(home, top, surface));
+            let claims = |top: u32| {
+                [top - 1, top + 1].into_iter().filter(move |&bottom| self.claims(home, bottom, top, surface))
+            };
+            let is_alone = top.is_some_and(|top| claims(top).eq([track]));
+            if !is_alone {
+                let detail = format!("bottom track {track} of surface {surface} in state {state} has no top to itself");
+                return Err(Violation { layer: INFO.name, invariant: 1, detail });
+            }
+        }
+        Ok(())
+    }
+
+    fn formula_bytes(&self, tracks: u64) -> u64 {
+        packed_bytes(tracks.div_ceil(2))
+    }
+
+    fn measured_bytes(&self) -> u64 {
+        self.states.measured_bytes()
+    }
+}
+
+impl Flips {
+    /// Whether the state of `bottom` says that it is swapped with `top`.
+    fn claims(&self, home: &Home, bottom: u32, top: u32, surface: u8) -> bool {
+        bottom < home.disk().geometry.radial_tracks()
+            && self.flip_of(home, bottom, surface).and_then(|flip| flip.top(bottom)) == Some(top)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the steps and the costs are those of Hajkazemi 2019 §2.2, and what is chosen is what is hot. The toy is that of
+    //! `imr-rmw`: the track of PBA 10 lies between those of PBAs 110 and 100, the one of PBA 20 between 100 and 90.
+
+    use imbrex_disk::Command;
+
+    use super::*;
+    use crate::layers::interlaced::testing::{
+        assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each, Clock,
+    };
+
+    const TOY: &str = "backup_regions=1,interval=4";
+
+    #[test]
+    fn a_hot_bottom_is_swapped_with_the_next_top() {
+        let mut layer = layer("track-flip", &disk(64, 10, 1.0), TOY);
+        write_each(layer.as_mut(), &[12, 12, 13, 400]);
+        let phases = idle_phases(layer.as_mut());
+        assert_eq!(phases.len(), 2);
+        assert_plan(
+            &phases[0],
+            "group Migration
+               barrier
+               note #7 0 0 0 0
+               barrier
+               read migration pba 110+10 lba 110
+               read migration pba 10+10 lba 10
+               read migration pba 100+10 lba 100
+               write backup pba 270+10 lba 110
+               write backup pba 280+10 lba 10
+               write backup pba 290+10 lba 100
+               barrier
+               note #1 270 110 10 42949672970
+               note #6 290 100 0 42949672960
+               barrier",
+        );
+        assert_plan(
+            &phases[1],
+            "phase Migration
+               write migration pba 10+10 lba 100
+               write migration pba 100+10 lba 10
+               write migration pba 110+10 lba 110
+               barrier
+               note #16 1 3 0 0
+               barrier",
+        );
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(12, 1)]),
+            "group Host
+               write host pba 102+1 lba 12",
+        );
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::read(99, 3)]),
+            "group Host
+               read host pba 99+1 lba 99
+               read host pba 10+2 lba 100",
+        );
+    }
+
+    /// The hotter of a swapped pair is on the bottom: it goes back.
+    #[test]
+    fn a_hot_top_that_was_moved_down_is_flipped_back() {
+        let mut layer = layer("track-flip", &disk(64, 10, 1.0), TOY);
+        write_each(layer.as_mut(), &[12, 12, 12, 12]);
+        idle_phases(layer.as_mut());
+        write_each(layer.as_mut(), &[100, 101, 102, 12]);
+        let phases = idle_phases(layer.as_mut());
+        assert_plan(
+            &phases[1],
+            "phase Migration
+               write migration pba 10+10 lba 10
+               write migration pba 100+10 lba 100
+               write migration pba 110+10 lba 110
+               barrier
+               note #16 1 0 0 0
+               barrier",
+        );
+    }
+
+    /// Both tops beside the hot bottom are taken: the one whose present data is cold enough is given back first.
+    #[test]
+    fn a_flipped_neighbour_is_flipped_back_first() {
+        let mut layer = layer("track-flip", &disk(64, 10, 1.0), "backup_regions=1,interval=8");
+        write_each(layer.as_mut(), &[110, 110, 110, 110, 0, 0, 10, 10]);
+        assert_eq!(notes(&idle_phases(layer.as_mut())), [[1, 3]], "bottom 0 has one neighbour, which is hot");
+        write_each(layer.as_mut(), &[20, 20, 20, 20, 30, 400, 400, 400]);
+        assert_eq!(notes(&idle_phases(layer.as_mut())), [[2, 3]], "top 100 is lent to bottom 10, 90 is free");
+        write_each(layer.as_mut(), &[30, 30, 30, 30, 30, 80, 80, 80]);
+        let expected = [[2, 0], [3, 1]];
+        assert_eq!(notes(&idle_phases(layer.as_mut())), expected, "80 is too hot, 90 is lent to bottom 20, now cold");
+    }
+
+    fn notes(phases: &[Plan]) -> Vec<[u64; 2]> {
+        let notes = phases.iter().flat_map(|plan| &plan.notes).filter(|note| note.tag == FLIPPED);
+        notes.map(|note| [note.fields[0], note.fields[1]]).collect()
+    }
+
+    /// Hajkazemi 2019 §2.2: 3 t_seek + 8 t_rot; a ninth rotation saves the top as well.
+    #[test]
+    fn costs_are_the_papers() {
+        let disk = disk(64, 4096, 1.0);
+        for (safety, rotations) in [("paper", 8.0), ("power", 9.0)] {
+            let mut layer = layer("track-flip", &disk, &format!("{TOY},safety={safety}"));
+            for hot in [4096, 2 * 4096 + 7] {
+                // To the bottom next to track 0's, then back, each from afar.
+                write_each(layer.as_mut(), &if hot == 4096 { [4096; 4] } else { [10 * 4096; 4] });
+                let cost = Clock::at(&disk, 50 * 4096).cost_of_all(&idle_phases(layer.as_mut()));
+                assert_cost(cost, 3, rotations, 0.0);
+            }
+        }
+    }
+
+    /// The end that is written more is swapped, as much of it as the top holds.
+    #[test]
+    fn with_unequal_tracks_the_hot_end_is_swapped() {
+        // Bottoms of 10, tops of 8 sectors: group 0 has bottoms at 0–59, tops at 60–107; the track of PBA 10 lies between
+        // those of PBAs 100 and 92.
+        let disk = disk(64, 10, 0.8);
+        let mut layer = layer("track-flip", &disk, TOY);
+        write_each(layer.as_mut(), &[19, 19, 18, 10]);
+        let phases = idle_phases(layer.as_mut());
+        let golden = "phase Migration
+               write migration pba 12+8 lba 92
+               write migration pba 92+8 lba 12
+               write migration pba 101+7 lba 101
+               barrier
+               note #16 1 4 0 0
+               barrier";
+        assert_plan(&phases[1], golden);
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::read(8, 8)]),
+            "group Host
+               read host pba 8+2 lba 8
+               read host pba 10+2 lba 10
+               read host pba 92+4 lba 12",
+        );
+    }
+
+    /// Hajkazemi 2019 §2.2: 3 bits a bottom track, 2.5 MB for 20 TB of tracks of 1.5 MB.
+    #[test]
+    fn memory_is_the_papers() {
+        let tracks = 20_000_000_000_000 / 1_500_000;
+        let flips = Flips { states: PackedStates::new(tracks as usize / 2), options: MoveOptions::NONE };
+        assert_eq!(flips.formula_bytes(tracks), 2_500_001, "13,333,333 × 1.5 bits, rounded up");
+        assert!((2_500_000..2_500_100).contains(&flips.measured_bytes()), "{}", flips.measured_bytes());
+    }
+}
