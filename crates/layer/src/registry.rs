@@ -44,6 +44,7 @@ pub fn all() -> &'static [&'static LayerInfo] {
         &region_rmw::INFO,
         &s_blocks::INFO,
         &set_associative::INFO,
+        &track_cache::INFO,
         &track_flip::INFO,
     ]
 }

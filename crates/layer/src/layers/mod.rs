@@ -6,4 +6,5 @@ pub mod interlaced;
 pub mod region_rmw;
 pub mod s_blocks;
 pub mod set_associative;
+pub mod track_cache;
 pub mod track_flip;

@@ -163,7 +163,7 @@ impl<T: Translation> Interlaced<T> {
         let mut lba = command.lba;
         while lba < command.end() {
             let run = self.map.run_of(self.home(), lba);
-            let is_bottom = !self.map.is_harmless(&run);
+            let is_bottom = !run.harmless;
             let reach = u32::from(is_bottom);
             let (first, last) = (run.radial_track.saturating_sub(reach), run.radial_track + reach);
             if self.moves.locks(run.surface, first, last) || (is_bottom && self.host.log.regions() == 1) {
@@ -181,7 +181,7 @@ impl<T: Translation> Interlaced<T> {
             return known;
         }
         let run: Run = self.map.run_of(self.home(), chosen.lba);
-        let fits = chosen.operation == Operation::Write && chosen.end() <= run.end() && !self.map.is_harmless(&run);
+        let fits = chosen.operation == Operation::Write && chosen.end() <= run.end() && !run.harmless;
         let (start, end) = if fits { (run.lba, run.end()) } else { (Lba(u64::MAX), Lba(0)) };
         let found = Joinable { chosen: chosen.lba, start, end };
         self.joinable.set(found);

@@ -65,6 +65,25 @@ impl<'a> Planner<'a> {
         Some(area)
     }
 
+    /// How many slots of `slot_sectors` fit into the bottoms of a group, of which one is at `radial_track`.
+    pub fn slots_in_a_row(&self, radial_track: u32, slot_sectors: u64) -> u32 {
+        let geometry = &self.disk.geometry;
+        let follows = |bottom: u32| {
+            let next = bottom + 2;
+            next < geometry.radial_tracks() && geometry.track(bottom, 0).end() == geometry.track(next, 0).start
+        };
+        let bottom = radial_track / 2 * 2;
+        let (mut first, mut last) = (bottom, bottom);
+        while first >= 2 && follows(first - 2) {
+            first -= 2;
+        }
+        while follows(last) {
+            last += 2;
+        }
+        let sectors = geometry.track(last, 0).end() - geometry.track(first, 0).start;
+        (sectors.0 / slot_sectors) as u32
+    }
+
     /// The area of at least `sectors` that begins at a bottom, if its tracks follow each other and are free.
     fn fitting(&self, radial_start: u32, surface: u8, sectors: u64) -> Option<Area> {
         let geometry = &self.disk.geometry;
@@ -252,7 +271,7 @@ impl Home {
     /// outer neighbour.
     #[inline]
     pub fn push_faced(&self, run: &Run, faced: &mut Vec<Extent>) {
-        debug_assert!(!Home::is_top(run.radial_track), "a write of a top destroys nothing");
+        debug_assert!(!run.harmless, "this write destroys nothing: {run:?}");
         let own = self.disk.geometry.track_place(run.radial_track, run.surface);
         let neighbours = [run.radial_track.checked_sub(1), run.radial_track.checked_add(1)];
         for top in neighbours.into_iter().flatten().filter_map(|radial_track| self.track(radial_track, run.surface)) {

@@ -82,7 +82,7 @@ impl Host {
         while lba < end {
             let run = map.run_of(&self.home, lba).part(lba, end);
             count(map.heat(&run));
-            if map.is_harmless(&run) {
+            if run.harmless {
                 self.log.before_writing(run.extent(), plan);
                 plan.write(Cause::Host, run.pba, lba, Sectors(run.sectors as u64));
             } else {
@@ -252,7 +252,7 @@ impl Host {
                     let (mut lba, end) = (part.lba, part.lba + Sectors(part.sectors as u64));
                     while lba < end {
                         let run = map.run_of(&self.home, lba).part(lba, end);
-                        if map.is_harmless(&run) == harmless {
+                        if run.harmless == harmless {
                             plan.write(Cause::Recovery, run.pba, lba, Sectors(run.sectors as u64));
                         }
                         lba = run.end();

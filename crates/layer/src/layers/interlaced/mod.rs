@@ -50,6 +50,8 @@ pub struct Run {
     pub sector: u32,
     /// Sectors of the track.
     pub track_sectors: u32,
+    /// Whether writing it destroys nothing that holds data.
+    pub harmless: bool,
     /// Under which key writes to it are counted.
     pub heat: u32,
 }
@@ -66,6 +68,7 @@ impl Run {
             surface: track.surface,
             sector: first,
             track_sectors: track.track_sectors,
+            harmless: Home::is_top(track.radial_track),
             heat: NO_HEAT,
         }
     }
@@ -117,12 +120,6 @@ pub trait Translation: Send + 'static {
 
     /// The longest run that lies at `pba` on its track; none where no data lies, from there to the end of the track.
     fn run_at(&self, home: &Home, pba: Pba) -> Option<Run>;
-
-    /// Whether writing the track of `run` harms no other.
-    #[inline]
-    fn is_harmless(&self, run: &Run) -> bool {
-        Home::is_top(run.radial_track)
-    }
 
     /// Under which key a write of `run` is counted.
     #[inline]
