@@ -46,6 +46,7 @@ pub fn all() -> &'static [&'static LayerInfo] {
         &set_associative::INFO,
         &track_cache::INFO,
         &track_flip::INFO,
+        &track_map::INFO,
     ]
 }
 

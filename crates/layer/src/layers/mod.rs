@@ -8,3 +8,4 @@ pub mod s_blocks;
 pub mod set_associative;
 pub mod track_cache;
 pub mod track_flip;
+pub mod track_map;

@@ -68,7 +68,7 @@ struct Flip {
 
 impl Flip {
     fn of(state: u8) -> Option<Flip> {
-        (1..=4).contains(&state).then(|| Flip { inner: state >= 3, high: state % 2 == 0 })
+        (1..=4).contains(&state).then_some(Flip { inner: state >= 3, high: state.is_multiple_of(2) })
     }
 
     fn state(self) -> u8 {

@@ -56,8 +56,7 @@ pub struct Part {
 /// A backup region.
 #[derive(Clone, Copy, Debug)]
 struct Region {
-    extent: Extent,
-    radial_track: u32,
+    area: Area,
     /// Offset at which the next copies go.
     next: u64,
 }
@@ -119,9 +118,8 @@ impl BackupLog {
             ));
         }
         areas.sort_unstable_by_key(|area| (area.radial_start, area.surface));
-        let middle = |area: &Area| area.radial_start / 2 + area.radial_last / 2;
-        let borders = areas.windows(2).map(|pair| middle(&pair[0]) / 2 + middle(&pair[1]) / 2).collect();
-        let region = |area: &Area| Region { extent: area.extent, radial_track: middle(area), next: 0 };
+        let borders = areas.windows(2).map(|pair| pair[0].middle() / 2 + pair[1].middle() / 2).collect();
+        let region = |area: &Area| Region { area: *area, next: 0 };
         Ok(BackupLog {
             regions: areas.iter().map(region).collect(),
             borders,
@@ -139,7 +137,17 @@ impl BackupLog {
 
     /// The regions' extents.
     pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
-        self.regions.iter().map(|region| region.extent)
+        self.regions.iter().map(|region| region.area.extent)
+    }
+
+    /// Sectors that the copies of one operation may take.
+    pub fn region_sectors(&self) -> u64 {
+        self.extents().map(|extent| extent.sectors.0).min().expect("there is a region")
+    }
+
+    /// The region that the move in hand uses.
+    pub fn area_of_move(&self) -> Option<Area> {
+        self.job_region.map(|region| self.regions[region].area)
     }
 
     #[inline]
@@ -155,7 +163,7 @@ impl BackupLog {
             return nearest;
         }
         let beside = [nearest.checked_sub(1), Some(nearest + 1).filter(|&next| next < self.regions.len())];
-        let distance = |&region: &usize| self.regions[region].radial_track.abs_diff(radial_track);
+        let distance = |&region: &usize| self.regions[region].area.middle().abs_diff(radial_track);
         beside.into_iter().flatten().min_by_key(distance).expect("with one region the move is completed before")
     }
 
@@ -179,11 +187,11 @@ impl BackupLog {
     #[inline]
     fn place(&mut self, index: usize, sectors: u64, plan: &mut Plan) -> Pba {
         let region = &mut self.regions[index];
-        assert!(sectors <= region.extent.sectors.0, "{sectors} sectors do not fit into {:?}", region.extent);
-        if region.next + sectors > region.extent.sectors.0 {
+        assert!(sectors <= region.area.extent.sectors.0, "{sectors} sectors do not fit into {:?}", region.area);
+        if region.next + sectors > region.area.extent.sectors.0 {
             region.next = 0;
         }
-        let copies = Extent::new(region.extent.start + Sectors(region.next), Sectors(sectors));
+        let copies = Extent::new(region.area.extent.start + Sectors(region.next), Sectors(sectors));
         region.next += sectors;
         if self.host.is_active() && self.host.copies.intersection(copies).is_some() {
             self.clear_host(plan);

@@ -127,7 +127,10 @@ impl<T: Translation> Interlaced<T> {
         self.joinable.set(NOT_ASKED);
         let (map, home) = (&self.map, &self.host.home);
         let is_begun = self.moves.in_hand().is_some();
-        if !is_begun && !self.moves.take_next(|chosen, transfers| map.prepare(home, chosen, transfers)) {
+        let saved_sectors_max = self.host.log.region_sectors();
+        if !is_begun
+            && !self.moves.take_next(saved_sectors_max, |chosen, transfers| map.prepare(home, chosen, transfers))
+        {
             self.overdue = false;
             return false;
         }

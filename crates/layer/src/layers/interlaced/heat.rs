@@ -86,6 +86,13 @@ impl HeatLog {
         self.keys.chunk_by(same).map(move |keys| Heat { key: keys[0] >> drop_bits, writes: keys.len() as u32 })
     }
 
+    /// The keys from `first` up to `end` that were written, and how often. The log is sorted.
+    pub fn counts_in(&self, first: u32, end: u32) -> impl Iterator<Item = Heat> + '_ {
+        let before = |key: u32| self.keys.partition_point(|&logged| logged < key);
+        let keys = &self.keys[before(first)..before(end)];
+        keys.chunk_by(|a, b| a == b).map(|keys| Heat { key: keys[0], writes: keys.len() as u32 })
+    }
+
     /// The hottest `limit` of `candidates`, hottest first, of equally hot ones those with the lower keys.
     pub fn hottest(candidates: impl Iterator<Item = Heat>, limit: usize) -> Vec<Heat> {
         let mut kept: BinaryHeap<Reverse<(u32, Reverse<u32>)>> = BinaryHeap::with_capacity(limit + 1);

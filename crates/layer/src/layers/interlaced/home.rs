@@ -25,6 +25,11 @@ pub struct Area {
 }
 
 impl Area {
+    /// Radial position of its middle.
+    pub fn middle(&self) -> u32 {
+        self.radial_start / 2 + self.radial_last / 2
+    }
+
     /// Whether the tracks of both, tops beside included, share one.
     fn meets(&self, surface: u8, radial_start: u32, radial_last: u32) -> bool {
         self.surface == surface && self.radial_start <= radial_last + 2 && radial_start <= self.radial_last + 2

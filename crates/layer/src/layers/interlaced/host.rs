@@ -308,7 +308,7 @@ pub fn push_runs_at<T: Translation>(map: &T, home: &Home, extent: Extent, runs: 
 }
 
 /// Orders extents and joins those that overlap; those that touch may lie on different tracks and stay apart.
-fn merge(extents: &mut Vec<Extent>) {
+pub fn merge(extents: &mut Vec<Extent>) {
     extents.sort_unstable();
     extents.dedup_by(|next, last| {
         let overlaps = next.start < last.end();

@@ -20,6 +20,7 @@ pub mod options;
 pub mod packed;
 #[cfg(test)]
 pub mod testing;
+pub mod zones;
 
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
 

@@ -109,6 +109,10 @@ impl Transfers {
         self.radial_track = radial_track;
     }
 
+    fn saved_sectors(&self) -> u64 {
+        self.list.iter().filter(|transfer| transfer.saved).map(|transfer| transfer.from.sectors as u64).sum()
+    }
+
     fn of(&self, timing: Timing) -> impl DoubleEndedIterator<Item = &Transfer> {
         self.list.iter().filter(move |transfer| transfer.timing == timing)
     }
@@ -179,11 +183,12 @@ impl<M: Copy> Moves<M> {
         self.queue.extend(moves);
     }
 
-    /// Takes the next move that `prepare` finds sensible; says whether there is one.
-    pub fn take_next(&mut self, mut prepare: impl FnMut(M, &mut Transfers) -> bool) -> bool {
+    /// Takes the next move that `prepare` finds sensible, and that backs up no more than `saved_sectors_max`; says whether
+    /// there is one.
+    pub fn take_next(&mut self, saved_sectors_max: u64, mut prepare: impl FnMut(M, &mut Transfers) -> bool) -> bool {
         while let Some(chosen) = self.queue.pop_front() {
             self.transfers.clear();
-            if prepare(chosen, &mut self.transfers) {
+            if prepare(chosen, &mut self.transfers) && self.transfers.saved_sectors() <= saved_sectors_max {
                 self.chosen = Some(chosen);
                 return true;
             }
@@ -228,8 +233,9 @@ impl<M: Copy> Moves<M> {
             self.write_normal(plan);
             return Outcome::Done;
         }
-        let sectors = self.saved.iter().map(|run| run.sectors as u64).sum();
-        let backup = log.place_move(self.transfers.radial_track, sectors, plan);
+        let backup = log.place_move(self.transfers.radial_track, self.transfers.saved_sectors(), plan);
+        let area = log.area_of_move().expect("it was placed there");
+        self.transfers.lock(area.surface, area.radial_start, area.radial_last);
         write_copies(&self.saved, backup, plan);
         log.record_move(backup, &self.saved, plan);
         let before_late = self.transfers.list.iter().filter(|transfer| transfer.saved);

@@ -1,0 +1,235 @@
+//! Zones of pseudo-tracks (Hajkazemi 2019 §2.4): the bottoms of a group laid end to end and cut into pieces as long as its
+//! longest track, and so its tops. Groups of more than 128 bottoms make several zones. What is left over at the end of
+//! bottoms or tops, less than a pseudo-track, belongs to no piece.
+//!
+//! Homes are LBAs here: a zone is two stretches of LBAs, and home n of a zone the n-th piece of them, bottoms first.
+//!
+//! Invariants:
+//! 1. Stretches cover all LBAs, in order, without gap.
+//! 2. A zone has at most 256 pieces.
+
+use imbrex_disk::{Extent, Lba, Sectors, SharedDisk};
+
+use super::finder::Finder;
+use super::home::Home;
+
+/// Bottoms of a zone, and tops likewise.
+const STRETCH_TRACKS: usize = 128;
+
+/// Consecutive LBAs of the bottoms, or of the tops, of a zone.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    start: u64,
+    zone: u32,
+    /// Sectors of a piece.
+    piece_sectors: u32,
+    /// Home number of its first piece.
+    first: u16,
+    pieces: u16,
+}
+
+/// A zone.
+#[derive(Clone, Copy, Debug)]
+pub struct Zone {
+    /// LBA of the first bottom, and of the first top.
+    starts: [u64; 2],
+    /// Sectors of a piece.
+    pub piece_sectors: u32,
+    /// Pieces of bottoms, which have the lowest home numbers.
+    pub bottoms: u16,
+    /// Pieces of bottoms and tops.
+    pub pieces: u16,
+}
+
+/// Where an LBA is at home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The zone.
+    pub zone: u32,
+    /// Home number of the piece.
+    pub home: u16,
+    /// Sector within the piece.
+    pub sector: u32,
+    /// Sectors of the piece.
+    pub sectors: u32,
+}
+
+/// All zones.
+#[derive(Clone, Debug)]
+pub struct Zones {
+    by_lba: Finder,
+    stretches: Vec<Stretch>,
+    zones: Vec<Zone>,
+}
+
+impl Zones {
+    /// The zones of a disk.
+    pub fn new(home: &Home) -> Zones {
+        let mut builder = Builder { home, next_lba: 0, stretches: Vec::new(), zones: Vec::new() };
+        for (bottoms, tops) in groups(home.disk()) {
+            builder.group(&bottoms, &tops);
+        }
+        let (mut stretches, mut zones) = (builder.stretches, builder.zones);
+        stretches.shrink_to_fit();
+        zones.shrink_to_fit();
+        let starts = stretches.iter().map(|stretch| stretch.start).collect();
+        Zones { by_lba: Finder::new(starts, home.capacity().0), stretches, zones }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.zones.len()
+    }
+
+    /// Zone number `index`.
+    pub fn zone(&self, index: u32) -> &Zone {
+        &self.zones[index as usize]
+    }
+
+    /// Pieces of the largest zone.
+    pub fn pieces_max(&self) -> usize {
+        self.zones.iter().map(|zone| zone.pieces as usize).max().unwrap_or(0)
+    }
+
+    /// The piece that `lba` is at home in; none in what is left over.
+    #[inline]
+    pub fn piece_of(&self, lba: Lba) -> Option<Piece> {
+        let stretch = &self.stretches[self.by_lba.before(lba.0) - 1];
+        let offset = (lba.0 - stretch.start) as u32;
+        let (index, sector) = (offset / stretch.piece_sectors, offset % stretch.piece_sectors);
+        (index < stretch.pieces as u32).then(|| Piece {
+            zone: stretch.zone,
+            home: stretch.first + index as u16,
+            sector,
+            sectors: stretch.piece_sectors,
+        })
+    }
+
+    /// The first LBA that is at home in piece `home` of a zone.
+    #[inline]
+    pub fn start(&self, zone: u32, home: u16) -> Lba {
+        let zone = &self.zones[zone as usize];
+        let (start, index) = match home < zone.bottoms {
+            true => (zone.starts[0], home),
+            false => (zone.starts[1], home - zone.bottoms),
+        };
+        Lba(start + index as u64 * zone.piece_sectors as u64)
+    }
+
+    /// The LBAs around `lba`, which is at home in no piece, that are neither.
+    pub fn left_over(&self, lba: Lba, capacity: Sectors) -> (Lba, Lba) {
+        let index = self.by_lba.before(lba.0) - 1;
+        let stretch = &self.stretches[index];
+        let end = self.stretches.get(index + 1).map_or(capacity.0, |next| next.start);
+        (Lba(stretch.start + stretch.pieces as u64 * stretch.piece_sectors as u64), Lba(end))
+    }
+
+    /// Bytes of the tables.
+    pub fn measured_bytes(&self) -> u64 {
+        let tables = self.stretches.capacity() * size_of::<Stretch>() + self.zones.capacity() * size_of::<Zone>();
+        self.by_lba.measured_bytes() + tables as u64
+    }
+}
+
+/// Turns groups into zones.
+struct Builder<'a> {
+    home: &'a Home,
+    next_lba: u64,
+    stretches: Vec<Stretch>,
+    zones: Vec<Zone>,
+}
+
+impl Builder<'_> {
+    /// Cuts a group, given its bottoms and its tops in PBA order.
+    fn group(&mut self, bottoms: &[Extent], tops: &[Extent]) {
+        let first_zone = self.zones.len() as u32;
+        let parts = bottoms.len().div_ceil(STRETCH_TRACKS).max(tops.len().div_ceil(STRETCH_TRACKS));
+        let piece_sectors =
+            bottoms.iter().chain(tops).map(|track| track.sectors.0).max().expect("a group has tracks") as u32;
+        let zone = Zone { starts: [0; 2], piece_sectors, bottoms: 0, pieces: 0 };
+        self.zones.extend((0..parts).map(|_| zone));
+        for (index, part) in bottoms.chunks(STRETCH_TRACKS).enumerate() {
+            self.stretch(first_zone + index as u32, 0, piece_sectors, part);
+        }
+        for (index, part) in tops.chunks(STRETCH_TRACKS).enumerate() {
+            self.stretch(first_zone + index as u32, 1, piece_sectors, part);
+        }
+    }
+
+    fn stretch(&mut self, zone: u32, kind: usize, piece_sectors: u32, tracks: &[Extent]) {
+        let held = tracks.iter().filter(|track| self.home.lba(track.start).is_some());
+        let sectors: u64 = held.map(|track| track.sectors.0).sum();
+        let start = self.next_lba;
+        let entry = &mut self.zones[zone as usize];
+        let (first, pieces) = (entry.pieces, (sectors / piece_sectors as u64) as u16);
+        entry.starts[kind] = start;
+        entry.pieces += pieces;
+        if kind == 0 {
+            entry.bottoms = pieces;
+        }
+        if sectors > 0 {
+            self.stretches.push(Stretch { start, zone, piece_sectors, first, pieces });
+        }
+        self.next_lba += sectors;
+    }
+}
+
+/// The groups of a disk in PBA order: bottoms that follow each other, then the tops after them.
+fn groups(disk: &SharedDisk) -> impl Iterator<Item = (Vec<Extent>, Vec<Extent>)> + '_ {
+    let geometry = &disk.geometry;
+    let mut next = imbrex_disk::Pba(0);
+    std::iter::from_fn(move || {
+        if next.0 >= geometry.sectors().0 {
+            return None;
+        }
+        let mut group = (Vec::new(), Vec::new());
+        while next.0 < geometry.sectors().0 {
+            let place = geometry.locate(next);
+            let is_top = Home::is_top(place.radial_track);
+            if !is_top && !group.1.is_empty() {
+                break;
+            }
+            if is_top { &mut group.1 } else { &mut group.0 }.push(place.track());
+            next = place.track().end();
+        }
+        Some(group)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::interlaced::backup::BackupLog;
+    use crate::layers::interlaced::home::Planner;
+    use crate::verify::toy;
+
+    /// Goal: invariant 1, and that pieces and LBAs lead to each other. Method: every LBA of every toy.
+    #[test]
+    fn every_lba_is_at_home_in_one_piece_or_left_over() {
+        for toy in toy::disks("interlaced") {
+            let mut planner = Planner::new(&toy.disk).expect("it is interlaced");
+            let geometry = &toy.disk.geometry;
+            BackupLog::set_aside(&mut planner, geometry.radial_tracks(), geometry.surfaces(), 16).expect("it fits");
+            let home = planner.finish();
+            let zones = Zones::new(&home);
+            let mut left_over = 0;
+            for lba in 0..home.capacity().0 {
+                match zones.piece_of(Lba(lba)) {
+                    Some(piece) => {
+                        let start = zones.start(piece.zone, piece.home);
+                        assert_eq!(start.0 + piece.sector as u64, lba, "{}", toy.name);
+                        let is_top = Home::is_top(home.locate(home.pba(Lba(lba))).radial_track);
+                        assert_eq!(is_top, piece.home >= zones.zone(piece.zone).bottoms, "{}", toy.name);
+                    }
+                    None => {
+                        let (start, end) = zones.left_over(Lba(lba), home.capacity());
+                        assert!(start.0 <= lba && lba < end.0, "{}: {lba} of {start}–{end}", toy.name);
+                        left_over += 1;
+                    }
+                }
+            }
+            let pieces: u64 = zones.zones.iter().map(|zone| zone.pieces as u64 * zone.piece_sectors as u64).sum();
+            assert_eq!(pieces + left_over, home.capacity().0);
+        }
+    }
+}
