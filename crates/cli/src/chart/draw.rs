@@ -129,7 +129,10 @@ impl Drawing<'_> {
     fn series(&self, canvas: &mut Canvas, index: usize, series: &Series) {
         let colour = canvas.style.series(series.look);
         let name = escape(&series.name);
-        let points: Vec<(f64, f64)> = series.points.iter().filter_map(|&point| self.place(point)).collect();
+        // A bar of nothing has no height on a logarithmic axis, but it still ends the bar before it.
+        let is_bars = series.shape == Shape::Bars;
+        let placed = |&(x, y)| self.place((x, y)).or_else(|| self.x_on_base(x).filter(|_| is_bars));
+        let points: Vec<(f64, f64)> = series.points.iter().filter_map(placed).collect();
         let (path, look) = match series.shape {
             Shape::Line => (joined(&points), stroke(&colour, series)),
             Shape::Steps => (stepped(&points), stroke(&colour, series)),
@@ -149,6 +152,10 @@ impl Drawing<'_> {
 
     fn place(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
         Some((self.frame.x(self.x.position(x)?), self.frame.y(self.y.position(y)?)))
+    }
+
+    fn x_on_base(&self, x: f64) -> Option<(f64, f64)> {
+        Some((self.frame.x(self.x.position(x)?), self.frame.y(self.y.position(0.0).unwrap_or(0.0))))
     }
 
     fn bars(&self, points: &[(f64, f64)]) -> String {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use imbrex_disk::{Profile, Sectors};
+use imbrex_layer::{registry, LayerInfo};
 use imbrex_sim::{Drive, DriveError, DriveSpec};
 
 use crate::args::FitChoice;
@@ -19,9 +20,21 @@ pub struct DrivePlan {
     pub is_baseline: bool,
 }
 
-/// One drive of every kind: what `simulate` runs without `--drive`.
-pub const ONE_OF_EVERY_KIND: [&str; 4] =
-    ["cmr-7200", "cassuto-307g+region-rmw", "cassuto-307g+set-associative", "cassuto-307g+s-blocks"];
+/// One drive of every kind, from the registries: each layer on the first profile made for it, or else on the first whose
+/// tracks overlap as the layer takes it. What runs without `--drive`.
+pub fn one_of_every_kind() -> Vec<String> {
+    let profiles: Vec<_> = Profile::names().into_iter().filter_map(Profile::named).collect();
+    let drive_for = |info: &LayerInfo| {
+        let made_for_it = profiles.iter().find(|profile| profile.default_layer == info.name);
+        let overlaps = |profile: &&Profile| {
+            let recording = profile.disk().recording.name();
+            recording != "conventional" && info.recordings.contains(&recording)
+        };
+        let profile = made_for_it.or_else(|| profiles.iter().find(overlaps))?;
+        Some(format!("{}+{}", profile.name, info.name))
+    };
+    registry::all().iter().filter_map(|info| drive_for(info)).collect()
+}
 
 impl DrivePlan {
     /// The drive that `text` names.

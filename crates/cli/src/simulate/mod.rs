@@ -7,7 +7,7 @@ mod table;
 
 use imbrex_sim::{DriveResult, Summary, WorkloadSummary};
 
-use self::drives::{DrivePlan, ONE_OF_EVERY_KIND};
+use self::drives::DrivePlan;
 use self::run::Ran;
 use self::sinks::Sinks;
 use crate::args::SimulateArgs;
@@ -23,7 +23,7 @@ pub fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let workload = Workload::find(&args.workload, &bars)?;
     fit(args, &workload, &mut plans, &bars)?;
     let mut ran = run::run_all(args, &workload, &plans, &sinks, &bars)?;
-    compare(args, &plans, &mut ran);
+    compare(args, &plans, &mut ran)?;
     let summary = document(&workload, &ran);
     let curves: Vec<_> = ran.iter().map(|ran| ran.series.clone()).collect();
     sinks.finish(&summary, &curves)?;
@@ -32,13 +32,9 @@ pub fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 fn plans(args: &SimulateArgs) -> Result<Vec<DrivePlan>, Failure> {
+    let every_kind = if args.drives.is_empty() { drives::one_of_every_kind() } else { Vec::new() };
     let mut plans = Vec::new();
-    if args.drives.is_empty() {
-        for text in ONE_OF_EVERY_KIND {
-            plans.push(DrivePlan::parse(text)?);
-        }
-    }
-    for text in &args.drives {
+    for text in every_kind.iter().chain(&args.drives) {
         plans.push(DrivePlan::parse(text)?);
     }
     if let Some(text) = &args.baseline {
@@ -46,9 +42,12 @@ fn plans(args: &SimulateArgs) -> Result<Vec<DrivePlan>, Failure> {
         baseline.is_baseline = true;
         plans.push(baseline);
     } else if !args.no_baseline {
-        // With conventional drives alone the first of them is what the others are compared with.
-        if let Some(overlapping) = plans.iter().find(|plan| !plan.is_conventional()) {
-            let baseline = overlapping.baseline()?;
+        // One for each geometry; with conventional drives alone the first of them is what the others compare with.
+        for index in 0..plans.len() {
+            if plans[index].is_conventional() {
+                continue;
+            }
+            let baseline = plans[index].baseline()?;
             if !plans.iter().any(|plan| plan.label() == baseline.label()) {
                 plans.push(baseline);
             }
@@ -67,17 +66,29 @@ fn fit(args: &SimulateArgs, workload: &Workload, plans: &mut [DrivePlan], bars: 
     Ok(())
 }
 
-/// Fills in the slowdown of each drive over the baseline.
-fn compare(args: &SimulateArgs, plans: &[DrivePlan], ran: &mut [Ran]) {
+/// Fills in the slowdown of each drive: over the baseline given, else over the conventional drive of its own geometry, a
+/// conventional one over the first such, a baseline over itself.
+fn compare(args: &SimulateArgs, plans: &[DrivePlan], ran: &mut [Ran]) -> Result<(), Failure> {
     if args.no_baseline {
-        return;
+        return Ok(());
     }
-    let added = plans.iter().position(|plan| plan.is_baseline);
-    let Some(baseline) = added.or_else(|| plans.iter().position(DrivePlan::is_conventional)) else { return };
-    let baseline_ns = ran[baseline].result.duration_ns.max(1);
-    for ran in ran {
-        ran.result.slowdown = Some(ran.result.duration_ns as f64 / baseline_ns as f64);
+    let first = plans.iter().position(|plan| plan.is_baseline);
+    let first = first.or_else(|| plans.iter().position(DrivePlan::is_conventional));
+    for index in 0..plans.len() {
+        let own = if plans[index].is_baseline {
+            Some(index)
+        } else if args.baseline.is_some() || plans[index].is_conventional() {
+            first
+        } else {
+            let label = plans[index].baseline()?.label().to_string();
+            plans.iter().position(|plan| plan.label() == label)
+        };
+        if let Some(own) = own {
+            let baseline_ns = ran[own].result.duration_ns.max(1);
+            ran[index].result.slowdown = Some(ran[index].result.duration_ns as f64 / baseline_ns as f64);
+        }
     }
+    Ok(())
 }
 
 fn document(workload: &Workload, ran: &[Ran]) -> Summary {
