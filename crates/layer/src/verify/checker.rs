@@ -8,7 +8,8 @@
 //! 2. After a plan, every sector whose newest copy was overwritten or destroyed during it, and every sector that it
 //!    wrote or trimmed, is intact with the newest version where [`Layer::lookup`] points.
 //! 3. At a barrier, every sector whose newest copy was overwritten or destroyed since the last one is intact somewhere:
-//!    in its old place, where it was last copied to, or where the layer points (`power_safe` only).
+//!    in its old place, where it was last copied to, where it was before that, or where the layer points (`power_safe`
+//!    only).
 //! 4. No step leaves the medium.
 //!
 //! Cost: proportional to the runs that steps touch. What is not proved here, the cut itself, is [`super::cuts`]'s part.
@@ -55,6 +56,8 @@ pub struct Checker {
     truth: RunMap<u64>,
     /// Where each sector was last written in its newest version.
     home: RunMap<At>,
+    /// Where it was before it was copied there: a copy that its layer gave up leaves the original what counts.
+    origin: RunMap<At>,
     /// Sectors that the layer's map has as absent, and that no write has given a copy since: the record of the trim is
     /// all that recovery needs, so older zeros on the medium may go.
     absent: RunMap<()>,
@@ -90,6 +93,7 @@ impl Checker {
             media: [IntegrityMap::new(), IntegrityMap::new()],
             truth: RunMap::default(),
             home: RunMap::default(),
+            origin: RunMap::default(),
             absent: RunMap::default(),
             staging: [RunMap::default(), RunMap::default()],
             host: RunMap::default(),
@@ -271,13 +275,18 @@ impl Checker {
         let (lba, sectors) = (step.lba.0, step.sectors as u64);
         let (host, staging) = (&self.host, &self.staging[!host_group as usize]);
         let (media, home, truth) = (&mut self.media[step.medium as usize], &mut self.home, &self.truth);
-        let absent = &mut self.absent;
+        let (absent, origin) = (&mut self.absent, &mut self.origin);
         let at = |start: u64| At { medium: step.medium, pba: step.pba.0 + (start - lba) };
         let mut put = |start: u64, length: u64, version: u64| {
             let extent = Extent::new(Pba(at(start).pba), Sectors(length));
             media.write(extent, Contents::Holds { lba: Lba(start), version });
             for_each_acceptable(truth, host, start, length, version, |start, length, is_newest| {
                 if is_newest {
+                    home.cover(start, length, |start, length, old| {
+                        if let Some(old) = old.filter(|old| *old != at(start)) {
+                            origin.insert(start, length, old);
+                        }
+                    });
                     home.insert(start, length, at(start));
                     absent.remove(start, length);
                 }
@@ -306,25 +315,17 @@ impl Checker {
         Ok(())
     }
 
-    /// Invariant 3 for one run: tries its old place, then where it was last copied to, then where the layer points, then
-    /// everything that this plan wrote.
+    /// Invariant 3 for one run: tries its old place, then where it was last copied to, where it was before that, where the
+    /// layer points, and everything that this plan wrote.
     fn find_intact(&mut self, copied: &Copied, layer: &dyn Layer) -> Result<(), Fault> {
         let mut missing = Vec::new();
         self.not_intact(Some(copied.at), copied.lba, copied.sectors, &mut missing);
         if missing.is_empty() {
             return Ok(());
         }
-        let mut still = Vec::new();
-        for (lba, sectors) in missing.drain(..) {
-            let mut homes = Vec::new();
-            self.home.cover(lba, sectors, |start, length, at| homes.push((start, length, at)));
-            for (start, length, at) in homes {
-                match at {
-                    Some(at) => self.not_intact(Some(at), start, length, &mut still),
-                    None => still.push((start, length)),
-                }
-            }
-        }
+        self.not_intact_in(&self.home, &mut missing);
+        self.not_intact_in(&self.origin, &mut missing);
+        let mut still = std::mem::take(&mut missing);
         for (lba, sectors) in still.drain(..) {
             self.look_up(lba, sectors, layer)?;
             for piece in &self.pieces {
@@ -338,6 +339,16 @@ impl Checker {
                 Err(Fault::Endangered { lba: Lba(lba), at: (copied.at.medium, at) })
             }
             None => Ok(()),
+        }
+    }
+
+    /// Leaves of the runs `missing` those that are not intact where `places` has them.
+    fn not_intact_in(&self, places: &RunMap<At>, missing: &mut Vec<(u64, u64)>) {
+        for (lba, sectors) in std::mem::take(missing) {
+            places.cover(lba, sectors, |start, length, at| match at {
+                Some(at) => self.not_intact(Some(at), start, length, missing),
+                None => missing.push((start, length)),
+            });
         }
     }
 
