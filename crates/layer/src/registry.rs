@@ -41,6 +41,7 @@ pub fn all() -> &'static [&'static LayerInfo] {
     &[
         &conventional::INFO,
         &imr_rmw::INFO,
+        &media_cache::INFO,
         &region_rmw::INFO,
         &s_blocks::INFO,
         &set_associative::INFO,

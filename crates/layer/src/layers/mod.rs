@@ -3,6 +3,7 @@
 pub mod conventional;
 pub mod imr_rmw;
 pub mod interlaced;
+pub mod media_cache;
 pub mod region_rmw;
 pub mod s_blocks;
 pub mod set_associative;

@@ -1,0 +1,272 @@
+//! Cleaning a band (Aghayev 2015 algorithm 1, fig. 11), a phase at a time, so that a host command waits for a track at
+//! most.
+//!
+//! ```text
+//!   Resting ─► Reading ─► Scanning ─► Collecting ─► Persisting ─► Rewriting ─► Noting ─► Resting
+//!              the band   the journal  cached runs   to the spare  the band     the map
+//!              └──────── a host command abandons it ───────────┘   └ it resumes ─┘
+//! ```
+//!
+//! At the end of Persisting the record #3 makes the spare the place of the whole band: what the cache held of it is
+//! dead, what hosts write from then on is newer. Until the end of Rewriting, record #4, readers are sent to the spare.
+//!
+//! Invariants:
+//! 1. The spare is overwritten only when the end of the rewrite before is durable.
+//! 2. No phase touches more than a track, but that which records the persisted band.
+
+use imbrex_disk::{Lba, Pba, Sectors};
+
+use super::{MediaCache, Store};
+use crate::extent_map::{Run, Target};
+use crate::note::Note;
+use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
+
+use super::records::{TAG_BEGIN, TAG_END};
+
+/// Cached runs read in one phase.
+const RUNS_PER_PHASE: usize = 8;
+
+/// How far the cleaning of a band is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Reading the band: so many sectors done.
+    Reading(u64),
+    /// Reading the journal for the band's cached runs: so many sectors done.
+    Scanning(u64),
+    /// Reading those runs: so many done.
+    Collecting(usize),
+    /// Writing the merged band to the spare: so many sectors done.
+    Persisting(u64),
+    /// Writing it to its place: so many sectors done.
+    Rewriting(u64),
+    /// Writing the map.
+    Noting,
+}
+
+/// The cleaning in hand.
+#[derive(Debug, Default)]
+pub(super) struct Cleaning {
+    /// Band and stage, if there is one.
+    now: Option<(usize, Stage)>,
+    is_open: bool,
+    runs: Vec<Run>,
+}
+
+impl Cleaning {
+    /// The band whose contents are the spare's.
+    pub(super) fn rewriting(&self) -> Option<usize> {
+        match self.now {
+            Some((band, Stage::Rewriting(_))) => Some(band),
+            _ => None,
+        }
+    }
+
+    /// Records say that the spare holds `band`, or no longer does.
+    pub(super) fn set_rewriting(&mut self, band: Option<usize>) {
+        self.now = band.map(|band| (band, Stage::Rewriting(0)));
+    }
+
+    fn phase(&mut self, plan: &mut Plan) {
+        if self.is_open {
+            plan.next_phase(GroupKind::Cleaning);
+        } else {
+            plan.open(GroupKind::Cleaning);
+            self.is_open = true;
+        }
+    }
+}
+
+impl MediaCache {
+    /// A host command comes: what is not persisted is given up.
+    pub(super) fn abandon(&mut self) {
+        let is_kept = matches!(self.cleaning.now, Some((_, Stage::Rewriting(_) | Stage::Noting)));
+        if !is_kept {
+            self.cleaning.now = None;
+        }
+    }
+
+    /// Finishes the cleaning in hand, if there is one.
+    pub(super) fn finish_cleaning(&mut self, plan: &mut Plan) {
+        while let Some((band, stage)) = self.cleaning.now {
+            self.advance(band, stage, plan);
+        }
+    }
+
+    /// Cleans `band` from beginning to end.
+    pub(super) fn clean(&mut self, band: usize, plan: &mut Plan) {
+        self.finish_cleaning(plan);
+        self.begin(band);
+        self.finish_cleaning(plan);
+    }
+
+    /// The next phase in idle time, of the band of the oldest block where none is in hand.
+    pub(super) fn clean_in_background(&mut self, plan: &mut Plan) -> bool {
+        if self.cleaning.now.is_none() {
+            let Some(lba) = self.oldest() else { return false };
+            let band = self.shape.bands.locate(lba).region;
+            self.begin(band);
+        }
+        let (band, stage) = self.cleaning.now.expect("it was begun");
+        self.advance(band, stage, plan);
+        true
+    }
+
+    /// The next sector to move home: the oldest, or that whose turn it is.
+    pub(super) fn oldest(&mut self) -> Option<Lba> {
+        match &mut self.store {
+            Store::Journal(journal) => journal.oldest(&self.map),
+            Store::InPlace(slots) => {
+                let block = slots.next_out()?;
+                let (first, sectors) = self.shape.block(block, slots.block_sectors);
+                let mut cached = self.map.pieces(first, sectors).filter(|run| run.target != Target::Absent);
+                cached.next().map(|run| run.lba)
+            }
+        }
+    }
+
+    fn begin(&mut self, band: usize) {
+        let (first, sectors) = self.shape.band(band);
+        let mapped: Sectors = self.map.pieces(first, sectors).map(|run| run.sectors).sum();
+        let stage = if mapped == sectors { Stage::Scanning(0) } else { Stage::Reading(0) };
+        self.cleaning.now = Some((band, stage));
+        self.cleaning.is_open = false;
+        self.cleaning.runs.clear();
+        self.cleaning.runs.extend(self.map.pieces(first, sectors));
+        // In the order of their places, the journal is passed over once.
+        self.cleaning.runs.sort_unstable_by_key(|run| match run.target {
+            Target::At(pba) => (pba.0, run.lba),
+            Target::Absent => (u64::MAX, run.lba),
+        });
+    }
+
+    /// One phase, and the stage after it.
+    fn advance(&mut self, band: usize, stage: Stage, plan: &mut Plan) {
+        let next = match stage {
+            Stage::Reading(done) => {
+                self.cleaning.phase(plan);
+                let done = self.home_track(band, done, StepOp::Read, plan);
+                Some(if done < self.shape.bands.sectors(band).0 { Stage::Reading(done) } else { Stage::Scanning(0) })
+            }
+            Stage::Scanning(done) => Some(self.scan(done, plan)),
+            Stage::Collecting(done) => Some(self.collect(done, plan)),
+            Stage::Persisting(done) => Some(self.persist(band, done, plan)),
+            Stage::Rewriting(done) => {
+                self.cleaning.phase(plan);
+                let done = self.home_track(band, done, StepOp::Write, plan);
+                Some(if done < self.shape.bands.sectors(band).0 {
+                    Stage::Rewriting(done)
+                } else {
+                    end_rewrite(band, plan)
+                })
+            }
+            Stage::Noting => {
+                self.cleaning.phase(plan);
+                let sectors = self.settings.map_update_sectors;
+                self.write_map(sectors, plan);
+                None
+            }
+        };
+        self.cleaning.now = next.map(|stage| (band, stage));
+    }
+
+    /// Reads or writes the track of `band` that begins `done` sectors into it; how many are done then.
+    fn home_track(&self, band: usize, done: u64, op: StepOp, plan: &mut Plan) -> u64 {
+        let extent = self.shape.bands.extent(band);
+        let at = extent.start + Sectors(done);
+        let end = self.disk.geometry.track_of(at).end().min(extent.end());
+        let lba = self.shape.bands.first_lba(band) + Sectors(done);
+        plan.access(op, Medium::Disk, Kind::Data, Cause::Cleaning, at, lba, end - at);
+        done + (end - at).0
+    }
+
+    /// Reads on in the journal for the runs of the band: what finding them costs (Aghayev 2015 fig. 11: two
+    /// milliseconds a block).
+    fn scan(&mut self, done: u64, plan: &mut Plan) -> Stage {
+        let cached = self.cleaning.runs.iter().filter(|run| run.target != Target::Absent).count() as u64;
+        let Store::Journal(journal) = &self.store else { return self.collect(0, plan) };
+        let all = (cached * self.settings.collect_sectors).min(journal.tracks.sectors());
+        if done >= all {
+            return self.collect(0, plan);
+        }
+        let offset = (journal.offset(journal.tail) + done) % journal.tracks.sectors();
+        let track = journal.tracks.index_at(offset);
+        let left = journal.tracks.offset(track + 1) - offset;
+        let extent = journal.tracks.run(offset, left.min(all - done));
+        self.cleaning.phase(plan);
+        plan.access(StepOp::Read, Medium::Disk, Kind::OutOfBand, Cause::Cleaning, extent.start, Lba(0), extent.sectors);
+        Stage::Scanning(done + extent.sectors.0)
+    }
+
+    /// Reads the next few cached runs over what the band has.
+    fn collect(&mut self, done: usize, plan: &mut Plan) -> Stage {
+        self.cleaning.phase(plan);
+        let end = (done + RUNS_PER_PHASE).min(self.cleaning.runs.len());
+        for run in &self.cleaning.runs[done..end] {
+            match run.target {
+                Target::At(pba) => plan.read(Cause::Cleaning, pba, run.lba, run.sectors),
+                Target::Absent => plan.drop_sectors(Cause::Cleaning, run.lba, run.sectors),
+            }
+        }
+        if end < self.cleaning.runs.len() {
+            Stage::Collecting(end)
+        } else {
+            Stage::Persisting(0)
+        }
+    }
+
+    /// Writes the next track of the spare; with the last, the band is the spare's.
+    fn persist(&mut self, band: usize, done: u64, plan: &mut Plan) -> Stage {
+        self.cleaning.phase(plan);
+        if done == 0 {
+            plan.barrier();
+        }
+        let (first, sectors) = self.shape.band(band);
+        let spare = &self.shape.spare;
+        let left = spare.offset(spare.index_at(done) + 1) - done;
+        let extent = spare.run(done, left.min(sectors.0 - done));
+        plan.write(Cause::Backup, extent.start, first + Sectors(done), extent.sectors);
+        let done = done + extent.sectors.0;
+        if done < sectors.0 {
+            return Stage::Persisting(done);
+        }
+        self.give_to_spare(band, plan);
+        Stage::Rewriting(0)
+    }
+
+    /// The spare is the place of `band` from here on.
+    pub(super) fn give_to_spare(&mut self, band: usize, plan: &mut Plan) {
+        plan.barrier();
+        plan.note(Note::new(TAG_BEGIN, &[band as u64]));
+        plan.barrier();
+        self.unmap_band(band);
+        self.set_written(band);
+    }
+
+    /// Writes pieces of the map at its place.
+    pub(super) fn write_map(&self, sectors: u64, plan: &mut Plan) {
+        self.shape.map.runs(0, sectors, |_, extent| {
+            plan.access(StepOp::Write, Medium::Disk, Kind::Map, Cause::Journal, extent.start, Lba(0), extent.sectors);
+        });
+    }
+
+    /// After a cut: the band that the spare holds is written to its place.
+    pub(super) fn finish_rewrite(&mut self, plan: &mut Plan) {
+        let Some(band) = self.cleaning.rewriting() else { return };
+        let (first, sectors) = self.shape.band(band);
+        let home: Pba = self.shape.bands.extent(band).start;
+        plan.open(GroupKind::Recovery);
+        self.shape.spare.runs(0, sectors.0, |done, extent| {
+            plan.read(Cause::Recovery, extent.start, first + Sectors(done), extent.sectors);
+        });
+        plan.write(Cause::Recovery, home, first, sectors);
+        end_rewrite(band, plan);
+        self.cleaning.set_rewriting(None);
+    }
+}
+
+/// `band` is in its place again.
+pub(super) fn end_rewrite(band: usize, plan: &mut Plan) -> Stage {
+    plan.barrier();
+    plan.note(Note::new(TAG_END, &[band as u64]));
+    Stage::Noting
+}

@@ -1,0 +1,317 @@
+//! Host commands: packets of writes in the journal, blocks of writes in slots, reads and trims.
+//!
+//! Invariants:
+//! 1. The records of cached runs follow their data behind a barrier, and come before any cleaning of the same plan.
+//! 2. A packet lies where nothing lived when it was begun, by records that the barrier before it makes durable.
+
+use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
+
+use super::journal::{Entry, Journal};
+use super::records::{TAG_CACHED, TAG_PACKET, TAG_TRIM};
+use super::{MediaCache, Store};
+use crate::extent_map::{Run, Target};
+use crate::note::Note;
+use crate::plan::{Cause, Kind, Medium, Plan, StepOp};
+
+impl MediaCache {
+    pub(super) fn serve(&mut self, commands: &[Command], plan: &mut Plan) {
+        self.abandon();
+        for command in commands {
+            let sectors = Sectors(command.sectors as u64);
+            if command.operation == Operation::Write {
+                self.waiting.push((command.lba, sectors));
+                continue;
+            }
+            self.write_waiting(plan);
+            match command.operation {
+                Operation::Read => self.read(command.lba, sectors, plan),
+                Operation::Trim => self.trim(command.lba, sectors, plan),
+                Operation::Flush => {
+                    Self::open_host(plan);
+                    plan.barrier();
+                }
+                Operation::Write => unreachable!("taken above"),
+            }
+        }
+        self.write_waiting(plan);
+    }
+
+    fn read(&self, lba: Lba, sectors: Sectors, plan: &mut Plan) {
+        Self::open_host(plan);
+        self.for_each_piece(lba, sectors, |piece| match piece.at {
+            Some((_, pba)) => plan.read(Cause::Host, pba, piece.lba, piece.sectors),
+            None => plan.drop_sectors(Cause::Host, piece.lba, piece.sectors),
+        });
+    }
+
+    fn trim(&mut self, lba: Lba, sectors: Sectors, plan: &mut Plan) {
+        while !self.has_entries_for(lba, sectors) {
+            self.clean_for_entries(plan);
+        }
+        Self::open_host(plan);
+        plan.note(Note::new(TAG_TRIM, &[lba.0, sectors.0]));
+        self.map_run(lba, sectors, Target::Absent);
+    }
+
+    fn write_waiting(&mut self, plan: &mut Plan) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        self.take_streams(plan);
+        match self.store {
+            Store::Journal(_) => self.write_packets(plan),
+            Store::InPlace(_) => self.write_slots(plan),
+        }
+        self.waiting.clear();
+    }
+
+    /// Whether the map has room for a run over these sectors: it adds one, two where it cuts a run in two, less those
+    /// it covers.
+    fn has_entries_for(&self, lba: Lba, sectors: Sectors) -> bool {
+        let (entries, limit) = (self.map.len(), self.settings.map_entries);
+        if entries + 2 <= limit {
+            return true;
+        }
+        // The neighbouring sectors tell runs that reach out of the range from those it covers.
+        let (before, after) = ((lba.0 > 0) as u64, 1);
+        let widened = self.map.pieces(Lba(lba.0 - before), Sectors(before + sectors.0 + after));
+        let (mut covered, mut cuts) = (0, 0);
+        for run in widened {
+            let (reaches_before, reaches_after) = (run.lba < lba, run.end() > lba + sectors);
+            let is_inside = run.lba < lba + sectors && run.end() > lba;
+            cuts += (is_inside && reaches_before && reaches_after) as usize;
+            covered += (is_inside && !reaches_before && !reaches_after) as usize;
+        }
+        entries + 1 + cuts <= limit + covered
+    }
+
+    /// The map is full: cleans the band of the oldest block, or of an absent run where those fill the map.
+    fn clean_for_entries(&mut self, plan: &mut Plan) {
+        let cached = match &self.store {
+            Store::Journal(journal) => journal.entries.len(),
+            Store::InPlace(slots) => slots.used(),
+        };
+        let absent_first = cached < self.map.len() / 2;
+        let first = if absent_first { self.next_absent() } else { self.oldest() };
+        let lba = first.or_else(|| if absent_first { self.oldest() } else { self.next_absent() });
+        let lba = lba.expect("a full map has cached or absent runs");
+        self.clean(self.shape.bands.locate(lba).region, plan);
+    }
+
+    /// The next absent run, going round.
+    fn next_absent(&mut self) -> Option<Lba> {
+        let end = Lba(0) + self.shape.bands.capacity();
+        let is_absent = |run: &Run| run.target == Target::Absent;
+        let ahead = self.map.pieces(self.absent_next, end - self.absent_next).find(is_absent);
+        let found = ahead.or_else(|| self.map.iter().find(is_absent))?;
+        self.absent_next = if found.end() < end { found.end() } else { Lba(0) };
+        Some(found.lba)
+    }
+
+    fn write_packets(&mut self, plan: &mut Plan) {
+        let (mut next, mut done) = (0, Sectors::ZERO);
+        while next < self.waiting.len() {
+            self.retire_for(next);
+            let payload = self.fill_packet(&mut next, &mut done);
+            if payload > 0 {
+                self.emit_packet(payload, plan);
+            } else {
+                self.clean_for_packet(self.waiting[next].0 + done, plan);
+            }
+        }
+    }
+
+    /// Lets go of dead packets where what waits would not fit otherwise. Only before a packet is begun: what it
+    /// replaces itself must stay until it is durable.
+    fn retire_for(&mut self, next: usize) {
+        let Store::Journal(journal) = &mut self.store else { unreachable!("packets are the journal's") };
+        let waiting: u64 = self.waiting[next..].iter().map(|(_, sectors)| sectors.0).sum();
+        let (half_tracks, _) = journal.extent_of(waiting.min(journal.payload_max(false)));
+        if !journal.has_room(half_tracks) {
+            journal.retire(&self.map);
+        }
+    }
+
+    /// Neither a packet nor an entry is to be had for the write at `lba`.
+    fn clean_for_packet(&mut self, lba: Lba, plan: &mut Plan) {
+        if !self.has_entries_for(lba, Sectors(1)) {
+            return self.clean_for_entries(plan);
+        }
+        match self.oldest() {
+            Some(oldest) => self.clean(self.shape.bands.locate(oldest).region, plan),
+            None => self.clean_for_entries(plan),
+        }
+    }
+
+    /// Places waiting writes, first in, first out, as long as they fit into one packet; the sectors placed. `next` and
+    /// `done` say which write is next and how much of it has a place.
+    fn fill_packet(&mut self, next: &mut usize, done: &mut Sectors) -> u64 {
+        let (mut payload, mut writes, mut large) = (0, 0, false);
+        self.placed.clear();
+        while let Some(&(lba, sectors)) = self.waiting.get(*next) {
+            let (lba, left) = (lba + *done, sectors.0 - done.0);
+            let Store::Journal(journal) = &self.store else { unreachable!("packets are the journal's") };
+            large |= sectors.0 >= journal.rules.large_sectors;
+            let room = journal.payload_max(large).saturating_sub(payload);
+            let taken = if payload == 0 { left.min(room) } else { left };
+            let fits = taken <= room
+                && writes < journal.rules.writes_max
+                && journal.has_room(journal.extent_of(payload + taken).0)
+                && self.has_entries_for(lba, Sectors(taken));
+            if !fits {
+                break;
+            }
+            self.place(lba, taken, payload);
+            payload += taken;
+            writes += 1;
+            *done += Sectors(taken);
+            if taken < left {
+                break;
+            }
+            *next += 1;
+            *done = Sectors::ZERO;
+        }
+        payload
+    }
+
+    /// `sectors` of `lba` lie `payload` sectors into the payload of the packet in hand.
+    #[inline]
+    fn place(&mut self, lba: Lba, sectors: u64, payload: u64) {
+        let (map, placed) = (&mut self.map, &mut self.placed);
+        let Store::Journal(journal) = &self.store else { unreachable!("packets are the journal's") };
+        let start = journal.offset(journal.head + journal.rules.out_of_band);
+        journal.tracks.runs(start + payload, sectors, |offset, extent| {
+            let lba = lba + Sectors(offset);
+            map.insert(lba, extent.sectors, Target::At(extent.start), |_| {});
+            placed.push(Entry { lba: lba.0, pba: extent.start.0, sectors: extent.sectors.0 as u32 });
+        });
+    }
+
+    fn emit_packet(&mut self, payload: u64, plan: &mut Plan) {
+        Self::open_host(plan);
+        self.packets_since_merge += 1;
+        if self.packets_since_merge == self.settings.map_merge_every {
+            self.packets_since_merge = 0;
+            self.write_map(self.settings.map_merge_sectors, plan);
+        }
+        let Store::Journal(journal) = &mut self.store else { unreachable!("packets are the journal's") };
+        let (head, (half_tracks, capacity)) = (journal.head, journal.extent_of(payload));
+        plan.barrier();
+        write_frame(journal, payload, capacity, &self.placed, plan);
+        plan.barrier();
+        journal.begin_packet(half_tracks);
+        plan.note(Note::new(TAG_PACKET, &[head, half_tracks]));
+        for entry in &self.placed {
+            journal.push(*entry);
+            plan.note(Note::new(TAG_CACHED, &[entry.lba, entry.sectors as u64, entry.pba]));
+        }
+    }
+
+    /// Whether `candidate` goes into the packet of the writes `chosen`.
+    pub(super) fn joins_packet(&self, chosen: &[Command], candidate: &Command) -> bool {
+        let Store::Journal(journal) = &self.store else { return false };
+        if chosen.len() >= journal.rules.writes_max {
+            return false;
+        }
+        let (mut payload, mut longest) = (candidate.sectors as u64, candidate.sectors as u64);
+        for command in chosen {
+            payload += command.sectors as u64;
+            longest = longest.max(command.sectors as u64);
+        }
+        payload <= journal.payload_max(longest >= journal.rules.large_sectors)
+    }
+
+    fn write_slots(&mut self, plan: &mut Plan) {
+        self.placed.clear();
+        for index in 0..self.waiting.len() {
+            let (mut next, sectors) = self.waiting[index];
+            let end = next + sectors;
+            while next < end {
+                let (block, block_sectors) = self.block(next);
+                let part = (block + block_sectors).min(end) - next;
+                self.write_block(block, next, part, plan);
+                next += part;
+            }
+        }
+        self.record_slots(plan);
+    }
+
+    fn block(&self, lba: Lba) -> (Lba, Sectors) {
+        let Store::InPlace(slots) = &self.store else { unreachable!("blocks are the slots'") };
+        self.shape.block(lba, slots.block_sectors)
+    }
+
+    /// Writes a part of `block` in its slot. Each block freed lets one waiting write go on.
+    fn write_block(&mut self, block: Lba, lba: Lba, sectors: Sectors, plan: &mut Plan) {
+        let slot = loop {
+            let Store::InPlace(slots) = &self.store else { unreachable!("blocks are the slots'") };
+            let slot = slots.place(block);
+            let has_entries = self.has_entries_for(lba, sectors);
+            if let Some(slot) = slot.filter(|_| has_entries) {
+                break slot;
+            }
+            self.record_slots(plan);
+            match self.oldest() {
+                Some(oldest) if has_entries => self.clean(self.shape.bands.locate(oldest).region, plan),
+                _ => self.clean_for_entries(plan),
+            }
+        };
+        let at = slot + (lba - block);
+        let here = |run: &Run| run.target == Target::At(slot + (run.lba - block));
+        let mapped: Sectors = self.map.pieces(lba, sectors).filter(here).map(|run| run.sectors).sum();
+        Self::open_host(plan);
+        if mapped == sectors {
+            return plan.write(Cause::Host, at, lba, sectors);
+        }
+        // The sectors may have been another block's until a moment ago.
+        plan.barrier();
+        plan.write(Cause::Host, at, lba, sectors);
+        self.placed.push(Entry { lba: lba.0, pba: at.0, sectors: sectors.0 as u32 });
+        self.take_in_slot(lba, sectors, at);
+    }
+
+    /// `sectors` of `lba` live at `at`, in the slot of their block; with the neighbours there they are one run.
+    pub(super) fn take_in_slot(&mut self, lba: Lba, sectors: Sectors, at: Pba) {
+        let (block, block_sectors) = self.block(lba);
+        let (mut from, mut to) = (lba, lba + sectors);
+        for run in self.map.pieces(block, block_sectors) {
+            if run.target != Target::Absent && run.lba <= to && run.end() >= from {
+                from = from.min(run.lba);
+                to = to.max(run.end());
+            }
+        }
+        let slot = Pba(at.0 - (lba - block).0);
+        let start = slot + (from - block);
+        self.map_run(from, to - from, Target::At(start));
+        let Store::InPlace(slots) = &mut self.store else { unreachable!("blocks are the slots'") };
+        slots.add(block, start, (to - from).0);
+    }
+
+    fn record_slots(&mut self, plan: &mut Plan) {
+        if self.placed.is_empty() {
+            return;
+        }
+        plan.barrier();
+        for entry in self.placed.drain(..) {
+            plan.note(Note::new(TAG_CACHED, &[entry.lba, entry.sectors as u64, entry.pba]));
+        }
+    }
+}
+
+/// What a packet writes: out-of-band data, the host's, and padding up to what its half tracks take. The gap stays.
+fn write_frame(journal: &Journal, payload: u64, capacity: u64, placed: &[Entry], plan: &mut Plan) {
+    let start = journal.offset(journal.head);
+    let payload_start = journal.offset(journal.head + journal.rules.out_of_band);
+    let ring = journal.tracks.sectors();
+    write_filler(journal, Kind::OutOfBand, start, (payload_start + ring - start) % ring, plan);
+    for entry in placed {
+        plan.write(Cause::Host, Pba(entry.pba), Lba(entry.lba), Sectors(entry.sectors as u64));
+    }
+    write_filler(journal, Kind::Padding, payload_start + payload, capacity - payload, plan);
+}
+
+fn write_filler(journal: &Journal, kind: Kind, offset: u64, sectors: u64, plan: &mut Plan) {
+    journal.tracks.runs(offset, sectors, |_, extent| {
+        plan.access(StepOp::Write, Medium::Disk, kind, Cause::Journal, extent.start, Lba(0), extent.sectors);
+    });
+}

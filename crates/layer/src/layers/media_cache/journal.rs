@@ -1,0 +1,175 @@
+//! The journal (`placement=journal`): a ring of half tracks, written packet after packet (Aghayev 2015 §4.3.1).
+//!
+//! ```text
+//!   packet:  out-of-band half tracks │ payload, a half track at a time: host writes, padding, gap │ next packet
+//! ```
+//!
+//! Positions in the ring are half tracks counted without end; the half track itself is the count modulo their number.
+//! The gap at the end of a packet is never written: it passes under the head while the next command comes in.
+//!
+//! Invariants:
+//! 1. tail ≤ head ≤ tail + raw half tracks; the ring has `reach` tracks more, so that the head destroys nothing live.
+//! 2. Space returns at the tail only: a packet leaves when each of its entries is dead.
+//! 3. Entries are in the order of their writing; those of a packet follow each other.
+
+use std::collections::VecDeque;
+
+use imbrex_disk::{Lba, Pba, Sectors};
+
+use super::tracks::Tracks;
+use crate::extent_map::{ExtentMap, Target};
+
+/// A host write, as it lies in a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub(super) lba: u64,
+    pub(super) pba: u64,
+    pub(super) sectors: u32,
+}
+
+impl Entry {
+    /// The first of its sectors that the map still has here.
+    pub(super) fn live(&self, map: &ExtentMap) -> Option<Lba> {
+        let here = |lba: Lba| Target::At(Pba(self.pba + (lba.0 - self.lba)));
+        let mut pieces = map.pieces(Lba(self.lba), Sectors(self.sectors as u64));
+        pieces.find(|run| run.target == here(run.lba)).map(|run| run.lba)
+    }
+}
+
+/// A packet on the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Packet {
+    /// Half tracks it takes.
+    pub(super) half_tracks: u32,
+    /// Entries it has among those not yet known dead.
+    pub(super) entries: u32,
+}
+
+/// What a packet may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct PacketRules {
+    /// Half tracks of out-of-band data.
+    pub(super) out_of_band: u64,
+    /// Sectors of host writes in a half track.
+    pub(super) payload_sectors: u64,
+    /// Host writes in a packet.
+    pub(super) writes_max: usize,
+    /// A write of so many sectors is large …
+    pub(super) large_sectors: u64,
+    /// … and holds the payload of its packet to this.
+    pub(super) large_payload_sectors: u64,
+}
+
+/// The journal.
+#[derive(Debug)]
+pub(super) struct Journal {
+    pub(super) tracks: Tracks,
+    pub(super) rules: PacketRules,
+    raw_half_tracks: u64,
+    payload_max: u64,
+    pub(super) head: u64,
+    pub(super) tail: u64,
+    pub(super) packets: VecDeque<Packet>,
+    pub(super) entries: VecDeque<Entry>,
+}
+
+impl Journal {
+    /// An empty journal; `tracks` has the reach beside the raw half tracks.
+    pub(super) fn new(tracks: Tracks, raw_half_tracks: u64, rules: PacketRules) -> Journal {
+        let smallest = tracks.iter().map(|track| track.sectors.0 / 2).min().unwrap_or(0);
+        let payload_max = raw_half_tracks.saturating_sub(rules.out_of_band) * smallest.min(rules.payload_sectors);
+        let (packets, entries) = (VecDeque::new(), VecDeque::new());
+        Journal { tracks, rules, raw_half_tracks, payload_max, head: 0, tail: 0, packets, entries }
+    }
+
+    /// Half tracks that packets can take.
+    pub(super) fn raw_half_tracks(&self) -> u64 {
+        self.raw_half_tracks
+    }
+
+    /// The most sectors of host writes that a packet can take, `large` ones among them or not.
+    #[inline]
+    pub(super) fn payload_max(&self, large: bool) -> u64 {
+        if large {
+            self.rules.large_payload_sectors.min(self.payload_max)
+        } else {
+            self.payload_max
+        }
+    }
+
+    /// Sectors before half track `position` of the ring.
+    #[inline]
+    pub(super) fn offset(&self, position: u64) -> u64 {
+        let half_track = position % (2 * self.tracks.len() as u64);
+        let track = (half_track / 2) as usize;
+        self.tracks.offset(track) + half_track % 2 * (self.tracks.track_sectors(track) / 2)
+    }
+
+    /// Sectors of host writes that half track `position` takes.
+    #[inline]
+    fn payload_of(&self, position: u64) -> u64 {
+        let track = (position / 2 % self.tracks.len() as u64) as usize;
+        let sectors = self.tracks.track_sectors(track);
+        let half = if position.is_multiple_of(2) { sectors / 2 } else { sectors - sectors / 2 };
+        half.min(self.rules.payload_sectors)
+    }
+
+    /// Half tracks of a packet at the head with `payload` sectors of host writes, and how many it could take.
+    #[inline]
+    pub(super) fn extent_of(&self, payload: u64) -> (u64, u64) {
+        let (mut half_tracks, mut capacity) = (self.rules.out_of_band, 0);
+        while capacity < payload {
+            capacity += self.payload_of(self.head + half_tracks);
+            half_tracks += 1;
+        }
+        (half_tracks, capacity)
+    }
+
+    /// Whether a packet of so many half tracks fits now.
+    #[inline]
+    pub(super) fn has_room(&self, half_tracks: u64) -> bool {
+        self.head + half_tracks <= self.tail + self.raw_half_tracks
+    }
+
+    /// A packet of `half_tracks` begins at the head; its entries follow by [`Journal::push`].
+    pub(super) fn begin_packet(&mut self, half_tracks: u64) {
+        self.packets.push_back(Packet { half_tracks: half_tracks as u32, entries: 0 });
+        self.head += half_tracks;
+    }
+
+    /// An entry of the packet begun last.
+    #[inline]
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.packets.back_mut().expect("a packet was begun").entries += 1;
+        self.entries.push_back(entry);
+    }
+
+    /// Lets go of what is dead at the tail.
+    pub(super) fn retire(&mut self, map: &ExtentMap) {
+        while let Some(packet) = self.packets.front_mut() {
+            while packet.entries > 0 {
+                let entry = self.entries.front().expect("invariant 3: a packet has its entries");
+                if entry.live(map).is_some() {
+                    return;
+                }
+                packet.entries -= 1;
+                self.entries.pop_front();
+            }
+            self.tail += packet.half_tracks as u64;
+            self.packets.pop_front();
+        }
+    }
+
+    /// The oldest sector that lies only here.
+    pub(super) fn oldest(&mut self, map: &ExtentMap) -> Option<Lba> {
+        self.retire(map);
+        self.entries.front().and_then(|entry| entry.live(map))
+    }
+
+    /// Bytes it takes.
+    pub(super) fn measured_bytes(&self) -> u64 {
+        let entries = self.entries.capacity() * std::mem::size_of::<Entry>();
+        let packets = self.packets.capacity() * std::mem::size_of::<Packet>();
+        (entries + packets) as u64 + self.tracks.measured_bytes()
+    }
+}

@@ -1,0 +1,408 @@
+//! `media-cache`: drives with a persistent cache on the medium, before bands that are mapped statically (Aghayev 2015
+//! §4 and tables 2, 3).
+//!
+//! Two placements: `journal`, a ring of packets at the outer diameter ([`journal`]), and `in-place`, slots that are
+//! overwritten where they lie ([`slots`]). Both share the rest:
+//!
+//! - Writes go to the cache; the extent map says what is there. When its space or the map runs out, a band is cleaned
+//!   before the host goes on; after some time without commands, cleaning starts by itself ([`cleaning`]).
+//! - A band that is covered by one write, or by commands joined to one, is written in its place ([`streams`]).
+//! - TRIM is kept as absence in the map and reaches the medium when its band is cleaned.
+//!
+//! Does not model: what a drive does in the first 200 ms of idle time, and where it parks (Aghayev 2015 §4.5); the
+//! cost of writing the map where the cache is overwritten in place, which nobody has measured.
+//!
+//! Records ([`records`]): #1 lba sectors pba: cached. #2 lba sectors: trimmed. #3 band: the spare holds it merged. #4
+//! band: it is in its place again. #5 head half-tracks: a packet begins; the cached runs that follow are its entries.
+//! #6 band: what of it is in no cache is absent. #7 band: written whole in its place. #8 first bits: bands written
+//! before.
+//!
+//! Invariants:
+//! 1. Cached runs lie where the store has them, and share no sector: in a packet between tail and head, or in the slot
+//!    of their block.
+//! 2. Every entry that is live in the map belongs to a packet of the ring.
+//! 3. While a band is being rewritten the spare holds all of it, and no reader is sent to its place.
+//! 4. What the cache overwrites is dead by records that a barrier has made durable.
+
+mod cleaning;
+mod host;
+mod journal;
+mod records;
+mod shape;
+mod slots;
+mod streams;
+mod tracks;
+
+use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimDuration};
+
+use crate::extent_map::{ExtentMap, Run, Target};
+use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::note::{Note, ReplayError};
+use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::{GroupKind, Medium, Plan};
+use crate::registry::{Context, LayerInfo};
+use crate::space::Position;
+use cleaning::Cleaning;
+use journal::{Entry, Journal};
+use shape::Shape;
+use slots::Slots;
+
+const fn parameter(key: &'static str, kind: ParameterKind, default: &'static str, help: &'static str) -> ParameterInfo {
+    ParameterInfo { key, kind, default, help }
+}
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "media-cache",
+    summary: "a persistent cache on the medium, journal or overwritten in place, before bands that stay in their place",
+    recordings: &["shingled", "conventional"],
+    mapping_unit: "extent of cached sectors",
+    source: "Aghayev 2015 §4",
+    parameters: &[
+        parameter(
+            "placement",
+            ParameterKind::Choice(&["journal", "in-place"]),
+            "journal",
+            "how the cache is written: as a ring of packets, or in place",
+        ),
+        parameter("cache_size", ParameterKind::Bytes, "100GiB", "raw size of the cache"),
+        parameter("cache_position", ParameterKind::Choice(Position::WORDS), "od", "where on the disk the cache lies"),
+        parameter("map_entries", ParameterKind::Count, "182270", "extents that the map holds before cleaning starts"),
+        parameter("map_position", ParameterKind::Choice(Position::WORDS), "md", "where on the disk the map lies"),
+        parameter(
+            "map_merge_every",
+            ParameterKind::Count,
+            "240",
+            "packets from one merge of the map to the next; 0: none",
+        ),
+        parameter("map_merge_tracks", ParameterKind::Count, "26", "tracks that a merge of the map writes"),
+        parameter("map_update_tracks", ParameterKind::Count, "1", "tracks of the map that cleaning a band writes"),
+        parameter("band_tracks", ParameterKind::Count, "0", "tracks of a band; 0: as the recording has it, or 20"),
+        parameter("idle", ParameterKind::Duration, "1.2s", "time without commands before cleaning starts by itself"),
+        parameter("out_of_band", ParameterKind::Count, "4", "half tracks of out-of-band data in a packet"),
+        parameter(
+            "half_track_payload",
+            ParameterKind::Bytes,
+            "856KiB",
+            "host writes that a half track of a packet takes",
+        ),
+        parameter("packet_writes", ParameterKind::Count, "31", "host writes that a packet takes"),
+        parameter(
+            "large_write",
+            ParameterKind::Bytes,
+            "128KiB",
+            "a write of this size holds its packet to large_payload",
+        ),
+        parameter("large_payload", ParameterKind::Bytes, "768KiB", "payload of a packet with a large write in it"),
+        parameter(
+            "collect_per_block",
+            ParameterKind::Bytes,
+            "320KiB",
+            "what cleaning reads of the journal to find one cached block of its band",
+        ),
+        parameter("cache_block", ParameterKind::Bytes, "1MiB", "block of a cache overwritten in place"),
+        parameter("cache_zone", ParameterKind::Bytes, "256MiB", "cache zone: eviction goes round by zone"),
+        parameter(
+            "stream_size",
+            ParameterKind::Bytes,
+            "1MiB",
+            "commands of this size are joined until they cover bands",
+        ),
+        crate::rewrite::SAFETY,
+    ],
+    toys: &[
+        "cache_size=24k,map_entries=24,band_tracks=2,out_of_band=1,half_track_payload=2k,packet_writes=3,\
+         large_write=4k,large_payload=6k,map_merge_every=3,map_merge_tracks=1,collect_per_block=1k,stream_size=4k",
+        "cache_size=60k,map_entries=7,band_tracks=3,out_of_band=2,half_track_payload=3k,map_merge_every=4,\
+         map_merge_tracks=2,collect_per_block=0,cache_position=id,map_position=od,stream_size=100k",
+        "placement=in-place,cache_size=40k,map_entries=30,band_tracks=2,cache_block=3k,cache_zone=9k,\
+         stream_size=4k,map_merge_tracks=1,cache_position=id",
+        "placement=in-place,cache_size=20k,map_entries=5,band_tracks=3,cache_block=2k,cache_zone=4k,\
+         map_merge_tracks=1",
+    ],
+    build,
+};
+
+/// Where writes go first.
+#[derive(Debug)]
+enum Store {
+    Journal(Journal),
+    InPlace(Slots),
+}
+
+/// What does not change.
+#[derive(Debug)]
+struct Settings {
+    map_entries: usize,
+    map_merge_every: u64,
+    map_merge_sectors: u64,
+    map_update_sectors: u64,
+    collect_sectors: u64,
+    stream_sectors: u64,
+    band_sectors_min: Sectors,
+    idle_after: SimDuration,
+    power_safe: bool,
+}
+
+/// The layer.
+#[derive(Debug)]
+struct MediaCache {
+    disk: imbrex_disk::SharedDisk,
+    shape: Shape,
+    store: Store,
+    settings: Settings,
+    map: ExtentMap,
+    /// A bit for each band that has been written in its place.
+    written: Vec<u64>,
+    cleaning: Cleaning,
+    packets_since_merge: u64,
+    /// Where the search for absent runs to clean goes on.
+    absent_next: Lba,
+    /// Writes of the commands in hand that have no place yet.
+    waiting: Vec<(Lba, Sectors)>,
+    /// Entries of the packet in hand, or records that follow their data.
+    placed: Vec<Entry>,
+}
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    Ok(Box::new(MediaCache::new(context)?))
+}
+
+impl MediaCache {
+    fn new(context: &Context) -> Result<MediaCache, ConfigError> {
+        let (shape, store) = shape::build(context)?;
+        let parameters = &context.parameters;
+        let in_sectors = |key| parameters.bytes(key) / context.disk.sector_bytes as u64;
+        let map_sectors = |key| {
+            let tracks = (parameters.count(key) as usize).min(shape.map.len());
+            shape.map.offset(tracks)
+        };
+        let bands = &shape.bands;
+        let band_sectors_min = (0..bands.len()).map(|band| bands.sectors(band)).min().unwrap_or(Sectors(u64::MAX));
+        let settings = Settings {
+            map_entries: parameters.count("map_entries") as usize,
+            map_merge_every: parameters.count("map_merge_every"),
+            map_merge_sectors: map_sectors("map_merge_tracks"),
+            map_update_sectors: map_sectors("map_update_tracks"),
+            collect_sectors: in_sectors("collect_per_block"),
+            stream_sectors: in_sectors("stream_size").max(1),
+            band_sectors_min,
+            idle_after: SimDuration(parameters.duration_ns("idle")),
+            power_safe: parameters.choice("safety") == "power",
+        };
+        if settings.map_entries < 2 {
+            return Err(ConfigError(
+                "map_entries: a write can cut a run in two, so the map has two entries at least".into(),
+            ));
+        }
+        Ok(MediaCache {
+            disk: context.disk.clone(),
+            written: vec![0; shape.bands.len().div_ceil(64)],
+            shape,
+            store,
+            settings,
+            map: ExtentMap::new(),
+            cleaning: Cleaning::default(),
+            packets_since_merge: 0,
+            absent_next: Lba(0),
+            waiting: Vec::new(),
+            placed: Vec::new(),
+        })
+    }
+
+    /// Steps that follow belong to the host.
+    fn open_host(plan: &mut Plan) {
+        if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Host) {
+            plan.open(GroupKind::Host);
+        }
+    }
+
+    fn is_written(&self, band: usize) -> bool {
+        self.written[band / 64] >> (band % 64) & 1 == 1
+    }
+
+    fn set_written(&mut self, band: usize) {
+        self.written[band / 64] |= 1 << (band % 64);
+    }
+
+    /// Maps a run, telling the slots what it replaces.
+    #[inline]
+    fn map_run(&mut self, lba: Lba, sectors: Sectors, target: Target) {
+        match &mut self.store {
+            Store::Journal(_) => self.map.insert(lba, sectors, target, |_| {}),
+            Store::InPlace(slots) => self.map.insert(lba, sectors, target, |run| slots.remove(run)),
+        }
+    }
+
+    /// Nothing of `band` is in the map any more.
+    fn unmap_band(&mut self, band: usize) {
+        let (first, sectors) = self.shape.band(band);
+        match &mut self.store {
+            Store::Journal(_) => self.map.remove(first, sectors, |_| {}),
+            Store::InPlace(slots) => self.map.remove(first, sectors, |run| slots.remove(run)),
+        }
+    }
+
+    fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Piece)) {
+        self.map.cover(lba, sectors, |lba, sectors, mapped| match mapped {
+            Some(Target::At(pba)) => visit(Piece { lba, sectors, at: Some((Medium::Disk, pba)) }),
+            Some(Target::Absent) => visit(Piece { lba, sectors, at: None }),
+            None => self
+                .shape
+                .bands
+                .split(lba, sectors, |band, lba, sectors| self.for_each_home(band, lba, sectors, &mut visit)),
+        });
+    }
+
+    /// The pieces of a run in no cache: in its band, or in the spare while the band is rewritten.
+    fn for_each_home(&self, band: usize, lba: Lba, sectors: Sectors, visit: &mut impl FnMut(Piece)) {
+        let offset = lba - self.shape.bands.first_lba(band);
+        if self.cleaning.rewriting() != Some(band) {
+            let at = self.shape.bands.extent(band).start + offset;
+            return visit(Piece { lba, sectors, at: Some((Medium::Disk, at)) });
+        }
+        self.shape.spare.runs(offset.0, sectors.0, |done, extent| {
+            let at = Some((Medium::Disk, extent.start));
+            visit(Piece { lba: lba + Sectors(done), sectors: extent.sectors, at });
+        });
+    }
+
+    fn violation(invariant: u32, detail: String) -> Result<(), Violation> {
+        Err(Violation { layer: INFO.name, invariant, detail })
+    }
+
+    /// Cached runs by place, none sharing a sector.
+    fn cached_by_place(&self) -> Result<Vec<(Pba, Run)>, Violation> {
+        let mut cached: Vec<(Pba, Run)> = Vec::new();
+        for run in self.map.iter() {
+            if let Target::At(pba) = run.target {
+                cached.push((pba, run));
+            }
+        }
+        cached.sort_by_key(|(pba, _)| *pba);
+        for pair in cached.windows(2) {
+            if pair[0].0 + pair[0].1.sectors > pair[1].0 {
+                let detail = format!("{:?} and {:?} share sectors", pair[0].1, pair[1].1);
+                return Self::violation(1, detail).map(|()| Vec::new());
+            }
+        }
+        Ok(cached)
+    }
+
+    fn check_journal(&self, journal: &Journal) -> Result<(), Violation> {
+        let (head, tail) = (journal.head, journal.tail);
+        let taken: u64 = journal.packets.iter().map(|packet| packet.half_tracks as u64).sum();
+        if head - tail != taken || taken > journal.raw_half_tracks() {
+            return Self::violation(1, format!("packets take {taken} half tracks between {tail} and {head}"));
+        }
+        let mut live = 0;
+        for entry in &journal.entries {
+            let pieces = self.map.pieces(Lba(entry.lba), Sectors(entry.sectors as u64));
+            let here = |lba: Lba| Target::At(Pba(entry.pba + (lba.0 - entry.lba)));
+            live += pieces.filter(|run| run.target == here(run.lba)).map(|run| run.sectors.0).sum::<u64>();
+        }
+        let cached: u64 = self.cached_by_place()?.iter().map(|(_, run)| run.sectors.0).sum();
+        if live != cached {
+            return Self::violation(2, format!("{cached} sectors are cached, {live} of them in entries of packets"));
+        }
+        Ok(())
+    }
+
+    fn check_slots(&self, slots: &Slots) -> Result<(), Violation> {
+        let mut total = 0;
+        for (start, block, live) in slots.owned() {
+            let (_, sectors) = self.shape.block(block, slots.block_sectors);
+            let own = |run: &Run| run.target == Target::At(start + (run.lba - block));
+            let mapped: Sectors = self.map.pieces(block, sectors).filter(own).map(|run| run.sectors).sum();
+            if mapped.0 != live {
+                return Self::violation(1, format!("the slot at {start} has {live} live sectors, the map {mapped:?}"));
+            }
+            total += live;
+        }
+        let cached: u64 = self.cached_by_place()?.iter().map(|(_, run)| run.sectors.0).sum();
+        if cached != total {
+            return Self::violation(
+                1,
+                format!("{cached} sectors are cached, {total} of them in the slot of their block"),
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Layer for MediaCache {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.shape.bands.capacity()
+    }
+
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
+        self.serve(commands, plan);
+    }
+
+    fn joins(&self, chosen: &[Command], candidate: &Command) -> bool {
+        let is_write = |command: &Command| command.operation == Operation::Write && command.sectors > 0;
+        is_write(candidate)
+            && chosen.iter().all(is_write)
+            && (self.joins_stream(chosen, candidate) || self.joins_packet(chosen, candidate))
+    }
+
+    fn can_join(&self) -> bool {
+        true
+    }
+
+    fn background(&self) -> Option<Background> {
+        Some(Background { idle_after: self.settings.idle_after })
+    }
+
+    fn idle(&mut self, plan: &mut Plan) -> bool {
+        self.clean_in_background(plan)
+    }
+
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        self.for_each_piece(lba, sectors, |piece| pieces.push(piece));
+    }
+
+    fn keeps_trims(&self) -> bool {
+        true
+    }
+
+    fn self_check(&self) -> Result<(), Violation> {
+        match &self.store {
+            Store::Journal(journal) => self.check_journal(journal),
+            Store::InPlace(slots) => self.check_slots(slots),
+        }
+    }
+
+    /// The formula is ours, for the paper gives none: for each entry its LBA, its place in the cache and its length in
+    /// blocks of 4 KiB, a byte.
+    fn memory(&self) -> MapMemory {
+        let bits_for = |count: u64| (64 - count.saturating_sub(1).leading_zeros()) as u64;
+        let (cache_sectors, store_bytes) = match &self.store {
+            Store::Journal(journal) => (journal.tracks.sectors(), journal.measured_bytes()),
+            Store::InPlace(slots) => (slots.len() as u64 * slots.block_sectors, slots.measured_bytes()),
+        };
+        let entry_bits = bits_for(self.capacity().0) + bits_for(cache_sectors) + 8;
+        let fixed =
+            self.shape.bands.measured_bytes() + self.shape.spare.measured_bytes() + self.written.len() as u64 * 8;
+        MapMemory {
+            formula_bytes: (self.settings.map_entries as u64 * entry_bits).div_ceil(8),
+            measured_bytes: self.map.measured_bytes() + store_bytes + fixed,
+        }
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        self.write_checkpoint(notes);
+    }
+
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        self.take_record(note)
+    }
+
+    fn repair(&mut self, plan: &mut Plan) {
+        self.finish_rewrite(plan);
+    }
+}
