@@ -12,6 +12,7 @@ pub mod parameters;
 pub mod plan;
 pub mod registry;
 pub mod rewrite;
+pub mod run_list;
 pub mod run_map;
 pub mod space;
 pub mod verify;

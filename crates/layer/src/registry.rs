@@ -40,7 +40,9 @@ pub fn all() -> &'static [&'static LayerInfo] {
     use crate::layers::*;
     &[
         &conventional::INFO,
+        &fully_associative::INFO,
         &imr_rmw::INFO,
+        &log_structured::INFO,
         &media_cache::INFO,
         &region_rmw::INFO,
         &s_blocks::INFO,

@@ -1,8 +1,10 @@
 //! The layers, one file each; [`crate::registry`] lists them.
 
 pub mod conventional;
+pub mod fully_associative;
 pub mod imr_rmw;
 pub mod interlaced;
+pub mod log_structured;
 pub mod media_cache;
 pub mod region_rmw;
 pub mod s_blocks;

@@ -1,0 +1,121 @@
+//! Making room: merges of logical bands with what is logged of them, and the completion of streams that broke off.
+//!
+//! Every merge is a cleaning group of its own, so no more than a band is staged; in idle time a call makes one of them.
+//!
+//! Invariants:
+//! 1. Of the free bands, only merges take the last `reserve`.
+//! 2. A band is written anew only when the record that freed it is durable.
+
+use imbrex_disk::{Lba, Sectors};
+
+use super::state::{tag, Part};
+use super::FullyAssociative;
+use crate::note::Note;
+use crate::plan::{Cause, GroupKind, Plan};
+
+impl FullyAssociative {
+    /// Makes a band free that is not of the reserve: completes streams, each of which frees one, or else merges until
+    /// the oldest log band is dead.
+    pub(super) fn make_free(&mut self, zone: usize, plan: &mut Plan) {
+        while self.state.zones[zone].free.len() <= self.reserve {
+            if !self.state.zones[zone].streams.is_empty() {
+                self.complete_stream(zone, 0, plan);
+                continue;
+            }
+            let oldest = self.state.zones[zone].logs[0];
+            while self.state.zones[zone].logs.front() == Some(&oldest) {
+                self.merge_next(zone, plan);
+            }
+        }
+    }
+
+    /// One step of cleaning in idle time, in the zone with the fewest free bands; whether there was one to make.
+    pub(super) fn clean_idly(&mut self, plan: &mut Plan) -> bool {
+        let zones = self.state.zones.iter().enumerate();
+        let wanting = zones.filter(|(_, zone)| {
+            let provisioned = zone.free.len() + zone.logs.len() + zone.streams.len();
+            zone.free.len() < (provisioned as f64 * self.idle_free).ceil() as usize
+        });
+        let Some((zone, _)) = wanting.min_by_key(|(_, zone)| zone.free.len()) else {
+            return false;
+        };
+        if self.state.zones[zone].logs.is_empty() {
+            self.complete_stream(zone, 0, plan);
+        } else {
+            self.merge_next(zone, plan);
+        }
+        true
+    }
+
+    /// Merges the first logical band that has anything in the oldest log band; where a stream writes it, that stream is
+    /// completed first.
+    fn merge_next(&mut self, zone: usize, plan: &mut Plan) {
+        let logical = self.state.zones[zone].find_merge();
+        let stream = self.state.zones[zone].streams.iter().position(|stream| stream.logical == logical);
+        match stream {
+            Some(index) => self.complete_stream(zone, index, plan),
+            None => self.merge(zone, logical, plan),
+        }
+    }
+
+    /// Reads a logical band and what is logged of it, writes both to a free band, which is its home from then on.
+    fn merge(&mut self, zone: usize, logical: u32, plan: &mut Plan) {
+        plan.open(GroupKind::Cleaning);
+        let band = self.free_band(zone, plan);
+        let whole = Part { zone, logical, offset: 0, sectors: self.state.zones[zone].band_sectors };
+        self.read_places(Cause::Cleaning, whole, plan);
+        self.write_places(Cause::Cleaning, whole, band, plan);
+        plan.barrier();
+        let (logical, band) = (self.state.logical_number(zone, logical), self.state.band_number(zone, band));
+        self.note(Note::new(tag::PLACED, &[logical, band]), plan);
+    }
+
+    /// Writes the rest of a stream's band from the old home and what is logged.
+    pub(super) fn complete_stream(&mut self, zone: usize, index: usize, plan: &mut Plan) {
+        let stream = self.state.zones[zone].streams[index];
+        let sectors = self.state.zones[zone].band_sectors - stream.filled;
+        let rest = Part { zone, logical: stream.logical, offset: stream.filled, sectors };
+        plan.open(GroupKind::Cleaning);
+        self.read_places(Cause::Cleaning, rest, plan);
+        self.write_places(Cause::Cleaning, rest, stream.band, plan);
+        plan.barrier();
+        let logical = self.state.logical_number(zone, stream.logical);
+        self.note(Note::new(tag::COMPLETED, &[logical]), plan);
+    }
+
+    /// The free band to take next; the phase in hand may write it from here on.
+    pub(super) fn free_band(&mut self, zone: usize, plan: &mut Plan) -> u32 {
+        if std::mem::take(&mut self.state.freed) {
+            plan.barrier();
+        }
+        *self.state.zones[zone].free.front().expect("invariant 1: a band is free, or in reserve for a merge")
+    }
+
+    /// Stages part of a logical band: its home whole, unless all of it is hidden, and over it what is logged.
+    pub(super) fn read_places(&self, cause: Cause, part: Part, plan: &mut Plan) {
+        let zone = &self.state.zones[part.zone];
+        let first = self.state.first_lba(part.zone, part.logical);
+        let lba = |offset: u32| Lba(first + offset as u64);
+        let end = part.offset + part.sectors;
+        let runs = || zone.runs[part.logical as usize].within(part.offset, end);
+        if runs().map(|run| run.length).sum::<u32>() < part.sectors {
+            let home = self.state.pba(part.zone, zone.homes[part.logical as usize] * zone.band_sectors + part.offset);
+            plan.read(cause, home, lba(part.offset), Sectors(part.sectors as u64));
+        }
+        for run in runs() {
+            let sectors = Sectors(run.length as u64);
+            if run.is_absent() {
+                plan.drop_sectors(cause, lba(run.offset), sectors);
+            } else {
+                plan.read(cause, self.state.pba(part.zone, run.place), lba(run.offset), sectors);
+            }
+        }
+    }
+
+    /// Writes part of a logical band to the same part of `band`.
+    pub(super) fn write_places(&self, cause: Cause, part: Part, band: u32, plan: &mut Plan) {
+        let pba = self.state.pba(part.zone, band * self.state.zones[part.zone].band_sectors + part.offset);
+        let lba = self.state.first_lba(part.zone, part.logical) + part.offset as u64;
+        plan.write(cause, pba, Lba(lba), Sectors(part.sectors as u64));
+    }
+}

@@ -1,0 +1,235 @@
+//! `fully-associative`: zones with free bands, into which writes of any of the zone's logical bands are logged, and a
+//! mapping of bands that moves (Aghayev 2015 §3.1, its Emulated-SMR-3; a variant of Cassuto 2010 §V's S-blocks).
+//!
+//! - Write: appended to the zone's log band; a sector written again is appended again, its older copy is dead.
+//! - Streams write whole bands, straight to a free one, which is then their home; the old one is free. A stream that
+//!   breaks off is completed from what was there.
+//! - Cleaning: the logical bands with live sectors in the zone's oldest log band are merged one by one, each into a
+//!   free band, its home from then on; the old home is free, and so is a log band as soon as it is dead.
+//! - It is made when no band is free but the reserve; with `cleaning=aggressive` in idle time too.
+//! - TRIM: kept as absence, which takes no log space; merged when its band is.
+//!
+//! Nothing is overwritten in place, so a cut leaves old data whole, and there is nothing to repair.
+//!
+//! Does not model: zones that lend each other bands; a merge that host commands interrupt.
+//!
+//! Invariants:
+//! 1. Each band of a zone is the home of one logical band, a log band, a stream's, or free.
+//! 2. Runs are disjoint, and each lies in the filled part of one log band, where it shares no sector with another.
+//! 3. The live sectors of a log band are the sum of its runs; a log band without any is free.
+//! 4. A logical band has one stream at most, which is neither empty nor full.
+//! 5. No logical band before `next_merge` has a run in the oldest log band.
+//! 6. What replay makes of the records is the map that planning had.
+
+mod check;
+mod cleaning;
+mod host;
+mod state;
+#[cfg(test)]
+mod tests;
+mod zone;
+
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
+
+use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::note::{Note, ReplayError};
+use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::{Medium, Plan};
+use crate::registry::{Context, LayerInfo};
+use host::RecentChains;
+use state::State;
+use zone::Zone;
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "fully-associative",
+    summary: "zones whose free bands take writes of any of their bands; a merge moves a band to a free one",
+    recordings: &["shingled", "block-interference", "conventional"],
+    mapping_unit: "band; extent of logged sectors",
+    source: "Aghayev 2015 §3.1",
+    parameters: PARAMETERS,
+    toys: &[
+        "band_size=8k,zone_size=64k,log_bands=2",
+        "band_size=5k,zone_size=60k,free_share=30%,reserve_bands=2,cleaning=lazy",
+        "band_size=6k,zone_size=90k,log_bands=3,direct=off,idle_free=50%",
+    ],
+    build,
+};
+
+const PARAMETERS: &[ParameterInfo] = &[
+    ParameterInfo {
+        key: "band_size",
+        kind: ParameterKind::Bytes,
+        default: "20MiB",
+        help: "size of a band, its guard not counted; rounded down to whole sectors",
+    },
+    ParameterInfo {
+        key: "zone_size",
+        kind: ParameterKind::Bytes,
+        default: "40GiB",
+        help: "what a zone stores: its logical bands; its free bands come beside them",
+    },
+    ParameterInfo {
+        key: "free_share",
+        kind: ParameterKind::Share,
+        default: "5%",
+        help: "share of a zone's bands that begin free, for logs, streams and merges",
+    },
+    ParameterInfo {
+        key: "log_bands",
+        kind: ParameterKind::Count,
+        default: "0",
+        help: "free bands of a zone that logs and streams may take, the reserve beside them; 0: by free_share",
+    },
+    ParameterInfo {
+        key: "reserve_bands",
+        kind: ParameterKind::Count,
+        default: "1",
+        help: "the threshold: cleaning starts where a log or stream would leave fewer bands free; at least one",
+    },
+    ParameterInfo {
+        key: "direct",
+        kind: ParameterKind::Switch,
+        default: "on",
+        help: "whether streams write whole bands directly",
+    },
+    ParameterInfo {
+        key: "cleaning",
+        kind: ParameterKind::Choice(&["aggressive", "lazy"]),
+        default: "aggressive",
+        help: "aggressive: in idle time too; lazy: only when no band is free but the reserve",
+    },
+    ParameterInfo {
+        key: "idle_free",
+        kind: ParameterKind::Share,
+        default: "100%",
+        help: "aggressive cleaning goes on until this share of a zone's free bands is free again",
+    },
+    ParameterInfo {
+        key: "idle_after",
+        kind: ParameterKind::Duration,
+        default: "1s",
+        help: "time without host commands after which aggressive cleaning starts",
+    },
+];
+
+/// The layer.
+struct FullyAssociative {
+    state: State,
+    reserve: usize,
+    direct: bool,
+    aggressive: bool,
+    idle_free: f64,
+    idle_after: SimDuration,
+    recent: RecentChains,
+    /// Records of the appends in hand, applied already, which follow their data.
+    appended: Vec<Note>,
+}
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    let parameters = &context.parameters;
+    let reserve = state::reserve(parameters);
+    if reserve == 0 || reserve > u32::MAX as u64 {
+        return Err(ConfigError(format!("reserve_bands={reserve}: expected 1 or more, for merges")));
+    }
+    Ok(Box::new(FullyAssociative {
+        state: State::new(&context.disk, parameters)?,
+        reserve: reserve as usize,
+        direct: parameters.switch("direct"),
+        aggressive: parameters.choice("cleaning") == "aggressive",
+        idle_free: parameters.share("idle_free"),
+        idle_after: SimDuration(parameters.duration_ns("idle_after")),
+        recent: RecentChains::default(),
+        appended: Vec::new(),
+    }))
+}
+
+impl FullyAssociative {
+    /// Changes the map by a record that planning made.
+    fn apply(&mut self, note: &Note) {
+        self.state.apply(note).unwrap_or_else(|reason| panic!("a planned record {note:?} does not fit: {reason}"));
+    }
+
+    /// Appends a record to the plan and changes the map by it.
+    fn note(&mut self, note: Note, plan: &mut Plan) {
+        self.apply(&note);
+        plan.note(note);
+    }
+}
+
+impl Layer for FullyAssociative {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn capacity(&self) -> Sectors {
+        Sectors(self.state.capacity())
+    }
+
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
+        for command in commands {
+            match command.operation {
+                Operation::Read => self.plan_read(command, plan),
+                Operation::Write => self.plan_write(command, plan),
+                Operation::Trim => self.plan_trim(command, plan),
+                Operation::Flush => {
+                    Self::open_host(plan);
+                    plan.barrier();
+                }
+            }
+        }
+    }
+
+    fn background(&self) -> Option<Background> {
+        self.aggressive.then_some(Background { idle_after: self.idle_after })
+    }
+
+    fn idle(&mut self, plan: &mut Plan) -> bool {
+        self.aggressive && self.clean_idly(plan)
+    }
+
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        self.state.for_each_piece(lba, sectors, |lba, sectors, pba| {
+            pieces.push(Piece { lba, sectors, at: pba.map(|pba| (Medium::Disk, pba)) });
+        });
+    }
+
+    fn keeps_trims(&self) -> bool {
+        true
+    }
+
+    fn self_check(&self) -> Result<(), Violation> {
+        self.state.zones.iter().enumerate().try_for_each(|(index, zone)| check::check_zone(index, zone))
+    }
+
+    /// The formula is ours, for the paper gives none: for each logical band its home, and for each block of 4 KiB of
+    /// the log, which block of the zone it holds.
+    fn memory(&self) -> MapMemory {
+        let sectors_per_block = (4096 / self.state.sector_bytes).max(1);
+        let formula_bits = |zone: &Zone| {
+            let bands = zone.live.len() as u64;
+            let data = zone.homes.len() as u64;
+            let blocks = |bands: u64| bands * self.state.band_sectors / sectors_per_block;
+            let log_bands = bands - data - self.reserve as u64;
+            data * bits_for(bands) + blocks(log_bands) * bits_for(blocks(data))
+        };
+        let zones: u64 = self.state.zones.iter().map(Zone::measured_bytes).sum();
+        MapMemory {
+            formula_bytes: self.state.zones.iter().map(formula_bits).sum::<u64>().div_ceil(8),
+            measured_bytes: zones + self.state.bands.measured_bytes() + std::mem::size_of::<FullyAssociative>() as u64,
+        }
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        self.state.checkpoint(notes);
+    }
+
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        self.state.apply(note).map_err(|reason| ReplayError { note: *note, reason: reason.into() })
+    }
+}
+
+/// Bits that tell `count` things apart.
+fn bits_for(count: u64) -> u64 {
+    (64 - count.saturating_sub(1).leading_zeros()) as u64
+}

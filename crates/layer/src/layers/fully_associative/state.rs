@@ -1,0 +1,290 @@
+//! The map of the drive, and the records by which it changes.
+//!
+//! Planning makes a record and applies it; recovery applies the same records read back. So a replayed map equals the
+//! planned one by construction. Bands and logical bands are counted over the drive.
+//!
+//! | tag | fields | means |
+//! |---|---|---|
+//! | 1 logged | LBA, sectors, band, offset | these sectors, of one logical band, lie in a log band |
+//! | 2 trimmed | LBA, sectors | these sectors are absent |
+//! | 3 placed | logical band, band | it lies whole in this band, all that was logged included |
+//! | 4 streamed | logical band, band, filled | a stream has written its first `filled` sectors there |
+//! | 5 completed | logical band | the rest of a streamed one has been written, from what was there |
+//! | 6 restart | zone | the records that follow say all of this zone: opens its checkpoint |
+//! | 7 filled | zone, sectors | its newest log band is filled so far: closes its checkpoint |
+//!
+//! Invariants:
+//! 1. Every change of a zone goes through [`State::apply`].
+//! 2. `freed` is set when a band has become free since the last barrier: its old contents may still be wanted.
+
+use imbrex_disk::{Disk, Lba, Pba, Sectors};
+
+use super::zone::{Zone, NOWHERE};
+use crate::note::Note;
+use crate::parameters::{ConfigError, Parameters};
+use crate::space::{RegionSize, Regions};
+
+/// Tags of the records.
+pub(super) mod tag {
+    pub const LOGGED: u8 = 1;
+    pub const TRIMMED: u8 = 2;
+    pub const PLACED: u8 = 3;
+    pub const STREAMED: u8 = 4;
+    pub const COMPLETED: u8 = 5;
+    pub const RESTART: u8 = 6;
+    pub const FILLED: u8 = 7;
+}
+
+/// A run of LBAs within one logical band.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Part {
+    pub zone: usize,
+    pub logical: u32,
+    pub offset: u32,
+    pub sectors: u32,
+}
+
+/// The map.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub bands: Regions,
+    pub band_sectors: u64,
+    pub sector_bytes: u64,
+    /// Bands of a zone; the last zone may have fewer.
+    pub zone_bands: usize,
+    /// Logical bands of a zone; the last zone may have fewer.
+    pub zone_data: usize,
+    pub zones: Vec<Zone>,
+    pub freed: bool,
+}
+
+/// How the bands of a zone are shared out.
+struct Sizes {
+    data: usize,
+    free: usize,
+}
+
+impl State {
+    pub fn new(disk: &Disk, parameters: &Parameters) -> Result<State, ConfigError> {
+        let sector_bytes = disk.sector_bytes as u64;
+        let band_sectors = parameters.bytes("band_size") / sector_bytes;
+        if band_sectors == 0 || band_sectors > u32::MAX as u64 / 2 {
+            return Err(ConfigError(format!("band_size: a band of {band_sectors} sectors; expected 1 to 2³¹")));
+        }
+        let bands = Regions::carve(disk, RegionSize::Sectors(Sectors(band_sectors)));
+        let sizes = zone_sizes(parameters, sector_bytes * band_sectors)?;
+        let zone_bands = sizes.data + sizes.free;
+        if (zone_bands as u64 + 1) * band_sectors > u32::MAX as u64 {
+            return Err(ConfigError(format!("zone_size: {zone_bands} bands of {band_sectors} sectors are past 2³²")));
+        }
+        let new_zone = |sizes: &Sizes| Zone::new(sizes.data, sizes.free, band_sectors as u32);
+        let mut zones: Vec<Zone> = (0..bands.len() / zone_bands).map(|_| new_zone(&sizes)).collect();
+        let rest = rest_sizes(parameters, &sizes, bands.len() % zone_bands);
+        if bands.len() % zone_bands * 2 >= zone_bands || zones.is_empty() {
+            zones.extend(rest.as_ref().map(new_zone));
+        }
+        if zones.is_empty() {
+            let len = bands.len();
+            return Err(ConfigError(format!("{len} bands fit on this disk, too few for a zone: make them smaller")));
+        }
+        Ok(State { bands, band_sectors, sector_bytes, zone_bands, zone_data: sizes.data, zones, freed: false })
+    }
+
+    /// Sectors that the host sees.
+    pub fn capacity(&self) -> u64 {
+        self.zones.iter().map(|zone| zone.homes.len() as u64).sum::<u64>() * self.band_sectors
+    }
+
+    /// The part of `lba..end` that lies in the logical band of `lba`.
+    #[inline]
+    pub fn part(&self, lba: u64, end: u64) -> Part {
+        let (band, offset) = (lba / self.band_sectors, lba % self.band_sectors);
+        let zone = band as usize / self.zone_data;
+        let logical = (band as usize - zone * self.zone_data) as u32;
+        let sectors = (end - lba).min(self.band_sectors - offset);
+        Part { zone, logical, offset: offset as u32, sectors: sectors as u32 }
+    }
+
+    /// A logical band's number over the drive.
+    pub fn logical_number(&self, zone: usize, logical: u32) -> u64 {
+        (zone * self.zone_data) as u64 + logical as u64
+    }
+
+    /// A band's number over the drive.
+    pub fn band_number(&self, zone: usize, band: u32) -> u64 {
+        (zone * self.zone_bands) as u64 + band as u64
+    }
+
+    /// The first LBA of a logical band.
+    pub fn first_lba(&self, zone: usize, logical: u32) -> u64 {
+        self.logical_number(zone, logical) * self.band_sectors
+    }
+
+    /// The physical sector of a place.
+    pub fn pba(&self, zone: usize, place: u32) -> Pba {
+        let (band, offset) = (place as u64 / self.band_sectors, place as u64 % self.band_sectors);
+        self.bands.extent(zone * self.zone_bands + band as usize).start + Sectors(offset)
+    }
+
+    /// Calls `visit` with where each part of a run of LBAs lies, in order: a physical sector, or nowhere if trimmed.
+    pub fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Pba>)) {
+        let (mut next, end) = (lba.0, lba.0 + sectors.0);
+        while next < end {
+            let part = self.part(next, end);
+            let first = self.first_lba(part.zone, part.logical);
+            let zone = &self.zones[part.zone];
+            zone.for_each_place(part.logical, part.offset, part.offset + part.sectors, |offset, length, place| {
+                let pba = place.map(|place| self.pba(part.zone, place));
+                visit(Lba(first + offset as u64), Sectors(length as u64), pba);
+            });
+            next += part.sectors as u64;
+        }
+    }
+
+    /// Changes the map as a record says.
+    pub fn apply(&mut self, note: &Note) -> Result<(), &'static str> {
+        let [first, second, third, fourth] = note.fields;
+        match note.tag {
+            tag::LOGGED => {
+                let part = self.whole_part(first, second)?;
+                let band = self.local_band(part.zone, third)?;
+                let at =
+                    u32::try_from(fourth).ok().filter(|&at| (at as u64) < self.band_sectors).ok_or("no such offset")?;
+                let zone = &mut self.zones[part.zone];
+                self.freed |= zone.logged(part.logical, part.offset, part.sectors, band, at)?;
+            }
+            tag::TRIMMED => {
+                let end = first.checked_add(second).filter(|&end| end <= self.capacity() && second > 0);
+                let end = end.ok_or("it lies past the capacity")?;
+                let mut next = first;
+                while next < end {
+                    let part = self.part(next, end);
+                    self.freed |= self.zones[part.zone].trimmed(part.logical, part.offset, part.sectors);
+                    next += part.sectors as u64;
+                }
+            }
+            tag::PLACED => {
+                let (zone, logical) = self.locate(first)?;
+                let band = self.local_band(zone, second)?;
+                self.freed |= self.zones[zone].placed(logical, band)?;
+            }
+            tag::STREAMED => {
+                let (zone, logical) = self.locate(first)?;
+                let band = self.local_band(zone, second)?;
+                let filled = u32::try_from(third).map_err(|_| "no band is so long")?;
+                self.freed |= self.zones[zone].streamed(logical, band, filled)?;
+            }
+            tag::COMPLETED => {
+                let (zone, logical) = self.locate(first)?;
+                self.freed |= self.zones[zone].completed(logical)?;
+            }
+            tag::RESTART => self.zones.get_mut(first as usize).ok_or("there is no such zone")?.restart(),
+            tag::FILLED => {
+                let head = u32::try_from(second).map_err(|_| "no band is so long")?;
+                self.zones.get_mut(first as usize).ok_or("there is no such zone")?.filled(head)?;
+            }
+            _ => return Err("fully-associative has no such record"),
+        }
+        Ok(())
+    }
+
+    fn whole_part(&self, lba: u64, sectors: u64) -> Result<Part, &'static str> {
+        let end = lba.checked_add(sectors).filter(|&end| end <= self.capacity() && sectors > 0);
+        let part = self.part(lba, end.ok_or("it lies past the capacity")?);
+        (part.sectors as u64 == sectors).then_some(part).ok_or("it crosses the end of a logical band")
+    }
+
+    fn locate(&self, number: u64) -> Result<(usize, u32), &'static str> {
+        let zone = (number / self.zone_data as u64) as usize;
+        let logical = number % self.zone_data as u64;
+        let holds = self.zones.get(zone).is_some_and(|zone| logical < zone.homes.len() as u64);
+        holds.then_some((zone, logical as u32)).ok_or("there is no such logical band")
+    }
+
+    fn local_band(&self, zone: usize, number: u64) -> Result<u32, &'static str> {
+        let local = number.checked_sub(self.band_number(zone, 0));
+        let local = local.filter(|&local| local < self.zones[zone].live.len() as u64);
+        local.map(|local| local as u32).ok_or("its band is not of its zone")
+    }
+
+    /// The records that say all of the zones that are not as they were made.
+    pub fn checkpoint(&self, notes: &mut Vec<Note>) {
+        for (index, zone) in self.zones.iter().enumerate() {
+            let is_fresh = zone.homes.iter().enumerate().all(|(logical, &home)| home == logical as u32)
+                && zone.streams.is_empty()
+                && zone.runs.iter().all(|list| list.runs().is_empty());
+            if !is_fresh {
+                self.checkpoint_zone(index, zone, notes);
+            }
+        }
+    }
+
+    fn checkpoint_zone(&self, index: usize, zone: &Zone, notes: &mut Vec<Note>) {
+        notes.push(Note::new(tag::RESTART, &[index as u64]));
+        for (logical, &home) in (0..).zip(&zone.homes) {
+            if home != NOWHERE {
+                let band = self.band_number(index, home);
+                notes.push(Note::new(tag::PLACED, &[self.logical_number(index, logical), band]));
+            }
+        }
+        for stream in &zone.streams {
+            let (logical, band) = (self.logical_number(index, stream.logical), self.band_number(index, stream.band));
+            notes.push(Note::new(tag::STREAMED, &[logical, band, stream.filled as u64]));
+        }
+        // A log band's runs follow each other in its order, and log bands from the oldest to the newest.
+        let mut ages = vec![u32::MAX; zone.live.len()];
+        (0..).zip(&zone.logs).for_each(|(age, &band)| ages[band as usize] = age);
+        let mut logged = Vec::new();
+        for (logical, list) in (0..).zip(&zone.runs) {
+            let first = self.first_lba(index, logical);
+            for run in list.runs() {
+                let (lba, sectors) = (first + run.offset as u64, run.length as u64);
+                if run.is_absent() {
+                    notes.push(Note::new(tag::TRIMMED, &[lba, sectors]));
+                } else {
+                    let (band, offset) = (run.place / zone.band_sectors, run.place % zone.band_sectors);
+                    logged.push((ages[band as usize], offset, band, lba, sectors));
+                }
+            }
+        }
+        logged.sort_unstable();
+        notes.extend(logged.iter().map(|&(_, offset, band, lba, sectors)| {
+            Note::new(tag::LOGGED, &[lba, sectors, self.band_number(index, band), offset as u64])
+        }));
+        if !zone.logs.is_empty() {
+            notes.push(Note::new(tag::FILLED, &[index as u64, zone.head as u64]));
+        }
+    }
+}
+
+/// The bands of a whole zone. Its free bands come beside those that `zone_size` holds.
+fn zone_sizes(parameters: &Parameters, band_bytes: u64) -> Result<Sizes, ConfigError> {
+    let data = (parameters.bytes("zone_size") / band_bytes) as usize;
+    let share = parameters.share("free_share");
+    if data == 0 || share >= 1.0 {
+        return Err(ConfigError(format!("a zone needs a band at least, and free_share={share} below 1")));
+    }
+    let free = match parameters.count("log_bands") {
+        0 => (share / (1.0 - share) * data as f64).round() as u64,
+        count => count.saturating_add(reserve(parameters)),
+    };
+    if free > u32::MAX as u64 {
+        return Err(ConfigError(format!("a zone with {free} free bands; expected fewer than 2³²")));
+    }
+    Ok(Sizes { data, free: free.max(reserve(parameters) + 1) as usize })
+}
+
+/// The bands of the last zone, if `bands` are left for it.
+fn rest_sizes(parameters: &Parameters, whole: &Sizes, bands: usize) -> Option<Sizes> {
+    let free = match parameters.count("log_bands") {
+        0 => (parameters.share("free_share") * bands as f64).round() as usize,
+        _ => whole.free,
+    };
+    let free = free.max(reserve(parameters) as usize + 1);
+    (bands > free).then(|| Sizes { data: bands - free, free })
+}
+
+/// Free bands that only merges may take.
+pub(super) fn reserve(parameters: &Parameters) -> u64 {
+    parameters.count("reserve_bands")
+}

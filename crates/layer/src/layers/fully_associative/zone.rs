@@ -1,0 +1,254 @@
+//! One zone: what each of its bands is for, where its logical bands live, and what of them is logged.
+//!
+//! ```text
+//!            log, stream or merge takes it                    its home is known
+//!   free ──────────────────────────────────► log / stream ──────────────────────► home of a logical band
+//!    ▲                                            │ dead: nothing in it is live        │ merged or streamed anew
+//!    └────────────────────────────────────────────┴────────────────────────────────────┘
+//! ```
+//!
+//! Bands and logical bands are counted within the zone; a place is band · band sectors + offset. The methods change the
+//! zone as the records of the layer say; an `Err` is a record that does not fit.
+//!
+//! Invariants (numbered as in the layer's header): 1 to 5.
+
+use std::collections::VecDeque;
+
+use crate::run_list::{RunList, ShortRun, ABSENT};
+
+/// No home: between the records of a checkpoint only.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// A logical band that a stream is writing anew, from its first sector on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stream {
+    pub logical: u32,
+    pub band: u32,
+    pub filled: u32,
+}
+
+/// The zone.
+#[derive(Clone, Debug)]
+pub(super) struct Zone {
+    pub band_sectors: u32,
+    /// Where each logical band lives.
+    pub homes: Vec<u32>,
+    /// What of each logical band is logged or trimmed.
+    pub runs: Vec<RunList>,
+    /// Free bands, in the order in which they are taken.
+    pub free: VecDeque<u32>,
+    /// Log bands, oldest first; all but the newest are full.
+    pub logs: VecDeque<u32>,
+    /// How far the newest log band is filled.
+    pub head: u32,
+    /// Live sectors by band; 0 for bands that are not log bands.
+    pub live: Vec<u32>,
+    /// Streams in hand, oldest first.
+    pub streams: Vec<Stream>,
+    /// No logical band before this one has anything in the oldest log band.
+    pub next_merge: u32,
+}
+
+impl Zone {
+    /// A fresh zone: logical bands live in the first bands in their order, the others are free.
+    pub fn new(data: usize, free: usize, band_sectors: u32) -> Zone {
+        Zone {
+            band_sectors,
+            homes: (0..data as u32).collect(),
+            runs: vec![RunList::default(); data],
+            free: (data as u32..(data + free) as u32).collect(),
+            logs: VecDeque::new(),
+            head: band_sectors,
+            live: vec![0; data + free],
+            streams: Vec::new(),
+            next_merge: 0,
+        }
+    }
+
+    pub fn stream_of(&self, logical: u32) -> Option<&Stream> {
+        self.streams.iter().find(|stream| stream.logical == logical)
+    }
+
+    /// Room left in the newest log band.
+    pub fn log_room(&self) -> u32 {
+        self.band_sectors - self.head
+    }
+
+    /// Sectors `offset..offset + length` of a logical band lie in log band `band`, at `at`, its head. Says whether a
+    /// band became free.
+    pub fn logged(&mut self, logical: u32, offset: u32, length: u32, band: u32, at: u32) -> Result<bool, &'static str> {
+        let head = if self.logs.back() == Some(&band) { self.head } else { 0 };
+        if at < head || at + length > self.band_sectors {
+            return Err("it does not lie at the head of its log band");
+        }
+        if self.logs.back() != Some(&band) {
+            self.take(band)?;
+            self.logs.push_back(band);
+        }
+        if self.logs.front() == Some(&band) {
+            self.next_merge = self.next_merge.min(logical);
+        }
+        self.head = at + length;
+        self.live[band as usize] += length;
+        // Runs never join over the end of a band: a guard may lie between bands whose places are neighbours.
+        let place = band * self.band_sectors + at;
+        Ok(self.overlay(logical, ShortRun { offset, length, place }, at > 0))
+    }
+
+    /// These sectors of a logical band are absent.
+    pub fn trimmed(&mut self, logical: u32, offset: u32, length: u32) -> bool {
+        self.overlay(logical, ShortRun { offset, length, place: ABSENT }, true)
+    }
+
+    fn overlay(&mut self, logical: u32, run: ShortRun, may_join: bool) -> bool {
+        let (mut runs, mut freed) = (std::mem::take(&mut self.runs[logical as usize]), false);
+        runs.overlay(run, may_join, |_, length, place| {
+            freed |= place.is_some_and(|place| self.kill(place, length));
+        });
+        self.runs[logical as usize] = runs;
+        freed
+    }
+
+    /// Forgets the runs in `from..to` of a logical band.
+    fn forget(&mut self, logical: u32, from: u32, to: u32) -> bool {
+        let (mut runs, mut freed) = (std::mem::take(&mut self.runs[logical as usize]), false);
+        runs.remove(from, to, |run| freed |= self.kill(run.place, run.length));
+        self.runs[logical as usize] = runs;
+        freed
+    }
+
+    /// Logged sectors are dead; a log band with no live sector is free.
+    fn kill(&mut self, place: u32, length: u32) -> bool {
+        if place == ABSENT {
+            return false;
+        }
+        let band = place / self.band_sectors;
+        self.live[band as usize] -= length;
+        if self.live[band as usize] > 0 {
+            return false;
+        }
+        let index =
+            self.logs.iter().position(|&log| log == band).expect("invariant 3: only log bands have live sectors");
+        if index == 0 {
+            self.next_merge = 0;
+        }
+        if index + 1 == self.logs.len() {
+            self.head = self.band_sectors;
+        }
+        self.logs.remove(index);
+        self.free.push_back(band);
+        true
+    }
+
+    /// A logical band, with all that was logged of it, lies whole in `band`.
+    pub fn placed(&mut self, logical: u32, band: u32) -> Result<bool, &'static str> {
+        if self.stream_of(logical).is_some() {
+            return Err("a stream is open there");
+        }
+        self.take(band)?;
+        let freed = self.forget(logical, 0, self.band_sectors);
+        Ok(self.settle(logical, band) | freed)
+    }
+
+    /// A stream has written the first `filled` sectors of a logical band to `band`.
+    pub fn streamed(&mut self, logical: u32, band: u32, filled: u32) -> Result<bool, &'static str> {
+        if filled == 0 || filled > self.band_sectors {
+            return Err("a stream fills more than its band, or nothing");
+        }
+        let index = match self.streams.iter().position(|stream| stream.logical == logical) {
+            Some(index) => index,
+            None => {
+                self.take(band)?;
+                self.streams.push(Stream { logical, band, filled: 0 });
+                self.streams.len() - 1
+            }
+        };
+        let stream = self.streams[index];
+        if stream.band != band || filled < stream.filled {
+            return Err("the stream is elsewhere, or further on");
+        }
+        self.streams[index].filled = filled;
+        let freed = self.forget(logical, stream.filled, filled);
+        if filled < self.band_sectors {
+            return Ok(freed);
+        }
+        self.streams.remove(index);
+        Ok(self.settle(logical, band) | freed)
+    }
+
+    /// The rest of a stream's band has been written from what was there, logged sectors included.
+    pub fn completed(&mut self, logical: u32) -> Result<bool, &'static str> {
+        let index =
+            self.streams.iter().position(|stream| stream.logical == logical).ok_or("no stream is open there")?;
+        let stream = self.streams.remove(index);
+        let freed = self.forget(logical, stream.filled, self.band_sectors);
+        Ok(self.settle(logical, stream.band) | freed)
+    }
+
+    /// The newest log band is filled so far.
+    pub fn filled(&mut self, head: u32) -> Result<(), &'static str> {
+        if self.logs.is_empty() || head > self.band_sectors || head < self.head {
+            return Err("the newest log band is not filled so far");
+        }
+        self.head = head;
+        Ok(())
+    }
+
+    /// The records that follow say all of this zone.
+    pub fn restart(&mut self) {
+        let (data, bands) = (self.homes.len(), self.live.len());
+        *self = Zone { homes: vec![NOWHERE; data], ..Zone::new(data, bands - data, self.band_sectors) };
+        self.free = (0..bands as u32).collect();
+    }
+
+    fn take(&mut self, band: u32) -> Result<(), &'static str> {
+        let index = self.free.iter().position(|&free| free == band).ok_or("its band is not free")?;
+        self.free.remove(index);
+        Ok(())
+    }
+
+    /// `band` is the home of a logical band from now on, and its old home is free.
+    fn settle(&mut self, logical: u32, band: u32) -> bool {
+        let old = std::mem::replace(&mut self.homes[logical as usize], band);
+        if old != NOWHERE {
+            self.free.push_back(old);
+        }
+        old != NOWHERE
+    }
+
+    /// The first logical band with live sectors in the oldest log band, which it needs to have.
+    pub fn find_merge(&mut self) -> u32 {
+        let oldest = self.logs[0];
+        let in_oldest = |run: &ShortRun| !run.is_absent() && run.place / self.band_sectors == oldest;
+        let candidates = &self.runs[self.next_merge as usize..];
+        let found = candidates.iter().position(|list| list.runs().iter().any(in_oldest));
+        self.next_merge += found.expect("invariant 3: a log band that is not free has live sectors") as u32;
+        self.next_merge
+    }
+
+    /// Calls `visit(offset, length, place)` with where each part of a logical band lies: `None` if trimmed.
+    pub fn for_each_place(&self, logical: u32, from: u32, to: u32, mut visit: impl FnMut(u32, u32, Option<u32>)) {
+        let stream = self.stream_of(logical);
+        let home = self.homes[logical as usize] * self.band_sectors;
+        self.runs[logical as usize].cover(from, to, |offset, length, place| match (place, stream) {
+            (Some(ABSENT), _) => visit(offset, length, None),
+            (Some(place), _) => visit(offset, length, Some(place)),
+            (None, Some(stream)) if offset < stream.filled => {
+                let streamed = length.min(stream.filled - offset);
+                visit(offset, streamed, Some(stream.band * self.band_sectors + offset));
+                if streamed < length {
+                    visit(offset + streamed, length - streamed, Some(home + offset + streamed));
+                }
+            }
+            (None, _) => visit(offset, length, Some(home + offset)),
+        });
+    }
+
+    pub fn measured_bytes(&self) -> u64 {
+        let lists: u64 = self.runs.iter().map(RunList::measured_bytes).sum();
+        let words = self.homes.len() + self.free.capacity() + self.logs.capacity() + self.live.len();
+        let headers = self.runs.len() * std::mem::size_of::<RunList>();
+        let streams = self.streams.capacity() * std::mem::size_of::<Stream>();
+        lists + (words * 4 + headers + streams + std::mem::size_of::<Zone>()) as u64
+    }
+}

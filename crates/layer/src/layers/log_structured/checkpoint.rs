@@ -1,0 +1,123 @@
+//! Checkpoints: the records that say all of a drive, and what they mean when they are read back.
+//!
+//! Only zones that are neither free nor as the factory made them are named, with their live blocks in order of place.
+//! So a checkpoint is as long as what was written.
+//!
+//! Invariants:
+//! 1. A zone as the factory made it holds no run of the map; every block in no run lies in such a zone.
+//! 2. Between the first record and the last, live blocks are counted of named zones alone.
+
+use super::state::{for_each_zone, tag, Entry, Placed, State, Use, Zone, CHUNK_BLOCKS, STREAMS};
+use crate::note::Note;
+use crate::run_list::{RunList, ShortRun, ABSENT};
+
+/// In place of a stream: a closed zone.
+const CLOSED: u64 = STREAMS as u64;
+
+impl State {
+    /// The records that follow say all.
+    pub(super) fn restart(&mut self, clock: u64) {
+        self.chunks.iter_mut().for_each(|list| *list = RunList::default());
+        self.zones.iter_mut().for_each(|zone| *zone = Zone::free());
+        self.free.clear();
+        self.open = [None; STREAMS];
+        self.victim = None;
+        self.clock = clock;
+        self.restarting = true;
+    }
+
+    pub(super) fn name_zone(&mut self, zone: u64, fill: u64, written_at: u64, stream: u64) -> Result<(), &'static str> {
+        let index = zone as usize;
+        let known = self.zones.get_mut(index).filter(|zone| zone.holds == Use::Free && fill <= self.zone_blocks as u64);
+        let known = known.ok_or("there is no such zone, or it is named already")?;
+        let is_closed = stream == CLOSED;
+        if !is_closed && self.open.get(stream as usize) != Some(&None) {
+            return Err("there is no such stream, or it has a zone");
+        }
+        known.holds = if is_closed { Use::Closed } else { Use::Open };
+        (known.fill, known.written_at) = (fill as u32, written_at);
+        if !is_closed {
+            self.open[stream as usize] = Some(index);
+        }
+        Ok(())
+    }
+
+    pub(super) fn keep(&mut self, placed: Placed) -> Result<(), &'static str> {
+        let (index, offset) = ((placed.place / self.zone_blocks) as usize, placed.place % self.zone_blocks);
+        let zone = &mut self.zones[index];
+        let appended: u32 = zone.summary.iter().map(|entry| entry.blocks).sum();
+        if zone.holds == Use::Free || offset < appended || offset + placed.blocks > zone.fill {
+            return Err("it lies in no zone that was named, or not in order");
+        }
+        pad(&mut zone.summary, offset - appended);
+        zone.summary.push(Entry { block: placed.block, blocks: placed.blocks });
+        zone.live += placed.blocks;
+        let (first_chunk, last_chunk) =
+            (placed.block / CHUNK_BLOCKS, (placed.block + placed.blocks - 1) / CHUNK_BLOCKS);
+        for chunk in first_chunk..=last_chunk {
+            let first = chunk * CHUNK_BLOCKS;
+            let from = placed.block.max(first);
+            let to = (placed.block + placed.blocks).min(first + CHUNK_BLOCKS);
+            let run = ShortRun { offset: from - first, length: to - from, place: placed.place + (from - placed.block) };
+            self.chunks[chunk as usize].overlay(run, false, |_, _, _| {});
+        }
+        Ok(())
+    }
+
+    /// What is in no run lies where the factory put it; zones with nothing live that no record named are free.
+    pub(super) fn end(&mut self) {
+        self.restarting = false;
+        let (full, zone_blocks, blocks) = (self.full, self.zone_blocks, self.blocks);
+        for (chunk, list) in (0..).zip(&self.chunks) {
+            let first = chunk * CHUNK_BLOCKS;
+            list.cover(0, CHUNK_BLOCKS.min(blocks - first), |offset, length, place| {
+                if place.is_none() && full {
+                    for_each_zone(zone_blocks, first + offset, length, |block, length| {
+                        self.zones[(block / zone_blocks) as usize].live += length;
+                    });
+                }
+            });
+        }
+        for (index, zone) in self.zones.iter_mut().enumerate() {
+            if zone.holds == Use::Free && zone.live > 0 {
+                let summary = vec![Entry { block: index as u32 * zone_blocks, blocks: zone_blocks }];
+                (zone.holds, zone.factory, zone.fill, zone.summary) = (Use::Closed, true, zone_blocks, summary);
+            } else {
+                let appended: u32 = zone.summary.iter().map(|entry| entry.blocks).sum();
+                pad(&mut zone.summary, zone.fill - appended);
+            }
+        }
+        self.free = (0..self.zones.len()).filter(|&zone| self.zones[zone].holds == Use::Free).collect();
+    }
+
+    /// The records that say all.
+    pub fn checkpoint(&self, notes: &mut Vec<Note>) {
+        notes.push(Note::new(tag::RESTART, &[self.clock]));
+        for (index, zone) in self.zones.iter().enumerate().filter(|(_, zone)| !zone.factory && zone.holds != Use::Free)
+        {
+            let stream = self.open.iter().position(|&open| open == Some(index)).map_or(CLOSED, |stream| stream as u64);
+            notes.push(Note::new(tag::ZONE, &[index as u64, zone.fill as u64, zone.written_at, stream]));
+            let mut place = self.first_place(index);
+            for entry in &zone.summary {
+                self.for_each_live(*entry, place, |live| {
+                    notes.push(Note::new(tag::KEPT, &[live.block as u64, live.blocks as u64, live.place as u64]));
+                });
+                place += entry.blocks;
+            }
+        }
+        for (chunk, list) in (0u64..).zip(&self.chunks) {
+            for run in list.runs().iter().filter(|run| run.is_absent()) {
+                let block = chunk * CHUNK_BLOCKS as u64 + run.offset as u64;
+                notes.push(Note::new(tag::TRIMMED, &[block, run.length as u64]));
+            }
+        }
+        notes.push(Note::new(tag::END, &[]));
+    }
+}
+
+/// A dead part of a zone's summary.
+fn pad(summary: &mut Vec<Entry>, blocks: u32) {
+    if blocks > 0 {
+        summary.push(Entry { block: ABSENT, blocks });
+    }
+}

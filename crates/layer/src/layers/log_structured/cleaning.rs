@@ -1,0 +1,143 @@
+//! Cleaning: the live blocks of a victim are moved to the open zone of what is cleaned, a step at a time; the zone is
+//! free when the last of them has moved, or when the host has overwritten it.
+//!
+//! A step reads in the order of places and writes in the order of blocks, so that what belongs together comes together.
+//!
+//! Invariants:
+//! 1. A zone is written anew only when the records that freed it are durable.
+//! 2. Of the free zones, only cleaning takes the last.
+
+use std::cmp::Reverse;
+
+use imbrex_disk::{Lba, Sectors};
+
+use super::state::{Placed, Stream, Use, Victim, Zone};
+use super::{LogStructured, Policy};
+use crate::plan::{Cause, GroupKind, Plan};
+
+impl LogStructured {
+    /// One step of cleaning; whether there was one to make.
+    pub(super) fn clean(&mut self, plan: &mut Plan) -> bool {
+        if self.state.victim.is_none() {
+            self.state.victim = self.choose().map(|zone| Victim { zone, entry: 0, entry_start: 0, skip: 0 });
+        }
+        if self.state.victim.is_none() {
+            return false;
+        }
+        let mut moves = std::mem::take(&mut self.moves);
+        self.find_moves(&mut moves);
+        plan.open(GroupKind::Cleaning);
+        let size = self.state.block_sectors;
+        for run in &moves {
+            let (lba, sectors) = (Lba(run.block as u64 * size), Sectors(run.blocks as u64 * size));
+            plan.read(Cause::Cleaning, self.state.pba(run.place), lba, sectors);
+        }
+        moves.sort_unstable();
+        join_neighbours(&mut moves);
+        for run in &moves {
+            self.move_run(*run, plan);
+        }
+        self.record_appends(plan);
+        moves.clear();
+        self.moves = moves;
+        true
+    }
+
+    /// One step of cleaning in idle time, while too few zones are free.
+    pub(super) fn clean_idly(&mut self, plan: &mut Plan) -> bool {
+        self.state.free.len() < self.idle_zones && self.clean(plan)
+    }
+
+    fn move_run(&mut self, run: Placed, plan: &mut Plan) {
+        let mut done = 0;
+        while done < run.blocks {
+            let (place, room) = self.head_or_free_zone(self.cleaned, plan);
+            let blocks = room.min(run.blocks - done);
+            self.append(Cause::Cleaning, Placed { block: run.block + done, blocks, place }, self.cleaned, plan);
+            done += blocks;
+        }
+    }
+
+    /// The head of a stream's open zone, or of a free one; the phase in hand may write there from here on.
+    pub(super) fn head_or_free_zone(&mut self, stream: Stream, plan: &mut Plan) -> (u32, u32) {
+        if let Some(head) = self.state.head(stream) {
+            return head;
+        }
+        if std::mem::take(&mut self.state.freed) {
+            // What freed zones held may be wanted by records of this plan that are not yet appended.
+            self.record_appends(plan);
+            plan.barrier();
+        }
+        let zone = *self.state.free.front().expect("invariant 4: cleaning finds a free zone");
+        (self.state.first_place(zone), self.state.zone_blocks)
+    }
+
+    /// The closed zone to clean: the first of those that promise most. With no zone free it is the one with the fewest
+    /// live blocks, whatever the policy: these are sure to fit into what is open, for a victim whose cleaning was cut
+    /// off by a power loss left room for itself.
+    fn choose(&self) -> Option<usize> {
+        let zone_blocks = self.state.zone_blocks;
+        let zones = self.state.zones.iter().enumerate();
+        let candidates = zones.filter(|(_, zone)| zone.holds == Use::Closed && zone.live < zone_blocks);
+        let policy = if self.state.free.is_empty() { Policy::Greedy } else { self.policy };
+        let best = match policy {
+            Policy::Greedy => candidates.min_by_key(|(index, zone)| (zone.live, *index)),
+            Policy::CostBenefit => candidates.max_by(|(left_index, left), (right_index, right)| {
+                let left_wins = self.benefit_and_cost(left).0 * self.benefit_and_cost(right).1;
+                let right_wins = self.benefit_and_cost(right).0 * self.benefit_and_cost(left).1;
+                left_wins.cmp(&right_wins).then(Reverse(left_index).cmp(&Reverse(right_index)))
+            }),
+        };
+        best.map(|(index, _)| index)
+    }
+
+    /// Space won, times how long it is likely to stay won, and what is read and written for it.
+    fn benefit_and_cost(&self, zone: &Zone) -> (u128, u128) {
+        let dead = (self.state.zone_blocks - zone.live) as u128;
+        let age = (self.state.clock - zone.written_at) as u128 + 1;
+        (dead * age, (self.state.zone_blocks + zone.live) as u128)
+    }
+
+    /// The next live blocks of the victim, a step's worth at most, in the order of their places.
+    fn find_moves(&mut self, moves: &mut Vec<Placed>) {
+        let mut victim = self.state.victim.expect("a victim is chosen");
+        let zone = &self.state.zones[victim.zone];
+        let first_place = self.state.first_place(victim.zone);
+        let mut wanted = self.step_blocks;
+        while wanted > 0 {
+            let Some(mut entry) = zone.summary.get(victim.entry).copied() else { break };
+            if victim.skip == entry.blocks {
+                victim = Victim {
+                    entry: victim.entry + 1,
+                    entry_start: victim.entry_start + entry.blocks,
+                    skip: 0,
+                    ..victim
+                };
+                continue;
+            }
+            let place = first_place + victim.entry_start + victim.skip;
+            let part = (entry.blocks - victim.skip).min(wanted);
+            if entry.block != crate::run_list::ABSENT {
+                entry.block += victim.skip;
+            }
+            entry.blocks = part;
+            self.state.for_each_live(entry, place, |live| {
+                moves.push(live);
+                wanted -= live.blocks;
+            });
+            victim.skip += part;
+        }
+        self.state.victim = Some(victim);
+    }
+}
+
+/// Blocks that follow each other are moved together: places of what is staged do not matter any more.
+fn join_neighbours(moves: &mut Vec<Placed>) {
+    moves.dedup_by(|next, before| {
+        let follows = before.block + before.blocks == next.block;
+        if follows {
+            before.blocks += next.blocks;
+        }
+        follows
+    });
+}

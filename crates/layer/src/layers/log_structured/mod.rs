@@ -1,0 +1,278 @@
+//! `log-structured`: every write is appended to an open zone, whatever it overwrites; a map of blocks says where the
+//! newest copy lies; cleaning moves the live blocks of a zone away and uses it again. Cassuto 2010 §III's indirection
+//! taken whole: the bar that other layers are measured against, at the price of the map.
+//!
+//! ```text
+//!   free ──► open for a stream ──► closed ──► free   as soon as nothing in it is live
+//!                 ▲                   │
+//!                 └─── live blocks ───┘ cleaning: in the foreground when one zone is free, in idle time sooner
+//! ```
+//!
+//! - Streams: host writes that hide what was written lately (hot), other host writes, and what cleaning moves, each
+//!   in a zone of its own.
+//! - Victims: the fewest live blocks (greedy), or the most space for its cost, weighed by age (cost-benefit).
+//! - TRIM: kept as absence. What is left of a block that is written or trimmed in part is read, and the block
+//!   written.
+//!
+//! Nothing is overwritten in place, so a cut leaves old data whole, and there is nothing to repair.
+//!
+//! Does not model: the journal's own place on the medium; a map that does not fit the controller's memory.
+//!
+//! Invariants:
+//! 1. No two blocks share a place; a zone's live blocks are those that the map has in it.
+//! 2. Every live block is in its zone's summary, at its place; the summary reaches as far as the zone is filled.
+//! 3. A closed zone has live blocks; free zones are those listed; open ones are those of the streams, and not full.
+//! 4. With a zone free or none, some closed zone has a dead block, for the reserve is larger than the open zones.
+//! 5. What replay makes of the records is the map that planning had.
+
+mod check;
+mod checkpoint;
+mod cleaning;
+mod host;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
+
+use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::note::{Note, ReplayError};
+use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
+use crate::plan::{GroupKind, Medium, Plan};
+use crate::registry::{Context, LayerInfo};
+use crate::space::{RegionSize, Regions};
+use state::{Placed, State, Stream};
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "log-structured",
+    summary: "all writes are appended to open zones; cleaning moves what is live out of old ones",
+    recordings: &["shingled", "block-interference", "conventional"],
+    mapping_unit: "block",
+    source: "Cassuto 2010 §III, taken whole; cleaning policies as Rosenblum and Ousterhout 1992",
+    parameters: PARAMETERS,
+    toys: &[
+        "zone_size=16k,block=1k,reserve=20%,clean_step=2k",
+        "zone_size=20k,block=2k,reserve=7%,cleaning=cost-benefit,streams=host-cleaned,fill=empty,clean_step=6k",
+        "zone_size=8k,block=512,reserve=15%,streams=one,idle_free=100%,hot_age=2%,clean_step=64k",
+    ],
+    build,
+};
+
+const PARAMETERS: &[ParameterInfo] = &[
+    ParameterInfo {
+        key: "zone_size",
+        kind: ParameterKind::Bytes,
+        default: "256MiB",
+        help: "size of a zone, its guard not counted; rounded down to whole blocks",
+    },
+    ParameterInfo {
+        key: "block",
+        kind: ParameterKind::Bytes,
+        default: "4096",
+        help: "what the map counts in: whole sectors",
+    },
+    ParameterInfo {
+        key: "reserve",
+        kind: ParameterKind::Share,
+        default: "7%",
+        help: "share of the zones that the host does not see; two more than there are streams, at least",
+    },
+    ParameterInfo {
+        key: "fill",
+        kind: ParameterKind::Choice(&["full", "empty"]),
+        default: "full",
+        help: "what a new drive holds: every block, written in order, or none",
+    },
+    ParameterInfo {
+        key: "cleaning",
+        kind: ParameterKind::Choice(&["greedy", "cost-benefit"]),
+        default: "greedy",
+        help: "which zone is cleaned: the one with the fewest live blocks, or age weighs too",
+    },
+    ParameterInfo {
+        key: "streams",
+        kind: ParameterKind::Choice(&["one", "host-cleaned", "hot-cold"]),
+        default: "hot-cold",
+        help: "open zones: one, one each for the host and for cleaning, or also the host's hot and cold writes apart",
+    },
+    ParameterInfo {
+        key: "hot_age",
+        kind: ParameterKind::Share,
+        default: "10%",
+        help: "a write is hot if it hides a block written less than this share of the drive's blocks before",
+    },
+    ParameterInfo {
+        key: "clean_step",
+        kind: ParameterKind::Bytes,
+        default: "4MiB",
+        help: "what cleaning moves at once: in idle time, host commands wait for no more",
+    },
+    ParameterInfo {
+        key: "idle_free",
+        kind: ParameterKind::Share,
+        default: "50%",
+        help: "idle cleaning goes on until this share of the reserve's zones is free; 0: none in idle time",
+    },
+    ParameterInfo {
+        key: "idle_after",
+        kind: ParameterKind::Duration,
+        default: "1s",
+        help: "time without host commands after which cleaning starts",
+    },
+];
+
+/// Free zones that the host leaves to cleaning.
+const RESERVE_FOR_CLEANING: usize = 1;
+
+/// Which zone is cleaned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Policy {
+    Greedy,
+    CostBenefit,
+}
+
+/// The layer.
+struct LogStructured {
+    state: State,
+    policy: Policy,
+    /// Whether hot writes have a zone of their own.
+    hot: bool,
+    hot_blocks: u64,
+    /// The stream of what cleaning moves.
+    cleaned: Stream,
+    step_blocks: u32,
+    idle_zones: usize,
+    idle_after: SimDuration,
+    /// Records of the appends in hand, applied already, which follow their data.
+    appended: Vec<Note>,
+    /// What a step of cleaning moves: kept for its buffer.
+    moves: Vec<Placed>,
+}
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    let parameters = &context.parameters;
+    let sector_bytes = context.disk.sector_bytes as u64;
+    let block_bytes = parameters.bytes("block");
+    if block_bytes == 0 || !block_bytes.is_multiple_of(sector_bytes) {
+        return Err(ConfigError(format!("block={block_bytes}: expected a multiple of the sector of {sector_bytes} B")));
+    }
+    let zone_blocks = parameters.bytes("zone_size") / block_bytes;
+    let zone_sectors = zone_blocks.saturating_mul(block_bytes / sector_bytes);
+    if zone_blocks == 0 || zone_sectors > u32::MAX as u64 {
+        return Err(ConfigError(format!(
+            "zone_size: a zone of {zone_blocks} blocks; expected 1 or more, up to 2³² sectors"
+        )));
+    }
+    let regions = Regions::carve(&context.disk, RegionSize::Sectors(Sectors(zone_sectors)));
+    if regions.len() as u64 * zone_blocks > u32::MAX as u64 - 1 {
+        return Err(ConfigError(format!("block={block_bytes}: more than 2³² blocks on this drive; make them larger")));
+    }
+    let (hot, cleaned, streams) = match parameters.choice("streams") {
+        "one" => (false, Stream::Host, 1),
+        "host-cleaned" => (false, Stream::Cleaned, 2),
+        _ => (true, Stream::Cleaned, 3),
+    };
+    let reserve = reserve_zones(parameters, regions.len(), streams)?;
+    let data_zones = regions.len() - reserve;
+    let hot_blocks = (parameters.share("hot_age") * (data_zones as u64 * zone_blocks) as f64) as u64;
+    let full = parameters.choice("fill") == "full";
+    Ok(Box::new(LogStructured {
+        // What the factory wrote is not hot: the clock begins that much later.
+        state: State::new(regions, block_bytes / sector_bytes, data_zones, full, hot_blocks),
+        policy: if parameters.choice("cleaning") == "greedy" { Policy::Greedy } else { Policy::CostBenefit },
+        hot,
+        hot_blocks,
+        cleaned,
+        step_blocks: (parameters.bytes("clean_step") / block_bytes).clamp(1, zone_blocks) as u32,
+        idle_zones: (parameters.share("idle_free") * reserve as f64).floor() as usize,
+        idle_after: SimDuration(parameters.duration_ns("idle_after")),
+        appended: Vec::new(),
+        moves: Vec::new(),
+    }))
+}
+
+/// Zones that the host does not see: with every stream's zone open, and one free for cleaning, another must be gained.
+fn reserve_zones(parameters: &Parameters, zones: usize, streams: usize) -> Result<usize, ConfigError> {
+    let share = parameters.share("reserve");
+    let reserve = ((share * zones as f64).ceil() as usize).max(streams + 1 + RESERVE_FOR_CLEANING);
+    if reserve >= zones {
+        return Err(ConfigError(format!(
+            "{reserve} zones in reserve out of {zones}: make zone_size or reserve smaller"
+        )));
+    }
+    Ok(reserve)
+}
+
+impl LogStructured {
+    /// Changes the map by a record that planning made.
+    fn apply(&mut self, note: &Note) {
+        self.state.apply(note).unwrap_or_else(|reason| panic!("a planned record {note:?} does not fit: {reason}"));
+    }
+}
+
+impl Layer for LogStructured {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn capacity(&self) -> Sectors {
+        Sectors(self.state.blocks as u64 * self.state.block_sectors)
+    }
+
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
+        for command in commands {
+            match command.operation {
+                Operation::Read => self.plan_read(command, plan),
+                Operation::Write => self.plan_write(command, plan),
+                Operation::Trim => self.plan_trim(command, plan),
+                Operation::Flush => {
+                    plan.open(GroupKind::Host);
+                    plan.barrier();
+                }
+            }
+            self.record_appends(plan);
+        }
+    }
+
+    fn background(&self) -> Option<Background> {
+        (self.idle_zones > 0).then_some(Background { idle_after: self.idle_after })
+    }
+
+    fn idle(&mut self, plan: &mut Plan) -> bool {
+        self.clean_idly(plan)
+    }
+
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        self.state.for_each_piece(lba, sectors, |lba, sectors, pba| {
+            pieces.push(Piece { lba, sectors, at: pba.map(|pba| (Medium::Disk, pba)) });
+        });
+    }
+
+    fn keeps_trims(&self) -> bool {
+        true
+    }
+
+    fn self_check(&self) -> Result<(), Violation> {
+        check::check(&self.state)
+    }
+
+    /// The formula is ours: for each block of the host, its place.
+    fn memory(&self) -> MapMemory {
+        let places = self.state.zones.len() as u64 * self.state.zone_blocks as u64;
+        let bits = (64 - places.saturating_sub(1).leading_zeros()) as u64;
+        let moves = self.moves.capacity() * std::mem::size_of::<Placed>();
+        MapMemory {
+            formula_bytes: (self.state.blocks as u64 * bits).div_ceil(8),
+            measured_bytes: self.state.measured_bytes() + (moves + std::mem::size_of::<LogStructured>()) as u64,
+        }
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        self.state.checkpoint(notes);
+    }
+
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        self.state.apply(note).map_err(|reason| ReplayError { note: *note, reason: reason.into() })
+    }
+}
