@@ -102,7 +102,7 @@ pub struct SimulateArgs {
     #[arg(long = "drive", short = 'd', value_name = "DRIVE")]
     pub drives: Vec<String>,
 
-    /// What to compare with [default: the conventional drive of like geometry to the first].
+    /// What to compare with [default: for each drive the conventional one of like geometry].
     #[arg(long, value_name = "DRIVE")]
     pub baseline: Option<String>,
 

@@ -76,6 +76,12 @@ pub trait Layer: Send {
         false
     }
 
+    /// Whether what it migrates are pseudo-tracks, which need not begin where a track does: the accounting by half
+    /// rotations then adds a half (Hajkazemi 2019 §2.4).
+    fn moves_pseudo_tracks(&self) -> bool {
+        false
+    }
+
     /// What it does in the background, if anything.
     fn background(&self) -> Option<Background> {
         None

@@ -202,7 +202,7 @@ impl<'a> Engine<'a> {
             queue: Queue::default(),
             queued_changes: 0,
             cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
-            timing: Timing::new(drive.disk.clone()),
+            timing: Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks()),
             metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes),
             integrity: if options.check { Integrity::ok() } else { Integrity::off() },
             checker,

@@ -34,6 +34,7 @@ pub struct PlanTime {
 pub struct Timing {
     actuator: Actuator,
     flash: Option<FlashTimes>,
+    moves_pseudo_tracks: bool,
     /// What has been read and written so far.
     pub counters: MediumCounters,
     /// What cleaning has done so far.
@@ -56,8 +57,8 @@ struct Joined {
 }
 
 impl Timing {
-    /// The mechanics of `disk`, at rest.
-    pub fn new(disk: SharedDisk) -> Timing {
+    /// The mechanics of `disk`, at rest; `moves_pseudo_tracks` as the layer says.
+    pub fn new(disk: SharedDisk, moves_pseudo_tracks: bool) -> Timing {
         let flash = disk.flash.map(|flash| FlashTimes {
             read_ns: flash.read_ns,
             write_ns: flash.write_ns,
@@ -66,6 +67,7 @@ impl Timing {
         Timing {
             actuator: Actuator::new(disk),
             flash,
+            moves_pseudo_tracks,
             counters: MediumCounters::default(),
             cleaning: CleaningMetrics::default(),
         }
@@ -131,7 +133,7 @@ impl Timing {
         let (seek, rotation, transfer) = match step.medium {
             Medium::Disk => {
                 let extent = Extent::new(step.pba, Sectors(joined.sectors));
-                let purpose = if step.cause == Cause::Backup { Purpose::Backup } else { Purpose::InPlace };
+                let purpose = self.purpose(step.cause);
                 let taken = self.actuator.access(now, &Access { direction, extent, purpose });
                 (taken.seek, taken.rotation, taken.transfer)
             }
@@ -145,6 +147,14 @@ impl Timing {
             time.cleaning += seek + rotation + transfer;
         }
         now + seek + rotation + transfer
+    }
+
+    fn purpose(&self, cause: Cause) -> Purpose {
+        match cause {
+            Cause::Backup => Purpose::Backup,
+            Cause::Migration if self.moves_pseudo_tracks => Purpose::PseudoTrack,
+            _ => Purpose::InPlace,
+        }
     }
 
     fn flash_time(&self, direction: Direction, sectors: u64) -> SimDuration {

@@ -1,6 +1,7 @@
 //! The table: the results to look at first.
 
 use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
+use imbrex_sim::results::Integrity;
 use imbrex_sim::DriveResult;
 
 use crate::human;
@@ -59,8 +60,11 @@ fn row(drive: &DriveResult) -> Vec<String> {
 /// Lines that a reader of the table must not miss.
 pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
     let mut lines = Vec::new();
+    if drives.iter().all(|drive| drive.integrity == Integrity::ok()) {
+        lines.push("integrity: no live sector was lost on any drive".into());
+    }
     for drive in drives {
-        if let imbrex_sim::results::Integrity::Violation { violation, request } = &drive.integrity {
+        if let Integrity::Violation { violation, request } = &drive.integrity {
             lines.push(format!("DAMAGE on {} at request {request}: {violation}", drive.drive));
         }
         for (reason, count) in &drive.rejected {

@@ -441,6 +441,10 @@ impl Translation for Map {
     }
 
     /// 8 bits a track: the paper's zones are of 256 tracks' worth.
+    fn moves_pseudo_tracks(&self) -> bool {
+        true
+    }
+
     fn formula_bytes(&self, tracks: u64) -> u64 {
         tracks
     }

@@ -235,6 +235,10 @@ impl<T: Translation> Layer for Interlaced<T> {
         true
     }
 
+    fn moves_pseudo_tracks(&self) -> bool {
+        self.map.moves_pseudo_tracks()
+    }
+
     fn background(&self) -> Option<Background> {
         let idle_after = SimDuration(self.options.idle_after_ns);
         self.map.moves().then_some(Background { idle_after })

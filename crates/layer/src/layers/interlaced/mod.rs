@@ -169,6 +169,11 @@ pub trait Translation: Send + 'static {
         Ok(())
     }
 
+    /// Whether it moves pseudo-tracks, which need not begin where a track does.
+    fn moves_pseudo_tracks(&self) -> bool {
+        false
+    }
+
     /// Bytes of its map by the paper's formula, for a disk of so many tracks.
     fn formula_bytes(&self, _tracks: u64) -> u64 {
         0
