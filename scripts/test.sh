@@ -15,7 +15,7 @@ step() { # NAME COMMAND…
 
 step "format" cargo fmt --all --check
 step "lint" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
-step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 
 echo "── tests"
 cargo test --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee "$log"

@@ -32,6 +32,9 @@ struct Document {
     rows: Vec<Row>,
 }
 
+/// Measures the rows whose name holds a word, and reports each.
+type Group = fn(&str, &mut dyn FnMut(Row));
+
 fn main() {
     let (mut record, mut only) = (None, String::new());
     let mut words = std::env::args().skip(1);
@@ -46,7 +49,7 @@ fn main() {
         }
     }
     let mut rows = Vec::new();
-    let groups: [fn(&str, &mut dyn FnMut(Row)); 3] = [simulating::measure, reading::measure, memory::measure];
+    let groups: [Group; 3] = [simulating::measure, reading::measure, memory::measure];
     println!("{:44} {:>12} {:>12}", "", "measured", "target");
     for group in groups {
         group(&only, &mut |row| {

@@ -31,6 +31,7 @@ fn run(requests: u64) {
         arrival: Arrival::Closed(4),
         schedule: Schedule::Fifo,
         write_cache_bytes: 0,
+        read_ahead_bytes: 0,
         fit: Fit::Reject,
         warmup_requests: 0,
         window: SimDuration::from_secs(1),

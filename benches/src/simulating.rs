@@ -34,7 +34,7 @@ const CASES: [Case; 5] = [
     },
     Case {
         name: "conventional, sptf over 64",
-        drive: "cmr-7200",
+        drive: "cmr-7200:host.queue=64",
         workload: MIXED,
         schedule: "sptf",
         arrival: Arrival::Closed(64),
@@ -106,6 +106,7 @@ fn millions_per_second(case: &Case, requests: &[Request]) -> f64 {
         arrival: case.arrival,
         schedule: Schedule::named(case.schedule, SimDuration::from_secs(1)).expect("the cases are right"),
         write_cache_bytes: 0,
+        read_ahead_bytes: 0,
         fit: Fit::Reject,
         warmup_requests: 0,
         window: SimDuration::from_secs(1),

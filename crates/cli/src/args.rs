@@ -130,6 +130,10 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "SIZE")]
     pub write_cache: Option<String>,
 
+    /// Read look-ahead: a size, or off [default: the profile's].
+    #[arg(long, value_name = "SIZE")]
+    pub read_ahead: Option<String>,
+
     /// Requests served before measuring begins.
     #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
     pub warmup: u64,

@@ -24,6 +24,7 @@ use crate::arrival::{Arrival, ArrivalClock, Entry};
 use crate::drive::Drive;
 use crate::metrics::run::{HeadSample, RunMetrics};
 use crate::queue::{Queue, Waiting};
+use crate::read_ahead::ReadAhead;
 use crate::results::Integrity;
 use crate::schedule::Schedule;
 use crate::timing::{PlanTime, Timing};
@@ -52,6 +53,8 @@ pub struct Options {
     pub schedule: Schedule,
     /// Volatile write cache.
     pub write_cache_bytes: u64,
+    /// Read look-ahead.
+    pub read_ahead_bytes: u64,
     /// What to do with what does not fit.
     pub fit: Fit,
     /// Requests served before measuring begins.
@@ -140,6 +143,7 @@ pub struct Engine<'a> {
     /// Commands in the queue that are not reads: with none, cached writes cannot overtake one.
     queued_changes: usize,
     cache: WriteCache,
+    read_ahead: ReadAhead,
     timing: Timing,
     metrics: RunMetrics,
     checker: Option<Checker>,
@@ -199,9 +203,10 @@ impl<'a> Engine<'a> {
         let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), power_safe));
         Engine {
             clock: ArrivalClock::new(options.arrival),
-            queue: Queue::default(),
+            queue: Queue::new(drive.host.queue as usize),
             queued_changes: 0,
             cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
+            read_ahead: ReadAhead::new(Sectors(options.read_ahead_bytes / sector_bytes as u64)),
             timing: Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks()),
             metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes),
             integrity: if options.check { Integrity::ok() } else { Integrity::off() },
@@ -388,7 +393,7 @@ impl<'a> Engine<'a> {
         if self.queue.is_empty() {
             return (!self.cache.is_empty()).then_some(Job::Destage);
         }
-        let index = match self.queue.len() {
+        let index = match self.queue.in_drive_len() {
             1 => 0,
             _ => self.options.schedule.choose(&self.queue, self.timing.actuator(), self.now),
         };
@@ -429,19 +434,26 @@ impl<'a> Engine<'a> {
         let begin = self.now.max(self.batch[0].entry);
         let start = self.now.max(ready);
         self.metrics.parts.overhead += start.since(begin).0;
-        let time = self.perform(start);
-        self.admit(start + time.host)?;
-        self.complete_batch(begin, start + time.host, &time);
-        self.now = start + time.whole;
+        self.make_plan();
+        // A read that the drive had already begun by itself is timed from then, and answered no sooner than now.
+        let from = self.read_ahead.begun(&self.commands, &self.plan).map_or(start, |begun| begun.min(start));
+        let time = self.carry_out_for_host(from);
+        let end = (from + time.host).max(start);
+        self.admit(end)?;
+        self.complete_batch(begin, end, &time);
+        self.now = (from + time.whole).max(end);
         Ok(())
     }
 
     /// Moves into the batch what waits and may be served in the same operation.
     fn gather(&mut self) {
         let mut index = 0;
-        while index < self.queue.len() {
+        // Counted once: a place that frees in the drive while the operation is put together comes too late for it.
+        let mut left = self.queue.in_drive_len().min(self.drive.host.queue as usize - 1);
+        while left > 0 && index < self.queue.len() {
+            left -= 1;
             let candidate = self.queue.get(index).command;
-            if self.queue.hazard(index) == index && self.drive.layer.joins(&self.commands, &candidate) {
+            if self.drive.layer.joins(&self.commands, &candidate) && self.queue.hazard(index) == index {
                 let waiting = self.take(index);
                 self.commands.push(candidate);
                 self.batch.push(waiting);
@@ -451,10 +463,13 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Plans `self.commands` and carries the plan out from `start` on.
-    fn perform(&mut self, start: SimTime) -> PlanTime {
+    fn make_plan(&mut self) {
         self.plan.clear();
         self.drive.layer.plan(&self.commands, &mut self.plan);
+    }
+
+    /// Carries out the plan in hand from `start` on, and counts the parts of its service.
+    fn carry_out_for_host(&mut self, start: SimTime) -> PlanTime {
         let time = self.carry_out(start);
         self.metrics.parts.seek += time.seek.0;
         self.metrics.parts.rotation += time.rotation.0;
@@ -465,6 +480,7 @@ impl<'a> Engine<'a> {
     /// Times and checks the plan in hand.
     fn carry_out(&mut self, start: SimTime) -> PlanTime {
         let time = self.timing.run(&self.plan, start);
+        self.read_ahead.carried_out(&self.commands, &self.plan, start + time.whole);
         self.metrics.parts.cleaning += time.cleaning.0;
         self.cleaning.spend(start, time.cleaning);
         let radial_track = self.timing.actuator().radial_track();
@@ -550,7 +566,8 @@ impl<'a> Engine<'a> {
             self.gather_dirty();
         }
         let start = self.now;
-        let time = self.perform(start);
+        self.make_plan();
+        let time = self.carry_out_for_host(start);
         self.now = start + time.whole;
         self.admit(self.now)
     }

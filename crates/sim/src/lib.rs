@@ -12,6 +12,7 @@ pub mod drive;
 pub mod engine;
 pub mod metrics;
 pub mod queue;
+pub mod read_ahead;
 pub mod results;
 pub mod schedule;
 pub mod summary;

@@ -27,13 +27,19 @@ pub struct Waiting {
     pub target: Option<Place>,
 }
 
-/// The queue.
-#[derive(Clone, Debug, Default)]
+/// The queue: the oldest of it lie in the drive, where its scheduler sees them; the rest wait at the host.
+#[derive(Clone, Debug)]
 pub struct Queue {
     waiting: VecDeque<Waiting>,
+    drive_depth: usize,
 }
 
 impl Queue {
+    /// An empty queue of a drive that takes `drive_depth` commands at once.
+    pub fn new(drive_depth: usize) -> Queue {
+        Queue { waiting: VecDeque::new(), drive_depth: drive_depth.max(1) }
+    }
+
     /// How many wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
@@ -57,6 +63,16 @@ impl Queue {
     /// All, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Waiting> {
         self.waiting.iter()
+    }
+
+    /// Those that the drive has, oldest first.
+    pub fn in_drive(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting.iter().take(self.drive_depth)
+    }
+
+    /// How many the drive has.
+    pub fn in_drive_len(&self) -> usize {
+        self.waiting.len().min(self.drive_depth)
     }
 
     /// Number `index` from the oldest.
@@ -92,7 +108,7 @@ mod tests {
     use super::*;
 
     fn queue(commands: &[Command]) -> Queue {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(32);
         for (sequence, &command) in commands.iter().enumerate() {
             queue.push(Waiting {
                 command,
@@ -112,6 +128,15 @@ mod tests {
         assert_eq!(queue.hazard(3), 3);
         assert_eq!(queue.hazard(2), 1, "sectors 8 to 11 are being written");
         assert_eq!(queue.hazard(1), 1);
+    }
+
+    #[test]
+    fn the_drive_sees_no_more_than_its_depth() {
+        let mut queue = Queue::new(2);
+        for waiting in self::queue(&[Command::read(0, 1), Command::read(1, 1), Command::read(2, 1)]).iter() {
+            queue.push(*waiting);
+        }
+        assert_eq!((queue.len(), queue.in_drive_len(), queue.in_drive().count()), (3, 2, 2));
     }
 
     #[test]

@@ -50,6 +50,7 @@ fn options(arrival: Arrival) -> Options {
         arrival,
         schedule: Schedule::named("fifo", SimDuration::ZERO).expect("it is known"),
         write_cache_bytes: 0,
+        read_ahead_bytes: 0,
         fit: Fit::Reject,
         warmup_requests: 0,
         window: SimDuration::from_secs(1),
@@ -274,4 +275,20 @@ fn idle_work_begins_after_the_threshold_and_a_request_waits_for_its_phase_alone(
     assert_eq!(outcome.timing.cleaning.events(), 1);
     assert_eq!(records[1].start.0, phase_end);
     assert_eq!(outcome.timing.cleaning.longest_stall_ns(), phase_end - 17_000_000);
+}
+
+#[test]
+fn sequential_reads_stream_with_look_ahead_and_lose_a_rotation_each_without() {
+    let requests: Vec<_> = (0..50).map(|i| next(Command::read(i * 100, 100))).collect();
+    let run_with = |read_ahead_bytes| {
+        let (records, _) =
+            run(drive("exact"), Options { read_ahead_bytes, ..options(Arrival::Closed(1)) }, requests.clone());
+        records[49].end - records[0].end
+    };
+    // Without it each read comes 200 µs late and waits a whole rotation for its first sector, then reads a tenth of one;
+    // a track switch is a seek of 1 ms, inside that rotation.
+    assert_eq!(run_with(0), SimDuration(49 * (ROTATION_NS + ROTATION_NS / 10)));
+    // With it the platter is the limit: a tenth of a rotation each, and at four track switches a rotation is lost, since
+    // the toy has no skew.
+    assert_eq!(run_with(1 << 20), SimDuration(49 * ROTATION_NS / 10 + 4 * ROTATION_NS));
 }

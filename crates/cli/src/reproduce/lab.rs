@@ -55,6 +55,7 @@ impl<'a> Bench<'a> {
             arrival: self.arrival,
             schedule: Schedule::Fifo,
             write_cache_bytes: 0,
+            read_ahead_bytes: 0,
             fit: Fit::Reject,
             warmup_requests: self.warmup_requests,
             window: SimDuration::from_secs(1),

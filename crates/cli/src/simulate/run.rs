@@ -95,12 +95,8 @@ fn options(args: &SimulateArgs, workload: &Workload, drive: &Drive) -> Result<Op
     let depth = args.queue.unwrap_or_else(|| workload.default_depth());
     let arrival = args.arrival.as_deref().unwrap_or_else(|| workload.default_arrival());
     let schedule = args.schedule.as_deref().unwrap_or(&drive.host.schedule);
-    let write_cache_bytes = match args.write_cache.as_deref() {
-        None => drive.host.write_cache_bytes,
-        Some("off") => 0,
-        Some(size) => imbrex_layer::parameters::parse_bytes(size)
-            .ok_or_else(|| Failure::usage(format!("--write-cache {size}: expected a size such as 64MiB, or off")))?,
-    };
+    let write_cache_bytes = size("--write-cache", args.write_cache.as_deref(), drive.host.write_cache_bytes)?;
+    let read_ahead_bytes = size("--read-ahead", args.read_ahead.as_deref(), drive.host.read_ahead_bytes)?;
     let window_ns = imbrex_layer::parameters::parse_duration_ns(&args.window)
         .filter(|&ns| ns > 0)
         .ok_or_else(|| Failure::usage(format!("--window {}: expected a time such as 1s or 100ms", args.window)))?;
@@ -109,6 +105,7 @@ fn options(args: &SimulateArgs, workload: &Workload, drive: &Drive) -> Result<Op
         schedule: imbrex_sim::schedule::Schedule::named(schedule, SimDuration(drive.host.age_limit_ns))
             .ok_or_else(|| Failure::usage(format!("the profile's scheduler '{schedule}' is not known")))?,
         write_cache_bytes,
+        read_ahead_bytes,
         fit: match args.fit {
             FitChoice::Wrap => Fit::Wrap,
             FitChoice::Scale => Fit::Scale(workload.end_sectors().unwrap_or(0)),
@@ -118,6 +115,16 @@ fn options(args: &SimulateArgs, workload: &Workload, drive: &Drive) -> Result<Op
         window: SimDuration(window_ns),
         check: args.check,
     })
+}
+
+/// A size or `off`, as given for `option`; else the profile's.
+fn size(option: &str, given: Option<&str>, of_profile: u64) -> Result<u64, Failure> {
+    match given {
+        None => Ok(of_profile),
+        Some("off") => Ok(0),
+        Some(text) => imbrex_layer::parameters::parse_bytes(text)
+            .ok_or_else(|| Failure::usage(format!("{option} {text}: expected a size such as 64MiB, or off"))),
+    }
 }
 
 /// Shows progress, passes records on to the files, and ends the run when the user asks or a file fails.

@@ -32,7 +32,7 @@ impl Elevator {
 }
 
 fn nearest_ahead(queue: &Queue, head: u32, inward: bool) -> Option<usize> {
-    let ahead = queue.iter().enumerate().filter_map(|(index, waiting)| {
+    let ahead = queue.in_drive().enumerate().filter_map(|(index, waiting)| {
         let track = waiting.target.map_or(head, |place| place.radial_track);
         let distance = if inward { track.checked_sub(head) } else { head.checked_sub(track) };
         distance.map(|distance| (distance, index))

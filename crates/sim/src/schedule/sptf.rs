@@ -27,7 +27,7 @@ impl Sptf {
             return 0;
         }
         let mut search = Search { best: SimDuration(u64::MAX), index: 0, too_far: u32::MAX };
-        for (index, waiting) in queue.iter().enumerate() {
+        for (index, waiting) in queue.in_drive().enumerate() {
             search.see(index, waiting, actuator, now);
         }
         search.index
@@ -89,7 +89,7 @@ mod tests {
             let sectors = disk.geometry.sectors().0;
             let actuator = Actuator::new(disk.clone());
             let now = SimTime(now);
-            let mut queue = Queue::default();
+            let mut queue = Queue::new(64);
             let mut soonest = (SimDuration(u64::MAX), 0);
             for (index, (place, is_read)) in picks.into_iter().enumerate() {
                 let place = disk.geometry.locate(Pba(place % sectors));

@@ -1,0 +1,75 @@
+//! Read look-ahead: after a read the drive goes on reading what follows, into its buffer, until it has something else to
+//! do or the buffer is full.
+//!
+//! The buffer is not kept sector by sector. A read that follows the last one, with nothing between, is timed as if it had
+//! begun when that one ended: what the drive had already read by now costs nothing more, and for the rest it is under way.
+//!
+//! Invariants:
+//! 1. Only a read that lies on the medium where the last one went on, in one run, gains by it.
+//! 2. Whatever else moves the head ends it.
+
+use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimTime};
+use imbrex_layer::{Medium, Plan, Step, StepOp};
+
+/// Look-ahead of a drive.
+#[derive(Clone, Debug)]
+pub struct ReadAhead {
+    sectors_max: u64,
+    going_on: Option<GoingOn>,
+}
+
+/// Where the drive reads on.
+#[derive(Clone, Copy, Debug)]
+struct GoingOn {
+    lba: Lba,
+    pba: Pba,
+    since: SimTime,
+}
+
+impl ReadAhead {
+    /// A buffer of `sectors_max`; zero is none.
+    pub fn new(sectors_max: Sectors) -> ReadAhead {
+        ReadAhead { sectors_max: sectors_max.0, going_on: None }
+    }
+
+    /// When the drive began to read what `plan` reads for `commands`, if it has.
+    pub fn begun(&self, commands: &[Command], plan: &Plan) -> Option<SimTime> {
+        let going_on = self.going_on?;
+        let [command] = commands else { return None };
+        let first = one_run(command, plan)?;
+        let ahead = command.end().0.checked_sub(going_on.lba.0)?;
+        let skipped = command.lba.0.checked_sub(going_on.lba.0)?;
+        let follows = first.pba.0 == going_on.pba.0 + skipped && ahead <= self.sectors_max;
+        follows.then_some(going_on.since)
+    }
+
+    /// Told that `plan` for `commands` was carried out and ended at `end`.
+    pub fn carried_out(&mut self, commands: &[Command], plan: &Plan, end: SimTime) {
+        self.going_on = None;
+        if self.sectors_max == 0 {
+            return;
+        }
+        let [command] = commands else { return };
+        if let Some(first) = one_run(command, plan) {
+            let pba = Pba(first.pba.0 + command.sectors as u64);
+            self.going_on = Some(GoingOn { lba: command.end(), pba, since: end });
+        }
+    }
+}
+
+/// The first step of a plan that reads the whole of `command` in one run on the platters.
+fn one_run<'a>(command: &Command, plan: &'a Plan) -> Option<&'a Step> {
+    if command.operation != Operation::Read {
+        return None;
+    }
+    let (first, rest) = plan.steps.split_first()?;
+    let mut last = first;
+    for step in rest {
+        if !step.continues(last) {
+            return None;
+        }
+        last = step;
+    }
+    let whole = (last.pba.0 + last.sectors as u64) - first.pba.0 == command.sectors as u64;
+    (first.op == StepOp::Read && first.medium == Medium::Disk && whole).then_some(first)
+}
