@@ -12,14 +12,14 @@
 //! Invariants:
 //! 1. LBA n lies at home; a sector that holds nothing lies nowhere (`skip_dead=on`).
 
-use imbrex_disk::{Lba, Pba};
+use imbrex_disk::Lba;
 
 use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::Host;
 use super::interlaced::options::{MoveOptions, BACKUP_REGIONS, SAFETY};
-use super::interlaced::{Run, Translation};
+use super::interlaced::{Run, Track, Translation};
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::registry::{Context, LayerInfo};
@@ -70,8 +70,8 @@ impl Translation for InPlace {
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, pba: Pba) -> Option<Run> {
-        home.lba(pba).map(|lba| Home::track_run(&home.locate(pba), lba))
+    fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<Run> {
+        home.lba(track.start).map(|lba| Run::on(track, 0, track.sectors, lba))
     }
 
     fn moves(&self) -> bool {

@@ -28,7 +28,7 @@ use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
 };
-use super::interlaced::{Run, Translation};
+use super::interlaced::{Run, Track, Translation};
 use crate::layer::{Layer, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
@@ -251,7 +251,7 @@ impl Cache {
         transfers.push(Transfer { from, to, to_bottom: true, saved: false, timing: Timing::Normal });
         let (mut faced, mut kept) = (Vec::new(), Vec::new());
         home.push_faced(&at_home, &mut faced);
-        faced.into_iter().for_each(|extent| push_runs_at(self, home, extent, &mut kept));
+        faced.iter().for_each(|span| push_runs_at(self, home, span, &mut kept));
         transfers.push_kept(&kept);
         let (track, slot) = (at_home.radial_track, &self.slots[index]);
         transfers.lock(at_home.surface, track.saturating_sub(1), track + 1);
@@ -285,8 +285,8 @@ impl Translation for Cache {
 
     /// What lies at home; asked of tops alone, which are never cached.
     #[inline]
-    fn run_at(&self, home: &Home, pba: Pba) -> Option<Run> {
-        home.lba(pba).map(|lba| Home::track_run(&home.locate(pba), lba))
+    fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<Run> {
+        home.lba(track.start).map(|lba| Run::on(track, 0, track.sectors, lba))
     }
 
     fn select(&mut self, _home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {

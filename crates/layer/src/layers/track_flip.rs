@@ -22,7 +22,7 @@
 //! 1. A top is flipped with one bottom at most, and none that is set aside is.
 //! 2. The swap is its own inverse: what lies at place p is at home where p's partner is.
 
-use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
+use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::interlaced::backup::{BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::driver::Interlaced;
@@ -34,7 +34,7 @@ use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
 };
 use super::interlaced::packed::{packed_bytes, PackedStates};
-use super::interlaced::{Run, Translation};
+use super::interlaced::{Run, Span, Track, Translation};
 use crate::layer::{Layer, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::ConfigError;
@@ -85,11 +85,11 @@ impl Flip {
     }
 
     /// Sectors swapped, and the first of them on the bottom and on the top.
-    fn sectors(self, bottom: &Place, top: &Place) -> (u32, u32, u32) {
-        let swapped = bottom.track_sectors.min(top.track_sectors);
+    fn sectors(self, bottom: &Track, top: &Track) -> (u32, u32, u32) {
+        let swapped = bottom.sectors.min(top.sectors);
         match self.high {
             false => (swapped, 0, 0),
-            true => (swapped, bottom.track_sectors - swapped, top.track_sectors - swapped),
+            true => (swapped, bottom.sectors - swapped, top.sectors - swapped),
         }
     }
 }
@@ -99,7 +99,7 @@ struct TrackPart {
     first: u32,
     end: u32,
     /// The track that it is swapped with, and the first sector there.
-    partner: Option<(Place, u32)>,
+    partner: Option<(Track, u32)>,
 }
 
 /// A bottom is to be flipped, or flipped back.
@@ -142,29 +142,31 @@ impl Flips {
         })
     }
 
-    /// The part of its track that `place` lies in.
+    /// The part of a track that its sector `sector` lies in.
     #[inline]
-    fn part_of(&self, home: &Home, place: &Place) -> TrackPart {
-        let (track, surface) = (place.radial_track, place.surface);
-        let whole = TrackPart { first: 0, end: place.track_sectors, partner: None };
-        let (flip, partner) = if Home::is_top(track) {
-            let Some((bottom, flip)) = self.bottom_of(home, track, surface) else { return whole };
+    fn part_of(&self, home: &Home, track: &Track, sector: u32) -> TrackPart {
+        let (radial_track, surface) = (track.radial_track, track.surface);
+        let is_top = Home::is_top(radial_track);
+        let whole = TrackPart { first: 0, end: track.sectors, partner: None };
+        let (flip, partner) = if is_top {
+            let Some((bottom, flip)) = self.bottom_of(home, radial_track, surface) else { return whole };
             (flip, bottom)
         } else {
-            let Some(flip) = self.flip_of(home, track, surface) else { return whole };
-            (flip, flip.top(track).expect("invariant 1: a flip has a top"))
+            let Some(flip) = self.flip_of(home, radial_track, surface) else { return whole };
+            (flip, flip.top(radial_track).expect("invariant 1: a flip has a top"))
         };
         let partner = home.track(partner, surface).expect("invariant 1: both tracks are on the surface");
-        let (first, there, sectors) = if Home::is_top(track) {
-            let (sectors, bottom_first, top_first) = flip.sectors(&partner, place);
+        let partner = Track::of(&partner);
+        let (first, there, sectors) = if is_top {
+            let (sectors, bottom_first, top_first) = flip.sectors(&partner, track);
             (top_first, bottom_first, sectors)
         } else {
-            let (sectors, bottom_first, top_first) = flip.sectors(place, &partner);
+            let (sectors, bottom_first, top_first) = flip.sectors(track, &partner);
             (bottom_first, top_first, sectors)
         };
-        if place.sector < first {
+        if sector < first {
             TrackPart { end: first, ..whole }
-        } else if place.sector < first + sectors {
+        } else if sector < first + sectors {
             TrackPart { first, end: first + sectors, partner: Some((partner, there)) }
         } else {
             TrackPart { first: first + sectors, ..whole }
@@ -233,35 +235,34 @@ impl Flips {
     }
 
     /// Swaps what lies on the bottom and the top, which the move's state (new, or old for a flip back) names.
-    fn push_swap(&self, home: &Home, bottom: &Place, top: &Place, flip: Flip, transfers: &mut Transfers) {
+    fn push_swap(&self, home: &Home, bottom: &Track, top: &Track, flip: Flip, transfers: &mut Transfers) {
         let (sectors, bottom_first, top_first) = flip.sectors(bottom, top);
-        let part =
-            |track: &Place, first: u32| Extent::new(track.track_start + Sectors(first as u64), Sectors(sectors as u64));
-        let (low, high) = (part(bottom, bottom_first), part(top, top_first));
+        let low = Span { track: *bottom, first: bottom_first, end: bottom_first + sectors };
+        let high = Span { track: *top, first: top_first, end: top_first + sectors };
         let (mut faced, mut kept) = (Vec::new(), Vec::new());
-        let written = Run::on(bottom, bottom_first, bottom_first + sectors, Lba(0));
-        home.push_faced(&written, &mut faced);
-        for extent in faced {
-            // What is swapped anyway is left out, on the top as well as on no other track.
-            let (start, end) = (extent.start, extent.end());
-            for (from, to) in [(start, end.min(high.start)), (start.max(high.end()), end)] {
-                if from < to {
-                    push_runs_at(self, home, Extent::between(from, to), &mut kept);
-                }
+        home.push_faced(&Run::on(bottom, low.first, low.end, Lba(0)), &mut faced);
+        for span in &faced {
+            // What is swapped anyway is left out.
+            let (before, after) = match span.track == high.track {
+                true => (span.end.min(high.first), span.first.max(high.end)),
+                false => (span.end, span.end),
+            };
+            for kept_span in [Span { end: before, ..*span }, Span { first: after, ..*span }] {
+                push_runs_at(self, home, &kept_span, &mut kept);
             }
         }
         transfers.push_kept(&kept);
-        self.push_moved(home, low, high.start, false, true, transfers);
-        self.push_moved(home, high, low.start, true, self.options.power_safe, transfers);
+        self.push_moved(home, &low, high.extent().start, false, true, transfers);
+        self.push_moved(home, &high, low.extent().start, true, self.options.power_safe, transfers);
         transfers.lock(bottom.surface, bottom.radial_track.saturating_sub(1), bottom.radial_track + 1);
         transfers.set_radial_track(bottom.radial_track);
     }
 
-    fn push_moved(&self, home: &Home, from: Extent, to: Pba, to_bottom: bool, saved: bool, transfers: &mut Transfers) {
+    fn push_moved(&self, home: &Home, from: &Span, to: Pba, to_bottom: bool, saved: bool, transfers: &mut Transfers) {
         let mut runs = Vec::new();
         push_runs_at(self, home, from, &mut runs);
         for run in runs {
-            let to = to + (run.pba - from.start);
+            let to = to + (run.pba - from.extent().start);
             transfers.push(Transfer { from: run, to, to_bottom, saved, timing: Timing::Normal });
         }
     }
@@ -282,20 +283,20 @@ impl Translation for Flips {
     #[inline]
     fn run_of(&self, home: &Home, lba: Lba) -> Run {
         let place = home.locate(home.pba(lba));
-        let part = self.part_of(home, &place);
+        let own = Track::of(&place);
+        let part = self.part_of(home, &own, place.sector);
         let heat = home.track_index(place.radial_track, place.surface) << PART_BITS;
-        let (track, first) = part.partner.unwrap_or((place, part.first));
+        let (track, first) = part.partner.unwrap_or((own, part.first));
         let lba = Lba(lba.0 - (place.sector - part.first) as u64);
         Run { heat, ..Run::on(&track, first, first + (part.end - part.first), lba) }
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, pba: Pba) -> Option<Run> {
-        let place = home.locate(pba);
-        let part = self.part_of(home, &place);
-        let (track, first) = part.partner.unwrap_or((place, part.first));
-        let lba = home.lba(track.track_start + Sectors(first as u64))?;
-        Some(Run::on(&place, part.first, part.end, lba))
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+        let part = self.part_of(home, track, sector);
+        let (owner, first) = part.partner.unwrap_or((*track, part.first));
+        let lba = home.lba(owner.start + Sectors(first as u64))?;
+        Some(Run::on(track, part.first, part.end, lba))
     }
 
     /// Writes to a bottom are counted by half: that tells which end of it is to be swapped.
@@ -328,8 +329,8 @@ impl Translation for Flips {
         if chosen.to.is_some() && self.bottom_of(home, top, surface).is_some() {
             return false;
         }
-        let place = |track| home.track(track, surface).expect("both tracks are on the surface");
-        self.push_swap(home, &place(track), &place(top), flip, transfers);
+        let track_at = |track| Track::of(&home.track(track, surface).expect("both tracks are on the surface"));
+        self.push_swap(home, &track_at(track), &track_at(top), flip, transfers);
         true
     }
 

@@ -20,7 +20,7 @@
 //! 1. The places of a zone's pseudo-tracks are a permutation.
 //! 2. One pseudo-track at most is in the backup region alone.
 
-use imbrex_disk::{Extent, Lba, Pba, Sectors};
+use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::interlaced::backup::{BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::driver::Interlaced;
@@ -32,7 +32,7 @@ use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
 };
 use super::interlaced::zones::{Piece, Zones};
-use super::interlaced::{Run, Translation};
+use super::interlaced::{Run, Span, Track, Translation};
 use crate::layer::{Layer, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::ConfigError;
@@ -146,22 +146,21 @@ impl Map {
         (first + within) as u16
     }
 
-    /// The run on one track around sector `sector` of a stretch of homes that begins at `home_start` and is `sectors` long,
-    /// which holds the logical sectors from `lba_start` on.
+    /// The run on a track around its sector `track_sector`, which is sector `sector` of a stretch of homes that is `sectors`
+    /// long and holds the logical sectors from `lba_start` on.
     #[inline]
-    fn run_in(&self, home: &Home, home_start: Lba, sector: u64, sectors: u64, lba_start: Lba) -> Run {
-        let place = home.locate(home.pba(home_start + Sectors(sector)));
-        let before = sector.min(place.sector as u64);
-        let after = (sectors - sector).min((place.track_sectors - place.sector) as u64);
-        let first = place.sector - before as u32;
-        Run::on(&place, first, place.sector + after as u32, lba_start + Sectors(sector - before))
+    fn run_on(track: &Track, track_sector: u32, sector: u64, sectors: u64, lba_start: Lba) -> Run {
+        let before = sector.min(track_sector as u64);
+        let after = (sectors - sector).min((track.sectors - track_sector) as u64);
+        let first = track_sector - before as u32;
+        Run::on(track, first, track_sector + after as u32, lba_start + Sectors(sector - before))
     }
 
-    /// The run around an LBA that is at home in no piece.
+    /// The run on a track around its sector `track_sector`, where an LBA lies that is at home in no piece.
     #[cold]
-    fn left_over(&self, home: &Home, lba: Lba) -> Run {
+    fn left_over(&self, home: &Home, lba: Lba, track: &Track, track_sector: u32) -> Run {
         let (start, end) = self.zones.left_over(lba, home.capacity());
-        self.run_in(home, start, (lba - start).0, (end - start).0, start)
+        Map::run_on(track, track_sector, (lba - start).0, (end - start).0, start)
     }
 
     /// The run of a pseudo-track that is in the backup region alone.
@@ -170,7 +169,7 @@ impl Map {
         let place = home.locate(away.backup + Sectors(piece.sector as u64));
         let after = (piece.sectors - piece.sector).min(place.track_sectors - place.sector);
         let lba = self.zones.start(piece.zone, piece.home) + Sectors(piece.sector as u64);
-        Run { harmless: true, ..Run::on(&place, place.sector, place.sector + after, lba) }
+        Run { harmless: true, ..Run::on(&Track::of(&place), place.sector, place.sector + after, lba) }
     }
 
     /// All runs of a pseudo-track.
@@ -185,16 +184,16 @@ impl Map {
     }
 
     /// What writing runs on bottoms destroys.
-    fn faced_by(&self, home: &Home, written: &[Run]) -> Vec<Extent> {
+    fn faced_by(&self, home: &Home, written: &[Run]) -> Vec<Span> {
         let mut faced = Vec::new();
         written.iter().for_each(|run| home.push_faced(run, &mut faced));
         merge(&mut faced);
         faced
     }
 
-    fn relation(faced: &[Extent], cold: &[Run]) -> Relation {
+    fn relation(faced: &[Span], cold: &[Run]) -> Relation {
         let lost = |run: &Run| {
-            let parts = faced.iter().filter_map(|extent| extent.intersection(run.extent()));
+            let parts = faced.iter().filter_map(|span| span.extent().intersection(run.extent()));
             parts.map(|part| part.sectors.0).sum::<u64>()
         };
         let (lost, all) = (cold.iter().map(lost).sum::<u64>(), cold.iter().map(|run| run.sectors as u64).sum::<u64>());
@@ -283,7 +282,10 @@ impl Translation for Map {
 
     #[inline]
     fn run_of(&self, home: &Home, lba: Lba) -> Run {
-        let Some(piece) = self.zones.piece_of(lba) else { return self.left_over(home, lba) };
+        let Some(piece) = self.zones.piece_of(lba) else {
+            let place = home.locate(home.pba(lba));
+            return self.left_over(home, lba, &Track::of(&place), place.sector);
+        };
         if let Some(away) = &self.away {
             if (piece.zone, piece.home) == (away.moved.zone, away.moved.hot) {
                 return self.run_away(home, away, &piece);
@@ -293,17 +295,21 @@ impl Translation for Map {
         let lba_start = Lba(lba.0 - piece.sector as u64);
         let start = if place == piece.home { lba_start } else { self.zones.start(piece.zone, place) };
         let heat = piece.zone << PIECE_BITS | piece.home as u32;
-        Run { heat, ..self.run_in(home, start, piece.sector as u64, piece.sectors as u64, lba_start) }
+        let place = home.locate(home.pba(start + Sectors(piece.sector as u64)));
+        let (sector, sectors) = (piece.sector as u64, piece.sectors as u64);
+        Run { heat, ..Map::run_on(&Track::of(&place), place.sector, sector, sectors, lba_start) }
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, pba: Pba) -> Option<Run> {
-        let lba = home.lba(pba)?;
-        let Some(place) = self.zones.piece_of(lba) else { return Some(self.left_over(home, lba)) };
-        let start = Lba(lba.0 - place.sector as u64);
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+        let lba = Lba(home.lba(track.start)?.0 + sector as u64);
+        let Some(place) = self.zones.piece_of(lba) else { return Some(self.left_over(home, lba, track, sector)) };
         let piece = self.piece_at(place.zone, place.home);
-        let lba_start = if piece == place.home { start } else { self.zones.start(place.zone, piece) };
-        Some(self.run_in(home, start, place.sector as u64, place.sectors as u64, lba_start))
+        let start = match piece == place.home {
+            true => Lba(lba.0 - place.sector as u64),
+            false => self.zones.start(place.zone, piece),
+        };
+        Some(Map::run_on(track, sector, place.sector as u64, place.sectors as u64, start))
     }
 
     fn select(&mut self, home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {
@@ -340,7 +346,7 @@ impl Translation for Map {
         if relation == Relation::Partly {
             return false;
         }
-        faced.iter().for_each(|extent| push_runs_at(self, home, *extent, &mut kept));
+        faced.iter().for_each(|span| push_runs_at(self, home, span, &mut kept));
         kept.retain(|run| !(zone_holds(&cold_runs, run)));
         let (late_read, late_write) = match relation {
             Relation::Apart => (Timing::ReadLate, Timing::WrittenLate),

@@ -8,7 +8,7 @@
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors, SharedDisk};
 
 use super::finder::Finder;
-use super::Run;
+use super::{Run, Span, Track};
 use crate::parameters::ConfigError;
 
 /// Bottom tracks set aside on one surface, with the tops beside them.
@@ -269,28 +269,31 @@ impl Home {
     /// The run of a whole track at home, given one of its places and the LBA there.
     #[inline]
     pub fn track_run(place: &Place, lba: Lba) -> Run {
-        Run::on(place, 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
+        Run::on(&Track::of(place), 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
     }
 
     /// Appends the sectors of both neighbouring tops that a write of `run`, on a bottom, destroys: first those of the
     /// outer neighbour.
     #[inline]
-    pub fn push_faced(&self, run: &Run, faced: &mut Vec<Extent>) {
+    pub fn push_faced(&self, run: &Run, faced: &mut Vec<Span>) {
         debug_assert!(!run.harmless, "this write destroys nothing: {run:?}");
-        let own = self.disk.geometry.track_place(run.radial_track, run.surface);
-        let neighbours = [run.radial_track.checked_sub(1), run.radial_track.checked_add(1)];
-        for top in neighbours.into_iter().flatten().filter_map(|radial_track| self.track(radial_track, run.surface)) {
-            self.push_faced_on(&own, run, &top, faced);
+        let geometry = &self.disk.geometry;
+        let own = geometry.track_place(run.radial_track, run.surface);
+        if run.radial_track > 0 {
+            self.push_faced_on(&own, run, &geometry.track_place(run.radial_track - 1, run.surface), faced);
+        }
+        if run.radial_track + 1 < geometry.radial_tracks() {
+            self.push_faced_on(&own, run, &geometry.track_place(run.radial_track + 1, run.surface), faced);
         }
     }
 
     /// Positions are compared as fractions of a rotation with the tracks' common denominator, so that boundaries which two
     /// tracks share are shared.
     #[inline]
-    fn push_faced_on(&self, own: &Place, run: &Run, top: &Place, faced: &mut Vec<Extent>) {
+    fn push_faced_on(&self, own: &Place, run: &Run, top: &Place, faced: &mut Vec<Span>) {
         let (own_sectors, top_sectors) = (own.track_sectors as u64, top.track_sectors as u64);
         if run.sectors as u64 == own_sectors {
-            faced.push(Extent::new(top.track_start, Sectors(top_sectors)));
+            faced.push(Span { track: Track::of(top), first: 0, end: top.track_sectors });
             return;
         }
         let rotation_ns = self.rotation.divisor;
@@ -319,16 +322,72 @@ impl Home {
 
 /// Appends the sectors from `first` up to `end` of a track, which may lie past its end: they wrap.
 #[inline]
-fn push_wrapped(track: &Place, first: u64, end: u64, faced: &mut Vec<Extent>) {
-    let sectors = track.track_sectors as u64;
+fn push_wrapped(place: &Place, first: u64, end: u64, faced: &mut Vec<Span>) {
+    let (track, sectors) = (Track::of(place), place.track_sectors as u64);
     if end - first >= sectors {
-        faced.push(Extent::new(track.track_start, Sectors(sectors)));
+        faced.push(Span { track, first: 0, end: place.track_sectors });
         return;
     }
     let (first, end) = if first >= sectors { (first - sectors, end - sectors) } else { (first, end) };
-    let extent = |from: u64, to: u64| Extent::new(track.track_start + Sectors(from), Sectors(to - from));
-    faced.push(extent(first, end.min(sectors)));
+    faced.push(Span { track, first: first as u32, end: end.min(sectors) as u32 });
     if end > sectors {
-        faced.push(extent(0, end - sectors));
+        faced.push(Span { track, first: 0, end: (end - sectors) as u32 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::toy;
+
+    /// Goal: what a write is said to face is what the recording destroys, sector by sector. Method: every part of every
+    /// bottom track of every toy, skewed and slipped ones too, on both.
+    #[test]
+    fn what_is_faced_is_what_is_destroyed() {
+        for toy in toy::disks("interlaced") {
+            let (geometry, recording) = (&toy.disk.geometry, &toy.disk.recording);
+            let home = Planner::new(&toy.disk).expect("it is interlaced").finish();
+            for index in 0..home.bottoms() {
+                let (radial_track, surface) = home.bottom_at(index);
+                let track = Track::of(&home.track(radial_track, surface).expect("every bottom is on the disk"));
+                for first in 0..track.sectors {
+                    for end in first + 1..=track.sectors {
+                        let run = Run::on(&track, first, end, Lba(0));
+                        let (mut faced, mut destroyed) = (Vec::new(), Vec::new());
+                        home.push_faced(&run, &mut faced);
+                        recording.destroys(geometry, run.extent(), &mut destroyed);
+                        let sectors = |extents: Vec<Extent>| -> Vec<u64> {
+                            let mut sectors: Vec<u64> = extents.iter().flat_map(|e| e.start.0..e.end().0).collect();
+                            sectors.sort_unstable();
+                            sectors
+                        };
+                        let faced = sectors(faced.iter().map(Span::extent).collect());
+                        assert_eq!(faced, sectors(destroyed), "{}: {run:?}", toy.name);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goal: invariant 1. Method: every LBA and every sector of every toy with areas set aside.
+    #[test]
+    fn lbas_and_sectors_lead_to_each_other() {
+        for toy in toy::disks("interlaced") {
+            let mut planner = Planner::new(&toy.disk).expect("it is interlaced");
+            let areas = [0, 30, 3].map(|track| planner.set_aside(track, 0, 12).expect("there is room"));
+            let home = planner.finish();
+            let held: Vec<u64> = (0..home.capacity().0).map(|lba| home.pba(Lba(lba)).0).collect();
+            assert!(held.is_sorted_by(|a, b| a < b), "{}", toy.name);
+            for pba in 0..toy.disk.geometry.sectors().0 {
+                let lba = held.binary_search(&pba).ok().map(|lba| Lba(lba as u64));
+                assert_eq!(home.lba(Pba(pba)), lba, "{}: sector {pba}", toy.name);
+                let place = home.locate(Pba(pba));
+                let beside = |area: &Area| {
+                    area.surface == place.surface
+                        && (area.radial_start.saturating_sub(1)..=area.radial_last + 1).contains(&place.radial_track)
+                };
+                assert_eq!(lba.is_none(), areas.iter().any(beside), "{}: sector {pba}", toy.name);
+            }
+        }
     }
 }

@@ -13,12 +13,12 @@
 //! 2. A dead sector is noted as live only after its data is durable; a trimmed one is noted as dead, durably, before
 //!    anything destroys it.
 
-use imbrex_disk::{Command, Extent, Lba, Pba, Sectors};
+use imbrex_disk::{Command, Lba, Pba, Sectors};
 
 use super::backup::BackupLog;
 use super::home::Home;
 use super::live::LiveSet;
-use super::{Run, Translation};
+use super::{Run, Span, Translation};
 use crate::layer::Piece;
 use crate::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
@@ -37,7 +37,7 @@ pub struct Host {
     /// What is live, with `skip_dead=on`.
     live: Option<LiveSet>,
     /// Tops that the write in hand destroys: physical, then what lies there.
-    faced: Vec<Extent>,
+    faced: Vec<Span>,
     endangered: Vec<Run>,
     /// What joined writes cover of one track.
     written: Vec<Run>,
@@ -173,8 +173,8 @@ impl Host {
             merge(&mut self.faced);
         }
         self.endangered.clear();
-        for extent in &self.faced {
-            push_runs_at(map, &self.home, *extent, &mut self.endangered);
+        for span in &self.faced {
+            push_runs_at(map, &self.home, span, &mut self.endangered);
         }
         if let Some(live) = &self.live {
             let mut alive = Vec::new();
@@ -295,25 +295,26 @@ pub fn write_copies(runs: &[Run], backup: Pba, plan: &mut Plan) {
     }
 }
 
-/// Appends the runs of data that lie in `extent`, which is part of one track.
+/// Appends the runs of data that lie in `span`.
 #[inline]
-pub fn push_runs_at<T: Translation>(map: &T, home: &Home, extent: Extent, runs: &mut Vec<Run>) {
-    let (mut pba, end) = (extent.start, extent.end());
-    while pba < end {
-        let Some(run) = map.run_at(home, pba) else { return };
-        let part = run.part_at(pba, end);
-        pba = part.extent().end();
+pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mut Vec<Run>) {
+    let mut sector = span.first;
+    while sector < span.end {
+        let Some(run) = map.run_at(home, &span.track, sector) else { return };
+        let start = run.lba + Sectors((sector - run.sector) as u64);
+        let part = run.part(start, start + Sectors((span.end - sector) as u64));
+        sector += part.sectors;
         runs.push(part);
     }
 }
 
-/// Orders extents and joins those that overlap; those that touch may lie on different tracks and stay apart.
-pub fn merge(extents: &mut Vec<Extent>) {
-    extents.sort_unstable();
-    extents.dedup_by(|next, last| {
-        let overlaps = next.start < last.end();
+/// Orders spans and joins those that overlap; those that touch stay apart, for they may lie on different tracks.
+pub fn merge(spans: &mut Vec<Span>) {
+    spans.sort_unstable_by_key(|span| span.extent());
+    spans.dedup_by(|next, last| {
+        let overlaps = next.track == last.track && next.first < last.end;
         if overlaps {
-            *last = Extent::between(last.start, last.end().max(next.end()));
+            last.end = last.end.max(next.end);
         }
         overlaps
     });

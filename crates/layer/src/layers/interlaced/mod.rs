@@ -34,6 +34,51 @@ use moves::Transfers;
 /// The heat key of a run whose writes are not counted.
 pub const NO_HEAT: u32 = u32::MAX;
 
+/// A track.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Track {
+    /// Its first sector.
+    pub start: Pba,
+    /// How many it holds.
+    pub sectors: u32,
+    /// Its radial position.
+    pub radial_track: u32,
+    /// Its surface.
+    pub surface: u8,
+}
+
+impl Track {
+    /// The track of a place.
+    #[inline]
+    pub fn of(place: &Place) -> Track {
+        Track {
+            start: place.track_start,
+            sectors: place.track_sectors,
+            radial_track: place.radial_track,
+            surface: place.surface,
+        }
+    }
+}
+
+/// Sectors of one track.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// The track.
+    pub track: Track,
+    /// The first of them, counted on the track.
+    pub first: u32,
+    /// One past the last.
+    pub end: u32,
+}
+
+impl Span {
+    /// The physical sectors.
+    #[inline]
+    pub fn extent(&self) -> Extent {
+        Extent::new(self.track.start + Sectors(self.first as u64), Sectors((self.end - self.first) as u64))
+    }
+}
+
 /// Logical sectors that lie in one piece on one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
@@ -60,15 +105,15 @@ pub struct Run {
 impl Run {
     /// The sectors of a track from `first` up to `end`, which hold those from `lba` on.
     #[inline]
-    pub fn on(track: &Place, first: u32, end: u32, lba: Lba) -> Run {
+    pub fn on(track: &Track, first: u32, end: u32, lba: Lba) -> Run {
         Run {
             lba,
-            pba: track.track_start + Sectors(first as u64),
+            pba: track.start + Sectors(first as u64),
             sectors: end - first,
             radial_track: track.radial_track,
             surface: track.surface,
             sector: first,
-            track_sectors: track.track_sectors,
+            track_sectors: track.sectors,
             harmless: Home::is_top(track.radial_track),
             heat: NO_HEAT,
         }
@@ -98,14 +143,6 @@ impl Run {
             ..*self
         }
     }
-
-    /// What of it lies from `pba` up to `end` at most.
-    #[inline]
-    pub fn part_at(&self, pba: Pba, end: Pba) -> Run {
-        let first = self.lba + (pba - self.pba);
-        let last = self.lba + (end.min(self.extent().end()) - self.pba);
-        self.part(first, last)
-    }
 }
 
 /// Where a layer puts data, and what it moves.
@@ -119,8 +156,9 @@ pub trait Translation: Send + 'static {
     /// The longest run on one track that holds `lba`.
     fn run_of(&self, home: &Home, lba: Lba) -> Run;
 
-    /// The longest run that lies at `pba` on its track; none where no data lies, from there to the end of the track.
-    fn run_at(&self, home: &Home, pba: Pba) -> Option<Run>;
+    /// The longest run that lies on a track around its sector `sector`; none where no data lies, from there to the end of
+    /// the track.
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run>;
 
     /// Under which key a write of `run` is counted.
     #[inline]
