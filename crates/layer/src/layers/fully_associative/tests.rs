@@ -46,7 +46,7 @@ fn run(layer: &mut dyn Layer, commands: &[Command]) {
 #[test]
 fn writes_of_any_band_are_logged_one_after_the_other() {
     let mut layer = layer(&[TOY]);
-    // 56 bands are five zones of 11; the band left over is less than half a zone.
+    // 57 bands are five zones of 11; the two left over are less than half a zone.
     assert_eq!(layer.capacity(), Sectors(5 * 8 * 16));
     assert_plan(
         layer.as_mut(),
@@ -287,10 +287,7 @@ fn a_sequential_overwrite_of_the_drive_writes_nothing_twice() {
 /// The drive of Aghayev 2015 table 1.
 fn paper_drive() -> Box<dyn Layer> {
     let profile = imbrex_disk::Profile::named("emulated-smr-3").expect("it comes with Imbrex");
-    let keys = ["band_size", "zone_size", "log_bands", "cleaning"];
-    let values = ["20MiB", "40GiB", "20", "aggressive"];
-    let given: Vec<_> = keys.iter().zip(values).map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    registry::build(INFO.name, &profile.disk(), &given).expect("it builds")
+    registry::build(INFO.name, &profile.disk(), &profile.parameters_for(INFO.name)).expect("it builds")
 }
 
 #[test]
