@@ -1,5 +1,7 @@
 //! The words of the command line. Help, completions and man pages follow from here and from the registries.
 
+#![allow(rustdoc::broken_intra_doc_links)] // These comments are the words of the help: their brackets are no links.
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
