@@ -4,11 +4,15 @@
 //!   packet:  out-of-band half tracks │ payload, a half track at a time: host writes, padding, gap │ next packet
 //! ```
 //!
-//! Positions in the ring are half tracks counted without end; the half track itself is the count modulo their number.
+//! A half track is what passes in half a rotation, skew included: a little less than half of a track's sectors, so
+//! that it begins wherever the one before it ended. Positions in the ring are half tracks counted without end; the
+//! half track itself is the count modulo their number.
+//!
 //! The gap at the end of a packet is never written: it passes under the head while the next command comes in.
 //!
 //! Invariants:
-//! 1. tail ≤ head ≤ tail + raw half tracks; the ring has `reach` tracks more, so that the head destroys nothing live.
+//! 1. tail ≤ head ≤ tail + raw half tracks; the ring has more by the tracks that a write reaches, so
+//!    that the head destroys nothing live.
 //! 2. Space returns at the tail only: a packet leaves when each of its entries is dead.
 //! 3. Entries are in the order of their writing; those of a packet follow each other.
 
@@ -64,6 +68,8 @@ pub(super) struct PacketRules {
 #[derive(Debug)]
 pub(super) struct Journal {
     pub(super) tracks: Tracks,
+    /// Sectors before each half track, and all of the ring at the end.
+    offsets: Vec<u64>,
     pub(super) rules: PacketRules,
     raw_half_tracks: u64,
     payload_max: u64,
@@ -74,12 +80,13 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// An empty journal; `tracks` has the reach beside the raw half tracks.
-    pub(super) fn new(tracks: Tracks, raw_half_tracks: u64, rules: PacketRules) -> Journal {
-        let smallest = tracks.iter().map(|track| track.sectors.0 / 2).min().unwrap_or(0);
+    /// An empty journal of `raw_half_tracks`; `offsets` are those of the half tracks of the ring, which has as many
+    /// more as invariant 1 asks for.
+    pub(super) fn new(tracks: Tracks, offsets: Vec<u64>, raw_half_tracks: u64, rules: PacketRules) -> Journal {
+        let smallest = offsets.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(0);
         let payload_max = raw_half_tracks.saturating_sub(rules.out_of_band) * smallest.min(rules.payload_sectors);
         let (packets, entries) = (VecDeque::new(), VecDeque::new());
-        Journal { tracks, rules, raw_half_tracks, payload_max, head: 0, tail: 0, packets, entries }
+        Journal { tracks, offsets, rules, raw_half_tracks, payload_max, head: 0, tail: 0, packets, entries }
     }
 
     /// Half tracks that packets can take.
@@ -97,21 +104,23 @@ impl Journal {
         }
     }
 
+    /// The half track of the ring at `position`.
+    #[inline]
+    fn index(&self, position: u64) -> usize {
+        (position % (self.offsets.len() as u64 - 1)) as usize
+    }
+
     /// Sectors before half track `position` of the ring.
     #[inline]
     pub(super) fn offset(&self, position: u64) -> u64 {
-        let half_track = position % (2 * self.tracks.len() as u64);
-        let track = (half_track / 2) as usize;
-        self.tracks.offset(track) + half_track % 2 * (self.tracks.track_sectors(track) / 2)
+        self.offsets[self.index(position)]
     }
 
     /// Sectors of host writes that half track `position` takes.
     #[inline]
     fn payload_of(&self, position: u64) -> u64 {
-        let track = (position / 2 % self.tracks.len() as u64) as usize;
-        let sectors = self.tracks.track_sectors(track);
-        let half = if position.is_multiple_of(2) { sectors / 2 } else { sectors - sectors / 2 };
-        half.min(self.rules.payload_sectors)
+        let index = self.index(position);
+        (self.offsets[index + 1] - self.offsets[index]).min(self.rules.payload_sectors)
     }
 
     /// Half tracks of a packet at the head with `payload` sectors of host writes, and how many it could take.
@@ -170,6 +179,6 @@ impl Journal {
     pub(super) fn measured_bytes(&self) -> u64 {
         let entries = self.entries.capacity() * std::mem::size_of::<Entry>();
         let packets = self.packets.capacity() * std::mem::size_of::<Packet>();
-        (entries + packets) as u64 + self.tracks.measured_bytes()
+        (entries + packets + self.offsets.len() * 8) as u64 + self.tracks.measured_bytes()
     }
 }

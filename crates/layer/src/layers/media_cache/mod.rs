@@ -31,6 +31,8 @@ mod records;
 mod shape;
 mod slots;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod tracks;
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimDuration};

@@ -118,18 +118,11 @@ fn journal(parting: &mut Parting<'_>, parameters: &Parameters, position: Positio
         large_sectors: in_sectors("large_write"),
         large_payload_sectors: in_sectors("large_payload"),
     };
-    let raw = |tracks: &Tracks| match tracks.len() {
-        0 => 0,
-        _ => in_sectors("cache_size") / (tracks.track_sectors(0) / 2).max(1),
-    };
-    let needed = |tracks: &Tracks| {
-        let guard = if tracks.reach > 0 { 2 * tracks.reach as u64 + 1 } else { 0 };
-        (raw(tracks) + guard).div_ceil(2)
-    };
-    let mut tracks =
-        parting.part(position, "cache", |tracks| tracks.len() > 0 && tracks.len() as u64 >= needed(tracks))?;
-    tracks.truncate(needed(&tracks) as usize);
-    let raw = raw(&tracks);
+    let ring = |tracks: &Tracks| Ring::on(disk, tracks, in_sectors("cache_size"));
+    let mut tracks = parting.part(position, "cache", |tracks| ring(tracks).is_some())?;
+    let ring = ring(&tracks).expect("it fitted a moment ago");
+    tracks.truncate(*ring.offsets.last().expect("begins with zero"));
+    let raw = ring.raw;
     if raw <= rules.out_of_band
         || rules.payload_sectors == 0
         || rules.large_payload_sectors == 0
@@ -139,7 +132,57 @@ fn journal(parting: &mut Parting<'_>, parameters: &Parameters, position: Positio
         let reason = format!("a packet has {half_tracks} half tracks of out-of-band data and one of payload at least");
         return Err(ConfigError(format!("cache_size: {raw} half tracks hold no packet: {reason}")));
     }
-    Ok(Journal::new(tracks, raw, rules))
+    Ok(Journal::new(tracks, ring.offsets, raw, rules))
+}
+
+/// The half tracks of a journal.
+struct Ring {
+    /// Sectors before each, and all at the end.
+    offsets: Vec<u64>,
+    /// How many packets may take.
+    raw: u64,
+}
+
+impl Ring {
+    /// A ring for `cache_sectors` on `tracks`, if they are enough.
+    fn on(disk: &Disk, tracks: &Tracks, cache_sectors: u64) -> Option<Ring> {
+        if tracks.len() == 0 {
+            return None;
+        }
+        let rotation_ns = disk.geometry.rotation_ns() as u64;
+        let passing_ns = rotation_ns + skew_ns(disk, tracks);
+        let raw = cache_sectors / (tracks.track_sectors(0) / 2).max(1);
+        // What a write reaches, and the track it lies on.
+        let reach = (tracks.reach as u64 + 1) * 2 * passing_ns;
+        let guard = if tracks.reach > 0 { reach.div_ceil(rotation_ns) + 1 } else { 0 };
+        let (mut offsets, mut offset, mut track) = (vec![0], 0, 0);
+        while (offsets.len() as u64) <= raw + guard {
+            while track < tracks.len() && tracks.offset(track + 1) <= offset {
+                track += 1;
+            }
+            if track == tracks.len() {
+                return None;
+            }
+            offset += (tracks.track_sectors(track) * rotation_ns / (2 * passing_ns)).max(1);
+            offsets.push(offset);
+        }
+        (offset <= tracks.sectors()).then_some(Ring { offsets, raw })
+    }
+}
+
+/// The skew from one track to the next, as the first two have it. A quarter of a rotation or more is no skew but where
+/// the tracks happen to lie.
+fn skew_ns(disk: &Disk, tracks: &Tracks) -> u64 {
+    let rotation_ns = disk.geometry.rotation_ns() as u64;
+    let angles_ns: Vec<u64> =
+        tracks.iter().take(2).map(|track| disk.geometry.locate(track.start).angle_ns as u64).collect();
+    match angles_ns[..] {
+        [first, second] => {
+            Some((second + rotation_ns - first) % rotation_ns).filter(|&skew_ns| skew_ns < rotation_ns / 4)
+        }
+        _ => None,
+    }
+    .unwrap_or(0)
 }
 
 fn slots(parting: &mut Parting<'_>, parameters: &Parameters, position: Position) -> Result<Slots, ConfigError> {

@@ -5,7 +5,7 @@
 //! destroys it.
 //!
 //! Invariants:
-//! 1. Tracks are disjoint, ordered by PBA, and hold whole tracks of the geometry.
+//! 1. Tracks are disjoint, ordered by PBA, and whole tracks of the geometry but for the last.
 //! 2. A write of track i destroys none but tracks i + 1 to i + `reach`, and nothing that belongs to anyone else.
 
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
@@ -71,10 +71,12 @@ impl Tracks {
         *self.offsets.last().expect("begins with zero")
     }
 
-    /// Keeps the first `count`.
-    pub(super) fn truncate(&mut self, count: usize) {
+    /// Keeps the first `sectors`; the last track is then cut.
+    pub(super) fn truncate(&mut self, sectors: u64) {
+        let count = self.index_at(sectors - 1) + 1;
         self.starts.truncate(count);
         self.offsets.truncate(count + 1);
+        self.offsets[count] = sectors;
     }
 
     /// Sectors before track `index`.

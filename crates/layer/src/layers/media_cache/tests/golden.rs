@@ -1,0 +1,158 @@
+//! Goal: the steps of each operation, and what becomes of a cleaning that hosts interrupt. Method: a toy worked out by
+//! hand: bands of two tracks of four sectors; the spare at PBA 0, a journal of eight half tracks from PBA 8 on, LBA 0
+//! at PBA 24, the map at PBA 160.
+
+use imbrex_disk::{Command, Lba, Pba, Sectors};
+
+use super::*;
+use crate::plan::Medium;
+
+const JOURNAL: &str =
+    "cache_size=8k,map_entries=12,out_of_band=1,half_track_payload=1k,packet_writes=4,large_write=1m,\
+                       map_merge_every=3,map_merge_tracks=1,band_tracks=2,collect_per_block=1k";
+
+fn golden(layer: &mut MediaCache, commands: &[Command]) -> String {
+    format!("{:?}", planned(layer, commands))
+}
+
+/// The next phases of background work.
+fn idle(layer: &mut MediaCache, phases: usize) -> String {
+    let mut plan = Plan::new();
+    for _ in 0..phases {
+        assert!(layer.idle(&mut plan), "there is work left");
+    }
+    layer.self_check().expect("invariants hold");
+    format!("{plan:?}")
+}
+
+fn place(layer: &MediaCache, lba: u64) -> u64 {
+    let mut pieces = Vec::new();
+    layer.lookup(Lba(lba), Sectors(1), &mut pieces);
+    let (medium, Pba(pba)) = pieces[0].at.expect("it is not absent");
+    assert_eq!(medium, Medium::Disk);
+    pba
+}
+
+#[test]
+fn a_packet_is_out_of_band_data_writes_and_padding() {
+    let mut layer = toy(CONVENTIONAL, JOURNAL);
+    let expected = "\
+group Host
+  barrier
+  write journal OutOfBand pba 8+2
+  write host pba 10+1 lba 100
+  write journal Padding pba 11+1
+  barrier
+  note #5 0 2 0 0
+  note #1 100 1 10 0
+";
+    assert_eq!(golden(&mut layer, &[Command::write(100, 1)]), expected);
+    // Two writes fill a half track and half of the next.
+    let expected = "\
+group Host
+  barrier
+  write journal OutOfBand pba 12+2
+  write host pba 14+2 lba 7
+  write host pba 16+1 lba 50
+  write journal Padding pba 17+1
+  barrier
+  note #5 2 3 0 0
+  note #1 7 2 14 0
+  note #1 50 1 16 0
+";
+    assert_eq!(golden(&mut layer, &[Command::write(7, 2), Command::write(50, 1)]), expected);
+    // The third packet merges the map, and goes on at the beginning of the ring once the first one is dead.
+    let plan = golden(&mut layer, &[Command::write(100, 1)]);
+    assert!(
+        plan.starts_with("group Host\n  write journal Map pba 160+4\n  barrier\n  write journal OutOfBand pba 18+2")
+    );
+    let plan = golden(&mut layer, &[Command::write(100, 1)]);
+    assert!(plan.contains("OutOfBand pba 22+2\n  write host pba 8+1 lba 100\n"), "{plan}");
+}
+
+const CLEANING: [&str; 4] = [
+    "group Cleaning
+  read cleaning pba 120+4 lba 96
+phase Cleaning
+  read cleaning pba 124+4 lba 100
+phase Cleaning
+  read cleaning OutOfBand pba 8+2
+phase Cleaning
+  read cleaning pba 10+1 lba 100
+",
+    "phase Cleaning
+  barrier
+  write backup pba 0+4 lba 96
+phase Cleaning
+  write backup pba 4+4 lba 100
+  barrier
+  note #3 12 0 0 0
+  barrier
+",
+    "phase Cleaning
+  write cleaning pba 120+4 lba 96
+",
+    "phase Cleaning
+  write cleaning pba 124+4 lba 100
+  barrier
+  note #4 12 0 0 0
+phase Cleaning
+  write journal Map pba 160+4
+",
+];
+
+#[test]
+fn idle_time_cleans_the_band_of_the_oldest_block_track_by_track() {
+    let mut layer = toy(CONVENTIONAL, JOURNAL);
+    planned(&mut layer, &[Command::write(100, 1)]);
+    assert_eq!(place(&layer, 100), 10);
+    assert_eq!(idle(&mut layer, 9), CLEANING.concat());
+    assert_eq!(place(&layer, 100), 124);
+    assert!(!layer.idle(&mut Plan::new()), "nothing is left");
+}
+
+#[test]
+fn what_is_not_persisted_is_abandoned_and_what_is_resumes() {
+    let mut layer = toy(CONVENTIONAL, JOURNAL);
+    planned(&mut layer, &[Command::write(100, 1)]);
+    assert_eq!(
+        idle(&mut layer, 5),
+        CLEANING[0].to_string() + "phase Cleaning\n  barrier\n  write backup pba 0+4 lba 96\n"
+    );
+    planned(&mut layer, &[Command::read(0, 1)]);
+    assert_eq!(idle(&mut layer, 7), CLEANING[..3].concat(), "from its beginning");
+    // The spare has all of the band now; what hosts write meanwhile is newer.
+    assert_eq!([place(&layer, 96), place(&layer, 100)], [0, 4]);
+    let plan = golden(&mut layer, &[Command::write(97, 1)]);
+    assert!(plan.contains("write host pba 14+1 lba 97"), "{plan}");
+    assert_eq!([place(&layer, 96), place(&layer, 97)], [0, 14]);
+    assert_eq!(idle(&mut layer, 2), CLEANING[3]);
+    assert_eq!([place(&layer, 96), place(&layer, 97)], [120, 14]);
+}
+
+#[test]
+fn blocks_are_overwritten_in_place_and_leave_zone_by_zone() {
+    // Four slots of two sectors from PBA 8 on, in two cache zones; blocks of two sectors; LBA 0 at PBA 16.
+    let given =
+        "placement=in-place,cache_size=4k,cache_block=1k,cache_zone=2k,map_entries=12,band_tracks=2,map_merge_tracks=1";
+    let mut layer = toy(CONVENTIONAL, given);
+    let expected = "\
+group Host
+  barrier
+  write host pba 9+1 lba 101
+  barrier
+  note #1 101 1 9 0
+";
+    assert_eq!(golden(&mut layer, &[Command::write(101, 1)]), expected);
+    assert_eq!(golden(&mut layer, &[Command::write(101, 1)]), "group Host\n  write host pba 9+1 lba 101\n");
+    for (block, slot) in [(20, 10), (40, 12), (60, 14)] {
+        planned(&mut layer, &[Command::write(block, 2)]);
+        assert_eq!(place(&layer, block), slot);
+    }
+    // Both zones are full: the first gives up its first block, then the second its own, and one write goes on each
+    // time.
+    planned(&mut layer, &[Command::write(80, 1)]);
+    assert_eq!([101, 20, 40, 60, 80].map(|lba| place(&layer, lba)), [117, 10, 12, 14, 8]);
+    planned(&mut layer, &[Command::write(0, 1)]);
+    assert_eq!([20, 40, 60, 80, 0].map(|lba| place(&layer, lba)), [10, 56, 14, 8, 12]);
+}
