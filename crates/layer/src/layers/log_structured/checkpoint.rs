@@ -35,7 +35,7 @@ impl State {
             return Err("there is no such stream, or it has a zone");
         }
         known.holds = if is_closed { Use::Closed } else { Use::Open };
-        (known.fill, known.written_at) = (fill as u32, written_at);
+        (known.fill_named, known.written_at) = (fill as u32, written_at);
         if !is_closed {
             self.open[stream as usize] = Some(index);
         }
@@ -45,13 +45,13 @@ impl State {
     pub(super) fn keep(&mut self, placed: Placed) -> Result<(), &'static str> {
         let (index, offset) = ((placed.place / self.zone_blocks) as usize, placed.place % self.zone_blocks);
         let zone = &mut self.zones[index];
-        let appended: u32 = zone.summary.iter().map(|entry| entry.blocks).sum();
-        if zone.holds == Use::Free || offset < appended || offset + placed.blocks > zone.fill {
+        if zone.holds == Use::Free || offset < zone.fill || offset + placed.blocks > zone.fill_named {
             return Err("it lies in no zone that was named, or not in order");
         }
-        pad(&mut zone.summary, offset - appended);
+        pad(&mut zone.summary, offset - zone.fill);
         zone.summary.push(Entry { block: placed.block, blocks: placed.blocks });
         zone.live += placed.blocks;
+        zone.fill = offset + placed.blocks;
         let (first_chunk, last_chunk) =
             (placed.block / CHUNK_BLOCKS, (placed.block + placed.blocks - 1) / CHUNK_BLOCKS);
         for chunk in first_chunk..=last_chunk {
@@ -83,8 +83,8 @@ impl State {
                 let summary = vec![Entry { block: index as u32 * zone_blocks, blocks: zone_blocks }];
                 (zone.holds, zone.factory, zone.fill, zone.summary) = (Use::Closed, true, zone_blocks, summary);
             } else {
-                let appended: u32 = zone.summary.iter().map(|entry| entry.blocks).sum();
-                pad(&mut zone.summary, zone.fill - appended);
+                pad(&mut zone.summary, zone.fill_named.saturating_sub(zone.fill));
+                zone.fill = zone.fill.max(zone.fill_named);
             }
         }
         self.free = (0..self.zones.len()).filter(|&zone| self.zones[zone].holds == Use::Free).collect();

@@ -81,6 +81,8 @@ pub(super) struct Zone {
     pub factory: bool,
     /// Blocks written.
     pub fill: u32,
+    /// Blocks that will have been written when the records of a checkpoint end.
+    pub fill_named: u32,
     /// Blocks of it that the map points to.
     pub live: u32,
     /// The clock when the youngest of its contents was written by the host.
@@ -91,7 +93,7 @@ pub(super) struct Zone {
 
 impl Zone {
     pub fn free() -> Zone {
-        Zone { holds: Use::Free, factory: false, fill: 0, live: 0, written_at: 0, summary: Vec::new() }
+        Zone { holds: Use::Free, factory: false, fill: 0, fill_named: 0, live: 0, written_at: 0, summary: Vec::new() }
     }
 
     fn append(&mut self, block: u32, blocks: u32) {
@@ -240,6 +242,7 @@ impl State {
                 self.restart(first);
                 Ok(())
             }
+            tag::ZONE | tag::KEPT | tag::END if !self.restarting => Err("it is of a checkpoint that was not begun"),
             tag::ZONE => self.name_zone(first, second, third, fourth),
             tag::KEPT => {
                 let placed = self.placed(first, second, third)?;

@@ -294,8 +294,9 @@ fn a_damaged_journal_is_refused() {
         Note::new(1, &[0, 1, 408, 3]),
         Note::new(2, &[u64::MAX, 2]),
         Note::new(4, &[0, 8, 0, 3]),
-        Note::new(4, &[51, 8, 0, 4]),
+        Note::new(4, &[51, 8, 0, 3]),
         Note::new(5, &[0, 1, 408]),
+        Note::new(6, &[]),
         Note::new(7, &[]),
     ];
     for note in broken {
