@@ -23,7 +23,7 @@ struct Case {
 const MIXED: &str = "rw=randrw,rwmixread=50,bs=4k,number_ios=5000000,seed=1";
 const ABSORBED: &str = "rw=randwrite,bs=4k,number_ios=700000,seed=1";
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 12] = [
     Case {
         name: "conventional, fifo",
         drive: "cmr-7200",
@@ -63,6 +63,62 @@ const CASES: [Case; 5] = [
         schedule: "fifo",
         arrival: Arrival::FlatOut,
         target_millions: 1.0,
+    },
+    Case {
+        name: "fully-associative, absorbing random writes",
+        drive: "emulated-smr-3+fully-associative",
+        workload: ABSORBED,
+        schedule: "fifo",
+        arrival: Arrival::FlatOut,
+        target_millions: 1.0,
+    },
+    Case {
+        name: "log-structured, random writes",
+        drive: "cassuto-307g+log-structured",
+        workload: ABSORBED,
+        schedule: "fifo",
+        arrival: Arrival::FlatOut,
+        target_millions: 1.0,
+    },
+    Case {
+        name: "media-cache, absorbing random writes",
+        drive: "seagate-st5000as0011+media-cache",
+        workload: "rw=randwrite,bs=4k,number_ios=180000,seed=1",
+        schedule: "fifo",
+        arrival: Arrival::Closed(31),
+        target_millions: 1.0,
+    },
+    Case {
+        name: "imr-rmw, half writes",
+        drive: "imr-1t+imr-rmw",
+        workload: MIXED,
+        schedule: "fifo",
+        arrival: Arrival::FixedQueue(64),
+        target_millions: 5.0,
+    },
+    Case {
+        name: "track-flip, half writes",
+        drive: "imr-1t+track-flip",
+        workload: MIXED,
+        schedule: "fifo",
+        arrival: Arrival::FixedQueue(64),
+        target_millions: 5.0,
+    },
+    Case {
+        name: "track-cache, half writes",
+        drive: "imr-1t+track-cache",
+        workload: MIXED,
+        schedule: "fifo",
+        arrival: Arrival::FixedQueue(64),
+        target_millions: 5.0,
+    },
+    Case {
+        name: "track-map, half writes",
+        drive: "imr-1t+track-map",
+        workload: MIXED,
+        schedule: "fifo",
+        arrival: Arrival::FixedQueue(64),
+        target_millions: 5.0,
     },
 ];
 
