@@ -1,10 +1,14 @@
 //! `imbrex trace info`: what is in a workload, as figures and as a plot.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use imbrex_disk::SimTime;
+use imbrex_trace::generators::Target;
 use imbrex_trace::statistics::{Distribution, TraceInfo};
 use imbrex_trace::{Request, Source, TraceError, When};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::args::WorkloadArgs;
 use crate::chart::{Axis, Chart, Series, Shape, Style, Unit};
@@ -34,12 +38,54 @@ pub fn run(args: &WorkloadArgs, json: bool, plot: Option<&Path>, bars: &Bars) ->
     if let Some(path) = plot {
         write_plot(path, &workload.name, &watched)?;
     }
+    let targets = workload.targets();
     if json {
-        output::line(&serde_json::to_string_pretty(&info).map_err(Failure::failed)?)?;
+        let targets = targets.iter().map(|target| (target.name, target.value)).collect();
+        output::line(&serde_json::to_string_pretty(&Described { info: &info, targets }).map_err(Failure::failed)?)?;
     } else {
         output::line(&as_text(&workload, &info))?;
+        if !targets.is_empty() {
+            output::line(&beside_targets(&targets, &serde_json::to_value(&info).map_err(Failure::failed)?))?;
+        }
     }
     Ok(ExitCode::Done)
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Described<'a> {
+    #[serde(flatten)]
+    info: &'a TraceInfo,
+    /// The figures the workload was made to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    targets: BTreeMap<&'static str, f64>,
+}
+
+/// The figures the workload was made to, beside those it has.
+fn beside_targets(targets: &[Target], figures: &Value) -> String {
+    let mut lines = vec![format!("  {:26} {:>14} {:>14} {:>9}", "made to", "target", "here", "off by")];
+    for target in targets {
+        let figure = target.name.split('.').fold(figures, |figures, part| &figures[part]);
+        // A figure that is missing has to show: a workload without reads has no sizes of them.
+        let here = figure.as_f64().unwrap_or(f64::NAN);
+        lines.push(format!(
+            "  {:26} {:>14} {:>14} {:>+7.2} %",
+            target.name,
+            human_figure(target.name, target.value),
+            human_figure(target.name, here),
+            (here / target.value - 1.0) * 100.0
+        ));
+    }
+    lines.join("\n")
+}
+
+fn human_figure(name: &str, value: f64) -> String {
+    match name {
+        "lba_end" => human::bytes(value as u64 * 512),
+        _ if name.contains("share") => percent(value),
+        _ if name.contains("bytes") => human::bytes(value as u64),
+        _ => human::count(value as u64),
+    }
 }
 
 /// Passes requests on, and keeps a sample of where and when.

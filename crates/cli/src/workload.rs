@@ -157,7 +157,10 @@ impl Workload {
 
     /// One past the last sector (of 512 bytes) it names, where known.
     pub fn end_sectors(&self) -> Option<u64> {
-        self.counts.map(|counts| counts.end_sectors)
+        match (&self.kind, self.counts) {
+            (Kind::BuiltIn { entry, .. }, _) => entry.reach_sectors,
+            (_, counts) => counts.map(|counts| counts.end_sectors),
+        }
     }
 
     /// All devices of a trace that holds several.
@@ -165,10 +168,20 @@ impl Workload {
         self.devices.as_deref()
     }
 
+    /// The figures it was made to, where it was made to figures: they are those of the whole, so that a part has none.
+    pub fn targets(&self) -> Vec<generators::Target> {
+        match &self.kind {
+            Kind::BuiltIn { entry, .. } if self.limit.is_none() => {
+                entry.targets.map_or_else(Vec::new, |targets| targets())
+            }
+            Kind::BuiltIn { .. } | Kind::Trace { .. } | Kind::Words(_) => Vec::new(),
+        }
+    }
+
     /// How its requests arrive unless the user says otherwise.
     pub fn default_arrival(&self) -> &'static str {
         match self.generator_arrival() {
-            None => "fixed-queue",
+            None | Some(generators::Arrival::AsTraced) => "fixed-queue",
             Some(generators::Arrival::AsTimed) => "open",
             Some(generators::Arrival::Closed { .. }) => "closed",
         }

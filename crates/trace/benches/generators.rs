@@ -44,6 +44,8 @@ fn main() {
         let spec = WorkloadSpec::parse(&text).expect("is right");
         report(words, || Box::new(Generator::new(spec.clone(), DEVICE_SECTORS).expect("fits")));
     }
-    let pc_day = named("pc-day").expect("is built in");
-    report(pc_day.name, || pc_day.open(DEVICE_SECTORS, None).expect("fits").source);
+    for name in ["pc-day", "cloudphysics-w106", "cloudphysics-w87"] {
+        let entry = named(name).expect("is built in");
+        report(entry.name, || entry.open(DEVICE_SECTORS, None).expect("fits").source);
+    }
 }

@@ -17,6 +17,7 @@
 //! for; `rate_iops` is the rate of all requests together; the ranks of `zipf` and `pareto` are scattered without
 //! collisions; `normal` lies about the middle of the region.
 
+mod cloudphysics;
 mod distribution;
 mod error;
 mod generator;
@@ -33,7 +34,7 @@ mod words;
 
 pub use error::{Place, WorkloadError};
 pub use generator::Generator;
-pub use registry::{built_in, named, BuiltIn, Opened, Recipe};
+pub use registry::{built_in, named, BuiltIn, Opened, Recipe, Target};
 pub use spec::{Arrival, WorkloadSpec};
 pub use words::{words, WordInfo};
 

@@ -5,6 +5,7 @@
 //! 1. Every entry opens on any drive of 16 GiB or more, ends by itself, and is the same under the same seed.
 //! 2. An entry that stands in for a trace that is not at hand says so in its note, which every use prints.
 
+use super::cloudphysics;
 use super::error::WorkloadError;
 use super::generator::Generator;
 use super::pc_day;
@@ -21,8 +22,28 @@ pub struct BuiltIn {
     pub is_stand_in: bool,
     /// What has to be said whenever it is used.
     pub note: Option<&'static str>,
+    /// One past the last sector it may name whatever the drive, for one that does not fit itself to the drive: drives
+    /// are fitted to it, as they are to a trace.
+    pub reach_sectors: Option<u64>,
+    /// The figures it was made to, for one made to figures.
+    pub targets: Option<fn() -> Vec<Target>>,
     /// How its requests are made.
     pub recipe: Recipe,
+}
+
+/// A figure that a workload was made to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Target {
+    /// The figure's name in [`TraceInfo`](crate::statistics::TraceInfo), levels separated by dots.
+    pub name: &'static str,
+    /// What it should be.
+    pub value: f64,
+}
+
+impl Target {
+    pub(super) const fn new(name: &'static str, value: f64) -> Target {
+        Target { name, value }
+    }
 }
 
 /// How the requests of a built-in workload are made.
@@ -72,7 +93,15 @@ impl BuiltIn {
 
 /// A workload in words.
 const fn words(name: &'static str, summary: &'static str, text: &'static str) -> BuiltIn {
-    BuiltIn { name, summary, is_stand_in: false, note: None, recipe: Recipe::Words(text) }
+    BuiltIn {
+        name,
+        summary,
+        is_stand_in: false,
+        note: None,
+        reach_sectors: None,
+        targets: None,
+        recipe: Recipe::Words(text),
+    }
 }
 
 const BUILT_IN: &[BuiltIn] = &[
@@ -133,8 +162,28 @@ const BUILT_IN: &[BuiltIn] = &[
             "pc-day is a stand-in: its request counts, sizes and length are those of the 24-hour PC trace of Cassuto \
              2010 table I; its places and arrival times are made up",
         ),
+        reach_sectors: None,
+        targets: None,
         recipe: Recipe::Program { build: pc_day::build, arrival: Arrival::AsTimed },
     },
+    cloudphysics::entry::<0>("cloudphysics-w08", "44.5 million requests, 9 % writes"),
+    cloudphysics::entry::<1>("cloudphysics-w09", "49.6 million requests, 55 % writes, 20 % of them to 100 tracks"),
+    cloudphysics::entry::<2>("cloudphysics-w17", "31.4 million requests, 79 % writes"),
+    cloudphysics::entry::<3>("cloudphysics-w24", "27.2 million requests, 12 % writes"),
+    cloudphysics::entry::<4>("cloudphysics-w28", "19.7 million requests, 33 % writes"),
+    cloudphysics::entry::<5>("cloudphysics-w31", "21.2 million requests, 16 % writes"),
+    cloudphysics::entry::<6>("cloudphysics-w35", "15.4 million requests, 96 % writes"),
+    cloudphysics::entry::<7>("cloudphysics-w39", "17.9 million requests, 97 % writes, half of them to 5 tracks"),
+    cloudphysics::entry::<8>("cloudphysics-w43", "15.6 million requests, 51 % writes"),
+    cloudphysics::entry::<9>("cloudphysics-w46", "11.5 million requests, 62 % writes"),
+    cloudphysics::entry::<10>("cloudphysics-w56", "10.9 million requests, 95 % writes"),
+    cloudphysics::entry::<11>("cloudphysics-w61", "9.9 million requests, 51 % writes"),
+    cloudphysics::entry::<12>("cloudphysics-w84", "4.8 million requests, 86 % writes"),
+    cloudphysics::entry::<13>(
+        "cloudphysics-w87",
+        "3.8 million requests, 80 % writes, 15 % of them to 100 tracks, hot neighbours",
+    ),
+    cloudphysics::entry::<14>("cloudphysics-w106", "3.3 million requests, 82 % writes, 80 % of them to 100 tracks"),
 ];
 
 /// Every built-in workload.

@@ -56,6 +56,8 @@ pub enum Arrival {
     },
     /// At the times the source gives them.
     AsTimed,
+    /// As those of a trace: at their distances, but no more than a queue holds at once.
+    AsTraced,
 }
 
 /// What a phase does, before its sizes and places.

@@ -395,6 +395,9 @@ fn every_word_is_documented_and_its_default_is_its_default() {
     }
 }
 
+/// A workload with more requests than this is not read to its end here: those that are made to figures count theirs.
+const LONG_REQUESTS: u64 = 2_000_000;
+
 #[test]
 fn every_built_in_opens_ends_and_repeats() {
     for entry in built_in() {
@@ -402,14 +405,19 @@ fn every_built_in_opens_ends_and_repeats() {
         assert_eq!(entry.is_stand_in, entry.note.is_some_and(|note| note.contains("stand-in")), "{}", entry.name);
         let count = |device_sectors, seed| {
             let mut source = entry.open(device_sectors, seed).unwrap_or_else(|e| panic!("{}: {e}", entry.name)).source;
+            let end = entry.reach_sectors.unwrap_or(device_sectors);
+            let expected = source.expected_requests();
             let mut sum = 0u64;
             let mut requests = 0u64;
             while let Some(request) = source.next(SimTime::ZERO).expect("no failure") {
-                assert!(request.command.end().0 <= device_sectors, "{}: {request:?}", entry.name);
+                assert!(request.command.end().0 <= end, "{}: {request:?}", entry.name);
                 sum = sum.wrapping_mul(31).wrapping_add(request.command.lba.0);
                 requests += 1;
+                if requests == LONG_REQUESTS {
+                    return (requests, sum);
+                }
             }
-            assert!(source.expected_requests().is_none_or(|expected| expected == requests), "{}", entry.name);
+            assert!(expected.is_none_or(|expected| expected == requests), "{}", entry.name);
             (requests, sum)
         };
         assert_eq!(count(DEVICE_SECTORS, None), count(DEVICE_SECTORS, None), "{}", entry.name);

@@ -1,0 +1,77 @@
+//! Stand-ins for fifteen machines of the CloudPhysics traces, those of Hajkazemi 2019 §3.
+//!
+//! The traces are not at hand; their statistics are ([`facts`]). A stand-in is made to them: numbers of reads and
+//! writes, bytes, sizes, sequential requests, range, working sets, how often pages are written, how many writes are off
+//! page bounds; and to what the paper tells of hot tracks. Which request comes when is ours, and so is what follows
+//! from it. docs/workloads.md says what is fact and what is not.
+//!
+//! Invariants:
+//! 1. Reads and writes made are exactly the machine's, whatever the seed.
+//! 2. The same seed gives the same requests, in memory that does not grow.
+
+mod facts;
+mod lottery;
+mod pace;
+mod plan;
+mod sizes;
+mod source;
+mod tiers;
+
+#[cfg(test)]
+mod tests;
+
+use super::error::WorkloadError;
+use super::registry::{BuiltIn, Recipe, Target};
+use super::spec::Arrival;
+use crate::request::Source;
+use facts::{Hot, Machine, MACHINES};
+
+/// The registry's entry of machine number `MACHINE`.
+pub(super) const fn entry<const MACHINE: usize>(name: &'static str, summary: &'static str) -> BuiltIn {
+    BuiltIn {
+        name,
+        summary,
+        is_stand_in: true,
+        note: Some(
+            "a stand-in, made to the published statistics of this machine's trace, which is not at hand; arrival times \
+             and the order of requests are made up (docs/workloads.md)",
+        ),
+        reach_sectors: Some(MACHINES[MACHINE].range_bytes / sizes::SECTOR_BYTES),
+        targets: Some(|| targets(&MACHINES[MACHINE])),
+        recipe: Recipe::Program { build: build::<MACHINE>, arrival: Arrival::AsTraced },
+    }
+}
+
+fn build<const MACHINE: usize>(_device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
+    Ok(Box::new(source::StandIn::new(&MACHINES[MACHINE], seed)))
+}
+
+/// What a machine was made to, under the names of [`TraceInfo`](crate::statistics::TraceInfo).
+fn targets(machine: &Machine) -> Vec<Target> {
+    let mut targets = vec![
+        Target::new("reads", machine.reads as f64),
+        Target::new("writes", machine.writes as f64),
+        Target::new("read_bytes", machine.read_bytes as f64),
+        Target::new("write_bytes", machine.write_bytes as f64),
+        Target::new("lba_end", (machine.range_bytes / sizes::SECTOR_BYTES) as f64),
+        Target::new("working_set.read_bytes", machine.read_set_bytes as f64),
+        Target::new("working_set.write_bytes", machine.write_set_bytes as f64),
+        Target::new("working_set.either_bytes", machine.either_set_bytes as f64),
+        Target::new("sequential.reads", machine.read_sequential as f64),
+        Target::new("sequential.writes", machine.write_sequential as f64),
+        Target::new("read_size_bytes.p50", machine.read_size_bytes[0] as f64),
+        Target::new("read_size_bytes.p95", machine.read_size_bytes[1] as f64),
+        Target::new("write_size_bytes.p5", machine.write_size_bytes[0] as f64),
+        Target::new("write_size_bytes.p50", machine.write_size_bytes[1] as f64),
+        Target::new("write_size_bytes.p95", machine.write_size_bytes[2] as f64),
+    ];
+    match (machine.design.hot, machine.name) {
+        (Hot::Core { tracks: 100, percent }, _) => {
+            targets.push(Target::new("hot_tracks.share_100", percent as f64 / 100.0));
+        }
+        (Hot::Core { percent, .. }, _) => targets.push(Target::new("hot_tracks.share_10", percent as f64 / 100.0)),
+        (Hot::TopTiers { .. }, _) => targets.push(Target::new("hot_tracks.share_100", 0.8)),
+        (Hot::Untold, _) => {}
+    }
+    targets
+}

@@ -1,0 +1,423 @@
+//! From the facts of a machine to kinds of runs, and where each kind goes.
+//!
+//! The disk is divided into cells, numbered here in a logical order that the source scatters over the disk:
+//!
+//! ```text
+//!  written, cold ────────────────► hot │ hot tracks │ hottest page │ read only
+//!  └────────── read as well ──┘                                     └────────┘
+//! ```
+//!
+//! Of each cell the last pages are used, its *fill*. A *kind* is: so many runs of so many requests of one size, in
+//! cells of its own (in hot tiers: of the tier's). It goes round in its cells, so that the pages touched are known, and
+//! how often. Long runs and single requests are kinds of their own; the share of requests in long runs is what gives the
+//! sequential ones. Writes of parts of pages, as logs make them, go to tiers hot enough for them.
+//!
+//! Invariants:
+//! 1. Requests of all kinds add up to the machine's, reads and writes each.
+//! 2. The slots of a kind fit its cells, and of the kinds that share cells at least one visits each slot. (A kind too
+//!    small for a cell goes round in the cells of the one before it.)
+//! 3. No more cells are used than the disk has.
+
+use imbrex_disk::Direction;
+
+use super::facts::{Hot, Machine};
+use super::sizes::{self, SizeCount, PAGE_BYTES};
+use super::tiers::{Tier, Tiers, TIERS};
+
+const TRACK_PAGES: u64 = 512;
+
+/// Requests of a long run, and of one of large requests.
+const RUN_REQUESTS: u64 = 8;
+const RUN_REQUESTS_LARGE: u64 = 4;
+const LARGE_PAGES: u64 = 16;
+
+/// A tier whose pages are written more often is swept by all its kinds together: each covers it many times.
+const SHARED_WRITES: f64 = 24.0;
+
+/// Pages of the disk that are used, beyond those that have to be, in hundredths; and the least.
+const FILL_SLACK: f64 = 1.15;
+const FILL_MIN: f64 = 0.35;
+
+/// Cells of the logical order, of which so many pages are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Area {
+    pub first_cell: u64,
+    pub cells: u64,
+    pub fill_pages: u64,
+}
+
+/// Runs of one kind.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Kind {
+    pub direction: Direction,
+    /// Sectors of a request.
+    pub sectors: u64,
+    /// Requests of a run.
+    pub run_requests: u64,
+    /// How many runs.
+    pub runs: u64,
+    /// Pages of a run.
+    pub slot_pages: u64,
+    /// Share of its slots that are off page bounds.
+    pub unaligned_share: f64,
+    pub area: Area,
+}
+
+/// What a machine's requests are made of.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub kinds: Vec<Kind>,
+    /// Cells of the disk, and how many of them are used.
+    pub cells: u64,
+    pub used_cells: u64,
+    pub cell_pages: u64,
+}
+
+/// Requests of one size that go to one place.
+#[derive(Clone, Copy, Debug)]
+struct Portion {
+    size: SizeCount,
+    /// Page touches of a request.
+    touches_each: f64,
+}
+
+impl Portion {
+    fn touches(&self) -> f64 {
+        self.size.count as f64 * self.touches_each
+    }
+
+    /// So many of its requests; the rest stay.
+    fn split(&mut self, count: u64) -> Portion {
+        let count = count.min(self.size.count);
+        self.size.count -= count;
+        Portion { size: SizeCount { count, ..self.size }, ..*self }
+    }
+}
+
+/// Hands out cells in order; what rounding to whole cells leaves over is carried on.
+struct Allocator {
+    next_cell: u64,
+    carry_pages: f64,
+    last: Option<Area>,
+}
+
+/// The kinds under way.
+struct Planner {
+    allocator: Allocator,
+    kinds: Vec<Kind>,
+    /// Share of the requests that is in long runs, where a size allows them.
+    long_share: f64,
+    /// Sequential requests that rounding to whole runs has left over.
+    carry_followers: f64,
+    /// Pages that a long run has to fit.
+    run_pages: u64,
+    /// Share of the requests of whole pages that is off page bounds.
+    unaligned_share: f64,
+    direction: Direction,
+}
+
+impl Plan {
+    pub fn of(machine: &Machine) -> Plan {
+        let cell_pages = machine.design.cell_tracks * TRACK_PAGES;
+        let cells = machine.range_bytes / PAGE_BYTES / cell_pages;
+        let density = machine.either_set_bytes as f64 / machine.range_bytes as f64;
+        let fill_share = (FILL_SLACK * density).clamp(FILL_MIN, 1.0);
+        let fill_pages = (fill_share * cell_pages as f64) as u64;
+        let written_fill_pages = machine.design.written_fill_pages.unwrap_or(fill_pages);
+        let sizes = write_portions(machine, written_fill_pages - 1);
+        let mut planner = Planner {
+            allocator: Allocator::starting_at(0),
+            kinds: Vec::new(),
+            long_share: 0.0,
+            carry_followers: 0.0,
+            run_pages: written_fill_pages - 1,
+            unaligned_share: unaligned_share(machine.unaligned_bytes, sizes.iter().map(|portion| &portion.size)),
+            direction: Direction::Write,
+        };
+        let general_cells = planner.plan_writes(machine, sizes, cell_pages, written_fill_pages);
+        let overlay = Area { first_cell: 0, cells: general_cells, fill_pages: written_fill_pages };
+        planner.plan_reads(machine, overlay, fill_pages);
+        let used_cells = planner.allocator.next_cell;
+        assert!(used_cells <= cells, "{}: {used_cells} cells of {cells}: invariant 3", machine.name);
+        Plan { kinds: planner.kinds, cells, used_cells, cell_pages }
+    }
+}
+
+/// The sizes of the writes with the pages each touches.
+fn write_portions(machine: &Machine, most_pages: u64) -> Vec<Portion> {
+    let sizes = sizes::of_writes(machine, most_pages);
+    let unaligned = unaligned_share(machine.unaligned_bytes, sizes.iter());
+    let portion = |size: SizeCount| Portion {
+        size,
+        touches_each: size.pages() as f64 + if size.is_partial() { 0.0 } else { unaligned },
+    };
+    sizes.into_iter().map(portion).collect()
+}
+
+/// The share of the requests of whole pages that have to be off page bounds for the pages of all to exceed their bytes
+/// by so much. Parts of pages exceed them anyway.
+fn unaligned_share<'a>(unaligned_bytes: u64, sizes: impl Iterator<Item = &'a SizeCount>) -> f64 {
+    let (mut left, mut whole) = (unaligned_bytes, 0);
+    for size in sizes {
+        left = left.saturating_sub((size.pages() * PAGE_BYTES - size.sectors * sizes::SECTOR_BYTES) * size.count);
+        whole += if size.is_partial() { 0 } else { size.count };
+    }
+    (left as f64 / (whole * PAGE_BYTES) as f64).min(1.0)
+}
+
+/// Requests of a long run of `size` on so many pages.
+fn run_requests(size: &SizeCount, run_pages: u64) -> u64 {
+    let wanted = if size.pages() > LARGE_PAGES { RUN_REQUESTS_LARGE } else { RUN_REQUESTS };
+    wanted.min(run_pages * sizes::PAGE_SECTORS / size.sectors)
+}
+
+/// The share of requests that have to be in long runs for so many to be sequential.
+fn long_share(portions: &[Portion], sequential: u64, run_pages: u64) -> f64 {
+    let most: f64 = portions
+        .iter()
+        .map(|portion| portion.size.count as f64 * (1.0 - 1.0 / run_requests(&portion.size, run_pages) as f64))
+        .sum();
+    (sequential as f64 / most).min(1.0)
+}
+
+impl Planner {
+    /// Places the writes; how many cells the general part has, which reads may share.
+    fn plan_writes(&mut self, machine: &Machine, mut sizes: Vec<Portion>, cell_pages: u64, fill_pages: u64) -> u64 {
+        let mut tiers = Tiers::of(machine);
+        let hottest = hottest_page(&mut sizes, tiers.hottest_page_writes);
+        self.long_share = long_share(&sizes, machine.write_sequential, self.run_pages);
+        // A single page is off page bounds always or never; the others make up for it.
+        let hottest_share = self.unaligned_share.round();
+        let hottest_bytes = (hottest_share * (hottest.size.count * PAGE_BYTES) as f64) as u64;
+        let unaligned_bytes = machine.unaligned_bytes.saturating_sub(hottest_bytes);
+        self.unaligned_share = unaligned_share(unaligned_bytes, sizes.iter().map(|portion| &portion.size));
+        let mut parts = parts_of_tiers(&tiers, &sizes);
+        let core = match machine.design.hot {
+            Hot::Core { tracks, percent } => {
+                let writes = (machine.writes * percent / 100).saturating_sub(hottest.size.count);
+                let cells = (tracks / machine.design.cell_tracks).max(1);
+                Some(Core::carve(writes, cells, cell_pages, &mut tiers, &mut parts))
+            }
+            Hot::Untold | Hot::TopTiers { .. } => None,
+        };
+        let first_hot = if matches!(machine.design.hot, Hot::TopTiers { .. }) { TIERS - 3 } else { TIERS };
+        for (tier, portions) in parts.iter().enumerate().take(first_hot) {
+            self.place_tier(portions, tiers.tiers[tier], fill_pages);
+        }
+        let general_cells = self.allocator.next_cell;
+        self.allocator.carry_pages = 0.0;
+        if let Hot::TopTiers { tracks } = machine.design.hot {
+            let pages: f64 = tiers.tiers[first_hot..].iter().map(|tier| tier.pages).sum();
+            let hot_fill = ((pages / tracks as f64) as u64).clamp(fill_pages, cell_pages);
+            (first_hot..TIERS).for_each(|tier| self.place_tier(&parts[tier], tiers.tiers[tier], hot_fill));
+        }
+        if let Some(core) = core {
+            let area = self.allocator.take(core.cells, core.fill_pages);
+            core.portions.iter().for_each(|portion| self.place(portion, area));
+        }
+        let area = self.allocator.take(1, hottest.size.pages() + 1);
+        let unaligned_share = std::mem::replace(&mut self.unaligned_share, hottest_share);
+        self.push(&hottest.size, 1, hottest.size.count, area);
+        self.unaligned_share = unaligned_share;
+        general_cells
+    }
+
+    /// Places what goes to a tier.
+    fn place_tier(&mut self, portions: &[Portion], tier: Tier, fill_pages: u64) {
+        if tier.pages < 1.0 {
+            return;
+        }
+        if tier.writes_each > SHARED_WRITES {
+            self.allocator.carry_pages += tier.pages;
+            let area = self.allocator.take_carried(fill_pages, u64::MAX);
+            portions.iter().for_each(|portion| self.place(portion, area));
+            return;
+        }
+        self.place_apart(portions, tier.pages, fill_pages);
+    }
+
+    /// Gives each kind its part of `pages` pages, in proportion to the pages it touches.
+    fn place_apart(&mut self, portions: &[Portion], pages: f64, fill_pages: u64) {
+        let touches: f64 = portions.iter().map(Portion::touches).sum();
+        for portion in portions {
+            let pages_each = pages * portion.touches_each / touches;
+            let long = self.long_runs(&portion.size);
+            let apart = |planner: &mut Planner, run_requests: u64, runs: u64| {
+                if runs == 0 {
+                    return;
+                }
+                planner.allocator.carry_pages += pages_each * (runs * run_requests) as f64;
+                let slots_per_cell = fill_pages.div_ceil(slot_pages(&portion.size, run_requests));
+                let area = planner.allocator.take_carried(fill_pages, runs / slots_per_cell);
+                planner.push(&portion.size, run_requests, runs, area);
+            };
+            apart(self, long.0, long.1);
+            apart(self, 1, portion.size.count - long.0 * long.1);
+        }
+    }
+
+    /// Places a portion, long runs and single requests, in the area.
+    fn place(&mut self, portion: &Portion, area: Area) {
+        let (run_requests, runs) = self.long_runs(&portion.size);
+        self.push(&portion.size, run_requests, runs, area);
+        self.push(&portion.size, 1, portion.size.count - run_requests * runs, area);
+    }
+
+    /// The long runs of a size: requests of each, and how many.
+    fn long_runs(&mut self, size: &SizeCount) -> (u64, u64) {
+        let run_requests = run_requests(size, self.run_pages);
+        if run_requests < 2 {
+            return (1, 0);
+        }
+        let followers = (run_requests - 1) as f64;
+        self.carry_followers += size.count as f64 * self.long_share * followers / run_requests as f64;
+        let runs = ((self.carry_followers / followers).round().max(0.0) as u64).min(size.count / run_requests);
+        self.carry_followers -= runs as f64 * followers;
+        (run_requests, runs)
+    }
+
+    fn push(&mut self, size: &SizeCount, run_requests: u64, runs: u64, area: Area) {
+        if runs == 0 {
+            return;
+        }
+        let slot_pages = slot_pages(size, run_requests);
+        assert!(slot_pages < area.fill_pages, "{slot_pages} pages of {area:?}: invariant 2");
+        self.kinds.push(Kind {
+            direction: self.direction,
+            sectors: size.sectors,
+            run_requests,
+            runs,
+            slot_pages,
+            unaligned_share: if size.is_partial() { 0.0 } else { self.unaligned_share },
+            area,
+        });
+    }
+
+    /// Places the reads: over the first written cells as far as they are both, and in cells of their own.
+    fn plan_reads(&mut self, machine: &Machine, written: Area, fill_pages: u64) {
+        self.direction = Direction::Read;
+        self.carry_followers = 0.0;
+        let both_bytes = machine.read_set_bytes + machine.write_set_bytes - machine.either_set_bytes;
+        let both_pages = (both_bytes / PAGE_BYTES) as f64;
+        let both_pages = both_pages.min((written.cells * written.fill_pages) as f64);
+        let read_pages = (machine.read_set_bytes / PAGE_BYTES) as f64;
+        let own_pages = read_pages - both_pages;
+        self.run_pages = fill_pages.min(written.fill_pages) - 1;
+        let portion = |size: SizeCount| Portion { size, touches_each: size.pages() as f64 };
+        let mut over: Vec<Portion> = sizes::of_reads(machine, self.run_pages).into_iter().map(portion).collect();
+        self.long_share = long_share(&over, machine.read_sequential, self.run_pages);
+        let own_share = own_pages / read_pages;
+        let share = |portion: &mut Portion| portion.split((portion.size.count as f64 * own_share).round() as u64);
+        let own: Vec<Portion> = over.iter_mut().map(share).collect();
+        let own_first = std::mem::replace(&mut self.allocator, Allocator::starting_at(0)).next_cell;
+        self.place_apart(&over, both_pages, written.fill_pages);
+        assert!(self.allocator.next_cell <= own_first, "reads of written pages stay within them");
+        self.allocator = Allocator::starting_at(own_first);
+        self.place_apart(&own, own_pages, fill_pages);
+    }
+}
+
+impl Allocator {
+    fn starting_at(cell: u64) -> Allocator {
+        Allocator { next_cell: cell, carry_pages: 0.0, last: None }
+    }
+
+    fn take(&mut self, cells: u64, fill_pages: u64) -> Area {
+        let area = Area { first_cell: self.next_cell, cells, fill_pages };
+        self.next_cell += cells;
+        self.last = Some(area);
+        area
+    }
+
+    /// As many cells as what is carried makes, `most` at most; where that is none, those handed out before.
+    fn take_carried(&mut self, fill_pages: u64, most: u64) -> Area {
+        let cells = ((self.carry_pages / fill_pages as f64).round().max(0.0) as u64).min(most);
+        if let Some(last) = self.last.filter(|last| cells == 0 && last.fill_pages == fill_pages) {
+            return last;
+        }
+        let cells = cells.max(1);
+        self.carry_pages -= (cells * fill_pages) as f64;
+        self.take(cells, fill_pages)
+    }
+}
+
+fn slot_pages(size: &SizeCount, run_requests: u64) -> u64 {
+    (size.sectors * run_requests).div_ceil(sizes::PAGE_SECTORS)
+}
+
+/// Takes the writes of the hottest page out of the sizes: of the one size of at most two pages with the most requests.
+fn hottest_page(sizes: &mut [Portion], writes: u64) -> Portion {
+    let small = sizes.iter_mut().filter(|portion| portion.size.pages() <= 2);
+    let most = small.max_by_key(|portion| portion.size.count).expect("every machine writes small requests");
+    most.split(writes)
+}
+
+/// What of each size goes to each tier: in proportion to its page writes, where parts of pages go to tiers whose pages
+/// are written more often than one long run touches them, and the rest makes up for that.
+fn parts_of_tiers(tiers: &Tiers, sizes: &[Portion]) -> [Vec<Portion>; TIERS] {
+    let mut parts: [Vec<Portion>; TIERS] = Default::default();
+    let mut weights = tiers.tiers.map(|tier| tier.pages * tier.writes_each);
+    let all = weights;
+    for portion in sizes.iter().filter(|portion| portion.size.is_partial()) {
+        let needed = HOT_ENOUGH * touches_of_run(portion);
+        let takes = |tier: usize| tier == TIERS - 1 || tiers.tiers[tier].writes_each > needed;
+        let own: [f64; TIERS] = std::array::from_fn(|tier| if takes(tier) { all[tier] } else { 0.0 });
+        let sum: f64 = own.iter().sum();
+        (0..TIERS).for_each(|tier| weights[tier] = (weights[tier] - portion.touches() * own[tier] / sum).max(0.0));
+        spread(portion, &own, &mut parts);
+    }
+    for portion in sizes.iter().filter(|portion| !portion.size.is_partial()) {
+        spread(portion, &weights, &mut parts);
+    }
+    parts
+}
+
+/// How much hotter than the touches of one run a tier has to be.
+const HOT_ENOUGH: f64 = 1.2;
+
+/// Touches of a page by one long run of requests of parts of pages.
+fn touches_of_run(portion: &Portion) -> f64 {
+    RUN_REQUESTS as f64 * portion.touches_each / slot_pages(&portion.size, RUN_REQUESTS) as f64
+}
+
+/// Divides the requests of `portion` by weight.
+fn spread(portion: &Portion, weights: &[f64; TIERS], parts: &mut [Vec<Portion>; TIERS]) {
+    let sum: f64 = weights.iter().sum();
+    let mut rest = *portion;
+    let mut weight_before = 0.0;
+    let mut given = 0;
+    for tier in 0..TIERS {
+        weight_before += weights[tier];
+        let end = (portion.size.count as f64 * weight_before / sum).round() as u64;
+        let part = if tier == TIERS - 1 { rest } else { rest.split(end - given) };
+        given = end;
+        if part.size.count > 0 {
+            parts[tier].push(part);
+        }
+    }
+}
+
+/// The hot tracks, where the paper tells how many writes they take.
+struct Core {
+    portions: Vec<Portion>,
+    cells: u64,
+    fill_pages: u64,
+}
+
+impl Core {
+    /// Takes `writes` requests, of every size alike, and the pages of so many cells out of the two hottest tiers; half
+    /// of their pages at most.
+    fn carve(writes: u64, cells: u64, cell_pages: u64, tiers: &mut Tiers, parts: &mut [Vec<Portion>; TIERS]) -> Core {
+        let (tiers, parts) = (&mut tiers.tiers[TIERS - 2..], &mut parts[TIERS - 2..]);
+        let pages: f64 = tiers.iter().map(|tier| tier.pages).sum();
+        let fill_pages = ((pages / 2.0 / cells as f64) as u64).min(cell_pages);
+        let pages_left = 1.0 - (cells * fill_pages) as f64 / pages;
+        tiers.iter_mut().for_each(|tier| tier.pages *= pages_left);
+        let all: u64 = parts.iter().flatten().map(|portion| portion.size.count).sum();
+        let share = (writes as f64 / all as f64).min(1.0);
+        let taken = |portion: &mut Portion| portion.split((portion.size.count as f64 * share).round() as u64);
+        let portions = parts.iter_mut().flatten().map(taken).filter(|portion| portion.size.count > 0).collect();
+        parts.iter_mut().for_each(|portions| portions.retain(|portion| portion.size.count > 0));
+        Core { portions, cells, fill_pages }
+    }
+}

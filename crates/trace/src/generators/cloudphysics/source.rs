@@ -1,0 +1,200 @@
+//! The requests of a machine: runs drawn from its plan, each kind going round in its cells.
+//!
+//! A kind visits its slots in turns of many passes over a part of them, so that tracks are hot for a while and cold
+//! after, as in Hajkazemi 2019 §2.2 (fig. 5). Within a pass the order is a permutation, another one each time.
+//!
+//! Invariants:
+//! 1. The same plan and seed give the same requests.
+//! 2. Memory is that of the plan, some tens of kinds.
+//! 3. A kind visits each of its slots before any part comes again, but for one that lies where the run before ended.
+
+use imbrex_disk::{Command, Direction, SimTime};
+
+use super::super::permutation::Permutation;
+use super::super::random::{mix, Stream};
+use super::facts::Machine;
+use super::lottery::Lottery;
+use super::pace::Pace;
+use super::plan::{Kind, Plan};
+use super::sizes::PAGE_SECTORS;
+use crate::request::{Request, Source, TraceError, When};
+
+/// Kinds that visit their slots this often, and have so many, do so in turns.
+const TURN_VISITS: u64 = 16;
+const TURN_SLOTS: u64 = 64;
+
+/// Such a kind has so many parts, and comes back to each so many times.
+const PARTS: u64 = 8;
+const RETURNS: u64 = 4;
+
+/// Sectors by which requests are off page bounds where they are: a partition that begins at sector 63.
+const OFF_SECTORS: u64 = 7;
+
+/// 2^64 over the golden ratio: multiples of it, as shares of 2^64, are spread evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Where a kind stands in its cells.
+#[derive(Clone, Debug)]
+struct Round {
+    kind: Kind,
+    slots_per_cell: u64,
+    slots: u64,
+    part_slots: u64,
+    passes: u64,
+    part_first: u64,
+    pass: u64,
+    position: u64,
+    order: Permutation,
+    seed: u64,
+    /// A slot whose multiple of [`GOLDEN`] is below is off page bounds.
+    off_below: u64,
+}
+
+/// Where a run begins: which cell, how far into the pages in use.
+struct Slot {
+    cell: u64,
+    page: u64,
+    is_off: bool,
+}
+
+impl Round {
+    fn new(kind: Kind, seed: u64) -> Round {
+        let slots_per_cell = kind.area.fill_pages.div_ceil(kind.slot_pages);
+        let slots = kind.area.cells * slots_per_cell;
+        let visits = kind.runs / slots;
+        let turns = visits >= TURN_VISITS && slots >= TURN_SLOTS;
+        let part_slots = if turns { slots.div_ceil(PARTS) } else { slots };
+        let order = Permutation::new(part_slots, seed);
+        let passes = if turns { visits / RETURNS } else { 1 };
+        let off_below = (kind.unaligned_share * u64::MAX as f64) as u64;
+        let (part_first, pass, position) = (0, 0, 0);
+        Round { kind, slots_per_cell, slots, part_slots, passes, part_first, pass, position, order, seed, off_below }
+    }
+
+    /// The next slot.
+    #[inline]
+    fn next(&mut self) -> Slot {
+        if self.position == self.order.count() {
+            self.begin_pass();
+        }
+        let slot = self.part_first + self.order.apply(self.position);
+        self.position += 1;
+        let (cell, place) = (slot / self.slots_per_cell, slot % self.slots_per_cell);
+        let is_off = (slot + 1).wrapping_mul(GOLDEN) < self.off_below;
+        // The last slot of a cell is moved back to lie within: it overlaps the one before it.
+        let last_page = self.kind.area.fill_pages - u64::from(is_off) - self.kind.slot_pages;
+        let page = (place * self.kind.slot_pages).min(last_page);
+        Slot { cell: self.kind.area.first_cell + cell, page, is_off }
+    }
+
+    fn begin_pass(&mut self) {
+        self.position = 0;
+        self.pass += 1;
+        if self.pass == self.passes {
+            self.pass = 0;
+            self.part_first += self.part_slots;
+            if self.part_first >= self.slots {
+                self.part_first = 0;
+            }
+        }
+        self.seed = mix(self.seed);
+        self.order = Permutation::new(self.part_slots.min(self.slots - self.part_first), self.seed);
+    }
+}
+
+/// A run under way.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    direction: Direction,
+    lba: u64,
+    sectors: u64,
+    requests_left: u64,
+}
+
+/// The requests of a machine.
+#[derive(Debug)]
+pub(super) struct StandIn {
+    stream: Stream,
+    lottery: Lottery,
+    rounds: Vec<Round>,
+    /// Which cell of the disk a cell of the plan is: the last one used is the last of the disk, to reach as far.
+    places: Permutation,
+    shift: u64,
+    cells: u64,
+    cell_pages: u64,
+    run: Run,
+    pace: Pace,
+    requests: u64,
+}
+
+impl StandIn {
+    pub fn new(machine: &Machine, seed: u64) -> StandIn {
+        let plan = Plan::of(machine);
+        let places = Permutation::new(plan.cells, mix(seed ^ GOLDEN));
+        let shift = plan.cells - 1 - places.apply(plan.used_cells - 1);
+        let round = |(index, kind): (usize, &Kind)| Round::new(*kind, mix(seed.wrapping_add(mix(index as u64))));
+        StandIn {
+            stream: Stream::new(seed, 0),
+            lottery: Lottery::new(plan.kinds.iter().map(|kind| kind.runs)),
+            rounds: plan.kinds.iter().enumerate().map(round).collect(),
+            places,
+            shift,
+            cells: plan.cells,
+            cell_pages: plan.cell_pages,
+            run: Run { direction: Direction::Read, lba: 0, sectors: 0, requests_left: 0 },
+            pace: Pace::new(machine.design.pace, machine.range_bytes),
+            requests: machine.requests(),
+        }
+    }
+
+    /// Draws the next run; false at the end.
+    #[inline]
+    fn begin_run(&mut self) -> bool {
+        let Some(drawn) = self.lottery.draw(&mut self.stream) else {
+            return false;
+        };
+        let mut lba = self.next_place(drawn);
+        if lba == self.run.lba {
+            // It would go on where the run before ended, and count as sequential: the slot misses a turn.
+            lba = self.next_place(drawn);
+        }
+        let kind = &self.rounds[drawn].kind;
+        self.run = Run { direction: kind.direction, lba, sectors: kind.sectors, requests_left: kind.run_requests };
+        true
+    }
+
+    /// The sector at which the next run of a kind begins.
+    #[inline]
+    fn next_place(&mut self, kind: usize) -> u64 {
+        let round = &mut self.rounds[kind];
+        let slot = round.next();
+        let mut place = self.places.apply(slot.cell) + self.shift;
+        if place >= self.cells {
+            place -= self.cells;
+        }
+        let page = (place + 1) * self.cell_pages - round.kind.area.fill_pages + slot.page;
+        page * PAGE_SECTORS + if slot.is_off { OFF_SECTORS } else { 0 }
+    }
+}
+
+impl Source for StandIn {
+    fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
+        let follows = self.run.requests_left > 0;
+        if !follows && !self.begin_run() {
+            return Ok(None);
+        }
+        let run = &mut self.run;
+        let command = match run.direction {
+            Direction::Read => Command::read(run.lba, run.sectors as u32),
+            Direction::Write => Command::write(run.lba, run.sectors as u32),
+        };
+        run.lba += run.sectors;
+        run.requests_left -= 1;
+        let time = self.pace.next(run.sectors, follows, &mut self.stream);
+        Ok(Some(Request { when: When::At(time), device: 0, command }))
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        Some(self.requests)
+    }
+}

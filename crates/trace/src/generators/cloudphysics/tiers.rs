@@ -1,0 +1,66 @@
+//! How often pages are written: the written pages in six tiers, cold to hot, and the one page that is written most.
+//!
+//! The pages of a tier are written equally often, the lower ones as often as a published percentile says. The hottest
+//! tier takes what is left. Where that would be too little, the tiers are moved up: a percentile holds as long as its
+//! rank lies within its tier, and the coldest tier grows from below.
+//!
+//! Invariants:
+//! 1. Pages and page writes add up to the machine's.
+//! 2. The page at each published percentile is in the tier written that often.
+
+use super::facts::Machine;
+use super::sizes::PAGE_BYTES;
+
+pub(super) const TIERS: usize = 6;
+
+/// Pages that are written equally often.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tier {
+    pub pages: f64,
+    /// Writes of each of its pages.
+    pub writes_each: f64,
+}
+
+/// The tiers of a machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tiers {
+    /// From cold to hot.
+    pub tiers: [Tier; TIERS],
+    /// Writes of the hottest page, which is in no tier.
+    pub hottest_page_writes: u64,
+}
+
+/// Shares of the pages, by tier, when each tier reaches as far down as its percentile, and as far up.
+const WIDE: [f64; TIERS] = [0.0, 0.52, 0.24, 0.15, 0.045, 0.045];
+const HIGH: [f64; TIERS] = [0.49, 0.255, 0.15, 0.05, 0.045, 0.01];
+
+/// The pages of the hottest tier are written at least so many times as often as those of the next.
+const HOTTEST_RATIO: f64 = 1.5;
+
+impl Tiers {
+    pub fn of(machine: &Machine) -> Tiers {
+        let pages = (machine.write_set_bytes / PAGE_BYTES) as f64;
+        let page_writes = (machine.write_bytes + machine.unaligned_bytes) as f64 / PAGE_BYTES as f64;
+        let [half, three_quarters, nine_tenths, most_but_5, hottest_page_writes] = machine.page_writes;
+        let lowest = (half as f64 / 2.0).max(1.0);
+        let lower = [lowest, half as f64, three_quarters as f64, nine_tenths as f64, most_but_5 as f64];
+        let share = |tier: usize, wide: f64| WIDE[tier] * wide + HIGH[tier] * (1.0 - wide);
+        let left = |wide: f64| {
+            let taken: f64 = lower.iter().enumerate().map(|(tier, writes)| share(tier, wide) * writes).sum();
+            page_writes - hottest_page_writes as f64 - pages * taken
+        };
+        // What is left beyond the least of the hottest tier falls in a line as the tiers widen.
+        let beyond = |wide: f64| left(wide) - pages * share(TIERS - 1, wide) * HOTTEST_RATIO * lower[TIERS - 2];
+        let wide = if beyond(machine.design.spread) >= 0.0 {
+            machine.design.spread
+        } else {
+            (beyond(0.0) / (beyond(0.0) - beyond(1.0))).max(0.0)
+        };
+        let tiers = std::array::from_fn(|tier| {
+            let pages = pages * share(tier, wide);
+            let writes_each = lower.get(tier).copied().unwrap_or_else(|| left(wide) / pages);
+            Tier { pages, writes_each }
+        });
+        Tiers { tiers, hottest_page_writes }
+    }
+}
