@@ -261,3 +261,16 @@ fn without_a_drive_one_of_every_kind_runs() {
     let layers: std::collections::BTreeSet<_> = drives.iter().map(|drive| drive["layer"].to_string()).collect();
     assert!(layers.len() >= 4, "{layers:?}");
 }
+
+#[test]
+fn every_profile_serves_under_its_own_layer_and_loses_nothing() {
+    let workload = "rw=randrw,bs=4k,size=64m,number_ios=300,fsync=50;rw=write,bs=256k,size=64m,number_ios=100,fsync=0;\
+                    rw=randtrim,bs=64k,number_ios=20;idle=10s;rw=randread,bs=4k,number_ios=100";
+    for name in imbrex_disk::Profile::names() {
+        let summary = json(&["simulate", workload, "--drive", name, "--no-baseline", "--check", "--json"]);
+        let drive = &summary["drives"][0];
+        assert_eq!(drive["completed"], summary["workload"]["requests"], "{name}");
+        assert_eq!(drive["integrity"], "ok", "{name}: {}", drive["integrity"]);
+        assert!(drive["slowdown"].is_null(), "{name} has nothing to be compared with");
+    }
+}

@@ -45,16 +45,24 @@ fn row(drive: &DriveResult) -> Vec<String> {
         human::count(drive.completed),
         human::duration_ns(drive.duration_ns),
         drive.slowdown.map_or_else(|| "–".into(), human::ratio),
-        human::duration_ns(latency.read.mean),
-        human::duration_ns(latency.read.p99),
-        human::duration_ns(latency.write.mean),
-        human::duration_ns(latency.write.p99),
+        duration_of(drive.host.reads, latency.read.mean),
+        duration_of(drive.host.reads, latency.read.p99),
+        duration_of(drive.host.writes, latency.write.mean),
+        duration_of(drive.host.writes, latency.write.p99),
         human::duration_ns(latency.all.max),
         human::ratio(drive.write_amplification),
         human::ratio(drive.write_overloading),
         human::bytes(drive.map_bytes),
         human::gain(drive.capacity_gain),
     ]
+}
+
+/// A duration, or a dash where there was none of `count` to take it of.
+fn duration_of(count: u64, ns: u64) -> String {
+    if count == 0 {
+        return "–".into();
+    }
+    human::duration_ns(ns)
 }
 
 /// Lines that a reader of the table must not miss.

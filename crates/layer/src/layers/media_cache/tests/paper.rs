@@ -84,22 +84,3 @@ fn the_map_takes_little_memory_on_the_largest_drive() {
     assert_eq!(memory.formula_bytes, (227_837u64 * 70).div_ceil(8));
     assert!(memory.measured_bytes < 300_000_000);
 }
-
-#[test]
-#[ignore = "a measurement, not a check"]
-fn speed_of_absorbed_writes() {
-    for depth in [1, 31] {
-        let mut layer = on(&seagate(), "map_entries=1000000,cache_size=1000GiB");
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let blocks = layer.capacity().0 / 8;
-        let commands: Vec<_> = (0..180_000).map(|_| Command::write(random.next_u64() % blocks * 8, 8)).collect();
-        let mut plan = Plan::new();
-        let start = std::time::Instant::now();
-        for batch in commands.chunks(depth) {
-            plan.clear();
-            layer.plan(batch, &mut plan);
-        }
-        let rate = commands.len() as f64 / start.elapsed().as_secs_f64() / 1e6;
-        println!("depth {depth}: {rate:.2} million writes/s");
-    }
-}

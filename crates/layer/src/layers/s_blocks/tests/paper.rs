@@ -149,25 +149,3 @@ fn the_map_takes_what_the_formula_says() {
     assert_eq!(memory.formula_bytes, (294_000 * 8 + 750_000 * 25) / 8);
     assert!(memory.measured_bytes > memory.formula_bytes);
 }
-
-/// Run by hand, in release: how fast the cache absorbs writes.
-#[test]
-#[ignore = "a measurement, not a check"]
-fn speed_of_absorbed_writes() {
-    let shape = paper(1500);
-    let mut layer = super::layer(shape, Direct::Stream);
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let commands: Vec<_> = (0..600_000).map(|_| Command::write(random.next_u64() % 73_500_000 * 8, 8)).collect();
-    let mut plan = Plan::new();
-    let mut absorb = |what: &str| {
-        let start = std::time::Instant::now();
-        for &command in &commands {
-            plan.clear();
-            layer.plan(&[command], &mut plan);
-        }
-        let seconds = start.elapsed().as_secs_f64();
-        println!("{what}: {:.2} million writes/s", commands.len() as f64 / seconds / 1e6);
-    };
-    absorb("into empty caches");
-    absorb("into full caches, cleaning");
-}
