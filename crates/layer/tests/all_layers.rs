@@ -36,7 +36,7 @@ fn for_each_toy(mut test: impl FnMut(&SharedDisk, &dyn Fn() -> Box<dyn Layer>, &
                 let what = format!("{}:{toy} on {}", info.name, disk.name);
                 let build = || registry::build(info.name, &disk.disk, &parameters(toy));
                 if let Err(error) = build() {
-                    eprintln!("skipped: {what}: {error}");
+                    eprintln!("does not fit: {what}: {error}");
                     continue;
                 }
                 untried_toys.retain(|untried| untried != toy);

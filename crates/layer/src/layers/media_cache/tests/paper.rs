@@ -2,8 +2,6 @@
 //! deep as the host's queue, on pure plans.
 
 use imbrex_disk::Command;
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
 
