@@ -3,6 +3,7 @@
 //!
 //! Invariants:
 //! 1. Every entry opens on any drive of 16 GiB or more, ends by itself, and is the same under the same seed.
+//!    Those with a reach keep to it, others to the drive.
 //! 2. An entry that stands in for a trace that is not at hand says so in its note, which every use prints.
 
 use super::cloudphysics;

@@ -1,10 +1,10 @@
 //! What is known of fifteen machines of the CloudPhysics traces, and what was chosen where nothing is.
 //!
-//! The figures are published statistics of those traces; the shares of hot tracks are read from the prose of Hajkazemi
-//! 2019 §2.2 and §4. Two of the figures are given in a form derived from the published one. The excess of whole pages of
-//! 4 KiB over the bytes written, summed over writes, tells how far writes are off page bounds: it is 4096 for each write
-//! of whole pages that is off. And a page's popularity is published as its share of all page writes: times the page
-//! writes, which are the bytes written and that excess in pages, it is the whole number kept here.
+//! The figures are published statistics of those traces; the shares of hot tracks are read from the prose of
+//! Hajkazemi 2019 §2.2 and §4. Two figures want an explanation. By how much the pages of 4 KiB that writes touch
+//! exceed the bytes written tells how far writes are off page bounds: by 4096 for each write of whole pages that is
+//! off. And a page's popularity is published as its share of all page writes: times the page writes, which are the
+//! bytes written and that excess in pages, it is the whole number kept here.
 //!
 //! Invariants:
 //! 1. A [`Machine`] holds facts but for its [`Design`], which is ours.

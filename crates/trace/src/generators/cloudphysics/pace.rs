@@ -1,8 +1,8 @@
 //! When the requests come: in bursts, with pauses in which a conventional drive catches up. All of it is ours.
 //!
-//! Each run of requests is charged what Hajkazemi 2019 §3 (eqs. 1 and 2) makes of it: a seek of 2 ms and more with the
-//! distance, half a rotation of 10 ms, and the transfer of 2 MiB a rotation. A burst begins when the drive would be done
-//! with all before it, if it worked no more than its share of the time.
+//! Each run of requests is charged what Hajkazemi 2019 §3 (eqs. 1 and 2) makes of it: a seek of 2 ms and more with
+//! the distance, half a rotation of 10 ms, and the transfer of 2 MiB a rotation. A burst begins when the drive would
+//! be done with all before it, if it worked no more than its share of the time.
 //!
 //! Invariants:
 //! 1. Times never decrease.

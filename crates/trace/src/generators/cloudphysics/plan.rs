@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Of each cell the last pages are used, its *fill*. A *kind* is: so many runs of so many requests of one size, in
-//! cells of its own (in hot tiers: of the tier's). It goes round in its cells, so that the pages touched are known, and
-//! how often. Long runs and single requests are kinds of their own; the share of requests in long runs is what gives the
-//! sequential ones. Writes of parts of pages, as logs make them, go to tiers hot enough for them.
+//! cells of its own (in hot tiers: of the tier's). It goes round in its cells, so that the pages touched are known,
+//! and how often. Long runs and single requests are kinds of their own; the share of requests in long runs is what
+//! gives the sequential ones. Writes of parts of pages, as logs make them, go to tiers hot enough for them.
 //!
 //! Invariants:
 //! 1. Requests of all kinds add up to the machine's, reads and writes each.
