@@ -2,11 +2,11 @@
 //!
 //! Each run of requests is charged what Hajkazemi 2019 §3 (eqs. 1 and 2) makes of it: a seek of 2 ms and more with
 //! the distance, half a rotation of 10 ms, and the transfer of 2 MiB a rotation. A burst begins when the drive would
-//! be done with all before it, if it worked no more than its share of the time.
+//! be done with all before it, if it worked its share of the time.
 //!
 //! Invariants:
 //! 1. Times never decrease.
-//! 2. When a burst begins, the drive has had time for everything before it: `load` of that time at most is work.
+//! 2. When a burst begins, everything before it is at most `load` of the time so far, by the charge above.
 
 use imbrex_disk::{SimDuration, SimTime};
 
