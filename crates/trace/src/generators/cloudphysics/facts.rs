@@ -89,9 +89,9 @@ const DESIGN: Design = Design {
     pace: Pace { burst_requests: 32, burst_bytes: 24 << 20, gap_ns: [100e3, 450e3], load: 0.5 },
 };
 
-/// The same with bursts of writes for the cache and "just enough idle time for them to be flushed" (Hajkazemi 2019 §4).
-/// The cache merges writes to a page and sorts those to a track, so that a drive does more than its work one by one: found
-/// by trial on the paper's drive with a cache of 64 MiB, which these loads leave a tenth of its time or less.
+/// The same with bursts of writes for the cache and "just enough idle time for them to be flushed" (Hajkazemi 2019
+/// §4). The cache merges writes to a page and sorts those to a track, so that a drive does more than its work one by
+/// one. Found by trial on the paper's drive with a cache of 64 MiB: a little more, and it falls behind.
 const fn tight(load: f64) -> Design {
     Design { pace: Pace { burst_requests: 250, load, ..DESIGN.pace }, ..DESIGN }
 }
