@@ -4,6 +4,7 @@
 //! or workload that the paper does not give: the ordering, the cliff, the side of a ratio must hold), *not reproducible*
 //! (needs their trace or hardware: said plainly, with the closest thing run instead).
 
+mod aghayev;
 mod cassuto;
 mod lab;
 mod page;
@@ -75,7 +76,7 @@ impl Report {
 
 /// Every experiment.
 pub fn all() -> Vec<&'static Experiment> {
-    cassuto::ALL.to_vec()
+    [cassuto::ALL.as_slice(), aghayev::ALL.as_slice()].concat()
 }
 
 /// The list of experiments.

@@ -1,0 +1,51 @@
+//! Aghayev and Desnoyers 2015, "Skylight—A Window on Shingled Disk Operation": tests 1 to 11 on the three emulated
+//! drives and on the 5 TB Seagate, each as the profiles have them.
+//!
+//! Volatile cache and look-ahead are off, as in §4.2; where the paper turns them on, the experiment says what stands
+//! in.
+
+mod fig04;
+mod fig07;
+mod fig08;
+mod fig10;
+mod fig12;
+mod fig14;
+mod fig15;
+mod fig17;
+mod fig18;
+mod section6;
+mod table2;
+mod trial;
+
+use super::Experiment;
+
+/// The experiments, in the paper's order.
+pub const ALL: [&Experiment; 11] = [
+    &fig04::EXPERIMENT,
+    &fig07::EXPERIMENT,
+    &fig08::EXPERIMENT,
+    &fig10::EXPERIMENT,
+    &fig12::EXPERIMENT,
+    &fig14::EXPERIMENT,
+    &table2::EXPERIMENT,
+    &fig15::EXPERIMENT,
+    &fig17::EXPERIMENT,
+    &fig18::EXPERIMENT,
+    &section6::EXPERIMENT,
+];
+
+/// Set-associative, disk cache at the inner diameter.
+const EMULATED_1: &str = "emulated-smr-1";
+/// Set-associative, flash cache.
+const EMULATED_2: &str = "emulated-smr-2";
+/// Fully-associative, a cache in every zone.
+const EMULATED_3: &str = "emulated-smr-3";
+/// The real shingled drive.
+const SEAGATE: &str = "seagate-st5000as0011";
+/// The real conventional drive.
+const CONVENTIONAL: &str = "cmr-5900";
+
+/// Sectors of a block of 4 KiB.
+const BLOCK_SECTORS: u64 = 8;
+/// Sectors of a mebibyte.
+const MIB_SECTORS: u64 = 2048;
