@@ -1,4 +1,4 @@
-//! Goal: the claims of Cassuto 2010 that can be run in seconds come out as the paper has them. Method: the experiments
+//! Goal: claims of the papers that can be run in seconds come out as the papers have them. Method: the experiments
 //! themselves; every claim that is judged must hold.
 
 use std::process::{Command, Stdio};
@@ -26,4 +26,20 @@ fn figures_6_to_9_come_out_as_the_paper_has_them() {
     let page = std::fs::read_to_string(folder.path().join("reproduction.md")).expect("the page");
     assert!(page.contains("## cassuto/fig09") && page.contains("figures/cassuto-fig09.svg"), "{page}");
     assert!(folder.path().join("figures/cassuto-fig06.svg").exists());
+}
+
+/// Goal: Aghayev 2015 fig. 14 is exact through the whole program. Method: the paper's three counts.
+#[test]
+fn figure_14_of_the_second_paper_counts_9_12_and_8_writes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+        .args(["reproduce", "aghayev/fig14", "--json", "--out"])
+        .arg(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let claims = document["experiments"][0]["claims"].as_array().expect("claims");
+    let ours: Vec<_> = claims.iter().map(|claim| claim["ours"].as_str().expect("a text")).collect();
+    assert_eq!(ours, ["9", "12", "8"]);
 }
