@@ -41,7 +41,7 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
     test_5(&mut report, bars)?;
     report.remarks.push(
         "A band takes ours 0.65 s, half of it at the place of the band: 22 rotations to read it, where the paper \
-         saw 18 (fig. 11), and 22 to rewrite it. That is all of the difference; 10 minutes do more than the \
+         saw 18 (fig. 11), and 22 to rewrite it. That is most of the difference; 10 minutes do more than the \
          paper's 800, which make 0.75 s a band."
             .into(),
     );
