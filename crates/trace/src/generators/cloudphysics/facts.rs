@@ -251,7 +251,7 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 8_192, 12_288],
         read_size_bytes: [4_096, 32_768],
         page_writes: [4, 8, 28, 40, 425_164],
-        design: Design { hot: core(5, 50), ..tight(5.0) },
+        design: Design { hot: core(5, 50), ..tight(4.0) },
     },
     Machine {
         name: "w43",
@@ -305,7 +305,7 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 4_096, 24_576],
         read_size_bytes: [8_192, 155_648],
         page_writes: [6, 32, 66, 222, 189_460],
-        design: tight(1.7),
+        design: tight(1.4),
     },
     Machine {
         name: "w61",
