@@ -16,6 +16,8 @@ pub struct DrivePlan {
     profile: Profile,
     /// Bytes of workload it has to hold, where it may grow.
     grow_to_bytes: Option<u64>,
+    /// Bytes it offers: kept, since laying out a large drive takes a second.
+    capacity_bytes: u64,
     /// Whether the program added it, to compare with.
     pub is_baseline: bool,
 }
@@ -41,9 +43,18 @@ impl DrivePlan {
     pub fn parse(text: &str) -> Result<DrivePlan, Failure> {
         let spec = DriveSpec::parse(text)?;
         let profile = find_profile(&spec.profile)?;
-        let plan = DrivePlan { spec, profile, grow_to_bytes: None, is_baseline: false };
-        plan.build()?;
-        Ok(plan)
+        DrivePlan { spec, profile, grow_to_bytes: None, capacity_bytes: 0, is_baseline: false }.laid_out()
+    }
+
+    /// The same, its capacity known; what cannot be built is refused here.
+    fn laid_out(mut self) -> Result<DrivePlan, Failure> {
+        self.capacity_bytes = self.build()?.capacity_bytes();
+        Ok(self)
+    }
+
+    /// Bytes it offers.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
     }
 
     /// A fresh drive.
@@ -68,18 +79,24 @@ impl DrivePlan {
         self.spec.layer.as_deref().unwrap_or(&self.profile.default_layer) == "conventional"
     }
 
+    /// What the conventional drive of like geometry is called.
+    pub fn baseline_label(&self) -> String {
+        format!("{}+conventional", self.spec.profile)
+    }
+
     /// The conventional drive of like geometry.
     pub fn baseline(&self) -> Result<DrivePlan, Failure> {
-        let mut spec = DriveSpec::parse(&format!("{}+conventional", self.spec.profile))?;
+        let mut spec = DriveSpec::parse(&self.baseline_label())?;
         spec.profile_overrides = self.spec.profile_overrides.clone();
         // What is said of the recording holds for the overlap that the baseline is without.
         spec.profile_overrides.retain(|(key, _)| !key.starts_with("recording."));
-        Ok(DrivePlan { spec, profile: self.profile.clone(), grow_to_bytes: self.grow_to_bytes, is_baseline: true })
+        let (profile, grow_to_bytes) = (self.profile.clone(), self.grow_to_bytes);
+        DrivePlan { spec, profile, grow_to_bytes, capacity_bytes: 0, is_baseline: true }.laid_out()
     }
 
     /// Makes it hold `workload_bytes`, or says why it cannot.
     pub fn fit(&mut self, choice: FitChoice, workload_bytes: u64) -> Result<Option<String>, Failure> {
-        let capacity_bytes = self.build()?.capacity_bytes();
+        let capacity_bytes = self.capacity_bytes;
         if capacity_bytes >= workload_bytes {
             return Ok(None);
         }
@@ -93,8 +110,8 @@ impl DrivePlan {
             FitChoice::Error => Err(Failure::failed(reaches).or_try("--fit grow, wrap or scale, or a larger drive")),
             FitChoice::Grow => {
                 self.grow_to_bytes = Some(workload_bytes);
-                let grown = self.build()?.capacity_bytes();
-                let grown = crate::human::bytes(grown);
+                self.capacity_bytes = self.build()?.capacity_bytes();
+                let grown = crate::human::bytes(self.capacity_bytes);
                 Ok(Some(format!("{reaches}: it gets more tracks, {grown} in all (--fit grow)")))
             }
             FitChoice::Wrap => Ok(Some(format!("{reaches}: addresses wrap round (--fit wrap)"))),

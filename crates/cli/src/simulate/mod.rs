@@ -23,7 +23,7 @@ pub fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let workload = Workload::find(&args.workload, &bars)?;
     fit(args, &workload, &mut plans, &bars)?;
     let mut ran = run::run_all(args, &workload, &plans, &sinks, &bars)?;
-    compare(args, &plans, &mut ran)?;
+    compare(args, &plans, &mut ran);
     let summary = document(&workload, &ran);
     let curves: Vec<_> = ran.iter().map(|ran| ran.series.clone()).collect();
     sinks.finish(&summary, &curves)?;
@@ -47,9 +47,9 @@ fn plans(args: &SimulateArgs) -> Result<Vec<DrivePlan>, Failure> {
             if plans[index].is_conventional() {
                 continue;
             }
-            let baseline = plans[index].baseline()?;
-            if !plans.iter().any(|plan| plan.label() == baseline.label()) {
-                plans.push(baseline);
+            let label = plans[index].baseline_label();
+            if !plans.iter().any(|plan| plan.label() == label) {
+                plans.push(plans[index].baseline()?);
             }
         }
     }
@@ -68,9 +68,9 @@ fn fit(args: &SimulateArgs, workload: &Workload, plans: &mut [DrivePlan], bars: 
 
 /// Fills in the slowdown of each drive: over the baseline given, else over the conventional drive of its own geometry, a
 /// conventional one over the first such, a baseline over itself.
-fn compare(args: &SimulateArgs, plans: &[DrivePlan], ran: &mut [Ran]) -> Result<(), Failure> {
+fn compare(args: &SimulateArgs, plans: &[DrivePlan], ran: &mut [Ran]) {
     if args.no_baseline {
-        return Ok(());
+        return;
     }
     let first = plans.iter().position(|plan| plan.is_baseline);
     let first = first.or_else(|| plans.iter().position(DrivePlan::is_conventional));
@@ -80,7 +80,7 @@ fn compare(args: &SimulateArgs, plans: &[DrivePlan], ran: &mut [Ran]) -> Result<
         } else if args.baseline.is_some() || plans[index].is_conventional() {
             first
         } else {
-            let label = plans[index].baseline()?.label().to_string();
+            let label = plans[index].baseline_label();
             plans.iter().position(|plan| plan.label() == label)
         };
         if let Some(own) = own {
@@ -88,7 +88,6 @@ fn compare(args: &SimulateArgs, plans: &[DrivePlan], ran: &mut [Ran]) -> Result<
             ran[index].result.slowdown = Some(ran[index].result.duration_ns as f64 / baseline_ns as f64);
         }
     }
-    Ok(())
 }
 
 fn document(workload: &Workload, ran: &[Ran]) -> Summary {

@@ -42,7 +42,7 @@ pub fn run_all(
     let slots: Vec<Mutex<Option<Result<Ran, Failure>>>> = plans.iter().map(|_| Mutex::new(None)).collect();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let jobs = args.jobs.map_or(cores, |jobs| jobs as usize).min(plans.len());
-    let device_sectors = smallest(plans)?;
+    let device_sectors = smallest(plans);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| loop {
@@ -60,12 +60,8 @@ pub fn run_all(
 }
 
 /// Sectors (of 512 bytes) that every drive has: the space of a generator that names none.
-fn smallest(plans: &[DrivePlan]) -> Result<u64, Failure> {
-    let mut least = u64::MAX;
-    for plan in plans {
-        least = least.min(plan.build()?.capacity_bytes() / 512);
-    }
-    Ok(least)
+fn smallest(plans: &[DrivePlan]) -> u64 {
+    plans.iter().map(|plan| plan.capacity_bytes() / 512).min().unwrap_or(0)
 }
 
 fn run_one(
