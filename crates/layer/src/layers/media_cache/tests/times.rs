@@ -147,7 +147,8 @@ fn cleaning_takes_as_long_as_measured() {
     });
     let many = drive.idle_ms(&mut longest_phase_ms);
     println!("one block: {one:.0} ms; 512 blocks: {many:.0} ms; longest phase {longest_phase_ms:.1} ms");
-    // Aghayev 2015 §4.5.1: 3000 bands in 30 minutes by the text, 800 in the first 10 by fig. 12.
+    // Aghayev 2015 §4.5.1: 3000 bands in 30 minutes by the text (600 ms), 800 in the first 10 by fig. 12 (750 ms). Ours
+    // lies between the two; that it is not within 5 % of the first is reported by the experiment, not hidden here.
     assert!((600.0..=750.0).contains(&one), "one dirty block: {one:.0} ms");
     assert_within_5_percent("512 dirty blocks", many, 1600.0);
     let whole = Sectors(drive.layer.shape.bands.sectors(band).0 * 512);
