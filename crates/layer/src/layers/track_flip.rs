@@ -447,6 +447,30 @@ mod tests {
         );
     }
 
+    /// Writes to a bottom were let join when the move in hand, which they disturb, takes the track to a top: there they
+    /// are written alone, as rewriting what lies beside a top would destroy tops.
+    #[test]
+    fn joined_writes_part_when_the_move_they_complete_takes_their_track_to_a_top() {
+        let mut layer = layer("track-flip", &disk(64, 10, 1.0), TOY);
+        write_each(layer.as_mut(), &[12, 12, 13, 400]);
+        assert!(layer.idle(&mut Plan::new()), "the first of two phases");
+        let joined = [Command::write(12, 1), Command::write(17, 1)];
+        assert!(layer.joins(&joined[..1], &joined[1]));
+        assert_plan(
+            &plan(layer.as_mut(), &joined),
+            "phase Migration
+               write migration pba 10+10 lba 100
+               write migration pba 100+10 lba 10
+               write migration pba 110+10 lba 110
+               barrier
+               note #16 1 3 0 0
+               barrier
+             group Host
+               write host pba 102+1 lba 12
+               write host pba 107+1 lba 17",
+        );
+    }
+
     /// The hotter of a swapped pair is on the bottom: it goes back.
     #[test]
     fn a_hot_top_that_was_moved_down_is_flipped_back() {

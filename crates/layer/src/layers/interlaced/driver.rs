@@ -3,7 +3,9 @@
 //!
 //! Invariants:
 //! 1. A host write touches nothing that a move has in hand: it completes the move first, in its own plan.
-//! 2. With one backup region, no host read-modify-write happens while a move has copies in it.
+//! 2. Writes share an operation only if they lie on one bottom track when it is planned, whatever they did when they
+//!    were let join.
+//! 3. With one backup region, no host read-modify-write happens while a move has copies in it.
 
 use std::cell::Cell;
 
@@ -177,6 +179,13 @@ impl<T: Translation> Interlaced<T> {
         false
     }
 
+    /// Whether writes that were let join lie on one bottom track still: the move that they disturbed may have taken them to
+    /// a top, or apart.
+    fn still_join(&self, joined: &[Command]) -> bool {
+        let run = self.map.run_of(self.home(), joined[0].lba);
+        !run.harmless && joined.iter().all(|command| run.lba <= command.lba && command.end() <= run.end())
+    }
+
     /// The LBAs that may join the write `chosen`, which comes first in its operation.
     fn joinable_with(&self, chosen: &Command) -> Joinable {
         let known = self.joinable.get();
@@ -214,7 +223,8 @@ impl<T: Translation> Layer for Interlaced<T> {
                 Operation::Trim => self.host.trim(&self.map, command, plan),
                 Operation::Flush => plan.barrier(),
             },
-            joined => self.write_joined(joined, plan),
+            joined if self.still_join(joined) => self.write_joined(joined, plan),
+            parted => parted.iter().for_each(|command| self.write(command, plan)),
         }
         if self.overdue {
             self.requests_since_phase += commands.len() as u32;
