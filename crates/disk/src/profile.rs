@@ -153,6 +153,16 @@ impl Profile {
         })
     }
 
+    /// The name of its file, for messages.
+    pub fn source_file(&self) -> &str {
+        self.source.file()
+    }
+
+    /// Its text, as it was read.
+    pub fn source_text(&self) -> &str {
+        self.source.text()
+    }
+
     /// What the profile sets for `layer`, as text: the user's own parameters go after these.
     pub fn parameters_for(&self, layer: &str) -> Vec<(String, String)> {
         let table = self.layer_parameters.get(layer).and_then(toml::Value::as_table);

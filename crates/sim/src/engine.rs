@@ -10,6 +10,10 @@
 //!          └── serve a batch, destage, or absorb into the cache: now = its end
 //! ```
 //!
+//! [`Engine::run`] goes to the end of a workload; [`Engine::step`] does one thing at a time and never begins one after a
+//! given time, for whoever serves live requests. The engine holds no bytes: an observer that does is told by [`Moved`]
+//! what moves where.
+//!
 //! Invariants:
 //! 1. Requests read = completed + rejected.
 //! 2. The clock never goes back; ties are broken by order of entry.
@@ -23,6 +27,7 @@ use imbrex_trace::{Request, Source, TraceError, When};
 use crate::arrival::{Arrival, ArrivalClock, Entry};
 use crate::drive::Drive;
 use crate::metrics::run::{HeadSample, RunMetrics};
+use crate::observer::{IoRecord, Moved, Observer};
 use crate::queue::{Queue, Waiting};
 use crate::read_ahead::ReadAhead;
 use crate::results::Integrity;
@@ -65,55 +70,16 @@ pub struct Options {
     pub check: bool,
 }
 
-/// A served request, for `--per-io`.
+/// What [`Engine::step`] came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IoRecord {
-    /// Its number, from 0.
-    pub sequence: u64,
-    /// What was asked.
-    pub command: Command,
-    /// When the workload had it made, where it has times of its own.
-    pub arrival: Option<SimTime>,
-    /// When it entered the queue.
-    pub entry: SimTime,
-    /// When its service began.
-    pub start: SimTime,
-    /// When it completed.
-    pub end: SimTime,
-    /// Its service by part (those served in one operation share it).
-    pub time: PlanTime,
-    /// Where the head was left.
-    pub radial_track: u32,
+pub enum Stepped {
+    /// It did something; there may be more.
+    Worked,
+    /// The next thing to do begins at this time, which lies past the limit.
+    NotBefore(SimTime),
+    /// There is nothing to do until a request comes.
+    Idle,
 }
-
-/// Who watches a run.
-pub trait Observer {
-    /// Called now and then; `false` ends the workload here: what has entered is still served.
-    fn progress(&mut self, _requests: u64, _now: SimTime) -> bool {
-        true
-    }
-
-    /// Called for every served request, if [`Observer::wants_ios`].
-    fn io(&mut self, _record: &IoRecord) {}
-
-    /// Whether [`Observer::io`] is to be called.
-    fn wants_ios(&self) -> bool {
-        false
-    }
-
-    /// Called for every plan, if [`Observer::wants_plans`].
-    fn plan(&mut self, _now: SimTime, _commands: &[Command], _plan: &Plan) {}
-
-    /// Whether [`Observer::plan`] is to be called.
-    fn wants_plans(&self) -> bool {
-        false
-    }
-}
-
-/// An observer that looks away.
-pub struct Unobserved;
-
-impl Observer for Unobserved {}
 
 /// What a run leaves behind.
 #[derive(Debug)]
@@ -133,11 +99,11 @@ pub struct Outcome {
 }
 
 /// One drive at work on one workload.
-pub struct Engine<'a> {
+pub struct Engine<S: Source, O: Observer> {
     drive: Drive,
     options: Options,
-    source: &'a mut dyn Source,
-    observer: &'a mut dyn Observer,
+    source: S,
+    observer: O,
     clock: ArrivalClock,
     queue: Queue,
     /// Commands in the queue that are not reads: with none, cached writes cannot overtake one.
@@ -156,6 +122,8 @@ pub struct Engine<'a> {
     requests: u64,
     sectors_per_unit: u64,
     cleaning: CleaningClock,
+    /// When the next phase of background work may begin, once one has: between phases the drive waits no threshold.
+    background_next: Option<SimTime>,
     plan: Plan,
     batch: Vec<Waiting>,
     commands: Vec<Command>,
@@ -190,14 +158,9 @@ enum Job {
     Destage,
 }
 
-impl<'a> Engine<'a> {
+impl<S: Source, O: Observer> Engine<S, O> {
     /// An engine that will run `source` on `drive`.
-    pub fn new(
-        drive: Drive,
-        options: Options,
-        source: &'a mut dyn Source,
-        observer: &'a mut dyn Observer,
-    ) -> Engine<'a> {
+    pub fn new(drive: Drive, options: Options, source: S, observer: O) -> Engine<S, O> {
         let sector_bytes = drive.disk.sector_bytes;
         let power_safe = !drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper");
         let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), power_safe));
@@ -219,6 +182,7 @@ impl<'a> Engine<'a> {
             requests: 0,
             sectors_per_unit: sector_bytes as u64 / 512,
             cleaning: CleaningClock::default(),
+            background_next: None,
             plan: Plan::new(),
             batch: Vec::new(),
             commands: Vec::new(),
@@ -235,11 +199,7 @@ impl<'a> Engine<'a> {
         loop {
             self.admit(self.now)?;
             if let Some(job) = self.next_job() {
-                match job {
-                    Job::Serve(index) => self.serve(index)?,
-                    Job::Absorb(index) => self.absorb(index),
-                    Job::Destage => self.destage()?,
-                }
+                self.perform(job)?;
                 continue;
             }
             match self.next_entry()? {
@@ -261,6 +221,91 @@ impl<'a> Engine<'a> {
             interrupted: self.interrupted,
             drive: self.drive,
         })
+    }
+
+    /// Does one thing, unless it would begin after `until`. A source that had ended is asked again, so that it may be an
+    /// inbox.
+    pub fn step(&mut self, until: SimTime) -> Result<Stepped, TraceError> {
+        self.source_ended = false;
+        self.admit(self.now)?;
+        if let Some(job) = self.next_job() {
+            if self.now > until {
+                return Ok(Stepped::NotBefore(self.now));
+            }
+            self.perform(job)?;
+            return Ok(Stepped::Worked);
+        }
+        match (self.next_entry()?, self.background_start()) {
+            (Some(at), Some(background)) if background < at => self.step_background(background, until),
+            (Some(at), _) if at > until => Ok(Stepped::NotBefore(at)),
+            (Some(at), _) => {
+                self.now = self.now.max(at);
+                Ok(Stepped::Worked)
+            }
+            (None, Some(background)) => self.step_background(background, until),
+            (None, None) => Ok(Stepped::Idle),
+        }
+    }
+
+    fn step_background(&mut self, at: SimTime, until: SimTime) -> Result<Stepped, TraceError> {
+        if at > until {
+            return Ok(Stepped::NotBefore(at));
+        }
+        // A layer without work now may have some after the next request: until then the drive is idle.
+        Ok(if self.run_background(at) { Stepped::Worked } else { Stepped::Idle })
+    }
+
+    /// The workload, for whoever puts requests into it.
+    pub fn source_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
+
+    /// The observer.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// The drive and the observer, for an observer that needs the layer between plans.
+    pub fn drive_and_observer(&mut self) -> (&Drive, &mut O) {
+        (&self.drive, &mut self.observer)
+    }
+
+    /// The clock.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// What the host has seen so far.
+    pub fn metrics(&self) -> &RunMetrics {
+        &self.metrics
+    }
+
+    /// What the medium has done so far.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// Sectors dirty in the volatile cache.
+    pub fn dirty(&self) -> Sectors {
+        self.cache.used()
+    }
+
+    fn perform(&mut self, job: Job) -> Result<(), TraceError> {
+        // Destaging goes on after the last request, so the idle time that counts begins anew.
+        self.background_next = None;
+        match job {
+            Job::Serve(index) => self.serve(index),
+            Job::Absorb(index) => {
+                self.absorb(index);
+                Ok(())
+            }
+            Job::Destage => self.destage(),
+        }
     }
 
     /// The next request of the workload, not yet entered; read when first asked for.
@@ -306,6 +351,7 @@ impl<'a> Engine<'a> {
     }
 
     fn enter(&mut self, request: &Request, at: SimTime) {
+        self.background_next = None;
         let sequence = self.requests - 1;
         let command = match self.fitted(request.command) {
             Ok(command) => command,
@@ -358,9 +404,15 @@ impl<'a> Engine<'a> {
     fn answer_from_cache(&mut self, waiting: &Waiting) -> bool {
         let command = &waiting.command;
         let overhead = match command.operation {
-            Operation::Read if self.cache.holds(command) => SimDuration(self.drive.host.overhead_ns),
+            Operation::Read if self.cache.holds(command) => {
+                if self.observer.wants_moves() {
+                    self.observer.moved(Moved::ReadFromCache { sequence: waiting.sequence, command });
+                }
+                SimDuration(self.drive.host.overhead_ns)
+            }
             Operation::Write if !command.fua && self.cache.has_room(command) && !self.overtakes(command) => {
                 self.cache.insert(command, waiting.sequence);
+                self.tell_absorbed(waiting);
                 SimDuration(self.drive.host.write_cache_acknowledge_ns)
             }
             _ => return false,
@@ -368,6 +420,12 @@ impl<'a> Engine<'a> {
         self.metrics.parts.overhead += overhead.0;
         self.complete(waiting, waiting.entry, waiting.entry + overhead, &PlanTime::default(), waiting.cleaning_before);
         true
+    }
+
+    fn tell_absorbed(&mut self, waiting: &Waiting) {
+        if self.observer.wants_moves() {
+            self.observer.moved(Moved::Absorbed { sequence: waiting.sequence, command: &waiting.command });
+        }
     }
 
     /// Whether a change that overlaps `command` still waits in the queue.
@@ -427,6 +485,9 @@ impl<'a> Engine<'a> {
         if self.cache.is_on() {
             for command in self.commands.iter().filter(|command| command.operation != Operation::Read) {
                 self.cache.discard(command);
+                if self.observer.wants_moves() {
+                    self.observer.moved(Moved::Discarded { command });
+                }
             }
         }
         let ready = self.batch.iter().map(|waiting| waiting.entry).max().expect("a batch is not empty")
@@ -435,6 +496,9 @@ impl<'a> Engine<'a> {
         let start = self.now.max(ready);
         self.metrics.parts.overhead += start.since(begin).0;
         self.make_plan();
+        if self.observer.wants_moves() {
+            self.observer.moved(Moved::Served { batch: &self.batch, plan: &self.plan });
+        }
         // A read that the drive had already begun by itself is timed from then, and answered no sooner than now.
         let from = self.read_ahead.begun(&self.commands, &self.plan).map_or(start, |begun| begun.min(start));
         let time = self.carry_out_for_host(from);
@@ -548,6 +612,7 @@ impl<'a> Engine<'a> {
     fn absorb(&mut self, index: usize) {
         let waiting = self.take(index);
         self.cache.insert(&waiting.command, waiting.sequence);
+        self.tell_absorbed(&waiting);
         let start = self.now.max(waiting.entry);
         let end = start.max(waiting.entry + SimDuration(self.drive.host.write_cache_acknowledge_ns));
         self.complete(&waiting, start, end, &PlanTime::default(), self.cleaning.at(end));
@@ -567,6 +632,9 @@ impl<'a> Engine<'a> {
         }
         let start = self.now;
         self.make_plan();
+        if self.observer.wants_moves() {
+            self.observer.moved(Moved::Destaged { commands: &self.commands, plan: &self.plan });
+        }
         let time = self.carry_out_for_host(start);
         self.now = start + time.whole;
         self.admit(self.now)
@@ -591,20 +659,34 @@ impl<'a> Engine<'a> {
 
     /// Nothing to do until `at`: background work, once the layer's threshold has passed.
     fn idle_until(&mut self, at: SimTime) {
-        if let Some(background) = self.drive.layer.background() {
-            let threshold = background.idle_after.max(SimDuration(self.drive.host.idle_threshold_ns));
-            let mut time = self.now + threshold;
-            while time < at {
-                self.plan.clear();
-                self.commands.clear();
-                if !self.drive.layer.idle(&mut self.plan) {
-                    break;
-                }
-                time += self.carry_out(time).whole;
-                self.now = time;
+        while let Some(start) = self.background_start() {
+            if start >= at || !self.run_background(start) {
+                break;
             }
         }
         self.now = self.now.max(at);
+    }
+
+    /// When the next phase of background work would begin if no request came.
+    fn background_start(&self) -> Option<SimTime> {
+        let background = self.drive.layer.background()?;
+        let threshold = background.idle_after.max(SimDuration(self.drive.host.idle_threshold_ns));
+        Some(self.background_next.unwrap_or(self.now + threshold))
+    }
+
+    /// Does one phase of background work from `start` on; says whether there was any.
+    fn run_background(&mut self, start: SimTime) -> bool {
+        self.plan.clear();
+        self.commands.clear();
+        if !self.drive.layer.idle(&mut self.plan) {
+            return false;
+        }
+        if self.observer.wants_moves() {
+            self.observer.moved(Moved::Background { plan: &self.plan });
+        }
+        self.now = start + self.carry_out(start).whole;
+        self.background_next = Some(self.now);
+        true
     }
 }
 

@@ -66,3 +66,17 @@ pub trait Source: Send {
         Facts::default()
     }
 }
+
+impl<S: Source + ?Sized> Source for &mut S {
+    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
+        (**self).next(now)
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        (**self).expected_requests()
+    }
+
+    fn facts(&self) -> Facts {
+        (**self).facts()
+    }
+}

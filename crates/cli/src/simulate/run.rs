@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_layer::Plan;
-use imbrex_sim::engine::IoRecord;
+use imbrex_sim::observer::IoRecord;
 use imbrex_sim::{summarize, Arrival, Drive, DriveResult, DriveSeries, Engine, Fit, Observer, Options};
 use indicatif::ProgressBar;
 

@@ -52,6 +52,16 @@ impl Source {
         source
     }
 
+    /// The file's name.
+    pub(super) fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The text, without overrides.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// How many overrides there are.
     pub(super) fn overrides(&self) -> usize {
         self.overrides.len()

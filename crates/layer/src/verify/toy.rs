@@ -84,6 +84,8 @@ impl Commands {
 pub struct Toy {
     /// Recording and layout, for messages.
     pub name: &'static str,
+    /// Its profile.
+    pub profile: Profile,
     /// The disk.
     pub disk: SharedDisk,
 }
@@ -92,7 +94,10 @@ pub struct Toy {
 pub fn disks(recording: &str) -> impl Iterator<Item = Toy> {
     let of_recording: Vec<_> = TOYS.iter().filter(|(_, _, section)| kind(section) == recording).collect();
     assert!(!of_recording.is_empty(), "no toy disk for recording '{recording}'");
-    of_recording.into_iter().map(|(name, geometry, section)| Toy { name, disk: build(name, geometry, section) })
+    of_recording.into_iter().map(|(name, geometry, section)| {
+        let profile = profile(name, geometry, section);
+        Toy { name, disk: profile.disk(), profile }
+    })
 }
 
 /// Name, geometry and recording of every toy.
@@ -143,7 +148,7 @@ fn kind(section: &str) -> &str {
     section.split('\'').nth(1).expect("a toy's recording begins with its kind in quotes")
 }
 
-fn build(name: &str, geometry: &str, recording: &str) -> SharedDisk {
+fn profile(name: &str, geometry: &str, recording: &str) -> Profile {
     let text = format!(
         "name = 'toy'
 summary = '{name}'
@@ -158,7 +163,7 @@ seek = {{ model = 'linear', min_ns = 10, max_ns = 100 }}
 {recording}"
     );
     match Profile::parse(name, &text, &[]) {
-        Ok(profile) => profile.disk(),
+        Ok(profile) => profile,
         Err(error) => panic!("the toy '{name}' is refused: {error}"),
     }
 }

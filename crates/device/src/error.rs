@@ -1,0 +1,59 @@
+//! What can go wrong with an emulated drive, and with one command to it.
+
+use std::io;
+
+use imbrex_disk::{Lba, Pba};
+use imbrex_layer::{Medium, ReplayError};
+
+/// An image that cannot be used, or a medium that fails.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The medium said no.
+    #[error("{what}: {cause}")]
+    Medium {
+        /// What was being done.
+        what: String,
+        /// The system's word.
+        #[source]
+        cause: io::Error,
+    },
+    /// A sector that a read needs was destroyed by a write beside it.
+    #[error("LBA {} (physical sector {} of the {medium:?}) was destroyed by a write that overlaps it", .lba.0, .pba.0)]
+    Destroyed {
+        /// The first such sector, as the host numbers it.
+        lba: Lba,
+        /// Where it lies.
+        pba: Pba,
+        /// On what.
+        medium: Medium,
+    },
+    /// The file is no image, or not one that this program can use. It was left as it was.
+    #[error("{place}: {reason}")]
+    Image {
+        /// The file.
+        place: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// A journal record does not fit the layer.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The drive stopped after a failure: what it acknowledged is in its image, and opening that recovers it.
+    #[error("the drive has stopped: {0}; open its image again to recover")]
+    Stopped(String),
+    /// The host asked for something that cannot be.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl DeviceError {
+    /// A failed operation of the medium.
+    pub fn medium(what: impl Into<String>, cause: io::Error) -> DeviceError {
+        DeviceError::Medium { what: what.into(), cause }
+    }
+
+    /// An unusable image.
+    pub fn image(place: &str, reason: impl Into<String>) -> DeviceError {
+        DeviceError::Image { place: place.into(), reason: reason.into() }
+    }
+}

@@ -1,0 +1,136 @@
+//! The header of an image: what the drive is. Written once.
+//!
+//! Sixteen bytes of magic, version, length and checksum, then JSON. The profile is kept as its text, so that an image
+//! means the same drive when the profiles that come with the program have changed.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use imbrex_disk::Profile;
+use imbrex_sim::Drive;
+
+use crate::error::DeviceError;
+use crate::media::Media;
+
+/// The first bytes of an image.
+pub const MAGIC: [u8; 8] = *b"IMBREX\x1a\n";
+/// The version that this program writes, and the only one that it reads.
+pub const VERSION: u32 = 1;
+/// Bytes set aside for the header.
+pub const HEADER_BYTES: u64 = 64 << 10;
+const FIXED_BYTES: usize = 24;
+
+/// What a drive is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// Its name among drives.
+    pub uuid: Uuid,
+    /// As the user named it.
+    pub label: String,
+    /// Name of the profile's file, for messages.
+    pub profile_file: String,
+    /// The profile's text.
+    pub profile_text: String,
+    /// What was set over it.
+    pub profile_overrides: Vec<(String, String)>,
+    /// The layer.
+    pub layer: String,
+    /// Its parameters, all of them.
+    pub parameters: Vec<(String, String)>,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// Physical sectors of the platters.
+    pub disk_sectors: u64,
+    /// Sectors set aside for flash.
+    pub flash_sectors: u64,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u64,
+    /// Bytes of each of the two journals.
+    pub journal_bytes: u64,
+}
+
+impl Header {
+    /// Builds the drive, as new.
+    pub fn drive(&self) -> Result<Drive, DeviceError> {
+        let refused = |reason: String| DeviceError::image(&self.label, reason);
+        let profile = Profile::parse(&self.profile_file, &self.profile_text, &self.profile_overrides)
+            .map_err(|error| refused(error.to_string()))?;
+        let profile = if self.layer == "conventional" { profile.conventional() } else { profile };
+        let drive = Drive::assemble(&self.label, profile, &self.layer, &self.parameters)
+            .map_err(|error| refused(error.to_string()))?;
+        let sectors = drive.disk.geometry.sectors().0;
+        if sectors != self.disk_sectors {
+            return Err(refused(format!(
+                "this program lays the drive out in {sectors} sectors, its image in {}; use the version that made it",
+                self.disk_sectors
+            )));
+        }
+        Ok(drive)
+    }
+
+    /// Puts it at the start of `media`.
+    pub fn write(&self, media: &mut impl Media) -> Result<(), DeviceError> {
+        let json = serde_json::to_vec(self).expect("a header is plain data");
+        if json.len() + FIXED_BYTES > HEADER_BYTES as usize {
+            return Err(DeviceError::Refused(format!(
+                "the profile's text makes a header of {} bytes, over the {HEADER_BYTES} there are",
+                json.len()
+            )));
+        }
+        let mut bytes = Vec::with_capacity(FIXED_BYTES + json.len());
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(json.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&crc32c::crc32c(&json).to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&json);
+        media.write_at(0, &bytes).map_err(|cause| DeviceError::medium("writing the image's header", cause))
+    }
+
+    /// Reads it; `place` names the file in errors.
+    pub fn read(media: &mut impl Media, place: &str) -> Result<Header, DeviceError> {
+        let failed = |cause| DeviceError::medium(format!("{place}: reading the header"), cause);
+        let mut fixed = [0; FIXED_BYTES];
+        media.read_at(0, &mut fixed).map_err(failed)?;
+        if fixed[..8] != MAGIC {
+            return Err(DeviceError::image(
+                place,
+                "is not an Imbrex image (its first bytes are others); make one with `imbrex drive create`",
+            ));
+        }
+        let word = |at: usize| u32::from_le_bytes(fixed[at..at + 4].try_into().expect("four bytes"));
+        let (version, length, checksum) = (word(8), word(12) as usize, word(16));
+        if version != VERSION {
+            return Err(DeviceError::image(
+                place,
+                format!(
+                    "is an image of version {version}, this program reads version {VERSION}; use the one that made it"
+                ),
+            ));
+        }
+        if length > HEADER_BYTES as usize - FIXED_BYTES || media.len() < (FIXED_BYTES + length) as u64 {
+            return Err(DeviceError::image(place, "is cut short within its header; restore it from a copy"));
+        }
+        let mut json = vec![0; length];
+        media.read_at(FIXED_BYTES as u64, &mut json).map_err(failed)?;
+        if crc32c::crc32c(&json) != checksum {
+            return Err(DeviceError::image(place, "has a damaged header (checksum); restore it from a copy"));
+        }
+        let header: Header = serde_json::from_slice(&json)
+            .map_err(|error| DeviceError::image(place, format!("has a header that makes no sense: {error}")))?;
+        header.check().map_err(|reason| DeviceError::image(place, reason))?;
+        Ok(header)
+    }
+
+    /// What a foreign hand might have put there.
+    fn check(&self) -> Result<(), String> {
+        let sizes_fit = self.chunk_bytes.is_power_of_two()
+            && (4096..=1 << 30).contains(&self.chunk_bytes)
+            && (self.sector_bytes == 512 || self.sector_bytes == 4096)
+            && self.journal_bytes >= self.chunk_bytes
+            && self.disk_sectors < 1 << 48
+            && self.flash_sectors < 1 << 48
+            && self.journal_bytes < 1 << 48;
+        sizes_fit.then_some(()).ok_or_else(|| "has sizes in its header that cannot be".into())
+    }
+}

@@ -1,0 +1,26 @@
+//! Emulated drives that hold data. The layers are those of the simulator, and so are their plans and their timing; this
+//! crate adds the bytes.
+//!
+//! ```text
+//!  host I/O ─► EmulatedDrive ─► sim::Engine (queue, volatile cache, layer, timing, idle work)
+//!                   │                 │ what moves where
+//!                   │                 ▼
+//!                   └──────────► Store: executor ─► damage bitmap, contents, journal ─► Space ─► Media
+//! ```
+//!
+//! A [`media`] is a flat run of bytes that may lose or refuse things; an [`image`] gives it structure; the [`Store`]
+//! carries plans out on it; the [`EmulatedDrive`] is what a protocol serves. Nothing here knows a protocol.
+
+pub mod drive;
+pub mod error;
+pub mod image;
+pub mod media;
+pub mod pacing;
+mod staging;
+pub mod store;
+mod volatile;
+
+pub use drive::{Completion, EmulatedDrive, Io, IoKind};
+pub use error::DeviceError;
+pub use media::Media;
+pub use store::Store;

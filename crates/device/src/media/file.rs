@@ -1,0 +1,83 @@
+//! A medium in a sparse file, locked while it is open so that no two processes work on one image.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::Media;
+use crate::error::DeviceError;
+
+/// A file.
+#[derive(Debug)]
+pub struct FileMedium {
+    file: File,
+    len: u64,
+    syncs: bool,
+}
+
+/// What the file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// To look at: shared with others that only look.
+    Read,
+    /// To work on: alone.
+    Write,
+    /// To make: there must be none yet.
+    Create,
+}
+
+impl FileMedium {
+    /// Opens `path`; `syncs` says whether a flush reaches the host's disk, or only outlives this process.
+    pub fn open(path: &Path, mode: Mode, syncs: bool) -> Result<FileMedium, DeviceError> {
+        let place = path.display().to_string();
+        let mut options = OpenOptions::new();
+        options.read(true).write(mode != Mode::Read).create_new(mode == Mode::Create);
+        let file = options.open(path).map_err(|cause| DeviceError::medium(place.clone(), cause))?;
+        let locked = if mode == Mode::Read { file.try_lock_shared() } else { file.try_lock() };
+        locked.map_err(|error| match error {
+            TryLockError::WouldBlock => DeviceError::image(
+                &place,
+                "is in use by another process; stop that one first (two writers would ruin it)",
+            ),
+            TryLockError::Error(cause) => DeviceError::medium(place.clone(), cause),
+        })?;
+        let len = file.metadata().map_err(|cause| DeviceError::medium(place, cause))?.len();
+        Ok(FileMedium { file, len, syncs })
+    }
+}
+
+impl Media for FileMedium {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.file.read_at(&mut into[done..], offset + done as u64) {
+                Ok(0) => {
+                    into[done..].fill(0);
+                    break;
+                }
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(from, offset)?;
+        self.len = self.len.max(offset + from.len() as u64);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.syncs {
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+}

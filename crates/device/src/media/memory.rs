@@ -1,0 +1,74 @@
+//! A medium in memory: pages that exist once they are written.
+
+use std::io;
+
+use super::Media;
+
+/// Bytes of a page.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Memory.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    pages: Vec<Option<Box<[u8]>>>,
+    len: u64,
+}
+
+impl Memory {
+    /// Nothing written yet.
+    pub fn new() -> Memory {
+        Memory::default()
+    }
+
+    /// A copy of `bytes`.
+    pub fn with(bytes: &[u8]) -> Memory {
+        let mut memory = Memory::new();
+        memory.write_at(0, bytes).expect("memory takes every write");
+        memory
+    }
+}
+
+/// Calls `each` with page, offset in the page and range of the buffer for every page that the range touches.
+fn for_pages(offset: u64, length: usize, mut each: impl FnMut(usize, usize, std::ops::Range<usize>)) {
+    let mut done = 0;
+    while done < length {
+        let at = offset as usize + done;
+        let within = at % PAGE_BYTES;
+        let part = (PAGE_BYTES - within).min(length - done);
+        each(at / PAGE_BYTES, within, done..done + part);
+        done += part;
+    }
+}
+
+impl Media for Memory {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        for_pages(offset, into.len(), |page, within, range| {
+            let part = &mut into[range];
+            match self.pages.get(page) {
+                Some(Some(bytes)) => part.copy_from_slice(&bytes[within..within + part.len()]),
+                _ => part.fill(0),
+            }
+        });
+        Ok(())
+    }
+
+    fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
+        for_pages(offset, from.len(), |page, within, range| {
+            if page >= self.pages.len() {
+                self.pages.resize_with(page + 1, || None);
+            }
+            let bytes = self.pages[page].get_or_insert_with(|| vec![0; PAGE_BYTES].into_boxed_slice());
+            bytes[within..within + range.len()].copy_from_slice(&from[range]);
+        });
+        self.len = self.len.max(offset + from.len() as u64);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

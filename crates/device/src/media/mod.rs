@@ -1,0 +1,67 @@
+//! Media: flat runs of bytes below an image. One file a kind.
+//!
+//! - [`memory`]: in memory, allocated as it is written;
+//! - [`file`]: a sparse file, locked while it is open;
+//! - [`crashing`]: knows what is durable and what is not, and can be cut;
+//! - [`faulty`]: fails on schedule or at random, over any other.
+//!
+//! Invariants:
+//! 1. What was never written reads as zeros, past the end too.
+//! 2. An act of [`Media::write_together`] may be lost or torn by a power cut, but nothing comes between its parts while
+//!    the power is on.
+//! 3. Before a [`Media::flush`] returns nothing written is durable for sure; after it everything is.
+
+pub mod crashing;
+pub mod faulty;
+pub mod file;
+pub mod memory;
+
+use std::fmt;
+use std::io;
+
+/// A run of bytes.
+pub trait Media: Send + fmt::Debug {
+    /// Bytes up to the end of what was written.
+    fn len(&self) -> u64;
+
+    /// Whether nothing was ever written.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Fills `into` from `offset` on.
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Puts `from` at `offset`, as one act.
+    fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()>;
+
+    /// Puts several pieces in their places, in order, as one act.
+    fn write_together(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
+        pieces.iter().try_for_each(|(offset, from)| self.write_at(*offset, from))
+    }
+
+    /// Makes all that was written durable.
+    fn flush(&mut self) -> io::Result<()>;
+}
+
+impl Media for Box<dyn Media> {
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        (**self).read_at(offset, into)
+    }
+
+    fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
+        (**self).write_at(offset, from)
+    }
+
+    fn write_together(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
+        (**self).write_together(pieces)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (**self).flush()
+    }
+}

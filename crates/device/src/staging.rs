@@ -1,0 +1,129 @@
+//! Staging: what the reads of a group brought, by logical sector; later overlays earlier. Bytes lie in one buffer that
+//! is kept from group to group.
+//!
+//! Invariants:
+//! 1. Ranges are disjoint and non-empty.
+//! 2. A range marked absent reads as zeros, as does what is not staged at all.
+
+use std::collections::BTreeMap;
+
+/// Where a staged range's bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Held {
+    /// From this sector of the buffer on.
+    At(u64),
+    /// Nowhere: trimmed.
+    Absent,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    end: u64,
+    held: Held,
+}
+
+/// The staging of one group.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    ranges: BTreeMap<u64, Range>,
+    buffer: Vec<u8>,
+    sector_bytes: usize,
+}
+
+impl Staging {
+    pub(crate) fn new(sector_bytes: u32) -> Staging {
+        Staging { ranges: BTreeMap::new(), buffer: Vec::new(), sector_bytes: sector_bytes as usize }
+    }
+
+    /// A new group: nothing is staged.
+    pub(crate) fn clear(&mut self) {
+        self.ranges.clear();
+        self.buffer.clear();
+    }
+
+    /// Stages `sectors` from `lba`; the caller fills the bytes returned.
+    pub(crate) fn stage(&mut self, lba: u64, sectors: u64) -> &mut [u8] {
+        let begin = self.buffer.len();
+        self.put(lba, lba + sectors, Held::At((begin / self.sector_bytes) as u64));
+        self.buffer.resize(begin + sectors as usize * self.sector_bytes, 0);
+        &mut self.buffer[begin..]
+    }
+
+    /// Stages absence of `sectors` from `lba`.
+    pub(crate) fn stage_absence(&mut self, lba: u64, sectors: u64) {
+        self.put(lba, lba + sectors, Held::Absent);
+    }
+
+    fn put(&mut self, start: u64, end: u64, held: Held) {
+        self.split(start);
+        self.split(end);
+        while let Some((&first, _)) = self.ranges.range(start..end).next() {
+            self.ranges.remove(&first);
+        }
+        self.ranges.insert(start, Range { end, held });
+    }
+
+    /// Makes `at` a boundary.
+    fn split(&mut self, at: u64) {
+        let Some((&start, range)) = self.ranges.range_mut(..at).next_back() else { return };
+        if range.end <= at {
+            return;
+        }
+        let held = match range.held {
+            Held::At(sector) => Held::At(sector + at - start),
+            Held::Absent => Held::Absent,
+        };
+        let tail = Range { end: range.end, held };
+        range.end = at;
+        self.ranges.insert(at, tail);
+    }
+
+    /// Puts what is staged of the sectors from `lba` on over `into`; the rest of `into` is left alone.
+    pub(crate) fn overlay(&self, lba: u64, into: &mut [u8]) {
+        let end = lba + (into.len() / self.sector_bytes) as u64;
+        let first = match self.ranges.range(..=lba).next_back() {
+            Some((&start, range)) if range.end > lba => start,
+            _ => lba,
+        };
+        for (&start, range) in self.ranges.range(first..end) {
+            let (from, to) = (start.max(lba), range.end.min(end));
+            let part = &mut into[(from - lba) as usize * self.sector_bytes..(to - lba) as usize * self.sector_bytes];
+            match range.held {
+                Held::At(sector) => {
+                    let begin = (sector + from - start) as usize * self.sector_bytes;
+                    part.copy_from_slice(&self.buffer[begin..begin + part.len()]);
+                }
+                Held::Absent => part.fill(0),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against an array that remembers the last value given to every sector.
+        #[test]
+        fn later_overlays_earlier(acts in prop::collection::vec((0u64..40, 1u64..20, any::<bool>()), 1..20)) {
+            let mut staging = Staging::new(2);
+            let mut naive = [[0xee_u8; 2]; 64];
+            for (value, (lba, sectors, absent)) in acts.into_iter().enumerate() {
+                let range = lba as usize..(lba + sectors) as usize;
+                if absent {
+                    staging.stage_absence(lba, sectors);
+                    naive[range].fill([0; 2]);
+                } else {
+                    staging.stage(lba, sectors).fill(value as u8 + 1);
+                    naive[range].fill([value as u8 + 1; 2]);
+                }
+                let mut read = [0xee; 60];
+                staging.overlay(lba / 2, &mut read);
+                let expected: Vec<u8> = naive[(lba / 2) as usize..][..30].concat();
+                prop_assert_eq!(&read[..], &expected[..]);
+            }
+        }
+    }
+}

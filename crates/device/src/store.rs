@@ -1,0 +1,370 @@
+//! The store: carries plans out on an image. It moves bytes, marks what writes destroy, appends the journal and keeps the
+//! order that barriers demand; it knows no time and no queue.
+//!
+//! Invariants:
+//! 1. A step is done before the next begins. What a write destroys is marked in the same act as the write.
+//! 2. Reading a destroyed sector of data is an error.
+//! 3. After a failed write the store takes no further plan: the layer in memory is ahead of the image, which alone
+//!    counts. Opening the image again recovers what was acknowledged.
+//! 4. Only data steps move bytes. Padding, maps and packets' own records are made from the journal, so their places are
+//!    marked as written and hold nothing.
+
+use imbrex_disk::{Extent, Pba, SharedDisk};
+use imbrex_layer::{GroupKind, Kind, Layer, Medium, Note, Phase, Plan, Step, StepOp};
+use imbrex_sim::Drive;
+
+use crate::error::DeviceError;
+use crate::image::damage::Change;
+use crate::image::{Damage, Header, Journal, Region, Space};
+use crate::media::Media;
+use crate::staging::Staging;
+
+/// Host data for a plan: a run of sectors given, wanted, or to be forgotten.
+#[derive(Debug)]
+pub struct Transfer<'a> {
+    /// The first logical sector.
+    pub lba: u64,
+    /// The bytes.
+    pub data: Data<'a>,
+}
+
+/// What a transfer carries.
+#[derive(Debug)]
+pub enum Data<'a> {
+    /// From the host.
+    Write(&'a [u8]),
+    /// To the host.
+    Read(&'a mut [u8]),
+    /// So many sectors become absent.
+    Trim(u64),
+}
+
+/// An image at work.
+#[derive(Debug)]
+pub struct Store<M> {
+    header: Header,
+    disk: SharedDisk,
+    keeps_trims: bool,
+    space: Space<M>,
+    damage: Damage,
+    journal: Journal,
+    /// Staging of host groups and of the others, whose phases may be apart.
+    staging: [Staging; 2],
+    destroyed: Vec<Extent>,
+    changes: Vec<Change>,
+    scratch: Vec<u8>,
+    stopped: Option<String>,
+    /// Whether no write destroys anything, so that there is no damage to look for.
+    is_harmless: bool,
+}
+
+/// A drive and the store that holds its contents.
+pub type Opened<M> = (Drive, Store<M>);
+
+impl<M: Media> Store<M> {
+    /// Makes an image on `media`, which must be empty, and opens it.
+    pub fn create(mut media: M, header: Header) -> Result<Opened<M>, DeviceError> {
+        let drive = header.drive()?;
+        header.write(&mut media)?;
+        let mut space = Space::create(media, &header)?;
+        let journal = Journal::replay(&mut space, header.journal_bytes, |_| unreachable!("a new journal is empty"))?;
+        let store = Store::over(header, &drive, space, journal);
+        Ok((drive, store))
+    }
+
+    /// Opens an image to work on: replays its journal, mends what was half done. `place` names it in errors.
+    pub fn open(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
+        let (mut drive, mut store) = Store::open_to_look(media, place)?;
+        store.journal.begin_epoch(&mut store.space)?;
+        let mut plan = Plan::new();
+        drive.layer.repair(&mut plan);
+        store.execute(&plan, &mut [])?;
+        store.barrier()?;
+        Ok((drive, store))
+    }
+
+    /// Opens an image without changing it: what was half done stays so.
+    pub fn open_to_look(mut media: M, place: &str) -> Result<Opened<M>, DeviceError> {
+        let header = Header::read(&mut media, place)?;
+        let mut drive = header.drive()?;
+        let mut space = Space::open(media, &header, place)?;
+        let layer = &mut drive.layer;
+        let journal =
+            Journal::replay(&mut space, header.journal_bytes, |note: &Note| layer.replay(note).map_err(Into::into))?;
+        let store = Store::over(header, &drive, space, journal);
+        Ok((drive, store))
+    }
+
+    fn over(header: Header, drive: &Drive, space: Space<M>, journal: Journal) -> Store<M> {
+        let disk = drive.disk.clone();
+        let sector_bytes = disk.sector_bytes;
+        let damaged_when_new = disk.recording.leaves_damage_to_host();
+        Store {
+            keeps_trims: drive.layer.keeps_trims(),
+            is_harmless: disk.recording.is_harmless() && !damaged_when_new,
+            damage: Damage::new(damaged_when_new),
+            staging: [Staging::new(sector_bytes), Staging::new(sector_bytes)],
+            destroyed: Vec::new(),
+            changes: Vec::new(),
+            scratch: Vec::new(),
+            stopped: None,
+            header,
+            disk,
+            space,
+            journal,
+        }
+    }
+
+    /// What the drive is.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The space of the image.
+    pub fn space(&self) -> &Space<M> {
+        &self.space
+    }
+
+    /// The space of the image, for whoever cuts or inspects it.
+    pub fn space_mut(&mut self) -> &mut Space<M> {
+        &mut self.space
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Calls `each` with every run of destroyed sectors of `extent`.
+    pub fn for_each_damage(&mut self, extent: Extent, each: impl FnMut(Extent)) -> Result<(), DeviceError> {
+        self.damage.for_each(&mut self.space, extent, each)
+    }
+
+    /// Why it has stopped, if it has.
+    pub fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
+    /// Stops it: the layer planned what was not carried out.
+    pub fn stop(&mut self, reason: &str) {
+        self.stopped.get_or_insert_with(|| reason.into());
+    }
+
+    /// Carries `plan` out. A failed read in a plan that changes nothing is that command's error alone; any other failure
+    /// stops the store.
+    pub fn execute(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        if let Some(reason) = &self.stopped {
+            return Err(DeviceError::Stopped(reason.clone()));
+        }
+        let outcome = self.execute_groups(plan, transfers);
+        if let Err(error) = &outcome {
+            let only_reads = plan.steps.iter().all(|step| matches!(step.op, StepOp::Read | StepOp::Barrier));
+            if !only_reads || plan.phases.iter().any(|phase| phase.kind != GroupKind::Host) {
+                self.stop(&error.to_string());
+            }
+        }
+        outcome
+    }
+
+    fn execute_groups(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        for transfer in transfers.iter_mut() {
+            if let Data::Read(into) = &mut transfer.data {
+                into.fill(0);
+            }
+        }
+        let mut is_direct = false;
+        for (index, phase) in plan.phases.iter().enumerate() {
+            let is_host = phase.kind == GroupKind::Host;
+            if phase.opens_group {
+                self.staging[usize::from(!is_host)].clear();
+                is_direct = is_host && only_reads(plan, index);
+            }
+            for step in plan.steps_of(index) {
+                match step.op {
+                    StepOp::Read if step.kind != Kind::Data => {}
+                    StepOp::Read if is_host && is_direct => self.read_for_host(step, transfers)?,
+                    StepOp::Read => self.read_into_staging(step, usize::from(!is_host))?,
+                    StepOp::Write => self.write(step, is_host, transfers)?,
+                    StepOp::Drop => {
+                        self.staging[usize::from(!is_host)].stage_absence(step.lba.0, step.sectors as u64);
+                    }
+                    StepOp::Note => self.journal.append(&mut self.space, plan.note_of(step))?,
+                    StepOp::Barrier => self.barrier()?,
+                }
+            }
+            if is_host && !is_direct && index + 1 == host_group_end(plan, index) {
+                for transfer in transfers.iter_mut() {
+                    if let Data::Read(into) = &mut transfer.data {
+                        self.staging[0].overlay(transfer.lba, into);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All so far is durable before anything that follows.
+    pub fn barrier(&mut self) -> Result<(), DeviceError> {
+        self.space.flush()
+    }
+
+    /// Replaces the journal by a checkpoint of `layer` once it has grown long. Between plans only.
+    pub fn checkpoint_if_due(&mut self, layer: &dyn Layer) -> Result<(), DeviceError> {
+        if self.stopped.is_some() || !self.journal.wants_checkpoint() {
+            return Ok(());
+        }
+        self.checkpoint(layer)
+    }
+
+    /// Replaces the journal by a checkpoint of `layer`. Between plans only.
+    pub fn checkpoint(&mut self, layer: &dyn Layer) -> Result<(), DeviceError> {
+        let outcome = self.journal.checkpoint(&mut self.space, layer);
+        if let Err(error) = &outcome {
+            self.stop(&error.to_string());
+        }
+        outcome
+    }
+
+    fn offset(&self, sector: u64) -> u64 {
+        sector * self.disk.sector_bytes as u64
+    }
+
+    /// Refuses to read what was destroyed.
+    fn check_whole(&mut self, step: &Step) -> Result<(), DeviceError> {
+        if self.is_harmless || step.medium == Medium::Flash {
+            return Ok(());
+        }
+        match self.damage.first(&mut self.space, step.extent())? {
+            Some(pba) => Err(DeviceError::Destroyed { lba: step.lba + (pba - step.pba), pba, medium: step.medium }),
+            None => Ok(()),
+        }
+    }
+
+    fn read_into_staging(&mut self, step: &Step, staging: usize) -> Result<(), DeviceError> {
+        self.check_whole(step)?;
+        let offset = self.offset(step.pba.0);
+        let into = self.staging[staging].stage(step.lba.0, step.sectors as u64);
+        self.space.read(region_of(step.medium), offset, into)
+    }
+
+    /// Reads what of `step` the transfers want, straight into them.
+    fn read_for_host(&mut self, step: &Step, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        self.check_whole(step)?;
+        let sector_bytes = self.disk.sector_bytes as u64;
+        for transfer in transfers {
+            let Data::Read(into) = &mut transfer.data else { continue };
+            let wanted_end = transfer.lba + into.len() as u64 / sector_bytes;
+            let start = transfer.lba.max(step.lba.0);
+            let end = wanted_end.min(step.lba.0 + step.sectors as u64);
+            if start < end {
+                let range = (start - transfer.lba) * sector_bytes..(end - transfer.lba) * sector_bytes;
+                let offset = (step.pba.0 + start - step.lba.0) * sector_bytes;
+                let part = &mut into[range.start as usize..range.end as usize];
+                self.space.read(region_of(step.medium), offset, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, step: &Step, is_host: bool, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
+        self.mark_damage(step)?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let data = match (step.kind, is_host) {
+            (Kind::Data, true) => match whole_from_host(step, transfers, self.disk.sector_bytes as u64) {
+                Some(bytes) => Some(bytes),
+                None => Some(self.composed(step, true, transfers, &mut scratch)),
+            },
+            (Kind::Data, false) => Some(self.composed(step, false, &[], &mut scratch)),
+            _ => None,
+        };
+        let region = region_of(step.medium);
+        let offset = self.offset(step.pba.0);
+        let mut pieces: Vec<(Region, u64, &[u8])> = Vec::with_capacity(self.changes.len() + 1);
+        pieces.extend(self.changes.iter().map(|change| (Region::Damage, change.offset, &change.bytes[..])));
+        pieces.extend(data.map(|bytes| (region, offset, bytes)));
+        let outcome = if pieces.is_empty() { Ok(()) } else { self.space.write_together(&pieces) };
+        self.scratch = scratch;
+        outcome
+    }
+
+    /// Puts into `self.changes` what a write does to the damage bitmap.
+    fn mark_damage(&mut self, step: &Step) -> Result<(), DeviceError> {
+        self.changes.clear();
+        if self.is_harmless || step.medium == Medium::Flash {
+            return Ok(());
+        }
+        self.destroyed.clear();
+        self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut self.destroyed);
+        // What is written is whole first: a write may destroy, further on, what it has itself written.
+        self.damage.mark(&mut self.space, step.extent(), false, &mut self.changes)?;
+        for index in 0..self.destroyed.len() {
+            self.damage.mark(&mut self.space, self.destroyed[index], true, &mut self.changes)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a write: zeros, what is staged over them, and in a host group the host's own data over both.
+    fn composed<'s>(
+        &self,
+        step: &Step,
+        is_host: bool,
+        transfers: &[Transfer<'_>],
+        scratch: &'s mut Vec<u8>,
+    ) -> &'s [u8] {
+        let sector_bytes = self.disk.sector_bytes as u64;
+        scratch.clear();
+        scratch.resize(step.sectors as usize * sector_bytes as usize, 0);
+        self.staging[usize::from(!is_host)].overlay(step.lba.0, scratch);
+        for transfer in transfers {
+            let sectors = match &transfer.data {
+                Data::Write(from) => from.len() as u64 / sector_bytes,
+                Data::Trim(sectors) if self.keeps_trims => *sectors,
+                Data::Trim(_) | Data::Read(_) => continue,
+            };
+            let start = transfer.lba.max(step.lba.0);
+            let end = (transfer.lba + sectors).min(step.lba.0 + step.sectors as u64);
+            if start >= end {
+                continue;
+            }
+            let bytes = |from: u64, to: u64| (from * sector_bytes) as usize..(to * sector_bytes) as usize;
+            let part = &mut scratch[bytes(start - step.lba.0, end - step.lba.0)];
+            match &transfer.data {
+                Data::Write(from) => part.copy_from_slice(&from[bytes(start - transfer.lba, end - transfer.lba)]),
+                _ => part.fill(0),
+            }
+        }
+        scratch
+    }
+
+    /// The bytes of a sector that `medium` holds at `pba`, for whoever inspects an image.
+    pub fn peek(&mut self, medium: Medium, pba: Pba, into: &mut [u8]) -> Result<(), DeviceError> {
+        let offset = self.offset(pba.0);
+        self.space.read(region_of(medium), offset, into)
+    }
+}
+
+/// The bytes of a write that one transfer gives whole and no other touches: they need no copy.
+fn whole_from_host<'t>(step: &Step, transfers: &'t [Transfer<'_>], sector_bytes: u64) -> Option<&'t [u8]> {
+    let [Transfer { lba, data: Data::Write(from) }] = transfers else { return None };
+    let skipped = step.lba.0.checked_sub(*lba)? * sector_bytes;
+    from.get(skipped as usize..(skipped + step.sectors as u64 * sector_bytes) as usize)
+}
+
+/// One past the last phase of the host group that phase `index` belongs to. A phase of another kind that opens no group
+/// goes on with one of an earlier plan.
+fn host_group_end(plan: &Plan, index: usize) -> usize {
+    let ends = |phase: &Phase| phase.opens_group || phase.kind != GroupKind::Host;
+    (index + 1..plan.phases.len()).find(|&next| ends(&plan.phases[next])).unwrap_or(plan.phases.len())
+}
+
+fn only_reads(plan: &Plan, first: usize) -> bool {
+    (first..host_group_end(plan, first))
+        .all(|index| plan.steps_of(index).iter().all(|step| matches!(step.op, StepOp::Read | StepOp::Barrier)))
+}
+
+fn region_of(medium: Medium) -> Region {
+    match medium {
+        Medium::Disk => Region::Disk,
+        Medium::Flash => Region::Flash,
+    }
+}

@@ -1,0 +1,115 @@
+//! The bytes of the volatile write cache: what the drive has acknowledged and not yet written. Which ranges are dirty, and
+//! when they are destaged, the simulator's cache decides; this only keeps what they hold.
+//!
+//! Invariants:
+//! 1. Ranges are disjoint and non-empty; a newer write overlays an older one.
+
+use std::collections::BTreeMap;
+
+/// Dirty bytes by first sector.
+#[derive(Debug)]
+pub(crate) struct Volatile {
+    ranges: BTreeMap<u64, Vec<u8>>,
+    sector_bytes: u64,
+}
+
+impl Volatile {
+    pub(crate) fn new(sector_bytes: u32) -> Volatile {
+        Volatile { ranges: BTreeMap::new(), sector_bytes: sector_bytes as u64 }
+    }
+
+    fn end(&self, start: u64, bytes: &[u8]) -> u64 {
+        start + bytes.len() as u64 / self.sector_bytes
+    }
+
+    /// Takes a write in.
+    pub(crate) fn insert(&mut self, lba: u64, bytes: Vec<u8>) {
+        let end = self.end(lba, &bytes);
+        self.remove(lba, end);
+        self.ranges.insert(lba, bytes);
+    }
+
+    /// Forgets [start, end).
+    pub(crate) fn remove(&mut self, start: u64, end: u64) {
+        self.split(start);
+        self.split(end);
+        while let Some((&first, _)) = self.ranges.range(start..end).next() {
+            self.ranges.remove(&first);
+        }
+    }
+
+    /// Takes [start, end) out: pieces in order.
+    pub(crate) fn take(&mut self, start: u64, end: u64, pieces: &mut Vec<(u64, Vec<u8>)>) {
+        self.split(start);
+        self.split(end);
+        while let Some((&first, _)) = self.ranges.range(start..end).next() {
+            pieces.push((first, self.ranges.remove(&first).expect("just found")));
+        }
+    }
+
+    /// Makes `at` a boundary.
+    fn split(&mut self, at: u64) {
+        let Some((&start, bytes)) = self.ranges.range(..at).next_back() else { return };
+        if self.end(start, bytes) <= at {
+            return;
+        }
+        let keep = ((at - start) * self.sector_bytes) as usize;
+        let bytes = self.ranges.get_mut(&start).expect("just found");
+        let tail = bytes.split_off(keep);
+        self.ranges.insert(at, tail);
+    }
+
+    /// Puts what is dirty of the sectors from `lba` on over `into`.
+    pub(crate) fn overlay(&self, lba: u64, into: &mut [u8]) {
+        if self.ranges.is_empty() {
+            return;
+        }
+        let end = self.end(lba, into);
+        let first = match self.ranges.range(..=lba).next_back() {
+            Some((&start, bytes)) if self.end(start, bytes) > lba => start,
+            _ => lba,
+        };
+        for (&start, bytes) in self.ranges.range(first..end) {
+            let (from, to) = (start.max(lba), self.end(start, bytes).min(end));
+            let range =
+                |base: u64| ((from - base) * self.sector_bytes) as usize..((to - base) * self.sector_bytes) as usize;
+            into[range(lba)].copy_from_slice(&bytes[range(start)]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn holds_what_was_written_last(acts in prop::collection::vec((0u64..40, 1u64..20, 0u8..3), 1..30)) {
+            let mut volatile = Volatile::new(1);
+            let mut naive = [None; 64];
+            for (value, (lba, sectors, act)) in acts.into_iter().enumerate() {
+                let range = lba as usize..(lba + sectors) as usize;
+                match act {
+                    0 | 1 => {
+                        volatile.insert(lba, vec![value as u8 + 1; sectors as usize]);
+                        naive[range].fill(Some(value as u8 + 1));
+                    }
+                    _ => {
+                        let mut pieces = Vec::new();
+                        volatile.take(lba, lba + sectors, &mut pieces);
+                        for (start, bytes) in pieces {
+                            for (offset, byte) in bytes.into_iter().enumerate() {
+                                prop_assert_eq!(naive[start as usize + offset].take(), Some(byte));
+                            }
+                        }
+                        prop_assert!(naive[range].iter().all(Option::is_none));
+                    }
+                }
+                let mut read = [0; 64];
+                volatile.overlay(0, &mut read);
+                prop_assert_eq!(&read[..], &naive.map(|byte| byte.unwrap_or(0))[..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Who watches a run: progress, served requests, plans, and, for whoever holds the bytes, what moves where.
+
+use imbrex_disk::{Command, SimTime};
+use imbrex_layer::Plan;
+
+use crate::queue::Waiting;
+use crate::timing::PlanTime;
+
+/// A served request, for `--per-io`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IoRecord {
+    /// Its number, from 0.
+    pub sequence: u64,
+    /// What was asked.
+    pub command: Command,
+    /// When the workload had it made, where it has times of its own.
+    pub arrival: Option<SimTime>,
+    /// When it entered the queue.
+    pub entry: SimTime,
+    /// When its service began.
+    pub start: SimTime,
+    /// When it completed.
+    pub end: SimTime,
+    /// Its service by part (those served in one operation share it).
+    pub time: PlanTime,
+    /// Where the head was left.
+    pub radial_track: u32,
+}
+
+/// Who watches a run.
+pub trait Observer {
+    /// Called now and then; `false` ends the workload here: what has entered is still served.
+    fn progress(&mut self, _requests: u64, _now: SimTime) -> bool {
+        true
+    }
+
+    /// Called for every served request, if [`Observer::wants_ios`].
+    fn io(&mut self, _record: &IoRecord) {}
+
+    /// Whether [`Observer::io`] is to be called.
+    fn wants_ios(&self) -> bool {
+        false
+    }
+
+    /// Called when data move, if [`Observer::wants_moves`], before the completions that follow from it.
+    fn moved(&mut self, _moved: Moved<'_>) {}
+
+    /// Whether [`Observer::moved`] is to be called.
+    fn wants_moves(&self) -> bool {
+        false
+    }
+
+    /// Called for every plan, if [`Observer::wants_plans`].
+    fn plan(&mut self, _now: SimTime, _commands: &[Command], _plan: &Plan) {}
+
+    /// Whether [`Observer::plan`] is to be called.
+    fn wants_plans(&self) -> bool {
+        false
+    }
+}
+
+impl<O: Observer + ?Sized> Observer for &mut O {
+    fn progress(&mut self, requests: u64, now: SimTime) -> bool {
+        (**self).progress(requests, now)
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        (**self).io(record);
+    }
+
+    fn wants_ios(&self) -> bool {
+        (**self).wants_ios()
+    }
+
+    fn moved(&mut self, moved: Moved<'_>) {
+        (**self).moved(moved);
+    }
+
+    fn wants_moves(&self) -> bool {
+        (**self).wants_moves()
+    }
+
+    fn plan(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {
+        (**self).plan(now, commands, plan);
+    }
+
+    fn wants_plans(&self) -> bool {
+        (**self).wants_plans()
+    }
+}
+
+/// What moves, for an observer that holds the bytes. Commands are in the drive's sectors.
+#[derive(Debug)]
+pub enum Moved<'a> {
+    /// A write entered the volatile cache.
+    Absorbed {
+        /// Number of the request.
+        sequence: u64,
+        /// The write.
+        command: &'a Command,
+    },
+    /// A read is answered from the volatile cache alone.
+    ReadFromCache {
+        /// Number of the request.
+        sequence: u64,
+        /// The read.
+        command: &'a Command,
+    },
+    /// What the volatile cache holds of these sectors is overtaken by a command that goes past it.
+    Discarded {
+        /// The command.
+        command: &'a Command,
+    },
+    /// A plan serves these requests.
+    Served {
+        /// The requests, in order of arrival.
+        batch: &'a [Waiting],
+        /// What happens on the medium.
+        plan: &'a Plan,
+    },
+    /// A plan writes these ranges of the volatile cache back.
+    Destaged {
+        /// The ranges, as writes.
+        commands: &'a [Command],
+        /// What happens on the medium.
+        plan: &'a Plan,
+    },
+    /// A phase of background work.
+    Background {
+        /// What happens on the medium.
+        plan: &'a Plan,
+    },
+}
+
+/// An observer that looks away.
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
