@@ -6,6 +6,7 @@
 
 mod aghayev;
 mod cassuto;
+mod hajkazemi;
 mod lab;
 mod page;
 
@@ -76,7 +77,7 @@ impl Report {
 
 /// Every experiment.
 pub fn all() -> Vec<&'static Experiment> {
-    [cassuto::ALL.as_slice(), aghayev::ALL.as_slice()].concat()
+    [cassuto::ALL.as_slice(), aghayev::ALL.as_slice(), hajkazemi::ALL.as_slice()].concat()
 }
 
 /// The list of experiments.

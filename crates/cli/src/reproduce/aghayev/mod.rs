@@ -18,6 +18,7 @@ mod table2;
 mod trial;
 
 use super::Experiment;
+pub(super) use trial::Dice;
 
 /// The experiments, in the paper's order.
 pub const ALL: [&Experiment; 11] = [

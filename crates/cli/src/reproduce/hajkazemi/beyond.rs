@@ -1,0 +1,98 @@
+//! §6 leaves open whether conventional latency can be had at a controller's memory: every layer of interlaced disks that
+//! there is, the paper's and those beyond it, on every machine.
+
+use imbrex_layer::registry;
+
+use super::super::{ClaimKind, Experiment, Report};
+use super::runs;
+use super::table::{amplification, figure, mean_ms, tail_ms, Table};
+use super::workloads::MACHINES;
+use super::{COMPARED, CONVENTIONAL, PROPOSED, RMW};
+use crate::error::Failure;
+use crate::progress::Bars;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "hajkazemi/section6",
+    title: "beyond the paper: which layer gives conventional latency on which machine",
+    run,
+};
+
+/// Mean and tail within a tenth of the conventional drive's.
+const REACHED: f64 = 1.1;
+
+/// The paper's layers, and after them all others of interlaced disks that are registered.
+fn layers() -> Vec<&'static str> {
+    let others = registry::all().iter().filter(|info| info.recordings.contains(&"interlaced"));
+    let others = others.map(|info| info.name).filter(|name| !COMPARED.contains(name));
+    COMPARED.into_iter().chain(others).collect()
+}
+
+fn run(bars: &Bars) -> Result<Report, Failure> {
+    let layers = layers();
+    let runs = runs::all(&MACHINES, &layers, bars)?;
+    let table = Table { names: &MACHINES, layers: &layers, runs: &runs };
+    let mut report = Report {
+        method: "As figs 8 and 9, with every layer that works on interlaced disks. A machine has conventional \
+                 latency on a layer if mean and tail (99.9 %) are within 10 % of the conventional drive's. Busy is \
+                 the share of the run in which the drive works. Hangs on our arrival times."
+            .into(),
+        ..Report::default()
+    };
+    for name in MACHINES {
+        reached_claim(&mut report, &table, name);
+    }
+    let count = |layer: &str| table.where_(|name| table.is_near_conventional(name, layer, REACHED)).len();
+    let counts: Vec<_> = layers[1..].iter().map(|layer| format!("{layer} {}", count(layer))).collect();
+    report.remarks.push(format!("Machines with conventional latency, of {}: {}.", MACHINES.len(), counts.join(", ")));
+    let memory: Vec<_> = layers[1..]
+        .iter()
+        .map(|layer| {
+            let most = MACHINES.iter().map(|name| table.of(name, layer).map_bytes).max().unwrap_or(0);
+            format!("{layer} {}", crate::human::bytes(most))
+        })
+        .collect();
+    report.remarks.push(format!("Mapping state at the end, the most of all machines: {}.", memory.join(", ")));
+    report.remarks.push(table.markdown("Write amplification", amplification));
+    report.remarks.push(table.markdown("Mean latency in ms", mean_ms));
+    report.remarks.push(table.markdown("Tail latency in ms", tail_ms));
+    Ok(report)
+}
+
+fn reached_claim(report: &mut Report, table: &Table, name: &str) {
+    let reached: Vec<_> =
+        table.layers[1..].iter().copied().filter(|layer| table.is_near_conventional(name, layer, REACHED)).collect();
+    let best = table.layers[1..].iter().copied().min_by(|a, b| {
+        let worst = |layer: &str| {
+            let of = |measure| table.ratio(name, layer, CONVENTIONAL, measure);
+            of(mean_ms).max(of(tail_ms))
+        };
+        worst(a).total_cmp(&worst(b))
+    });
+    let best = best.expect("there are layers");
+    let (mean, tail) = (table.ratio(name, best, CONVENTIONAL, mean_ms), table.ratio(name, best, CONVENTIONAL, tail_ms));
+    let near = format!("{best}: mean {}×, tail {}×", figure(mean), figure(tail));
+    let ours = match reached.as_slice() {
+        [] => format!("no; nearest {near}; {}", limit(table, name, best)),
+        reached => format!("yes, on {}; nearest {near}", reached.join(", ")),
+    };
+    let proposed = PROPOSED.iter().any(|layer| reached.contains(layer)) || reached.contains(&RMW);
+    let theirs = if proposed { "a layer of the paper does" } else { "none of the paper's does" };
+    report.claim(ClaimKind::Shape, &format!("{name}: conventional latency"), theirs, ours, None);
+}
+
+/// What is left of the cost of interlacing.
+fn limit(table: &Table, name: &str, layer: &str) -> String {
+    let (result, conventional) = (table.of(name, layer), table.of(name, CONVENTIONAL));
+    let busy = |result: &imbrex_sim::DriveResult| {
+        let time = &result.service_ns;
+        (time.seek + time.rotation + time.transfer + time.cleaning) as f64 / result.duration_ns as f64 * 100.0
+    };
+    format!(
+        "write amplification {} against {}, busy {:.0} % against {:.0} %",
+        figure(amplification(result)),
+        figure(amplification(conventional)),
+        busy(result),
+        busy(conventional)
+    )
+}
