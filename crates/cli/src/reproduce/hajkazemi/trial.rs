@@ -99,7 +99,7 @@ impl Trial {
             let ns = self.seek_ns(distance);
             let (count, sum) = match distance {
                 0 => continue,
-                ..=SWITCH_TRACKS => (&mut cost.switches, &mut cost.switch_ns),
+                1..=SWITCH_TRACKS => (&mut cost.switches, &mut cost.switch_ns),
                 _ => (&mut cost.seeks, &mut cost.seek_ns),
             };
             *count += 1;
