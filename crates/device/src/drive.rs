@@ -374,7 +374,8 @@ impl EmulatedDrive {
     /// Switches the drive off in good order: the volatile cache is written back and made durable.
     pub fn shut_down(&mut self) -> Result<(), DeviceError> {
         self.advance(SimTime(u64::MAX - (1 << 62)));
-        self.flush()
+        self.flush()?;
+        self.store_mut().seal()
     }
 }
 

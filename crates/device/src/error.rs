@@ -35,6 +35,14 @@ pub enum DeviceError {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// The image was whole once and is so no longer. It was left as it was.
+    #[error("{place}: {reason}")]
+    Damaged {
+        /// The file.
+        place: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
     /// A journal record does not fit the layer.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -50,6 +58,11 @@ impl DeviceError {
     /// A failed operation of the medium.
     pub fn medium(what: impl Into<String>, cause: io::Error) -> DeviceError {
         DeviceError::Medium { what: what.into(), cause }
+    }
+
+    /// An image that lost something.
+    pub fn damaged(place: &str, reason: impl Into<String>) -> DeviceError {
+        DeviceError::Damaged { place: place.into(), reason: reason.into() }
     }
 
     /// An unusable image.

@@ -18,6 +18,7 @@ pub mod media;
 pub mod pacing;
 mod staging;
 pub mod store;
+pub mod verify;
 mod volatile;
 
 pub use drive::{Completion, EmulatedDrive, Io, IoKind};

@@ -67,14 +67,22 @@ impl<M: Media> Store<M> {
         let drive = header.drive()?;
         header.write(&mut media)?;
         let mut space = Space::create(media, &header)?;
-        let journal = Journal::replay(&mut space, header.journal_bytes, |_| unreachable!("a new journal is empty"))?;
+        let journal = Journal::replay(&mut space, header.journal_bytes, &header.label, |_| {
+            unreachable!("a new journal is empty")
+        })?;
         let store = Store::over(header, &drive, space, journal);
         Ok((drive, store))
     }
 
     /// Opens an image to work on: replays its journal, mends what was half done. `place` names it in errors.
     pub fn open(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
-        let (mut drive, mut store) = Store::open_to_look(media, place)?;
+        Store::open_prepared(media, place, |_| {})
+    }
+
+    /// The same, with a drive that `prepare` may alter before its journal is replayed: so that what altered layers lose
+    /// can be seen.
+    pub fn open_prepared(media: M, place: &str, prepare: impl FnOnce(&mut Drive)) -> Result<Opened<M>, DeviceError> {
+        let (mut drive, mut store) = Store::replayed(media, place, prepare)?;
         store.journal.begin_epoch(&mut store.space)?;
         let mut plan = Plan::new();
         drive.layer.repair(&mut plan);
@@ -84,13 +92,18 @@ impl<M: Media> Store<M> {
     }
 
     /// Opens an image without changing it: what was half done stays so.
-    pub fn open_to_look(mut media: M, place: &str) -> Result<Opened<M>, DeviceError> {
+    pub fn open_to_look(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
+        Store::replayed(media, place, |_| {})
+    }
+
+    fn replayed(mut media: M, place: &str, prepare: impl FnOnce(&mut Drive)) -> Result<Opened<M>, DeviceError> {
         let header = Header::read(&mut media, place)?;
         let mut drive = header.drive()?;
+        prepare(&mut drive);
         let mut space = Space::open(media, &header, place)?;
         let layer = &mut drive.layer;
-        let journal =
-            Journal::replay(&mut space, header.journal_bytes, |note: &Note| layer.replay(note).map_err(Into::into))?;
+        let replay = |note: &Note| layer.replay(note).map_err(Into::into);
+        let journal = Journal::replay(&mut space, header.journal_bytes, place, replay)?;
         let store = Store::over(header, &drive, space, journal);
         Ok((drive, store))
     }
@@ -205,7 +218,19 @@ impl<M: Media> Store<M> {
 
     /// All so far is durable before anything that follows.
     pub fn barrier(&mut self) -> Result<(), DeviceError> {
-        self.space.flush()
+        self.space.flush()?;
+        self.journal.flushed();
+        Ok(())
+    }
+
+    /// Closes the books, for a drive that is switched off: what is lost of its journal from now on will show.
+    pub fn seal(&mut self) -> Result<(), DeviceError> {
+        if let Some(reason) = &self.stopped {
+            return Err(DeviceError::Stopped(reason.clone()));
+        }
+        self.journal.seal(&mut self.space).inspect_err(|error| {
+            self.stopped.get_or_insert_with(|| error.to_string());
+        })
     }
 
     /// Replaces the journal by a checkpoint of `layer` once it has grown long. Between plans only.

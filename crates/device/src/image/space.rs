@@ -3,6 +3,10 @@
 //! Invariants:
 //! 1. A chunk's slot, once given, stays.
 //! 2. The mark in the durable state lies at or past every slot given out; after an opening, slots go on from the mark.
+//!    So a slot whose entry in the table was lost in a power cut is never given to another chunk.
+//! 3. The medium is as long as all slots up to the mark before the mark says so: a file that was cut short shows it.
+//! 4. A copy of the state lies in one sector, which a power cut leaves old or new. So a copy that is neither whole nor
+//!    as made is damage, and the older one beside it is not to be trusted: it may forget slots and a checkpoint.
 
 use crate::error::DeviceError;
 use crate::image::header::{Header, HEADER_BYTES};
@@ -47,23 +51,29 @@ pub struct State {
     pub epoch: u32,
     /// Slots up to here may be in use.
     pub slot_mark: u64,
+    /// Records that the valid journal has at least.
+    pub journal_records: u64,
 }
 
+/// Bytes of a copy.
+const STATE_BYTES: usize = 48;
+
 impl State {
-    fn bytes(&self) -> [u8; 40] {
-        let mut bytes = [0; 40];
+    fn bytes(&self) -> [u8; STATE_BYTES] {
+        let mut bytes = [0; STATE_BYTES];
         bytes[4..8].copy_from_slice(&STATE_MAGIC.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.generation.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.journal.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.journal_epoch.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.epoch.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.slot_mark.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.journal_records.to_le_bytes());
         let checksum = crc32c::crc32c(&bytes[4..]);
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
         bytes
     }
 
-    fn parse(bytes: &[u8; 40]) -> Option<State> {
+    fn parse(bytes: &[u8; STATE_BYTES]) -> Option<State> {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let is_whole = word(0) == crc32c::crc32c(&bytes[4..]) && word(4) == STATE_MAGIC && word(16) < 2;
@@ -73,7 +83,26 @@ impl State {
             journal_epoch: word(20),
             epoch: word(24),
             slot_mark: long(32),
+            journal_records: long(40),
         })
+    }
+
+    /// The valid one of the two copies, or what is wrong with them.
+    fn newest(copies: &[[u8; STATE_BYTES]; 2]) -> Result<State, &'static str> {
+        let parsed =
+            [0, 1].map(|index| State::parse(&copies[index]).filter(|state| state.generation % 2 == index as u64));
+        match parsed {
+            [Some(even), Some(odd)] if even.generation.abs_diff(odd.generation) == 1 => {
+                Ok(if even.generation > odd.generation { even } else { odd })
+            }
+            // The second copy is written first; a drive whose state never changed has no other.
+            [None, Some(first)] if first.generation == 1 && copies[0] == [0; STATE_BYTES] => Ok(first),
+            [None, None] => Err("is cut short or damaged: neither copy of its state is whole; restore it from a copy"),
+            _ => {
+                Err("is damaged: of the two copies of its state one is spoilt, so that the other may be out of date; \
+                      restore it from a copy")
+            }
+        }
     }
 }
 
@@ -111,19 +140,17 @@ impl<M: Media> Space<M> {
     /// The space of an image; `place` names it in errors.
     pub fn open(media: M, header: &Header, place: &str) -> Result<Space<M>, DeviceError> {
         let mut space = Space::over(media, header);
-        let mut newest: Option<State> = None;
-        for offset in STATE_OFFSETS {
-            let mut bytes = [0; 40];
+        let mut copies = [[0; STATE_BYTES]; 2];
+        for (offset, bytes) in STATE_OFFSETS.into_iter().zip(&mut copies) {
             let failed = |cause| DeviceError::medium(format!("{place}: reading the state"), cause);
-            space.media.read_at(offset, &mut bytes).map_err(failed)?;
-            newest = newest.into_iter().chain(State::parse(&bytes)).max_by_key(|state| state.generation);
+            space.media.read_at(offset, bytes).map_err(failed)?;
         }
-        space.state = newest.ok_or_else(|| {
-            DeviceError::image(
-                place,
-                "is cut short or damaged: neither copy of its state is whole; restore it from a copy",
-            )
-        })?;
+        space.state = State::newest(&copies).map_err(|reason| DeviceError::damaged(place, reason))?;
+        let (length, needed) = (space.media.len(), space.slot_offset(space.state.slot_mark));
+        if space.state.slot_mark > 0 && length < needed {
+            let reason = format!("is cut short: {length} bytes of {needed}; restore it from a copy");
+            return Err(DeviceError::damaged(place, reason));
+        }
         space.slots_used = space.state.slot_mark;
         Ok(space)
     }
@@ -165,6 +192,11 @@ impl<M: Media> Space<M> {
         &mut self.media
     }
 
+    /// Gives the medium back.
+    pub fn into_media(self) -> M {
+        self.media
+    }
+
     /// The durable state.
     pub fn state(&self) -> State {
         self.state
@@ -173,6 +205,11 @@ impl<M: Media> Space<M> {
     /// Bytes of slots given out.
     pub fn allocated_bytes(&self) -> u64 {
         self.slots_used * self.chunk_bytes
+    }
+
+    /// Where `slot` begins.
+    fn slot_offset(&self, slot: u64) -> u64 {
+        self.slots_offset + slot * self.chunk_bytes
     }
 
     /// Changes the state: written to the older copy, durable before this returns.
@@ -203,6 +240,11 @@ impl<M: Media> Space<M> {
             self.table[page] = Some(entries.collect());
         }
         let entry = self.table[page].as_ref().expect("just read")[index];
+        if u64::from(entry) > self.slots_used {
+            let reason =
+                format!("is damaged: its table says slot {entry} of {}; restore it from a copy", self.slots_used);
+            return Err(DeviceError::damaged("the image", reason));
+        }
         Ok(entry.checked_sub(1).map(u64::from))
     }
 
@@ -213,7 +255,10 @@ impl<M: Media> Space<M> {
         }
         let slot = self.slots_used;
         if slot >= self.state.slot_mark {
-            self.update(|state| state.slot_mark = slot + SLOTS_PER_MARK)?;
+            let mark = slot + SLOTS_PER_MARK;
+            let failed = |cause| DeviceError::medium("lengthening the image", cause);
+            self.media.write_at(self.slot_offset(mark) - 1, &[0]).map_err(failed)?;
+            self.update(|state| state.slot_mark = mark)?;
         }
         self.slots_used += 1;
         let entry = u32::try_from(slot + 1).map_err(|_| DeviceError::Refused("the image's table is full".into()))?;
@@ -245,7 +290,7 @@ impl<M: Media> Space<M> {
             let part = (self.chunk_bytes - within).min(bytes - done);
             let chunk = first + (offset + done) / self.chunk_bytes;
             let slot = if gives { Some(self.give(chunk)?) } else { self.slot(chunk)? };
-            let at = slot.map(|slot| self.slots_offset + slot * self.chunk_bytes + within);
+            let at = slot.map(|slot| self.slot_offset(slot) + within);
             match runs[begin..].last_mut() {
                 Some(last) if follows(last, at) => last.bytes += part,
                 _ => runs.push(Run { at, bytes: part }),

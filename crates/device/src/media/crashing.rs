@@ -2,7 +2,8 @@
 //!
 //! What a cut leaves: all that was flushed; of the acts since then any subset, in their order, the latest perhaps torn
 //! after any of its sectors. An act that writes and destroys carries both, so what is lost of the one is lost of the
-//! other; of a torn act the destruction happens whole, for the head may have got anywhere.
+//! other. A torn act is a prefix of its pieces in their order. Where a torn write on overlapping tracks destroys the rest
+//! of what it was to rewrite, that is for who knows the recording to add (`verify::power_loss`).
 
 use std::io;
 
@@ -20,7 +21,7 @@ struct Act {
 pub struct Survivors {
     /// One for each act, in order.
     pub kept: Vec<bool>,
-    /// How many sectors of the last piece of the last act, if that one is kept and torn.
+    /// How many sectors of the last act, over all its pieces, if that one is kept and torn.
     pub torn_sectors: Option<u64>,
 }
 
@@ -51,10 +52,21 @@ impl Crashing {
         self.events
     }
 
-    /// Sectors of the last piece of the last act: where it can be torn.
+    /// Sectors that the last act touches, over all its pieces: where it can be torn.
     pub fn last_sectors(&self) -> u64 {
-        let last = self.since.last().and_then(|act| act.pieces.last());
-        last.map_or(0, |(_, bytes)| bytes.len().div_ceil(self.sector_bytes) as u64)
+        let pieces = self.last_act().unwrap_or_default();
+        pieces.iter().map(|(offset, bytes)| self.sectors(*offset, bytes.len())).sum()
+    }
+
+    /// The pieces of the last act since the last flush.
+    pub fn last_act(&self) -> Option<&[(u64, Vec<u8>)]> {
+        self.since.last().map(|act| &act.pieces[..])
+    }
+
+    /// Sectors of the medium that `length` bytes at `offset` touch: each of them is written whole or not at all.
+    fn sectors(&self, offset: u64, length: usize) -> u64 {
+        let sector = self.sector_bytes as u64;
+        (offset + length as u64).div_ceil(sector) - offset / sector
     }
 
     /// What a power cut now leaves of it if `survivors` is what it spares.
@@ -63,12 +75,15 @@ impl Crashing {
         let mut left = self.durable.clone();
         for (index, act) in self.since.iter().enumerate().filter(|(index, _)| survivors.kept[*index]) {
             let torn = survivors.torn_sectors.filter(|_| index + 1 == self.since.len());
-            for (piece, (offset, bytes)) in act.pieces.iter().enumerate() {
-                let limit = match torn {
-                    Some(sectors) if piece + 1 == act.pieces.len() => sectors as usize * self.sector_bytes,
-                    _ => bytes.len(),
-                };
-                left.write_at(*offset, &bytes[..limit.min(bytes.len())]).expect("memory takes every write");
+            let mut sectors_left = torn.unwrap_or(u64::MAX);
+            for (offset, bytes) in &act.pieces {
+                let kept_end = (*offset / self.sector_bytes as u64).saturating_add(sectors_left);
+                let limit = kept_end.saturating_mul(self.sector_bytes as u64).saturating_sub(*offset);
+                let kept = (bytes.len() as u64).min(limit) as usize;
+                if kept > 0 {
+                    left.write_at(*offset, &bytes[..kept]).expect("memory takes every write");
+                }
+                sectors_left = sectors_left.saturating_sub(self.sectors(*offset, bytes.len()));
             }
         }
         left

@@ -1,16 +1,18 @@
-//! A medium in memory: pages that exist once they are written.
+//! A medium in memory: pages that exist once they are written. A copy shares them until one of the two writes, so that
+//! an image costs little to fork.
 
 use std::io;
+use std::sync::Arc;
 
 use super::Media;
 
 /// Bytes of a page.
-const PAGE_BYTES: usize = 1 << 20;
+const PAGE_BYTES: usize = 64 << 10;
 
 /// Memory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    pages: Vec<Option<Box<[u8]>>>,
+    pages: Vec<Option<Arc<[u8]>>>,
     len: u64,
 }
 
@@ -61,7 +63,8 @@ impl Media for Memory {
             if page >= self.pages.len() {
                 self.pages.resize_with(page + 1, || None);
             }
-            let bytes = self.pages[page].get_or_insert_with(|| vec![0; PAGE_BYTES].into_boxed_slice());
+            let shared = self.pages[page].get_or_insert_with(|| vec![0; PAGE_BYTES].into());
+            let bytes = Arc::make_mut(shared);
             bytes[within..within + range.len()].copy_from_slice(&from[range]);
         });
         self.len = self.len.max(offset + from.len() as u64);

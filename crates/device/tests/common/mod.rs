@@ -20,10 +20,21 @@ pub fn making() -> Making {
 }
 
 /// Every layer on every toy disk that it takes, with each of its toy parameters; `IMBREX_LAYER=name` picks one layer.
+#[allow(dead_code)] // each test file uses its own part of this
 pub fn subjects() -> Vec<Subject> {
+    subjects_where(|name| std::env::var("IMBREX_LAYER").is_ok_and(|only| only != name))
+}
+
+/// The same of one layer.
+#[allow(dead_code)]
+pub fn subjects_of(layer: &str) -> Vec<Subject> {
+    subjects_where(|name| name != layer)
+}
+
+fn subjects_where(skips: impl Fn(&str) -> bool) -> Vec<Subject> {
     let mut subjects = Vec::new();
     for info in registry::all() {
-        if std::env::var("IMBREX_LAYER").is_ok_and(|only| only != info.name) {
+        if skips(info.name) {
             continue;
         }
         for disk in info.recordings.iter().flat_map(|&name| toy::disks(name)) {

@@ -1,0 +1,460 @@
+//! Power cuts on bytes: random work on an image, whose medium is cut after every act and inside writes; each cut image
+//! is opened as after a power failure, and every sector compared with what it may hold.
+//!
+//! ```text
+//!   deed ─► Store over Recorder ─► events ─► Crashing, one event at a time ─► images ─► Store::open ─► compare
+//!                                                                               └── events of the opening, cut as well
+//! ```
+//!
+//! What a cut leaves: all that the last flush covered; of the acts since then any subset, in their order, the latest
+//! perhaps torn: after any of its sectors, with the destruction of the whole act, or as on platters ([`super::tear`]).
+//! A command with FUA, and a flush, are followed by a flush of the medium, as the drive does.
+//!
+//! What must come out: every sector reads as its last durable value, or as one given since; never as a third, and never
+//! as an error. Then the work goes on, sometimes on a cut image.
+//!
+//! Invariants:
+//! 1. The run is the same for the same seed, and what one deed tries does not depend on the deeds before it, so that
+//!    deeds can be left out of a run that fails.
+
+use imbrex_disk::{Command, Lba, Operation, SharedDisk};
+use imbrex_layer::verify::toy::below;
+use imbrex_layer::{Cause, GroupKind, Kind, Layer, Plan, StepOp};
+use imbrex_sim::Drive;
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256StarStar;
+
+use super::recorder::{Event, Recorder};
+use super::tear::Places;
+use super::values::{fill, version_in, Ledger};
+use super::workload::{draw, Deed, Work};
+use crate::image::Header;
+use crate::media::crashing::{Crashing, Survivors};
+use crate::media::memory::Memory;
+use crate::store::{Data, Store, Transfer};
+
+/// Subsets drawn of many unflushed acts, beside all and none.
+const SUBSETS_DRAWN: usize = 6;
+/// Unflushed acts of which every subset is tried.
+const ACTS_EXHAUSTED: usize = 3;
+/// Acts of an opening that are cut.
+const OPENING_ACTS: usize = 6;
+/// Runs that shrinking may take.
+const SHRINKING_RUNS: u32 = 400;
+
+/// A random run with cuts.
+pub struct Trial<'a> {
+    /// The drive.
+    pub header: &'a Header,
+    /// Alters the drive at every opening: for layers broken on purpose.
+    pub prepare: &'a dyn Fn(&mut Drive),
+    /// Seeds the work and the cuts.
+    pub seed: u64,
+    /// How many deeds are drawn.
+    pub deeds: u32,
+    /// Sectors of the longest command.
+    pub sectors_max: u32,
+    /// Images tried after each act; where there are more they are drawn.
+    pub images_per_act: usize,
+}
+
+/// What a run did.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Tally {
+    /// Acts and flushes after which the power was cut.
+    pub events: u64,
+    /// Images opened.
+    pub images: u64,
+    /// Of them, those torn inside a write.
+    pub torn: u64,
+    /// Of them, those of an opening that was cut itself.
+    pub openings_cut: u64,
+    /// Cuts after which the run went on with what was recovered.
+    pub adopted: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.events += other.events;
+        self.images += other.images;
+        self.torn += other.torn;
+        self.openings_cut += other.openings_cut;
+        self.adopted += other.adopted;
+        self.checkpoints += other.checkpoints;
+    }
+}
+
+/// A run that lost something.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("seed {seed}, deeds {deeds:?}, in deed {deed} after event {event}: {what}\n{trail}")]
+pub struct Loss {
+    /// The trial's seed.
+    pub seed: u64,
+    /// The fewest deeds found that lose something.
+    pub deeds: Vec<u32>,
+    /// The deed in hand.
+    pub deed: u32,
+    /// Acts and flushes of that deed so far.
+    pub event: usize,
+    /// What came out wrong.
+    pub what: String,
+    /// The commands and the plan in hand.
+    pub trail: String,
+}
+
+/// Runs a trial; a loss is shrunk to the fewest deeds.
+pub fn run(trial: &Trial<'_>) -> Result<Tally, Box<Loss>> {
+    let all: Vec<u32> = (0..trial.deeds).collect();
+    run_deeds(trial, &all).map_err(|loss| shrink(trial, loss))
+}
+
+/// Runs only these deeds of a trial: those of a loss that was kept.
+pub fn run_deeds(trial: &Trial<'_>, deeds: &[u32]) -> Result<Tally, Box<Loss>> {
+    let mut runner = Runner::new(trial);
+    let drawn = draw(trial.seed, runner.drive.layer.capacity(), trial.sectors_max, trial.deeds);
+    for &number in deeds {
+        runner.do_deed(&drawn[number as usize]).map_err(|what| {
+            let trail = format!("{:?}\n{:?}", runner.commands, runner.plan);
+            Box::new(Loss { seed: trial.seed, deeds: deeds.to_vec(), deed: number, event: runner.event, what, trail })
+        })?;
+    }
+    Ok(runner.tally)
+}
+
+/// Leaves deeds out, halves first, as long as something is lost.
+fn shrink(trial: &Trial<'_>, mut loss: Box<Loss>) -> Box<Loss> {
+    loss.deeds.retain(|&deed| deed <= loss.deed);
+    let mut runs = 0;
+    let mut size = loss.deeds.len().div_ceil(2);
+    while size > 0 && runs < SHRINKING_RUNS {
+        let (mut start, mut is_smaller) = (0, false);
+        while start < loss.deeds.len() && runs < SHRINKING_RUNS {
+            let mut fewer = loss.deeds.clone();
+            fewer.drain(start..(start + size).min(loss.deeds.len()));
+            runs += 1;
+            match run_deeds(trial, &fewer) {
+                Err(smaller) => {
+                    loss = smaller;
+                    loss.deeds.retain(|&deed| deed <= loss.deed);
+                    is_smaller = true;
+                }
+                Ok(_) => start += size,
+            }
+        }
+        if !is_smaller || size > 1 {
+            size /= 2;
+        }
+    }
+    loss
+}
+
+/// How the newest act is left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tear {
+    Whole,
+    /// So many sectors of all its pieces.
+    Prefix(u64),
+    /// So many sectors of its data, as on platters.
+    Platters(u64),
+}
+
+/// What a cut leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Choice {
+    /// A bit for each of the older acts.
+    older: u64,
+    tear: Tear,
+}
+
+type Recovered = (Drive, Store<Recorder>, Vec<u64>);
+
+struct Runner<'a> {
+    trial: &'a Trial<'a>,
+    disk: SharedDisk,
+    drive: Drive,
+    store: Store<Recorder>,
+    /// The medium as it is after the events looked at so far.
+    medium: Crashing,
+    places: Places,
+    random: Xoshiro256StarStar,
+    keeps_trims: bool,
+    ledger: Ledger,
+    tally: Tally,
+    plan: Plan,
+    commands: Vec<Command>,
+    event: usize,
+}
+
+impl<'a> Runner<'a> {
+    fn new(trial: &'a Trial<'a>) -> Runner<'a> {
+        let (_, store) = Store::create(Memory::new(), trial.header.clone()).expect("memory takes a toy");
+        let image = store.space().media().clone();
+        let sector_bytes = trial.header.sector_bytes;
+        let opened = Store::open_prepared(Recorder::new(image), "new image", trial.prepare);
+        let (drive, mut store) = opened.expect("a new image opens");
+        store.space_mut().media_mut().take_events();
+        Runner {
+            trial,
+            disk: drive.disk.clone(),
+            medium: Crashing::new(store.space().media().memory().clone(), sector_bytes),
+            keeps_trims: drive.layer.keeps_trims(),
+            ledger: Ledger::new(drive.layer.capacity().0),
+            drive,
+            store,
+            places: Places::default(),
+            random: Xoshiro256StarStar::seed_from_u64(0),
+            tally: Tally::default(),
+            plan: Plan::new(),
+            commands: Vec::new(),
+            event: 0,
+        }
+    }
+
+    fn do_deed(&mut self, deed: &Deed) -> Result<(), String> {
+        self.random = Xoshiro256StarStar::seed_from_u64(deed.salt);
+        self.event = 0;
+        let mut plan = std::mem::take(&mut self.plan);
+        let planned = deed.plan(self.drive.layer.as_mut(), &mut plan);
+        self.plan = plan;
+        self.commands = planned.clone().unwrap_or_default();
+        let outcome = match (&deed.work, planned) {
+            (Work::Checkpoint, _) => self.store.checkpoint(self.drive.layer.as_ref()),
+            (_, None) => return Ok(()),
+            (_, Some(commands)) => self.execute(&commands),
+        };
+        outcome.map_err(|error| error.to_string())?;
+        self.tally.checkpoints += u64::from(deed.work == Work::Checkpoint);
+        let events = self.take_events()?;
+        let cut_at = deed.is_cut.then(|| below(&mut self.random, events.len() as u64 + 1) as usize);
+        if self.watch(&events, cut_at)? {
+            return Ok(());
+        }
+        self.ledger.answer();
+        if self.commands.iter().any(|command| command.fua || command.operation == Operation::Flush) {
+            self.store.barrier().map_err(|error| error.to_string())?;
+            let events = self.take_events()?;
+            self.watch(&events, None)?;
+        }
+        if self.medium.acts() == 0 {
+            self.ledger.settle();
+        }
+        Ok(())
+    }
+
+    fn take_events(&mut self) -> Result<Vec<Event>, String> {
+        self.places = Places::of(self.store.space_mut(), &self.disk).map_err(|error| error.to_string())?;
+        Ok(self.store.space_mut().media_mut().take_events())
+    }
+
+    /// Carries the plan out, and says in the ledger what its commands give.
+    fn execute(&mut self, commands: &[Command]) -> Result<(), crate::error::DeviceError> {
+        let sector_bytes = self.disk.sector_bytes as usize;
+        let mut buffers = Vec::with_capacity(commands.len());
+        for command in commands {
+            let mut buffer = vec![0; command.sectors as usize * sector_bytes];
+            let sectors = u64::from(command.sectors);
+            match command.operation {
+                Operation::Write => {
+                    let version = self.ledger.fresh_version();
+                    fill(&mut buffer, command.lba.0, version, sector_bytes);
+                    self.ledger.give(command.lba.0, sectors, version);
+                }
+                Operation::Trim if self.keeps_trims => self.ledger.give(command.lba.0, sectors, 0),
+                Operation::Trim | Operation::Read | Operation::Flush => {}
+            }
+            buffers.push(buffer);
+        }
+        let mut transfers = Vec::with_capacity(commands.len());
+        for (command, buffer) in commands.iter().zip(&mut buffers) {
+            let data = match command.operation {
+                Operation::Read => Data::Read(buffer),
+                Operation::Write => Data::Write(buffer),
+                Operation::Trim => Data::Trim(u64::from(command.sectors)),
+                Operation::Flush => continue,
+            };
+            transfers.push(Transfer { lba: command.lba.0, data });
+        }
+        self.store.execute(&self.plan, &mut transfers)
+    }
+
+    /// Lets `events` come to pass one by one, and tries images after each. Whether the power failed for good, which it
+    /// does after the event of number `cut_at`.
+    fn watch(&mut self, events: &[Event], cut_at: Option<usize>) -> Result<bool, String> {
+        if cut_at == Some(0) {
+            return self.adopt().map(|()| true);
+        }
+        for (number, event) in events.iter().enumerate() {
+            let is_news = *event != Event::Flush || self.medium.acts() > 0;
+            event.apply(&mut self.medium);
+            self.event += 1;
+            self.tally.events += 1;
+            if *event == Event::Flush {
+                self.ledger.settle();
+            }
+            if is_news {
+                self.try_images()?;
+            }
+            if cut_at == Some(number + 1) {
+                return self.adopt().map(|()| true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn try_images(&mut self) -> Result<(), String> {
+        if self.medium.acts() == 0 {
+            return self.recover(self.medium.whole().clone(), true).map(|_| ());
+        }
+        let mut choices = choices(&self.medium, self.platters(), &mut self.random);
+        while choices.len() > self.trial.images_per_act {
+            let drawn = below(&mut self.random, choices.len() as u64) as usize;
+            choices.swap_remove(drawn);
+        }
+        for choice in choices {
+            let image = self.image(choice)?;
+            self.recover(image, true).map_err(|what| format!("{choice:?}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    /// Sectors of platters that the newest act writes, where to tear it destroys other things than to finish it.
+    fn platters(&self) -> u64 {
+        let is_harmless = self.disk.recording.is_harmless();
+        let act = self.medium.last_act().filter(|_| !is_harmless);
+        act.map_or(0, |act| self.places.sectors(act, self.disk.sector_bytes))
+    }
+
+    fn image(&mut self, choice: Choice) -> Result<Memory, String> {
+        self.tally.torn += u64::from(choice.tear != Tear::Whole);
+        let Tear::Platters(sectors) = choice.tear else { return Ok(cut(&self.medium, choice)) };
+        let without = cut(&self.medium, choice);
+        let act = self.medium.last_act().expect("there is an act to tear");
+        self.places.torn(without, self.trial.header, &self.disk, act, sectors).map_err(|error| error.to_string())
+    }
+
+    /// The power fails here: one image is drawn, and the run goes on with it.
+    fn adopt(&mut self) -> Result<(), String> {
+        let drawn = if self.medium.acts() == 0 {
+            None
+        } else {
+            let choices = choices(&self.medium, self.platters(), &mut self.random);
+            choices.get(below(&mut self.random, choices.len() as u64 + 1) as usize).copied()
+        };
+        let image = match drawn {
+            Some(choice) => self.image(choice)?,
+            None => {
+                let kept = vec![false; self.medium.acts()];
+                self.medium.cut(&Survivors { kept, torn_sectors: None })
+            }
+        };
+        let (drive, store, versions) =
+            self.recover(image, true).map_err(|what| format!("{drawn:?}, to go on: {what}"))?;
+        self.medium = Crashing::new(store.space().media().memory().clone(), self.trial.header.sector_bytes);
+        self.ledger.adopt(&versions);
+        (self.drive, self.store) = (drive, store);
+        self.tally.adopted += 1;
+        Ok(())
+    }
+
+    /// Opens an image as after a power failure and judges it; the opening is cut as well, unless this is such a cut.
+    fn recover(&mut self, image: Memory, cuts_opening: bool) -> Result<Recovered, String> {
+        self.tally.images += 1;
+        let before = image.clone();
+        let opened = Store::open_prepared(Recorder::new(image), "cut image", self.trial.prepare);
+        let (mut drive, mut store) = opened.map_err(|error| format!("opening fails: {error}"))?;
+        drive.layer.self_check().map_err(|violation| violation.to_string())?;
+        let versions = read_all(drive.layer.as_mut(), &mut store)?;
+        if let Some(lba) = self.ledger.first_forbidden(&versions) {
+            let (version, values) = (versions[lba as usize], self.ledger.of(lba));
+            return Err(format!("LBA {lba} reads as version {version}, where {values:?} are allowed"));
+        }
+        let events = store.space_mut().media_mut().take_events();
+        if cuts_opening {
+            self.cut_opening(before, &events).map_err(|what| format!("the opening is cut: {what}"))?;
+        }
+        Ok((drive, store, versions))
+    }
+
+    fn cut_opening(&mut self, image: Memory, events: &[Event]) -> Result<(), String> {
+        // Where nothing is mended an opening only writes the state, which is alike for all images.
+        let acts = events.iter().filter(|event| **event != Event::Flush).count() as u64;
+        if acts <= 1 && below(&mut self.random, 16) != 0 {
+            return Ok(());
+        }
+        let wanted: Vec<u64> = (0..OPENING_ACTS).map(|_| below(&mut self.random, acts)).collect();
+        let mut medium = Crashing::new(image, self.trial.header.sector_bytes);
+        let mut act = 0;
+        for event in events {
+            event.apply(&mut medium);
+            if *event == Event::Flush {
+                continue;
+            }
+            if wanted.contains(&act) {
+                let choices = choices(&medium, 0, &mut self.random);
+                let choice = choices[below(&mut self.random, choices.len() as u64) as usize];
+                self.tally.openings_cut += 1;
+                self.recover(cut(&medium, choice), false).map_err(|what| format!("{choice:?}: {what}"))?;
+            }
+            act += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The images that the newest act makes possible: those without it were tried when the act before it was the newest.
+/// `platters` says how many sectors of data it writes that can be torn as on platters.
+fn choices(medium: &Crashing, platters: u64, random: &mut impl RngCore) -> Vec<Choice> {
+    let older = medium.acts() - 1;
+    let masks: Vec<u64> = if older <= ACTS_EXHAUSTED {
+        (0..1 << older).collect()
+    } else {
+        let drawn = (0..SUBSETS_DRAWN).map(|_| random.next_u64());
+        [0, u64::MAX].into_iter().chain(drawn).collect()
+    };
+    let mut choices = Vec::new();
+    for older in masks {
+        choices.push(Choice { older, tear: Tear::Whole });
+        choices.extend((1..medium.last_sectors()).map(|sectors| Choice { older, tear: Tear::Prefix(sectors) }));
+        choices.extend((1..platters).map(|sectors| Choice { older, tear: Tear::Platters(sectors) }));
+    }
+    choices
+}
+
+/// What `choice` leaves of `medium`; of an act torn as on platters, nothing yet.
+fn cut(medium: &Crashing, choice: Choice) -> Memory {
+    let last = medium.acts() - 1;
+    let mut kept: Vec<bool> = (0..last).map(|index| choice.older >> (index % 64) & 1 == 1).collect();
+    kept.push(!matches!(choice.tear, Tear::Platters(_)));
+    let torn_sectors = match choice.tear {
+        Tear::Prefix(sectors) => Some(sectors),
+        Tear::Whole | Tear::Platters(_) => None,
+    };
+    medium.cut(&Survivors { kept, torn_sectors })
+}
+
+/// The versions of all sectors, read from where the layer looks them up.
+fn read_all(layer: &mut dyn Layer, store: &mut Store<Recorder>) -> Result<Vec<u64>, String> {
+    let sector_bytes = store.header().sector_bytes as usize;
+    let capacity = layer.capacity();
+    let (mut pieces, mut plan, mut next) = (Vec::new(), Plan::new(), 0);
+    layer.lookup(Lba(0), capacity, &mut pieces);
+    plan.open(GroupKind::Host);
+    for piece in pieces {
+        if piece.lba.0 != next {
+            return Err(format!("lookup goes from LBA {next} to {}", piece.lba.0));
+        }
+        next += piece.sectors.0;
+        if let Some((medium, pba)) = piece.at {
+            plan.access(StepOp::Read, medium, Kind::Data, Cause::Host, pba, piece.lba, piece.sectors);
+        }
+    }
+    if next != capacity.0 {
+        return Err(format!("lookup ends at LBA {next} of {}", capacity.0));
+    }
+    let mut bytes = vec![0; capacity.0 as usize * sector_bytes];
+    let mut transfers = [Transfer { lba: 0, data: Data::Read(&mut bytes) }];
+    store.execute(&plan, &mut transfers).map_err(|error| error.to_string())?;
+    bytes.chunks_exact(sector_bytes).enumerate().map(|(lba, sector)| version_in(sector, lba as u64)).collect()
+}
