@@ -58,6 +58,14 @@ pub struct Store<M> {
     is_harmless: bool,
 }
 
+/// What a store is made of, for its check.
+pub(crate) struct Parts<'a, M> {
+    pub(crate) disk: &'a SharedDisk,
+    pub(crate) space: &'a mut Space<M>,
+    pub(crate) damage: &'a mut Damage,
+    pub(crate) journal: &'a Journal,
+}
+
 /// A drive and the store that holds its contents.
 pub type Opened<M> = (Drive, Store<M>);
 
@@ -146,6 +154,10 @@ impl<M: Media> Store<M> {
     /// The journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    pub(crate) fn parts(&mut self) -> Parts<'_, M> {
+        Parts { disk: &self.disk, space: &mut self.space, damage: &mut self.damage, journal: &self.journal }
     }
 
     /// Calls `each` with every run of destroyed sectors of `extent`.

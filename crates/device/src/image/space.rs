@@ -120,6 +120,34 @@ pub struct Space<M> {
     state: State,
 }
 
+/// A wrong entry of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotFault {
+    /// It names a slot that was never given out.
+    NeverGiven {
+        /// The chunk.
+        chunk: u64,
+        /// The slot.
+        slot: u64,
+    },
+    /// An earlier chunk lies in the same slot.
+    Shared {
+        /// The later chunk.
+        chunk: u64,
+        /// The slot.
+        slot: u64,
+    },
+}
+
+impl std::fmt::Display for SlotFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SlotFault::NeverGiven { chunk, slot } => write!(f, "chunk {chunk} is in slot {slot}, never given out"),
+            SlotFault::Shared { chunk, slot } => write!(f, "chunk {chunk} is in slot {slot}, as another is"),
+        }
+    }
+}
+
 /// A run of an image that holds a run of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
@@ -267,6 +295,32 @@ impl<M: Media> Space<M> {
         let (page, index) = ((chunk / ENTRIES_PER_PAGE) as usize, (chunk % ENTRIES_PER_PAGE) as usize);
         self.table[page].as_mut().expect("read by slot()")[index] = entry;
         Ok(slot)
+    }
+
+    /// The first `faults_max` wrong entries of the table as the medium has it. Takes a bit a slot.
+    pub fn check_slots(&mut self, faults_max: usize) -> Result<Vec<SlotFault>, DeviceError> {
+        let mut faults = Vec::new();
+        let mut taken = vec![0u64; self.slots_used.div_ceil(64) as usize];
+        let mut bytes = vec![0; ENTRIES_PER_PAGE as usize * 4];
+        for page in 0..self.table.len() as u64 {
+            let offset = TABLE_OFFSET + page * ENTRIES_PER_PAGE * 4;
+            let failed = |cause| DeviceError::medium("reading the image's table", cause);
+            self.media.read_at(offset, &mut bytes).map_err(failed)?;
+            for (index, entry) in bytes.chunks_exact(4).enumerate() {
+                let entry = u32::from_le_bytes(entry.try_into().expect("four bytes"));
+                let Some(slot) = entry.checked_sub(1).map(u64::from) else { continue };
+                let (chunk, bit) = (page * ENTRIES_PER_PAGE + index as u64, 1 << (slot % 64));
+                if slot >= self.slots_used {
+                    faults.push(SlotFault::NeverGiven { chunk, slot });
+                } else if taken[(slot / 64) as usize] & bit != 0 {
+                    faults.push(SlotFault::Shared { chunk, slot });
+                } else {
+                    taken[(slot / 64) as usize] |= bit;
+                }
+            }
+        }
+        faults.truncate(faults_max);
+        Ok(faults)
     }
 
     /// Appends to `runs` where `bytes` from `offset` of `region` lie; `gives` slots to chunks without.

@@ -59,8 +59,13 @@ impl<M: Media> Faulty<M> {
 
     /// The same with `failure` to come.
     pub fn with(mut self, failure: Failure, when: When) -> Faulty<M> {
-        self.planned.push(Planned { failure, when, seen: 0 });
+        self.plan(failure, when);
         self
+    }
+
+    /// `failure` is to come, counted from now on.
+    pub fn plan(&mut self, failure: Failure, when: When) {
+        self.planned.push(Planned { failure, when, seen: 0 });
     }
 
     /// What strikes the operation in hand.

@@ -14,6 +14,7 @@ pub struct FileMedium {
     file: File,
     len: u64,
     syncs: bool,
+    is_writable: bool,
 }
 
 /// What the file is opened for.
@@ -43,7 +44,7 @@ impl FileMedium {
             TryLockError::Error(cause) => DeviceError::medium(place.clone(), cause),
         })?;
         let len = file.metadata().map_err(|cause| DeviceError::medium(place, cause))?.len();
-        Ok(FileMedium { file, len, syncs })
+        Ok(FileMedium { file, len, syncs, is_writable: mode != Mode::Read })
     }
 }
 
@@ -69,6 +70,9 @@ impl Media for FileMedium {
     }
 
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
+        if !self.is_writable {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the image was opened to be looked at only"));
+        }
         self.file.write_all_at(from, offset)?;
         self.len = self.len.max(offset + from.len() as u64);
         Ok(())

@@ -3,7 +3,8 @@
 //! - [`memory`]: in memory, allocated as it is written;
 //! - [`file`]: a sparse file, locked while it is open;
 //! - [`crashing`]: knows what is durable and what is not, and can be cut;
-//! - [`faulty`]: fails on schedule or at random, over any other.
+//! - [`faulty`]: fails on schedule or at random, over any other;
+//! - [`overlay`]: keeps what is written in memory, over any other, which stays as it is.
 //!
 //! Invariants:
 //! 1. What was never written reads as zeros, past the end too.
@@ -15,6 +16,7 @@ pub mod crashing;
 pub mod faulty;
 pub mod file;
 pub mod memory;
+pub mod overlay;
 
 use std::fmt;
 use std::io;

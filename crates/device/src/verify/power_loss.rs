@@ -38,7 +38,7 @@ const SUBSETS_DRAWN: usize = 6;
 /// Unflushed acts of which every subset is tried.
 const ACTS_EXHAUSTED: usize = 3;
 /// Acts of an opening that are cut.
-const OPENING_ACTS: usize = 6;
+const OPENING_ACTS: usize = 3;
 /// Runs that shrinking may take.
 const SHRINKING_RUNS: u32 = 400;
 
