@@ -40,6 +40,7 @@ pub fn all() -> &'static [&'static LayerInfo] {
     use crate::layers::*;
     &[
         &conventional::INFO,
+        &flip_cache::INFO,
         &fully_associative::INFO,
         &imr_rmw::INFO,
         &log_structured::INFO,

@@ -1,6 +1,7 @@
 //! The layers, one file each; [`crate::registry`] lists them.
 
 pub mod conventional;
+pub mod flip_cache;
 pub mod fully_associative;
 pub mod imr_rmw;
 pub mod interlaced;

@@ -26,7 +26,7 @@ use super::interlaced::home::{Area, Home, Planner};
 use super::interlaced::host::{push_runs_at, Host};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
 };
 use super::interlaced::{Run, Track, Translation};
 use crate::layer::{Layer, Violation};
@@ -34,6 +34,30 @@ use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::Plan;
 use crate::registry::{Context, LayerInfo};
+
+/// Size of the cache.
+pub(super) const CACHE_TRACKS: ParameterInfo = ParameterInfo {
+    key: "cache_tracks",
+    kind: ParameterKind::Count,
+    default: "100",
+    help: "tracks that the cache holds; at most one for eight bottom tracks",
+};
+
+/// Where it is.
+pub(super) const CACHE_POSITION: ParameterInfo = ParameterInfo {
+    key: "cache_position",
+    kind: ParameterKind::Choice(&["od", "spread"]),
+    default: "od",
+    help: "od: in one piece at the outer diameter; spread: in sixteen pieces over the radius",
+};
+
+/// Header of a slot.
+pub(super) const CACHE_HEADER: ParameterInfo = ParameterInfo {
+    key: "cache_header",
+    kind: ParameterKind::Bytes,
+    default: "4k",
+    help: "header of each cached track; 0 leaves it out, so that cached tracks are whole tracks",
+};
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -43,25 +67,11 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "track",
     source: "Hajkazemi 2019 §2.3",
     parameters: &[
-        ParameterInfo {
-            key: "cache_tracks",
-            kind: ParameterKind::Count,
-            default: "100",
-            help: "tracks that the cache holds; at most one for eight bottom tracks",
-        },
-        ParameterInfo {
-            key: "cache_position",
-            kind: ParameterKind::Choice(&["od", "spread"]),
-            default: "od",
-            help: "od: in one piece at the outer diameter; spread: in sixteen pieces over the radius",
-        },
-        ParameterInfo {
-            key: "cache_header",
-            kind: ParameterKind::Bytes,
-            default: "4k",
-            help: "header of each cached track; 0 leaves it out, so that cached tracks are whole tracks",
-        },
+        CACHE_TRACKS,
+        CACHE_POSITION,
+        CACHE_HEADER,
         INTERVAL,
+        HOTNESS,
         HOT_TRACKS,
         HOT_RATIO,
         BACKUP_REGIONS,
@@ -72,14 +82,15 @@ pub const INFO: LayerInfo = LayerInfo {
     toys: &[
         "cache_tracks=2,cache_header=512,interval=12,background_every=3",
         "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1",
+        "cache_tracks=2,interval=9,background_every=2,hotness=decay",
     ],
     build,
 };
 
-/// The bottom's number, the slot.
-const CACHED: u8 = FIRST_LAYER_TAG;
+/// The bottom's number, the slot; added to the first tag of the cache's records.
+const CACHED: u8 = 0;
 /// The bottom's number.
-const AT_HOME: u8 = FIRST_LAYER_TAG + 1;
+const AT_HOME: u8 = 1;
 
 /// Pieces of a cache that is spread.
 const SPREAD_AREAS: u32 = 16;
@@ -108,17 +119,26 @@ struct Cached {
 
 /// What is to be moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Move {
+pub(super) enum Move {
     Promote { bottom: u32 },
     Evict { bottom: u32 },
 }
 
 /// What is cached where.
-struct Cache {
+pub(super) struct Cache {
     slots: Vec<Slot>,
     /// By bottom.
     cached: Vec<Cached>,
     options: MoveOptions,
+    /// Its records are numbered from here.
+    first_tag: u8,
+}
+
+/// Bottoms set aside for a cache.
+pub(super) struct CacheAreas {
+    areas: Vec<Area>,
+    header: u64,
+    slots: u32,
 }
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
@@ -127,24 +147,39 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let mut planner = Planner::new(disk)?;
     let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
     let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
-    let header = parameters.bytes("cache_header").div_ceil(disk.sector_bytes as u64);
-    let bottoms = tracks / 2 * surfaces as u32;
-    let count = parameters.count("cache_tracks").clamp(1, (bottoms / BOTTOMS_PER_SLOT).max(1) as u64) as u32;
-    let places = match parameters.choice("cache_position") {
-        "od" => 1,
-        _ => SPREAD_AREAS.min(count),
-    };
-    let mut areas = Vec::new();
-    for place in 0..places {
-        let from = (place as u64 * tracks as u64 / places as u64) as u32;
-        let share = count / places + u32::from(place < count % places);
-        set_aside(&mut planner, from, share, header, &mut areas)?;
-    }
+    let areas = CacheAreas::set_aside(&mut planner, context)?;
     let home = planner.finish();
-    let slot_sectors = header + longest_track(&home);
-    let slots =
-        areas.iter().flat_map(|area| slots_of(&home, area, header, slot_sectors)).take(count as usize).collect();
-    Ok(Box::new(Interlaced::new(Host::new(home, log, false), Cache { slots, cached: Vec::new(), options }, options)))
+    let cache = areas.cache(&home, options, FIRST_LAYER_TAG);
+    Ok(Box::new(Interlaced::new(Host::new(home, log, false), cache, options)))
+}
+
+impl CacheAreas {
+    /// Sets aside what the parameters ask for.
+    pub(super) fn set_aside(planner: &mut Planner<'_>, context: &Context) -> Result<CacheAreas, ConfigError> {
+        let (disk, parameters) = (&context.disk, &context.parameters);
+        let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
+        let header = parameters.bytes("cache_header").div_ceil(disk.sector_bytes as u64);
+        let bottoms = tracks / 2 * surfaces as u32;
+        let slots = parameters.count("cache_tracks").clamp(1, (bottoms / BOTTOMS_PER_SLOT).max(1) as u64) as u32;
+        let places = match parameters.choice("cache_position") {
+            "od" => 1,
+            _ => SPREAD_AREAS.min(slots),
+        };
+        let mut areas = Vec::new();
+        for place in 0..places {
+            let from = (place as u64 * tracks as u64 / places as u64) as u32;
+            let share = slots / places + u32::from(place < slots % places);
+            set_aside(planner, from, share, header, &mut areas)?;
+        }
+        Ok(CacheAreas { areas, header, slots })
+    }
+
+    /// The empty cache in them.
+    pub(super) fn cache(&self, home: &Home, options: MoveOptions, first_tag: u8) -> Cache {
+        let slot_sectors = self.header + longest_track(home);
+        let slots = self.areas.iter().flat_map(|area| slots_of(home, area, self.header, slot_sectors));
+        Cache { slots: slots.take(self.slots as usize).collect(), cached: Vec::new(), options, first_tag }
+    }
 }
 
 fn longest_track(home: &Home) -> u64 {
@@ -194,9 +229,14 @@ fn slots_of<'a>(home: &'a Home, area: &Area, header: u64, slot_sectors: u64) -> 
 impl Cache {
     /// The slot that holds a bottom's data.
     #[inline]
-    fn slot_of(&self, bottom: u32) -> Option<usize> {
+    pub(super) fn slot_of(&self, bottom: u32) -> Option<usize> {
         let found = self.cached.binary_search_by_key(&bottom, |cached| cached.bottom);
         found.ok().map(|index| self.cached[index].slot as usize)
+    }
+
+    /// The bottoms cached, in order.
+    pub(super) fn bottoms(&self) -> impl Iterator<Item = u32> + '_ {
+        self.cached.iter().map(|cached| cached.bottom)
     }
 
     /// The free slot nearest to a track.
@@ -214,7 +254,7 @@ impl Cache {
 
     /// The same where it is cached.
     #[inline]
-    fn cached_run(&self, run: Run, slot: usize) -> Run {
+    pub(super) fn cached_run(&self, run: Run, slot: usize) -> Run {
         let slot = &self.slots[slot];
         Run { pba: slot.data, radial_track: slot.radial_start, surface: slot.surface, harmless: true, ..run }
     }
@@ -232,7 +272,7 @@ impl Cache {
         self.slots[slot as usize].holds = None;
     }
 
-    fn prepare_promotion(&self, home: &Home, bottom: u32, transfers: &mut Transfers) -> bool {
+    pub(super) fn prepare_promotion(&self, home: &Home, bottom: u32, transfers: &mut Transfers) -> bool {
         let Some(run) = self.home_run(home, bottom).filter(|_| self.slot_of(bottom).is_none()) else { return false };
         let Some(slot) = self.free_slot(run.radial_track) else { return false };
         let slot = &self.slots[slot];
@@ -245,19 +285,47 @@ impl Cache {
         true
     }
 
-    fn prepare_eviction(&self, home: &Home, bottom: u32, transfers: &mut Transfers) -> bool {
+    /// Eviction, where `map` says what lies on the tops beside.
+    pub(super) fn prepare_eviction<M: Translation>(
+        &self,
+        map: &M,
+        home: &Home,
+        bottom: u32,
+        transfers: &mut Transfers,
+    ) -> bool {
         let (Some(index), Some(at_home)) = (self.slot_of(bottom), self.home_run(home, bottom)) else { return false };
         let (from, to) = (self.cached_run(at_home, index), at_home.pba);
         transfers.push(Transfer { from, to, to_bottom: true, saved: false, timing: Timing::Normal });
         let (mut faced, mut kept) = (Vec::new(), Vec::new());
         home.push_faced(&at_home, &mut faced);
-        faced.iter().for_each(|span| push_runs_at(self, home, span, &mut kept));
+        faced.iter().for_each(|span| push_runs_at(map, home, span, &mut kept));
         transfers.push_kept(&kept);
         let (track, slot) = (at_home.radial_track, &self.slots[index]);
         transfers.lock(at_home.surface, track.saturating_sub(1), track + 1);
         transfers.lock(slot.surface, slot.radial_start, slot.radial_last);
         transfers.set_radial_track(track);
         true
+    }
+}
+
+impl Cache {
+    /// Chooses among bottoms that are not cached, hottest first: each takes a free slot or the place of the coldest.
+    pub(super) fn choose(&self, hottest: &[Heat], writes_of: impl Fn(u32) -> u32, mut choose: impl FnMut(Move)) {
+        let mut cold: Vec<_> = self.cached.iter().map(|cached| (writes_of(cached.bottom), cached.bottom)).collect();
+        cold.sort_unstable();
+        let mut cold = cold.into_iter();
+        let mut free = self.slots.len() - self.cached.len();
+        for &Heat { key: bottom, writes } in hottest {
+            let victim = if free > 0 { None } else { cold.next() };
+            let displaced_writes = victim.map_or(0, |(writes, _)| writes);
+            let has_room = free > 0 || victim.is_some();
+            if !has_room || !is_hotter(writes, displaced_writes, self.options.hot_ratio) {
+                return;
+            }
+            free = free.saturating_sub(1);
+            victim.into_iter().for_each(|(_, bottom)| choose(Move::Evict { bottom }));
+            choose(Move::Promote { bottom });
+        }
     }
 }
 
@@ -290,29 +358,15 @@ impl Translation for Cache {
     }
 
     fn select(&mut self, _home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {
-        let cold = self.cached.iter().map(|cached| (heat.writes_in(cached.bottom, cached.bottom + 1), cached.bottom));
-        let mut cold: Vec<_> = cold.collect();
-        cold.sort_unstable();
-        let mut cold = cold.into_iter();
-        let mut free = self.slots.len() - self.cached.len();
         let candidates = heat.counts(0).filter(|heat| self.slot_of(heat.key).is_none());
-        for Heat { key: bottom, writes } in HeatLog::hottest(candidates, self.options.hot_tracks) {
-            let victim = if free > 0 { None } else { cold.next() };
-            let displaced_writes = victim.map_or(0, |(writes, _)| writes);
-            let has_room = free > 0 || victim.is_some();
-            if !has_room || !is_hotter(writes, displaced_writes, self.options.hot_ratio) {
-                return;
-            }
-            free = free.saturating_sub(1);
-            moves.extend(victim.map(|(_, bottom)| Move::Evict { bottom }));
-            moves.push(Move::Promote { bottom });
-        }
+        let hottest = HeatLog::hottest(candidates, self.options.hot_tracks);
+        self.choose(&hottest, |bottom| heat.writes_in(bottom, bottom + 1), |chosen| moves.push(chosen));
     }
 
     fn prepare(&self, home: &Home, chosen: Move, transfers: &mut Transfers) -> bool {
         match chosen {
             Move::Promote { bottom } => self.prepare_promotion(home, bottom, transfers),
-            Move::Evict { bottom } => self.prepare_eviction(home, bottom, transfers),
+            Move::Evict { bottom } => self.prepare_eviction(self, home, bottom, transfers),
         }
     }
 
@@ -322,11 +376,11 @@ impl Translation for Cache {
                 // A promotion is one phase: the slot is the one found when it was prepared.
                 let slot = self.free_slot(home.bottom_at(bottom).0).expect("it was there a moment ago");
                 self.insert(bottom, slot);
-                plan.note(Note::new(CACHED, &[bottom as u64, slot as u64]));
+                plan.note(Note::new(self.first_tag + CACHED, &[bottom as u64, slot as u64]));
             }
             Move::Evict { bottom } => {
                 self.remove(bottom);
-                plan.note(Note::new(AT_HOME, &[bottom as u64]));
+                plan.note(Note::new(self.first_tag + AT_HOME, &[bottom as u64]));
             }
         }
     }
@@ -336,7 +390,7 @@ impl Translation for Cache {
         let is_bottom = bottom < home.bottoms() as u64;
         let cached = is_bottom.then(|| self.slot_of(bottom as u32)).flatten();
         let free = self.slots.get(slot as usize).is_some_and(|slot| slot.holds.is_none());
-        match note.tag {
+        match note.tag.wrapping_sub(self.first_tag) {
             CACHED if is_bottom && cached.is_none() && free => self.insert(bottom as u32, slot as usize),
             AT_HOME if cached.is_some() => self.remove(bottom as u32),
             _ => return Err(ReplayError { note: *note, reason: "no such change of a cached track".into() }),
@@ -345,7 +399,8 @@ impl Translation for Cache {
     }
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {
-        notes.extend(self.cached.iter().map(|cached| Note::new(CACHED, &[cached.bottom as u64, cached.slot as u64])));
+        let record = |cached: &Cached| Note::new(self.first_tag + CACHED, &[cached.bottom as u64, cached.slot as u64]);
+        notes.extend(self.cached.iter().map(record));
     }
 
     fn self_check(&self, _home: &Home) -> Result<(), Violation> {

@@ -31,7 +31,7 @@ use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::{push_runs_at, Host};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
 };
 use super::interlaced::packed::{packed_bytes, PackedStates};
 use super::interlaced::{Run, Span, Track, Translation};
@@ -48,8 +48,12 @@ pub const INFO: LayerInfo = LayerInfo {
     recordings: &["interlaced"],
     mapping_unit: "track",
     source: "Hajkazemi 2019 §2.2",
-    parameters: &[INTERVAL, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
-    toys: &["interval=12,background_every=3", "interval=7,background_every=1,backup_regions=1,hot_tracks=2"],
+    parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
+    toys: &[
+        "interval=12,background_every=3",
+        "interval=7,background_every=1,backup_regions=1,hot_tracks=2",
+        "interval=9,hotness=decay",
+    ],
     build,
 };
 
@@ -57,11 +61,11 @@ pub const INFO: LayerInfo = LayerInfo {
 const FLIPPED: u8 = FIRST_LAYER_TAG;
 
 /// Bits of a heat key below the track's number: which half of the track.
-const PART_BITS: u32 = 2;
+pub(super) const PART_BITS: u32 = 2;
 
 /// With which neighbour a bottom is swapped, and which end of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Flip {
+pub(super) struct Flip {
     inner: bool,
     high: bool,
 }
@@ -104,13 +108,13 @@ struct TrackPart {
 
 /// A bottom is to be flipped, or flipped back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Move {
-    bottom: u32,
+pub(super) struct Move {
+    pub(super) bottom: u32,
     to: Option<Flip>,
 }
 
 /// Which bottoms are flipped, and how.
-struct Flips {
+pub(super) struct Flips {
     states: PackedStates,
     options: MoveOptions,
 }
@@ -122,11 +126,31 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
     let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
     let home = planner.finish();
-    let flips = Flips { states: PackedStates::new(home.bottoms() as usize), options };
+    let flips = Flips::new(&home, options);
     Ok(Box::new(Interlaced::new(Host::new(home, log, false), flips, options)))
 }
 
 impl Flips {
+    /// No track is flipped.
+    pub(super) fn new(home: &Home, options: MoveOptions) -> Flips {
+        Flips { states: PackedStates::new(home.bottoms() as usize), options }
+    }
+
+    /// Whether a bottom is swapped with a top.
+    #[inline]
+    pub(super) fn is_flipped(&self, bottom: u32) -> bool {
+        self.states.get(bottom as usize) != 0
+    }
+
+    /// Whether the data of the track of that number lies on a bottom.
+    pub(super) fn lies_on_bottom(&self, home: &Home, index: u32) -> bool {
+        let (track, surface) = home.track_at(index);
+        match Home::is_top(track) {
+            true => self.bottom_of(home, track, surface).is_some(),
+            false => self.flip_of(home, track, surface).is_none(),
+        }
+    }
+
     #[inline]
     fn flip_of(&self, home: &Home, radial_track: u32, surface: u8) -> Option<Flip> {
         Flip::of(self.states.get(home.bottom_index(radial_track, surface) as usize))
@@ -174,7 +198,7 @@ impl Flips {
     }
 
     /// Writes to a track in the interval.
-    fn writes(heat: &HeatLog, track: u32) -> u32 {
+    pub(super) fn writes(heat: &HeatLog, track: u32) -> u32 {
         heat.writes_in(track << PART_BITS, (track + 1) << PART_BITS)
     }
 
@@ -196,7 +220,7 @@ impl Flips {
     }
 
     /// Moves for a hot track whose data lies on a bottom.
-    fn choose(&self, home: &Home, heat: &HeatLog, hot: Heat, moves: &mut Vec<Move>) {
+    pub(super) fn choose(&self, home: &Home, heat: &HeatLog, hot: Heat, moves: &mut Vec<Move>) {
         let (track, surface) = home.track_at(hot.key);
         if !Home::is_top(track) {
             if self.flip_after(home, moves, track, surface).is_none() {
@@ -308,14 +332,7 @@ impl Translation for Flips {
     }
 
     fn select(&mut self, home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {
-        let lies_on_bottom = |heat: &Heat| {
-            let (track, surface) = home.track_at(heat.key);
-            match Home::is_top(track) {
-                true => self.bottom_of(home, track, surface).is_some(),
-                false => self.flip_of(home, track, surface).is_none(),
-            }
-        };
-        let candidates = heat.counts(PART_BITS).filter(lies_on_bottom);
+        let candidates = heat.counts(PART_BITS).filter(|heat| self.lies_on_bottom(home, heat.key));
         for hot in HeatLog::hottest(candidates, self.options.hot_tracks) {
             self.choose(home, heat, hot, moves);
         }

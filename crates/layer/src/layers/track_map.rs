@@ -29,7 +29,7 @@ use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::{merge, push_runs_at, Host};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
 };
 use super::interlaced::zones::{Piece, Zones};
 use super::interlaced::{Run, Span, Track, Translation};
@@ -46,8 +46,12 @@ pub const INFO: LayerInfo = LayerInfo {
     recordings: &["interlaced"],
     mapping_unit: "pseudo-track",
     source: "Hajkazemi 2019 §2.4",
-    parameters: &[INTERVAL, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
-    toys: &["interval=12,background_every=3", "interval=7,background_every=1,backup_regions=1,hot_tracks=2"],
+    parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
+    toys: &[
+        "interval=12,background_every=3",
+        "interval=7,background_every=1,backup_regions=1,hot_tracks=2",
+        "interval=9,hotness=decay",
+    ],
     build,
 };
 

@@ -119,7 +119,7 @@ impl<T: Translation> Interlaced<T> {
         self.heat.sort();
         self.selected.clear();
         self.map.select(&self.host.home, &self.heat, &mut self.selected);
-        self.heat.restart();
+        self.heat.restart(self.options.decays);
         self.overdue = !self.moves.is_empty();
         self.moves.replace(&self.selected);
     }

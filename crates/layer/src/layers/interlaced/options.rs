@@ -26,6 +26,14 @@ pub const INTERVAL: ParameterInfo = ParameterInfo {
     help: "host writes from one choice of hot tracks to the next",
 };
 
+/// What becomes of the counts.
+pub const HOTNESS: ParameterInfo = ParameterInfo {
+    key: "hotness",
+    kind: ParameterKind::Choice(&["reset", "decay"]),
+    default: "reset",
+    help: "reset: counts start anew with each interval; decay: they are halved",
+};
+
 /// Moves of an interval.
 pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
     key: "hot_tracks",
@@ -65,6 +73,8 @@ pub struct MoveOptions {
     pub power_safe: bool,
     /// Host writes in an interval.
     pub interval: u32,
+    /// Whether counts are halved at its end, and not forgotten.
+    pub decays: bool,
     /// Hottest tracks considered.
     pub hot_tracks: usize,
     /// Times as hot as what is displaced.
@@ -88,6 +98,7 @@ impl MoveOptions {
         Ok(MoveOptions {
             power_safe: parameters.choice("safety") == "power",
             interval: count("interval", 1 << 28)?,
+            decays: parameters.choice("hotness") == "decay",
             hot_tracks: count("hot_tracks", 1 << 20)? as usize,
             hot_ratio: count("hot_ratio", 1 << 20)?,
             background_every: count("background_every", 1 << 30)?,
@@ -99,6 +110,7 @@ impl MoveOptions {
     pub const NONE: MoveOptions = MoveOptions {
         power_safe: true,
         interval: u32::MAX,
+        decays: false,
         hot_tracks: 0,
         hot_ratio: 1,
         background_every: u32::MAX,

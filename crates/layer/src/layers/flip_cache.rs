@@ -1,0 +1,313 @@
+//! `flip-cache`: hot bottom tracks are flipped with a cold neighbouring top, as `track-flip` does; those that have none,
+//! because their neighbours are hot as well, live in a cache, as with `track-cache`. Hajkazemi 2019 §6 asks for the two
+//! together.
+//!
+//! ```text
+//!                      a neighbour is cold enough ──► flip: costs no capacity, 1.5 bits a track
+//!   hot bottom track ──┤
+//!                      └ else ────────────────────► promote: a slot, in place of the coldest one cached
+//! ```
+//!
+//! A flipped track is not cached, nor a cached one flipped: what is cached is at home for the flips, and stays in its slot
+//! until a hotter one wants it.
+//!
+//! Records: #16 as `track-flip`; #24 bottom slot, #25 bottom: #16 and #17 of `track-cache`.
+//!
+//! Invariants:
+//! 1. Those of both.
+//! 2. No bottom is cached and flipped.
+
+use imbrex_disk::Lba;
+
+use super::interlaced::backup::{BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::driver::Interlaced;
+use super::interlaced::heat::{Heat, HeatLog};
+use super::interlaced::home::{Home, Planner};
+use super::interlaced::host::Host;
+use super::interlaced::moves::Transfers;
+use super::interlaced::options::{
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+};
+use super::interlaced::{Run, Track, Translation};
+use super::track_cache::{self, Cache, CacheAreas, CACHE_HEADER, CACHE_POSITION, CACHE_TRACKS};
+use super::track_flip::{self, Flips, PART_BITS};
+use crate::layer::{Layer, Violation};
+use crate::note::{Note, ReplayError};
+use crate::parameters::ConfigError;
+use crate::plan::Plan;
+use crate::registry::{Context, LayerInfo};
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "flip-cache",
+    summary: "interlaced disk: hot bottom tracks are flipped with a cold top, or cached where there is none",
+    recordings: &["interlaced"],
+    mapping_unit: "track",
+    source: "ours, after Hajkazemi 2019 §6",
+    parameters: &[
+        CACHE_TRACKS,
+        CACHE_POSITION,
+        CACHE_HEADER,
+        INTERVAL,
+        HOTNESS,
+        HOT_TRACKS,
+        HOT_RATIO,
+        BACKUP_REGIONS,
+        SAFETY,
+        BACKGROUND_EVERY,
+        IDLE,
+    ],
+    toys: &[
+        "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=decay",
+        "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,hot_tracks=4",
+    ],
+    build,
+};
+
+/// The cache's records come after the flips'.
+const FIRST_CACHE_TAG: u8 = FIRST_LAYER_TAG + 8;
+
+/// A move of either.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Move {
+    Flip(track_flip::Move),
+    Cache(track_cache::Move),
+}
+
+/// What is flipped, and what is cached.
+struct FlipCache {
+    flips: Flips,
+    cache: Cache,
+    hot_tracks: usize,
+}
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    let (disk, parameters) = (&context.disk, &context.parameters);
+    let options = MoveOptions::new(parameters)?;
+    let mut planner = Planner::new(disk)?;
+    let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
+    let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
+    let areas = CacheAreas::set_aside(&mut planner, context)?;
+    let home = planner.finish();
+    let cache = areas.cache(&home, options, FIRST_CACHE_TAG);
+    let map = FlipCache { flips: Flips::new(&home, options), cache, hot_tracks: options.hot_tracks };
+    Ok(Box::new(Interlaced::new(Host::new(home, log, false), map, options)))
+}
+
+impl FlipCache {
+    /// Whether the track of that number is a bottom that is cached.
+    fn is_cached(&self, home: &Home, index: u32) -> bool {
+        let (track, surface) = home.track_at(index);
+        !Home::is_top(track) && self.cache.slot_of(home.bottom_index(track, surface)).is_some()
+    }
+}
+
+/// Writes to a bottom in the interval.
+fn writes_of(home: &Home, heat: &HeatLog, bottom: u32) -> u32 {
+    let (track, surface) = home.bottom_at(bottom);
+    Flips::writes(heat, home.track_index(track, surface))
+}
+
+impl Translation for FlipCache {
+    type Move = Move;
+
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    #[inline]
+    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+        let run = self.flips.run_of(home, lba);
+        if run.harmless {
+            return run;
+        }
+        // Invariant 2: if this bottom is cached, the run is its own and whole.
+        match self.cache.slot_of(home.bottom_index(run.radial_track, run.surface)) {
+            None => run,
+            Some(slot) => self.cache.cached_run(run, slot),
+        }
+    }
+
+    /// Asked of tops, and of bottoms that are to be flipped or flipped back: neither is cached.
+    #[inline]
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+        self.flips.run_at(home, track, sector)
+    }
+
+    #[inline]
+    fn heat(&self, run: &Run) -> u32 {
+        self.flips.heat(run)
+    }
+
+    fn select(&mut self, home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {
+        let on_bottom = |heat: &Heat| self.flips.lies_on_bottom(home, heat.key) && !self.is_cached(home, heat.key);
+        let candidates = heat.counts(PART_BITS).filter(on_bottom);
+        let (mut flips, mut stuck) = (Vec::new(), Vec::new());
+        for hot in HeatLog::hottest(candidates, self.hot_tracks) {
+            let chosen = flips.len();
+            self.flips.choose(home, heat, hot, &mut flips);
+            let (track, surface) = home.track_at(hot.key);
+            if flips.len() == chosen && !Home::is_top(track) {
+                stuck.push(Heat { key: home.bottom_index(track, surface), ..hot });
+            }
+        }
+        moves.extend(flips.into_iter().map(Move::Flip));
+        self.cache.choose(&stuck, |bottom| writes_of(home, heat, bottom), |chosen| moves.push(Move::Cache(chosen)));
+    }
+
+    fn prepare(&self, home: &Home, chosen: Move, transfers: &mut Transfers) -> bool {
+        match chosen {
+            Move::Flip(flip) => {
+                let is_cached = self.cache.slot_of(flip.bottom).is_some();
+                !is_cached && self.flips.prepare(home, flip, transfers)
+            }
+            Move::Cache(track_cache::Move::Promote { bottom }) => {
+                !self.flips.is_flipped(bottom) && self.cache.prepare_promotion(home, bottom, transfers)
+            }
+            Move::Cache(track_cache::Move::Evict { bottom }) => {
+                self.cache.prepare_eviction(self, home, bottom, transfers)
+            }
+        }
+    }
+
+    fn commit(&mut self, home: &Home, chosen: Move, plan: &mut Plan) {
+        match chosen {
+            Move::Flip(flip) => self.flips.commit(home, flip, plan),
+            Move::Cache(chosen) => self.cache.commit(home, chosen, plan),
+        }
+    }
+
+    fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
+        if note.tag < FIRST_CACHE_TAG {
+            self.flips.replay(home, note)
+        } else {
+            self.cache.replay(home, note)
+        }
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        self.flips.checkpoint(notes);
+        self.cache.checkpoint(notes);
+    }
+
+    fn self_check(&self, home: &Home) -> Result<(), Violation> {
+        let of_parts = self.flips.self_check(home).and_then(|()| self.cache.self_check(home));
+        of_parts.map_err(|violation| Violation { layer: INFO.name, invariant: 1, ..violation })?;
+        match self.cache.bottoms().find(|&bottom| self.flips.is_flipped(bottom)) {
+            None => Ok(()),
+            Some(bottom) => {
+                let detail = format!("bottom {bottom} is cached and flipped");
+                Err(Violation { layer: INFO.name, invariant: 2, detail })
+            }
+        }
+    }
+
+    fn formula_bytes(&self, tracks: u64) -> u64 {
+        self.flips.formula_bytes(tracks) + self.cache.formula_bytes(tracks)
+    }
+
+    fn measured_bytes(&self) -> u64 {
+        self.flips.measured_bytes() + self.cache.measured_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: what can be flipped is flipped, what cannot is cached, never both. The toy is that of `track-cache`: LBA n of
+    //! group 0 is at PBA n + 10, and the track of PBA 20 (LBA 10) lies between those of PBAs 100 (LBA 90) and 90 (LBA 80).
+
+    use imbrex_disk::Command;
+
+    use super::*;
+    use crate::layers::interlaced::testing::{assert_plan, disk, idle_phases, layer, plan, write_each};
+
+    const TOY: &str = "backup_regions=1,interval=6,cache_tracks=1,cache_header=0";
+
+    fn notes(phases: &[Plan]) -> Vec<(u8, u64, u64)> {
+        let notes = phases.iter().flat_map(|plan| &plan.notes).filter(|note| note.tag >= FIRST_LAYER_TAG);
+        notes.map(|note| (note.tag, note.fields[0], note.fields[1])).collect()
+    }
+
+    #[test]
+    fn a_hot_bottom_with_a_cold_neighbour_is_flipped() {
+        let mut layer = layer("flip-cache", &disk(64, 10, 1.0), TOY);
+        write_each(layer.as_mut(), &[12, 12, 13, 12, 350, 350]);
+        let phases = idle_phases(layer.as_mut());
+        // Bottom 2 with the top at the next radius: the low part with T+1.
+        assert_eq!(notes(&phases), [(FIRST_LAYER_TAG, 2, 3)]);
+        assert_plan(
+            &phases[1],
+            "phase Migration
+               write migration pba 20+10 lba 80
+               write migration pba 90+10 lba 10
+               write migration pba 100+10 lba 90
+               barrier
+               note #16 2 3 0 0
+               barrier",
+        );
+    }
+
+    #[test]
+    fn a_hot_bottom_among_hot_tops_is_cached() {
+        let mut layer = layer("flip-cache", &disk(64, 10, 1.0), TOY);
+        write_each(layer.as_mut(), &[12, 12, 80, 80, 90, 90]);
+        let phases = idle_phases(layer.as_mut());
+        assert_eq!(phases.len(), 1);
+        assert_plan(
+            &phases[0],
+            "group Migration
+               read migration pba 20+10 lba 10
+               write migration pba 0+10 lba 10
+               barrier
+               note #24 2 0 0 0
+               barrier",
+        );
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(15, 2)]),
+            "group Host
+               write host pba 5+2 lba 15",
+        );
+    }
+
+    /// The tops cool down: what is cached stays there all the same, and nothing else of it is moved.
+    #[test]
+    fn a_cached_bottom_is_not_flipped() {
+        let mut layer = layer("flip-cache", &disk(64, 10, 1.0), TOY);
+        write_each(layer.as_mut(), &[12, 12, 80, 80, 90, 90]);
+        idle_phases(layer.as_mut());
+        write_each(layer.as_mut(), &[12; 6]);
+        assert_eq!(idle_phases(layer.as_mut()), []);
+    }
+
+    /// The slot is wanted by a hotter track: the cold one goes home past its tops, of which one is flipped.
+    #[test]
+    fn eviction_rewrites_what_lies_on_the_tops_beside() {
+        let mut layer = layer("flip-cache", &disk(64, 10, 1.0), TOY);
+        write_each(layer.as_mut(), &[12, 12, 80, 80, 90, 90]);
+        idle_phases(layer.as_mut());
+        // Bottom 3 (LBA 20) is flipped with the top of LBA 80: the one of LBA 70 is hot.
+        write_each(layer.as_mut(), &[20, 20, 20, 20, 70, 70]);
+        assert_eq!(notes(&idle_phases(layer.as_mut())), [(FIRST_LAYER_TAG, 3, 1)]);
+        // Bottom 5 (LBA 40) lies between the hot tops of LBAs 60 and 50: into the slot with it.
+        write_each(layer.as_mut(), &[40, 40, 50, 50, 60, 60]);
+        let phases = idle_phases(layer.as_mut());
+        assert_eq!(notes(&phases), [(FIRST_CACHE_TAG + 1, 2, 0), (FIRST_CACHE_TAG, 5, 0)]);
+        assert_plan(
+            &phases[1],
+            "phase Migration
+               write migration pba 20+10 lba 10
+               write migration pba 90+10 lba 20
+               write migration pba 100+10 lba 90
+               barrier
+               note #25 2 0 0 0
+               barrier",
+        );
+    }
+
+    /// Hajkazemi 2019 §2.2 and §2.3: 3 bits a bottom track, and eight bytes a cached one.
+    #[test]
+    fn memory_is_that_of_both() {
+        let layer = layer("flip-cache", &disk(64, 10, 1.0), TOY);
+        assert_eq!(layer.memory().formula_bytes, 12 + 8);
+    }
+}
