@@ -27,6 +27,11 @@ pub enum Command {
     /// Look at traces and convert them.
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Make, look at and check emulated drives that hold data in a file.
+    #[command(subcommand)]
+    Drive(DriveCommand),
+    /// Serve an emulated drive as a block device.
+    Serve(ServeArgs),
     /// List what there is: profiles, layers, formats, generators, experiments.
     List(ListArgs),
     /// Reproduce the papers' tables and figures, ours beside theirs.
@@ -224,6 +229,72 @@ pub enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// `imbrex drive`.
+#[derive(Subcommand, Debug)]
+pub enum DriveCommand {
+    /// Make the image of a new drive.
+    Create {
+        /// The image to make; there must be no such file yet. It grows as it is written.
+        #[arg(value_name = "FILE")]
+        image: PathBuf,
+        /// The drive: PROFILE[+LAYER][:key=value,…] or a TOML file.
+        #[arg(long, short = 'd', value_name = "DRIVE")]
+        drive: String,
+        /// Print what was made as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what a drive is and what is in it: sector size, bands, layer, fill, damage.
+    Info {
+        /// The image.
+        #[arg(value_name = "FILE")]
+        image: PathBuf,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `imbrex serve`.
+#[derive(Args, Debug)]
+pub struct ServeArgs {
+    /// The image to serve.
+    #[arg(value_name = "FILE", required_unless_present = "drive", conflicts_with = "drive")]
+    pub image: Option<PathBuf>,
+
+    /// Serve a new drive held in memory instead: PROFILE[+LAYER][:key=value,…]. What is written is gone at the end.
+    #[arg(long, short = 'd', value_name = "DRIVE")]
+    pub drive: Option<String>,
+
+    /// Where NBD clients connect: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT.
+    #[arg(long, value_name = "ADDRESS", required = true)]
+    pub nbd: String,
+
+    /// How fast time passes: real, none (answer as fast as possible), or a factor such as 10x.
+    #[arg(long, value_name = "PACE", default_value = "real")]
+    pub time: String,
+
+    /// Refuse writes; the image stays as it is.
+    #[arg(long)]
+    pub read_only: bool,
+
+    /// What barriers outlive: the death of this process (none), or of the host too (barrier).
+    #[arg(long, value_name = "WHAT", default_value = "none", value_parser = ["none", "barrier"])]
+    pub sync: String,
+
+    /// Certificate chain for TLS (PEM); then clients must speak it.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The certificate's key (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Clients must show a certificate signed by this one (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
 }
 
 /// `imbrex list`.

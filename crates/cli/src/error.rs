@@ -67,6 +67,12 @@ impl From<imbrex_sim::DriveError> for Failure {
     }
 }
 
+impl From<imbrex_device::DeviceError> for Failure {
+    fn from(error: imbrex_device::DeviceError) -> Failure {
+        Failure::failed(error)
+    }
+}
+
 impl From<crate::files::FilesError> for Failure {
     fn from(error: crate::files::FilesError) -> Failure {
         Failure::failed(error)

@@ -3,6 +3,7 @@
 
 mod args;
 mod chart;
+mod drive;
 mod error;
 mod files;
 mod human;
@@ -15,6 +16,7 @@ mod report;
 mod reproduce;
 #[cfg(test)]
 mod sample;
+mod serve;
 mod simulate;
 mod trace;
 mod trace_info;
@@ -42,6 +44,8 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
     match &cli.command {
         Command::Simulate(args) => simulate::run(args, cli.quiet),
         Command::Trace(command) => trace::run(command, cli.quiet),
+        Command::Drive(command) => drive::run(command),
+        Command::Serve(args) => serve::run(args, cli.quiet),
         Command::List(args) => list::run(args),
         Command::Reproduce(args) => reproduce::run(args, cli.quiet),
         Command::Completions { shell } => manual::completions(*shell),

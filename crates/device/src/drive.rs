@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
-use imbrex_disk::{Command, Sectors, SimDuration, SimTime};
+use imbrex_disk::{Command, Lba, Sectors, SimDuration, SimTime};
 use imbrex_layer::Plan;
 use imbrex_sim::queue::Waiting;
 use imbrex_sim::schedule::Schedule;
@@ -77,6 +77,8 @@ pub struct Completion {
     pub tag: u64,
     /// As submitted.
     pub kind: IoKind,
+    /// As submitted.
+    pub length: u64,
     /// When it arrived.
     pub entry: SimTime,
     /// When the drive answers.
@@ -285,21 +287,21 @@ impl EmulatedDrive {
             return Ok(());
         }
         let (capacity, sector) = (self.capacity_bytes(), self.sector_bytes() as u64);
-        let end = io.offset.checked_add(io.length);
+        if io.offset.checked_add(io.length).is_none_or(|end| end > capacity) {
+            return Err(DeviceError::PastEnd { offset: io.offset, length: io.length, capacity });
+        }
         let refusal = if io.length == 0 {
-            Some("a request of no bytes".to_string())
+            "a request of no bytes".to_string()
         } else if !io.offset.is_multiple_of(sector) || !io.length.is_multiple_of(sector) {
-            Some(format!("{} bytes at byte {}: not whole sectors of {sector} bytes", io.length, io.offset))
-        } else if end.is_none_or(|end| end > capacity) {
-            Some(format!("{} bytes at byte {} reach past the end of the drive at {capacity}", io.length, io.offset))
+            format!("{} bytes at byte {}: not whole sectors of {sector} bytes", io.length, io.offset)
         } else if io.length / 512 > u64::from(u32::MAX) {
-            Some(format!("{} bytes are more than one command takes", io.length))
+            format!("{} bytes are more than one command takes", io.length)
         } else if matches!(io.kind, IoKind::Write { .. }) && io.buffer.len() as u64 != io.length {
-            Some(format!("a write of {} bytes came with {}", io.length, io.buffer.len()))
+            format!("a write of {} bytes came with {}", io.length, io.buffer.len())
         } else {
-            None
+            return Ok(());
         };
-        refusal.map_or(Ok(()), |reason| Err(DeviceError::Refused(reason)))
+        Err(DeviceError::Refused(refusal))
     }
 
     /// Lets the drive work, beginning nothing after `until`. Says what it came to; completions wait in
@@ -328,6 +330,31 @@ impl EmulatedDrive {
             // A failure has stopped the store: every later request is told.
             let _ = mover.store.checkpoint_if_due(drive.layer.as_ref());
         }
+    }
+
+    /// What of these bytes is stored somewhere: runs in order, each with whether it is. The rest reads as zeros.
+    pub fn allocation(&mut self, offset: u64, length: u64, runs: &mut Vec<(u64, bool)>) -> Result<(), DeviceError> {
+        let sector = self.sector_bytes() as u64;
+        let mut pieces = Vec::new();
+        let first = Lba(offset / sector);
+        let sectors = Sectors((offset + length).div_ceil(sector) - first.0);
+        self.engine.drive().layer.lookup(first, sectors, &mut pieces);
+        let is_dirty = !self.engine.dirty().is_zero();
+        let store = &mut self.engine.observer_mut().store;
+        let mut push = |bytes: u64, is_stored: bool| match runs.last_mut() {
+            Some((last, same)) if *same == is_stored => *last += bytes,
+            _ => runs.push((bytes, is_stored)),
+        };
+        for piece in pieces {
+            let bytes = piece.sectors.0 * sector;
+            match piece.at {
+                // What the volatile cache holds may be anywhere: then nothing is called a hole.
+                _ if is_dirty => push(bytes, true),
+                None => push(bytes, false),
+                Some((medium, pba)) => store.for_each_stored(medium, pba, piece.sectors, &mut push)?,
+            }
+        }
+        Ok(())
     }
 
     /// Takes the requests completed so far, in the order in which the drive finished them.
@@ -489,6 +516,7 @@ impl Observer for Mover {
         self.completions.push(Completion {
             tag: pending.io.tag,
             kind: pending.io.kind,
+            length: pending.io.length,
             entry: record.entry,
             end: record.end,
             buffer: pending.io.buffer,

@@ -52,6 +52,19 @@ pub enum DeviceError {
     /// The host asked for something that cannot be.
     #[error("{0}")]
     Refused(String),
+    /// The host asked for what lies past the end of the drive.
+    #[error("{length} bytes at byte {offset} reach past the end of the drive at {capacity}")]
+    PastEnd {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// Bytes that there are.
+        capacity: u64,
+    },
+    /// The host would change what is served read-only.
+    #[error("the drive is served read-only")]
+    ReadOnly,
 }
 
 impl DeviceError {

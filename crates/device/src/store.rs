@@ -9,7 +9,7 @@
 //! 4. Only data steps move bytes. Padding, maps and packets' own records are made from the journal, so their places are
 //!    marked as written and hold nothing.
 
-use imbrex_disk::{Extent, Pba, SharedDisk};
+use imbrex_disk::{Extent, Pba, Sectors, SharedDisk};
 use imbrex_layer::{GroupKind, Kind, Layer, Medium, Note, Phase, Plan, Step, StepOp};
 use imbrex_sim::Drive;
 
@@ -371,6 +371,21 @@ impl<M: Media> Store<M> {
             }
         }
         scratch
+    }
+
+    /// Calls `each` with the runs of bytes that make up `sectors` from `pba`, and whether anything was ever stored there.
+    pub fn for_each_stored(
+        &mut self,
+        medium: Medium,
+        pba: Pba,
+        sectors: Sectors,
+        each: &mut impl FnMut(u64, bool),
+    ) -> Result<(), DeviceError> {
+        let mut runs = Vec::new();
+        let (offset, bytes) = (self.offset(pba.0), self.offset(sectors.0));
+        self.space.runs(region_of(medium), offset, bytes, false, &mut runs)?;
+        runs.iter().for_each(|run| each(run.bytes, run.at.is_some()));
+        Ok(())
     }
 
     /// The bytes of a sector that `medium` holds at `pba`, for whoever inspects an image.

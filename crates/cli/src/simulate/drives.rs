@@ -69,6 +69,11 @@ impl DrivePlan {
         }
     }
 
+    /// The words, taken apart.
+    pub fn spec(&self) -> &DriveSpec {
+        &self.spec
+    }
+
     /// As given with `--drive`.
     pub fn label(&self) -> &str {
         &self.spec.text

@@ -1,6 +1,6 @@
 //! `imbrex simulate`: one workload on several drives, side by side.
 
-mod drives;
+pub mod drives;
 mod run;
 mod sinks;
 mod table;

@@ -81,4 +81,8 @@ impl Recording for Caveat {
     fn leaves_damage_to_host(&self) -> bool {
         true
     }
+
+    fn caveat_distances(&self) -> Option<(u64, u64)> {
+        Some((self.no_overlap_sectors, self.isolation_sectors))
+    }
 }

@@ -53,6 +53,11 @@ pub trait Recording: fmt::Debug + Send + Sync {
         None
     }
 
+    /// DNOR and DID of a caveat disk, in sectors (Singh 2014 §3.2).
+    fn caveat_distances(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// Share of a conventional surface's tracks that hold data, where bands are of `band_tracks` tracks:
     /// b / (b + k − 1) for shingled tracks (Aghayev 2015 §2), 1 otherwise.
     fn stored_share(&self, _band_tracks: u32) -> f64 {

@@ -1,0 +1,36 @@
+//! `imbrex drive create`.
+
+use std::path::Path;
+
+use imbrex_device::drive::{create_file, header_of, Making};
+use serde_json::json;
+
+use crate::error::{ExitCode, Failure};
+use crate::simulate::drives::DrivePlan;
+use crate::{human, output};
+
+/// Makes the image.
+pub fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    if image.exists() {
+        return Err(Failure::failed(format!("{} is there already, and was left alone", image.display()))
+            .or_try("another name, or remove it first"));
+    }
+    let plan = DrivePlan::parse(words)?;
+    let header = header_of(&plan.build()?, plan.spec(), &Making::default())?;
+    let (drive, _) = create_file(image, header.clone())?;
+    if as_json {
+        let document = json!({
+            "schema": "imbrex.drive-create/1",
+            "image": image,
+            "uuid": header.uuid,
+            "drive": header.label,
+            "layer": header.layer,
+            "capacity_bytes": drive.capacity_bytes(),
+        });
+        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+    } else {
+        let capacity = human::bytes(drive.capacity_bytes());
+        output::line(&format!("{}: {capacity}, {} ({})", image.display(), header.layer, header.uuid))?;
+    }
+    Ok(ExitCode::Done)
+}

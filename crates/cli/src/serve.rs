@@ -1,0 +1,90 @@
+//! `imbrex serve`: an emulated drive as a block device, until Ctrl-C.
+
+use std::path::Path;
+
+use imbrex_device::drive::{header_of, Making};
+use imbrex_device::media::file::{FileMedium, Mode};
+use imbrex_device::media::Media;
+use imbrex_device::pacing::Pace;
+use imbrex_device::{EmulatedDrive, Store};
+use imbrex_serve::tls::TlsServer;
+use imbrex_serve::{Address, Front, Server};
+
+use crate::args::ServeArgs;
+use crate::error::{ExitCode, Failure};
+use crate::simulate::drives::DrivePlan;
+use crate::{human, interrupt};
+
+/// Serves until it is interrupted.
+pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let address: Address = args.nbd.parse().map_err(|reason| Failure::usage(format!("--nbd {reason}")))?;
+    let pace: Pace = args.time.parse().map_err(|reason| Failure::usage(format!("--time {reason}")))?;
+    let tls = tls(args)?;
+    let drive = open(args)?;
+    let capacity = drive.capacity_bytes();
+    let (front, pacer) = Front::start(drive, pace, args.read_only);
+    let server = Server::bind(&address, front.clone(), tls)
+        .map_err(|error| Failure::failed(format!("cannot listen at {}: {error}", args.nbd)))?;
+    let shown = match (server.port(), &address) {
+        (Some(port), Address::Tcp(host)) => {
+            format!("nbd://{}:{port}", host.rsplit_once(':').map_or("", |(host, _)| host))
+        }
+        _ => address.to_string(),
+    };
+    if !quiet {
+        eprintln!(
+            "serving {} ({}, time {pace}) at {shown}; Ctrl-C ends it",
+            front.facts().label,
+            human::bytes(capacity)
+        );
+    }
+    let served = server.run(&interrupt::requested);
+    drop(server);
+    let stopped = front.stop(pacer);
+    if !quiet {
+        front.with(|_, statistics| report(statistics, pace));
+    }
+    served.map_err(|error| Failure::failed(format!("serving at {shown}: {error}")))?;
+    stopped?;
+    Ok(ExitCode::Done)
+}
+
+fn open(args: &ServeArgs) -> Result<EmulatedDrive, Failure> {
+    if let Some(words) = &args.drive {
+        let plan = DrivePlan::parse(words)?;
+        let header = header_of(&plan.build()?, plan.spec(), &Making::default())?;
+        return Ok(EmulatedDrive::in_memory(header)?);
+    }
+    let image: &Path = args.image.as_deref().expect("the parser demands an image or a drive");
+    if args.read_only {
+        let media: Box<dyn Media> = Box::new(FileMedium::open(image, Mode::Read, false)?);
+        return Ok(EmulatedDrive::new(Store::open_to_look(media, &image.display().to_string())?));
+    }
+    Ok(EmulatedDrive::open_file(image, args.sync == "barrier")?)
+}
+
+fn tls(args: &ServeArgs) -> Result<Option<TlsServer>, Failure> {
+    let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
+    TlsServer::load(certificate, key, args.tls_client_ca.as_deref()).map(Some).map_err(Failure::failed)
+}
+
+/// What was served, on standard error.
+fn report(statistics: &imbrex_serve::statistics::Statistics, pace: Pace) {
+    for kind in statistics.kinds.iter().filter(|kind| kind.requests > 0) {
+        let at = |share| human::duration_ns(kind.latency_ns.value_at_quantile(share));
+        eprintln!(
+            "{:6} {} requests, {} errors, {}; latency p50 {}, p99 {}, longest {}",
+            kind.name,
+            human::count(kind.requests),
+            kind.errors,
+            human::bytes(kind.bytes),
+            at(0.5),
+            at(0.99),
+            human::duration_ns(kind.latency_ns.max()),
+        );
+    }
+    if pace != Pace::None && !statistics.lateness_ns.is_empty() {
+        let at = |share| human::duration_ns(statistics.lateness_ns.value_at_quantile(share));
+        eprintln!("answers were late by p50 {}, p99 {}", at(0.5), at(0.99));
+    }
+}

@@ -1,0 +1,299 @@
+//! The front of a served drive: takes requests from any number of protocol threads and answers each when the drive would.
+//!
+//! Without a pace a request is served under the lock, in the caller's thread, and answered at once. With one, requests
+//! arrive at the wall clock's simulated time; the pacer thread lets the drive work up to now, and hands each completion
+//! to its caller when its time has come. Time without requests passes for the drive as for everyone, so it cleans.
+//!
+//! Invariants:
+//! 1. Every request is answered once.
+//! 2. No answer is given before its time; how much later it was given is counted.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use imbrex_device::pacing::{Pace, PacedClock};
+use imbrex_device::{Completion, DeviceError, EmulatedDrive, Io, IoKind};
+use imbrex_disk::SimTime;
+use imbrex_sim::Stepped;
+
+use crate::statistics::Statistics;
+
+/// How often an unpaced drive looks whether it has become idle.
+const IDLE_TICK: Duration = Duration::from_millis(50);
+/// Requests an unpaced drive may be without before that time counts as idle.
+const IDLE_GRACE: Duration = Duration::from_millis(100);
+
+/// What a request came to.
+#[derive(Debug)]
+pub struct Answer {
+    /// As submitted.
+    pub tag: u64,
+    /// What was read; for the others the buffer they came with, to be used again.
+    pub buffer: Vec<u8>,
+    /// Whether it went well.
+    pub outcome: Result<(), DeviceError>,
+}
+
+/// Who is told of answers: called from the pacer's thread, and must not block for long.
+pub trait Target: Send + Sync {
+    /// A request is answered.
+    fn answer(&self, answer: Answer);
+}
+
+/// A request whose completion is known and whose time has not come.
+struct Due {
+    at: Instant,
+    order: u64,
+    completion: Completion,
+    target: Arc<dyn Target>,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Due) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Due {}
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Due) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Due {
+    fn cmp(&self, other: &Due) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+/// The drive and what is on its way.
+struct Inner {
+    drive: EmulatedDrive,
+    /// By the tag given to the drive: the caller's tag, and who is told.
+    callers: BTreeMap<u64, (u64, Arc<dyn Target>)>,
+    next_tag: u64,
+    statistics: Statistics,
+    /// Without a pace: since when no request came, and what the simulated clock then was.
+    quiet_since: (Instant, SimTime),
+}
+
+/// A served drive.
+pub struct Front {
+    inner: Mutex<Inner>,
+    wake: Condvar,
+    clock: PacedClock,
+    stopping: AtomicBool,
+    facts: Facts,
+}
+
+/// What protocols tell their clients.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The drive as the user named it.
+    pub label: String,
+    /// Bytes it offers.
+    pub capacity_bytes: u64,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// Whether trimmed sectors read as zeros.
+    pub trims_to_zeros: bool,
+    /// Whether it has a volatile write cache.
+    pub has_volatile_cache: bool,
+}
+
+impl Front {
+    /// Serves `drive` at `pace`; the thread ends when the front is [stopped](Front::stop).
+    pub fn start(drive: EmulatedDrive, pace: Pace, read_only: bool) -> (Arc<Front>, JoinHandle<()>) {
+        let facts = Facts {
+            label: drive.drive().label.clone(),
+            capacity_bytes: drive.capacity_bytes(),
+            sector_bytes: drive.sector_bytes(),
+            read_only,
+            trims_to_zeros: drive.drive().layer.keeps_trims(),
+            has_volatile_cache: drive.drive().host.write_cache_bytes > 0,
+        };
+        let inner = Inner {
+            drive,
+            callers: BTreeMap::new(),
+            next_tag: 0,
+            statistics: Statistics::new(),
+            quiet_since: (Instant::now(), SimTime::ZERO),
+        };
+        let front = Arc::new(Front {
+            inner: Mutex::new(inner),
+            wake: Condvar::new(),
+            clock: PacedClock::start(pace),
+            stopping: AtomicBool::new(false),
+            facts,
+        });
+        let worker = front.clone();
+        let thread = std::thread::Builder::new()
+            .name("pacer".into())
+            .spawn(move || match pace {
+                Pace::Times(_) => worker.pace(),
+                Pace::None => worker.watch_for_idleness(),
+            })
+            .expect("a thread can be started");
+        (front, thread)
+    }
+
+    /// What protocols tell their clients.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Whether requests are served in the caller's thread.
+    pub fn is_unpaced(&self) -> bool {
+        self.clock.pace() == Pace::None
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A thread that panicked over the drive has left it in a state nobody knows: better to end than to go on.
+        self.inner.lock().expect("no thread panics while it holds the drive")
+    }
+
+    /// Calls `look` with the drive and its statistics.
+    pub fn with<T>(&self, look: impl FnOnce(&mut EmulatedDrive, &mut Statistics) -> T) -> T {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        look(&mut inner.drive, &mut inner.statistics)
+    }
+
+    /// The simulated time now.
+    pub fn now(&self) -> SimTime {
+        match self.clock.pace() {
+            Pace::Times(_) => self.clock.at(Instant::now()),
+            Pace::None => self.lock().drive.now(),
+        }
+    }
+
+    /// Serves a request in this thread: without a pace only.
+    pub fn serve(&self, io: Io) -> Answer {
+        assert!(self.is_unpaced(), "a paced drive answers by itself");
+        if let Some(refusal) = self.refusal(&io) {
+            return Answer { tag: io.tag, buffer: io.buffer, outcome: Err(refusal) };
+        }
+        let tag = io.tag;
+        let mut inner = self.lock();
+        let served = inner.drive.serve(io);
+        let now = inner.drive.now();
+        inner.quiet_since = (Instant::now(), now);
+        match served {
+            Ok(completion) => {
+                inner.statistics.completed(&completion);
+                Answer { tag, buffer: completion.buffer, outcome: completion.outcome }
+            }
+            Err(error) => Answer { tag, buffer: Vec::new(), outcome: Err(error) },
+        }
+    }
+
+    /// Takes a request; `target` is told when it is answered. With a pace only.
+    pub fn submit(&self, mut io: Io, target: &Arc<dyn Target>) {
+        let tag = io.tag;
+        if let Some(refusal) = self.refusal(&io) {
+            return target.answer(Answer { tag, buffer: io.buffer, outcome: Err(refusal) });
+        }
+        let at = self.clock.at(Instant::now());
+        let mut inner = self.lock();
+        io.tag = inner.next_tag;
+        match inner.drive.submit(at, io) {
+            Ok(()) => {
+                let own = inner.next_tag;
+                inner.next_tag += 1;
+                inner.callers.insert(own, (tag, target.clone()));
+                drop(inner);
+                self.wake.notify_one();
+            }
+            Err(error) => {
+                drop(inner);
+                target.answer(Answer { tag, buffer: Vec::new(), outcome: Err(error) });
+            }
+        }
+    }
+
+    fn refusal(&self, io: &Io) -> Option<DeviceError> {
+        let changes = matches!(io.kind, IoKind::Write { .. } | IoKind::Trim);
+        (changes && self.facts.read_only).then(|| DeviceError::Refused("the drive is served read-only".into()))
+    }
+
+    /// The pacer: lets the drive work up to now and gives answers as they fall due.
+    fn pace(&self) {
+        let mut due: BinaryHeap<Reverse<Due>> = BinaryHeap::new();
+        let mut order = 0;
+        let mut inner = self.lock();
+        loop {
+            let stepped = inner.drive.advance(self.clock.at(Instant::now()));
+            let Inner { drive, callers, statistics, .. } = &mut *inner;
+            for completion in drive.completions() {
+                statistics.completed(&completion);
+                let Some((tag, target)) = callers.remove(&completion.tag) else { continue };
+                let at = self.clock.wall(completion.end).unwrap_or_else(Instant::now);
+                due.push(Reverse(Due { at, order, completion: Completion { tag, ..completion }, target }));
+                order += 1;
+            }
+            let now = Instant::now();
+            let mut ready = Vec::new();
+            while due.peek().is_some_and(|Reverse(next)| next.at <= now) {
+                let Some(Reverse(next)) = due.pop() else { break };
+                inner.statistics.answered_late_by(now - next.at);
+                ready.push(next);
+            }
+            if !ready.is_empty() {
+                drop(inner);
+                for Due { completion, target, .. } in ready {
+                    let Completion { tag, buffer, outcome, .. } = completion;
+                    target.answer(Answer { tag, buffer, outcome });
+                }
+                inner = self.lock();
+                continue;
+            }
+            if self.stopping.load(Ordering::SeqCst) && due.is_empty() && inner.callers.is_empty() {
+                return;
+            }
+            let work = match stepped {
+                Stepped::NotBefore(time) => self.clock.wall(time),
+                Stepped::Idle | Stepped::Worked => None,
+            };
+            let answer = due.peek().map(|Reverse(next)| next.at);
+            let until = work.into_iter().chain(answer).min();
+            let wait = until.map_or(Duration::from_secs(1), |until| until.saturating_duration_since(now));
+            // The timeout is the point; whether it was one is seen on the next round.
+            inner = self.wake.wait_timeout(inner, wait).expect("no thread panics while it holds the drive").0;
+        }
+    }
+
+    /// Without a pace: gives the drive its idle time.
+    fn watch_for_idleness(&self) {
+        let mut inner = self.lock();
+        while !self.stopping.load(Ordering::SeqCst) {
+            let (since, clock) = inner.quiet_since;
+            let quiet = since.elapsed();
+            if quiet >= IDLE_GRACE {
+                let until = SimTime(clock.0.saturating_add(quiet.as_nanos() as u64));
+                // A step at a time, so that a request that comes meanwhile waits for one at most.
+                while inner.drive.step(until) == Stepped::Worked && inner.quiet_since.0 == since {
+                    drop(inner);
+                    std::thread::yield_now();
+                    inner = self.lock();
+                }
+            }
+            inner = self.wake.wait_timeout(inner, IDLE_TICK).expect("no thread panics while it holds the drive").0;
+        }
+    }
+
+    /// No more requests will come: what is on its way is answered, what the volatile cache holds is written back.
+    pub fn stop(&self, pacer: JoinHandle<()>) -> Result<(), DeviceError> {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.wake.notify_all();
+        pacer.join().expect("the pacer does not panic");
+        if self.facts.read_only {
+            return Ok(());
+        }
+        self.lock().drive.shut_down()
+    }
+}

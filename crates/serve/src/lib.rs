@@ -1,0 +1,17 @@
+//! The rim: an emulated drive as a block device. Protocols, threads and sockets; no policy and no address arithmetic.
+//!
+//! ```text
+//!  NBD connection ─┐                   ┌─ Mutex<EmulatedDrive>
+//!  NBD connection ─┼─► Front ──────────┤
+//!  ublk queue ─────┘    ▲              └─ pacer thread: lets the drive work, answers when the drive would
+//!                       └── statistics, live page
+//! ```
+
+pub mod front;
+pub mod listen;
+pub mod nbd;
+pub mod statistics;
+pub mod tls;
+
+pub use front::{Answer, Front, Target};
+pub use listen::{Address, Server};

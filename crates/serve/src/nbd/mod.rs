@@ -1,0 +1,10 @@
+//! The network block device protocol, server side: fixed newstyle handshake, structured replies, several connections to
+//! one drive. Source: the protocol's own document, `doc/proto.md` of the NBD project.
+//!
+//! - [`protocol`]: the numbers of the protocol, and its messages as bytes;
+//! - [`handshake`]: options, until a client asks to go;
+//! - [`transmission`]: requests and replies.
+
+pub mod handshake;
+pub mod protocol;
+pub mod transmission;

@@ -1,0 +1,77 @@
+//! What a served drive has done: latencies in simulated time, lateness on the wall clock.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use imbrex_device::{Completion, IoKind};
+
+/// Three digits, up to an hour: what a stalled drive may take.
+const DIGITS: u8 = 3;
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Counts and latencies of one kind of request.
+#[derive(Debug)]
+pub struct KindStatistics {
+    /// Its name.
+    pub name: &'static str,
+    /// Completed.
+    pub requests: u64,
+    /// Of them, answered with an error.
+    pub errors: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Simulated latency, nanoseconds.
+    pub latency_ns: Histogram<u64>,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub struct Statistics {
+    /// Read, write, flush, trim.
+    pub kinds: [KindStatistics; 4],
+    /// How much later than its time an answer was given, nanoseconds.
+    pub lateness_ns: Histogram<u64>,
+    /// When serving began.
+    pub begun: Instant,
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are constants in range")
+}
+
+impl Default for Statistics {
+    fn default() -> Statistics {
+        Statistics::new()
+    }
+}
+
+impl Statistics {
+    /// Nothing yet.
+    pub fn new() -> Statistics {
+        let kind = |name| KindStatistics { name, requests: 0, errors: 0, bytes: 0, latency_ns: histogram() };
+        Statistics {
+            kinds: [kind("read"), kind("write"), kind("flush"), kind("trim")],
+            lateness_ns: histogram(),
+            begun: Instant::now(),
+        }
+    }
+
+    /// A request has been completed by the drive.
+    pub fn completed(&mut self, completion: &Completion) {
+        let kind = &mut self.kinds[match completion.kind {
+            IoKind::Read => 0,
+            IoKind::Write { .. } => 1,
+            IoKind::Flush => 2,
+            IoKind::Trim => 3,
+        }];
+        kind.requests += 1;
+        kind.errors += u64::from(completion.outcome.is_err());
+        kind.bytes += completion.length;
+        kind.latency_ns.saturating_record(completion.end.since(completion.entry).0);
+    }
+
+    /// An answer was given so much after its time.
+    pub fn answered_late_by(&mut self, late: Duration) {
+        self.lateness_ns.saturating_record(late.as_nanos() as u64);
+    }
+}

@@ -1,0 +1,134 @@
+//! TLS, by rustls. A connection's plain side is one end of a pair of Unix sockets; two threads carry bytes between it and
+//! the client, so that the protocol's reader and writer need not share a lock.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use rustls::{ServerConfig, ServerConnection};
+
+use crate::listen::Stream;
+
+/// A certificate and what clients must show.
+#[derive(Debug)]
+pub struct TlsServer {
+    config: Arc<ServerConfig>,
+}
+
+/// A certificate or key that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {reason}")]
+pub struct TlsError {
+    /// The file.
+    pub place: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+fn wrong(path: &Path, reason: impl ToString) -> TlsError {
+    TlsError { place: path.display().to_string(), reason: reason.to_string() }
+}
+
+impl TlsServer {
+    /// Reads a certificate chain and its key, both PEM; with `client_ca`, clients must show a certificate signed by it.
+    pub fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<TlsServer, TlsError> {
+        let chain = certificates(certificate)?;
+        let mut reader = BufReader::new(File::open(key).map_err(|error| wrong(key, error))?);
+        let private = rustls_pemfile::private_key(&mut reader)
+            .map_err(|error| wrong(key, error))?
+            .ok_or_else(|| wrong(key, "holds no private key in PEM"))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| wrong(certificate, error))?;
+        let builder = match client_ca {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = rustls::RootCertStore::empty();
+                for root in certificates(path)? {
+                    roots.add(root).map_err(|error| wrong(path, error))?;
+                }
+                let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                    .build()
+                    .map_err(|error| wrong(path, error))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let config = builder.with_single_cert(chain, private).map_err(|error| wrong(certificate, error))?;
+        Ok(TlsServer { config: Arc::new(config) })
+    }
+
+    /// Does the TLS handshake with the client, and gives the plain side of the connection.
+    pub fn wrap(&self, mut stream: Stream) -> io::Result<Stream> {
+        let mut connection = ServerConnection::new(self.config.clone()).map_err(io::Error::other)?;
+        connection.complete_io(&mut stream)?;
+        let (ours, theirs) = UnixStream::pair()?;
+        let connection = Arc::new(Mutex::new(connection));
+        let (inward, outward) = (connection.clone(), connection);
+        let (reader, mut writer) = (stream.try_clone()?, stream);
+        let (plain_in, mut plain_out) = (theirs.try_clone()?, theirs);
+        let ending = writer.try_clone()?;
+        std::thread::Builder::new().name("tls in".into()).spawn(move || {
+            // However it ends, the plain side sees its end.
+            let _ = carry_in(reader, &inward, &plain_in);
+            let _ = plain_in.shutdown(std::net::Shutdown::Both);
+        })?;
+        std::thread::Builder::new().name("tls out".into()).spawn(move || {
+            let _ = carry_out(&mut plain_out, &outward, &mut writer);
+            ending.shut_down();
+        })?;
+        Ok(Stream::Unix(ours))
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<rustls::pki_types::CertificateDer<'static>>, TlsError> {
+    let mut reader = BufReader::new(File::open(path).map_err(|error| wrong(path, error))?);
+    let read: Result<Vec<_>, _> = rustls_pemfile::certs(&mut reader).collect();
+    let read = read.map_err(|error| wrong(path, error))?;
+    if read.is_empty() {
+        return Err(wrong(path, "holds no certificate in PEM"));
+    }
+    Ok(read)
+}
+
+fn carry_in(mut from: Stream, connection: &Mutex<ServerConnection>, mut to: &UnixStream) -> io::Result<()> {
+    let (mut sealed, mut plain) = (vec![0; 64 << 10], Vec::new());
+    loop {
+        let count = from.read(&mut sealed)?;
+        if count == 0 {
+            return Ok(());
+        }
+        let mut rest = &sealed[..count];
+        while !rest.is_empty() {
+            plain.clear();
+            let mut connection = connection.lock().expect("no thread panics while it holds the connection");
+            connection.read_tls(&mut rest)?;
+            let state = connection.process_new_packets().map_err(io::Error::other)?;
+            plain.resize(state.plaintext_bytes_to_read(), 0);
+            connection.reader().read_exact(&mut plain)?;
+            drop(connection);
+            to.write_all(&plain)?;
+        }
+    }
+}
+
+fn carry_out(from: &mut UnixStream, connection: &Mutex<ServerConnection>, to: &mut Stream) -> io::Result<()> {
+    let mut plain = vec![0; 64 << 10];
+    loop {
+        let count = from.read(&mut plain)?;
+        let mut connection = connection.lock().expect("no thread panics while it holds the connection");
+        if count == 0 {
+            connection.send_close_notify();
+        } else {
+            connection.writer().write_all(&plain[..count])?;
+        }
+        while connection.wants_write() {
+            connection.write_tls(to)?;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+    }
+}
