@@ -238,7 +238,7 @@ pub fn errno_of(error: &DeviceError) -> u32 {
     match error {
         DeviceError::Medium { cause, .. } if cause.kind() == std::io::ErrorKind::StorageFull => errno::ENOSPC,
         DeviceError::Medium { .. } | DeviceError::Destroyed { .. } | DeviceError::Stopped(_) => errno::EIO,
-        DeviceError::Image { .. } | DeviceError::Replay(_) => errno::EIO,
+        DeviceError::Image { .. } | DeviceError::Damaged { .. } | DeviceError::Replay(_) => errno::EIO,
         DeviceError::ReadOnly => errno::EPERM,
         DeviceError::PastEnd { .. } => errno::ENOSPC,
         DeviceError::Refused(_) => errno::EINVAL,
