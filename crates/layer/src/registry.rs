@@ -39,6 +39,7 @@ pub struct LayerInfo {
 pub fn all() -> &'static [&'static LayerInfo] {
     use crate::layers::*;
     &[
+        &block_swap::INFO,
         &conventional::INFO,
         &flip_cache::INFO,
         &fully_associative::INFO,
@@ -48,9 +49,11 @@ pub fn all() -> &'static [&'static LayerInfo] {
         &region_rmw::INFO,
         &s_blocks::INFO,
         &set_associative::INFO,
+        &top_buffer::INFO,
         &track_cache::INFO,
         &track_flip::INFO,
         &track_map::INFO,
+        &write_buffer::INFO,
     ]
 }
 

@@ -68,6 +68,11 @@ const REGIONS: (&str, &[(&str, &str)]) = ("region-rmw", &[("region_size", "16k")
 const UNSAFE_REGIONS: (&str, &[(&str, &str)]) = ("region-rmw", &[("region_size", "16k"), ("safety", "paper")]);
 const SETS: (&str, &[(&str, &str)]) = ("set-associative", &[("region_size", "8k"), ("cache_share", "10%")]);
 
+const BUFFER: (&str, &[(&str, &str)]) = ("top-buffer", &[("buffer_share", "20%")]);
+const FLIPS: (&str, &[(&str, &str)]) = ("flip-cache", &[("interval", "6"), ("background_every", "1")]);
+const SWAPS: (&str, &[(&str, &str)]) =
+    ("block-swap", &[("interval", "6"), ("background_every", "1"), ("block_size", "2k")]);
+
 fn toy_disk() -> SharedDisk {
     toy::disks("block-interference").next().expect("there is one").disk
 }
@@ -97,9 +102,12 @@ fn checked(base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> R
 
 /// What the cuts say of a random run.
 fn cut(base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> Result<(), String> {
-    let disk = toy_disk();
-    let build = || mutant(&disk, base, alter);
-    let trial = Trial { disk: &disk, build: &build, seed: 1, plans: 60, sectors_max: 24, images_per_step: 40 };
+    cut_on(&toy_disk(), base, alter)
+}
+
+fn cut_on(disk: &SharedDisk, base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> Result<(), String> {
+    let build = || mutant(disk, base, alter);
+    let trial = Trial { disk, build: &build, seed: 1, plans: 60, sectors_max: 24, images_per_step: 40 };
     cuts::run(&trial).map(|_| ()).map_err(|error| error.what)
 }
 
@@ -207,6 +215,18 @@ fn a_left_out_backup_is_caught() {
     for base in [REGIONS, SETS] {
         cut(base, no_backup).expect_err("the spare does not hold what its record says");
     }
+}
+
+#[test]
+fn faults_of_interlaced_layers_are_caught_by_cuts() {
+    let disk = toy::disks("interlaced").nth(1).expect("there is one of equal tracks").disk;
+    for base in [BUFFER, FLIPS, SWAPS] {
+        cut_on(&disk, base, same).unwrap_or_else(|what| panic!("{}: {what}", base.0));
+        for (fault, alter) in [("backup", no_backup as fn(&Step, &mut Vec<Step>)), ("barriers", no_barriers)] {
+            assert!(cut_on(&disk, base, alter).is_err(), "{} without {fault} loses nothing", base.0);
+        }
+    }
+    cut_on(&disk, BUFFER, note_before_its_data).expect_err("the record points to what is not there");
 }
 
 #[test]

@@ -73,24 +73,33 @@ impl WriteCache {
     pub fn insert(&mut self, command: &Command, sequence: u64) {
         assert!(self.has_room(command), "a write of {} sectors into a cache without room", command.sectors);
         let (mut start, mut end, mut oldest) = (command.lba.0, command.end().0, sequence);
-        while let Some((first, dirty)) = self.touching(start, end) {
-            let union = end.max(dirty.end) - start.min(first);
-            let overlaps = first < end && start < dirty.end;
-            if !overlaps && union > RANGE_SECTORS_MAX {
-                break;
-            }
+        while let Some((first, dirty)) = self.overlapping(start, end) {
             self.forget(first);
             start = start.min(first);
             end = end.max(dirty.end);
             oldest = oldest.min(dirty.sequence);
         }
+        let before = self.ranges.range(..start).next_back().map(|(&first, &dirty)| (first, dirty));
+        if let Some((first, dirty)) =
+            before.filter(|&(first, dirty)| dirty.end == start && end - first <= RANGE_SECTORS_MAX)
+        {
+            self.forget(first);
+            start = first;
+            oldest = oldest.min(dirty.sequence);
+        }
+        let after = self.ranges.get(&end).copied().filter(|after| after.end - start <= RANGE_SECTORS_MAX);
+        if let Some(dirty) = after {
+            self.forget(end);
+            end = dirty.end;
+            oldest = oldest.min(dirty.sequence);
+        }
         self.keep(start, Dirty { end, sequence: oldest });
     }
 
-    /// A range that overlaps or adjoins [start, end).
-    fn touching(&self, start: u64, end: u64) -> Option<(u64, Dirty)> {
-        let (&first, &dirty) = self.ranges.range(..=end).next_back()?;
-        (dirty.end >= start).then_some((first, dirty))
+    /// A range that overlaps [start, end).
+    fn overlapping(&self, start: u64, end: u64) -> Option<(u64, Dirty)> {
+        let (&first, &dirty) = self.ranges.range(..end).next_back()?;
+        (dirty.end > start).then_some((first, dirty))
     }
 
     fn keep(&mut self, start: u64, dirty: Dirty) {
@@ -199,6 +208,19 @@ mod tests {
                 prop_assert!(!cache.holds(&probe) || dirty);
             }
         }
+    }
+
+    /// Goal: a write that ends where a range too long to be joined begins still joins what it overlaps (invariant 1).
+    #[test]
+    fn a_write_before_a_long_range_joins_what_it_overlaps() {
+        let mut cache = WriteCache::new(Sectors(10_000));
+        cache.insert(&Command::write(100, RANGE_SECTORS_MAX as u32), 1);
+        cache.insert(&Command::write(90, 8), 2);
+        cache.insert(&Command::write(90, 10), 3);
+        assert_eq!(cache.used(), Sectors(10 + RANGE_SECTORS_MAX));
+        assert_eq!(cache.take_oldest(), Some(Command::write(100, RANGE_SECTORS_MAX as u32)));
+        assert_eq!(cache.take_oldest(), Some(Command::write(90, 10)));
+        assert_eq!(cache.take_oldest(), None);
     }
 
     #[test]

@@ -33,7 +33,7 @@ use super::track_cache::{self, Cache, CacheAreas, CACHE_HEADER, CACHE_POSITION, 
 use super::track_flip::{self, Flips, PART_BITS};
 use crate::layer::{Layer, Violation};
 use crate::note::{Note, ReplayError};
-use crate::parameters::ConfigError;
+use crate::parameters::{ConfigError, ParameterInfo};
 use crate::plan::Plan;
 use crate::registry::{Context, LayerInfo};
 
@@ -49,7 +49,7 @@ pub const INFO: LayerInfo = LayerInfo {
         CACHE_POSITION,
         CACHE_HEADER,
         INTERVAL,
-        HOTNESS,
+        ParameterInfo { default: "decay", ..HOTNESS },
         HOT_TRACKS,
         HOT_RATIO,
         BACKUP_REGIONS,
@@ -58,7 +58,7 @@ pub const INFO: LayerInfo = LayerInfo {
         IDLE,
     ],
     toys: &[
-        "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=decay",
+        "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=reset",
         "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,hot_tracks=4",
     ],
     build,

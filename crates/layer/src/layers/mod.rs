@@ -1,5 +1,6 @@
 //! The layers, one file each; [`crate::registry`] lists them.
 
+pub mod block_swap;
 pub mod conventional;
 pub mod flip_cache;
 pub mod fully_associative;
@@ -10,6 +11,8 @@ pub mod media_cache;
 pub mod region_rmw;
 pub mod s_blocks;
 pub mod set_associative;
+pub mod top_buffer;
 pub mod track_cache;
 pub mod track_flip;
 pub mod track_map;
+pub mod write_buffer;

@@ -62,12 +62,36 @@ const DISPLACED: u8 = FIRST_LAYER_TAG + 1;
 /// Nothing.
 const PLACED: u8 = FIRST_LAYER_TAG + 2;
 
-/// Bits of a heat key below the zone's number.
-const PIECE_BITS: u32 = 8;
+/// How the place of a piece is kept: the heat key has as many bits below the zone's number.
+pub(super) trait PlaceNumber: Copy + Eq + Into<u16> + std::fmt::Debug + Send + 'static {
+    /// Its bits.
+    const BITS: u32;
+
+    /// The number of a place, which has no more bits.
+    fn of(place: u16) -> Self;
+}
+
+impl PlaceNumber for u8 {
+    const BITS: u32 = u8::BITS;
+
+    #[inline]
+    fn of(place: u16) -> u8 {
+        place as u8
+    }
+}
+
+impl PlaceNumber for u16 {
+    const BITS: u32 = u16::BITS;
+
+    #[inline]
+    fn of(place: u16) -> u16 {
+        place
+    }
+}
 
 /// Two pseudo-tracks, by their home numbers, that are to change places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Move {
+pub(super) struct Move {
     zone: u32,
     hot: u16,
     cold: u16,
@@ -91,12 +115,16 @@ enum Relation {
     Partly,
 }
 
-/// Which pseudo-track is where.
-struct Map {
+/// Which pseudo-track, or which block, is where.
+pub(super) struct Map<N> {
+    /// The layer's name in the registry.
+    name: &'static str,
     zones: Zones,
     /// The place of each pseudo-track, both by home number, `stride` to a zone.
-    places: Vec<u8>,
+    places: Vec<N>,
     stride: usize,
+    /// Pieces of the longest track.
+    pieces_of_track: u64,
     away: Option<Away>,
     options: MoveOptions,
 }
@@ -108,31 +136,61 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
     let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
     let home = planner.finish();
-    let map = Map::new(Zones::new(&home), options);
+    let map = Map::<u8>::new(INFO.name, Zones::new(&home), options);
     Ok(Box::new(Interlaced::new(Host::new(home, log, false), map, options)))
 }
 
-impl Map {
-    fn new(zones: Zones, options: MoveOptions) -> Map {
+impl<N: PlaceNumber> Map<N> {
+    /// Everything is at home. A zone has no more pieces than `N` can number.
+    pub(super) fn new(name: &'static str, zones: Zones, options: MoveOptions) -> Map<N> {
         let stride = zones.pieces_max();
         let mut places = Vec::with_capacity(zones.count() * stride);
-        places.extend((0..zones.count()).flat_map(|_| 0..stride).map(|place| place as u8));
-        Map { zones, places, stride, away: None, options }
+        places.extend((0..zones.count()).flat_map(|_| 0..stride).map(|place| N::of(place as u16)));
+        let pieces_of_track = zones.pieces_of_track();
+        Map { name, zones, places, stride, pieces_of_track, away: None, options }
     }
 
     #[inline]
-    fn places_of(&self, zone: u32) -> &[u8] {
+    fn places_of(&self, zone: u32) -> &[N] {
         let first = zone as usize * self.stride;
         &self.places[first..first + self.stride]
     }
 
     #[inline]
     fn place_of(&self, zone: u32, piece: u16) -> u16 {
-        self.places[zone as usize * self.stride + piece as usize] as u16
+        self.places[zone as usize * self.stride + piece as usize].into()
     }
 
     fn set_place(&mut self, zone: u32, piece: u16, place: u16) {
-        self.places[zone as usize * self.stride + piece as usize] = place as u8;
+        self.places[zone as usize * self.stride + piece as usize] = N::of(place);
+    }
+
+    /// Pieces before and after one that lie before and after it, as far as a track may reach: none of pseudo-tracks, which
+    /// are as long as tracks.
+    #[inline]
+    fn neighbours(&self, piece: &Piece) -> (u64, u64) {
+        if N::BITS == u8::BITS {
+            return (0, 0);
+        }
+        let zone = self.zones.zone(piece.zone);
+        let (at, reach) = (self.place_of(piece.zone, piece.home), self.pieces_of_track as u16);
+        let room = |index: u16| if index < zone.bottoms { (0, zone.bottoms) } else { (zone.bottoms, zone.pieces) };
+        let ((home_first, home_end), (first, end)) = (room(piece.home), room(at));
+        let before_max = reach.min(piece.home - home_first).min(at - first);
+        let after_max = reach.min(home_end - 1 - piece.home).min(end - 1 - at);
+        let follows_before = |&back: &u16| self.place_of(piece.zone, piece.home - back) == at - back;
+        let follows_after = |&ahead: &u16| self.place_of(piece.zone, piece.home + ahead) == at + ahead;
+        let before = (1..=before_max).take_while(follows_before).count();
+        let after = (1..=after_max).take_while(follows_after).count();
+        let away = self.away.filter(|away| away.moved.zone == piece.zone).map(|away| away.moved.hot);
+        match away {
+            // What is in the backup region alone is no one's neighbour.
+            Some(away) => (
+                (before as u16).min(piece.home.checked_sub(away + 1).unwrap_or(before as u16)) as u64,
+                (after as u16).min(away.checked_sub(piece.home + 1).unwrap_or(after as u16)) as u64,
+            ),
+            None => (before as u64, after as u64),
+        }
     }
 
     /// Which pseudo-track is at a place.
@@ -141,7 +199,7 @@ impl Map {
         if self.place_of(zone, place) == place {
             return place;
         }
-        let wanted = place as u8;
+        let wanted = N::of(place);
         // Sixteen at a time, which the compiler turns into one comparison.
         let places = self.places_of(zone);
         let chunk = places.chunks(16).position(|chunk| chunk.iter().fold(false, |found, &at| found | (at == wanted)));
@@ -164,7 +222,7 @@ impl Map {
     #[cold]
     fn left_over(&self, home: &Home, lba: Lba, track: &Track, track_sector: u32) -> Run {
         let (start, end) = self.zones.left_over(lba, home.capacity());
-        Map::run_on(track, track_sector, (lba - start).0, (end - start).0, start)
+        Self::run_on(track, track_sector, (lba - start).0, (end - start).0, start)
     }
 
     /// The run of a pseudo-track that is in the backup region alone.
@@ -181,7 +239,7 @@ impl Map {
         let mut lba = self.zones.start(zone, piece);
         let end = lba + Sectors(self.zones.zone(zone).piece_sectors as u64);
         while lba < end {
-            let run = self.run_of(home, lba);
+            let run = self.run_of(home, lba).part(lba, end);
             lba = run.end();
             runs.push(run);
         }
@@ -211,13 +269,15 @@ impl Map {
     /// The coldest pseudo-track on tops to swap with a hot one: of equally cold ones a neighbour, else the lowest place.
     fn choose_cold(&self, home: &Home, heat: &HeatLog, hot: Move, moves: &[Move]) -> Option<(u32, u16)> {
         let zone = self.zones.zone(hot.zone);
-        let mut writes = [0u32; 1 << PIECE_BITS];
-        for counted in heat.counts_in(hot.zone << PIECE_BITS, (hot.zone + 1) << PIECE_BITS) {
-            writes[(counted.key & ((1 << PIECE_BITS) - 1)) as usize] = counted.writes;
+        let mut writes = vec![0u32; 1 << N::BITS];
+        for counted in heat.counts_in(hot.zone << N::BITS, (hot.zone + 1) << N::BITS) {
+            writes[(counted.key & ((1 << N::BITS) - 1)) as usize] = counted.writes;
         }
         let mut hot_runs = Vec::new();
         self.push_runs(home, hot.zone, hot.hot, &mut hot_runs);
         let faced = self.faced_by(home, &hot_runs);
+        let mut planned = vec![false; self.stride];
+        moves.iter().filter(|planned| planned.zone == hot.zone).for_each(|chosen| planned[chosen.cold as usize] = true);
         let mut best = None;
         for place in zone.bottoms..zone.pieces {
             let cold = self.piece_at(hot.zone, place);
@@ -226,12 +286,12 @@ impl Map {
             if best.is_some_and(|(writes, apart, _)| (writes, apart) <= (cold_writes, false)) {
                 continue;
             }
-            if moves.iter().any(|planned| planned.zone == hot.zone && planned.cold == cold) {
+            if planned[cold as usize] {
                 continue;
             }
             let mut cold_runs = Vec::new();
             self.push_runs(home, hot.zone, cold, &mut cold_runs);
-            let candidate = match Map::relation(&faced, &cold_runs) {
+            let candidate = match Self::relation(&faced, &cold_runs) {
                 Relation::Partly => continue,
                 relation => (cold_writes, relation == Relation::Apart, cold),
             };
@@ -277,11 +337,11 @@ impl Map {
     }
 }
 
-impl Translation for Map {
+impl<N: PlaceNumber> Translation for Map<N> {
     type Move = Move;
 
     fn name(&self) -> &'static str {
-        INFO.name
+        self.name
     }
 
     #[inline]
@@ -298,10 +358,13 @@ impl Translation for Map {
         let place = self.place_of(piece.zone, piece.home);
         let lba_start = Lba(lba.0 - piece.sector as u64);
         let start = if place == piece.home { lba_start } else { self.zones.start(piece.zone, place) };
-        let heat = piece.zone << PIECE_BITS | piece.home as u32;
+        let heat = piece.zone << N::BITS | piece.home as u32;
         let place = home.locate(home.pba(start + Sectors(piece.sector as u64)));
-        let (sector, sectors) = (piece.sector as u64, piece.sectors as u64);
-        Run { heat, ..Map::run_on(&Track::of(&place), place.sector, sector, sectors, lba_start) }
+        let (before, after) = self.neighbours(&piece);
+        let lba_start = Lba(lba_start.0 - before * piece.sectors as u64);
+        let sector = piece.sector as u64 + before * piece.sectors as u64;
+        let sectors = (before + 1 + after) * piece.sectors as u64;
+        Run { heat, ..Self::run_on(&Track::of(&place), place.sector, sector, sectors, lba_start) }
     }
 
     #[inline]
@@ -313,11 +376,11 @@ impl Translation for Map {
             true => Lba(lba.0 - place.sector as u64),
             false => self.zones.start(place.zone, piece),
         };
-        Some(Map::run_on(track, sector, place.sector as u64, place.sectors as u64, start))
+        Some(Self::run_on(track, sector, place.sector as u64, place.sectors as u64, start))
     }
 
     fn select(&mut self, home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {
-        let split = |key: u32| (key >> PIECE_BITS, (key & ((1 << PIECE_BITS) - 1)) as u16);
+        let split = |key: u32| (key >> N::BITS, (key & ((1 << N::BITS) - 1)) as u16);
         let lies_on_bottom = |heat: &Heat| {
             let (zone, piece) = split(heat.key);
             let is_away = self.away.is_some_and(|away| (away.moved.zone, away.moved.hot) == (zone, piece));
@@ -346,7 +409,7 @@ impl Translation for Map {
         self.push_runs(home, zone, hot, &mut hot_runs);
         self.push_runs(home, zone, cold, &mut cold_runs);
         let faced = self.faced_by(home, &hot_runs);
-        let relation = Map::relation(&faced, &cold_runs);
+        let relation = Self::relation(&faced, &cold_runs);
         if relation == Relation::Partly {
             return false;
         }
@@ -361,12 +424,12 @@ impl Translation for Map {
             kept.into_iter().partition(|run| run.radial_track < hot_runs[0].radial_track);
         let any = Transfer { from: hot_runs[0], to: Pba(0), to_bottom: false, saved: true, timing: Timing::Normal };
         transfers.push_kept(&outer);
-        Map::push_moved(&hot_runs, &cold_runs, Transfer { timing: late_write, ..any }, transfers);
+        Self::push_moved(&hot_runs, &cold_runs, Transfer { timing: late_write, ..any }, transfers);
         transfers.push_kept(&inner);
         let to_bottom = Transfer { to_bottom: true, saved: beside, timing: late_read, ..any };
-        Map::push_moved(&cold_runs, &hot_runs, to_bottom, transfers);
-        Map::lock(&hot_runs, 1, transfers);
-        Map::lock(&cold_runs, 0, transfers);
+        Self::push_moved(&cold_runs, &hot_runs, to_bottom, transfers);
+        Self::lock(&hot_runs, 1, transfers);
+        Self::lock(&cold_runs, 0, transfers);
         transfers.set_radial_track(hot_runs[0].radial_track);
         true
     }
@@ -440,27 +503,28 @@ impl Translation for Map {
 
     fn self_check(&self, _home: &Home) -> Result<(), Violation> {
         for zone in 0..self.zones.count() as u32 {
-            let mut seen = [false; 1 << PIECE_BITS];
-            let twice = self.places_of(zone).iter().find(|&&place| std::mem::replace(&mut seen[place as usize], true));
-            if let Some(place) = twice {
-                let detail = format!("two pseudo-tracks of zone {zone} are at place {place}");
-                return Err(Violation { layer: INFO.name, invariant: 1, detail });
+            let mut seen = vec![false; 1 << N::BITS];
+            let number = |place: &N| -> u16 { (*place).into() };
+            let mut places = self.places_of(zone).iter().map(number);
+            if let Some(place) = places.find(|&place| std::mem::replace(&mut seen[place as usize], true)) {
+                let detail = format!("two pieces of zone {zone} are at place {place}");
+                return Err(Violation { layer: self.name, invariant: 1, detail });
             }
         }
         Ok(())
     }
 
-    /// 8 bits a track: the paper's zones are of 256 tracks' worth.
     fn moves_pseudo_tracks(&self) -> bool {
         true
     }
 
+    /// 8 bits a track: the paper's zones are of 256 tracks' worth. Of blocks, so many bits each.
     fn formula_bytes(&self, tracks: u64) -> u64 {
-        tracks
+        tracks * self.pieces_of_track * N::BITS as u64 / 8
     }
 
     fn measured_bytes(&self) -> u64 {
-        self.places.capacity() as u64 + self.zones.measured_bytes()
+        (self.places.capacity() * size_of::<N>()) as u64 + self.zones.measured_bytes()
     }
 }
 
@@ -586,7 +650,7 @@ mod tests {
         let tracks = 20_000_000_000_000 / 1_500_000;
         let disk = disk(64, 10, 1.0);
         let home = Planner::new(&disk).expect("it is interlaced").finish();
-        let map = Map::new(Zones::new(&home), MoveOptions::NONE);
+        let map = Map::<u8>::new(INFO.name, Zones::new(&home), MoveOptions::NONE);
         assert_eq!(map.formula_bytes(tracks), 13_333_333);
         assert_eq!(map.places.capacity(), 72, "six groups, of which the last is smaller, at twelve bytes");
     }

@@ -1,5 +1,6 @@
 //! Homes: the static addresses of an interlaced disk. LBAs run over all tracks in PBA order, and jump those that are set
-//! aside: backup regions and caches, which are bottom tracks whose neighbouring tops hold nothing, and those tops.
+//! aside: backup regions and caches, which are bottom tracks whose neighbouring tops hold nothing, and those tops; and the
+//! tops of write buffers, whose neighbours keep their data.
 //!
 //! Invariants:
 //! 1. [`Home::pba`] and [`Home::lba`] are exact inverses on the tracks that are not set aside.
@@ -40,6 +41,8 @@ impl Area {
 pub struct Planner<'a> {
     disk: &'a SharedDisk,
     areas: Vec<Area>,
+    /// Tops without their neighbours.
+    tops: Vec<Extent>,
 }
 
 impl<'a> Planner<'a> {
@@ -48,7 +51,7 @@ impl<'a> Planner<'a> {
         if !disk.geometry.is_interlaced() {
             return Err(ConfigError("the disk has no interlaced tracks: give it the layout bottom-then-top".into()));
         }
-        Ok(Planner { disk, areas: Vec::new() })
+        Ok(Planner { disk, areas: Vec::new(), tops: Vec::new() })
     }
 
     /// The longest bottom track and the longest track of all, with no sectors slipped.
@@ -109,6 +112,24 @@ impl<'a> Planner<'a> {
         (!is_taken).then_some(Area { extent, surface, radial_start, radial_last })
     }
 
+    /// Sets aside a top track, while the bottoms beside it keep their data; says whether it was free. Areas come first.
+    pub fn set_aside_top(&mut self, top: Extent) -> bool {
+        let place = self.disk.geometry.locate(top.start);
+        let is_taken = self.areas.iter().any(|area| {
+            let tracks = area.radial_start.saturating_sub(1)..=area.radial_last + 1;
+            area.surface == place.surface && tracks.contains(&place.radial_track)
+        });
+        if !is_taken {
+            self.tops.push(top);
+        }
+        !is_taken
+    }
+
+    /// The disk below.
+    pub fn disk(&self) -> &'a SharedDisk {
+        self.disk
+    }
+
     /// The homes on what is left.
     pub fn finish(self) -> Home {
         let geometry = &self.disk.geometry;
@@ -118,6 +139,7 @@ impl<'a> Planner<'a> {
             let to = (area.radial_last + 1).min(geometry.radial_tracks() - 1);
             tracks.extend((from..=to).map(|radial_track| geometry.track(radial_track, area.surface)));
         }
+        tracks.extend(self.tops);
         tracks.sort_unstable();
         tracks.dedup();
         let mut gaps: Vec<Extent> = Vec::new();

@@ -300,10 +300,11 @@ pub fn write_copies(runs: &[Run], backup: Pba, plan: &mut Plan) {
 pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mut Vec<Run>) {
     let mut sector = span.first;
     while sector < span.end {
-        let Some(run) = map.run_at(home, &span.track, sector) else { return };
-        let start = run.lba + Sectors((sector - run.sector) as u64);
-        let part = run.part(start, start + Sectors((span.end - sector) as u64));
-        sector += part.sectors;
+        let Some(run) = map.run_at(home, &span.track, sector).filter(|run| run.sector < span.end) else { return };
+        let from = sector.max(run.sector);
+        let start = run.lba + Sectors((from - run.sector) as u64);
+        let part = run.part(start, start + Sectors((span.end - from) as u64));
+        sector = from + part.sectors;
         runs.push(part);
     }
 }

@@ -156,8 +156,8 @@ pub trait Translation: Send + 'static {
     /// The longest run on one track that holds `lba`.
     fn run_of(&self, home: &Home, lba: Lba) -> Run;
 
-    /// The longest run that lies on a track around its sector `sector`; none where no data lies, from there to the end of
-    /// the track.
+    /// The longest run that lies on a track around its sector `sector`, or the first after it if no data lies there; none
+    /// if none lies from there to the end of the track.
     fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run>;
 
     /// Under which key a write of `run` is counted.

@@ -271,7 +271,10 @@ impl<M: Copy> Moves<M> {
         }
         let now = |transfer: &&Transfer| transfer.timing != Timing::WrittenLate;
         let list = &self.transfers.list;
-        list.iter().filter(now).filter(|transfer| transfer.to_bottom).for_each(|transfer| write(transfer, plan));
+        let mut bottoms: Vec<&Transfer> = list.iter().filter(now).filter(|transfer| transfer.to_bottom).collect();
+        // What comes from many places goes to its track in one turn.
+        bottoms.sort_by_key(|transfer| transfer.to);
+        bottoms.into_iter().for_each(|transfer| write(transfer, plan));
         let follow = |a: &Transfer, b: &Transfer| a.to + Sectors(a.from.sectors as u64) == b.to;
         let tracks: Vec<&[Transfer]> = list.chunk_by(follow).collect();
         for track in tracks.into_iter().rev() {

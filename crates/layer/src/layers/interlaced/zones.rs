@@ -1,12 +1,12 @@
-//! Zones of pseudo-tracks (Hajkazemi 2019 §2.4): the bottoms of a group laid end to end and cut into pieces as long as its
-//! longest track, and so its tops. Groups of more than 128 bottoms make several zones. What is left over at the end of
-//! bottoms or tops, less than a pseudo-track, belongs to no piece.
+//! Zones of pseudo-tracks (Hajkazemi 2019 §2.4): the bottoms of a group laid end to end and cut into pieces as long as
+//! its longest track, and so its tops; or into shorter ones, blocks. Groups of more than 128 bottoms make several zones.
+//! What is left over at the end of bottoms or tops, less than a piece, belongs to none.
 //!
 //! Homes are LBAs here: a zone is two stretches of LBAs, and home n of a zone the n-th piece of them, bottoms first.
 //!
 //! Invariants:
 //! 1. Stretches cover all LBAs, in order, without gap.
-//! 2. A zone has at most 256 pieces.
+//! 2. A zone has at most 256 pseudo-tracks, or 65,536 blocks.
 
 use imbrex_disk::{Extent, Lba, Sectors, SharedDisk};
 
@@ -60,12 +60,22 @@ pub struct Zones {
     by_lba: Finder,
     stretches: Vec<Stretch>,
     zones: Vec<Zone>,
+    /// The longest track in pieces, in part ones too.
+    pieces_of_track: u64,
 }
 
 impl Zones {
-    /// The zones of a disk.
+    /// The zones of a disk, in pseudo-tracks.
     pub fn new(home: &Home) -> Zones {
-        let mut builder = Builder { home, next_lba: 0, stretches: Vec::new(), zones: Vec::new() };
+        Zones::of_pieces(home, u32::MAX)
+    }
+
+    /// The zones of a disk, in pieces of `piece_sectors_max` or of the longest track, whichever is less.
+    pub fn of_pieces(home: &Home, piece_sectors_max: u32) -> Zones {
+        let longest =
+            home.disk().geometry.zones().iter().map(|zone| zone.track_sectors).max().expect("a disk has a zone");
+        let pieces_of_track = longest.div_ceil(piece_sectors_max) as u64;
+        let mut builder = Builder { home, piece_sectors_max, next_lba: 0, stretches: Vec::new(), zones: Vec::new() };
         for (bottoms, tops) in groups(home.disk()) {
             builder.group(&bottoms, &tops);
         }
@@ -73,12 +83,17 @@ impl Zones {
         stretches.shrink_to_fit();
         zones.shrink_to_fit();
         let starts = stretches.iter().map(|stretch| stretch.start).collect();
-        Zones { by_lba: Finder::new(starts, home.capacity().0), stretches, zones }
+        Zones { by_lba: Finder::new(starts, home.capacity().0), stretches, zones, pieces_of_track }
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
         self.zones.len()
+    }
+
+    /// The longest track in pieces, in part ones too.
+    pub fn pieces_of_track(&self) -> u64 {
+        self.pieces_of_track
     }
 
     /// Zone number `index`.
@@ -134,6 +149,7 @@ impl Zones {
 /// Turns groups into zones.
 struct Builder<'a> {
     home: &'a Home,
+    piece_sectors_max: u32,
     next_lba: u64,
     stretches: Vec<Stretch>,
     zones: Vec<Zone>,
@@ -144,8 +160,8 @@ impl Builder<'_> {
     fn group(&mut self, bottoms: &[Extent], tops: &[Extent]) {
         let first_zone = self.zones.len() as u32;
         let parts = bottoms.len().div_ceil(STRETCH_TRACKS).max(tops.len().div_ceil(STRETCH_TRACKS));
-        let piece_sectors =
-            bottoms.iter().chain(tops).map(|track| track.sectors.0).max().expect("a group has tracks") as u32;
+        let longest = bottoms.iter().chain(tops).map(|track| track.sectors.0).max().expect("a group has tracks");
+        let piece_sectors = (longest as u32).min(self.piece_sectors_max);
         let zone = Zone { starts: [0; 2], piece_sectors, bottoms: 0, pieces: 0 };
         self.zones.extend((0..parts).map(|_| zone));
         for (index, part) in bottoms.chunks(STRETCH_TRACKS).enumerate() {
@@ -175,7 +191,7 @@ impl Builder<'_> {
 }
 
 /// The groups of a disk in PBA order: bottoms that follow each other, then the tops after them.
-fn groups(disk: &SharedDisk) -> impl Iterator<Item = (Vec<Extent>, Vec<Extent>)> + '_ {
+pub fn groups(disk: &SharedDisk) -> impl Iterator<Item = (Vec<Extent>, Vec<Extent>)> + '_ {
     let geometry = &disk.geometry;
     let mut next = imbrex_disk::Pba(0);
     std::iter::from_fn(move || {

@@ -1,0 +1,164 @@
+//! `block-swap`: hot blocks of bottom tracks change places with cold blocks of tops of their track group (the Block Swapping
+//! of Wu et al., as Hajkazemi 2019 §5 describes it). It is [`track_map`](super::track_map) with blocks in the place of
+//! pseudo-tracks: finer, so that no cold data moves along, with a map and a number of moves that grow as blocks shrink.
+//!
+//! A group has up to 128 bottoms and as many tops. Blocks are `block_size` long, so that the last of a track may reach into
+//! the next. The table has 16 bits a block: 30.5 MB for each TB of blocks of 64 KiB, far beyond a controller's memory.
+//!
+//! Records: those of `track-map`, with blocks for pseudo-tracks.
+//!
+//! Invariants: those of `track-map`.
+
+use super::interlaced::backup::BackupLog;
+use super::interlaced::driver::Interlaced;
+use super::interlaced::home::Planner;
+use super::interlaced::host::Host;
+use super::interlaced::options::{
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+};
+use super::interlaced::zones::Zones;
+use super::track_map::Map;
+use crate::layer::Layer;
+use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::registry::{Context, LayerInfo};
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "block-swap",
+    summary: "interlaced disk: hot blocks of bottoms change places with cold blocks of tops in their track group",
+    recordings: &["interlaced"],
+    mapping_unit: "block",
+    source: "Wu et al. 2018, in Hajkazemi 2019 §5",
+    parameters: &[
+        ParameterInfo {
+            key: "block_size",
+            kind: ParameterKind::Bytes,
+            default: "64k",
+            help: "size of a block; a group must not have more than 65,536",
+        },
+        INTERVAL,
+        ParameterInfo { default: "decay", ..HOTNESS },
+        ParameterInfo {
+            default: "1000",
+            help: "hottest blocks on bottoms considered at the end of an interval",
+            ..HOT_TRACKS
+        },
+        HOT_RATIO,
+        BACKUP_REGIONS,
+        SAFETY,
+        BACKGROUND_EVERY,
+        IDLE,
+    ],
+    toys: &[
+        "block_size=1536,interval=12,background_every=3",
+        "block_size=2k,interval=7,background_every=1,backup_regions=1,hot_tracks=4,hotness=reset",
+    ],
+    build,
+};
+
+/// Zones and blocks of a zone that a heat key can tell apart.
+const KEY_PARTS_MAX: usize = 1 << 16;
+
+fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
+    let (disk, parameters) = (&context.disk, &context.parameters);
+    let options = MoveOptions::new(parameters)?;
+    let block_bytes = parameters.bytes("block_size");
+    let block_sectors = block_bytes / disk.sector_bytes as u64;
+    if block_sectors == 0 || block_bytes % disk.sector_bytes as u64 != 0 {
+        return Err(ConfigError(format!(
+            "block_size={block_bytes}: expected whole sectors of {} B",
+            disk.sector_bytes
+        )));
+    }
+    let mut planner = Planner::new(disk)?;
+    let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
+    let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
+    let home = planner.finish();
+    let longest = home.disk().geometry.zones().iter().map(|zone| zone.track_sectors as u64).max().unwrap_or(1);
+    // Of a zone's 256 tracks none may be cut into more blocks than 16 bits can number.
+    if 256 * longest.div_ceil(block_sectors) >= KEY_PARTS_MAX as u64 {
+        return Err(ConfigError(format!("block_size={block_bytes}: a track group would have more than 65,536 blocks")));
+    }
+    let zones = Zones::of_pieces(&home, block_sectors.min(u32::MAX as u64) as u32);
+    if zones.count() >= KEY_PARTS_MAX {
+        return Err(ConfigError(format!("the disk has {} track groups; block-swap takes 65,535", zones.count())));
+    }
+    Ok(Box::new(Interlaced::new(Host::new(home, log, false), Map::<u16>::new(INFO.name, zones, options), options)))
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: blocks are swapped as pseudo-tracks are, and runs of blocks that lie together are one access. The toy is that of
+    //! `track-map`, with two blocks to a track: block 2 is at PBAs 10–14, between those of PBAs 110–114 and 100–104.
+
+    use imbrex_disk::Command;
+
+    use crate::layers::interlaced::testing::{assert_plan, disk, idle_phases, layer, plan, write_each};
+
+    const TOY: &str = "backup_regions=1,interval=8,block_size=20k";
+
+    #[test]
+    fn a_hot_block_changes_places_with_a_cold_one() {
+        let mut layer = layer("block-swap", &disk(64, 10, 1.0), TOY);
+        write_each(layer.as_mut(), &[12, 12, 12, 12, 12, 100, 110, 400]);
+        let phases = idle_phases(layer.as_mut());
+        assert_eq!(phases.len(), 3);
+        assert_plan(
+            &phases[0],
+            "group Migration
+               barrier
+               note #7 0 0 0 0
+               barrier
+               read migration pba 110+5 lba 110
+               read migration pba 10+5 lba 10
+               read migration pba 100+5 lba 100
+               write backup pba 270+5 lba 110
+               write backup pba 275+5 lba 10
+               write backup pba 280+5 lba 100
+               barrier
+               note #1 270 110 10 21474836485
+               note #6 280 100 0 21474836480
+               barrier",
+        );
+        assert_plan(
+            &phases[1],
+            "phase Migration
+               read migration pba 60+5 lba 60
+               write migration pba 10+5 lba 60
+               write migration pba 100+5 lba 100
+               write migration pba 110+5 lba 110
+               barrier
+               note #17 0 131084 786434 275
+               barrier",
+        );
+        assert_plan(
+            &phases[2],
+            "phase Migration
+               write migration pba 60+5 lba 10
+               barrier
+               note #18 0 0 0 0
+               barrier",
+        );
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::read(8, 9)]),
+            "group Host
+               read host pba 8+2 lba 8
+               read host pba 60+5 lba 10
+               read host pba 15+2 lba 15",
+        );
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::read(0, 10)]),
+            "group Host
+               read host pba 0+10 lba 0",
+        );
+    }
+
+    /// 16 bits a block: of 64 KiB 30.5 MB a TB, of 4 KiB 488 MB (the page's figures).
+    #[test]
+    fn memory_is_two_bytes_a_block() {
+        let layer = layer("block-swap", &disk(64, 10, 1.0), TOY);
+        assert_eq!(layer.memory().formula_bytes, 64 * 2 * 2);
+        assert_eq!(1_000_000_000_000_u64 / 65_536 * 2, 30_517_578);
+        assert_eq!(1_000_000_000_000_u64 / 4_096 * 2, 488_281_250);
+    }
+}

@@ -1,0 +1,438 @@
+//! The layer interface over a [`BufferMap`]: appends what the host writes to bottoms, writes it home when idle.
+//!
+//! ```text
+//!   write to a top ───────────────────────────────► in place (tops=on: as to a bottom)
+//!   write to a bottom ─┬─ the ring has room ──────► header and data at its head · barrier · notes · barrier
+//!                      └ no room ─┬ full=clean ───► the bottom of the oldest run is written home first, and again
+//!                                 └ full=through ─► in place: over what is buffered of it, the rest as `imr-rmw` does
+//! ```
+//!
+//! Invariants:
+//! 1. Nothing is appended over data, nor is an old copy lost whose successor's record is not durable: an append ends with a
+//!    barrier.
+//! 2. The record of a host rewrite holds no run that has moved since: it is cleared before the run is written anew or
+//!    written home.
+//! 3. A host write touches nothing that a move has in hand: it completes the move first.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use imbrex_disk::{Command, Extent, Lba, Operation, Sectors, SimDuration};
+
+use super::map::{BufferMap, Buffered, WriteHome};
+use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::layers::interlaced::backup::BackupLog;
+use crate::layers::interlaced::home::Home;
+use crate::layers::interlaced::host::Host;
+use crate::layers::interlaced::moves::{Moves, Outcome};
+use crate::layers::interlaced::{Run, Translation};
+use crate::note::{Note, ReplayError};
+use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
+
+/// Sectors before the data of an append, with its records.
+const HEADER_SECTORS: u32 = 1;
+
+/// Writes that share an append at most: their records fit a header of a sector.
+const JOINED_MAX: usize = 32;
+
+/// What a buffer is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BufferOptions {
+    /// A ring is written home when idle from so much of it in use on, in percent.
+    pub clean_above_percent: u64,
+    /// Whether a full ring is cleaned for a host write, which is otherwise written in place.
+    pub cleans_when_full: bool,
+    /// Nanoseconds without requests before anything is written home.
+    pub idle_after_ns: u64,
+}
+
+/// Host data of one track.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    lba: Lba,
+    sectors: u32,
+    ring: u32,
+}
+
+/// A layer that buffers writes to bottoms.
+pub struct WriteBuffer {
+    host: Host,
+    map: BufferMap,
+    moves: Moves<WriteHome>,
+    options: BufferOptions,
+    /// Rings to be written home when idle.
+    due: BTreeSet<u32>,
+    parts: Vec<Part>,
+    /// The first LBA of the write that `joins` was last asked for, and its ring.
+    joinable: Cell<Option<(Lba, u32)>>,
+}
+
+impl WriteBuffer {
+    /// A layer over `host`, with nothing buffered.
+    pub fn new(host: Host, map: BufferMap, options: BufferOptions) -> WriteBuffer {
+        let (moves, due, parts, joinable) = (Moves::default(), BTreeSet::new(), Vec::new(), Cell::new(None));
+        WriteBuffer { host, map, moves, options, due, parts, joinable }
+    }
+
+    fn home(&self) -> &Home {
+        &self.host.home
+    }
+
+    /// The ring for data that is at home at `lba`, if it is to be buffered.
+    fn ring_of(&self, lba: Lba) -> Option<u32> {
+        let pba = self.home().pba(lba);
+        let is_top = || Home::is_top(self.home().locate(pba).radial_track);
+        (self.map.holds_tops || !is_top()).then(|| self.map.rings.ring_of(pba))
+    }
+
+    /// Whether `command`, of those that write `sectors` together, would touch what the move in hand has read or is to
+    /// write.
+    #[cold]
+    fn disturbs_move(&self, command: &Command, sectors: u64) -> bool {
+        if command.operation != Operation::Write {
+            return false;
+        }
+        let mut lba = command.lba;
+        while lba < command.end() {
+            let run = Home::track_run(&self.home().locate(self.home().pba(lba)), lba).part(lba, command.end());
+            let reach = u32::from(!run.harmless);
+            let (first, last) = (run.radial_track.saturating_sub(reach), run.radial_track + reach);
+            if self.moves.locks(run.surface, first, last) {
+                return true;
+            }
+            let is_buffered = self.map.holds_tops || !run.harmless;
+            if is_buffered && (self.disturbs_ring(&run, sectors) || self.host.log.regions() == 1) {
+                return true;
+            }
+            lba = run.end();
+        }
+        false
+    }
+
+    /// Whether the move has tracks in hand that hold parts of a run, or onto which `sectors` will be
+    /// appended: what is appended there after the tops were backed up would be destroyed.
+    fn disturbs_ring(&self, at_home: &Run, sectors: u64) -> bool {
+        let is_locked = |run: Run| self.moves.locks(run.surface, run.radial_track, run.radial_track);
+        if self.map.within(at_home.lba.0, at_home.end().0).any(|run| is_locked(self.map.place(&run))) {
+            return true;
+        }
+        let ring = self.map.rings.ring_of(at_home.pba);
+        let mut position = self.map.rings.head(ring);
+        let end = position + (sectors + HEADER_SECTORS as u64).min(self.map.rings.sectors(ring));
+        while position < end {
+            let run = self.map.rings.run(ring, position, 1, at_home.lba);
+            if is_locked(run) {
+                return true;
+            }
+            position += (run.track_sectors - run.sector) as u64;
+        }
+        false
+    }
+
+    /// Plans a phase of writing home; says whether there was one.
+    fn phase(&mut self, plan: &mut Plan) -> bool {
+        if self.moves.in_hand().is_none() {
+            let Some(ring) = self.due.first().copied() else { return false };
+            if !self.begin_oldest(ring) {
+                self.due.remove(&ring);
+                return false;
+            }
+        }
+        let chosen = self.moves.in_hand().expect("begun above");
+        let outcome = self.moves.phase(&mut self.host.log, plan);
+        // What is written home moves: no record of a host rewrite may hold it by then (invariant 2).
+        let (_, start, end) = BufferMap::lbas_of(&self.host.home, chosen.track).expect("it has LBAs");
+        for run in self.map.within(start, end) {
+            self.host.log.before_writing(self.map.place(&run).extent(), plan);
+        }
+        if outcome == Outcome::Done {
+            self.map.commit(&self.host.home, chosen, plan);
+            plan.barrier();
+            self.host.log.end_move();
+            self.moves.finish();
+            let due = std::mem::take(&mut self.due);
+            self.due = due.into_iter().filter(|&ring| self.is_due(ring)).collect();
+        }
+        true
+    }
+
+    /// Takes the track of a ring's oldest run in hand; says whether there is one.
+    fn begin_oldest(&mut self, ring: u32) -> bool {
+        let Some(oldest) = self.map.oldest(ring) else { return false };
+        let track = BufferMap::track_of(self.home(), Lba(oldest.lba));
+        self.moves.replace(&[WriteHome { track }]);
+        let (map, home, saved_max) = (&self.map, &self.host.home, self.host.log.region_sectors());
+        self.moves.take_next(saved_max, |chosen, transfers| map.prepare(home, chosen, transfers))
+    }
+
+    fn complete_move(&mut self, plan: &mut Plan) {
+        while self.moves.in_hand().is_some() {
+            self.phase(plan);
+        }
+    }
+
+    fn is_due(&self, ring: u32) -> bool {
+        let percent = self.options.clean_above_percent;
+        let is_full = self.map.used(ring) * 100 > self.map.rings.sectors(ring) * percent;
+        self.map.used(ring) > 0 && (is_full || self.map.is_fuller_than(percent))
+    }
+
+    /// Collects the parts of writes that are to be buffered; writes the others in place.
+    fn write_tops(&mut self, commands: &[Command], plan: &mut Plan) {
+        self.parts.clear();
+        for command in commands {
+            let mut lba = command.lba;
+            while lba < command.end() {
+                let pba = self.host.home.pba(lba);
+                let run = Home::track_run(&self.host.home.locate(pba), lba).part(lba, command.end());
+                if run.harmless && !self.map.holds_tops {
+                    self.host.log.before_writing(run.extent(), plan);
+                    plan.write(Cause::Host, run.pba, lba, Sectors(run.sectors as u64));
+                } else {
+                    self.parts.push(Part { lba, sectors: run.sectors, ring: self.map.rings.ring_of(pba) });
+                }
+                lba = run.end();
+            }
+        }
+    }
+
+    /// Whether a ring takes so many sectors more, in so many runs.
+    fn has_room(&self, ring: u32, sectors: u64, runs: u64) -> bool {
+        let needed = self.map.used(ring) + sectors + HEADER_SECTORS as u64;
+        // Each run may end up in two pieces, and cut an older one in two.
+        needed <= self.map.rings.sectors(ring) && 3 * runs < self.map.runs_left()
+    }
+
+    fn sectors_and_runs(parts: &[Part]) -> (u64, u64) {
+        (parts.iter().map(|part| part.sectors as u64).sum(), parts.len() as u64)
+    }
+
+    /// Makes room for what the host is about to write, as far as it can.
+    fn make_room(&mut self, commands: &[Command], plan: &mut Plan) {
+        let mut wanted: Vec<(u32, u64, u64)> = Vec::new();
+        for command in commands.iter().filter(|command| command.operation == Operation::Write) {
+            let mut lba = command.lba;
+            while lba < command.end() {
+                let run = Home::track_run(&self.home().locate(self.home().pba(lba)), lba).part(lba, command.end());
+                if let Some(ring) = self.ring_of(lba) {
+                    match wanted.last_mut() {
+                        Some(last) if last.0 == ring => (last.1, last.2) = (last.1 + run.sectors as u64, last.2 + 1),
+                        _ => wanted.push((ring, run.sectors as u64, 1)),
+                    }
+                }
+                lba = run.end();
+            }
+        }
+        for (ring, sectors, runs) in wanted {
+            while sectors < self.map.rings.sectors(ring) && !self.has_room(ring, sectors, runs) {
+                self.complete_move(plan);
+                if !self.has_room(ring, sectors, runs) && !self.begin_oldest(ring) {
+                    break;
+                }
+                self.complete_move(plan);
+            }
+        }
+    }
+
+    /// Writes the parts collected: those that follow each other in one ring together.
+    fn write_bottoms(&mut self, plan: &mut Plan) {
+        let parts = std::mem::take(&mut self.parts);
+        for parts in parts.chunk_by(|a, b| a.ring == b.ring) {
+            let (sectors, runs) = WriteBuffer::sectors_and_runs(parts);
+            if self.has_room(parts[0].ring, sectors, runs) {
+                self.append(parts, plan);
+            } else {
+                for part in parts {
+                    let command = Command::write(part.lba.0, part.sectors);
+                    self.host.write(&self.map, &command, plan, |_| {});
+                }
+            }
+        }
+        self.parts = parts;
+    }
+
+    fn append(&mut self, parts: &[Part], plan: &mut Plan) {
+        let ring = parts[0].ring;
+        for part in parts {
+            // A record of what lies at the old places would bring it back after a cut (invariant 2).
+            let at_home = self.host.home.pba(part.lba);
+            self.host.log.before_writing(Extent::new(at_home, Sectors(part.sectors as u64)), plan);
+            for run in self.map.within(part.lba.0, part.lba.0 + part.sectors as u64) {
+                self.host.log.before_writing(self.map.place(&run).extent(), plan);
+            }
+        }
+        let mut position = self.map.rings.head(ring);
+        let header = self.map.rings.slice(ring, position, HEADER_SECTORS);
+        let header_run = self.map.rings.run(ring, position, header.sectors, Lba(0));
+        self.host.log.before_writing(header_run.extent(), plan);
+        let (op, medium, kind) = (StepOp::Write, Medium::Disk, Kind::OutOfBand);
+        plan.access(op, medium, kind, Cause::Host, header.pba, Lba(0), Sectors(header.sectors as u64));
+        position += header.sectors as u64;
+        let first = position;
+        self.place(
+            parts,
+            ring,
+            first,
+            |run, map, host, plan| {
+                let place = map.place(run);
+                host.log.before_writing(place.extent(), plan);
+                plan.write(Cause::Host, place.pba, place.lba, Sectors(run.sectors as u64));
+            },
+            plan,
+        );
+        plan.barrier();
+        self.place(
+            parts,
+            ring,
+            first,
+            |run, map, _, plan| {
+                map.insert(*run);
+                plan.note(map.buffered_note(run));
+            },
+            plan,
+        );
+        // From here on the old copies may be overwritten, or destroyed by writes beside them (invariant 1).
+        plan.barrier();
+        if self.is_due(ring) {
+            self.due.insert(ring);
+        }
+    }
+
+    /// Calls `act` with each run that the parts make from `position` on.
+    fn place(
+        &mut self,
+        parts: &[Part],
+        ring: u32,
+        mut position: u64,
+        act: impl Fn(&Buffered, &mut BufferMap, &mut Host, &mut Plan),
+        plan: &mut Plan,
+    ) {
+        for part in parts {
+            let (mut lba, end) = (part.lba.0, part.lba.0 + part.sectors as u64);
+            while lba < end {
+                let slice = self.map.rings.slice(ring, position, (end - lba) as u32);
+                let run = Buffered { lba, sectors: slice.sectors, ring, position };
+                act(&run, &mut self.map, &mut self.host, plan);
+                position += slice.sectors as u64;
+                lba += slice.sectors as u64;
+            }
+        }
+    }
+}
+
+impl Layer for WriteBuffer {
+    fn name(&self) -> &'static str {
+        self.map.name()
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.home().capacity()
+    }
+
+    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
+        self.joinable.set(None);
+        if self.moves.in_hand().is_some() {
+            let sectors = commands.iter().map(|command| command.sectors as u64).sum();
+            if commands.iter().any(|command| self.disturbs_move(command, sectors)) {
+                self.complete_move(plan);
+            }
+        }
+        let is_write = commands[0].operation == Operation::Write;
+        if is_write && self.options.cleans_when_full {
+            self.make_room(commands, plan);
+        }
+        plan.open(GroupKind::Host);
+        match commands[0].operation {
+            Operation::Read => self.host.read(&self.map, &commands[0], plan),
+            Operation::Write => {
+                self.write_tops(commands, plan);
+                self.write_bottoms(plan);
+            }
+            Operation::Trim => self.host.trim(&self.map, &commands[0], plan),
+            Operation::Flush => plan.barrier(),
+        }
+    }
+
+    /// Writes to bottoms of one ring; with tops buffered, any of one ring.
+    fn joins(&self, chosen: &[Command], candidate: &Command) -> bool {
+        let first = &chosen[0];
+        if candidate.operation != Operation::Write || first.operation != Operation::Write || chosen.len() >= JOINED_MAX
+        {
+            return false;
+        }
+        let ring = match self.joinable.get() {
+            Some((lba, ring)) if lba == first.lba => Some(ring),
+            _ => self.ring_of_all(first),
+        };
+        let Some(ring) = ring else { return false };
+        self.joinable.set(Some((first.lba, ring)));
+        self.ring_of_all(candidate) == Some(ring) && !chosen.iter().any(|earlier| earlier.overlaps(candidate))
+    }
+
+    fn can_join(&self) -> bool {
+        true
+    }
+
+    fn background(&self) -> Option<Background> {
+        Some(Background { idle_after: SimDuration(self.options.idle_after_ns) })
+    }
+
+    fn idle(&mut self, plan: &mut Plan) -> bool {
+        self.phase(plan)
+    }
+
+    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
+        self.host.lookup(&self.map, lba, sectors, pieces);
+    }
+
+    fn keeps_trims(&self) -> bool {
+        self.host.keeps_trims()
+    }
+
+    fn self_check(&self) -> Result<(), Violation> {
+        match self.map.broken_invariant(self.home()) {
+            None => Ok(()),
+            Some((invariant, detail)) => Err(Violation { layer: self.name(), invariant, detail }),
+        }
+    }
+
+    fn memory(&self) -> MapMemory {
+        MapMemory {
+            formula_bytes: self.map.formula_bytes(self.home().tracks()),
+            measured_bytes: self.map.measured_bytes() + self.host.measured_bytes(),
+        }
+    }
+
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        self.map.checkpoint(notes);
+        self.host.checkpoint(notes);
+    }
+
+    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        if BackupLog::takes(note) {
+            return self.host.replay(note);
+        }
+        if self.map.replay(&self.host.home, note)? {
+            self.host.log.end_move();
+        }
+        Ok(())
+    }
+
+    fn repair(&mut self, plan: &mut Plan) {
+        self.host.repair(&self.map, plan);
+        for ring in 0..self.map.rings.count() {
+            if self.is_due(ring) {
+                self.due.insert(ring);
+            }
+        }
+    }
+}
+
+impl WriteBuffer {
+    /// The ring of a write, if it is all at home on bottoms that share one.
+    fn ring_of_all(&self, command: &Command) -> Option<u32> {
+        let last = self.ring_of(Lba(command.end().0 - 1))?;
+        let is_short = (command.sectors as u64) < self.map.rings.sectors(last);
+        (is_short && self.ring_of(command.lba) == Some(last)).then_some(last)
+    }
+}

@@ -1,0 +1,356 @@
+//! Which sectors of bottom tracks, or of all, are buffered, and where: runs by LBA, and back from places to LBAs.
+//!
+//! Invariants:
+//! 1. Runs are disjoint, none is longer than its track, and each lies on one reserved track.
+//! 2. The way back is exact: each run is listed at its position, and nothing else is.
+//! 3. Positions in use span no more than the ring, and lie before its head.
+
+use std::collections::BTreeMap;
+
+use imbrex_disk::Lba;
+
+use super::rings::Rings;
+use crate::layers::interlaced::home::Home;
+use crate::layers::interlaced::host::{merge, push_runs_at};
+use crate::layers::interlaced::moves::{Timing, Transfer, Transfers};
+use crate::layers::interlaced::{Run, Track, Translation};
+use crate::note::{Note, ReplayError};
+use crate::plan::Plan;
+
+/// Bytes of a run in a controller's tables: its LBA and its place in five each, its length in two, and four that list it by
+/// place.
+const FORMULA_BYTES_PER_RUN: u64 = 16;
+
+/// A buffered run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buffered {
+    /// First logical sector.
+    pub lba: u64,
+    /// How many.
+    pub sectors: u32,
+    /// The ring that holds them.
+    pub ring: u32,
+    /// Position there.
+    pub position: u64,
+}
+
+impl Buffered {
+    /// One past the last logical sector.
+    pub fn end(&self) -> u64 {
+        self.lba + self.sectors as u64
+    }
+
+    fn part(&self, start: u64, end: u64) -> Buffered {
+        let (lba, end) = (self.lba.max(start), self.end().min(end));
+        Buffered { lba, sectors: (end - lba) as u32, position: self.position + (lba - self.lba), ..*self }
+    }
+}
+
+/// What is kept of a run under its LBA.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Entry {
+    sectors: u32,
+    ring: u32,
+    position: u64,
+}
+
+/// A track's buffered runs are to be written home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WriteHome {
+    /// The track, by number.
+    pub track: u32,
+}
+
+/// The buffer's map, over data that is otherwise at home.
+#[derive(Clone, Debug)]
+pub struct BufferMap {
+    /// The layer's name in the registry.
+    name: &'static str,
+    /// Where buffered sectors go.
+    pub rings: Rings,
+    runs: BTreeMap<u64, Entry>,
+    /// LBAs by ring and position.
+    places: BTreeMap<(u32, u64), u64>,
+    runs_max: u64,
+    /// Whether sectors of tops are buffered as well.
+    pub holds_tops: bool,
+    /// The first of the records.
+    first_tag: u8,
+}
+
+impl BufferMap {
+    /// An empty buffer.
+    pub fn new(name: &'static str, rings: Rings, runs_max: u64, holds_tops: bool, first_tag: u8) -> BufferMap {
+        let (runs, places) = (BTreeMap::new(), BTreeMap::new());
+        BufferMap { name, rings, runs, places, runs_max, holds_tops, first_tag }
+    }
+
+    /// Buffered runs, in order of LBA.
+    pub fn iter(&self) -> impl Iterator<Item = Buffered> + '_ {
+        self.runs.iter().map(|(&lba, entry)| with_lba(lba, entry))
+    }
+
+    /// Runs that can be added.
+    pub fn runs_left(&self) -> u64 {
+        self.runs_max.saturating_sub(self.runs.len() as u64)
+    }
+
+    /// The share of runs in use that reaches `percent` of those there may be.
+    pub fn is_fuller_than(&self, percent: u64) -> bool {
+        self.runs.len() as u64 * 100 > self.runs_max * percent
+    }
+
+    /// Sectors of a ring from its oldest data to its head.
+    pub fn used(&self, ring: u32) -> u64 {
+        self.oldest(ring).map_or(0, |oldest| self.rings.head(ring) - oldest.position)
+    }
+
+    /// The run written to a ring the longest time ago.
+    pub fn oldest(&self, ring: u32) -> Option<Buffered> {
+        let (_, lba) = self.places.range((ring, 0)..(ring + 1, 0)).next()?;
+        self.runs.get(lba).map(|entry| with_lba(*lba, entry))
+    }
+
+    /// The buffered parts of the LBAs from `start` up to `end`, in order.
+    pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = Buffered> + '_ {
+        let before = self.runs.range(..start).next_back().map(|(&lba, entry)| with_lba(lba, entry));
+        let reaching = before.filter(|run| run.end() > start);
+        let inside = self.runs.range(start..end).map(|(&lba, entry)| with_lba(lba, entry));
+        reaching.into_iter().chain(inside).map(move |run| run.part(start, end))
+    }
+
+    /// The LBAs from `start` up to `end` are no longer buffered.
+    pub fn remove(&mut self, start: u64, end: u64) {
+        while let Some((&lba, entry)) = self.runs.range(..end).next_back() {
+            let run = with_lba(lba, entry);
+            if run.end() <= start {
+                return;
+            }
+            self.runs.remove(&lba);
+            self.places.remove(&(run.ring, run.position));
+            if run.end() > end {
+                self.add(run.part(end, run.end()));
+            }
+            if run.lba < start {
+                self.add(run.part(run.lba, start));
+            }
+        }
+    }
+
+    /// These sectors are buffered there, whatever was before.
+    pub fn insert(&mut self, run: Buffered) {
+        self.remove(run.lba, run.end());
+        self.add(run);
+        self.rings.advance(run.ring, run.position + run.sectors as u64);
+    }
+
+    fn add(&mut self, run: Buffered) {
+        self.runs.insert(run.lba, Entry { sectors: run.sectors, ring: run.ring, position: run.position });
+        self.places.insert((run.ring, run.position), run.lba);
+    }
+
+    /// The record that a run is buffered.
+    pub fn buffered_note(&self, run: &Buffered) -> Note {
+        Note::new(self.first_tag, &[run.lba, run.sectors as u64, run.ring as u64, run.position])
+    }
+
+    /// The track of that number as it is at home, and its LBAs; none if it is set aside.
+    pub fn lbas_of(home: &Home, track: u32) -> Option<(Run, u64, u64)> {
+        let (track, surface) = home.track_at(track);
+        let place = home.track(track, surface)?;
+        let run = Home::track_run(&place, home.lba(place.track_start)?);
+        Some((run, run.lba.0, run.end().0))
+    }
+
+    /// The number of the track at which `lba` is at home.
+    pub fn track_of(home: &Home, lba: Lba) -> u32 {
+        let place = home.locate(home.pba(lba));
+        home.track_index(place.radial_track, place.surface)
+    }
+
+    /// The first part that is not buffered of the LBAs from `start` up to `end`, and what is not buffered around it.
+    fn unbuffered(&self, start: u64, around: &Run) -> Option<Run> {
+        let (mut from, mut lba) = (around.lba.0, start);
+        if let Some(run) = self.runs.range(..=lba).next_back().map(|(&lba, entry)| with_lba(lba, entry)) {
+            from = from.max(run.end());
+            lba = lba.max(run.end());
+        }
+        while let Some(entry) = self.runs.get(&lba) {
+            lba += entry.sectors as u64;
+            from = lba;
+        }
+        let next = self.runs.range(lba..).next().map_or(around.end(), |(&next, _)| Lba(next)).min(around.end());
+        (lba < around.end().0).then(|| around.part(Lba(from), next))
+    }
+
+    /// Where a buffered run lies.
+    #[inline]
+    pub fn place(&self, run: &Buffered) -> Run {
+        self.rings.run(run.ring, run.position, run.sectors, Lba(run.lba))
+    }
+
+    /// The first run from `position` on that ends on the way to `end`; the one around `position` counts.
+    fn first_at(&self, ring: u32, position: u64, end: u64) -> Option<Buffered> {
+        let before = self.places.range((ring, 0)..(ring, position + 1)).next_back();
+        let run_of = |lba: &u64| self.runs.get(lba).map(|entry| with_lba(*lba, entry));
+        let around = before.and_then(|(_, lba)| run_of(lba)).filter(|run| run.position + run.sectors as u64 > position);
+        around.or_else(|| self.places.range((ring, position)..(ring, end)).next().and_then(|(_, lba)| run_of(lba)))
+    }
+
+    /// What is buffered on a reserved track from `sector` on.
+    fn run_on_reserved(&self, track: &Track, sector: u32) -> Option<Run> {
+        let (ring, position) = self.rings.position_at(track, sector)?;
+        let head = self.rings.head(ring);
+        let end = (position + (track.sectors - sector) as u64).min(head);
+        if let Some(run) = self.first_at(ring, position, end) {
+            return Some(self.place(&run));
+        }
+        // Past the head lies what is oldest.
+        let after_head = sector + (head - position) as u32;
+        (after_head < track.sectors).then(|| {
+            let (ring, position) = self.rings.position_at(track, after_head)?;
+            let end = position + (track.sectors - after_head) as u64;
+            self.first_at(ring, position, end).map(|run| self.place(&run))
+        })?
+    }
+
+    /// Whether the invariants hold; if not, which does not, and why.
+    pub fn broken_invariant(&self, home: &Home) -> Option<(u32, String)> {
+        let mut end_before = 0;
+        for run in self.iter() {
+            let slice = self.rings.slice(run.ring, run.position, run.sectors);
+            if run.sectors == 0 || run.lba < end_before || slice.sectors != run.sectors {
+                return Some((1, format!("{run:?} overlaps the run before it, or the end of its track")));
+            }
+            let tracks = [run.lba, run.end() - 1].map(|lba| BufferMap::track_of(home, Lba(lba)));
+            if tracks[0] != tracks[1] {
+                return Some((1, format!("{run:?} is not of one track: {tracks:?}")));
+            }
+            if self.places.get(&(run.ring, run.position)) != Some(&run.lba) {
+                return Some((2, format!("{run:?} is not listed at its place")));
+            }
+            let end = run.position + run.sectors as u64;
+            let head = self.rings.head(run.ring);
+            if end > head || run.position + self.rings.sectors(run.ring) < head {
+                return Some((3, format!("{run:?} lies outside of its ring, whose head is {head}")));
+            }
+            end_before = run.end();
+        }
+        let same = self.places.len() == self.runs.len();
+        (!same).then(|| (2, format!("{} places for {} runs", self.places.len(), self.runs.len())))
+    }
+}
+
+fn with_lba(lba: u64, entry: &Entry) -> Buffered {
+    Buffered { lba, sectors: entry.sectors, ring: entry.ring, position: entry.position }
+}
+
+impl Translation for BufferMap {
+    type Move = WriteHome;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    #[inline]
+    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+        let at_home = Home::track_run(&home.locate(home.pba(lba)), lba);
+        if self.runs.is_empty() || (at_home.harmless && !self.holds_tops) {
+            return at_home;
+        }
+        let before = self.runs.range(..=lba.0).next_back().map(|(&lba, entry)| with_lba(lba, entry));
+        match before.filter(|run| run.end() > lba.0) {
+            Some(run) => self.place(&run),
+            None => self.unbuffered(lba.0, &at_home).expect("this sector is not buffered"),
+        }
+    }
+
+    #[inline]
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+        match home.lba(track.start) {
+            Some(lba) => {
+                let at_home = Run::on(track, 0, track.sectors, lba);
+                match self.holds_tops {
+                    true => self.unbuffered(lba.0 + sector as u64, &at_home),
+                    false => Some(at_home),
+                }
+            }
+            None => self.run_on_reserved(track, sector),
+        }
+    }
+
+    /// Reads the buffered runs in the order in which they lie, then what the write home destroys.
+    fn prepare(&self, home: &Home, chosen: WriteHome, transfers: &mut Transfers) -> bool {
+        let Some((at_home, start, end)) = BufferMap::lbas_of(home, chosen.track) else { return false };
+        let mut runs: Vec<Run> = self.within(start, end).map(|run| self.place(&run)).collect();
+        if runs.is_empty() {
+            return false;
+        }
+        let (mut faced, mut kept) = (Vec::new(), Vec::new());
+        for run in runs.iter().filter(|_| !at_home.harmless) {
+            home.push_faced(&at_home.part(run.lba, run.end()), &mut faced);
+        }
+        merge(&mut faced);
+        faced.iter().for_each(|span| push_runs_at(self, home, span, &mut kept));
+        runs.sort_unstable_by_key(|run| run.pba);
+        for from in runs {
+            let to = at_home.part(from.lba, from.end()).pba;
+            // A top as well is written in one turn, before what is only rewritten.
+            transfers.push(Transfer { from, to, to_bottom: true, saved: false, timing: Timing::Normal });
+            transfers.lock(from.surface, from.radial_track, from.radial_track);
+        }
+        transfers.push_kept(&kept);
+        let (track, reach) = (at_home.radial_track, u32::from(!at_home.harmless));
+        transfers.lock(at_home.surface, track.saturating_sub(reach), track + reach);
+        transfers.set_radial_track(track);
+        true
+    }
+
+    fn commit(&mut self, home: &Home, chosen: WriteHome, plan: &mut Plan) {
+        let (_, start, end) = BufferMap::lbas_of(home, chosen.track).expect("it was written a moment ago");
+        self.remove(start, end);
+        plan.note(Note::new(self.first_tag + 1, &[start, end]));
+    }
+
+    /// The record of a write home also ends the move. Whether a run is possible is for the caller to check.
+    fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
+        let refused = |reason: &str| ReplayError { note: *note, reason: reason.into() };
+        let [first, second, ring, position] = note.fields;
+        let capacity = home.capacity().0;
+        match note.tag.wrapping_sub(self.first_tag) {
+            0 => {
+                let fits = second > 0
+                    && second <= capacity
+                    && first <= capacity - second
+                    && ring < self.rings.count() as u64
+                    && second <= self.rings.sectors(ring as u32);
+                if !fits {
+                    return Err(refused("no such run can be buffered"));
+                }
+                self.insert(Buffered { lba: first, sectors: second as u32, ring: ring as u32, position });
+                Ok(false)
+            }
+            1 if first < second && second <= capacity => {
+                self.remove(first, second);
+                Ok(true)
+            }
+            _ => Err(refused("the write buffer has no such record")),
+        }
+    }
+
+    /// In the order of places, so that heads rise.
+    fn checkpoint(&self, notes: &mut Vec<Note>) {
+        let runs = self.places.values().filter_map(|lba| self.runs.get(lba).map(|entry| with_lba(*lba, entry)));
+        notes.extend(runs.map(|run| self.buffered_note(&run)));
+    }
+
+    fn formula_bytes(&self, _tracks: u64) -> u64 {
+        self.runs_max * FORMULA_BYTES_PER_RUN
+    }
+
+    /// The two trees as the standard library lays them out: nodes of eleven, two thirds full.
+    fn measured_bytes(&self) -> u64 {
+        let run = size_of::<u64>() + size_of::<Entry>() + size_of::<(u32, u64)>() + size_of::<u64>();
+        (self.runs.len() * run * 3 / 2) as u64 + self.rings.measured_bytes()
+    }
+}

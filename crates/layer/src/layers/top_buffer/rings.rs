@@ -1,0 +1,187 @@
+//! Where buffered sectors go: rings of reserved top tracks, each for the bottoms of a stretch of track groups. A ring is
+//! written at its head alone; what lies between its tail and its head may hold data.
+//!
+//! ```text
+//!   position  0 ········ tail ▓▓░▓▓▓░░▓▓▓▓ head ········ tail + sectors
+//!                             └ oldest data  └ next append             place on the medium: position mod sectors
+//! ```
+//!
+//! Invariants:
+//! 1. Only tops are reserved: writing them destroys nothing.
+//! 2. Positions grow for ever; those in use span no more than the ring's sectors.
+
+use imbrex_disk::{Extent, Lba, Pba, Sectors};
+
+use crate::layers::interlaced::finder::Finder;
+use crate::layers::interlaced::home::Planner;
+use crate::layers::interlaced::zones::groups;
+use crate::layers::interlaced::{Run, Track};
+use crate::parameters::ConfigError;
+
+/// A reserved track.
+#[derive(Clone, Copy, Debug)]
+struct Reserved {
+    track: Track,
+    /// Its ring, and the first of its places there.
+    ring: u32,
+    first: u64,
+}
+
+/// A ring.
+#[derive(Clone, Copy, Debug)]
+struct Ring {
+    /// Its tracks, among all by ring.
+    tracks: (u32, u32),
+    sectors: u64,
+    /// Position of the next append.
+    head: u64,
+}
+
+/// Sectors in one piece on a reserved track.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// Its position.
+    pub position: u64,
+    /// How many.
+    pub sectors: u32,
+    /// The first of them on the medium.
+    pub pba: Pba,
+}
+
+/// All rings.
+#[derive(Clone, Debug)]
+pub struct Rings {
+    rings: Vec<Ring>,
+    /// By ring, in the order of places.
+    tracks: Vec<Reserved>,
+    /// Indices into `tracks`, by place on the medium.
+    by_pba: Vec<u32>,
+    /// First physical sectors of the rings' stretches.
+    stretches: Finder,
+}
+
+impl Rings {
+    /// Reserves `share_millionths` of the tops of each of `count` stretches; groups that are fewer make fewer rings.
+    pub fn set_aside(planner: &mut Planner<'_>, count: u64, share_millionths: u64) -> Result<Rings, ConfigError> {
+        let groups: Vec<(Vec<Extent>, Vec<Extent>)> = groups(planner.disk()).collect();
+        let count = count.clamp(1, groups.len() as u64);
+        let (mut rings, mut tracks, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+        for index in 0..count {
+            let bound = |index: u64| (index * groups.len() as u64 / count) as usize;
+            let stretch = &groups[bound(index)..bound(index + 1)];
+            let first = stretch[0].0.first().or(stretch[0].1.first()).expect("a group has tracks");
+            let ring = reserve(planner, stretch, share_millionths, rings.len() as u32, &mut tracks);
+            // A stretch without a free top uses the ring before it.
+            if let Some(ring) = ring {
+                starts.push(if rings.is_empty() { 0 } else { first.start.0 });
+                rings.push(ring);
+            }
+        }
+        if rings.is_empty() {
+            return Err(ConfigError("no top track is free for the buffer: make buffer_share larger".into()));
+        }
+        let mut by_pba: Vec<u32> = (0..tracks.len() as u32).collect();
+        by_pba.sort_unstable_by_key(|&index| tracks[index as usize].track.start);
+        let sectors = planner.disk().geometry.sectors().0;
+        Ok(Rings { rings, tracks, by_pba, stretches: Finder::new(starts, sectors) })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.rings.len() as u32
+    }
+
+    /// The ring for data at home at `pba`.
+    #[inline]
+    pub fn ring_of(&self, pba: Pba) -> u32 {
+        self.stretches.before(pba.0) as u32 - 1
+    }
+
+    /// Sectors of a ring.
+    pub fn sectors(&self, ring: u32) -> u64 {
+        self.rings[ring as usize].sectors
+    }
+
+    /// Sectors of all.
+    pub fn sectors_of_all(&self) -> u64 {
+        self.rings.iter().map(|ring| ring.sectors).sum()
+    }
+
+    /// Where the next append begins.
+    pub fn head(&self, ring: u32) -> u64 {
+        self.rings[ring as usize].head
+    }
+
+    /// Everything before `head` is written.
+    pub fn advance(&mut self, ring: u32, head: u64) {
+        let ring = &mut self.rings[ring as usize];
+        ring.head = ring.head.max(head);
+    }
+
+    /// The piece at `position`, no longer than `sectors`, that lies on one track.
+    pub fn slice(&self, ring: u32, position: u64, sectors: u32) -> Slice {
+        let (reserved, sector) = self.locate(ring, position);
+        let sectors = sectors.min(reserved.track.sectors - sector);
+        Slice { position, sectors, pba: reserved.track.start + Sectors(sector as u64) }
+    }
+
+    /// The run that holds `sectors` from `lba` on at `position`, on one track.
+    #[inline]
+    pub fn run(&self, ring: u32, position: u64, sectors: u32, lba: Lba) -> Run {
+        let (reserved, sector) = self.locate(ring, position);
+        Run::on(&reserved.track, sector, sector + sectors, lba)
+    }
+
+    #[inline]
+    fn locate(&self, ring: u32, position: u64) -> (&Reserved, u32) {
+        let ring = &self.rings[ring as usize];
+        let place = position % ring.sectors;
+        let tracks = &self.tracks[ring.tracks.0 as usize..ring.tracks.1 as usize];
+        let reserved = &tracks[tracks.partition_point(|track| track.first <= place) - 1];
+        (reserved, (place - reserved.first) as u32)
+    }
+
+    /// The ring of a reserved track, and the position of its sector `sector` that is in use or was last.
+    #[inline]
+    pub fn position_at(&self, track: &Track, sector: u32) -> Option<(u32, u64)> {
+        let index = self.by_pba.binary_search_by_key(&track.start, |&index| self.tracks[index as usize].track.start);
+        let reserved = &self.tracks[self.by_pba[index.ok()?] as usize];
+        let ring = &self.rings[reserved.ring as usize];
+        let place = reserved.first + sector as u64;
+        let behind = (ring.head + ring.sectors - 1 - place) % ring.sectors;
+        // A ring that has not come round has no position there yet.
+        let position = ring.head.checked_sub(1 + behind)?;
+        Some((reserved.ring, position))
+    }
+
+    /// Bytes of the tables.
+    pub fn measured_bytes(&self) -> u64 {
+        let rings = self.rings.capacity() * size_of::<Ring>() + self.tracks.capacity() * size_of::<Reserved>();
+        self.stretches.measured_bytes() + (rings + self.by_pba.capacity() * size_of::<u32>()) as u64
+    }
+}
+
+/// Reserves the share of a stretch's tops, from its middle on, so that they are near to all of its bottoms.
+fn reserve(
+    planner: &mut Planner<'_>,
+    stretch: &[(Vec<Extent>, Vec<Extent>)],
+    share_millionths: u64,
+    ring: u32,
+    tracks: &mut Vec<Reserved>,
+) -> Option<Ring> {
+    let tops = stretch.iter().map(|(_, tops)| tops.len() as u64).sum::<u64>();
+    let wanted = (tops * share_millionths).div_ceil(1_000_000).max(1) as usize;
+    let middle = stretch.len() / 2;
+    let begin = tracks.len();
+    let mut sectors = 0;
+    for (_, tops) in stretch[middle..].iter().chain(&stretch[..middle]) {
+        for top in tops {
+            if tracks.len() - begin < wanted && planner.set_aside_top(*top) {
+                let track = Track::of(&planner.disk().geometry.locate(top.start));
+                tracks.push(Reserved { track, ring, first: sectors });
+                sectors += top.sectors.0;
+            }
+        }
+    }
+    (sectors > 0).then_some(Ring { tracks: (begin as u32, tracks.len() as u32), sectors, head: 0 })
+}

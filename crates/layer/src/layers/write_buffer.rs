@@ -1,0 +1,49 @@
+//! `write-buffer`: all writes to bottom tracks are appended to a log in reserved tops, and stay there until it fills: what
+//! is written again dies in the log, and most of the rest is written home in idle time, track by track. Ours.
+//!
+//! It is [`top_buffer`](super::top_buffer) with few long rings in the place of one for each group, so that appends
+//! follow each other over the whole drive, and with a map that is no longer than a controller can hold.
+//!
+//! Invariants: those of its parts.
+
+use super::interlaced::options::{BACKUP_REGIONS, IDLE, SAFETY};
+use super::top_buffer::{self, BUFFER_RUNS, CLEAN_ABOVE, FULL, TOPS};
+use crate::parameters::{ParameterInfo, ParameterKind};
+use crate::registry::LayerInfo;
+
+/// Its line in the registry.
+pub const INFO: LayerInfo = LayerInfo {
+    name: "write-buffer",
+    summary:
+        "interlaced disk: writes to bottoms go to a log in reserved tops, and home when it fills and the drive is idle",
+    recordings: &["interlaced"],
+    mapping_unit: "extent",
+    source: "ours, after Wu et al. 2018 and Aghayev 2015 §3.1",
+    parameters: &[
+        ParameterInfo {
+            key: "buffer_share",
+            kind: ParameterKind::Share,
+            default: "2%",
+            help: "share of all tops that is reserved",
+        },
+        ParameterInfo {
+            key: "buffer_rings",
+            kind: ParameterKind::Count,
+            default: "1",
+            help: "rings into which the log is divided over the radius",
+        },
+        BUFFER_RUNS,
+        CLEAN_ABOVE,
+        FULL,
+        TOPS,
+        BACKUP_REGIONS,
+        SAFETY,
+        ParameterInfo { default: "500ms", ..IDLE },
+    ],
+    toys: &[
+        "buffer_share=20%,clean_above=30%,tops=on",
+        "buffer_share=10%,buffer_rings=2,buffer_runs=9,full=clean",
+        "buffer_share=20%,backup_regions=1,tops=on",
+    ],
+    build: |context| top_buffer::build(context, INFO.name),
+};
