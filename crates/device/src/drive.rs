@@ -467,7 +467,10 @@ fn again(error: &DeviceError) -> DeviceError {
         DeviceError::Destroyed { lba, pba, medium } => DeviceError::Destroyed { lba: *lba, pba: *pba, medium: *medium },
         DeviceError::Stopped(reason) => DeviceError::Stopped(reason.clone()),
         DeviceError::Medium { what, cause } => {
-            let cause = cause.raw_os_error().map_or_else(|| cause.kind().into(), std::io::Error::from_raw_os_error);
+            let cause = match cause.raw_os_error() {
+                Some(number) => std::io::Error::from_raw_os_error(number),
+                None => std::io::Error::new(cause.kind(), cause.to_string()),
+            };
             DeviceError::Medium { what: what.clone(), cause }
         }
         other => DeviceError::Refused(other.to_string()),

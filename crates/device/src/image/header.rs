@@ -113,8 +113,8 @@ impl Header {
         }
         let mut json = vec![0; length];
         media.read_at(FIXED_BYTES as u64, &mut json).map_err(failed)?;
-        if crc32c::crc32c(&json) != checksum {
-            return Err(DeviceError::image(place, "has a damaged header (checksum); restore it from a copy"));
+        if crc32c::crc32c(&json) != checksum || word(20) != 0 {
+            return Err(DeviceError::damaged(place, "has a damaged header (checksum); restore it from a copy"));
         }
         let header: Header = serde_json::from_slice(&json)
             .map_err(|error| DeviceError::image(place, format!("has a header that makes no sense: {error}")))?;

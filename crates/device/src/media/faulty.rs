@@ -9,6 +9,9 @@ use rand_xoshiro::Xoshiro256StarStar;
 
 use super::Media;
 
+/// A write that ends early ends between sectors: file systems place whole blocks.
+const SECTOR_BYTES: usize = 512;
+
 /// What goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
@@ -16,7 +19,7 @@ pub enum Failure {
     ReadError,
     /// A write leaves nothing.
     WriteError,
-    /// A write leaves its first half, and says so.
+    /// A write leaves the first half of its sectors, and says so.
     ShortWrite,
     /// The host's disk is full.
     NoSpace,
@@ -106,7 +109,7 @@ impl<M: Media> Media for Faulty<M> {
             Some(Failure::Delay(time)) => std::thread::sleep(time),
             Some(Failure::NoSpace) => return Err(io::ErrorKind::StorageFull.into()),
             Some(Failure::ShortWrite) => {
-                self.inner.write_at(offset, &from[..from.len() / 2])?;
+                self.inner.write_at(offset, &from[..from.len() / 2 / SECTOR_BYTES * SECTOR_BYTES])?;
                 return Err(io::Error::new(io::ErrorKind::WriteZero, format!("planned short write at byte {offset}")));
             }
             Some(_) => return Err(io::Error::other(format!("planned write error at byte {offset}"))),

@@ -1,14 +1,23 @@
 //! What the tests of this crate share: every layer on every toy disk, as images of a few hundred kilobytes.
 
+use std::io;
+use std::sync::{Arc, Mutex};
+
 use imbrex_device::drive::{header_of, Making};
 use imbrex_device::image::Header;
-use imbrex_layer::registry;
+use imbrex_device::media::memory::Memory;
+use imbrex_device::store::{Data, Store, Transfer};
+use imbrex_device::verify::workload::draw;
+use imbrex_device::Media;
+use imbrex_disk::Operation;
 use imbrex_layer::verify::toy;
+use imbrex_layer::{registry, Plan};
 use imbrex_sim::{Drive, DriveSpec};
 
 /// A layer on a toy disk with toy parameters.
 pub struct Subject {
     /// For messages.
+    #[allow(dead_code)]
     pub what: String,
     /// Of its images.
     pub header: Header,
@@ -51,4 +60,66 @@ fn subjects_where(skips: impl Fn(&str) -> bool) -> Vec<Subject> {
     }
     assert!(!subjects.is_empty(), "no layer was found");
     subjects
+}
+
+/// A medium that outlives the drive that uses it, as a disk outlives a killed process.
+#[derive(Debug)]
+pub struct Shared<M>(Arc<Mutex<M>>);
+
+impl<M> Clone for Shared<M> {
+    fn clone(&self) -> Shared<M> {
+        Shared(self.0.clone())
+    }
+}
+
+#[allow(dead_code)]
+impl<M> Shared<M> {
+    /// To be shared by cloning.
+    pub fn new(medium: M) -> Shared<M> {
+        Shared(Arc::new(Mutex::new(medium)))
+    }
+
+    /// Works on the medium itself.
+    pub fn with<T>(&self, work: impl FnOnce(&mut M) -> T) -> T {
+        work(&mut self.0.lock().expect("nobody panics with it"))
+    }
+}
+
+impl<M: Media> Media for Shared<M> {
+    fn len(&self) -> u64 {
+        self.with(|medium| medium.len())
+    }
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.with(|medium| medium.read_at(offset, into))
+    }
+    fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
+        self.with(|medium| medium.write_at(offset, from))
+    }
+    fn write_together(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
+        self.with(|medium| medium.write_together(pieces))
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.with(Media::flush)
+    }
+}
+
+/// Random deeds on a new drive; its image.
+#[allow(dead_code)]
+pub fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
+    let (mut drive, mut store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
+    let mut plan = Plan::new();
+    for deed in draw(seed, drive.layer.capacity(), 24, deeds) {
+        let Some(commands) = deed.plan(drive.layer.as_mut(), &mut plan) else { continue };
+        let buffers: Vec<_> =
+            commands.iter().map(|command| vec![seed as u8 + 1; command.sectors as usize * 512]).collect();
+        let mut transfers: Vec<_> = commands
+            .iter()
+            .zip(&buffers)
+            .filter(|(command, _)| command.operation == Operation::Write)
+            .map(|(command, buffer)| Transfer { lba: command.lba.0, data: Data::Write(buffer) })
+            .collect();
+        store.execute(&plan, &mut transfers).expect("memory takes it");
+    }
+    store.barrier().expect("memory takes it");
+    store.space().media().clone()
 }

@@ -1,0 +1,364 @@
+//! Goal: what a drive acknowledged as durable survives the death of its process and of its power, volatile cache and all;
+//! and a medium that fails costs nothing but what was not acknowledged. Method: random requests, several at a time, on
+//! every layer; the drive is dropped at a random point, its medium cut, opened anew, and every sector compared with the
+//! values it was given since the last flush that covers it.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Shared, Subject};
+use imbrex_device::image::Header;
+use imbrex_device::media::crashing::{Crashing, Survivors};
+use imbrex_device::media::faulty::{Failure, Faulty, When};
+use imbrex_device::media::memory::Memory;
+use imbrex_device::verify::values::{fill, version_in};
+use imbrex_device::{Completion, DeviceError, EmulatedDrive, Io, IoKind, Media, Store};
+use imbrex_disk::{SimDuration, SimTime};
+use imbrex_layer::verify::toy::below;
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256StarStar;
+
+const SECTOR: usize = 512;
+
+/// The values that a sector was given, oldest first.
+#[derive(Clone, Debug)]
+struct History {
+    given: Vec<u64>,
+    /// The newest that is answered.
+    answered: usize,
+    /// The newest that is durable for sure.
+    durable: usize,
+    /// Trimmed by a layer that keeps no trims: an acknowledged value that was still in the cache may be gone.
+    is_vague: bool,
+}
+
+impl History {
+    fn allows(&self, version: u64) -> bool {
+        self.given[self.durable..].contains(&version)
+    }
+}
+
+/// What is on its way.
+#[derive(Clone, Debug)]
+struct Flying {
+    kind: IoKind,
+    lba: u64,
+    sectors: u64,
+    /// For a flush: what it covers.
+    covers: Vec<usize>,
+}
+
+/// A host that remembers what it was promised.
+struct Host {
+    random: Xoshiro256StarStar,
+    sectors: Vec<History>,
+    flying: BTreeMap<u64, Flying>,
+    keeps_trims: bool,
+    next: u64,
+}
+
+impl Host {
+    fn new(drive: &EmulatedDrive, seed: u64) -> Host {
+        let history = History { given: vec![0], answered: 0, durable: 0, is_vague: false };
+        Host {
+            random: Xoshiro256StarStar::seed_from_u64(seed),
+            sectors: vec![history; drive.capacity_bytes() as usize / SECTOR],
+            flying: BTreeMap::new(),
+            keeps_trims: drive.drive().layer.keeps_trims(),
+            next: 1,
+        }
+    }
+
+    fn range(flying: &Flying) -> std::ops::Range<usize> {
+        flying.lba as usize..(flying.lba + flying.sectors) as usize
+    }
+
+    /// A request that touches nothing that is on its way.
+    fn draw(&mut self) -> Option<Io> {
+        let sectors = 1 + below(&mut self.random, 20);
+        let lba = below(&mut self.random, self.sectors.len() as u64 - sectors);
+        let kind = match below(&mut self.random, 16) {
+            0 => IoKind::Flush,
+            1 => IoKind::Trim,
+            2..=4 => IoKind::Read,
+            5 => IoKind::Write { fua: true },
+            _ => IoKind::Write { fua: false },
+        };
+        let is_free = |flying: &Flying| flying.lba + flying.sectors <= lba || lba + sectors <= flying.lba;
+        if kind != IoKind::Flush && !self.flying.values().all(is_free) {
+            return None;
+        }
+        let tag = self.next;
+        self.next += 1;
+        let mut flying = Flying { kind, lba, sectors, covers: Vec::new() };
+        let mut buffer = Vec::new();
+        match kind {
+            IoKind::Write { .. } => {
+                buffer.resize(sectors as usize * SECTOR, 0);
+                fill(&mut buffer, lba, tag, SECTOR);
+                self.sectors[Host::range(&flying)].iter_mut().for_each(|history| history.given.push(tag));
+            }
+            IoKind::Trim if self.keeps_trims => {
+                self.sectors[Host::range(&flying)].iter_mut().for_each(|history| history.given.push(0));
+            }
+            IoKind::Trim => self.sectors[Host::range(&flying)].iter_mut().for_each(|history| history.is_vague = true),
+            IoKind::Flush => {
+                flying = Flying { lba: 0, sectors: 0, ..flying };
+                let covers = |history: &History| if history.is_vague { history.durable } else { history.answered };
+                flying.covers = self.sectors.iter().map(covers).collect();
+            }
+            IoKind::Read => {}
+        }
+        self.flying.insert(tag, flying);
+        Some(Io { tag, kind, offset: lba * SECTOR as u64, length: sectors * SECTOR as u64, buffer })
+    }
+
+    /// Takes an answer to heart. Whether it was an error.
+    fn take(&mut self, completion: &Completion, what: &str) -> bool {
+        let flying = self.flying.remove(&completion.tag).expect("every request is answered once");
+        if completion.outcome.is_err() {
+            return true;
+        }
+        let range = Host::range(&flying);
+        match flying.kind {
+            IoKind::Read => {
+                for (lba, bytes) in range.zip(completion.buffer.chunks_exact(SECTOR)) {
+                    let version = version_in(bytes, lba as u64).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let history = &self.sectors[lba];
+                    let is_newest = history.given.last() == Some(&version);
+                    let is_right = is_newest || history.is_vague && history.allows(version);
+                    assert!(is_right, "{what}: LBA {lba} reads as {version}: {history:?}");
+                }
+            }
+            IoKind::Write { fua } => {
+                for history in &mut self.sectors[range] {
+                    history.answered = history.given.len() - 1;
+                    history.is_vague = false;
+                    if fua {
+                        history.durable = history.answered;
+                    }
+                }
+            }
+            IoKind::Trim => {
+                for history in &mut self.sectors[range] {
+                    history.answered = history.given.len() - 1;
+                }
+            }
+            IoKind::Flush => {
+                for (history, covered) in self.sectors.iter_mut().zip(flying.covers) {
+                    history.durable = history.durable.max(covered);
+                }
+            }
+        }
+        false
+    }
+
+    /// Sends requests and lets the drive work, `rounds` times. Whether a request was answered with an error.
+    fn work(&mut self, drive: &mut EmulatedDrive, rounds: u64, what: &str) -> bool {
+        let mut failed = false;
+        for _ in 0..rounds {
+            for _ in 0..below(&mut self.random, 4) {
+                if let Some(io) = self.draw() {
+                    let tag = io.tag;
+                    if drive.submit(drive.now(), io).is_err() {
+                        self.flying.remove(&tag);
+                        return true;
+                    }
+                }
+            }
+            if below(&mut self.random, 8) == 0 {
+                // Idle time: background work, and the cache is written back.
+                drive.advance(SimTime(drive.now().0) + SimDuration::from_secs(1 + below(&mut self.random, 5)));
+            } else {
+                for _ in 0..below(&mut self.random, 6) {
+                    drive.step(drive.now());
+                }
+            }
+            let completions: Vec<Completion> = drive.completions().collect();
+            for completion in &completions {
+                failed |= self.take(completion, what);
+            }
+            if failed {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reads all; what is read is what is from now on.
+    fn compare(&mut self, drive: &mut EmulatedDrive, what: &str) {
+        self.flying.clear();
+        let mut bytes = vec![0; self.sectors.len() * SECTOR];
+        drive.read(0, &mut bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+        for (lba, (history, bytes)) in self.sectors.iter_mut().zip(bytes.chunks_exact(SECTOR)).enumerate() {
+            let version = version_in(bytes, lba as u64).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(history.allows(version), "{what}: LBA {lba} reads as {version}: {history:?}");
+            *history = History { given: vec![version], answered: 0, durable: 0, is_vague: false };
+        }
+    }
+}
+
+/// The subject's drive with a volatile cache of `bytes`.
+fn with_cache(subject: &Subject, bytes: u64) -> Header {
+    let mut header = subject.header.clone();
+    header.profile_overrides.push(("host.write_cache_bytes".into(), bytes.to_string()));
+    header
+}
+
+fn open(medium: impl Media + 'static, what: &str) -> Result<EmulatedDrive, DeviceError> {
+    let medium: Box<dyn Media> = Box::new(medium);
+    Store::open(medium, what).map(EmulatedDrive::new)
+}
+
+fn image_of(header: Header) -> Memory {
+    let (_, store) = Store::create(Memory::new(), header).expect("memory takes it");
+    store.space().media().clone()
+}
+
+/// What a cut leaves: everything, as when only the process died, or a part of what was not flushed.
+fn cut(medium: &Crashing, random: &mut impl RngCore) -> Memory {
+    let kept = match below(random, 3) {
+        0 => return medium.whole().clone(),
+        1 => vec![false; medium.acts()],
+        _ => (0..medium.acts()).map(|_| random.next_u64() & 1 == 0).collect(),
+    };
+    let sectors = medium.last_sectors();
+    let torn_sectors = (sectors > 1 && random.next_u64() & 1 == 0).then(|| 1 + below(random, sectors - 1));
+    medium.cut(&Survivors { kept, torn_sectors })
+}
+
+fn seeds() -> u64 {
+    std::env::var("IMBREX_SEEDS").map_or(1, |seeds| seeds.parse().expect("IMBREX_SEEDS is a number"))
+}
+
+/// Runs a drive on a medium that is cut again and again.
+fn killed_again_and_again(subject: &Subject, seed: u64, cache_bytes: u64) {
+    let what = format!("{}, cache of {cache_bytes}, seed {seed}", subject.what);
+    let mut random = Xoshiro256StarStar::seed_from_u64(seed ^ 0xd1e);
+    let mut image = image_of(with_cache(subject, cache_bytes));
+    let mut host: Option<Host> = None;
+    for life in 0..8 {
+        let medium = Shared::new(Crashing::new(image, SECTOR as u32));
+        let mut drive = open(medium.clone(), &what).unwrap_or_else(|error| panic!("{what}, life {life}: {error}"));
+        let host = host.get_or_insert_with(|| Host::new(&drive, seed));
+        host.compare(&mut drive, &format!("{what}, life {life}"));
+        let failed = host.work(&mut drive, 1 + below(&mut random, 40), &what);
+        assert!(!failed, "{what}, life {life}: a whole medium fails");
+        drop(drive);
+        image = medium.with(|medium| cut(medium, &mut random));
+    }
+}
+
+#[test]
+fn killed_drives_keep_what_they_promised() {
+    for subject in common::subjects() {
+        for seed in 0..seeds() {
+            killed_again_and_again(&subject, seed, 16 << 10);
+            killed_again_and_again(&subject, seed + 1000, 0);
+        }
+    }
+}
+
+#[test]
+fn a_flush_that_promises_nothing_is_caught() {
+    // The host's memory is falsified: what was only acknowledged counts as durable. Some cut must then lose it.
+    let subject = common::subjects_of("set-associative").swap_remove(0);
+    let lost = (0..50).any(|seed| {
+        let medium = Shared::new(Crashing::new(image_of(with_cache(&subject, 16 << 10)), SECTOR as u32));
+        let mut drive = open(medium.clone(), "falsified").expect("it is whole");
+        let mut host = Host::new(&drive, seed);
+        host.work(&mut drive, 30, "falsified");
+        host.sectors.iter_mut().for_each(|history| history.durable = history.answered);
+        drop(drive);
+        let image = medium.with(|medium| medium.whole().clone());
+        let mut drive = open(image, "falsified").expect("it is whole");
+        let mut bytes = vec![0; host.sectors.len() * SECTOR];
+        drive.read(0, &mut bytes).expect("memory reads");
+        let allowed = |(history, bytes): (&History, &[u8])| {
+            history.allows(u64::from_le_bytes(bytes[..8].try_into().expect("eight")))
+        };
+        !host.sectors.iter().zip(bytes.chunks_exact(SECTOR)).all(allowed)
+    });
+    assert!(lost, "the volatile cache never held anything");
+}
+
+#[test]
+fn reads_see_what_the_cache_holds() {
+    let subject = common::subjects_of("conventional").swap_remove(0);
+    let medium = Shared::new(Crashing::new(image_of(with_cache(&subject, 16 << 10)), SECTOR as u32));
+    let mut drive = open(medium.clone(), "cache").expect("it is whole");
+    let now = drive.now();
+    let write = IoKind::Write { fua: false };
+    let write = Io { tag: 1, kind: write, offset: 8 * 512, length: 1024, buffer: vec![9; 1024] };
+    let read = Io { tag: 2, kind: IoKind::Read, offset: 7 * 512, length: 2048, buffer: Vec::new() };
+    drive.submit(now, write).expect("it fits");
+    drive.submit(now, read).expect("it fits");
+    let (mut was_dirty, mut read) = (false, Vec::new());
+    while read.is_empty() {
+        drive.step(SimTime(u64::MAX));
+        was_dirty |= drive.dirty().0 == 2;
+        let completions: Vec<Completion> = drive.completions().collect();
+        read = completions.into_iter().filter(|completion| completion.tag == 2).map(|read| read.buffer).collect();
+    }
+    assert!(was_dirty, "the write went to the medium at once");
+    assert_eq!(read[0], [[0; 512].as_slice(), &[9; 1024], &[0; 512]].concat());
+    drive.flush().expect("it is whole");
+    assert_eq!(drive.dirty().0, 0);
+    drop(drive);
+    let mut drive = open(
+        medium.with(|medium| medium.cut(&Survivors { kept: vec![false; medium.acts()], torn_sectors: None })),
+        "cache",
+    )
+    .expect("it is whole");
+    let mut read = [0; 1024];
+    drive.read(8 * 512, &mut read).expect("it is whole");
+    assert_eq!(read, [9; 1024]);
+}
+
+#[test]
+fn a_read_error_is_that_reads_alone() {
+    for subject in common::subjects() {
+        let what = &subject.what;
+        let medium = Shared::new(Faulty::new(image_of(with_cache(&subject, 0)), 1));
+        let mut drive = open(medium.clone(), what).expect("nothing fails yet");
+        for lba in (0..64).step_by(8) {
+            drive.write(lba * 512, &[lba as u8 + 1; 8 * 512], false).expect("nothing fails yet");
+        }
+        medium.with(|medium| medium.plan(Failure::ReadError, When::Operation(0)));
+        let mut read = [0; 16 * 512];
+        let error = drive.read(16 * 512, &mut read).expect_err("the medium fails").to_string();
+        assert!(error.contains("reading ") && error.contains("planned read error"), "{what}: {error}");
+        drive.read(16 * 512, &mut read).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(read[..8 * 512] == [17; 8 * 512] && read[8 * 512..] == [25; 8 * 512], "{what}");
+        drive.write(0, &[77; 512], true).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+}
+
+#[test]
+fn a_failed_write_stops_the_drive_and_loses_nothing_promised() {
+    let mut stopped = 0;
+    for subject in common::subjects() {
+        for (number, failure) in [Failure::WriteError, Failure::ShortWrite, Failure::NoSpace].into_iter().enumerate() {
+            for at in [0, 7, 40, 150] {
+                let what = format!("{}, {failure:?} at write {at}", subject.what);
+                let disk = Shared::new(image_of(with_cache(&subject, if number == 1 { 0 } else { 16 << 10 })));
+                let medium = Shared::new(Faulty::new(disk.clone(), 1));
+                let mut drive = open(medium.clone(), &what).expect("nothing fails yet");
+                let mut host = Host::new(&drive, at + number as u64);
+                medium.with(|medium| medium.plan(failure, When::From(at)));
+                if !host.work(&mut drive, 150, &what) && drive.store_mut().stopped().is_none() {
+                    continue;
+                }
+                stopped += 1;
+                let read = Io { tag: 0, kind: IoKind::Read, offset: 0, length: 512, buffer: Vec::new() };
+                let error = drive.submit(drive.now(), read).expect_err("it has stopped").to_string();
+                assert!(error.starts_with("the drive has stopped: ") && error.contains("open its image"), "{error}");
+                drop(drive);
+                let mut drive = open(disk, &what).unwrap_or_else(|error| panic!("{what}: {error}"));
+                host.compare(&mut drive, &what);
+            }
+        }
+    }
+    assert!(stopped > 100 || std::env::var("IMBREX_LAYER").is_ok(), "only {stopped} drives stopped");
+}
