@@ -65,7 +65,7 @@ fn short_runs_survive_every_cut() {
     for_each_subject(|subject| {
         let mut sum = Tally::default();
         for seed in seeds(1) {
-            sum += trial(subject, seed, 3, 100).unwrap_or_else(|loss| panic!("{}: {loss}", subject.what));
+            sum += trial(subject, seed, 3, 40).unwrap_or_else(|loss| panic!("{}: {loss}", subject.what));
         }
         sum
     });
