@@ -284,6 +284,14 @@ pub struct ServeArgs {
     #[arg(long, value_name = "WHAT", default_value = "none", value_parser = ["none", "barrier"])]
     pub sync: String,
 
+    /// Show the drive at work on a page at this address, such as 127.0.0.1:8080; /metrics there is for Prometheus.
+    #[arg(long, value_name = "ADDRESS")]
+    pub window: Option<String>,
+
+    /// Give the drive's figures as text to whoever connects to this Unix socket.
+    #[arg(long, value_name = "PATH")]
+    pub stats: Option<PathBuf>,
+
     /// Certificate chain for TLS (PEM); then clients must speak it.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,

@@ -1,6 +1,8 @@
 //! `imbrex serve`: an emulated drive as a block device, until Ctrl-C.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use imbrex_device::drive::{header_of, Making};
 use imbrex_device::media::file::{FileMedium, Mode};
@@ -8,7 +10,7 @@ use imbrex_device::media::Media;
 use imbrex_device::pacing::Pace;
 use imbrex_device::{EmulatedDrive, Store};
 use imbrex_serve::tls::TlsServer;
-use imbrex_serve::{Address, Front, Server};
+use imbrex_serve::{http, Address, Front, Server};
 
 use crate::args::ServeArgs;
 use crate::error::{ExitCode, Failure};
@@ -20,7 +22,10 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let address: Address = args.nbd.parse().map_err(|reason| Failure::usage(format!("--nbd {reason}")))?;
     let pace: Pace = args.time.parse().map_err(|reason| Failure::usage(format!("--time {reason}")))?;
     let tls = tls(args)?;
-    let drive = open(args)?;
+    let mut drive = open(args)?;
+    if args.window.is_some() {
+        drive.watch();
+    }
     let capacity = drive.capacity_bytes();
     let (front, pacer) = Front::start(drive, pace, args.read_only);
     let server = Server::bind(&address, front.clone(), tls)
@@ -38,8 +43,12 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
             human::bytes(capacity)
         );
     }
+    let watchers = watchers(args, &front, quiet)?;
     let served = server.run(&interrupt::requested);
     drop(server);
+    for watcher in watchers {
+        watcher.join().expect("a thread that only looks does not panic");
+    }
     let stopped = front.stop(pacer);
     if !quiet {
         front.with(|_, statistics| report(statistics, pace));
@@ -47,6 +56,26 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     served.map_err(|error| Failure::failed(format!("serving at {shown}: {error}")))?;
     stopped?;
     Ok(ExitCode::Done)
+}
+
+/// The threads that show the drive's figures.
+fn watchers(args: &ServeArgs, front: &Arc<Front>, quiet: bool) -> Result<Vec<JoinHandle<()>>, Failure> {
+    let stop: http::Stop = Arc::new(interrupt::requested);
+    let mut threads = Vec::new();
+    if let Some(address) = &args.window {
+        let (shown, thread) = http::start(address, front.clone(), stop.clone())
+            .map_err(|error| Failure::failed(format!("cannot show the drive at {address}: {error}")))?;
+        if !quiet {
+            eprintln!("the drive at work: http://{shown}/");
+        }
+        threads.push(thread);
+    }
+    if let Some(path) = &args.stats {
+        let thread = http::start_socket(path, front.clone(), stop)
+            .map_err(|error| Failure::failed(format!("cannot listen at {}: {error}", path.display())))?;
+        threads.push(thread);
+    }
+    Ok(threads)
 }
 
 fn open(args: &ServeArgs) -> Result<EmulatedDrive, Failure> {

@@ -26,6 +26,7 @@ use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, IoRecord, Moved, Observ
 use imbrex_trace::{Request, Source, TraceError, When};
 use uuid::Uuid;
 
+use crate::activity::Activity;
 use crate::error::DeviceError;
 use crate::image::Header;
 use crate::media::file::{FileMedium, Mode};
@@ -115,6 +116,7 @@ struct Mover {
     completions: Vec<Completion>,
     pieces: Vec<(u64, Vec<u8>)>,
     sector_bytes: u64,
+    activity: Option<Activity>,
 }
 
 /// A drive with contents.
@@ -210,6 +212,7 @@ impl EmulatedDrive {
             completions: Vec::new(),
             pieces: Vec::new(),
             sector_bytes: sector_bytes as u64,
+            activity: None,
         };
         let engine = Engine::new(drive, options, Inbox::default(), mover);
         EmulatedDrive { engine, submitted: 0, last_arrival: SimTime::ZERO }
@@ -233,6 +236,17 @@ impl EmulatedDrive {
     /// The store.
     pub fn store_mut(&mut self) -> &mut Store<Box<dyn Media>> {
         &mut self.engine.observer_mut().store
+    }
+
+    /// Begins to note what is done where.
+    pub fn watch(&mut self) {
+        let disk = self.engine.drive().disk.clone();
+        self.engine.observer_mut().activity = Some(Activity::new(disk));
+    }
+
+    /// What was done where since [`EmulatedDrive::watch`].
+    pub fn activity(&mut self) -> Option<&Activity> {
+        self.engine.observer_mut().activity.as_ref()
     }
 
     /// Bytes it offers.
@@ -506,6 +520,16 @@ impl Observer for Mover {
                 // A failure has stopped the store: the next request is told.
                 let _ = self.store.execute(plan, &mut []);
             }
+        }
+    }
+
+    fn wants_plans(&self) -> bool {
+        self.activity.is_some()
+    }
+
+    fn plan(&mut self, now: SimTime, _commands: &[Command], plan: &Plan) {
+        if let Some(activity) = &mut self.activity {
+            activity.see(plan, now);
         }
     }
 

@@ -11,6 +11,7 @@
 //! A [`media`] is a flat run of bytes that may lose or refuse things; an [`image`] gives it structure; the [`Store`]
 //! carries plans out on it; the [`EmulatedDrive`] is what a protocol serves. Nothing here knows a protocol.
 
+pub mod activity;
 pub mod check;
 pub mod drive;
 pub mod error;

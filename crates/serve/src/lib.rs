@@ -8,8 +8,10 @@
 //! ```
 
 pub mod front;
+pub mod http;
 pub mod listen;
 pub mod nbd;
+pub mod observe;
 pub mod statistics;
 pub mod tls;
 

@@ -1,5 +1,6 @@
 //! What a served drive has done: latencies in simulated time, lateness on the wall clock.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -33,7 +34,27 @@ pub struct Statistics {
     pub lateness_ns: Histogram<u64>,
     /// When serving began.
     pub begun: Instant,
+    /// The last minutes, a second each: for the live page.
+    pub seconds: VecDeque<Second>,
 }
+
+/// A second of simulated time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Second {
+    /// Which, counted from the start.
+    pub number: u64,
+    /// Requests completed in it.
+    pub requests: u64,
+    /// Sum of their latencies, nanoseconds.
+    pub latency_ns: u64,
+    /// The longest.
+    pub latency_ns_max: u64,
+    /// Bytes moved for the host.
+    pub bytes: u64,
+}
+
+/// Seconds kept.
+const SECONDS_MAX: usize = 300;
 
 fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are constants in range")
@@ -53,6 +74,7 @@ impl Statistics {
             kinds: [kind("read"), kind("write"), kind("flush"), kind("trim")],
             lateness_ns: histogram(),
             begun: Instant::now(),
+            seconds: VecDeque::new(),
         }
     }
 
@@ -67,7 +89,24 @@ impl Statistics {
         kind.requests += 1;
         kind.errors += u64::from(completion.outcome.is_err());
         kind.bytes += completion.length;
-        kind.latency_ns.saturating_record(completion.end.since(completion.entry).0);
+        let latency_ns = completion.end.since(completion.entry).0;
+        kind.latency_ns.saturating_record(latency_ns);
+        self.count_second(completion.end.0 / 1_000_000_000, latency_ns, completion.length);
+    }
+
+    fn count_second(&mut self, number: u64, latency_ns: u64, bytes: u64) {
+        // Completions come in the order in which the drive finished them, give or take those from its volatile cache.
+        if self.seconds.back().is_none_or(|last| last.number < number) {
+            if self.seconds.len() == SECONDS_MAX {
+                self.seconds.pop_front();
+            }
+            self.seconds.push_back(Second { number, ..Second::default() });
+        }
+        let second = self.seconds.back_mut().expect("just pushed");
+        second.requests += 1;
+        second.latency_ns += latency_ns;
+        second.latency_ns_max = second.latency_ns_max.max(latency_ns);
+        second.bytes += bytes;
     }
 
     /// An answer was given so much after its time.

@@ -104,6 +104,17 @@ impl Damage {
             let end = extent.end().0.min((page + 1) * PAGE_BITS);
             let inverted = self.inverted;
             let bits = self.page(space, page, false)?;
+            if bits.is_none() {
+                // A page that is not there says the same of all its sectors.
+                if inverted {
+                    let run = open.get_or_insert(Extent::between(Pba(at), Pba(at)));
+                    *run = Extent::between(run.start, Pba(end));
+                } else {
+                    open.take().into_iter().for_each(&mut each);
+                }
+                at = end;
+                continue;
+            }
             let mut sector = at;
             while sector < end {
                 let within = sector % PAGE_BITS;

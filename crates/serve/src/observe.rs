@@ -1,0 +1,231 @@
+//! A served drive as seen from outside: its figures as text for people, as Prometheus text for collectors, as JSON for the
+//! live page. Simulated times are those of the drive; lateness is the wall clock's.
+
+use std::fmt::Write;
+
+use imbrex_device::activity::{Activity, BINS};
+use imbrex_device::EmulatedDrive;
+use imbrex_disk::{Extent, Pba, Sectors, SimDuration};
+use imbrex_layer::Cause;
+use serde_json::{json, Value};
+
+use crate::front::Front;
+use crate::statistics::Statistics;
+
+const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+
+/// A line or two a fact, for people.
+pub fn text(front: &Front) -> String {
+    front.with(|drive, statistics| {
+        let mut out = format!("{}\nsimulated time {}\n", front.facts().label, SimDuration(drive.now().0));
+        for kind in &statistics.kinds {
+            let at = |share| SimDuration(kind.latency_ns.value_at_quantile(share));
+            let (name, requests, errors) = (kind.name, kind.requests, kind.errors);
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                out,
+                "{name}: {requests} requests, {errors} errors, {} bytes; latency p50 {}, p99 {}, p99.9 {}, longest {}",
+                kind.bytes,
+                at(0.5),
+                at(0.99),
+                at(0.999),
+                SimDuration(kind.latency_ns.max()),
+            );
+        }
+        let late = |share| SimDuration(statistics.lateness_ns.value_at_quantile(share));
+        let _ = writeln!(out, "lateness: p50 {}, p99 {}", late(0.5), late(0.99));
+        let cleaning = &drive.timing().cleaning;
+        let _ = writeln!(
+            out,
+            "cleaning: {} times, {} in all, longest stall {}",
+            cleaning.events(),
+            SimDuration(cleaning.total_ns()),
+            SimDuration(cleaning.longest_stall_ns()),
+        );
+        let _ = writeln!(out, "volatile cache: {} sectors dirty", drive.dirty().0);
+        let _ = writeln!(out, "head: radial track {}", drive.timing().actuator().radial_track());
+        out
+    })
+}
+
+/// Prometheus text, version 0.0.4.
+pub fn prometheus(front: &Front) -> String {
+    front.with(|drive, statistics| {
+        let mut out = String::new();
+        requests(&mut out, statistics);
+        let cleaning = &drive.timing().cleaning;
+        let volatile = drive.dirty().0 * u64::from(drive.sector_bytes());
+        let gauges: [(&str, &str, &str, f64); 7] = [
+            ("imbrex_simulated_seconds", "counter", "Simulated time.", seconds(drive.now().0)),
+            ("imbrex_cleaning_events_total", "counter", "Times that cleaning began.", cleaning.events() as f64),
+            (
+                "imbrex_cleaning_seconds_total",
+                "counter",
+                "Simulated time spent cleaning.",
+                seconds(cleaning.total_ns()),
+            ),
+            (
+                "imbrex_longest_stall_seconds",
+                "gauge",
+                "The longest that cleaning kept a request waiting.",
+                seconds(cleaning.longest_stall_ns()),
+            ),
+            ("imbrex_volatile_dirty_bytes", "gauge", "Bytes acknowledged and not yet written.", volatile as f64),
+            (
+                "imbrex_head_radial_track",
+                "gauge",
+                "Where the head is, in tracks from the outermost.",
+                f64::from(drive.timing().actuator().radial_track()),
+            ),
+            (
+                "imbrex_journal_records",
+                "gauge",
+                "Records in the image's journal.",
+                drive.store_mut().journal().records() as f64,
+            ),
+        ];
+        for (name, kind, help, value) in gauges {
+            let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+        }
+        medium(&mut out, drive);
+        out
+    })
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn requests(out: &mut String, statistics: &Statistics) {
+    let counters = [
+        ("imbrex_requests_total", "Requests completed."),
+        ("imbrex_request_errors_total", "Requests answered with an error."),
+        ("imbrex_request_bytes_total", "Bytes asked for or given."),
+    ];
+    for (index, (name, help)) in counters.into_iter().enumerate() {
+        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} counter\n");
+        for kind in &statistics.kinds {
+            let value = [kind.requests, kind.errors, kind.bytes][index];
+            let _ = writeln!(out, "{name}{{operation=\"{}\"}} {value}", kind.name);
+        }
+    }
+    let name = "imbrex_latency_seconds";
+    let _ = write!(out, "# HELP {name} Simulated latency.\n# TYPE {name} summary\n");
+    for kind in &statistics.kinds {
+        for quantile in QUANTILES {
+            let value = seconds(kind.latency_ns.value_at_quantile(quantile));
+            let _ = writeln!(out, "{name}{{operation=\"{}\",quantile=\"{quantile}\"}} {value}", kind.name);
+        }
+        let sum = kind.latency_ns.mean() * kind.latency_ns.len() as f64 / 1e9;
+        let _ = writeln!(out, "{name}_sum{{operation=\"{}\"}} {sum}", kind.name);
+        let _ = writeln!(out, "{name}_count{{operation=\"{}\"}} {}", kind.name, kind.latency_ns.len());
+    }
+    let name = "imbrex_lateness_seconds";
+    let _ = write!(out, "# HELP {name} How much later than its time an answer was given.\n# TYPE {name} summary\n");
+    for quantile in QUANTILES {
+        let value = seconds(statistics.lateness_ns.value_at_quantile(quantile));
+        let _ = writeln!(out, "{name}{{quantile=\"{quantile}\"}} {value}");
+    }
+    let _ = writeln!(out, "{name}_count {}", statistics.lateness_ns.len());
+}
+
+fn medium(out: &mut String, drive: &EmulatedDrive) {
+    let sector = u64::from(drive.sector_bytes());
+    let counters = &drive.timing().counters;
+    for (name, help, blocks) in [
+        ("imbrex_medium_read_bytes_total", "Bytes read from the medium, by cause.", &counters.read_blocks),
+        ("imbrex_medium_written_bytes_total", "Bytes written to the medium, by cause.", &counters.write_blocks),
+    ] {
+        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} counter\n");
+        for cause in Cause::ALL {
+            let _ = writeln!(out, "{name}{{cause=\"{}\"}} {}", cause.name(), blocks[cause as usize] * sector);
+        }
+    }
+}
+
+/// The state of the live page (`imbrex.window/1`).
+pub fn state(front: &Front) -> Value {
+    let facts = front.facts().clone();
+    front.with(|drive, statistics| {
+        let geometry = &drive.drive().disk.geometry;
+        let head_bin = Activity::bin(geometry, drive.timing().actuator().radial_track());
+        let cleaning = &drive.timing().cleaning;
+        let (cleaning_events, cleaning_ns, stall_ns) =
+            (cleaning.events(), cleaning.total_ns(), cleaning.longest_stall_ns());
+        let kinds: Vec<Value> = statistics
+            .kinds
+            .iter()
+            .map(|kind| {
+                json!({
+                    "operation": kind.name,
+                    "requests": kind.requests,
+                    "errors": kind.errors,
+                    "bytes": kind.bytes,
+                    "latency_ns_p50": kind.latency_ns.value_at_quantile(0.5),
+                    "latency_ns_p99": kind.latency_ns.value_at_quantile(0.99),
+                    "latency_ns_max": kind.latency_ns.max(),
+                })
+            })
+            .collect();
+        let seconds: Vec<Value> = statistics
+            .seconds
+            .iter()
+            .map(|second| {
+                let mean = second.latency_ns / second.requests.max(1);
+                json!([second.number, second.requests, mean, second.latency_ns_max, second.bytes])
+            })
+            .collect();
+        json!({
+            "schema": "imbrex.window/1",
+            "drive": facts.label,
+            "capacity_bytes": facts.capacity_bytes,
+            "simulated_ns": drive.now().0,
+            "layer": drive.drive().layer.name(),
+            "recording": drive.drive().disk.recording.name(),
+            "dirty_sectors": drive.dirty().0,
+            "cleaning_events": cleaning_events,
+            "cleaning_ns": cleaning_ns,
+            "longest_stall_ns": stall_ns,
+            "lateness_ns_p99": statistics.lateness_ns.value_at_quantile(0.99),
+            "operations": kinds,
+            "seconds": seconds,
+            "head_bin": head_bin,
+            "bins": BINS,
+            "surfaces": surfaces(drive),
+        })
+    })
+}
+
+/// For each surface: causes of the latest writes, ages of the latest write and read, damage; a list of bins each.
+fn surfaces(drive: &mut EmulatedDrive) -> Value {
+    let now = drive.now();
+    let damaged = damage(drive);
+    let Some(activity) = drive.activity() else { return json!([]) };
+    let surfaces = activity.surfaces().iter().zip(damaged).map(|(bins, damaged)| {
+        let causes: Vec<_> = bins.iter().map(|bin| bin.written.map(Cause::name)).collect();
+        let age = |at: imbrex_disk::SimTime| (at.0 > 0).then(|| now.since(at).0);
+        let written: Vec<_> = bins.iter().map(|bin| age(bin.written_at)).collect();
+        let read: Vec<_> = bins.iter().map(|bin| age(bin.read_at)).collect();
+        json!({ "causes": causes, "written_age_ns": written, "read_age_ns": read, "damaged_sectors": damaged })
+    });
+    Value::Array(surfaces.collect())
+}
+
+/// Damaged sectors by surface and bin.
+fn damage(drive: &mut EmulatedDrive) -> Vec<Vec<u64>> {
+    let disk = drive.drive().disk.clone();
+    let geometry = &disk.geometry;
+    let mut bins = vec![vec![0; BINS]; geometry.surfaces() as usize];
+    let all = Extent::new(Pba(0), geometry.sectors());
+    if disk.recording.leaves_damage_to_host() || disk.recording.is_harmless() {
+        return bins;
+    }
+    // A page of the bitmap that cannot be read is drawn as whole: reads of its sectors will say what is wrong.
+    let _ = drive.store_mut().for_each_damage(all, |run| {
+        for piece in geometry.tracks(Extent::new(run.start, Sectors(run.sectors.0))) {
+            let place = piece.place;
+            bins[place.surface as usize][Activity::bin(geometry, place.radial_track)] += u64::from(piece.sectors);
+        }
+    });
+    bins
+}
