@@ -17,6 +17,7 @@
 //! for; `rate_iops` is the rate of all requests together; the ranks of `zipf` and `pareto` are scattered without
 //! collisions; `normal` lies about the middle of the region.
 
+mod applications;
 mod cloudphysics;
 mod distribution;
 mod error;

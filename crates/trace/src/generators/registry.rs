@@ -6,6 +6,7 @@
 //!    Those with a reach keep to it, others to the drive.
 //! 2. An entry that stands in for a trace that is not at hand says so in its note, which every use prints.
 
+use super::applications;
 use super::cloudphysics;
 use super::error::WorkloadError;
 use super::generator::Generator;
@@ -47,6 +48,9 @@ impl Target {
     }
 }
 
+/// Makes the requests of a program for a drive of so many sectors of 512 bytes, from a seed.
+pub type Build = fn(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError>;
+
 /// How the requests of a built-in workload are made.
 #[derive(Clone, Copy)]
 pub enum Recipe {
@@ -55,7 +59,7 @@ pub enum Recipe {
     /// By a program of its own.
     Program {
         /// Makes the requests for a drive of so many sectors of 512 bytes, from a seed.
-        build: fn(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError>,
+        build: Build,
         /// How they arrive.
         arrival: Arrival,
     },
@@ -105,6 +109,19 @@ const fn words(name: &'static str, summary: &'static str, text: &'static str) ->
     }
 }
 
+/// A workload of an application, `depth` requests at a time.
+const fn application(name: &'static str, summary: &'static str, build: Build, depth: u32) -> BuiltIn {
+    BuiltIn {
+        name,
+        summary,
+        is_stand_in: false,
+        note: None,
+        reach_sectors: None,
+        targets: None,
+        recipe: Recipe::Program { build, arrival: Arrival::Closed { depth } },
+    }
+}
+
 const BUILT_IN: &[BuiltIn] = &[
     words(
         "demo",
@@ -120,33 +137,38 @@ const BUILT_IN: &[BuiltIn] = &[
     ),
     words(
         "random-4k",
-        "a burst of random 4 KiB writes all over the drive, one at a time",
-        "rw=randwrite,bs=4k,number_ios=50000",
+        "half a million random 4 KiB writes all over the drive, 31 at a time: past what many disk caches take",
+        "rw=randwrite,bs=4k,number_ios=500000,iodepth=31",
     ),
     words(
         "sequential",
         "4 GiB written in order, then read in order, 1 MiB at a time",
         "rw=write,bs=1M,io_size=4G,iodepth=2;idle=0;rw=read",
     ),
-    words(
+    application(
         "mail-server",
-        "small random reads and writes of a fifth of the drive, a flush every fourth write, eight at a time",
-        "rw=randrw,rwmixread=55,bssplit=4k/55:8k/25:16k/12:64k/8,size=20%,percentage_random=75,\
-         random_distribution=zipf:0.9,fsync=4,number_ios=200000,iodepth=8",
+        "mail delivered and marked, a flush each, and read while it is new, in half of the drive; eight at a time",
+        applications::mail::build,
+        8,
     ),
-    words(
+    application(
         "database",
-        "70 % reads of hot 8 and 16 KiB pages in a tenth of the drive, flushes, sixteen at a time",
-        "rw=randrw,rwmixread=70,bssplit=8k/80:16k/20,size=10%,random_distribution=zipf:0.99,fsync=32,\
-         number_ios=300000,iodepth=16",
+        "70 % reads of hot 8 KiB pages in a tenth of the drive; commits forced to a log, pages written back; 16 at a time",
+        applications::database::build,
+        16,
     ),
     words(
-        "nas-resilver",
-        "an array rebuild: reads in order, beside scattered writes of its users, four at a time",
+        "resilver-source",
+        "an array rebuild, on a disk that stays: reads in order, beside scattered writes of its users; four at a time",
         "rw=randrw,rwmixread=80,bs=512k,64k,percentage_random=0,100,number_ios=60000,iodepth=4",
     ),
     words(
-        "backup-stream",
+        "resilver-target",
+        "an array rebuild, on the new disk: 51 GiB written in order, beside scattered reads of its users; four at a time",
+        "rw=randrw,rwmixread=15,bs=64k,1M,percentage_random=100,0,number_ios=60000,iodepth=4",
+    ),
+    words(
+        "backup",
         "64 GiB of backup written in order, 1 MiB at a time, a flush every GiB (wraps on a smaller drive)",
         "rw=write,bs=1M,io_size=64G,fsync=1024,iodepth=2",
     ),

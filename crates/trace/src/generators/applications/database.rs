@@ -1,0 +1,68 @@
+//! A database: reads of pages, and commits. A commit appends to the log, forced to the medium (FUA), and a page that an
+//! earlier one changed is written back; every so many commits a checkpoint flushes.
+//!
+//! Pages are of 8 KiB, in a tenth of the drive; some are far hotter than others (zipf). The log goes round in 4 GiB at
+//! the front. All figures are ours.
+
+use imbrex_disk::Command;
+
+use super::super::distribution::{Distribution, Sampler};
+use super::super::error::WorkloadError;
+use super::super::random::{mix, Stream};
+use super::{check_room, percent, size, Application, Ring, Transactions};
+use crate::request::Source;
+
+/// Requests in all.
+const REQUESTS: u64 = 600_000;
+/// Sectors of the log, at the front of the drive.
+const LOG_SECTORS: u64 = 4 << 21;
+const PAGE_SECTORS: u32 = 16;
+/// Sizes of log appends in sectors, with shares in percent.
+const APPEND_SECTORS: [(u64, u32); 3] = [(60, 8), (30, 16), (10, 64)];
+/// Commits from one checkpoint to the next.
+const CHECKPOINT_COMMITS: u64 = 1000;
+
+struct Database {
+    stream: Stream,
+    pages: Sampler,
+    first_page: u64,
+    log: Ring,
+    commits: u64,
+}
+
+/// The workload on a drive of `device_sectors`.
+pub fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
+    check_room("database", device_sectors)?;
+    let pages = device_sectors / 10 / PAGE_SECTORS as u64;
+    let database = Database {
+        stream: Stream::new(seed, 0),
+        pages: Sampler::new(&Distribution::Zipf { theta: 0.9 }, pages, mix(seed)),
+        first_page: LOG_SECTORS,
+        log: Ring::new(0, LOG_SECTORS),
+        commits: 0,
+    };
+    Ok(Box::new(Transactions::new(database, REQUESTS)))
+}
+
+impl Database {
+    fn page(&mut self) -> u64 {
+        self.first_page + self.pages.sample(&mut self.stream) * PAGE_SECTORS as u64
+    }
+}
+
+impl Application for Database {
+    fn transaction(&mut self, requests: &mut Vec<Command>) {
+        if self.stream.chance(percent(70)) {
+            let page = self.page();
+            return requests.push(Command::read(page, PAGE_SECTORS));
+        }
+        let sectors = size(&mut self.stream, &APPEND_SECTORS);
+        requests.push(Command { fua: true, ..Command::write(self.log.append(sectors), sectors) });
+        let page = self.page();
+        requests.push(Command::write(page, PAGE_SECTORS));
+        self.commits += 1;
+        if self.commits.is_multiple_of(CHECKPOINT_COMMITS) {
+            requests.push(Command::flush());
+        }
+    }
+}
