@@ -6,6 +6,7 @@
 
 use super::divide::Divider;
 use super::{Spot, ZoneSkew};
+use crate::units::Sectors;
 
 /// Which way the strokes of a zone run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +52,13 @@ impl Horizontal {
         let (stroke, step) = self.tracks.divide(track);
         let stroke = stroke as u8;
         self.spot_on(self.turned(stroke, step as u32), self.surface_of(stroke), stroke, track, sector as u32)
+    }
+
+    /// Tracks from the one that begins at `offset` to the end of its stroke, and their sectors; `None` within a track.
+    pub(super) fn stroke_from(&self, offset: u64) -> Option<(u64, Sectors)> {
+        let (track, sector) = self.track.divide(offset);
+        let left = self.tracks.divisor() - self.tracks.remainder(track);
+        (sector == 0).then_some((left, Sectors(self.track.divisor())))
     }
 
     /// The spot of a track's first sector, with its offset.

@@ -289,6 +289,20 @@ impl Geometry {
         self.locate(pba).track()
     }
 
+    /// Whole tracks of one length, from the one that begins at `pba` on, of which each lies beside the one before it on
+    /// the same surface: how many, and their sectors. `None` in a layout without strokes, among slipped tracks, or within
+    /// a track.
+    pub fn stroke_from(&self, pba: Pba) -> Option<(u64, Sectors)> {
+        if self.slips.is_some() || pba.0 >= self.sectors {
+            return None;
+        }
+        let run = &self.runs[self.by_address.find(pba.0)];
+        match &run.layout {
+            Layout::Horizontal(zone) => zone.stroke_from(pba.0 - run.start),
+            Layout::Cylinder(_) | Layout::BottomThenTop(_) => None,
+        }
+    }
+
     /// The track at a radial position of a surface.
     pub fn track(&self, radial_track: u32, surface: u8) -> Extent {
         self.track_place(radial_track, surface).track()

@@ -196,6 +196,27 @@ proptest! {
         prop_assert_eq!(next, extent.end());
     }
 
+    /// Goal: what lies in a stroke follows track by track. Method: hold it against the walk.
+    #[test]
+    fn tracks_of_a_stroke_lie_side_by_side(config in any_config()) {
+        let geometry = Geometry::new(&config).unwrap();
+        let walked = Walk::of(&config);
+        let mut start = 0;
+        for (index, track) in walked.iter().enumerate() {
+            let stroke = geometry.stroke_from(Pba(start));
+            let has_strokes = config.layout == LayoutName::Horizontal && config.slips.is_none();
+            prop_assert_eq!(stroke.is_some(), has_strokes);
+            prop_assert!(track.sectors == 1 || geometry.stroke_from(Pba(start + 1)).is_none());
+            let left = stroke.map_or(1, |(left, _)| left as usize);
+            for pair in walked[index..index + left].windows(2) {
+                prop_assert_eq!(pair[0].radial_track.abs_diff(pair[1].radial_track), 1);
+                prop_assert_eq!((pair[0].surface, pair[0].sectors), (pair[1].surface, pair[1].sectors));
+            }
+            prop_assert!(stroke.is_none_or(|(_, sectors)| sectors.0 == track.sectors as u64));
+            start += track.sectors as u64;
+        }
+    }
+
     #[test]
     fn zones_cover_the_disk_and_name_their_tracks(config in any_config()) {
         let geometry = Geometry::new(&config).unwrap();

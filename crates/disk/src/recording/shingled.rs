@@ -20,7 +20,7 @@ use super::angles::Margin;
 use super::tracks::push_facing;
 use super::{BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::{Geometry, RadialDirection, RecordingZone, TrackPiece};
-use crate::units::Extent;
+use crate::units::{Extent, Sectors};
 
 /// Its line in the registry.
 pub const KIND: Kind = Kind {
@@ -175,6 +175,18 @@ impl Shingled {
         }
     }
 
+    /// The end of a write from which it reaches beyond itself. Of whole tracks of one stroke, which follow each other in
+    /// the shingling direction, only the last k − 1 do: what the others destroy is written after them.
+    fn reaching_out(&self, geometry: &Geometry, written: Extent) -> Extent {
+        let Some((left, track)) = geometry.stroke_from(written.start) else { return written };
+        let last = Sectors(u64::from(self.widest() - 1) * track.0);
+        let is_whole = written.sectors.0.is_multiple_of(track.0) && written.sectors.0 <= left * track.0;
+        if is_whole && last < written.sectors {
+            return Extent::new(written.end() - last, last);
+        }
+        written
+    }
+
     /// What the part of a write on one track destroys.
     fn push_destroyed(&self, geometry: &Geometry, piece: &TrackPiece, written: Extent, destroyed: &mut Vec<Extent>) {
         let own = piece.place.radial_track;
@@ -200,7 +212,7 @@ impl Recording for Shingled {
 
     fn destroys(&self, geometry: &Geometry, written: Extent, destroyed: &mut Vec<Extent>) {
         let first = destroyed.len();
-        for piece in geometry.tracks(written) {
+        for piece in geometry.tracks(self.reaching_out(geometry, written)) {
             self.push_destroyed(geometry, &piece, written, destroyed);
         }
         super::normalize(destroyed, first);
