@@ -76,6 +76,12 @@ pub trait Layer: Send {
         false
     }
 
+    /// Where a stream of writes from `first` to `end`, gathered in a volatile cache, is best cut: what lies behind is
+    /// cheaper to write together with what may follow.
+    fn stream_cut(&self, _first: Lba, _end: Lba) -> Option<Lba> {
+        None
+    }
+
     /// Whether what it migrates are pseudo-tracks, which need not begin where a track does: the accounting by half
     /// rotations then adds a half (Hajkazemi 2019 §2.4).
     fn moves_pseudo_tracks(&self) -> bool {

@@ -629,6 +629,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
         self.commands.push(first.expect("destaging is a job only while something is dirty"));
         if self.drive.layer.can_join() {
             self.gather_dirty();
+            self.put_back_rest();
         }
         let start = self.now;
         self.make_plan();
@@ -655,6 +656,28 @@ impl<S: Source, O: Observer> Engine<S, O> {
             }
             self.commands.push(self.cache.take(previous.lba.0));
         }
+    }
+
+    /// Puts back into the cache the end of a stream that the layer would rather write with what may follow. It counts as
+    /// old, so that a flush waits for it.
+    fn put_back_rest(&mut self) {
+        let first = self.commands.iter().map(|command| command.lba).min().expect("a destage has a command");
+        let end = self.commands.iter().map(Command::end).max().expect("a destage has a command");
+        let sectors: u64 = self.commands.iter().map(|command| command.sectors as u64).sum();
+        if (end - first).0 != sectors {
+            return;
+        }
+        let Some(cut) = self.drive.layer.stream_cut(first, end) else { return };
+        assert!(first < cut && cut < end, "a stream from {first} to {end} is cut at {cut}");
+        let cache = &mut self.cache;
+        self.commands.retain_mut(|command| {
+            if command.end() > cut {
+                let kept = command.lba.max(cut);
+                cache.insert(&Command::write(kept.0, (command.end() - kept).0 as u32), 0);
+                command.sectors = (kept - command.lba).0 as u32;
+            }
+            command.sectors > 0
+        });
     }
 
     /// Nothing to do until `at`: background work, once the layer's threshold has passed.

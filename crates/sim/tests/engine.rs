@@ -292,3 +292,23 @@ fn sequential_reads_stream_with_look_ahead_and_lose_a_rotation_each_without() {
     // the toy has no skew.
     assert_eq!(run_with(1 << 20), SimDuration(49 * ROTATION_NS / 10 + 4 * ROTATION_NS));
 }
+
+#[test]
+fn a_stream_through_the_volatile_cache_is_written_band_by_band() {
+    // Bands of 20 tracks of 32 sectors, and a cache of three of them and a bit: what it holds of a fourth stays until the
+    // rest has come. Only where the stream begins, before anything was gathered, does a part of a band go to the disk's
+    // cache.
+    let words =
+        "seagate-st5000as0011:geometry.tracks=4000,geometry.stroke_tracks_od=400,geometry.stroke_tracks_id=400,\
+                 geometry.track_sectors_od=32,geometry.track_sectors_id=32,cache_size=2MiB,half_track_payload=8KiB,\
+                 large_payload=8KiB,map_merge_every=0,map_merge_tracks=1,stream_size=16KiB";
+    let spec = imbrex_sim::DriveSpec::parse(words).expect("is right");
+    let profile = Profile::named(&spec.profile).expect("is built in");
+    let drive = Drive::build(&spec, &profile).expect("can be built");
+    let options = Options { write_cache_bytes: 1 << 20, ..options(Arrival::Closed(1)) };
+    let requests = (0..2000).map(|index| next(Command::write(index * 32, 32))).collect();
+    let (_, outcome) = run(drive, options, requests);
+    let written = outcome.timing.counters.total.writes.blocks as f64;
+    // 64,000 sectors; of them at most two bands, 1280, in the disk's cache, at most fivefold there: out-of-band data.
+    assert!(written <= 64_000.0 + 5.0 * 1280.0, "{written} sectors written for 64,000");
+}

@@ -356,6 +356,10 @@ impl Layer for MediaCache {
         true
     }
 
+    fn stream_cut(&self, first: Lba, end: Lba) -> Option<Lba> {
+        self.cut_of_stream(first, end)
+    }
+
     fn background(&self) -> Option<Background> {
         Some(Background { idle_after: self.settings.idle_after })
     }

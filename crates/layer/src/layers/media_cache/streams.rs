@@ -9,7 +9,7 @@
 //! Invariants:
 //! 1. Before a band is written in its place, what lived there is durable elsewhere (`safety=power`).
 
-use imbrex_disk::{Command, Sectors};
+use imbrex_disk::{Command, Lba, Sectors};
 
 use super::cleaning::end_rewrite;
 use super::records::{TAG_BARE, TAG_PLACED};
@@ -33,6 +33,16 @@ impl MediaCache {
         (end - first).0 == sectors
             && (candidate.lba == end || candidate.end() == first)
             && sectors + candidate.sectors as u64 <= most
+    }
+
+    /// The beginning of the band that a stream ends in, if it has come from before it: once all of that band is there,
+    /// it can be written in its place, where a part of it would go to the cache.
+    pub(super) fn cut_of_stream(&self, first: Lba, end: Lba) -> Option<Lba> {
+        if (end - first).0 < self.settings.stream_sectors || end.0 >= self.shape.bands.capacity().0 {
+            return None;
+        }
+        let band = self.shape.bands.locate(end).region;
+        Some(self.shape.bands.first_lba(band)).filter(|&cut| first < cut && cut < end)
     }
 
     /// Writes the whole bands among what waits, and leaves the rest waiting.
