@@ -62,8 +62,10 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
             .into(),
     );
     report.remarks.push(
-        "The paper's 180 ms of reading are 18 rotations, too few for the 30 MiB that fig. 15 gives the band there \
-         (20 tracks), which its 227 ms of rewriting fit; ours reads the whole band, seek included."
+        "The paper's 180 ms of reading cannot be the whole band of 30 MiB that fig. 15 gives there: they would be 175 \
+         MB/s in the middle of the drive, as much as its sequential reads reach at the outer diameter (19 GiB in 115 \
+         s, fig. 19). It may have read from the first dirty track on, as partial read-modify-write does, which the \
+         paper leaves open; its 227 ms of rewriting fit the whole band. Ours reads the whole band, seek included."
             .into(),
     );
     Ok(report)

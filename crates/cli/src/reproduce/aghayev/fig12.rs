@@ -40,9 +40,10 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
     test_4(&mut report, bars)?;
     test_5(&mut report, bars)?;
     report.remarks.push(
-        "A band takes ours 0.65 s, half of it at the place of the band: 22 rotations to read it, where the paper \
-         saw 18 (fig. 11), and 22 to rewrite it. That is most of the difference; 10 minutes do more than the \
-         paper's 800, which make 0.75 s a band."
+        "A band takes ours 0.65 s: three passes over 20 tracks (reading the band, writing the spare, rewriting \
+         the band) are 0.61 s with their skew, before any seek. The paper's two figures do not agree: 800 in the first 10 minutes are \
+         0.75 s a band, 3,000 in 30 are 0.6 s, and 0.55 s in the 20 minutes between. Ours lies between them and \
+         within 5 % of neither."
             .into(),
     );
     Ok(report)
@@ -85,11 +86,11 @@ fn test_4(report: &mut Report, bars: &Bars) -> Result<(), Failure> {
     let counts: Vec<usize> = cleaned.iter().map(|flags| count(flags)).collect();
     let first_left = cleaned[1].iter().position(|&flag| !flag).unwrap_or(BLOCKS);
     report.claim(
-        ClaimKind::Shape,
+        ClaimKind::Exact,
         "test 4: blocks cleaned in 10 minutes",
-        "about the first 800",
+        "about the first 800 (within 5 %)",
         format!("{}; the first {first_left} all of them", counts[1]),
-        Some(counts[0] == 0 && is_near(first_left as f64, 800.0, 0.25)),
+        Some(counts[0] == 0 && is_near(first_left as f64, 800.0, 0.05)),
     );
     let per_band = 1800.0 / bands(&drive, &cleaned[2], &lbas) as f64;
     report.claim(

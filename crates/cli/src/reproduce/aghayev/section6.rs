@@ -36,7 +36,7 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
         let make = || (0..WRITES).map(move |index| Command::write(index * sectors, sectors as u32));
         let ratio = seconds(SEAGATE, depth, make(), bars)? / seconds(CONVENTIONAL, depth, make(), bars)?;
         report.claim(
-            ClaimKind::Shape,
+            ClaimKind::Exact,
             &format!("sequential writes of {kib} KiB at depth {depth}: times slower than the conventional drive"),
             "3 or more, depending on write size",
             format!("{ratio:.1}"),
@@ -47,7 +47,16 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
         let mut dice = Dice(61);
         (0..WRITES).map(move |_| Command::write(dice.below(BLOCKS) * BLOCK_SECTORS, BLOCK_SECTORS as u32))
     };
-    let ratio = seconds(CONVENTIONAL, 31, random(), bars)? / seconds(SEAGATE, 31, random(), bars)?;
+    let shingled_s = seconds(SEAGATE, 31, random(), bars)?;
+    let ratio = seconds(CONVENTIONAL, 31, random(), bars)? / shingled_s;
+    let per_burst_ms = shingled_s * 1e3 * 31.0 / WRITES as f64;
+    report.claim(
+        ClaimKind::Exact,
+        "random writes at depth 31: time of 31",
+        "25 ms (within 10 %)",
+        format!("{per_burst_ms:.1} ms, merges of the map and the first seek included"),
+        Some(is_near(per_burst_ms, 25.0, 0.1)),
+    );
     report.claim(
         ClaimKind::Exact,
         "random writes at depth 31: times faster than the conventional drive",
@@ -56,9 +65,10 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
         Some(is_near(ratio, 15.0, 0.1)),
     );
     report.remarks.push(
-        "The paper left these measurements out, and their depth. One after the other, either drive waits for the \
-         platter: a conventional one a rotation of 10 ms for a small write, the Seagate 25 ms, so the ratio is \
-         2.5 until a packet has to be cut. With a deep queue the conventional drive writes without a pause."
+        "The paper left these measurements out, and their depth, and says that they equal the random writes of test \
+         1: 25 ms each. One after the other, a conventional drive waits a rotation of 10 ms for a small write, so \
+         the ratio is 25 to 10 until a packet has to be cut, and 3 only where it is; with a deep queue the \
+         conventional drive writes without a pause."
             .into(),
     );
     Ok(report)
