@@ -23,7 +23,9 @@ const BANDS_MAX: u64 = 2;
 impl MediaCache {
     /// Whether `candidate` goes on where `chosen` end, or ends where they begin, and all are of a stream.
     pub(super) fn joins_stream(&self, chosen: &[Command], candidate: &Command) -> bool {
-        if (chosen[0].sectors as u64) < self.settings.stream_sectors {
+        let is_large = |command: &Command| command.sectors as u64 >= self.settings.stream_sectors;
+        // What was put back where a stream was cut may be short; what follows it is not.
+        if !is_large(candidate) && !chosen.iter().any(is_large) {
             return false;
         }
         let first = chosen.iter().map(|command| command.lba).min().expect("a batch is not empty");
