@@ -3,9 +3,13 @@
 //! Every claim has one of three kinds, never mixed up: *exact* (follows from the algorithm), *shape* (depends on a drive
 //! or workload that the paper does not give: the ordering, the cliff, the side of a ratio must hold), *not reproducible*
 //! (needs their trace or hardware: said plainly, with the closest thing run instead).
+//!
+//! The experiments of `costs` are no paper's: they make the tables of the guide ([`guide`]) and claim nothing.
 
 mod aghayev;
 mod cassuto;
+mod costs;
+mod guide;
 mod hajkazemi;
 mod lab;
 mod page;
@@ -55,6 +59,17 @@ pub struct Claim {
     pub holds: Option<bool>,
 }
 
+/// Measurements, as text.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Table {
+    /// What is measured.
+    pub heading: String,
+    /// Heads of the columns.
+    pub columns: Vec<String>,
+    /// Cells, row by row.
+    pub rows: Vec<Vec<String>>,
+}
+
 /// What an experiment came to.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -62,6 +77,8 @@ pub struct Report {
     pub method: String,
     /// The claims.
     pub claims: Vec<Claim>,
+    /// Measurements that no paper has.
+    pub tables: Vec<Table>,
     /// (file name, SVG) of the figures.
     pub figures: Vec<(String, String)>,
     /// What else is to be said: deviations, reasons.
@@ -77,7 +94,8 @@ impl Report {
 
 /// Every experiment.
 pub fn all() -> Vec<&'static Experiment> {
-    [cassuto::ALL.as_slice(), aghayev::ALL.as_slice(), hajkazemi::ALL.as_slice()].concat()
+    let parts = [cassuto::ALL.as_slice(), aghayev::ALL.as_slice(), hajkazemi::ALL.as_slice(), costs::ALL.as_slice()];
+    parts.concat()
 }
 
 /// The list of experiments.

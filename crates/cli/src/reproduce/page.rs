@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{all, Claim, ClaimKind, Experiment, Report};
+use super::{all, guide, Claim, ClaimKind, Experiment, Report};
 use crate::error::Failure;
 use crate::files::replace;
 
@@ -19,6 +19,9 @@ pub fn as_text(experiment: &Experiment, report: &Report) -> String {
         let _ = writeln!(text, "  [{}] {} ({})", verdict(claim), claim.claim, kind(claim.kind));
         let _ = writeln!(text, "      theirs: {}", claim.theirs);
         let _ = writeln!(text, "      ours:   {}", claim.ours);
+    }
+    for table in &report.tables {
+        text.push_str(&guide::as_text(table));
     }
     for remark in &report.remarks {
         let _ = writeln!(text, "  {remark}");
@@ -36,6 +39,7 @@ pub fn as_json(reports: &[(&Experiment, Report)]) -> Result<String, Failure> {
                 "title": experiment.title,
                 "method": report.method,
                 "claims": report.claims,
+                "tables": report.tables,
                 "remarks": report.remarks,
             })
         })
@@ -56,7 +60,11 @@ pub fn write(folder: &Path, reports: &[(&Experiment, Report)]) -> Result<(), Fai
         for (name, svg) in &report.figures {
             replace(&figures.join(name), svg.as_bytes())?;
         }
-        replace(&sections.join(section_file(experiment)), section(experiment, report).as_bytes())?;
+        if guide::has(experiment) {
+            guide::renew(folder, experiment, report)?;
+        } else {
+            replace(&sections.join(section_file(experiment)), section(experiment, report).as_bytes())?;
+        }
     }
     let mut page = String::from(HEADER);
     for experiment in all() {
