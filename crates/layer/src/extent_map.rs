@@ -47,6 +47,14 @@ impl Run {
     pub fn end(&self) -> Lba {
         self.lba + self.sectors
     }
+
+    /// Where it lies, unless trimmed.
+    pub fn place(&self) -> Option<Pba> {
+        match self.target {
+            Target::At(pba) => Some(pba),
+            Target::Absent => None,
+        }
+    }
 }
 
 /// The map.
@@ -128,6 +136,13 @@ impl ExtentMap {
             let to = (first + length as u64).min(end);
             Run { lba: Lba(from), sectors: Sectors(to - from), target: target.plus(from - first) }
         })
+    }
+
+    /// The whole run that `lba` lies in.
+    pub fn run_at(&self, lba: Lba) -> Option<Run> {
+        let (&first, &(length, target)) = self.runs.range(..=lba.0).next_back()?;
+        let run = Run { lba: Lba(first), sectors: Sectors(length as u64), target };
+        (lba < run.end()).then_some(run)
     }
 
     /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.

@@ -43,6 +43,11 @@ impl<V: Along> RunMap<V> {
         self.runs.clear();
     }
 
+    /// How many runs it holds.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
     /// Whether it holds no run.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
@@ -104,6 +109,15 @@ impl<V: Along> RunMap<V> {
     /// All runs: (start, length, value), in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, V)> + '_ {
         self.runs.iter().map(|(&start, &(length, value))| (start, length, value))
+    }
+
+    /// What of the first run that shares a number with `[start, start + length)` lies from `start` on: start, length and
+    /// value.
+    pub fn first_in(&self, start: u64, length: u64) -> Option<(u64, u64, V)> {
+        let before = self.runs.range(..=start).next_back().filter(|(&first, &(run, _))| first + run > start);
+        let (&first, &(run, value)) = before.or_else(|| self.runs.range(start..).next())?;
+        let from = first.max(start);
+        (from < start + length).then(|| (from, first + run - from, value.along(from - first)))
     }
 
     /// The first run that shares a number with `[start, start + length)`: its start and end.

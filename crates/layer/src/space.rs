@@ -201,6 +201,15 @@ impl Regions {
 
     /// Takes `count` neighbouring regions out at `position`: (those taken, the rest).
     pub fn take(&self, disk: &Disk, count: usize, position: Position) -> (Regions, Regions) {
+        let block = self.block(disk, count, position);
+        let outside = (0..block.start).chain(block.end..self.len());
+        let rest: Vec<Extent> = outside.map(|index| self.extent(index)).collect();
+        let taken: Vec<Extent> = block.map(|index| self.extent(index)).collect();
+        (Regions::from_extents(&taken), Regions::from_extents(&rest))
+    }
+
+    /// Which regions are the `count` neighbouring ones at `position`.
+    pub fn block(&self, disk: &Disk, count: usize, position: Position) -> std::ops::Range<usize> {
         assert!(count <= self.len(), "{count} regions out of {}", self.len());
         let last_start = self.len() - count;
         let first = match position {
@@ -208,10 +217,7 @@ impl Regions {
             Position::Inner => last_start,
             Position::Middle => self.middle(disk).saturating_sub(count / 2).min(last_start),
         };
-        let extents: Vec<Extent> = (0..self.len()).map(|index| self.extent(index)).collect();
-        let taken = Regions::from_extents(&extents[first..first + count]);
-        let rest: Vec<Extent> = extents[..first].iter().chain(&extents[first + count..]).copied().collect();
-        (taken, Regions::from_extents(&rest))
+        first..first + count
     }
 
     /// Takes out a spare that every other region fits into: of the largest regions, the one nearest to the middle.

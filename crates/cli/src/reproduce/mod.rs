@@ -12,6 +12,7 @@ mod costs;
 mod guide;
 mod hajkazemi;
 mod lab;
+mod later_drives;
 mod page;
 
 use std::path::Path;
@@ -94,8 +95,8 @@ impl Report {
 
 /// Every experiment.
 pub fn all() -> Vec<&'static Experiment> {
-    let parts = [cassuto::ALL.as_slice(), aghayev::ALL.as_slice(), hajkazemi::ALL.as_slice(), costs::ALL.as_slice()];
-    parts.concat()
+    let papers = [cassuto::ALL.as_slice(), aghayev::ALL.as_slice(), hajkazemi::ALL.as_slice()];
+    [papers.concat().as_slice(), later_drives::ALL.as_slice(), costs::ALL.as_slice()].concat()
 }
 
 /// The list of experiments.

@@ -15,7 +15,7 @@ mod fig17;
 mod fig18;
 mod section6;
 mod table2;
-mod trial;
+pub(super) mod trial;
 
 use super::Experiment;
 pub(super) use trial::Dice;

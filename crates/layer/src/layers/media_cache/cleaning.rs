@@ -115,12 +115,7 @@ impl MediaCache {
     pub(super) fn oldest(&mut self) -> Option<Lba> {
         match &mut self.store {
             Store::Journal(journal) => journal.oldest(&self.map),
-            Store::InPlace(slots) => {
-                let block = slots.next_out()?;
-                let (first, sectors) = self.shape.block(block, slots.block_sectors);
-                let mut cached = self.map.pieces(first, sectors).filter(|run| run.target != Target::Absent);
-                cached.next().map(|run| run.lba)
-            }
+            Store::InPlace(zones) => zones.next_out(),
         }
     }
 

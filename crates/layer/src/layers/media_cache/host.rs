@@ -1,10 +1,10 @@
-//! Host commands: packets of writes in the journal, blocks of writes in slots, reads and trims.
+//! Host commands: packets of writes in the journal, writes in their places in zones, reads and trims.
 //!
 //! Invariants:
 //! 1. The records of cached runs follow their data behind a barrier, and come before any cleaning of the same plan.
 //! 2. A packet lies where nothing lived when it was begun, by records that the barrier before it makes durable.
 
-use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
+use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors};
 
 use super::journal::{Entry, Journal};
 use super::records::{TAG_CACHED, TAG_PACKET, TAG_TRIM};
@@ -60,7 +60,7 @@ impl MediaCache {
         self.take_streams(plan);
         match self.store {
             Store::Journal(_) => self.write_packets(plan),
-            Store::InPlace(_) => self.write_slots(plan),
+            Store::InPlace(_) => self.write_in_place(plan),
         }
         self.waiting.clear();
     }
@@ -89,7 +89,7 @@ impl MediaCache {
     fn clean_for_entries(&mut self, plan: &mut Plan) {
         let cached = match &self.store {
             Store::Journal(journal) => journal.entries.len(),
-            Store::InPlace(slots) => slots.used(),
+            Store::InPlace(zones) => zones.len(),
         };
         let absent_first = cached < self.map.len() / 2;
         let first = if absent_first { self.next_absent() } else { self.oldest() };
@@ -221,73 +221,93 @@ impl MediaCache {
         payload <= journal.payload_max(longest >= journal.rules.large_sectors)
     }
 
-    fn write_slots(&mut self, plan: &mut Plan) {
+    fn write_in_place(&mut self, plan: &mut Plan) {
         self.placed.clear();
         for index in 0..self.waiting.len() {
             let (mut next, sectors) = self.waiting[index];
             let end = next + sectors;
             while next < end {
-                let (block, block_sectors) = self.block(next);
-                let part = (block + block_sectors).min(end) - next;
-                self.write_block(block, next, part, plan);
-                next += part;
+                next = next + self.write_piece(next, end - next, plan);
             }
         }
-        self.record_slots(plan);
+        self.record_placed(plan);
     }
 
-    fn block(&self, lba: Lba) -> (Lba, Sectors) {
-        let Store::InPlace(slots) = &self.store else { unreachable!("blocks are the slots'") };
-        self.shape.block(lba, slots.block_sectors)
-    }
-
-    /// Writes a part of `block` in its slot. Each block freed lets one waiting write go on.
-    fn write_block(&mut self, block: Lba, lba: Lba, sectors: Sectors, plan: &mut Plan) {
-        let slot = loop {
-            let Store::InPlace(slots) = &self.store else { unreachable!("blocks are the slots'") };
-            let slot = slots.place(block);
-            let has_entries = self.has_entries_for(lba, sectors);
-            if let Some(slot) = slot.filter(|_| has_entries) {
-                break slot;
+    /// Writes those of the `sectors` from `lba` on that go to one place: where they are cached, or where a free run takes
+    /// them; how many that is. What is freed for a write lets that write go on, and no other.
+    fn write_piece(&mut self, lba: Lba, sectors: Sectors, plan: &mut Plan) -> Sectors {
+        loop {
+            let uncached = match self.map.pieces(lba, sectors).find(|run| run.target != Target::Absent) {
+                Some(Run { lba: at, sectors, target: Target::At(pba) }) if at == lba => {
+                    Self::open_host(plan);
+                    plan.write(Cause::Host, pba, lba, sectors);
+                    return sectors;
+                }
+                Some(run) => run.lba - lba,
+                None => sectors,
+            };
+            let entry = self.entry_for(lba, uncached);
+            let Store::InPlace(zones) = &self.store else { unreachable!("zones are overwritten in place") };
+            let place = zones.place(entry);
+            let has_entries = self.has_entries_for(lba, place.map_or(entry, |place| place.sectors));
+            if let Some(place) = place.filter(|_| has_entries) {
+                self.write_new(lba, place, plan);
+                return place.sectors;
             }
-            self.record_slots(plan);
+            self.record_placed(plan);
             match self.oldest() {
                 Some(oldest) if has_entries => self.clean(self.shape.bands.locate(oldest).region, plan),
                 _ => self.clean_for_entries(plan),
             }
-        };
-        let at = slot + (lba - block);
-        let here = |run: &Run| run.target == Target::At(slot + (run.lba - block));
-        let mapped: Sectors = self.map.pieces(lba, sectors).filter(here).map(|run| run.sectors).sum();
-        Self::open_host(plan);
-        if mapped == sectors {
-            return plan.write(Cause::Host, at, lba, sectors);
         }
-        // The sectors may have been another block's until a moment ago.
-        plan.barrier();
-        plan.write(Cause::Host, at, lba, sectors);
-        self.placed.push(Entry { lba: lba.0, pba: at.0, sectors: sectors.0 as u32 });
-        self.take_in_slot(lba, sectors, at);
     }
 
-    /// `sectors` of `lba` live at `at`, in the slot of their block; with the neighbours there they are one run.
-    pub(super) fn take_in_slot(&mut self, lba: Lba, sectors: Sectors, at: Pba) {
-        let (block, block_sectors) = self.block(lba);
-        let (mut from, mut to) = (lba, lba + sectors);
-        for run in self.map.pieces(block, block_sectors) {
-            if run.target != Target::Absent && run.lba <= to && run.end() >= from {
-                from = from.min(run.lba);
-                to = to.max(run.end());
+    /// How many of the `sectors` from `lba` on one entry takes: those in one band, so that cleaning cuts no entry in two.
+    fn entry_for(&self, lba: Lba, sectors: Sectors) -> Sectors {
+        let Store::InPlace(zones) = &self.store else { unreachable!("zones are overwritten in place") };
+        let band_end = self.shape.bands.first_lba(self.shape.bands.locate(lba).region + 1);
+        sectors.min(band_end - lba).min(Sectors(zones.entry_sectors))
+    }
+
+    fn write_new(&mut self, lba: Lba, place: Extent, plan: &mut Plan) {
+        Self::open_host(plan);
+        if self.placed.is_empty() {
+            // The place may have held something else until a moment ago.
+            plan.barrier();
+        }
+        plan.write(Cause::Host, place.start, lba, place.sectors);
+        self.placed.push(Entry { lba: lba.0, pba: place.start.0, sectors: place.sectors.0 as u32 });
+        self.take_in_zone(lba, place);
+    }
+
+    /// The sectors from `lba` on live at `place`; with what comes before and after them in both spaces they are one run,
+    /// where that is of one band and one zone, and not longer than an entry may be.
+    pub(super) fn take_in_zone(&mut self, lba: Lba, place: Extent) {
+        let (mut first, mut whole) = (lba, place);
+        if let Some(before) = lba.0.checked_sub(1).and_then(|last| self.map.run_at(Lba(last))) {
+            let joined = |pba: Pba| (pba + before.sectors == place.start).then(|| Extent::between(pba, place.end()));
+            if let Some(joined) = before.place().and_then(joined).filter(|&joined| self.is_entry(before.lba, joined)) {
+                (first, whole) = (before.lba, joined);
             }
         }
-        let slot = Pba(at.0 - (lba - block).0);
-        let start = slot + (from - block);
-        self.map_run(from, to - from, Target::At(start));
-        let Store::InPlace(slots) = &mut self.store else { unreachable!("blocks are the slots'") };
-        slots.add(block, start, (to - from).0);
+        if let Some(after) = self.map.run_at(lba + place.sectors).filter(|run| run.target == Target::At(place.end())) {
+            let joined = Extent::new(whole.start, whole.sectors + after.sectors);
+            if self.is_entry(first, joined) {
+                whole = joined;
+            }
+        }
+        self.map_run(first, whole.sectors, Target::At(whole.start));
+        let Store::InPlace(zones) = &mut self.store else { unreachable!("zones are overwritten in place") };
+        zones.add(first, whole);
     }
 
-    fn record_slots(&mut self, plan: &mut Plan) {
+    /// Whether the sectors from `lba` on can be one entry at `place`.
+    fn is_entry(&self, lba: Lba, place: Extent) -> bool {
+        let Store::InPlace(zones) = &self.store else { unreachable!("zones are overwritten in place") };
+        self.entry_for(lba, place.sectors) == place.sectors && zones.is_in_one(place)
+    }
+
+    fn record_placed(&mut self, plan: &mut Plan) {
         if self.placed.is_empty() {
             return;
         }

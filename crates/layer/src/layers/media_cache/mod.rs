@@ -1,8 +1,8 @@
 //! `media-cache`: drives with a persistent cache on the medium, before bands that are mapped statically (Aghayev 2015
 //! §4 and tables 2, 3).
 //!
-//! Two placements: `journal`, a ring of packets at the outer diameter ([`journal`]), and `in-place`, slots that are
-//! overwritten where they lie ([`slots`]). Both share the rest:
+//! Two placements: `journal`, a ring of packets at the outer diameter ([`journal`]), and `in-place`, zones in
+//! which a sector is overwritten where it lies ([`zones`]). Both share the rest:
 //!
 //! - Writes go to the cache; the extent map says what is there. When its space or the map runs out, a band is cleaned
 //!   before the host goes on; after some time without commands, cleaning starts by itself ([`cleaning`]).
@@ -18,22 +18,24 @@
 //! before.
 //!
 //! Invariants:
-//! 1. Cached runs lie where the store has them, and share no sector: in a packet between tail and head, or in the slot
-//!    of their block.
+//! 1. Cached runs lie where the store has them, and share no sector: in a packet between tail and head, or in
+//!    a zone.
 //! 2. Every entry that is live in the map belongs to a packet of the ring.
 //! 3. While a band is being rewritten the spare holds all of it, and no reader is sent to its place.
 //! 4. What the cache overwrites is dead by records that a barrier has made durable.
+//! 5. A cache overwritten in place holds no more runs than `map_entries`. (Absent runs count too when room is sought,
+//!    but recovery may add some of them: record #6.)
 
 mod cleaning;
 mod host;
 mod journal;
 mod records;
 mod shape;
-mod slots;
 mod streams;
 #[cfg(test)]
 mod tests;
 mod tracks;
+mod zones;
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimDuration};
 
@@ -47,7 +49,7 @@ use crate::space::Position;
 use cleaning::Cleaning;
 use journal::{Entry, Journal};
 use shape::Shape;
-use slots::Slots;
+use zones::Zones;
 
 const fn parameter(key: &'static str, kind: ParameterKind, default: &'static str, help: &'static str) -> ParameterInfo {
     ParameterInfo { key, kind, default, help }
@@ -102,8 +104,8 @@ pub const INFO: LayerInfo = LayerInfo {
             "320KiB",
             "what cleaning reads of the journal to find one cached block of its band",
         ),
-        parameter("cache_block", ParameterKind::Bytes, "1MiB", "block of a cache overwritten in place"),
-        parameter("cache_zone", ParameterKind::Bytes, "256MiB", "cache zone: eviction goes round by zone"),
+        parameter("cache_block", ParameterKind::Bytes, "1MiB", "in place: the most that an entry of the map takes"),
+        parameter("cache_zone", ParameterKind::Bytes, "256MiB", "in place: cache zone; eviction goes round by zone"),
         parameter(
             "stream_size",
             ParameterKind::Bytes,
@@ -129,7 +131,7 @@ pub const INFO: LayerInfo = LayerInfo {
 #[derive(Debug)]
 enum Store {
     Journal(Journal),
-    InPlace(Slots),
+    InPlace(Zones),
 }
 
 /// What does not change.
@@ -232,7 +234,7 @@ impl MediaCache {
     fn map_run(&mut self, lba: Lba, sectors: Sectors, target: Target) {
         match &mut self.store {
             Store::Journal(_) => self.map.insert(lba, sectors, target, |_| {}),
-            Store::InPlace(slots) => self.map.insert(lba, sectors, target, |run| slots.remove(run)),
+            Store::InPlace(zones) => self.map.insert(lba, sectors, target, |run| zones.remove(run)),
         }
     }
 
@@ -241,7 +243,7 @@ impl MediaCache {
         let (first, sectors) = self.shape.band(band);
         match &mut self.store {
             Store::Journal(_) => self.map.remove(first, sectors, |_| {}),
-            Store::InPlace(slots) => self.map.remove(first, sectors, |run| slots.remove(run)),
+            Store::InPlace(zones) => self.map.remove(first, sectors, |run| zones.remove(run)),
         }
     }
 
@@ -310,23 +312,24 @@ impl MediaCache {
         Ok(())
     }
 
-    fn check_slots(&self, slots: &Slots) -> Result<(), Violation> {
+    fn check_zones(&self, zones: &Zones) -> Result<(), Violation> {
         let mut total = 0;
-        for (start, block, live) in slots.owned() {
-            let (_, sectors) = self.shape.block(block, slots.block_sectors);
-            let own = |run: &Run| run.target == Target::At(start + (run.lba - block));
-            let mapped: Sectors = self.map.pieces(block, sectors).filter(own).map(|run| run.sectors).sum();
-            if mapped.0 != live {
-                return Self::violation(1, format!("the slot at {start} has {live} live sectors, the map {mapped:?}"));
+        for (place, lba, sectors) in zones.held() {
+            let own = |run: &Run| run.target == Target::At(place + (run.lba - lba));
+            let mapped: Sectors = self.map.pieces(lba, sectors).filter(own).map(|run| run.sectors).sum();
+            if mapped != sectors {
+                return Self::violation(1, format!("{sectors:?} live at {place}, of which the map has {mapped:?}"));
             }
-            total += live;
+            total += sectors.0;
         }
         let cached: u64 = self.cached_by_place()?.iter().map(|(_, run)| run.sectors.0).sum();
-        if cached != total {
-            return Self::violation(
-                1,
-                format!("{cached} sectors are cached, {total} of them in the slot of their block"),
-            );
+        if cached != total || total + zones.free_sectors() != zones.sectors() {
+            let (free, all) = (zones.free_sectors(), zones.sectors());
+            return Self::violation(1, format!("{cached} sectors are cached, {total} held, {free} free, of {all}"));
+        }
+        if zones.len() > self.settings.map_entries {
+            let (runs, most) = (zones.len(), self.settings.map_entries);
+            return Self::violation(5, format!("{runs} cached runs in a map of {most}"));
         }
         Ok(())
     }
@@ -379,7 +382,7 @@ impl Layer for MediaCache {
     fn self_check(&self) -> Result<(), Violation> {
         match &self.store {
             Store::Journal(journal) => self.check_journal(journal),
-            Store::InPlace(slots) => self.check_slots(slots),
+            Store::InPlace(zones) => self.check_zones(zones),
         }
     }
 
@@ -389,7 +392,7 @@ impl Layer for MediaCache {
         let bits_for = |count: u64| (64 - count.saturating_sub(1).leading_zeros()) as u64;
         let (cache_sectors, store_bytes) = match &self.store {
             Store::Journal(journal) => (journal.tracks.sectors(), journal.measured_bytes()),
-            Store::InPlace(slots) => (slots.len() as u64 * slots.block_sectors, slots.measured_bytes()),
+            Store::InPlace(zones) => (zones.sectors(), zones.measured_bytes()),
         };
         let entry_bits = bits_for(self.capacity().0) + bits_for(cache_sectors) + 8;
         let fixed =

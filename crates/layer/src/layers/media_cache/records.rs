@@ -1,9 +1,9 @@
 //! Records: what they say, the checkpoint made of them, and the map built from them again.
 //!
 //! Invariants:
-//! 1. Records replayed in order give the map that was, its packets and its slots.
+//! 1. Records replayed in order give the map that was, its packets and its places.
 
-use imbrex_disk::{Lba, Pba, Sectors};
+use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::journal::Entry;
 use super::{MediaCache, Store};
@@ -121,13 +121,6 @@ impl MediaCache {
     }
 
     fn take_cached(&mut self, lba: Lba, sectors: Sectors, pba: Pba) -> Result<(), &'static str> {
-        let (block, offset) = match &self.store {
-            Store::Journal(_) => (lba, 0),
-            Store::InPlace(slots) => {
-                let (block, _) = self.shape.block(lba, slots.block_sectors);
-                (block, (lba - block).0)
-            }
-        };
         match &mut self.store {
             Store::Journal(journal) => {
                 let is_whole = journal.tracks.offset_of(pba).is_some_and(|offset| {
@@ -140,10 +133,19 @@ impl MediaCache {
                 journal.push(Entry { lba: lba.0, pba: pba.0, sectors: sectors.0 as u32 });
                 self.map.insert(lba, sectors, Target::At(pba), |_| {});
             }
-            Store::InPlace(slots) if !slots.accepts(block, offset, pba, sectors.0) => {
-                return Err("it does not lie in the slot of its block");
+            Store::InPlace(zones) => {
+                let place = Extent::new(pba, sectors);
+                let is_cached = self.map.pieces(lba, sectors).any(|run| run.target != Target::Absent);
+                let band = self.shape.bands.locate(lba).region;
+                if is_cached
+                    || !zones.is_free(place)
+                    || !zones.is_in_one(place)
+                    || self.shape.bands.first_lba(band + 1) < lba + sectors
+                {
+                    return Err("it does not lie in a free place of the cache, or not in one band");
+                }
+                self.take_in_zone(lba, place);
             }
-            Store::InPlace(_) => self.take_in_slot(lba, sectors, pba),
         }
         Ok(())
     }

@@ -7,8 +7,8 @@
 use imbrex_disk::{Disk, Extent, Lba, Sectors};
 
 use super::journal::{Journal, PacketRules};
-use super::slots::Slots;
 use super::tracks::Tracks;
+use super::zones::Zones;
 use super::Store;
 use crate::parameters::{ConfigError, Parameters};
 use crate::registry::Context;
@@ -38,27 +38,44 @@ struct Parting<'a> {
 }
 
 impl Parting<'_> {
-    /// The tracks of as many regions at `position` as `suffices` asks for; the regions are the caller's then.
+    /// The tracks of as many regions at `position` as `suffices` asks for; the regions are the caller's then. About
+    /// `sectors` are expected to be enough: a guess that costs time when it is wrong, and nothing else.
     fn part(
         &mut self,
         position: Position,
         what: &str,
+        sectors: u64,
         suffices: impl Fn(&Tracks) -> bool,
     ) -> Result<Tracks, ConfigError> {
-        let mut count = 1;
-        while count < self.rest.len() {
-            let (taken, rest) = self.rest.take(self.disk, count, position);
-            taken_each(&taken, |extent| self.owned.remove(extent.start.0, extent.sectors.0));
-            let tracks = Tracks::between(self.disk, &taken, &self.owned);
-            if suffices(&tracks) {
-                tracks.iter().for_each(|track| self.owned.insert(track.start.0, track.sectors.0, ()));
-                self.rest = rest;
-                return Ok(tracks);
-            }
-            taken_each(&taken, |extent| self.owned.insert(extent.start.0, extent.sectors.0, ()));
-            count = grown(count);
-        }
-        Err(ConfigError(format!("the {what} does not fit on this disk beside its bands: make it or the bands smaller")))
+        let counts = counts_below(self.rest.len());
+        let guess = counts.partition_point(|&count| self.area(count, position).sectors.0 < sectors);
+        let first = partition_point_near(counts.len(), guess, |index| !suffices(&self.tracks(counts[index], position)));
+        let Some(&count) = counts.get(first) else {
+            let remedy = "make it or the bands smaller";
+            return Err(ConfigError(format!("the {what} does not fit on this disk beside its bands: {remedy}")));
+        };
+        let tracks = self.tracks(count, position);
+        let (taken, rest) = self.rest.take(self.disk, count, position);
+        taken_each(&taken, |extent| self.owned.remove(extent.start.0, extent.sectors.0));
+        tracks.iter().for_each(|track| self.owned.insert(track.start.0, track.sectors.0, ()));
+        self.rest = rest;
+        Ok(tracks)
+    }
+
+    /// From the first to the last of the `count` regions at `position`.
+    fn area(&self, count: usize, position: Position) -> Extent {
+        let block = self.rest.block(self.disk, count, position);
+        Extent::between(self.rest.extent(block.start).start, self.rest.extent(block.end - 1).end())
+    }
+
+    /// The tracks that `count` regions at `position` would give.
+    fn tracks(&mut self, count: usize, position: Position) -> Tracks {
+        let block = self.rest.block(self.disk, count, position);
+        let taken: Vec<Extent> = block.map(|index| self.rest.extent(index)).collect();
+        taken.iter().for_each(|extent| self.owned.remove(extent.start.0, extent.sectors.0));
+        let tracks = Tracks::between(self.disk, &Regions::from_extents(&taken), &self.owned);
+        taken.iter().for_each(|extent| self.owned.insert(extent.start.0, extent.sectors.0, ()));
+        tracks
     }
 }
 
@@ -66,9 +83,30 @@ fn taken_each(taken: &Regions, visit: impl FnMut(Extent)) {
     (0..taken.len()).map(|index| taken.extent(index)).for_each(visit);
 }
 
-/// The next count to try: one more while there are few, a few per cent more while there are many.
-fn grown(count: usize) -> usize {
-    count + (count / 32).max(1)
+/// The counts of regions to try, out of `regions`: one after the other while they are few, a few per cent apart later.
+fn counts_below(regions: usize) -> Vec<usize> {
+    std::iter::successors(Some(1), |&count: &usize| Some(count + (count / 32).max(1)))
+        .take_while(|&count| count < regions)
+        .collect()
+}
+
+/// The first index below `length` for which `is_before` is false, as it is for all after it; searched outwards from
+/// `guess`, because far ones take long to try.
+fn partition_point_near(length: usize, guess: usize, mut is_before: impl FnMut(usize) -> bool) -> usize {
+    // All below `low` are before, `high` and all above it are not.
+    let (mut low, mut high, mut reach) = (0, length, 1);
+    let mut next = guess.min(length.saturating_sub(1));
+    while low < high {
+        if is_before(next) {
+            low = next + 1;
+            next = if high == length { (next + reach).min(length - 1) } else { low + (high - low) / 2 };
+        } else {
+            high = next;
+            next = if low == 0 { next.saturating_sub(reach) } else { low + (high - low) / 2 };
+        }
+        reach *= 2;
+    }
+    low
 }
 
 /// Builds the places and the store that `context` asks for.
@@ -83,13 +121,16 @@ pub(super) fn build(context: &Context) -> Result<(Shape, Store), ConfigError> {
     let mut parting = Parting { disk, rest: bands, owned };
     let position = |key| Position::named(parameters.choice(key)).expect("one of the words");
     let map_tracks = parameters.count("map_merge_tracks").max(1);
-    let map = parting.part(position("map_position"), "map", |tracks| tracks.len() as u64 >= map_tracks)?;
+    let track_sectors = disk.geometry.track_of(parting.rest.extent(parting.rest.len() / 2).start).sectors.0;
+    let map = parting.part(position("map_position"), "map", map_tracks * track_sectors, |tracks| {
+        tracks.len() as u64 >= map_tracks
+    })?;
     let cache_position = position("cache_position");
     let band_sectors = parting.rest.sectors_max().0;
-    let spare = parting.part(cache_position, "spare", |tracks| tracks.sectors() >= band_sectors)?;
+    let spare = parting.part(cache_position, "spare", band_sectors, |tracks| tracks.sectors() >= band_sectors)?;
     let store = match parameters.choice("placement") {
         "journal" => Store::Journal(journal(&mut parting, parameters, cache_position)?),
-        _ => Store::InPlace(slots(&mut parting, parameters, cache_position)?),
+        _ => Store::InPlace(zones(&mut parting, parameters, cache_position)?),
     };
     Ok((Shape { bands: parting.rest, spare, map }, store))
 }
@@ -119,7 +160,7 @@ fn journal(parting: &mut Parting<'_>, parameters: &Parameters, position: Positio
         large_payload_sectors: in_sectors("large_payload"),
     };
     let ring = |tracks: &Tracks| Ring::on(disk, tracks, in_sectors("cache_size"));
-    let mut tracks = parting.part(position, "cache", |tracks| ring(tracks).is_some())?;
+    let mut tracks = parting.part(position, "cache", in_sectors("cache_size"), |tracks| ring(tracks).is_some())?;
     let ring = ring(&tracks).expect("it fitted a moment ago");
     tracks.truncate(*ring.offsets.last().expect("begins with zero"));
     let raw = ring.raw;
@@ -185,54 +226,104 @@ fn skew_ns(disk: &Disk, tracks: &Tracks) -> u64 {
     .unwrap_or(0)
 }
 
-fn slots(parting: &mut Parting<'_>, parameters: &Parameters, position: Position) -> Result<Slots, ConfigError> {
+fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position) -> Result<Zones, ConfigError> {
     let disk = parting.disk;
-    let block = sectors(disk, parameters, "cache_block");
-    let zone_slots = sectors(disk, parameters, "cache_zone").checked_div(block).unwrap_or(0) as usize;
-    let count = sectors(disk, parameters, "cache_size").checked_div(block).unwrap_or(0) as usize;
-    if zone_slots == 0 || count == 0 {
-        let reason = "a cache zone has at least one block, of at least one sector, and the cache at least one";
+    let in_sectors = |key| sectors(disk, parameters, key);
+    let (entry, zone, cache) = (in_sectors("cache_block"), in_sectors("cache_zone"), in_sectors("cache_size"));
+    if entry == 0 || zone == 0 || cache == 0 {
+        let reason = "a block, a zone and the cache are of one sector at least";
         return Err(ConfigError(format!("cache_block, cache_zone, cache_size: {reason}")));
     }
-    let starts = |tracks: &Tracks| slot_starts(disk, tracks, block);
-    let tracks =
-        parting.part(position, "cache on tracks that can be overwritten", |tracks| starts(tracks).len() >= count)?;
-    let mut starts = starts(&tracks);
-    starts.truncate(count);
-    Ok(Slots::new(starts, block, zone_slots))
+    let usable = |tracks: &Tracks| rewritable(disk, tracks).iter().map(|run| run.sectors.0).sum::<u64>();
+    let what = "cache on tracks that can be overwritten";
+    let tracks = parting.part(position, what, cache, |tracks| usable(tracks) >= cache)?;
+    Ok(Zones::new(cut(&rewritable(disk, &tracks), zone, cache), entry.min(u32::MAX as u64)))
 }
 
-/// Where slots begin: one after the other wherever tracks follow each other and can be overwritten in place.
-fn slot_starts(disk: &Disk, tracks: &Tracks, block: u64) -> Vec<u64> {
-    let (mut starts, mut run, mut destroyed) = (Vec::new(), Extent::new(imbrex_disk::Pba(0), Sectors(0)), Vec::new());
-    let mut cut = |run: Extent| starts.extend((0..run.sectors.0 / block).map(|slot| run.start.0 + slot * block));
+/// The first `cache` sectors of `runs`, in zones of `zone` sectors at most.
+fn cut(runs: &[Extent], zone: u64, cache: u64) -> Vec<Extent> {
+    let (mut zones, mut left) = (Vec::new(), cache);
+    for run in runs {
+        let mut next = run.start;
+        while next < run.end() && left > 0 {
+            let length = (run.end() - next).0.min(zone).min(left);
+            zones.push(Extent::new(next, Sectors(length)));
+            next = next + Sectors(length);
+            left -= length;
+        }
+    }
+    zones
+}
+
+/// Of the tracks those that can be overwritten in place, in runs that follow each other on the medium.
+fn rewritable(disk: &Disk, tracks: &Tracks) -> Vec<Extent> {
+    let (mut runs, mut destroyed): (Vec<Extent>, Vec<Extent>) = (Vec::new(), Vec::new());
     for track in tracks.iter() {
         destroyed.clear();
         disk.recording.destroys(&disk.geometry, track, &mut destroyed);
-        if !destroyed.is_empty() || track.start != run.end() {
-            cut(run);
-            run = Extent::new(track.start, Sectors(0));
-        }
-        if destroyed.is_empty() {
-            run = Extent::new(run.start, run.sectors + track.sectors);
+        match runs.last_mut() {
+            _ if !destroyed.is_empty() => {}
+            Some(run) if run.end() == track.start => *run = Extent::between(run.start, track.end()),
+            _ => runs.push(track),
         }
     }
-    cut(run);
-    starts
+    runs
 }
 
 impl Shape {
-    /// The block that `lba` lies in: its first LBA and its sectors. Blocks are counted from the beginning of each band.
-    pub(super) fn block(&self, lba: Lba, block_sectors: u64) -> (Lba, Sectors) {
-        let at = self.bands.locate(lba);
-        let within = at.offset.0 / block_sectors * block_sectors;
-        let first = self.bands.first_lba(at.region) + Sectors(within);
-        (first, Sectors(block_sectors.min(self.bands.sectors(at.region).0 - within)))
-    }
-
     /// The LBAs of band `index`.
     #[inline]
     pub(super) fn band(&self, index: usize) -> (Lba, Sectors) {
         (self.bands.first_lba(index), self.bands.sectors(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the search finds what trying count after count finds. Method: that stupid twin, on every toy, for sizes
+    //! from nothing to more than there is.
+
+    use super::*;
+    use crate::verify::toy;
+
+    fn stupid(
+        parting: &mut Parting<'_>,
+        position: Position,
+        suffices: impl Fn(&Tracks) -> bool,
+    ) -> Option<Vec<Extent>> {
+        let mut count = 1;
+        while count < parting.rest.len() {
+            let (taken, _) = parting.rest.take(parting.disk, count, position);
+            let mut others = parting.owned.clone();
+            taken_each(&taken, |extent| others.remove(extent.start.0, extent.sectors.0));
+            let tracks = Tracks::between(parting.disk, &taken, &others);
+            if suffices(&tracks) {
+                return Some(tracks.iter().collect());
+            }
+            count += (count / 32).max(1);
+        }
+        None
+    }
+
+    #[test]
+    fn the_search_finds_what_trying_every_count_finds() {
+        let mut found = 0;
+        for toy in ["shingled", "conventional"].into_iter().flat_map(toy::disks) {
+            for (position, tracks) in ["od", "md", "id"].into_iter().flat_map(|word| (1..40).map(move |n| (word, n))) {
+                let position = Position::named(position).expect("one of the words");
+                let rest = Regions::carve(&toy.disk, RegionSize::Tracks(2));
+                let mut owned = RunMap::default();
+                taken_each(&rest, |extent| owned.insert(extent.start.0, extent.sectors.0, ()));
+                let mut parting = Parting { disk: &toy.disk, rest, owned };
+                // Three users, one after the other, as the layer has them; the guess may be anything.
+                for (size, guess) in [(1, 0), (tracks / 2 + 1, 1_000_000), (tracks, tracks as u64 * 17)] {
+                    let expected = stupid(&mut parting, position, |tracks| tracks.len() >= size);
+                    let got = parting.part(position, "test", guess, |tracks| tracks.len() >= size);
+                    assert_eq!(got.ok().map(|tracks| tracks.iter().collect::<Vec<_>>()), expected);
+                    found += expected.is_some() as u32;
+                }
+            }
+        }
+        assert!(found > 100, "{found} fitted");
     }
 }

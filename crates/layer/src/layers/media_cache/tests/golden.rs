@@ -130,29 +130,59 @@ fn what_is_not_persisted_is_abandoned_and_what_is_resumes() {
     assert_eq!([place(&layer, 96), place(&layer, 97)], [120, 14]);
 }
 
+/// Eight sectors from PBA 8 on, in two cache zones; LBA 0 at PBA 16.
+const IN_PLACE: &str =
+    "placement=in-place,cache_size=4k,cache_block=1k,cache_zone=2k,map_entries=12,band_tracks=2,map_merge_tracks=1";
+
 #[test]
-fn blocks_are_overwritten_in_place_and_leave_zone_by_zone() {
-    // Four slots of two sectors from PBA 8 on, in two cache zones; blocks of two sectors; LBA 0 at PBA 16.
-    let given =
-        "placement=in-place,cache_size=4k,cache_block=1k,cache_zone=2k,map_entries=12,band_tracks=2,map_merge_tracks=1";
-    let mut layer = toy(CONVENTIONAL, given);
+fn writes_go_to_free_places_one_after_the_other_and_stay_there() {
+    let mut layer = toy(CONVENTIONAL, IN_PLACE);
     let expected = "\
 group Host
   barrier
-  write host pba 9+1 lba 101
+  write host pba 8+1 lba 101
   barrier
-  note #1 101 1 9 0
+  note #1 101 1 8 0
 ";
     assert_eq!(golden(&mut layer, &[Command::write(101, 1)]), expected);
-    assert_eq!(golden(&mut layer, &[Command::write(101, 1)]), "group Host\n  write host pba 9+1 lba 101\n");
-    for (block, slot) in [(20, 10), (40, 12), (60, 14)] {
-        planned(&mut layer, &[Command::write(block, 2)]);
-        assert_eq!(place(&layer, block), slot);
+    assert_eq!(golden(&mut layer, &[Command::write(101, 1)]), "group Host\n  write host pba 8+1 lba 101\n");
+    // Half of it is cached, half is not.
+    let expected = "\
+group Host
+  write host pba 8+1 lba 101
+  barrier
+  write host pba 9+1 lba 102
+  barrier
+  note #1 102 1 9 0
+";
+    assert_eq!(golden(&mut layer, &[Command::write(101, 2)]), expected);
+    assert_eq!(layer.map.len(), 1, "what continues in both spaces is one entry");
+    // An entry takes two sectors at most, and none that lie in two bands; a free run that is too short is passed over.
+    planned(&mut layer, &[Command::write(103, 1)]);
+    planned(&mut layer, &[Command::write(23, 2)]);
+    planned(&mut layer, &[Command::write(40, 2)]);
+    assert_eq!([103, 23, 24, 40].map(|lba| place(&layer, lba)), [10, 11, 12, 13]);
+    assert_eq!(layer.map.len(), 5);
+}
+
+#[test]
+fn a_full_cache_gives_up_runs_zone_by_zone_and_lets_one_write_go_on_for_each() {
+    let mut layer = toy(CONVENTIONAL, IN_PLACE);
+    for (lba, sectors) in [(101, 1), (20, 2), (40, 2), (60, 2), (80, 1)] {
+        planned(&mut layer, &[Command::write(lba, sectors)]);
     }
-    // Both zones are full: the first gives up its first block, then the second its own, and one write goes on each
-    // time.
-    planned(&mut layer, &[Command::write(80, 1)]);
-    assert_eq!([101, 20, 40, 60, 80].map(|lba| place(&layer, lba)), [117, 10, 12, 14, 8]);
-    planned(&mut layer, &[Command::write(0, 1)]);
-    assert_eq!([20, 40, 60, 80, 0].map(|lba| place(&layer, lba)), [10, 56, 14, 8, 12]);
+    // The free sector at 11 was too short for 40, and took 80.
+    assert_eq!([101, 20, 40, 60, 80].map(|lba| place(&layer, lba)), [8, 9, 12, 14, 11]);
+    // Now the zones give up the first of their runs in turn: its band is cleaned, and the write takes its place.
+    let mut cleans = 0;
+    for (lba, left, home, at) in [(0, 101, 117, 8), (120, 40, 56, 12), (2, 20, 36, 9)] {
+        let plan = planned(&mut layer, &[Command::write(lba, 1)]);
+        cleans += plan.notes.iter().filter(|note| note.tag == 3).count();
+        assert_eq!([place(&layer, left), place(&layer, lba)], [home, at], "{lba}");
+        if lba == 120 {
+            planned(&mut layer, &[Command::write(121, 1)]);
+            assert_eq!(place(&layer, 121), 13, "the rest of the run that was given up");
+        }
+    }
+    assert_eq!(cleans, 3, "one band for each write");
 }

@@ -1,0 +1,171 @@
+//! The cache that is overwritten in place (`placement=in-place`): cache zones on tracks that can be rewritten, where any
+//! free place takes any write, and a sector stays where it is until it leaves the cache (the later drives, measured in
+//! public).
+//!
+//! Free places are taken in the order of the medium, going round, so that writes from anywhere follow each other there.
+//! Whose turn it is to leave goes round by zone, and within a zone by place.
+//!
+//! Invariants:
+//! 1. A sector of a zone is free or holds a cached one, never both.
+//! 2. Free runs are disjoint, lie within a zone, and those of one zone do not touch.
+
+use std::collections::BTreeMap;
+
+use imbrex_disk::{Extent, Lba, Pba, Sectors};
+
+use crate::extent_map::{Run, Target};
+use crate::run_map::{Along, RunMap};
+
+/// Free runs looked at for one that takes a write whole, before it is cut.
+const SEARCHED_MAX: usize = 16;
+
+/// The first sector of what lies at a place.
+#[derive(Clone, Copy, Debug)]
+struct Held(Lba);
+
+impl Along for Held {
+    fn along(self, offset: u64) -> Held {
+        Held(self.0 + Sectors(offset))
+    }
+}
+
+/// The zones.
+#[derive(Debug)]
+pub(super) struct Zones {
+    zones: Vec<Extent>,
+    /// The most sectors of an entry.
+    pub(super) entry_sectors: u64,
+    held: RunMap<Held>,
+    /// First sector and length of free runs.
+    free: BTreeMap<u64, u64>,
+    /// Where the search for a free place goes on.
+    next: u64,
+    /// Whose turn it is to leave: the zone, and in each zone the place.
+    zone: usize,
+    turns: Vec<u64>,
+}
+
+impl Zones {
+    /// Empty zones at these places, ordered by PBA.
+    pub(super) fn new(zones: Vec<Extent>, entry_sectors: u64) -> Zones {
+        Zones {
+            entry_sectors,
+            held: RunMap::default(),
+            free: zones.iter().map(|zone| (zone.start.0, zone.sectors.0)).collect(),
+            next: 0,
+            zone: 0,
+            turns: zones.iter().map(|zone| zone.start.0).collect(),
+            zones,
+        }
+    }
+
+    /// Sectors of all.
+    pub(super) fn sectors(&self) -> u64 {
+        self.zones.iter().map(|zone| zone.sectors.0).sum()
+    }
+
+    /// How many runs are held.
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Where the next write of `sectors` goes, or as much of it as one free run takes; nothing if all is taken.
+    pub(super) fn place(&self, sectors: Sectors) -> Option<Extent> {
+        let going_round = self.free.range(self.next..).chain(self.free.range(..self.next)).take(SEARCHED_MAX);
+        let mut longest: Option<Extent> = None;
+        for (&start, &length) in going_round {
+            if length >= sectors.0 {
+                return Some(Extent::new(Pba(start), sectors));
+            }
+            if longest.is_none_or(|longest| length > longest.sectors.0) {
+                longest = Some(Extent::new(Pba(start), Sectors(length)));
+            }
+        }
+        longest
+    }
+
+    /// Whether `place` lies in one zone.
+    pub(super) fn is_in_one(&self, place: Extent) -> bool {
+        place.start >= self.zones[0].start && place.end() <= self.zone_of(place.start).end()
+    }
+
+    /// The zone that `pba` lies in, or the last that begins before it.
+    fn zone_of(&self, pba: Pba) -> Extent {
+        self.zones[self.zones.partition_point(|zone| zone.start <= pba) - 1]
+    }
+
+    /// Whether all of `place` is free.
+    pub(super) fn is_free(&self, place: Extent) -> bool {
+        let run = self.free.range(..=place.start.0).next_back();
+        run.is_some_and(|(&start, &length)| place.end().0 <= start + length)
+    }
+
+    /// The sectors from `lba` on live at `place`, which is free.
+    pub(super) fn add(&mut self, lba: Lba, place: Extent) {
+        let (start, end) = (place.start.0, place.end().0);
+        let (&first, &length) = self.free.range(..=start).next_back().expect("invariant 1: the place is free");
+        assert!(end <= first + length, "invariant 1: {place:?} reaches out of the free run at {first}");
+        if first < start {
+            self.free.insert(first, start - first);
+        } else {
+            self.free.remove(&first);
+        }
+        if end < first + length {
+            self.free.insert(end, first + length - end);
+        }
+        self.held.insert(start, end - start, Held(lba));
+        self.next = end;
+    }
+
+    /// What `run` says of live sectors is so no more.
+    pub(super) fn remove(&mut self, run: Run) {
+        let Target::At(pba) = run.target else { return };
+        self.held.remove(pba.0, run.sectors.0);
+        let zone = self.zone_of(pba);
+        let (mut start, mut end) = (pba.0, pba.0 + run.sectors.0);
+        if let Some((&first, &length)) = self.free.range(..start).next_back() {
+            if first + length == start && first >= zone.start.0 {
+                start = first;
+            }
+        }
+        if end < zone.end().0 {
+            if let Some(length) = self.free.remove(&end) {
+                end += length;
+            }
+        }
+        self.free.insert(start, end - start);
+    }
+
+    /// The run whose turn it is to leave: zone after zone, and within a zone place after place.
+    pub(super) fn next_out(&mut self) -> Option<Lba> {
+        for _ in 0..self.zones.len() {
+            let index = self.zone;
+            self.zone = (index + 1) % self.zones.len();
+            let (zone, turn) = (self.zones[index], self.turns[index]);
+            let ahead = self.held.first_in(turn, zone.end().0 - turn);
+            let found = ahead.or_else(|| self.held.first_in(zone.start.0, turn - zone.start.0));
+            if let Some((start, length, Held(lba))) = found {
+                let end = start + length;
+                self.turns[index] = if end < zone.end().0 { end } else { zone.start.0 };
+                return Some(lba);
+            }
+        }
+        None
+    }
+
+    /// Place, first sector and length of what is held.
+    pub(super) fn held(&self) -> impl Iterator<Item = (Pba, Lba, Sectors)> + '_ {
+        self.held.iter().map(|(start, length, Held(lba))| (Pba(start), lba, Sectors(length)))
+    }
+
+    /// Sectors that are free.
+    pub(super) fn free_sectors(&self) -> u64 {
+        self.free.values().sum()
+    }
+
+    /// Bytes it takes: keys and values in nodes of eleven, two thirds full.
+    pub(super) fn measured_bytes(&self) -> u64 {
+        let trees = (self.held.len() * 24 + self.free.len() * 16) * 3 / 2;
+        (trees + self.zones.len() * 24) as u64
+    }
+}
