@@ -229,7 +229,7 @@ impl MediaCache {
         self.written[band / 64] |= 1 << (band % 64);
     }
 
-    /// Maps a run, telling the slots what it replaces.
+    /// Maps a run, telling the zones what it replaces.
     #[inline]
     fn map_run(&mut self, lba: Lba, sectors: Sectors, target: Target) {
         match &mut self.store {

@@ -1,6 +1,7 @@
 //! Golden plans on a toy worked out by hand; the paper's counts on pure plans; its times on the mechanics.
 
 mod golden;
+mod later;
 mod paper;
 mod streams;
 mod times;
