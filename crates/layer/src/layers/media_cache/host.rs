@@ -227,7 +227,7 @@ impl MediaCache {
             let (mut next, sectors) = self.waiting[index];
             let end = next + sectors;
             while next < end {
-                next = next + self.write_piece(next, end - next, plan);
+                next += self.write_piece(next, end - next, plan);
             }
         }
         self.record_placed(plan);

@@ -248,7 +248,7 @@ fn cut(runs: &[Extent], zone: u64, cache: u64) -> Vec<Extent> {
         while next < run.end() && left > 0 {
             let length = (run.end() - next).0.min(zone).min(left);
             zones.push(Extent::new(next, Sectors(length)));
-            next = next + Sectors(length);
+            next += Sectors(length);
             left -= length;
         }
     }
