@@ -3,7 +3,7 @@
 use std::io;
 
 use imbrex_disk::{Lba, Pba};
-use imbrex_layer::{Medium, ReplayError};
+use imbrex_layer::{Medium, ReplayError, ZoneError};
 
 /// An image that cannot be used, or a medium that fails.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,9 @@ pub enum DeviceError {
     /// A journal record does not fit the layer.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// A zone refuses: what was asked is against the rule of host-managed drives, and nothing happened.
+    #[error(transparent)]
+    Zone(#[from] ZoneError),
     /// The drive stopped after a failure: what it acknowledged is in its image, and opening that recovers it.
     #[error("the drive has stopped: {0}; open its image again to recover")]
     Stopped(String),

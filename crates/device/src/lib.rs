@@ -12,6 +12,7 @@
 //! carries plans out on it; the [`EmulatedDrive`] is what a protocol serves. Nothing here knows a protocol.
 
 pub mod activity;
+pub mod caveat;
 pub mod check;
 pub mod drive;
 pub mod error;
@@ -22,8 +23,11 @@ mod staging;
 pub mod store;
 pub mod verify;
 mod volatile;
+pub mod zoned;
 
+pub use caveat::{CaveatDevice, ImageCaveat};
 pub use drive::{Completion, EmulatedDrive, Io, IoKind};
 pub use error::DeviceError;
 pub use media::Media;
 pub use store::Store;
+pub use zoned::{ImageZoned, ZonedDevice};

@@ -6,22 +6,37 @@ mod common;
 
 use imbrex_device::media::memory::Memory;
 use imbrex_device::store::{Data, Store, Transfer};
+use imbrex_device::DeviceError;
 use imbrex_disk::{Command, Operation, Sectors};
+use imbrex_layer::verify::harm;
 use imbrex_layer::verify::toy::Commands;
 use imbrex_layer::{Layer, Plan};
+use imbrex_sim::Drive;
 
 const SECTOR: usize = 512;
 
 /// The stupid twin: the newest bytes of every sector.
 struct Naive {
     bytes: Vec<u8>,
+    /// Sectors that the host destroyed, or never wrote on a disk that is maybe damaged when it is new.
+    lost: Vec<bool>,
     keeps_trims: bool,
     stamp: u64,
 }
 
 impl Naive {
-    fn new(layer: &dyn Layer) -> Naive {
-        Naive { bytes: vec![0; layer.capacity().0 as usize * SECTOR], keeps_trims: layer.keeps_trims(), stamp: 0 }
+    fn new(drive: &Drive) -> Naive {
+        let sectors = drive.layer.capacity().0 as usize;
+        Naive {
+            bytes: vec![0; sectors * SECTOR],
+            lost: vec![drive.disk.recording.leaves_damage_to_host(); sectors],
+            keeps_trims: drive.layer.keeps_trims(),
+            stamp: 0,
+        }
+    }
+
+    fn is_lost(&self, command: &Command) -> bool {
+        self.lost[command.lba.0 as usize..command.end().0 as usize].contains(&true)
     }
 
     fn range(command: &Command) -> std::ops::Range<usize> {
@@ -50,9 +65,10 @@ impl Naive {
     }
 }
 
-/// Carries out what `commands` ask for; what was read must be what the twin holds.
-fn carry_out(store: &mut Store<Memory>, plan: &Plan, commands: &[Command], naive: &mut Naive) {
+/// Carries out what `commands` ask for; what was read must be what the twin holds, and an error where it holds nothing.
+fn carry_out(drive: &Drive, store: &mut Store<Memory>, plan: &Plan, commands: &[Command], naive: &mut Naive) {
     let before = naive.bytes.clone();
+    let reads_lost = commands.iter().any(|command| command.operation == Operation::Read && naive.is_lost(command));
     let mut buffers: Vec<Vec<u8>> = commands.iter().map(|command| naive.apply(command)).collect();
     let mut transfers = Vec::new();
     for (command, buffer) in commands.iter().zip(&mut buffers) {
@@ -64,7 +80,16 @@ fn carry_out(store: &mut Store<Memory>, plan: &Plan, commands: &[Command], naive
         };
         transfers.push(Transfer { lba: command.lba.0, data });
     }
-    store.execute(plan, &mut transfers).unwrap_or_else(|error| panic!("{commands:?}: {error}\n{plan:?}"));
+    match store.execute(plan, &mut transfers) {
+        Ok(()) => assert!(!reads_lost, "{commands:?} read what was destroyed\n{plan:?}"),
+        Err(DeviceError::Destroyed { .. }) if reads_lost => return,
+        Err(error) => panic!("{commands:?}: {error}\n{plan:?}"),
+    }
+    for command in commands.iter().filter(|command| command.operation == Operation::Write) {
+        naive.lost[command.lba.0 as usize..command.end().0 as usize].fill(false);
+        let harm = harm::of(&drive.disk, drive.layer.as_ref(), command);
+        harm.lost.iter().for_each(|&lba| naive.lost[lba as usize] = true);
+    }
     for (command, buffer) in commands.iter().zip(&buffers).filter(|(command, _)| command.operation == Operation::Read) {
         assert!(buffer[..] == before[Naive::range(command)], "{command:?} read something else\n{plan:?}");
     }
@@ -76,14 +101,22 @@ fn compare(layer: &mut dyn Layer, store: &mut Store<Memory>, naive: &Naive, what
     let mut plan = Plan::new();
     let mut lba = 0;
     while lba < capacity {
-        let command = Command::read(lba, 16.min(capacity - lba) as u32);
+        // What is lost is looked at by itself.
+        let run = naive.lost[lba as usize..].iter().take_while(|&&lost| !lost).take(16).count() as u64;
+        let command = Command::read(lba, run.max(1).min(capacity - lba) as u32);
         plan.clear();
         layer.plan(&[command], &mut plan);
         let mut bytes = vec![0xaa; command.sectors as usize * SECTOR];
         let mut transfers = [Transfer { lba, data: Data::Read(&mut bytes) }];
-        store.execute(&plan, &mut transfers).unwrap_or_else(|error| panic!("{what}: {error}\n{plan:?}"));
-        assert!(bytes[..] == naive.bytes[Naive::range(&command)], "{what}: {command:?} differs\n{plan:?}");
+        let outcome = store.execute(&plan, &mut transfers);
         lba = command.end().0;
+        if run == 0 {
+            let is_refused = matches!(outcome, Err(DeviceError::Destroyed { .. }));
+            assert!(is_refused, "{what}: {command:?} was destroyed, and read {outcome:?}");
+            continue;
+        }
+        outcome.unwrap_or_else(|error| panic!("{what}: {error}\n{plan:?}"));
+        assert!(bytes[..] == naive.bytes[Naive::range(&command)], "{what}: {command:?} differs\n{plan:?}");
     }
 }
 
@@ -91,12 +124,12 @@ fn compare(layer: &mut dyn Layer, store: &mut Store<Memory>, naive: &Naive, what
 fn what_was_written_last_is_read() {
     for subject in common::subjects() {
         let (mut drive, mut store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
-        let mut naive = Naive::new(drive.layer.as_ref());
+        let mut naive = Naive::new(&drive);
         let mut source = Commands::new(11, drive.layer.capacity(), 24);
         let mut plan = Plan::new();
         for number in 0..600 {
             let commands = source.plan(drive.layer.as_mut(), &mut plan);
-            carry_out(&mut store, &plan, &commands, &mut naive);
+            carry_out(&drive, &mut store, &plan, &commands, &mut naive);
             if number % 50 == 49 {
                 compare(drive.layer.as_mut(), &mut store, &naive, &subject.what);
             }

@@ -43,6 +43,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("seagate-st8000dm004", include_str!("../profiles/seagate-st8000dm004.toml")),
     ("imr-1t", include_str!("../profiles/imr-1t.toml")),
     ("imr-20t", include_str!("../profiles/imr-20t.toml")),
+    ("hm-zoned", include_str!("../profiles/hm-zoned.toml")),
+    ("strict-append", include_str!("../profiles/strict-append.toml")),
+    ("caveat-1g", include_str!("../profiles/caveat-1g.toml")),
+    ("caveat-1g-512", include_str!("../profiles/caveat-1g-512.toml")),
 ];
 
 /// What the drive holds when a run begins.

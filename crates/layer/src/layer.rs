@@ -5,7 +5,8 @@
 //! ([`Layer::replay`]), and asked for the plan that mends what was half done ([`Layer::repair`]).
 //!
 //! Invariants that hold for every layer, each with a test that runs over the whole registry:
-//! 1. At every barrier each live sector is intact where recovery would find it (`safety=paper` excepted, and said so).
+//! 1. At every barrier each live sector is intact where recovery would find it (`safety=paper` excepted, and said so; of
+//!    a host-managed layer those sectors excepted that a command of the host destroyed).
 //! 2. What a plan acknowledged survives; what was in flight reads as the old or the new value, never as a third.
 //! 3. [`Layer::lookup`] covers exactly the sectors asked for, in order, without overlap.
 //! 4. A layer that trims reads trimmed sectors as absent; one that does not keeps their old contents.
@@ -14,6 +15,7 @@ use imbrex_disk::{Command, Lba, Pba, Sectors, SimDuration};
 
 use crate::note::{Note, ReplayError};
 use crate::plan::{Medium, Plan};
+use crate::zones::Zones;
 
 /// Where a run of logical sectors lies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -100,6 +102,18 @@ pub trait Layer: Send {
 
     /// Appends the pieces that hold `sectors` from `lba`, in order: where a read would go now.
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>);
+
+    /// Whether what writes destroy is the host's business: such a drive tells its host the rule, and the host alone knows
+    /// what it still wants. Its layer destroys nothing of its own accord, and a sector that a command of the host destroyed
+    /// reads as an error.
+    fn is_host_managed(&self) -> bool {
+        false
+    }
+
+    /// Its zones with their write pointers, if it has any.
+    fn zones(&mut self) -> Option<&mut Zones> {
+        None
+    }
 
     /// Whether TRIM is kept; if not, trimmed sectors keep their contents.
     fn keeps_trims(&self) -> bool;

@@ -16,9 +16,11 @@ pub mod run_list;
 pub mod run_map;
 pub mod space;
 pub mod verify;
+pub mod zones;
 
 pub use layer::{Background, Layer, MapMemory, Piece, Violation};
 pub use note::{Note, ReplayError};
 pub use parameters::{ConfigError, Parameters};
 pub use plan::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
 pub use registry::{Context, LayerInfo};
+pub use zones::{Condition, Zone, ZoneError, Zones};

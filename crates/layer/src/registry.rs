@@ -23,6 +23,8 @@ pub struct LayerInfo {
     pub summary: &'static str,
     /// The recordings it can work on, by name.
     pub recordings: &'static [&'static str],
+    /// Whether it leaves to the host what writes destroy: see [`Layer::is_host_managed`].
+    pub host_managed: bool,
     /// What one mapping entry covers.
     pub mapping_unit: &'static str,
     /// Where it comes from.
@@ -40,6 +42,7 @@ pub fn all() -> &'static [&'static LayerInfo] {
     use crate::layers::*;
     &[
         &block_swap::INFO,
+        &caveat::INFO,
         &conventional::INFO,
         &flip_cache::INFO,
         &fully_associative::INFO,
@@ -53,6 +56,7 @@ pub fn all() -> &'static [&'static LayerInfo] {
         &track_cache::INFO,
         &track_flip::INFO,
         &track_map::INFO,
+        &zoned::INFO,
         &write_buffer::INFO,
     ]
 }

@@ -35,7 +35,9 @@ pub fn one_of_every_kind() -> Vec<String> {
         let profile = made_for_it.or_else(|| profiles.iter().find(overlaps))?;
         Some(format!("{}+{}", profile.name, info.name))
     };
-    registry::all().iter().filter_map(|info| drive_for(info)).collect()
+    // A host that knows no zones and no distances would only destroy its own data on a host-managed drive.
+    let translating = registry::all().iter().filter(|info| !info.host_managed);
+    translating.filter_map(|info| drive_for(info)).collect()
 }
 
 impl DrivePlan {

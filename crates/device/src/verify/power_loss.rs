@@ -11,13 +11,15 @@
 //! A command with FUA, and a flush, are followed by a flush of the medium, as the drive does.
 //!
 //! What must come out: every sector reads as its last durable value, or as one given since; never as a third, and never
-//! as an error. Then the work goes on, sometimes on a cut image.
+//! as an error; except that what a command of the host destroys on a host-managed drive is lost as if the host had given it
+//! that value. Then the work goes on, sometimes on a cut image.
 //!
 //! Invariants:
 //! 1. The run is the same for the same seed, and what one deed tries does not depend on the deeds before it, so that
 //!    deeds can be left out of a run that fails.
 
 use imbrex_disk::{Command, Lba, Operation, SharedDisk};
+use imbrex_layer::verify::harm;
 use imbrex_layer::verify::toy::below;
 use imbrex_layer::{Cause, GroupKind, Kind, Layer, Plan, StepOp};
 use imbrex_sim::Drive;
@@ -26,8 +28,9 @@ use rand_xoshiro::Xoshiro256StarStar;
 
 use super::recorder::{Event, Recorder};
 use super::tear::Places;
-use super::values::{fill, version_in, Ledger};
+use super::values::{fill, version_in, Ledger, LOST};
 use super::workload::{draw, Deed, Work};
+use crate::error::DeviceError;
 use crate::image::Header;
 use crate::media::crashing::{Crashing, Survivors};
 use crate::media::memory::Memory;
@@ -195,12 +198,17 @@ impl<'a> Runner<'a> {
         let opened = Store::open_prepared(Recorder::new(image), "new image", trial.prepare);
         let (drive, mut store) = opened.expect("a new image opens");
         store.space_mut().media_mut().take_events();
+        let capacity = drive.layer.capacity().0;
+        let mut ledger = Ledger::new(capacity);
+        if drive.disk.recording.leaves_damage_to_host() {
+            ledger.adopt(&vec![LOST; capacity as usize]);
+        }
         Runner {
             trial,
             disk: drive.disk.clone(),
             medium: Crashing::new(store.space().media().memory().clone(), sector_bytes),
             keeps_trims: drive.layer.keeps_trims(),
-            ledger: Ledger::new(drive.layer.capacity().0),
+            ledger,
             drive,
             store,
             places: Places::default(),
@@ -249,12 +257,14 @@ impl<'a> Runner<'a> {
     }
 
     /// Carries the plan out, and says in the ledger what its commands give.
-    fn execute(&mut self, commands: &[Command]) -> Result<(), crate::error::DeviceError> {
+    fn execute(&mut self, commands: &[Command]) -> Result<(), DeviceError> {
         let sector_bytes = self.disk.sector_bytes as usize;
         let mut buffers = Vec::with_capacity(commands.len());
         for command in commands {
             let mut buffer = vec![0; command.sectors as usize * sector_bytes];
             let sectors = u64::from(command.sectors);
+            let harm = harm::of(&self.disk, self.drive.layer.as_ref(), command);
+            harm.endangered.iter().for_each(|&lba| self.ledger.give(lba, 1, LOST));
             match command.operation {
                 Operation::Write => {
                     let version = self.ledger.fresh_version();
@@ -264,6 +274,7 @@ impl<'a> Runner<'a> {
                 Operation::Trim if self.keeps_trims => self.ledger.give(command.lba.0, sectors, 0),
                 Operation::Trim | Operation::Read | Operation::Flush => {}
             }
+            harm.lost.iter().for_each(|&lba| self.ledger.give(lba, 1, LOST));
             buffers.push(buffer);
         }
         let mut transfers = Vec::with_capacity(commands.len());
@@ -276,7 +287,11 @@ impl<'a> Runner<'a> {
             };
             transfers.push(Transfer { lba: command.lba.0, data });
         }
-        self.store.execute(&self.plan, &mut transfers)
+        match self.store.execute(&self.plan, &mut transfers) {
+            // The host is told of what it destroyed itself; what it then holds is judged after each cut.
+            Err(DeviceError::Destroyed { .. }) if self.drive.layer.is_host_managed() => Ok(()),
+            outcome => outcome,
+        }
     }
 
     /// Lets `events` come to pass one by one, and tries images after each. Whether the power failed for good, which it
@@ -441,7 +456,7 @@ fn read_all(layer: &mut dyn Layer, store: &mut Store<Recorder>) -> Result<Vec<u6
     let (mut pieces, mut plan, mut next) = (Vec::new(), Plan::new(), 0);
     layer.lookup(Lba(0), capacity, &mut pieces);
     plan.open(GroupKind::Host);
-    for piece in pieces {
+    for piece in &pieces {
         if piece.lba.0 != next {
             return Err(format!("lookup goes from LBA {next} to {}", piece.lba.0));
         }
@@ -453,8 +468,23 @@ fn read_all(layer: &mut dyn Layer, store: &mut Store<Recorder>) -> Result<Vec<u6
     if next != capacity.0 {
         return Err(format!("lookup ends at LBA {next} of {}", capacity.0));
     }
+    if layer.is_host_managed() {
+        return (0..capacity.0).map(|lba| read_one(layer, store, lba)).collect();
+    }
     let mut bytes = vec![0; capacity.0 as usize * sector_bytes];
     let mut transfers = [Transfer { lba: 0, data: Data::Read(&mut bytes) }];
     store.execute(&plan, &mut transfers).map_err(|error| error.to_string())?;
     bytes.chunks_exact(sector_bytes).enumerate().map(|(lba, sector)| version_in(sector, lba as u64)).collect()
+}
+
+/// The version of sector `lba` on a host-managed drive, where it may be lost.
+fn read_one(layer: &mut dyn Layer, store: &mut Store<Recorder>, lba: u64) -> Result<u64, String> {
+    let mut plan = Plan::new();
+    layer.plan(&[Command::read(lba, 1)], &mut plan);
+    let mut sector = vec![0; store.header().sector_bytes as usize];
+    match store.execute(&plan, &mut [Transfer { lba, data: Data::Read(&mut sector) }]) {
+        Ok(()) => version_in(&sector, lba),
+        Err(DeviceError::Destroyed { .. }) => Ok(LOST),
+        Err(error) => Err(error.to_string()),
+    }
 }

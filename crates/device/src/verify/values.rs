@@ -6,6 +6,9 @@
 //! Invariants:
 //! 1. A sector is listed as open if and only if it has values that are not known to be durable.
 
+/// The version of a sector that the host destroyed, on a drive that leaves this to it.
+pub const LOST: u64 = u64::MAX;
+
 /// The values of one sector.
 #[derive(Clone, Debug, Default)]
 pub struct Values {

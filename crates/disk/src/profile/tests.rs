@@ -84,6 +84,9 @@ fn reserved(name: &str) -> (f64, f64) {
         "emulated-smr-1" => (37.2 * GIB, region(40.0)),
         "emulated-smr-2" => (0.0, region(25.0)),
         "emulated-smr-3" => (37.2 * GIB, region(20.0)),
+        // Zones of 65,536 sectors with a guard of one track, 365 sectors on average; 64 zones of 16 tracks out of 1084.
+        "hm-zoned" => (0.0, 65_536.0 / 65_901.0),
+        "strict-append" => (0.0, 1024.0 / 1084.0),
         "cassuto-307g" => (0.0, 50_000.0 / 52_999.0),
         _ => (0.0, 1.0),
     }

@@ -27,6 +27,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "block-swap",
     summary: "interlaced disk: hot blocks of bottoms change places with cold blocks of tops in their track group",
     recordings: &["interlaced"],
+    host_managed: false,
     mapping_unit: "block",
     source: "Wu et al. 2018, in Hajkazemi 2019 §5",
     parameters: &[

@@ -19,6 +19,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "conventional",
     summary: "identity mapping: every sector is rewritten in place",
     recordings: &["conventional"],
+    host_managed: false,
     mapping_unit: "none",
     source: "baseline",
     parameters: &[],

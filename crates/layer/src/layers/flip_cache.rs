@@ -42,6 +42,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "flip-cache",
     summary: "interlaced disk: hot bottom tracks are flipped with a cold top, or cached where there is none",
     recordings: &["interlaced"],
+    host_managed: false,
     mapping_unit: "track",
     source: "ours, after Hajkazemi 2019 §6",
     parameters: &[

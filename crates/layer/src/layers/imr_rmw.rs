@@ -29,6 +29,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "imr-rmw",
     summary: "interlaced disk: bottom tracks are written by read-modify-write of both neighbours",
     recordings: &["interlaced"],
+    host_managed: false,
     mapping_unit: "none",
     source: "Hajkazemi 2019 §2.1",
     parameters: &[

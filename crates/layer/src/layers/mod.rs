@@ -1,6 +1,7 @@
 //! The layers, one file each; [`crate::registry`] lists them.
 
 pub mod block_swap;
+pub mod caveat;
 pub mod conventional;
 pub mod flip_cache;
 pub mod fully_associative;
@@ -16,3 +17,4 @@ pub mod track_cache;
 pub mod track_flip;
 pub mod track_map;
 pub mod write_buffer;
+pub mod zoned;

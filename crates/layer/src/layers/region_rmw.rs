@@ -28,6 +28,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "region-rmw",
     summary: "static mapping; a write rewrites the rest of its region in place",
     recordings: &["shingled", "block-interference", "conventional"],
+    host_managed: false,
     mapping_unit: "none",
     source: "Cassuto 2010 §II.B",
     parameters: &[

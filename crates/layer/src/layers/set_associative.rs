@@ -38,6 +38,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "set-associative",
     summary: "writes are appended to cache regions; a full one is merged into its native regions",
     recordings: &["shingled", "block-interference", "conventional"],
+    host_managed: false,
     mapping_unit: "extent of cached sectors",
     source: "Cassuto 2010 §IV, Aghayev 2015 §3.1",
     parameters: &[

@@ -64,6 +64,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "track-cache",
     summary: "interlaced disk: the hottest bottom tracks live in a cache of bottom tracks without tops",
     recordings: &["interlaced"],
+    host_managed: false,
     mapping_unit: "track",
     source: "Hajkazemi 2019 §2.3",
     parameters: &[

@@ -46,6 +46,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "track-flip",
     summary: "interlaced disk: hot bottom tracks are swapped with a cold neighbouring top",
     recordings: &["interlaced"],
+    host_managed: false,
     mapping_unit: "track",
     source: "Hajkazemi 2019 §2.2",
     parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],

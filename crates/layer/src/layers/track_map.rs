@@ -44,6 +44,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "track-map",
     summary: "interlaced disk: any permutation of pseudo-tracks within zones of 256",
     recordings: &["interlaced"],
+    host_managed: false,
     mapping_unit: "pseudo-track",
     source: "Hajkazemi 2019 §2.4",
     parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],

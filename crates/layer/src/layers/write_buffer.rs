@@ -17,6 +17,7 @@ pub const INFO: LayerInfo = LayerInfo {
     summary:
         "interlaced disk: writes to bottoms go to a log in reserved tops, and home when it fills and the drive is idle",
     recordings: &["interlaced"],
+    host_managed: false,
     mapping_unit: "extent",
     source: "ours, after Wu et al. 2018 and Aghayev 2015 §3.1",
     parameters: &[

@@ -12,6 +12,9 @@
 //!    only).
 //! 4. No step leaves the medium.
 //!
+//! On a host-managed drive what the host's own writes destroy is given up: it owes nothing, and reading it is an error of
+//! the host. Whatever else is destroyed is still the layer's fault.
+//!
 //! Cost: proportional to the runs that steps touch. What is not proved here, the cut itself, is [`super::cuts`]'s part.
 
 use imbrex_disk::integrity::{Contents, IntegrityMap};
@@ -48,6 +51,8 @@ struct Copied {
 pub struct Checker {
     disk: SharedDisk,
     power_safe: bool,
+    /// Whether what the host's writes destroy is given up.
+    is_host_managed: bool,
     capacity: u64,
     keeps_trims: bool,
     /// What the platters and the flash hold.
@@ -88,6 +93,7 @@ impl Checker {
         let mut checker = Checker {
             disk: disk.clone(),
             power_safe,
+            is_host_managed: layer.is_host_managed(),
             capacity: layer.capacity().0,
             keeps_trims: layer.keeps_trims(),
             media: [IntegrityMap::new(), IntegrityMap::new()],
@@ -175,7 +181,7 @@ impl Checker {
                 Ok(())
             }
             (StepOp::Write, kind) => {
-                self.damage(step, by);
+                self.damage(step, host_group, by);
                 match kind {
                     Kind::Data => self.write_data(step, host_group),
                     _ => self.media[step.medium as usize].write(step.extent(), Contents::Other),
@@ -212,12 +218,23 @@ impl Checker {
     fn read(&mut self, step: &Step, host_group: bool) -> Result<(), Fault> {
         let mut fault = None;
         let delivers = host_group && self.host_reads;
+        let (truth, is_host_managed) = (&self.truth, self.is_host_managed);
         let (staging, delivered) = (&mut self.staging[!host_group as usize], &mut self.delivered);
         self.media[step.medium as usize].for_each(step.extent(), |run, contents| {
             let lba = step.lba + (run.start - step.pba);
             let version = match contents {
                 Contents::Never => 0,
                 Contents::Holds { lba: held, version } if held == lba => version,
+                Contents::Destroyed { .. } if is_host_managed => {
+                    // The host is told, and gets no bytes: nothing that it could take for older ones.
+                    truth.cover(lba.0, run.sectors.0, |start, length, newest| {
+                        staging.insert(start, length, newest.unwrap_or(0));
+                        if delivers {
+                            delivered.insert(start, length, newest.unwrap_or(0));
+                        }
+                    });
+                    return;
+                }
                 Contents::Destroyed { by } => {
                     fault.get_or_insert(Fault::ReadDestroyed { pba: run.start, by: WriteNumber(by) });
                     return;
@@ -236,15 +253,18 @@ impl Checker {
     }
 
     /// Notes which newest copies the write hits, and destroys what it destroys.
-    fn damage(&mut self, step: &Step, by: WriteNumber) {
+    fn damage(&mut self, step: &Step, host_group: bool, by: WriteNumber) {
         let mut destroyed = std::mem::take(&mut self.destroyed);
         destroyed.clear();
         if step.medium == Medium::Disk {
             self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut destroyed);
         }
         self.endanger(step.medium, step.extent());
+        let is_given_up = self.is_host_managed && host_group;
         for extent in &destroyed {
-            self.endanger(step.medium, *extent);
+            if !is_given_up {
+                self.endanger(step.medium, *extent);
+            }
             self.media[step.medium as usize].destroy(*extent, by.0);
         }
         self.destroyed = destroyed;
@@ -392,6 +412,7 @@ impl Checker {
             match contents {
                 Contents::Never => judge(start, run.sectors.0, 0),
                 Contents::Holds { lba: held, version } if held.0 == start => judge(start, run.sectors.0, version),
+                Contents::Destroyed { .. } if self.is_host_managed => {}
                 Contents::Holds { .. } | Contents::Other | Contents::Destroyed { .. } => {
                     elsewhere.push((start, run.sectors.0));
                 }

@@ -5,13 +5,15 @@
 //! command with FUA, and a flush, are followed by a barrier, as a drive would.
 //!
 //! What must come out: every logical sector reads as its last durable value, or as one given since; never as a third.
+//! Where the drive is host-managed, what a command of the host destroys is lost as if the host had given it that value.
 //! Repairs are cut as well, and recover again.
 
 use imbrex_disk::{Command, Lba, Operation, SharedDisk};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-use super::image::{Act, Execution, Image};
+use super::harm;
+use super::image::{Act, Execution, Image, LOST};
 use super::toy::{below, Commands};
 use crate::layer::{Layer, Piece};
 use crate::note::Note;
@@ -114,6 +116,7 @@ pub fn run(trial: &Trial<'_>) -> Result<Tally, CutError> {
     let mut plan = Plan::new();
     for number in 0..trial.plans {
         let commands = source.plan(layer.as_mut(), &mut plan);
+        runner.begin(&commands, layer.as_ref());
         let outcome = runner.carry_out(&mut execution, &plan, &commands);
         let adopted = outcome.map_err(|(step, what)| {
             let trail = format!("{commands:?}\n{plan:?}notes before: {:?}", execution.base.notes);
@@ -145,7 +148,6 @@ impl Runner<'_> {
         plan: &Plan,
         commands: &[Command],
     ) -> Result<Option<Recovered>, (usize, String)> {
-        self.begin(commands);
         execution.begin(commands, self.next_version);
         self.next_version += commands.iter().filter(|command| command.operation == Operation::Write).count() as u64;
         let cut_at = (below(&mut self.random, 6) == 0).then(|| below(&mut self.random, plan.steps.len() as u64 + 1));
@@ -170,9 +172,12 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    fn begin(&mut self, commands: &[Command]) {
+    /// Takes in what the commands of the next plan may leave in each sector.
+    fn begin(&mut self, commands: &[Command], layer: &dyn Layer) {
         let mut version = self.next_version;
         for command in commands {
+            let harm = harm::of(self.trial.disk, layer, command);
+            harm.endangered.iter().for_each(|&lba| self.values[lba as usize].flying.push(LOST));
             let given = match command.operation {
                 Operation::Write => {
                     version += 1;
@@ -184,6 +189,7 @@ impl Runner<'_> {
             for lba in command.lba.0..command.end().0 {
                 self.values[lba as usize].flying.push(given);
             }
+            harm.lost.iter().for_each(|&lba| self.values[lba as usize].flying.push(LOST));
         }
     }
 

@@ -27,10 +27,14 @@ pub(super) enum Cell {
     Destroyed,
 }
 
+/// The version of a sector that the host destroyed, where that is its business.
+pub(super) const LOST: u64 = u64::MAX;
+
 /// A medium, with the journal beside it.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
     cells: [Vec<Cell>; 2],
+    is_host_managed: bool,
     pub(super) notes: Vec<Note>,
 }
 
@@ -45,7 +49,8 @@ impl Image {
     /// A fresh disk: every logical sector reads as zeros where `layer` looks it up.
     pub(super) fn fresh(disk: &SharedDisk, layer: &dyn Layer) -> Image {
         let sectors = disk.geometry.sectors().0 as usize;
-        let mut image = Image { cells: [vec![Cell::Never; sectors], Vec::new()], notes: Vec::new() };
+        let cells = [vec![Cell::Never; sectors], Vec::new()];
+        let mut image = Image { cells, is_host_managed: layer.is_host_managed(), notes: Vec::new() };
         let mut pieces = Vec::new();
         layer.lookup(imbrex_disk::Lba(0), layer.capacity(), &mut pieces);
         for piece in pieces {
@@ -97,6 +102,7 @@ impl Image {
         match self.get(medium, pba.0) {
             Cell::Never => Ok(0),
             Cell::Holds { lba: held, version } if held == lba => Ok(version),
+            Cell::Destroyed if self.is_host_managed => Ok(LOST),
             found => Err(format!("LBA {lba} is looked up at {medium:?} {pba}, where there is {found:?}")),
         }
     }

@@ -8,6 +8,7 @@
 mod checker;
 pub mod cuts;
 mod fault;
+pub mod harm;
 mod image;
 pub mod toy;
 

@@ -241,6 +241,6 @@ pub fn errno_of(error: &DeviceError) -> u32 {
         DeviceError::Image { .. } | DeviceError::Damaged { .. } | DeviceError::Replay(_) => errno::EIO,
         DeviceError::ReadOnly => errno::EPERM,
         DeviceError::PastEnd { .. } => errno::ENOSPC,
-        DeviceError::Refused(_) => errno::EINVAL,
+        DeviceError::Refused(_) | DeviceError::Zone(_) => errno::EINVAL,
     }
 }

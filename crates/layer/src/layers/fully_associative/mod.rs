@@ -45,6 +45,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "fully-associative",
     summary: "zones whose free bands take writes of any of their bands; a merge moves a band to a free one",
     recordings: &["shingled", "block-interference", "conventional"],
+    host_managed: false,
     mapping_unit: "band; extent of logged sectors",
     source: "Aghayev 2015 §3.1",
     parameters: PARAMETERS,

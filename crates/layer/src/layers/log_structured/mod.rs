@@ -48,6 +48,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "log-structured",
     summary: "all writes are appended to open zones; cleaning moves what is live out of old ones",
     recordings: &["shingled", "block-interference", "conventional"],
+    host_managed: false,
     mapping_unit: "block",
     source: "Cassuto 2010 §III, taken whole; cleaning policies as Rosenblum and Ousterhout 1992",
     parameters: PARAMETERS,

@@ -60,6 +60,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "media-cache",
     summary: "a persistent cache on the medium, journal or overwritten in place, before bands that stay in their place",
     recordings: &["shingled", "conventional"],
+    host_managed: false,
     mapping_unit: "extent of cached sectors",
     source: "Aghayev 2015 §4",
     parameters: &[

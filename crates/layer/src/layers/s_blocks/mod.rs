@@ -56,6 +56,7 @@ pub const INFO: LayerInfo = LayerInfo {
     name: "s-blocks",
     summary: "sections of two circular buffers: a cache, and S-blocks that move as a whole",
     recordings: &["conventional", "shingled", "block-interference"],
+    host_managed: false,
     mapping_unit: "S-block; cached run",
     source: "Cassuto 2010 §V",
     parameters: PARAMETERS,

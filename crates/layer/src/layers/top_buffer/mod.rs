@@ -37,6 +37,7 @@ pub const INFO: LayerInfo = LayerInfo {
     summary:
         "interlaced disk: writes to bottoms are buffered in reserved tops of their group, and written home together",
     recordings: &["interlaced"],
+    host_managed: false,
     mapping_unit: "extent",
     source: "Wu et al. 2018, in Hajkazemi 2019 §5",
     parameters: &[

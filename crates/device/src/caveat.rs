@@ -1,0 +1,177 @@
+//! The interface of a caveat disk (Singh 2014 §4.2): the host is told DID and DNOR, writes where it likes, and is refused
+//! what its writes damaged. [`ImageCaveat`] is one in an image.
+//!
+//! *create* and *open* (§4.2.4, §4.2.5) are those of every image: `Store::create` and `Store::open`.
+//!
+//! Invariants:
+//! 1. A write of sectors i … j makes them whole, and marks max(i + 1 + DNOR, j + 1) … j + DID as maybe damaged, in one act
+//!    (§3.2, §4.1).
+//! 2. A new disk is maybe damaged throughout. A read that touches a maybe damaged sector brings no bytes and names the
+//!    first such sector (§4.2.3).
+//! 3. After a flush neither is forgotten.
+
+use imbrex_disk::{Command, Extent, Lba, Pba, Sectors};
+use imbrex_layer::Plan;
+use imbrex_sim::Drive;
+
+use crate::error::DeviceError;
+use crate::media::Media;
+use crate::store::{Data, Opened, Store, Transfer};
+
+/// What a caveat disk tells its host (Singh 2014 §3.3, §4.2.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CaveatMode {
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// Sectors of the disk.
+    pub sectors: Sectors,
+    /// DID, the drive isolation distance: a write damages nothing farther on.
+    pub isolation: Sectors,
+    /// DNOR, the drive no overlap range: a write damages none of so many sectors after it.
+    pub no_overlap: Sectors,
+}
+
+impl CaveatMode {
+    /// The sectors that a write of `sectors` from `lba` may damage, clipped to the disk (Singh 2014 §3.2).
+    pub fn damaged_by(&self, lba: Lba, sectors: Sectors) -> std::ops::Range<u64> {
+        let end = lba.0 + sectors.0;
+        let first = (lba.0 + 1 + self.no_overlap.0).max(end).min(self.sectors.0);
+        first..(end + self.isolation.0).min(self.sectors.0).max(first)
+    }
+}
+
+/// The state of a caveat disk, for whoever debugs a file system (Singh 2014 §4.2.6).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CaveatDump {
+    /// What it is.
+    pub mode: CaveatMode,
+    /// Where its head is.
+    pub head: Lba,
+    /// Maybe damaged sectors, in runs: the first, and how many.
+    pub damaged: Vec<(Lba, Sectors)>,
+}
+
+/// A caveat disk.
+pub trait CaveatDevice: Send {
+    /// What it is.
+    fn mode_sense(&self) -> CaveatMode;
+
+    /// Writes `from`, whole sectors, at `lba`.
+    fn write(&mut self, lba: Lba, from: &[u8]) -> Result<(), DeviceError>;
+
+    /// Fills `into`, whole sectors, from `lba` on; [`DeviceError::Destroyed`] where one of them is maybe damaged.
+    fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// All that was written, and what it damaged, is durable.
+    fn flush(&mut self) -> Result<(), DeviceError>;
+
+    /// Where the head is: after the last sector that was read or written (Singh 2014 §4.4.4).
+    fn head_position(&self) -> Lba;
+
+    /// The first maybe damaged one of `sectors` from `lba` on, if any is.
+    fn first_damaged(&mut self, lba: Lba, sectors: Sectors) -> Result<Option<Lba>, DeviceError>;
+
+    /// Its state.
+    fn dump(&mut self) -> Result<CaveatDump, DeviceError>;
+}
+
+/// A caveat disk in an image.
+#[derive(Debug)]
+pub struct ImageCaveat<M> {
+    drive: Drive,
+    store: Store<M>,
+    mode: CaveatMode,
+    head: Lba,
+    plan: Plan,
+}
+
+impl<M: Media> ImageCaveat<M> {
+    /// An opened drive, if it is a caveat disk that leaves its damage to the host.
+    pub fn new((drive, store): Opened<M>) -> Result<ImageCaveat<M>, DeviceError> {
+        let distances = drive.disk.recording.caveat_distances().filter(|_| drive.layer.is_host_managed());
+        let Some((no_overlap, isolation)) = distances else {
+            let reason = format!("drive '{}' is no caveat disk; make one with caveat-1g or +caveat", drive.label);
+            return Err(DeviceError::Refused(reason));
+        };
+        let mode = CaveatMode {
+            sector_bytes: drive.disk.sector_bytes,
+            sectors: drive.layer.capacity(),
+            isolation: Sectors(isolation),
+            no_overlap: Sectors(no_overlap),
+        };
+        Ok(ImageCaveat { drive, store, mode, head: Lba(0), plan: Plan::new() })
+    }
+
+    /// The store, for whoever cuts or inspects it.
+    pub fn store(&self) -> &Store<M> {
+        &self.store
+    }
+
+    /// Takes it apart.
+    pub fn into_opened(self) -> Opened<M> {
+        (self.drive, self.store)
+    }
+
+    fn check(&self, lba: Lba, bytes: usize) -> Result<Sectors, DeviceError> {
+        let sector_bytes = self.mode.sector_bytes as usize;
+        let sectors = (bytes / sector_bytes) as u64;
+        if bytes == 0 || !bytes.is_multiple_of(sector_bytes) || sectors > u64::from(u32::MAX) {
+            let reason = format!("{bytes} bytes: expected whole sectors of {sector_bytes} bytes, at least one");
+            return Err(DeviceError::Refused(reason));
+        }
+        if lba.0.checked_add(sectors).is_none_or(|end| end > self.mode.sectors.0) {
+            let sector = u64::from(self.mode.sector_bytes);
+            let (offset, capacity) = (lba.0.saturating_mul(sector), self.mode.sectors.0 * sector);
+            return Err(DeviceError::PastEnd { offset, length: bytes as u64, capacity });
+        }
+        Ok(Sectors(sectors))
+    }
+
+    fn serve(&mut self, command: Command, data: Data<'_>) -> Result<(), DeviceError> {
+        self.plan.clear();
+        self.drive.layer.plan(&[command], &mut self.plan);
+        self.store.execute(&self.plan, &mut [Transfer { lba: command.lba.0, data }])?;
+        self.head = command.end();
+        Ok(())
+    }
+}
+
+impl<M: Media> CaveatDevice for ImageCaveat<M> {
+    fn mode_sense(&self) -> CaveatMode {
+        self.mode
+    }
+
+    fn write(&mut self, lba: Lba, from: &[u8]) -> Result<(), DeviceError> {
+        let sectors = self.check(lba, from.len())?;
+        self.serve(Command::write(lba.0, sectors.0 as u32), Data::Write(from))
+    }
+
+    fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), DeviceError> {
+        let sectors = self.check(lba, into.len())?;
+        self.serve(Command::read(lba.0, sectors.0 as u32), Data::Read(into))
+    }
+
+    fn flush(&mut self) -> Result<(), DeviceError> {
+        match self.store.stopped() {
+            Some(reason) => Err(DeviceError::Stopped(reason.into())),
+            None => self.store.barrier(),
+        }
+    }
+
+    fn head_position(&self) -> Lba {
+        self.head
+    }
+
+    fn first_damaged(&mut self, lba: Lba, sectors: Sectors) -> Result<Option<Lba>, DeviceError> {
+        let parts = self.store.parts();
+        let first = parts.damage.first(parts.space, Extent::new(Pba(lba.0), sectors))?;
+        Ok(first.map(|pba| Lba(pba.0)))
+    }
+
+    fn dump(&mut self) -> Result<CaveatDump, DeviceError> {
+        let mut damaged = Vec::new();
+        let all = Extent::new(Pba(0), self.mode.sectors);
+        self.store.for_each_damage(all, |run| damaged.push((Lba(run.start.0), run.sectors)))?;
+        Ok(CaveatDump { mode: self.mode, head: self.head, damaged })
+    }
+}

@@ -1,0 +1,213 @@
+//! Goal: a zoned drive in an image is the drive that a host expects, and its pointers survive. Method: random operations held
+//! against a naive drive (`zoned::trial`), over files that are closed and opened; power cuts at any moment, after which every
+//! pointer is held against what was flushed and what was written. The same body runs on a zoned block device of the host
+//! where `IMBREX_ZONED_DEVICE` names one, whose contents it destroys.
+
+mod common;
+
+use std::path::Path;
+
+use imbrex_device::media::crashing::{Crashing, Survivors};
+use imbrex_device::media::file::{FileMedium, Mode};
+use imbrex_device::media::memory::Memory;
+use imbrex_device::zoned::trial::{run, Reopening};
+use imbrex_device::zoned::{Condition, ImageZoned, LinuxZoned, ZoneError, ZonedDevice};
+use imbrex_device::{DeviceError, Store};
+use imbrex_disk::{Lba, Sectors};
+use imbrex_layer::verify::toy::below;
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256StarStar;
+
+const SECTOR: usize = 512;
+
+fn open(path: &Path) -> Result<Box<dyn ZonedDevice>, DeviceError> {
+    let media = FileMedium::open(path, Mode::Write, false)?;
+    Ok(Box::new(ImageZoned::new(Store::open(media, "image")?)?))
+}
+
+#[test]
+fn images_are_as_the_naive_drive() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let subjects = common::subjects_of("zoned");
+    for (number, subject) in subjects.iter().enumerate() {
+        let path = folder.path().join(format!("{number}.imbrex"));
+        let media = FileMedium::open(&path, Mode::Create, false).expect("there is no such file yet");
+        drop(Store::create(media, subject.header.clone()).expect("a file takes it"));
+        // A drive that is dropped is a process that was killed: what was flushed before must be there.
+        let mut reopen = |device: Box<dyn ZonedDevice>| {
+            drop(device);
+            open(&path)
+        };
+        let reopening = Reopening { reopen: &mut reopen, closes_zones: true };
+        let device = open(&path).expect("it was made just now");
+        let tally = run(device, 7 + number as u64, 3000, Some(reopening));
+        let tally = tally.unwrap_or_else(|difference| panic!("{}: {difference}", subject.what));
+        assert!(tally.written > 1000 && tally.refused > 100 && tally.reopened > 50 && tally.resets > 50, "{tally:?}");
+    }
+}
+
+#[test]
+fn zoned_block_devices_are_as_the_naive_drive() {
+    let Ok(path) = std::env::var("IMBREX_ZONED_DEVICE") else {
+        eprintln!("skipped: IMBREX_ZONED_DEVICE names no zoned block device");
+        return;
+    };
+    let device = LinuxZoned::open(Path::new(&path)).unwrap_or_else(|error| panic!("{error}"));
+    let mut reopen = |device: Box<dyn ZonedDevice>| {
+        drop(device);
+        LinuxZoned::open(Path::new(&path)).map(|device| Box::new(device) as Box<dyn ZonedDevice>)
+    };
+    let reopening = Reopening { reopen: &mut reopen, closes_zones: false };
+    let tally = run(Box::new(device), 7, 3000, Some(reopening)).unwrap_or_else(|difference| panic!("{difference}"));
+    println!("{path}: {tally:?}");
+}
+
+/// Contents of a sector, by the write that gave it and its place.
+fn sector(stamp: u64, lba: u64) -> Vec<u8> {
+    [stamp.to_le_bytes(), lba.to_le_bytes()].concat().repeat(SECTOR / 16)
+}
+
+/// What a zone may come back as.
+#[derive(Clone, Default)]
+struct Owed {
+    /// Pointer at the last flush, reset or finish.
+    flushed: u64,
+    /// Stamps of the sectors up to the pointer.
+    written: Vec<u64>,
+}
+
+/// Opens what a cut left, and holds every zone against what is owed.
+fn judge(left: Memory, owed: &[Owed], what: &str) -> ImageZoned<Memory> {
+    let opened = Store::open(left, what).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut device = ImageZoned::new(opened).expect("it has zones");
+    let mode = device.mode_sense();
+    for index in mode.conventional_zones..mode.zones {
+        let zone = device.zone(index).expect("it is there");
+        let owed = &owed[index as usize];
+        let (pointer, written) = (zone.pointer.0, owed.written.len() as u64);
+        assert!((owed.flushed..=written).contains(&pointer), "{what}: {zone:?}, {} flushed, {written}", owed.flushed);
+        for offset in 0..pointer {
+            let mut bytes = vec![0; SECTOR];
+            let lba = zone.start.0 + offset;
+            device.read(Lba(lba), &mut bytes).unwrap_or_else(|error| panic!("{what}: {zone:?}: {error}"));
+            assert!(bytes == sector(owed.written[offset as usize], lba), "{what}: LBA {lba} of {zone:?} differs");
+        }
+    }
+    device
+}
+
+#[test]
+fn pointers_survive_power_cuts() {
+    for subject in common::subjects_of("zoned") {
+        for seed in 0..4 {
+            let mut random = Xoshiro256StarStar::seed_from_u64(seed);
+            let (_, store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
+            let mut memory = store.space().media().clone();
+            let mut owed = vec![Owed::default(); 100];
+            let mut stamp = 0;
+            for cut in 0..12 {
+                let opened = Store::open(Crashing::new(memory, SECTOR as u32), "image").expect("it was judged");
+                let mut device = ImageZoned::new(opened).expect("it has zones");
+                let mode = device.mode_sense();
+                for _ in 0..below(&mut random, 40) {
+                    let index = mode.conventional_zones + below(&mut random, 5) as u32;
+                    let zone = device.zone(index).expect("it is there");
+                    match below(&mut random, 10) {
+                        0 => {
+                            device.reset(index).expect("a zone can be reset");
+                            owed[index as usize] = Owed::default();
+                        }
+                        1 | 2 => {
+                            device.flush().expect("memory takes it");
+                            owed.iter_mut().for_each(|owed| owed.flushed = owed.written.len() as u64);
+                        }
+                        _ if zone.pointer < zone.sectors => {
+                            let room = (zone.sectors - zone.pointer).0;
+                            let sectors = 1 + below(&mut random, room.min(9));
+                            stamp += 1;
+                            let first = zone.start.0 + zone.pointer.0;
+                            let bytes: Vec<u8> = (first..first + sectors).flat_map(|lba| sector(stamp, lba)).collect();
+                            // A drive with limits may refuse, which changes nothing.
+                            if device.write(Lba(first), &bytes).is_ok() {
+                                owed[index as usize].written.extend(std::iter::repeat_n(stamp, sectors as usize));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                let medium = device.store().space().media();
+                let acts = medium.acts();
+                let kept = (0..acts).map(|_| below(&mut random, 2) == 0).collect();
+                let left = medium.cut(&Survivors { kept, torn_sectors: None });
+                let what = format!("{}, seed {seed}, cut {cut}", subject.what);
+                let mut device = judge(left, &owed, &what);
+                for index in mode.conventional_zones..mode.zones {
+                    let pointer = device.zone(index).expect("it is there").pointer.0;
+                    owed[index as usize].written.truncate(pointer as usize);
+                    owed[index as usize].flushed = pointer;
+                }
+                memory = device.into_opened().1.space().media().clone();
+            }
+        }
+    }
+}
+
+/// A drive in memory with zones of 16 sectors, of the first subject that has some.
+fn small() -> ImageZoned<Memory> {
+    let subjects = common::subjects_of("zoned");
+    let subject = subjects.iter().find(|subject| subject.what.contains("open_zones")).expect("there is one");
+    let opened = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
+    ImageZoned::new(opened).expect("it has zones")
+}
+
+#[test]
+fn writes_elsewhere_are_refused_and_change_nothing() {
+    let mut device = small();
+    let bytes = [sector(1, 0), sector(1, 1)].concat();
+    device.write(Lba(0), &bytes).expect("at the pointer");
+    for lba in [0, 1, 3] {
+        let outcome = device.write(Lba(lba), &bytes);
+        assert!(matches!(outcome, Err(DeviceError::Zone(ZoneError::NotAtPointer { .. }))), "{outcome:?}");
+    }
+    let mut read = vec![9; 4 * SECTOR];
+    device.read(Lba(0), &mut read).expect("reads may go past the pointer");
+    assert_eq!(read, [bytes, vec![0; 2 * SECTOR]].concat());
+    assert!(device.write(Lba(2), &[1; 100]).is_err(), "not whole sectors");
+    assert_eq!(device.append(0, &sector(2, 2)).expect("there is room"), Lba(2));
+}
+
+#[test]
+fn a_pointer_is_set_back_and_never_ahead() {
+    let mut device = small();
+    let bytes: Vec<u8> = (0..8).flat_map(|lba| sector(1, lba)).collect();
+    device.append(0, &bytes).expect("there is room");
+    device.set_pointer(0, Sectors(3)).expect("it goes back");
+    assert!(matches!(device.set_pointer(0, Sectors(5)), Err(DeviceError::Zone(ZoneError::PointerAhead { .. }))));
+    let mut read = vec![9; 8 * SECTOR];
+    device.read(Lba(0), &mut read).expect("it is there");
+    assert_eq!(read[..3 * SECTOR], bytes[..3 * SECTOR]);
+    assert!(read[3 * SECTOR..].iter().all(|&byte| byte == 0), "what lies past the pointer is given up");
+    assert_eq!(device.append(0, &sector(2, 3)).expect("there is room"), Lba(3));
+    // Set back and at once: it is as durable as a reset.
+    let media = device.store().space().media().clone();
+    let mut again = ImageZoned::new(Store::open(media, "image").expect("it opens")).expect("it has zones");
+    assert_eq!(again.zone(0).expect("it is there").pointer, Sectors(3));
+}
+
+#[test]
+fn failed_zones_stay_failed() {
+    let mut device = small();
+    device.append(0, &sector(1, 0)).expect("there is room");
+    device.append(1, &sector(1, 16)).expect("there is room");
+    device.fail_zone(0, Condition::ReadOnly).expect("any zone can fail");
+    device.fail_zone(1, Condition::Offline).expect("any zone can fail");
+    let media = device.store().space().media().clone();
+    let mut device = ImageZoned::new(Store::open(media, "image").expect("it opens")).expect("it has zones");
+    let mut read = vec![0; SECTOR];
+    device.read(Lba(0), &mut read).expect("a read-only zone can be read");
+    assert_eq!(read, sector(1, 0));
+    assert!(device.read(Lba(16), &mut read).is_err(), "an offline zone cannot");
+    assert!(device.append(0, &read).is_err() && device.reset(0).is_err() && device.reset(1).is_err());
+    device.reset_all().expect("the others can be reset");
+    assert_eq!(device.zone(0).expect("it is there").condition, Condition::ReadOnly);
+}

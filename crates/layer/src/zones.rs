@@ -1,0 +1,696 @@
+//! Zones: what a host-managed drive keeps of each, and what it allows. Pure: positions and conditions, no bytes.
+//!
+//! ```text
+//!                write, open                   write up to the end, finish
+//!    Empty ───────────────────► open ────────────────────────────────────► Full
+//!      ▲ ▲                    implicitly (by a write)                       │
+//!      │ │ close, nothing     explicitly (by open)                          │
+//!      │ └─ written ────────────│  ▲                                        │
+//!      │                  close │  │ write, open                            │
+//!      │                        ▼  │                                        │
+//!      │                       Closed ──────── finish ────────────────────► │
+//!      └─────────── reset ─────── (from every condition above) ─────────────┘
+//!
+//!    any ── fault of the medium ──► ReadOnly, Offline       Conventional: has no pointer, and stays so
+//! ```
+//!
+//! | condition | holds |
+//! |---|---|
+//! | Empty | the pointer is at the start; counts towards no limit |
+//! | ImplicitlyOpen, ExplicitlyOpen | counts as open and as active; an implicitly open zone may be closed for another's sake |
+//! | Closed | some sectors, not all, are written; counts as active |
+//! | Full | the pointer is void; what was not written before a finish reads as zeros |
+//! | ReadOnly | what was written can be read, and nothing else |
+//! | Offline | nothing can be done |
+//!
+//! A switched-off drive forgets which zones were open: they are Closed, or Empty where nothing durable was written.
+//!
+//! Journal records: 1 {zone, sectors written, state: 0 as the pointer says, 1 finished, 2 read-only, 3 offline}.
+//!
+//! Invariants:
+//! 1. A pointer that recovery finds never lies past what is durable: its record follows a barrier that follows the data.
+//! 2. It never lies before what a flush or a FUA write acknowledged: both leave records of every pointer that moved.
+//! 3. A pointer that goes back is durable before anything is written below its old place.
+//! 4. All zones have the same number of sectors; writing one harms no other.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use imbrex_disk::{Lba, Pba, Sectors};
+
+use crate::layer::Violation;
+use crate::note::{Note, ReplayError};
+use crate::plan::Plan;
+use crate::space::Regions;
+
+/// The tag of their journal records.
+pub const NOTE_ZONE: u8 = 1;
+
+/// The condition of a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Condition {
+    /// It has no write pointer: every sector can be rewritten.
+    Conventional,
+    /// Nothing is written.
+    Empty,
+    /// A write opened it.
+    ImplicitlyOpen,
+    /// The host opened it.
+    ExplicitlyOpen,
+    /// Partly written, and not open.
+    Closed,
+    /// Written to its end, or finished.
+    Full,
+    /// A fault left it readable only.
+    ReadOnly,
+    /// A fault left nothing of it.
+    Offline,
+}
+
+impl Condition {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Condition::Conventional => "conventional",
+            Condition::Empty => "empty",
+            Condition::ImplicitlyOpen => "implicitly-open",
+            Condition::ExplicitlyOpen => "explicitly-open",
+            Condition::Closed => "closed",
+            Condition::Full => "full",
+            Condition::ReadOnly => "read-only",
+            Condition::Offline => "offline",
+        }
+    }
+
+    /// Whether it is open.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Condition::ImplicitlyOpen | Condition::ExplicitlyOpen)
+    }
+
+    /// Whether it counts towards the limit of active zones.
+    pub const fn is_active(self) -> bool {
+        self.is_open() || matches!(self, Condition::Closed)
+    }
+}
+
+/// A zone, as reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Zone {
+    /// Its number.
+    pub index: u32,
+    /// Its first sector.
+    pub start: Lba,
+    /// Its sectors.
+    pub sectors: Sectors,
+    /// Its condition.
+    pub condition: Condition,
+    /// Where the next write must go, in sectors from its start: its length once it is full; 0 where it has none.
+    pub pointer: Sectors,
+}
+
+/// What a zone refuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ZoneError {
+    /// There is no such zone.
+    #[error("there is no zone {zone}: the drive has {zones}")]
+    NoSuchZone {
+        /// Asked for.
+        zone: u32,
+        /// There are.
+        zones: u32,
+    },
+    /// Sectors past the last zone.
+    #[error("{sectors} sectors from LBA {} reach past the end of the drive at {end}", .lba.0)]
+    PastEnd {
+        /// First sector.
+        lba: Lba,
+        /// How many.
+        sectors: u64,
+        /// The end.
+        end: u64,
+    },
+    /// A write elsewhere than at the pointer.
+    #[error("zone {zone} takes its next write at LBA {}, not at {}: a write elsewhere would destroy data", .pointer.0, .lba.0)]
+    NotAtPointer {
+        /// Which zone.
+        zone: u32,
+        /// Where its pointer is.
+        pointer: Lba,
+        /// Where the write was to go.
+        lba: Lba,
+    },
+    /// A write over the end of a zone.
+    #[error("zone {zone} has room for {room} sectors more, not for {sectors}")]
+    NoRoom {
+        /// Which zone.
+        zone: u32,
+        /// What fits.
+        room: u64,
+        /// What was to be written.
+        sectors: u64,
+    },
+    /// The zone's condition does not allow it.
+    #[error("zone {zone} is {}: it cannot be {what}", .condition.name())]
+    Condition {
+        /// Which zone.
+        zone: u32,
+        /// Its condition.
+        condition: Condition,
+        /// What was asked: "written", "reset", …
+        what: &'static str,
+    },
+    /// As many zones are explicitly open as may be.
+    #[error("{limit} zones are explicitly open, the most there may be: close or finish one")]
+    TooManyOpen {
+        /// The limit.
+        limit: u32,
+    },
+    /// As many zones are open or closed as may be.
+    #[error("{limit} zones are open or closed, the most there may be: finish or reset one")]
+    TooManyActive {
+        /// The limit.
+        limit: u32,
+    },
+    /// A pointer cannot be set ahead.
+    #[error("zone {zone} is written up to sector {pointer}: its pointer cannot be set ahead to {to}")]
+    PointerAhead {
+        /// Which zone.
+        zone: u32,
+        /// Where it is.
+        pointer: u64,
+        /// Where it was to be.
+        to: u64,
+    },
+}
+
+/// What is kept of a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct State {
+    condition: Condition,
+    /// Sectors from its start that were written.
+    written: u64,
+}
+
+/// The zones of a drive.
+#[derive(Clone, Debug)]
+pub struct Zones {
+    places: Regions,
+    zone_sectors: u64,
+    /// How many zones, from the first, are conventional.
+    conventional: u32,
+    open_max: u32,
+    active_max: u32,
+    states: Vec<State>,
+    /// Implicitly open zones, the one opened first in front.
+    implicitly_open: VecDeque<u32>,
+    explicitly_open: u32,
+    active: u32,
+    /// Zones whose records are older than their pointers.
+    moved: BTreeSet<u32>,
+}
+
+impl Zones {
+    /// Zones at `places`, all of the same size, the first `conventional` of them without a pointer; limits of 0 are none.
+    pub fn new(places: Regions, conventional: u32, open_max: u32, active_max: u32) -> Zones {
+        let zone_sectors = if places.is_empty() { 0 } else { places.sectors(0).0 };
+        assert!(places.capacity().0 == zone_sectors * places.len() as u64, "zones differ in size: invariant 4");
+        let condition = |index| if index < conventional { Condition::Conventional } else { Condition::Empty };
+        let states = (0..places.len() as u32).map(|index| State { condition: condition(index), written: 0 }).collect();
+        Zones {
+            places,
+            zone_sectors,
+            conventional,
+            open_max: if open_max == 0 { u32::MAX } else { open_max },
+            active_max: if active_max == 0 { u32::MAX } else { active_max },
+            states,
+            implicitly_open: VecDeque::new(),
+            explicitly_open: 0,
+            active: 0,
+            moved: BTreeSet::new(),
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> u32 {
+        self.states.len() as u32
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// How many are conventional: the first so many.
+    pub fn conventional(&self) -> u32 {
+        self.conventional
+    }
+
+    /// Sectors of a zone.
+    pub fn zone_sectors(&self) -> Sectors {
+        Sectors(self.zone_sectors)
+    }
+
+    /// Sectors of all zones.
+    pub fn capacity(&self) -> Sectors {
+        self.places.capacity()
+    }
+
+    /// The most zones that may be open, and the most that may be active, if there are limits.
+    pub fn limits(&self) -> (Option<u32>, Option<u32>) {
+        let limit = |max: u32| (max != u32::MAX).then_some(max);
+        (limit(self.open_max), limit(self.active_max))
+    }
+
+    /// Where they lie.
+    pub fn places(&self) -> &Regions {
+        &self.places
+    }
+
+    /// The number of the zone of `lba`.
+    pub fn index_of(&self, lba: Lba) -> Result<u32, ZoneError> {
+        self.check_range(lba, 1)?;
+        Ok((lba.0 / self.zone_sectors) as u32)
+    }
+
+    /// Zone `index`.
+    pub fn zone(&self, index: u32) -> Result<Zone, ZoneError> {
+        let state = self.state(index)?;
+        let pointer = match state.condition {
+            Condition::Conventional | Condition::Offline => 0,
+            Condition::Full => self.zone_sectors,
+            _ => state.written,
+        };
+        let start = self.places.first_lba(index as usize);
+        Ok(Zone { index, start, sectors: self.zone_sectors(), condition: state.condition, pointer: Sectors(pointer) })
+    }
+
+    /// Sectors of zone `index` that hold what was written, from its start: all of a conventional zone.
+    pub fn written(&self, index: u32) -> Result<Sectors, ZoneError> {
+        let state = self.state(index)?;
+        match state.condition {
+            Condition::Offline => Err(self.refused(index, "read")),
+            Condition::Conventional => Ok(self.zone_sectors()),
+            _ => Ok(Sectors(state.written)),
+        }
+    }
+
+    fn state(&self, index: u32) -> Result<State, ZoneError> {
+        let no_such_zone = ZoneError::NoSuchZone { zone: index, zones: self.len() };
+        self.states.get(index as usize).copied().ok_or(no_such_zone)
+    }
+
+    /// Whether these sectors are there.
+    pub fn check_range(&self, lba: Lba, sectors: u64) -> Result<(), ZoneError> {
+        let end = self.capacity().0;
+        let fits = lba.0.checked_add(sectors).is_some_and(|last| last <= end);
+        fits.then_some(()).ok_or(ZoneError::PastEnd { lba, sectors, end })
+    }
+
+    fn refused(&self, zone: u32, what: &'static str) -> ZoneError {
+        ZoneError::Condition { zone, condition: self.states[zone as usize].condition, what }
+    }
+
+    /// Readies the zone of `lba` for a write of `sectors` there, or says why it cannot be. The pointer moves with
+    /// [`Zones::wrote`].
+    pub fn begin_write(&mut self, lba: Lba, sectors: u64) -> Result<u32, ZoneError> {
+        self.check_range(lba, sectors.max(1))?;
+        let index = self.index_of(lba)?;
+        let state = self.state(index)?;
+        let start = self.places.first_lba(index as usize);
+        let room = match state.condition {
+            Condition::Conventional => self.zone_sectors - (lba - start).0,
+            Condition::Full | Condition::ReadOnly | Condition::Offline => return Err(self.refused(index, "written")),
+            _ => self.zone_sectors - state.written,
+        };
+        if state.condition != Condition::Conventional && lba != start + Sectors(state.written) {
+            return Err(ZoneError::NotAtPointer { zone: index, pointer: start + Sectors(state.written), lba });
+        }
+        if sectors > room {
+            return Err(ZoneError::NoRoom { zone: index, room, sectors });
+        }
+        if !state.condition.is_open() && state.condition != Condition::Conventional {
+            self.make_room(index)?;
+            self.set(index, Condition::ImplicitlyOpen);
+        }
+        Ok(index)
+    }
+
+    /// `sectors` from `lba` on were written, in whatever order the host saw fit: each pointer lies after the farthest.
+    pub fn wrote(&mut self, lba: Lba, sectors: Sectors) {
+        let (mut next, end) = (lba.0, lba.0 + sectors.0);
+        while next < end {
+            let index = (next / self.zone_sectors) as u32;
+            let first = u64::from(index) * self.zone_sectors;
+            let part_end = end.min(first + self.zone_sectors);
+            self.advance(index, part_end - first);
+            next = part_end;
+        }
+    }
+
+    fn advance(&mut self, index: u32, written: u64) {
+        let state = self.states[index as usize];
+        if state.condition == Condition::Conventional || written <= state.written {
+            return;
+        }
+        self.states[index as usize].written = written;
+        self.moved.insert(index);
+        if written == self.zone_sectors {
+            self.set(index, Condition::Full);
+        } else if state.condition == Condition::Empty {
+            self.set(index, Condition::Closed);
+        }
+    }
+
+    /// Opens zone `index` explicitly.
+    pub fn open(&mut self, index: u32) -> Result<(), ZoneError> {
+        match self.state(index)?.condition {
+            Condition::ExplicitlyOpen => Ok(()),
+            Condition::Empty | Condition::Closed => {
+                self.make_room(index)?;
+                self.set(index, Condition::ExplicitlyOpen);
+                Ok(())
+            }
+            Condition::ImplicitlyOpen => {
+                self.set(index, Condition::ExplicitlyOpen);
+                Ok(())
+            }
+            _ => Err(self.refused(index, "opened")),
+        }
+    }
+
+    /// Closes zone `index`.
+    pub fn close(&mut self, index: u32) -> Result<(), ZoneError> {
+        let state = self.state(index)?;
+        match state.condition {
+            Condition::Closed => {}
+            condition if condition.is_open() => {
+                self.set(index, if state.written == 0 { Condition::Empty } else { Condition::Closed });
+            }
+            _ => return Err(self.refused(index, "closed")),
+        }
+        Ok(())
+    }
+
+    /// Makes zone `index` full, whatever is written; appends the record to `plan`.
+    pub fn finish(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
+        match self.state(index)?.condition {
+            Condition::Full => return Ok(()),
+            Condition::Conventional | Condition::ReadOnly | Condition::Offline => {
+                return Err(self.refused(index, "finished"));
+            }
+            _ => self.set(index, Condition::Full),
+        }
+        self.moved.insert(index);
+        self.note_moved(plan);
+        Ok(())
+    }
+
+    /// Empties zone `index`; appends the record to `plan`.
+    pub fn reset(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
+        self.set_back(index, 0, plan)
+    }
+
+    /// Empties every zone that can be.
+    pub fn reset_all(&mut self, plan: &mut Plan) -> Result<(), ZoneError> {
+        for index in self.conventional..self.len() {
+            let state = self.states[index as usize];
+            let is_fresh = state == State { condition: Condition::Empty, written: 0 };
+            if !is_fresh && !matches!(state.condition, Condition::ReadOnly | Condition::Offline) {
+                self.put_back(index, 0, plan);
+            }
+        }
+        plan.barrier();
+        Ok(())
+    }
+
+    /// Sets the pointer of zone `index` back to `to` sectors from its start (Singh 2014 §2.2.1): what lies from there on
+    /// is given up.
+    pub fn set_back(&mut self, index: u32, to: u64, plan: &mut Plan) -> Result<(), ZoneError> {
+        let state = self.state(index)?;
+        if matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
+            return Err(self.refused(index, if to == 0 { "reset" } else { "set back" }));
+        }
+        if to > state.written {
+            return Err(ZoneError::PointerAhead { zone: index, pointer: state.written, to });
+        }
+        if to < state.written || state.condition == Condition::Full {
+            if to > 0 && !state.condition.is_active() && self.active >= self.active_max {
+                return Err(ZoneError::TooManyActive { limit: self.active_max });
+            }
+            self.put_back(index, to, plan);
+            plan.barrier();
+        } else if to == 0 {
+            self.set(index, Condition::Empty);
+        }
+        Ok(())
+    }
+
+    fn put_back(&mut self, index: u32, to: u64, plan: &mut Plan) {
+        // What stays below the pointer may have been written since the last record: it has to be durable first.
+        if to > 0 {
+            plan.barrier();
+        }
+        self.states[index as usize].written = to;
+        let condition = match (to, self.states[index as usize].condition) {
+            (0, _) => Condition::Empty,
+            (_, Condition::Full) if to < self.zone_sectors => Condition::Closed,
+            (_, condition) => condition,
+        };
+        self.set(index, condition);
+        self.moved.remove(&index);
+        plan.note(self.note_of(index));
+    }
+
+    /// A fault of the medium makes zone `index` read-only or takes it offline; appends the record to `plan`.
+    pub fn fail(&mut self, index: u32, condition: Condition, plan: &mut Plan) -> Result<(), ZoneError> {
+        assert!(matches!(condition, Condition::ReadOnly | Condition::Offline), "{condition:?} is no fault");
+        self.state(index)?;
+        self.set(index, condition);
+        self.moved.insert(index);
+        self.note_moved(plan);
+        Ok(())
+    }
+
+    /// Appends to `plan` the records of all pointers that moved, each after its data are durable.
+    pub fn note_moved(&mut self, plan: &mut Plan) {
+        plan.barrier();
+        let moved = std::mem::take(&mut self.moved);
+        if moved.is_empty() {
+            return;
+        }
+        for index in moved {
+            plan.note(self.note_of(index));
+        }
+        plan.barrier();
+    }
+
+    /// Sees to it that one more zone may be open, closing an implicitly open one if need be.
+    fn make_room(&mut self, index: u32) -> Result<(), ZoneError> {
+        let is_active = self.states[index as usize].condition.is_active();
+        if !is_active && self.active >= self.active_max {
+            return Err(ZoneError::TooManyActive { limit: self.active_max });
+        }
+        if self.explicitly_open as usize + self.implicitly_open.len() < self.open_max as usize {
+            return Ok(());
+        }
+        match self.implicitly_open.front().copied() {
+            Some(first) => self.close(first),
+            None => Err(ZoneError::TooManyOpen { limit: self.open_max }),
+        }
+    }
+
+    /// The one place where conditions change, so that the counts keep up.
+    fn set(&mut self, index: u32, condition: Condition) {
+        let before = std::mem::replace(&mut self.states[index as usize].condition, condition);
+        self.active = self.active + u32::from(condition.is_active()) - u32::from(before.is_active());
+        self.explicitly_open = self.explicitly_open + u32::from(condition == Condition::ExplicitlyOpen)
+            - u32::from(before == Condition::ExplicitlyOpen);
+        if before == Condition::ImplicitlyOpen {
+            self.implicitly_open.retain(|&open| open != index);
+        }
+        if condition == Condition::ImplicitlyOpen {
+            self.implicitly_open.push_back(index);
+        }
+    }
+
+    fn note_of(&self, index: u32) -> Note {
+        let state = self.states[index as usize];
+        let code = match state.condition {
+            Condition::Full if state.written < self.zone_sectors => 1,
+            Condition::ReadOnly => 2,
+            Condition::Offline => 3,
+            _ => 0,
+        };
+        Note::new(NOTE_ZONE, &[u64::from(index), state.written, code])
+    }
+
+    /// Appends the records of every zone that is not as new.
+    pub fn checkpoint(&self, notes: &mut Vec<Note>) {
+        for index in 0..self.len() {
+            let state = self.states[index as usize];
+            let is_fault = matches!(state.condition, Condition::ReadOnly | Condition::Offline | Condition::Full);
+            if state.written > 0 || is_fault {
+                notes.push(self.note_of(index));
+            }
+        }
+    }
+
+    /// Takes one durable record.
+    pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        let refused = |reason: String| ReplayError { note: *note, reason };
+        let [zone, written, code, _] = note.fields;
+        if note.tag != NOTE_ZONE || zone >= u64::from(self.len()) || written > self.zone_sectors || code > 3 {
+            return Err(refused(format!("the drive has {} zones of {} sectors", self.len(), self.zone_sectors)));
+        }
+        let index = zone as u32;
+        if index < self.conventional && code < 2 {
+            return Err(refused(format!("zone {index} is conventional and has no pointer")));
+        }
+        let condition = match code {
+            0 if written == 0 => Condition::Empty,
+            0 if written < self.zone_sectors => Condition::Closed,
+            0 | 1 => Condition::Full,
+            2 => Condition::ReadOnly,
+            _ => Condition::Offline,
+        };
+        self.states[index as usize].written = written;
+        self.set(index, condition);
+        Ok(())
+    }
+
+    /// Checks that counts and conditions agree.
+    pub fn self_check(&self, layer: &'static str) -> Result<(), Violation> {
+        let violation = |invariant, detail| Err(Violation { layer, invariant, detail });
+        let count = |is: fn(Condition) -> bool| self.states.iter().filter(|state| is(state.condition)).count();
+        let (open, active) = (count(Condition::is_open), count(Condition::is_active));
+        let counted = self.explicitly_open as usize + self.implicitly_open.len();
+        if open != counted || active != self.active as usize || open > self.open_max as usize {
+            return violation(2, format!("{open} zones are open, {active} active; counted {counted}, {}", self.active));
+        }
+        let is_wrong = |state: &State| match state.condition {
+            Condition::Empty | Condition::Conventional => state.written != 0,
+            Condition::Closed => state.written == 0 || state.written == self.zone_sectors,
+            condition => condition.is_open() && state.written == self.zone_sectors,
+        };
+        match self.states.iter().position(is_wrong) {
+            Some(index) => violation(2, format!("zone {index} is {:?}", self.states[index])),
+            None => Ok(()),
+        }
+    }
+
+    /// The physical place of `lba`.
+    pub fn native(&self, lba: Lba) -> Pba {
+        self.places.native(lba)
+    }
+
+    /// Bytes they take.
+    pub fn measured_bytes(&self) -> u64 {
+        self.places.measured_bytes() + (self.states.len() * std::mem::size_of::<State>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: conditions and limits are those of the diagram. Method: by hand, zone by zone.
+
+    use super::*;
+    use imbrex_disk::Extent;
+
+    /// Six zones of 10 sectors, the first conventional.
+    fn zones(open_max: u32, active_max: u32) -> Zones {
+        let places: Vec<Extent> = (0..6).map(|index| Extent::new(Pba(index * 13), Sectors(10))).collect();
+        Zones::new(Regions::from_extents(&places), 1, open_max, active_max)
+    }
+
+    fn write(zones: &mut Zones, lba: u64, sectors: u64) -> Result<u32, ZoneError> {
+        let index = zones.begin_write(Lba(lba), sectors)?;
+        zones.wrote(Lba(lba), Sectors(sectors));
+        zones.self_check("zones").expect("counts agree");
+        Ok(index)
+    }
+
+    fn condition(zones: &Zones, index: u32) -> Condition {
+        zones.zone(index).expect("it is there").condition
+    }
+
+    #[test]
+    fn a_zone_goes_round_its_diagram() {
+        let (mut zones, mut plan) = (zones(0, 0), Plan::new());
+        assert_eq!(condition(&zones, 0), Condition::Conventional);
+        assert_eq!(condition(&zones, 1), Condition::Empty);
+        assert_eq!(write(&mut zones, 10, 4), Ok(1));
+        assert_eq!(condition(&zones, 1), Condition::ImplicitlyOpen);
+        assert_eq!(zones.zone(1).expect("it is there").pointer, Sectors(4));
+        zones.open(1).expect("an open zone can be opened");
+        assert_eq!(condition(&zones, 1), Condition::ExplicitlyOpen);
+        zones.close(1).expect("an open zone can be closed");
+        assert_eq!(condition(&zones, 1), Condition::Closed);
+        assert_eq!(write(&mut zones, 14, 6), Ok(1));
+        assert_eq!(condition(&zones, 1), Condition::Full);
+        assert!(matches!(write(&mut zones, 10, 1), Err(ZoneError::Condition { what: "written", .. })));
+        zones.reset(1, &mut plan).expect("a full zone can be reset");
+        assert_eq!(condition(&zones, 1), Condition::Empty);
+        zones.open(2).expect("an empty zone can be opened");
+        zones.close(2).expect("and closed");
+        assert_eq!(condition(&zones, 2), Condition::Empty, "nothing is written in it");
+        zones.finish(2, &mut plan).expect("an empty zone can be finished");
+        assert_eq!(condition(&zones, 2), Condition::Full);
+        assert_eq!(zones.written(2), Ok(Sectors(0)));
+        zones.fail(3, Condition::ReadOnly, &mut plan).expect("any zone can fail");
+        assert!(zones.reset(3, &mut plan).is_err() && zones.open(3).is_err() && zones.finish(3, &mut plan).is_err());
+        assert!(zones.reset(0, &mut plan).is_err(), "a conventional zone has no pointer");
+        zones.self_check("zones").expect("counts agree");
+    }
+
+    #[test]
+    fn writes_elsewhere_are_refused() {
+        let mut zones = zones(0, 0);
+        assert_eq!(write(&mut zones, 3, 5), Ok(0), "a conventional zone is written anywhere");
+        let elsewhere = ZoneError::NotAtPointer { zone: 1, pointer: Lba(10), lba: Lba(11) };
+        assert_eq!(write(&mut zones, 11, 1), Err(elsewhere));
+        assert_eq!(write(&mut zones, 10, 11), Err(ZoneError::NoRoom { zone: 1, room: 10, sectors: 11 }));
+        assert_eq!(write(&mut zones, 5, 6), Err(ZoneError::NoRoom { zone: 0, room: 5, sectors: 6 }));
+        assert_eq!(write(&mut zones, 60, 1), Err(ZoneError::PastEnd { lba: Lba(60), sectors: 1, end: 60 }));
+        assert_eq!(condition(&zones, 1), Condition::Empty, "what is refused changes nothing");
+    }
+
+    #[test]
+    fn limits_close_what_was_opened_by_writes_and_nothing_else() {
+        let (mut zones, mut plan) = (zones(2, 3), Plan::new());
+        write(&mut zones, 10, 1).expect("at the pointer");
+        zones.open(2).expect("two may be open");
+        write(&mut zones, 30, 1).expect("zone 1 makes room");
+        assert_eq!(
+            [1, 2, 3].map(|index| condition(&zones, index)),
+            [Condition::Closed, Condition::ExplicitlyOpen, Condition::ImplicitlyOpen]
+        );
+        assert_eq!(write(&mut zones, 40, 1), Err(ZoneError::TooManyActive { limit: 3 }));
+        zones.open(3).expect("it is open already");
+        assert_eq!(write(&mut zones, 11, 1), Err(ZoneError::TooManyOpen { limit: 2 }));
+        zones.finish(2, &mut plan).expect("an open zone can be finished");
+        write(&mut zones, 40, 1).expect("there is room again");
+    }
+
+    #[test]
+    fn records_bring_back_what_was_durable() {
+        let (mut before, mut plan) = (zones(0, 0), Plan::new());
+        write(&mut before, 10, 4).expect("at the pointer");
+        write(&mut before, 20, 10).expect("at the pointer");
+        write(&mut before, 30, 2).expect("at the pointer");
+        before.finish(3, &mut plan).expect("an open zone can be finished");
+        before.fail(4, Condition::Offline, &mut plan).expect("any zone can fail");
+        before.set_back(1, 3, &mut plan).expect("it goes back");
+        assert!(matches!(before.set_back(1, 5, &mut plan), Err(ZoneError::PointerAhead { .. })));
+        let mut notes = Vec::new();
+        before.checkpoint(&mut notes);
+        for records in [notes, plan.notes.clone()] {
+            let mut after = zones(0, 0);
+            records.iter().for_each(|note| after.replay(note).expect("a record of these zones"));
+            after.self_check("zones").expect("counts agree");
+            let conditions = [1, 2, 3, 4, 5].map(|index| condition(&after, index));
+            let expected = [Condition::Closed, Condition::Full, Condition::Full, Condition::Offline, Condition::Empty];
+            assert_eq!(conditions, expected);
+            assert_eq!(after.written(1), Ok(Sectors(3)));
+            assert_eq!(after.written(3), Ok(Sectors(2)));
+        }
+    }
+}
