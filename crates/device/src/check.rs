@@ -10,7 +10,7 @@
 use std::fmt;
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
-use imbrex_layer::{Layer, Medium, Piece, Violation};
+use imbrex_layer::{Condition, Layer, Medium, Piece, Violation};
 
 use crate::error::DeviceError;
 use crate::image::space::SlotFault;
@@ -116,7 +116,8 @@ impl<M: Media> Store<M> {
         Ok(findings)
     }
 
-    /// Live sectors that were destroyed.
+    /// Live sectors that were destroyed. On a host-managed drive the host alone knows what is live; of zones, what lies
+    /// below their pointers is.
     fn check_damage(
         &mut self,
         layer: &dyn Layer,
@@ -127,10 +128,14 @@ impl<M: Media> Store<M> {
         if parts.disk.recording.is_harmless() && !parts.disk.recording.leaves_damage_to_host() {
             return Ok(());
         }
+        if layer.is_host_managed() && layer.zones().is_none() {
+            return Ok(());
+        }
         let mut outcome = Ok(());
         let mut listed = 0;
         for_each_piece(layer, |piece| {
-            let Some((Medium::Disk, pba)) = piece.at else { return };
+            let piece = &below_pointer(layer, piece);
+            let Some((Medium::Disk, pba)) = piece.at.filter(|_| !piece.sectors.is_zero()) else { return };
             if outcome.is_err() || listed >= FINDINGS_MAX || pba.0 + piece.sectors.0 > limit.0 {
                 return;
             }
@@ -147,6 +152,20 @@ impl<M: Media> Store<M> {
         });
         outcome
     }
+}
+
+/// What of a piece the host has written, where a write pointer says so. A piece lies in one zone.
+fn below_pointer(layer: &dyn Layer, piece: &Piece) -> Piece {
+    let Some(zones) = layer.zones() else { return *piece };
+    let written_end = zones.index_of(piece.lba).and_then(|index| {
+        let zone = zones.zone(index)?;
+        let is_kept = zone.condition != Condition::Conventional;
+        Ok(if is_kept { zone.start + zones.written(index)? } else { zone.start + zone.sectors })
+    });
+    // An offline zone holds nothing.
+    let written_end = written_end.unwrap_or(piece.lba);
+    let end = (piece.lba + piece.sectors).min(written_end.max(piece.lba));
+    Piece { sectors: end - piece.lba, ..*piece }
 }
 
 /// Calls `each` with every piece of the map, in order.
@@ -240,7 +259,7 @@ impl Stretch {
         self.runs.sort_unstable_by_key(|run| (run.start, run.lba));
         // Of runs that all begin in one place, those beyond the first few say nothing new.
         let high = self.runs[self.runs_max].start.max(self.runs[0].start + 1);
-        self.runs.truncate(self.runs_max);
+        self.runs.truncate(self.runs_max.max(2));
         self.runs.retain(|run| run.start < high);
         self.high = Some(high);
     }

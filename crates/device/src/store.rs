@@ -2,7 +2,8 @@
 //! order that barriers demand; it knows no time and no queue.
 //!
 //! Invariants:
-//! 1. A step is done before the next begins. What a write destroys is marked in the same act as the write.
+//! 1. A step is done before the next begins. What a write destroys is marked in the same act as the write, before its bytes;
+//!    what it makes whole is marked after them. So a torn write leaves what was destroyed destroyed, never old bytes.
 //! 2. Reading a destroyed sector of data is an error.
 //! 3. After a failed write the store takes no further plan: the layer in memory is ahead of the image, which alone
 //!    counts. Opening the image again recovers what was acknowledged.
@@ -45,6 +46,8 @@ pub struct Store<M> {
     header: Header,
     disk: SharedDisk,
     keeps_trims: bool,
+    /// Whether hosts are told of damage: then the bytes of a whole sector must be there, even after a power cut.
+    is_host_managed: bool,
     space: Space<M>,
     damage: Damage,
     journal: Journal,
@@ -52,6 +55,8 @@ pub struct Store<M> {
     staging: [Staging; 2],
     destroyed: Vec<Extent>,
     changes: Vec<Change>,
+    /// Changes of the damage bitmap that follow the bytes of a write.
+    mended: Vec<Change>,
     scratch: Vec<u8>,
     stopped: Option<String>,
     /// Whether no write destroys anything, so that there is no damage to look for.
@@ -122,11 +127,13 @@ impl<M: Media> Store<M> {
         let damaged_when_new = disk.recording.leaves_damage_to_host();
         Store {
             keeps_trims: drive.layer.keeps_trims(),
+            is_host_managed: drive.layer.is_host_managed(),
             is_harmless: disk.recording.is_harmless() && !damaged_when_new,
             damage: Damage::new(damaged_when_new),
             staging: [Staging::new(sector_bytes), Staging::new(sector_bytes)],
             destroyed: Vec::new(),
             changes: Vec::new(),
+            mended: Vec::new(),
             scratch: Vec::new(),
             stopped: None,
             header,
@@ -316,26 +323,41 @@ impl<M: Media> Store<M> {
         };
         let region = region_of(step.medium);
         let offset = self.offset(step.pba.0);
-        let mut pieces: Vec<(Region, u64, &[u8])> = Vec::with_capacity(self.changes.len() + 1);
-        pieces.extend(self.changes.iter().map(|change| (Region::Damage, change.offset, &change.bytes[..])));
+        let mut pieces: Vec<(Region, u64, &[u8])> = Vec::with_capacity(self.changes.len() + self.mended.len() + 1);
+        let of_bitmap = |change| -> (Region, u64, &[u8]) {
+            let Change { offset, bytes }: &Change = change;
+            (Region::Damage, *offset, bytes)
+        };
+        pieces.extend(self.changes.iter().map(of_bitmap));
         pieces.extend(data.map(|bytes| (region, offset, bytes)));
-        let outcome = if pieces.is_empty() { Ok(()) } else { self.space.write_together(&pieces) };
+        pieces.extend(self.mended.iter().map(of_bitmap));
+        let space = &mut self.space;
+        // A power cut may lose the table's entry of a new chunk and keep what was written to it: the bitmap would then call
+        // whole what reads as zeros.
+        let readied = if self.is_host_managed { space.ready(&pieces) } else { Ok(()) };
+        let outcome = readied.and_then(|()| if pieces.is_empty() { Ok(()) } else { space.write_together(&pieces) });
         self.scratch = scratch;
         outcome
     }
 
-    /// Puts into `self.changes` what a write does to the damage bitmap.
+    /// Puts into `self.changes` and `self.mended` what a write does to the damage bitmap, before its bytes and after them.
     fn mark_damage(&mut self, step: &Step) -> Result<(), DeviceError> {
         self.changes.clear();
+        self.mended.clear();
         if self.is_harmless || step.medium == Medium::Flash {
             return Ok(());
         }
         self.destroyed.clear();
         self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut self.destroyed);
-        // What is written is whole first: a write may destroy, further on, what it has itself written.
-        self.damage.mark(&mut self.space, step.extent(), false, &mut self.changes)?;
-        for index in 0..self.destroyed.len() {
-            self.damage.mark(&mut self.space, self.destroyed[index], true, &mut self.changes)?;
+        for lost in &self.destroyed {
+            self.damage.mark(&mut self.space, *lost, true, &mut self.changes)?;
+        }
+        // A write may destroy, further on, what it has itself written: that does not become whole.
+        let (mut next, end) = (step.pba, step.extent().end());
+        for lost in self.destroyed.iter().chain([&Extent::between(end, end)]) {
+            let whole = Extent::between(next, lost.start.clamp(next, end));
+            self.damage.mark(&mut self.space, whole, false, &mut self.mended)?;
+            next = next.max(lost.end()).min(end);
         }
         Ok(())
     }

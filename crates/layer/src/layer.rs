@@ -111,7 +111,12 @@ pub trait Layer: Send {
     }
 
     /// Its zones with their write pointers, if it has any.
-    fn zones(&mut self) -> Option<&mut Zones> {
+    fn zones(&self) -> Option<&Zones> {
+        None
+    }
+
+    /// The same, for whoever serves a host that knows them.
+    fn zones_mut(&mut self) -> Option<&mut Zones> {
         None
     }
 

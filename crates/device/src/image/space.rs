@@ -380,6 +380,18 @@ impl<M: Media> Space<M> {
         Ok(runs.iter().any(|run| run.at.is_some()))
     }
 
+    /// Gives chunks to `pieces` that have none, durably: whatever is written to them can be found from now on.
+    pub fn ready(&mut self, pieces: &[(Region, u64, &[u8])]) -> Result<(), DeviceError> {
+        let (before, mut runs) = (self.slots_used, Vec::new());
+        for (region, offset, from) in pieces {
+            self.runs(*region, *offset, from.len() as u64, true, &mut runs)?;
+        }
+        if self.slots_used > before {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
     /// Writes several pieces to their regions as one act.
     pub fn write_together(&mut self, pieces: &[(Region, u64, &[u8])]) -> Result<(), DeviceError> {
         let (mut runs, mut placed) = (Vec::new(), Vec::with_capacity(pieces.len()));

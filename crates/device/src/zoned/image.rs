@@ -24,7 +24,7 @@ pub struct ImageZoned<M> {
 
 impl<M: Media> ImageZoned<M> {
     /// An opened drive, if it has zones.
-    pub fn new((mut drive, store): Opened<M>) -> Result<ImageZoned<M>, DeviceError> {
+    pub fn new((drive, store): Opened<M>) -> Result<ImageZoned<M>, DeviceError> {
         let sector_bytes = drive.disk.sector_bytes;
         let Some(zones) = drive.layer.zones() else {
             let reason = format!("layer '{}' has no zones; make the drive with hm-zoned or +zoned", drive.layer.name());
@@ -58,7 +58,7 @@ impl<M: Media> ImageZoned<M> {
     }
 
     fn zones(&mut self) -> &mut Zones {
-        self.drive.layer.zones().expect("checked when it was opened")
+        self.drive.layer.zones_mut().expect("checked when it was opened")
     }
 
     /// Asks the zones, and carries out what they note.
@@ -66,7 +66,7 @@ impl<M: Media> ImageZoned<M> {
         self.check_running()?;
         self.plan.clear();
         self.plan.open(GroupKind::Host);
-        let zones = self.drive.layer.zones().expect("checked when it was opened");
+        let zones = self.drive.layer.zones_mut().expect("checked when it was opened");
         ask(zones, &mut self.plan)?;
         self.store.execute(&self.plan, &mut [])?;
         self.store.checkpoint_if_due(self.drive.layer.as_ref())

@@ -190,7 +190,7 @@ impl Runner {
         let is_conventional = zone.condition == Condition::Conventional;
         let at = match (is_conventional, is_elsewhere) {
             (true, _) => below(&mut self.random, room),
-            (false, false) => zone.pointer,
+            (false, false) => zone.pointer.min(room - 1),
             (false, true) => below(&mut self.random, room),
         };
         let fits = at + sectors <= room;

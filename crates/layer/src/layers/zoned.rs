@@ -171,7 +171,11 @@ impl Layer for Zoned {
         true
     }
 
-    fn zones(&mut self) -> Option<&mut Zones> {
+    fn zones(&self) -> Option<&Zones> {
+        Some(&self.zones)
+    }
+
+    fn zones_mut(&mut self) -> Option<&mut Zones> {
         Some(&mut self.zones)
     }
 
