@@ -246,6 +246,28 @@ pub enum DriveCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Check an image: the layer's invariants, the journal, the map, that no live sector was destroyed. Exit code 3 on
+    /// damage.
+    Check {
+        /// The image.
+        #[arg(value_name = "FILE")]
+        image: PathBuf,
+        /// Print the findings as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what is in an image: bands or zones, map, cache, journal, damage.
+    Dump {
+        /// The image.
+        #[arg(value_name = "FILE")]
+        image: PathBuf,
+        /// What to print [default: all].
+        #[command(flatten)]
+        parts: DumpParts,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print what a drive is and what is in it: sector size, bands, layer, fill, damage.
     Info {
         /// The image.
@@ -255,6 +277,26 @@ pub enum DriveCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// The parts of a dump.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct DumpParts {
+    /// Bands, or zones with condition and write pointer, each with its destroyed sectors.
+    #[arg(long)]
+    pub bands: bool,
+    /// The map: runs of logical sectors and where they lie.
+    #[arg(long)]
+    pub map: bool,
+    /// The runs of the map that lie elsewhere than on a new drive: in a cache, in flash, moved.
+    #[arg(long)]
+    pub cache: bool,
+    /// The records of the journal.
+    #[arg(long)]
+    pub journal: bool,
+    /// The runs of destroyed sectors.
+    #[arg(long)]
+    pub damage: bool,
 }
 
 /// `imbrex serve`.

@@ -6,7 +6,12 @@ use crate::error::Failure;
 
 /// Prints one line, or several.
 pub fn line(text: &str) -> Result<(), Failure> {
-    match writeln!(std::io::stdout().lock(), "{text}") {
+    part(&format!("{text}\n"))
+}
+
+/// Prints a part of a line, or of several.
+pub fn part(text: &str) -> Result<(), Failure> {
+    match write!(std::io::stdout().lock(), "{text}") {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(Failure::failed(format!("cannot write to standard output: {error}"))),
         Ok(()) => Ok(()),

@@ -6,7 +6,7 @@ use imbrex_device::image::Header;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::Store;
 use imbrex_disk::{Extent, Lba, Pba};
-use imbrex_layer::Piece;
+use imbrex_layer::{Condition, Piece, Zones};
 use imbrex_sim::Drive;
 use serde_json::{json, Map, Value};
 
@@ -69,6 +69,9 @@ fn facts(drive: &Drive, store: &mut Store<FileMedium>) -> Result<Vec<Fact>, Fail
         facts.push(fact("dnor_sectors", "DNOR", no_overlap, format!("{no_overlap} sectors")));
         facts.push(fact("did_sectors", "DID", isolation, format!("{isolation} sectors")));
     }
+    if let Some(zones) = drive.layer.zones() {
+        facts.extend(zone_facts(zones, sector)?);
+    }
     facts.push(size("stored_bytes", "stored", stored_sectors(drive) * sector));
     facts.push(size("image_bytes", "image", store.space().allocated_bytes()));
     facts.push(fact(
@@ -86,6 +89,28 @@ fn facts(drive: &Drive, store: &mut Store<FileMedium>) -> Result<Vec<Fact>, Fail
         format!("{damaged} sectors (of any kind; `drive check` says whether live ones)"),
     ));
     Ok(facts)
+}
+
+/// What the zones of a host-managed drive are, and how many are in which condition.
+fn zone_facts(zones: &Zones, sector_bytes: u64) -> Result<Vec<Fact>, Failure> {
+    let (mut conditions, mut written) = (Map::new(), 0);
+    for index in 0..zones.len() {
+        let zone = zones.zone(index).map_err(Failure::failed)?;
+        let count = conditions.entry(zone.condition.name()).or_insert(json!(0));
+        *count = json!(count.as_u64().unwrap_or(0) + 1);
+        written += if zone.condition == Condition::Conventional { 0 } else { zone.pointer.0 };
+    }
+    let words: Vec<_> = conditions.iter().map(|(condition, count)| format!("{count} {condition}")).collect();
+    let (open_max, active_max) = zones.limits();
+    let limit = |limit: Option<u32>| limit.map_or("any number".to_string(), |limit| limit.to_string());
+    Ok(vec![
+        fact("zones", "zones", zones.len(), zones.len()),
+        size("zone_bytes", "zone", zones.zone_sectors().0 * sector_bytes),
+        fact("zone_conditions", "conditions", conditions, words.join(", ")),
+        fact("open_zones_max", "open at a time", open_max, limit(open_max)),
+        fact("active_zones_max", "active at a time", active_max, limit(active_max)),
+        size("pointed_bytes", "below pointers", written * sector_bytes),
+    ])
 }
 
 /// Logical sectors that lie somewhere.

@@ -1,6 +1,8 @@
 //! `imbrex drive`: emulated drives kept in files.
 
+mod check;
 mod create;
+mod dump;
 mod info;
 
 use crate::args::DriveCommand;
@@ -10,6 +12,8 @@ use crate::error::{ExitCode, Failure};
 pub fn run(command: &DriveCommand) -> Result<ExitCode, Failure> {
     match command {
         DriveCommand::Create { image, drive, json } => create::run(image, drive, *json),
+        DriveCommand::Check { image, json } => check::run(image, *json),
+        DriveCommand::Dump { image, parts, json } => dump::run(image, *parts, *json),
         DriveCommand::Info { image, json } => info::run(image, *json),
     }
 }
