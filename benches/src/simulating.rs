@@ -23,7 +23,7 @@ struct Case {
 const MIXED: &str = "rw=randrw,rwmixread=50,bs=4k,number_ios=5000000,seed=1";
 const ABSORBED: &str = "rw=randwrite,bs=4k,number_ios=700000,seed=1";
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 13] = [
     Case {
         name: "conventional, fifo",
         drive: "cmr-7200",
@@ -84,6 +84,14 @@ const CASES: [Case; 12] = [
         name: "media-cache, absorbing random writes",
         drive: "seagate-st5000as0011+media-cache",
         workload: "rw=randwrite,bs=4k,number_ios=180000,seed=1",
+        schedule: "fifo",
+        arrival: Arrival::Closed(31),
+        target_millions: 1.0,
+    },
+    Case {
+        name: "media-cache in place, absorbing random writes",
+        drive: "seagate-st8000as0022+media-cache",
+        workload: "rw=randwrite,bs=4k,number_ios=190000,seed=1",
         schedule: "fifo",
         arrival: Arrival::Closed(31),
         target_millions: 1.0,

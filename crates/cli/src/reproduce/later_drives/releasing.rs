@@ -4,7 +4,7 @@ use imbrex_disk::SimDuration;
 
 use super::super::aghayev::trial::is_near;
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::write_blocks;
+use super::trial::{write_blocks, MIB_SECTORS};
 use super::{DRIVES, SOURCE};
 use crate::error::Failure;
 use crate::progress::Bars;
@@ -23,22 +23,23 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
     let mut report = Report {
         method: format!(
             "Random writes of 1 MiB, no two to the same place, 31 outstanding: as many as fill the cache, and {STALLED} \
-             more. Of those, how many bands each had to wait for. A block that lies in two bands leaves the cache in two \
-             parts, so ours may differ by 10 %."
+             more. What cleaning reads of the cache for a stalled write is what it frees: its blocks, whole or the part \
+             that lies in the band cleaned. It is counted against what the host writes from the first stall on. A band can \
+             have more than one block, so ours may differ by 10 %."
         ),
         ..Report::default()
     };
     for drive in &DRIVES {
         let blocks = drive.cache_gib << 10;
         let seen = write_blocks(drive.profile, blocks + STALLED, SimDuration::ZERO, bars)?;
-        let writes = &seen.cleans[..(blocks + STALLED) as usize];
-        let stalled: Vec<u32> = writes.iter().copied().skip_while(|&cleans| cleans == 0).collect();
-        let per_write = stalled.iter().map(|&cleans| cleans as f64).sum::<f64>() / stalled.len().max(1) as f64;
+        let stalled: Vec<u64> = seen.freed_sectors.iter().copied().skip_while(|&freed| freed == 0).collect();
+        let freed = stalled.iter().sum::<u64>() as f64 / MIB_SECTORS as f64;
+        let per_write = freed / stalled.len().max(1) as f64;
         report.claim(
             ClaimKind::Exact,
             &format!("{}: blocks freed for each write released", drive.profile),
             &format!("1 ({SOURCE})"),
-            format!("{per_write:.3}, over {} writes from the first stall on", stalled.len()),
+            format!("{per_write:.3}: {freed:.1} blocks for {} writes from the first stall on", stalled.len()),
             Some(is_near(per_write, 1.0, 0.1) && is_near(stalled.len() as f64, STALLED as f64, 0.1)),
         );
     }

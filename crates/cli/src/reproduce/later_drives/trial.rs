@@ -1,7 +1,7 @@
 //! Writes of a mebibyte to places of their own, and what the drive does about them.
 
-use imbrex_disk::{Command, SimDuration, SimTime};
-use imbrex_layer::{GroupKind, Plan};
+use imbrex_disk::{Command, Extent, SimDuration, SimTime};
+use imbrex_layer::{Cause, Kind, Plan, StepOp};
 use imbrex_sim::schedule::Schedule;
 use imbrex_sim::{Arrival, Engine, Fit, IoRecord, Observer, Options};
 use imbrex_trace::{Recorded, Request, When};
@@ -12,7 +12,7 @@ use crate::interrupt;
 use crate::progress::Bars;
 
 /// Sectors of a mebibyte.
-const MIB_SECTORS: u64 = 2048;
+pub const MIB_SECTORS: u64 = 2048;
 /// Commands outstanding: what the drive takes.
 const DEPTH: u32 = 31;
 
@@ -21,8 +21,8 @@ const DEPTH: u32 = 31;
 pub struct Seen {
     /// When the last write completed.
     pub written: SimTime,
-    /// Bands cleaned for each write, in order of service.
-    pub cleans: Vec<u32>,
+    /// Sectors of the cache that cleaning freed for each write, in order of service.
+    pub freed_sectors: Vec<u64>,
     /// When cleaning in idle time began, and when its last phase did.
     pub background: Option<(SimTime, SimTime)>,
 }
@@ -34,7 +34,7 @@ pub fn write_blocks(drive: &str, count: u64, pause: SimDuration, bars: &Bars) ->
     let mut requests: Vec<Request> = different(places, count).map(|place| request(place, None)).collect();
     requests.push(request(0, Some(pause)));
     let bar = bars.requests(&drive.label, Some(requests.len() as u64));
-    let mut watch = Watch { seen: Seen::default(), bar: &bar };
+    let mut watch = Watch { seen: Seen::default(), cache: None, bar: &bar };
     let outcome = Engine::new(drive, options(), &mut Recorded::new(requests), &mut watch).run()?;
     let seen = watch.seen;
     bar.finish_and_clear();
@@ -75,6 +75,9 @@ fn options() -> Options {
 
 struct Watch<'a> {
     seen: Seen,
+    /// From the first to the last place that the host's writes went to: no two of them are of one stream, so all go to the
+    /// cache.
+    cache: Option<Extent>,
     bar: &'a indicatif::ProgressBar,
 }
 
@@ -103,8 +106,22 @@ impl Observer for Watch<'_> {
             let first = self.seen.background.map_or(now, |(first, _)| first);
             self.seen.background = Some((first, now));
         } else {
-            let cleans = plan.phases.iter().filter(|phase| phase.kind == GroupKind::Cleaning && phase.opens_group);
-            self.seen.cleans.push(cleans.count() as u32);
+            let freed = self.freed_sectors(plan);
+            self.seen.freed_sectors.push(freed);
         }
+    }
+}
+
+impl Watch<'_> {
+    /// What cleaning takes out of the cache in `plan`.
+    fn freed_sectors(&mut self, plan: &Plan) -> u64 {
+        let data = plan.steps.iter().filter(|step| step.kind == Kind::Data);
+        for step in data.clone().filter(|step| step.op == StepOp::Write && step.cause == Cause::Host) {
+            let cache = self.cache.get_or_insert(step.extent());
+            *cache = Extent::between(cache.start.min(step.extent().start), cache.end().max(step.extent().end()));
+        }
+        let Some(cache) = self.cache else { return 0 };
+        let freed = data.filter(|step| step.op == StepOp::Read && step.cause == Cause::Cleaning);
+        freed.filter(|step| cache.contains(step.pba)).map(|step| step.sectors as u64).sum()
     }
 }
