@@ -49,6 +49,21 @@ pub struct MapMemory {
     pub measured_bytes: u64,
 }
 
+/// A place where a layer keeps what is to lie elsewhere in the end: a cache region, a journal, a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cache {
+    /// On what.
+    pub medium: Medium,
+    /// Where it begins.
+    pub start: Pba,
+    /// Where it ends.
+    pub end: Pba,
+    /// Sectors in use, live or dead.
+    pub used: Sectors,
+    /// The most that can be in use.
+    pub size: Sectors,
+}
+
 /// When background work may run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Background {
@@ -128,6 +143,9 @@ pub trait Layer: Send {
 
     /// Bytes of mapping state.
     fn memory(&self) -> MapMemory;
+
+    /// Calls `each` with its caches, for whoever shows how full they are.
+    fn caches(&self, _each: &mut dyn FnMut(Cache)) {}
 
     /// Appends records that rebuild the present map when replayed into a fresh layer.
     fn checkpoint(&self, notes: &mut Vec<Note>);

@@ -18,7 +18,7 @@ pub mod space;
 pub mod verify;
 pub mod zones;
 
-pub use layer::{Background, Layer, MapMemory, Piece, Violation};
+pub use layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
 pub use note::{Note, ReplayError};
 pub use parameters::{ConfigError, Parameters};
 pub use plan::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};

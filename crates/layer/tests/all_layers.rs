@@ -7,7 +7,7 @@
 use imbrex_disk::SharedDisk;
 use imbrex_layer::verify::cuts::{self, Tally, Trial};
 use imbrex_layer::verify::{toy, Checker};
-use imbrex_layer::{registry, Layer, Plan};
+use imbrex_layer::{registry, Layer, Medium, Plan};
 
 /// `key=value,key=value` as the registry takes it.
 fn parameters(text: &str) -> Vec<(String, String)> {
@@ -65,6 +65,11 @@ fn run_checked(
         checker.check(&plan, &given, layer).map_err(|error| format!("seed {seed}: {error}\n{given:?}\n{plan:?}"))?;
         if number % 16 == 0 {
             layer.self_check().map_err(|violation| format!("seed {seed}, plan {number}: {violation}"))?;
+            layer.caches(&mut |cache| {
+                assert!(cache.used <= cache.size && cache.start < cache.end, "seed {seed}, plan {number}: {cache:?}");
+                let ends_on_disk = cache.end.0 <= disk.geometry.sectors().0;
+                assert!(cache.medium == Medium::Flash || ends_on_disk, "{cache:?} reaches past the disk");
+            });
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use imbrex_device::activity::{Activity, BINS};
 use imbrex_device::EmulatedDrive;
 use imbrex_disk::{Extent, Pba, Sectors, SimDuration};
-use imbrex_layer::Cause;
+use imbrex_layer::{Cause, Medium};
 use serde_json::{json, Value};
 
 use crate::front::Front;
@@ -42,6 +42,8 @@ pub fn text(front: &Front) -> String {
             SimDuration(cleaning.total_ns()),
             SimDuration(cleaning.longest_stall_ns()),
         );
+        let (used, size) = cache_fill(drive);
+        let _ = writeln!(out, "caches of the layer: {used} of {size} bytes in use");
         let _ = writeln!(out, "volatile cache: {} sectors dirty", drive.dirty().0);
         let _ = writeln!(out, "head: radial track {}", drive.timing().actuator().radial_track());
         out
@@ -88,8 +90,47 @@ pub fn prometheus(front: &Front) -> String {
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
         }
         medium(&mut out, drive);
+        let (used, size) = cache_fill(drive);
+        for (name, help, value) in [
+            ("imbrex_cache_used_bytes", "Bytes in use in the layer's caches, live or dead.", used),
+            ("imbrex_cache_size_bytes", "Bytes that the layer's caches hold.", size),
+        ] {
+            let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
+        }
         out
     })
+}
+
+/// Bytes used and held by all caches of the layer.
+fn cache_fill(drive: &EmulatedDrive) -> (u64, u64) {
+    let (mut used, mut size) = (0, 0);
+    drive.drive().layer.caches(&mut |cache| {
+        used += cache.used.0;
+        size += cache.size.0;
+    });
+    let sector = u64::from(drive.sector_bytes());
+    (used * sector, size * sector)
+}
+
+/// For each surface and bin the share in use of the caches that begin there; nothing where none does.
+fn caches(drive: &EmulatedDrive) -> Vec<Vec<Option<f64>>> {
+    let geometry = &drive.drive().disk.geometry;
+    let mut sums = vec![vec![(0, 0); BINS]; geometry.surfaces() as usize];
+    drive.drive().layer.caches(&mut |cache| {
+        if cache.medium == Medium::Flash {
+            return;
+        }
+        let length = cache.end.0 - cache.start.0;
+        // A cache may cover many bins and surfaces: it is looked at in a few thousand places.
+        let stride = (length / 4096).max(1);
+        for offset in (0..length).step_by(stride as usize) {
+            let place = geometry.locate(Pba(cache.start.0 + offset));
+            let sum = &mut sums[place.surface as usize][Activity::bin(geometry, place.radial_track)];
+            *sum = (sum.0 + cache.used.0, sum.1 + cache.size.0);
+        }
+    });
+    let share = |(used, size): (u64, u64)| (size > 0).then(|| used as f64 / size as f64);
+    sums.into_iter().map(|bins| bins.into_iter().map(share).collect()).collect()
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -167,6 +208,7 @@ pub fn state(front: &Front) -> Value {
                 })
             })
             .collect();
+        let (cache_used, cache_size) = cache_fill(drive);
         let seconds: Vec<Value> = statistics
             .seconds
             .iter()
@@ -183,6 +225,8 @@ pub fn state(front: &Front) -> Value {
             "layer": drive.drive().layer.name(),
             "recording": drive.drive().disk.recording.name(),
             "dirty_sectors": drive.dirty().0,
+            "cache_used_bytes": cache_used,
+            "cache_size_bytes": cache_size,
             "cleaning_events": cleaning_events,
             "cleaning_ns": cleaning_ns,
             "longest_stall_ns": stall_ns,
@@ -200,13 +244,14 @@ pub fn state(front: &Front) -> Value {
 fn surfaces(drive: &mut EmulatedDrive) -> Value {
     let now = drive.now();
     let damaged = damage(drive);
+    let caches = caches(drive);
     let Some(activity) = drive.activity() else { return json!([]) };
-    let surfaces = activity.surfaces().iter().zip(damaged).map(|(bins, damaged)| {
+    let surfaces = activity.surfaces().iter().zip(damaged).zip(caches).map(|((bins, damaged), caches)| {
         let causes: Vec<_> = bins.iter().map(|bin| bin.written.map(Cause::name)).collect();
         let age = |at: imbrex_disk::SimTime| (at.0 > 0).then(|| now.since(at).0);
         let written: Vec<_> = bins.iter().map(|bin| age(bin.written_at)).collect();
         let read: Vec<_> = bins.iter().map(|bin| age(bin.read_at)).collect();
-        json!({ "causes": causes, "written_age_ns": written, "read_age_ns": read, "damaged_sectors": damaged })
+        json!({ "causes": causes, "written_age_ns": written, "read_age_ns": read, "damaged_sectors": damaged, "cache_fill": caches })
     });
     Value::Array(surfaces.collect())
 }

@@ -25,7 +25,7 @@
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
 use crate::extent_map::{ExtentMap, Run, Target as Mapped};
-use crate::layer::{Layer, MapMemory, Piece, Violation};
+use crate::layer::{Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
@@ -400,6 +400,13 @@ impl Layer for SetAssociative {
 
     fn keeps_trims(&self) -> bool {
         true
+    }
+
+    fn caches(&self, each: &mut dyn FnMut(Cache)) {
+        for set in &self.sets {
+            let (start, size) = (set.start, Sectors(set.sectors));
+            each(Cache { medium: self.medium, start, end: start + size, used: Sectors(set.fill), size });
+        }
     }
 
     fn self_check(&self) -> Result<(), Violation> {

@@ -38,7 +38,7 @@ mod tests;
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
-use crate::layer::{Layer, MapMemory, Piece, Violation};
+use crate::layer::{Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{GroupKind, Medium, Plan};
@@ -265,6 +265,10 @@ impl Layer for SBlocks {
 
     fn keeps_trims(&self) -> bool {
         true
+    }
+
+    fn caches(&self, each: &mut dyn FnMut(Cache)) {
+        self.state.sections.iter().for_each(|section| each(section.cache_ring.as_cache()));
     }
 
     fn self_check(&self) -> Result<(), Violation> {

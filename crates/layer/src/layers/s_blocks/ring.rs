@@ -16,6 +16,9 @@
 
 use imbrex_disk::{Extent, Pba, Sectors};
 
+use crate::layer::Cache;
+use crate::plan::Medium;
+
 /// A place in a ring: sectors ever claimed before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Position(pub u64);
@@ -64,6 +67,12 @@ impl Ring {
     /// The most that may be in use at rest.
     pub fn payload(&self) -> u64 {
         self.payload
+    }
+
+    /// The ring as those see it who ask how full it is.
+    pub fn as_cache(&self) -> Cache {
+        let (used, size) = (Sectors(self.used()), Sectors(self.payload));
+        Cache { medium: Medium::Disk, start: self.start, end: self.start + Sectors(self.length), used, size }
     }
 
     /// Whether `sectors` more leave the guard whole.
