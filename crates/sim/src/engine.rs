@@ -235,24 +235,23 @@ impl<S: Source, O: Observer> Engine<S, O> {
             self.perform(job)?;
             return Ok(Stepped::Worked);
         }
-        match (self.next_entry()?, self.background_start()) {
-            (Some(at), Some(background)) if background < at => self.step_background(background, until),
-            (Some(at), _) if at > until => Ok(Stepped::NotBefore(at)),
-            (Some(at), _) => {
+        let entry = self.next_entry()?;
+        if let Some(background) = self.background_start().filter(|start| entry.is_none_or(|at| *start < at)) {
+            if background > until {
+                return Ok(Stepped::NotBefore(background));
+            }
+            if self.run_background(background) {
+                return Ok(Stepped::Worked);
+            }
+        }
+        match entry {
+            Some(at) if at > until => Ok(Stepped::NotBefore(at)),
+            Some(at) => {
                 self.now = self.now.max(at);
                 Ok(Stepped::Worked)
             }
-            (None, Some(background)) => self.step_background(background, until),
-            (None, None) => Ok(Stepped::Idle),
+            None => Ok(Stepped::Idle),
         }
-    }
-
-    fn step_background(&mut self, at: SimTime, until: SimTime) -> Result<Stepped, TraceError> {
-        if at > until {
-            return Ok(Stepped::NotBefore(at));
-        }
-        // A layer without work now may have some after the next request: until then the drive is idle.
-        Ok(if self.run_background(at) { Stepped::Worked } else { Stepped::Idle })
     }
 
     /// The workload, for whoever puts requests into it.

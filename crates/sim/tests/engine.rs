@@ -312,3 +312,32 @@ fn a_stream_through_the_volatile_cache_is_written_band_by_band() {
     // 64,000 sectors; of them at most two bands, 1280, in the disk's cache, at most fivefold there: out-of-band data.
     assert!(written <= 64_000.0 + 5.0 * 1280.0, "{written} sectors written for 64,000");
 }
+
+/// An inbox: it has ended whenever it is empty.
+struct Inbox(std::collections::VecDeque<Request>);
+
+impl imbrex_trace::Source for Inbox {
+    fn next(&mut self, _now: SimTime) -> Result<Option<Request>, imbrex_trace::TraceError> {
+        Ok(self.0.pop_front())
+    }
+}
+
+#[test]
+fn a_drive_with_nothing_to_clean_waits_for_the_request_that_is_to_come() {
+    // A layer that cleans when idle, fresh: its idle time comes before the request's, and there is nothing to do in it.
+    let profile = imbrex_disk::Profile::named("emulated-smr-3").expect("it comes with the project");
+    let drive = Drive::build(&imbrex_sim::DriveSpec::parse("emulated-smr-3").expect("is right"), &profile)
+        .expect("it can be built");
+    assert!(drive.layer.background().is_some(), "this test needs a layer that works when idle");
+    let late = Request { when: When::At(SimTime(3_600_000_000_000)), device: 0, command: Command::read(0, 8) };
+    let inbox = Inbox([late].into());
+    let mut engine = Engine::new(drive, options(Arrival::Open), inbox, Records::default());
+    let mut steps = 0;
+    while engine.observer_mut().0.is_empty() {
+        let stepped = engine.step(SimTime(u64::MAX)).expect("an inbox does not fail");
+        assert_eq!(stepped, imbrex_sim::Stepped::Worked);
+        steps += 1;
+        assert!(steps < 10, "the request is never served");
+    }
+    assert_eq!(engine.step(SimTime(u64::MAX)).expect("an inbox does not fail"), imbrex_sim::Stepped::Idle);
+}
