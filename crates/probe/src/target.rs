@@ -1,0 +1,106 @@
+//! What is probed: something that reads and writes blocks, and a clock.
+//!
+//! Invariants:
+//! 1. No more operations are under way than the depth asked for; they complete in any order.
+//! 2. Times never go back.
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the drive.
+    Read,
+    /// To the drive.
+    Write,
+}
+
+/// One operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operation {
+    /// Read or write.
+    pub direction: Direction,
+    /// First byte; a multiple of the sector size.
+    pub offset: u64,
+    /// Bytes; a multiple of the sector size.
+    pub bytes: u64,
+}
+
+impl Operation {
+    /// A read.
+    pub const fn read(offset: u64, bytes: u64) -> Operation {
+        Operation { direction: Direction::Read, offset, bytes }
+    }
+
+    /// A write.
+    pub const fn write(offset: u64, bytes: u64) -> Operation {
+        Operation { direction: Direction::Write, offset, bytes }
+    }
+}
+
+/// A completed operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timed {
+    /// What was asked.
+    pub operation: Operation,
+    /// When, nanoseconds on the target's clock.
+    pub begin_ns: u64,
+    /// When it was answered.
+    pub end_ns: u64,
+}
+
+impl Timed {
+    /// How long it took, nanoseconds.
+    pub fn latency_ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+}
+
+/// A target that failed, or will not do what is asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {reason}")]
+pub struct TargetError {
+    /// The target.
+    pub place: String,
+    /// What is wrong and what to do.
+    pub reason: String,
+}
+
+/// What is probed.
+pub trait Target {
+    /// As the user named it.
+    fn name(&self) -> String;
+
+    /// Bytes it offers.
+    fn size_bytes(&self) -> u64;
+
+    /// Bytes of a sector.
+    fn sector_bytes(&self) -> u32;
+
+    /// Whether its clock costs the user no time.
+    fn is_virtual(&self) -> bool;
+
+    /// The time now, nanoseconds.
+    fn now_ns(&self) -> u64;
+
+    /// Keeps `depth` of the operations that `next` yields under way until there are no more, or `done`, called for each
+    /// as it completes, says `false`; what is under way then is waited for, and told to `done` as well.
+    fn perform(
+        &mut self,
+        depth: usize,
+        next: &mut dyn FnMut() -> Option<Operation>,
+        done: &mut dyn FnMut(&Timed) -> bool,
+    ) -> Result<(), TargetError>;
+
+    /// Leaves the drive alone for so long.
+    fn sleep(&mut self, ns: u64) -> Result<(), TargetError>;
+}
+
+/// Performs `operations` and gives their latencies in that order, nanoseconds. At a depth of 1 that is the order of time.
+pub fn latencies(target: &mut dyn Target, depth: usize, operations: &[Operation]) -> Result<Vec<Timed>, TargetError> {
+    let mut waiting = operations.iter().copied();
+    let mut timed = Vec::with_capacity(operations.len());
+    target.perform(depth, &mut || waiting.next(), &mut |done| {
+        timed.push(*done);
+        true
+    })?;
+    Ok(timed)
+}

@@ -1,0 +1,112 @@
+//! Verdicts: properties with value, unit, confidence and evidence (`imbrex.probe/1`).
+
+use serde::Serialize;
+
+/// What a property turned out to be.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A number, in the property's unit.
+    Number(f64),
+    /// A category.
+    Word(&'static str),
+    /// The tests that ran do not tell.
+    CannotTell,
+}
+
+/// How sure the probe is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// It is a guess.
+    Low,
+    /// It fits, and so might something else.
+    Medium,
+    /// Nothing else known fits.
+    High,
+}
+
+/// One thing that is now known.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Property {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub value: Value,
+    /// Unit of a number.
+    pub unit: &'static str,
+    /// How sure the probe is.
+    pub confidence: Confidence,
+    /// Why, in words.
+    pub because: String,
+    /// Names of the series behind it.
+    pub evidence: Vec<&'static str>,
+}
+
+/// Measurements behind a property.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Series {
+    /// Its name.
+    pub name: &'static str,
+    /// What the first column is.
+    pub x: &'static str,
+    /// What the second is.
+    pub y: &'static str,
+    /// The points.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// What a probe found.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Verdict {
+    /// Schema of this document.
+    pub schema: &'static str,
+    /// The target.
+    pub target: String,
+    /// Bytes it offers.
+    pub size_bytes: u64,
+    /// Time spent on the target's clock, nanoseconds.
+    pub target_ns: u64,
+    /// In the order in which they were found.
+    pub properties: Vec<Property>,
+    /// What was left out, and why.
+    pub left_out: Vec<String>,
+    /// Evidence.
+    pub series: Vec<Series>,
+}
+
+impl Verdict {
+    /// A property by name.
+    pub fn property(&self, name: &str) -> Option<&Property> {
+        self.properties.iter().find(|property| property.name == name)
+    }
+
+    /// A property's category.
+    pub fn word(&self, name: &str) -> Option<&'static str> {
+        match self.property(name)?.value {
+            Value::Word(word) => Some(word),
+            Value::Number(_) | Value::CannotTell => None,
+        }
+    }
+
+    /// A property's number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.property(name)?.value {
+            Value::Number(number) => Some(number),
+            Value::Word(_) | Value::CannotTell => None,
+        }
+    }
+
+    /// Adds a property.
+    pub fn conclude(
+        &mut self,
+        name: &'static str,
+        value: Value,
+        unit: &'static str,
+        confidence: Confidence,
+        because: String,
+        evidence: &[&'static str],
+    ) {
+        self.properties.push(Property { name, value, unit, confidence, because, evidence: evidence.to_vec() });
+    }
+}
