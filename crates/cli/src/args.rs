@@ -32,6 +32,8 @@ pub enum Command {
     Drive(DriveCommand),
     /// Serve an emulated drive as a block device.
     Serve(ServeArgs),
+    /// Find out what is inside a drive: shingled or not, its cache, how it cleans.
+    Probe(ProbeArgs),
     /// List what there is: profiles, layers, formats, generators, experiments.
     List(ListArgs),
     /// Reproduce the papers' tables and figures, ours beside theirs.
@@ -345,6 +347,34 @@ pub struct ServeArgs {
     /// Clients must show a certificate signed by this one (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
+}
+
+/// `imbrex probe`.
+#[derive(Args, Debug)]
+pub struct ProbeArgs {
+    /// What to probe: sim:DRIVE, an emulated drive in virtual time.
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+
+    /// Run only this test; give it again for more [default: all].
+    #[arg(long = "test", value_name = "NAME")]
+    pub tests: Vec<String>,
+
+    /// Allow the tests that write: they destroy what the drive holds. A simulated drive needs no such leave.
+    #[arg(long)]
+    pub destroy_data: bool,
+
+    /// Time on the drive's clock after which no further test begins.
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+
+    /// Seed of the random places.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Print the verdict as JSON, with the measurements behind it.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `imbrex list`.

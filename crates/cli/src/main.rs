@@ -11,6 +11,7 @@ mod interrupt;
 mod list;
 mod manual;
 mod output;
+mod probe;
 mod progress;
 mod report;
 mod reproduce;
@@ -46,6 +47,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Trace(command) => trace::run(command, cli.quiet),
         Command::Drive(command) => drive::run(command),
         Command::Serve(args) => serve::run(args, cli.quiet),
+        Command::Probe(args) => probe::run(args, cli.quiet),
         Command::List(args) => list::run(args),
         Command::Reproduce(args) => reproduce::run(args, cli.quiet),
         Command::Completions { shell } => manual::completions(*shell),

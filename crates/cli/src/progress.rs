@@ -26,6 +26,11 @@ impl Bars {
         self.add(name, total, template)
     }
 
+    /// A line that says what is being done, while it lasts.
+    pub fn steps(&self, name: &str) -> ProgressBar {
+        self.add(name, None, "{prefix:28!} {spinner} {msg}  {elapsed}")
+    }
+
     fn add(&self, name: &str, total: Option<u64>, template: &str) -> ProgressBar {
         let style = ProgressStyle::with_template(template).expect("the templates above are well formed");
         let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);

@@ -23,33 +23,64 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
 /// Mean times that differ by less than this share of a rotation are alike.
 const ALIKE: f64 = 0.1;
 
+/// Where the runs are read, as shares of the drive, and the names of their series.
+const PLACES: [(f64, &str); 5] = [
+    (0.002, "fragmented read at 0 %"),
+    (0.25, "fragmented read at 25 %"),
+    (0.5, "fragmented read at 50 %"),
+    (0.75, "fragmented read at 75 %"),
+    (0.995, "fragmented read at 100 %"),
+];
+
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
-    let names = ["fragmented read, low", "fragmented read, middle", "fragmented read, high"];
-    let mut means = [0.0; 3];
-    for ((mean, name), share) in means.iter_mut().zip(names).zip([0.002, 0.5, 0.995]) {
+    let mut means = [0.0; PLACES.len()];
+    for (mean, (share, name)) in means.iter_mut().zip(PLACES) {
         let offset = bench.at_share(share);
         *mean = trimmed_mean(&fragmented_read(bench, name, offset, 0)?) / 1e6;
     }
-    let [low, middle, high] = means;
-    let alike = ALIKE * bench.verdict.number("rotation").unwrap_or(10.0);
-    let is_less = |a: f64, b: f64| b - a > alike;
-    let place = if is_less(low, middle) && is_less(middle, high) {
-        Some("od")
-    } else if is_less(high, middle) && is_less(middle, low) {
-        Some("id")
-    } else if is_less(middle, low) && is_less(middle, high) {
-        Some("md")
-    } else if means.iter().all(|mean| (mean - middle).abs() <= alike) {
-        Some("several")
-    } else {
-        None
-    };
-    let because = format!("mean read {low:.2} ms at low, {middle:.2} in the middle, {high:.2} at high addresses");
-    match place {
-        Some(place) => {
-            bench.verdict.conclude("cache_place", Value::Word(place), "", Confidence::High, because, &names);
-        }
-        None => bench.verdict.conclude("cache_place", Value::CannotTell, "", Confidence::Low, because, &names),
-    }
+    let place = place_of(&means, ALIKE * bench.verdict.number("rotation").unwrap_or(10.0));
+    let because = format!("mean reads of {means:.2?} ms from low to high addresses");
+    bench.verdict.conclude(
+        "cache_place",
+        Value::Word(place),
+        "",
+        Confidence::High,
+        because,
+        &PLACES.map(|(_, name)| name),
+    );
     Ok(())
+}
+
+/// A single cache is the farther the longer the read takes: going from low to high addresses the times fall until it is
+/// reached, and rise from there. Whatever else they do, or if they do neither, there are several.
+fn place_of(means: &[f64], alike: f64) -> &'static str {
+    let nearest = means.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(index, _)| index);
+    let falls = means[..=nearest].windows(2).all(|pair| pair[1] < pair[0] + alike);
+    let rises = means[nearest..].windows(2).all(|pair| pair[1] > pair[0] - alike);
+    let (first, last) = (means[0], means[means.len() - 1]);
+    let above = |mean: f64| mean - means[nearest] > 2.0 * alike;
+    match (falls && rises, above(first), above(last)) {
+        (true, false, true) => "od",
+        (true, true, false) => "id",
+        (true, true, true) => "md",
+        _ => "several",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_place_tells_where_the_cache_is() {
+        for (means, place) in [
+            ([5.0, 8.0, 12.0, 15.0, 18.0], "od"),
+            ([18.0, 15.0, 12.0, 8.0, 5.0], "id"),
+            ([14.0, 10.0, 6.0, 10.0, 14.0], "md"),
+            ([10.0, 10.2, 9.8, 10.0, 10.1], "several"),
+            ([6.5, 5.0, 7.9, 6.2, 7.0], "several"),
+        ] {
+            assert_eq!(place_of(&means, 1.0), place, "{means:?}");
+        }
+    }
 }
