@@ -3,6 +3,7 @@
 # As root, or through sudo; Debian and Ubuntu.
 set -euo pipefail
 
+PATH=$PATH:/usr/sbin:/sbin
 want=()
 need() { # COMMAND PACKAGE
     command -v "$1" >/dev/null 2>&1 || want+=("$2")
@@ -14,6 +15,15 @@ need pkg-config pkg-config
 if [ "${1:-build}" = test ]; then
     need python3 python3
     need chromium chromium
+    # Clients of served drives.
+    need fio fio
+    need nbdkit nbdkit
+    need nbdinfo libnbd-bin
+    need nbdfuse "$(apt-cache show nbdfuse >/dev/null 2>&1 && echo nbdfuse || echo libnbd-bin)"
+    need qemu-io qemu-utils
+    need mkfs.ext4 e2fsprogs
+    need fusermount3 fuse3
+    need openssl openssl
 fi
 
 if [ "${#want[@]}" -gt 0 ]; then

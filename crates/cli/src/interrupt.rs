@@ -1,8 +1,10 @@
 //! Ctrl-C: the first asks long work to finish its files, the second ends the program.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static ANSWER: OnceLock<&str> = OnceLock::new();
 
 /// Begins to listen. Harmless if the system does not let it.
 pub fn listen() {
@@ -11,8 +13,15 @@ pub fn listen() {
             crate::files::discard_unfinished();
             std::process::exit(1);
         }
-        eprintln!("\ninterrupted: finishing what has been read; Ctrl-C again to stop at once");
+        let answer = ANSWER.get().unwrap_or(&"finishing what has been read");
+        eprintln!("\ninterrupted: {answer}; Ctrl-C again to stop at once");
     });
+}
+
+/// What the first Ctrl-C is answered with from now on, for work that ends in its own way.
+pub fn answer_with(words: &'static str) {
+    // Only the first counts: a program does one such work.
+    let _ = ANSWER.set(words);
 }
 
 /// Whether the user wants an end.

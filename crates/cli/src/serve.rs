@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use imbrex_device::drive::{header_of, Making};
-use imbrex_device::media::file::{FileMedium, Mode};
-use imbrex_device::media::Media;
 use imbrex_device::pacing::Pace;
-use imbrex_device::{EmulatedDrive, Store};
+use imbrex_device::EmulatedDrive;
 use imbrex_serve::tls::TlsServer;
 use imbrex_serve::{http, Address, Front, Server};
 
@@ -44,6 +42,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         );
     }
     let watchers = watchers(args, &front, quiet)?;
+    interrupt::answer_with("ending all connections, writing back what the drive has cached");
     let served = server.run(&interrupt::requested);
     drop(server);
     for watcher in watchers {
@@ -52,6 +51,9 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let stopped = front.stop(pacer);
     if !quiet {
         front.with(|_, statistics| report(statistics, pace));
+        if let (Some(image), Ok(())) = (&args.image, &stopped) {
+            eprintln!("{} is closed: all that was acknowledged is in it", image.display());
+        }
     }
     served.map_err(|error| Failure::failed(format!("serving at {shown}: {error}")))?;
     stopped?;
@@ -86,8 +88,7 @@ fn open(args: &ServeArgs) -> Result<EmulatedDrive, Failure> {
     }
     let image: &Path = args.image.as_deref().expect("the parser demands an image or a drive");
     if args.read_only {
-        let media: Box<dyn Media> = Box::new(FileMedium::open(image, Mode::Read, false)?);
-        return Ok(EmulatedDrive::new(Store::open_to_look(media, &image.display().to_string())?));
+        return Ok(EmulatedDrive::open_file_to_look(image)?);
     }
     Ok(EmulatedDrive::open_file(image, args.sync == "barrier")?)
 }
@@ -99,6 +100,9 @@ fn tls(args: &ServeArgs) -> Result<Option<TlsServer>, Failure> {
 
 /// What was served, on standard error.
 fn report(statistics: &imbrex_serve::statistics::Statistics, pace: Pace) {
+    if statistics.kinds.iter().all(|kind| kind.requests == 0) {
+        eprintln!("no requests came");
+    }
     for kind in statistics.kinds.iter().filter(|kind| kind.requests > 0) {
         let at = |share| human::duration_ns(kind.latency_ns.value_at_quantile(share));
         eprintln!(

@@ -40,6 +40,9 @@ const CHUNK_BYTES: u64 = 1 << 20;
 /// Room for each journal of a new image; it takes no space until it is written.
 const JOURNAL_BYTES: u64 = 64 << 30;
 
+/// Idle time that never comes: over a hundred years.
+const NEVER_NS: u64 = 1 << 62;
+
 /// What the host wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoKind {
@@ -188,6 +191,14 @@ impl EmulatedDrive {
     pub fn open_file(path: &Path, syncs: bool) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(FileMedium::open(path, Mode::Write, syncs)?);
         Store::open(media, &path.display().to_string()).map(EmulatedDrive::new)
+    }
+
+    /// The drive in the image file `path`, to be read only: nothing is changed, so nothing is cleaned in idle time.
+    pub fn open_file_to_look(path: &Path) -> Result<EmulatedDrive, DeviceError> {
+        let media: Box<dyn Media> = Box::new(FileMedium::open(path, Mode::Read, false)?);
+        let (mut drive, store) = Store::open_to_look(media, &path.display().to_string())?;
+        drive.host.idle_threshold_ns = NEVER_NS;
+        Ok(EmulatedDrive::new((drive, store)))
     }
 
     /// An opened drive, put to work.
@@ -412,9 +423,13 @@ impl EmulatedDrive {
         self.serve(Io { tag: 0, kind: IoKind::Trim, offset, length, buffer: Vec::new() })?.outcome
     }
 
-    /// Switches the drive off in good order: the volatile cache is written back and made durable.
+    /// Switches the drive off in good order: what is on its way is completed, the volatile cache is written back and made
+    /// durable. What it would clean in idle time stays as it is.
     pub fn shut_down(&mut self) -> Result<(), DeviceError> {
-        self.advance(SimTime(u64::MAX - (1 << 62)));
+        while self.outstanding() > 0 {
+            self.step(SimTime(u64::MAX));
+        }
+        self.completions();
         self.flush()?;
         self.store_mut().seal()
     }

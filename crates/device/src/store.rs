@@ -199,7 +199,8 @@ impl<M: Media> Store<M> {
     }
 
     fn execute_groups(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
-        for transfer in transfers.iter_mut() {
+        let is_given_whole = gives_whole(plan, transfers, self.disk.sector_bytes as u64);
+        for transfer in transfers.iter_mut().filter(|_| !is_given_whole) {
             if let Data::Read(into) = &mut transfer.data {
                 into.fill(0);
             }
@@ -422,6 +423,17 @@ fn whole_from_host<'t>(step: &Step, transfers: &'t [Transfer<'_>], sector_bytes:
     let [Transfer { lba, data: Data::Write(from) }] = transfers else { return None };
     let skipped = step.lba.0.checked_sub(*lba)? * sector_bytes;
     from.get(skipped as usize..(skipped + step.sectors as u64 * sector_bytes) as usize)
+}
+
+/// Whether a plan is the one read that gives its one transfer every byte, so that none need be zeroed first.
+fn gives_whole(plan: &Plan, transfers: &[Transfer<'_>], sector_bytes: u64) -> bool {
+    let ([Transfer { lba, data: Data::Read(into) }], [step], [phase]) = (transfers, &plan.steps[..], &plan.phases[..])
+    else {
+        return false;
+    };
+    let end = lba + into.len() as u64 / sector_bytes;
+    let is_read = step.op == StepOp::Read && step.kind == Kind::Data && phase.kind == GroupKind::Host;
+    is_read && phase.opens_group && step.lba.0 <= *lba && step.lba.0 + u64::from(step.sectors) >= end
 }
 
 /// One past the last phase of the host group that phase `index` belongs to. A phase of another kind that opens no group

@@ -38,7 +38,7 @@ pub struct Answer {
     pub outcome: Result<(), DeviceError>,
 }
 
-/// Who is told of answers: called from the pacer's thread, and must not block for long.
+/// Who is told of answers: called from the pacer's thread, and must not wait for anyone.
 pub trait Target: Send + Sync {
     /// A request is answered.
     fn answer(&self, answer: Answer);
@@ -218,7 +218,7 @@ impl Front {
 
     fn refusal(&self, io: &Io) -> Option<DeviceError> {
         let changes = matches!(io.kind, IoKind::Write { .. } | IoKind::Trim);
-        (changes && self.facts.read_only).then(|| DeviceError::Refused("the drive is served read-only".into()))
+        (changes && self.facts.read_only).then_some(DeviceError::ReadOnly)
     }
 
     /// The pacer: lets the drive work up to now and gives answers as they fall due.

@@ -1,8 +1,9 @@
 //! Sockets: where clients connect, and a thread for each connection.
 //!
 //! Invariants:
-//! 1. A client costs one thread and bounded memory, and only its own connection when it misbehaves.
-//! 2. A Unix socket is removed when the server ends, and never taken over from one that still listens.
+//! 1. A client costs a few threads and bounded memory, and only its own connection when it misbehaves.
+//! 2. Clients that do not finish their handshake keep no other out: the oldest of them makes room.
+//! 3. A Unix socket is removed when the server ends, and never taken over from one that still listens.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -10,8 +11,8 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::front::Front;
@@ -78,7 +79,7 @@ impl Stream {
         })
     }
 
-    fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => stream.set_read_timeout(time),
             Stream::Tcp(stream) => stream.set_read_timeout(time),
@@ -122,13 +123,55 @@ enum Listener {
     Tcp(TcpListener),
 }
 
+/// A connection, as the server knows it.
+struct Connection {
+    number: usize,
+    stream: Stream,
+    /// Whether it has come to requests.
+    is_serving: Arc<AtomicBool>,
+}
+
+/// The connections there are, oldest first; each leaves when its thread ends.
+#[derive(Default)]
+struct Connections(Mutex<Vec<Connection>>);
+
+impl Connections {
+    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.0.lock().expect("no thread panics while it holds the list")
+    }
+
+    /// Whether there is room for one more; the oldest that has not finished its handshake is sent away to make some.
+    fn make_room(&self) -> bool {
+        let list = self.lock();
+        if list.len() < CONNECTIONS_MAX {
+            return true;
+        }
+        let is_waiting = |connection: &&Connection| !connection.is_serving.swap(true, Ordering::SeqCst);
+        let Some(oldest) = list.iter().find(is_waiting) else { return false };
+        oldest.stream.shut_down();
+        // Those sent away leave at once; a flood that outruns them is turned away itself.
+        list.len() < 2 * CONNECTIONS_MAX
+    }
+}
+
+/// Takes a connection off the list when its thread ends, however it does.
+struct Leaving {
+    number: usize,
+    connections: Arc<Connections>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.connections.lock().retain(|connection| connection.number != self.number);
+    }
+}
+
 /// A listening server.
 pub struct Server {
     listener: Listener,
     front: Arc<Front>,
     tls: Option<Arc<TlsServer>>,
-    connections: Arc<Mutex<Vec<(usize, Stream)>>>,
-    open: Arc<AtomicUsize>,
+    connections: Arc<Connections>,
 }
 
 impl Server {
@@ -138,13 +181,7 @@ impl Server {
             Address::Unix(path) => Listener::Unix(bind_unix(path)?, path.clone()),
             Address::Tcp(host) => Listener::Tcp(TcpListener::bind(host)?),
         };
-        Ok(Server {
-            listener,
-            front,
-            tls: tls.map(Arc::new),
-            connections: Arc::default(),
-            open: Arc::new(AtomicUsize::new(0)),
-        })
+        Ok(Server { listener, front, tls: tls.map(Arc::new), connections: Arc::default() })
     }
 
     /// The port, where there is one: for a listener at port 0.
@@ -175,10 +212,8 @@ impl Server {
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
         }
-        for (_, stream) in self.connections.lock().expect("no thread panics while it holds the list").iter() {
-            stream.shut_down();
-        }
-        while self.open.load(Ordering::SeqCst) > 0 {
+        self.connections.lock().iter().for_each(|connection| connection.stream.shut_down());
+        while !self.connections.lock().is_empty() {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -200,23 +235,20 @@ impl Server {
     }
 
     fn welcome(&self, number: usize, stream: Stream) {
-        if self.open.load(Ordering::SeqCst) >= CONNECTIONS_MAX {
+        if !self.connections.make_room() {
             return;
         }
         let Ok(kept) = stream.try_clone() else { return };
-        self.connections.lock().expect("no thread panics while it holds the list").push((number, kept));
-        self.open.fetch_add(1, Ordering::SeqCst);
-        let (front, tls, connections, open) =
-            (self.front.clone(), self.tls.clone(), self.connections.clone(), self.open.clone());
-        let spawned = std::thread::Builder::new().name(format!("nbd {number}")).spawn(move || {
+        let is_serving = Arc::new(AtomicBool::new(false));
+        self.connections.lock().push(Connection { number, stream: kept, is_serving: is_serving.clone() });
+        let leaving = Leaving { number, connections: self.connections.clone() };
+        let (front, tls) = (self.front.clone(), self.tls.clone());
+        // Without a thread for it, the connection ends with what was to be moved there.
+        let _ = std::thread::Builder::new().name(format!("nbd {number}")).spawn(move || {
+            let _leaving = leaving;
             // How one client's connection ended is its own affair.
-            let _ = converse(&front, tls.as_deref(), stream);
-            connections.lock().expect("no thread panics while it holds the list").retain(|(other, _)| *other != number);
-            open.fetch_sub(1, Ordering::SeqCst);
+            let _ = converse(&front, tls.as_deref(), stream, &is_serving);
         });
-        if spawned.is_err() {
-            self.open.fetch_sub(1, Ordering::SeqCst);
-        }
     }
 }
 
@@ -245,28 +277,29 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Handshake and requests of one client.
-fn converse(front: &Arc<Front>, tls: Option<&TlsServer>, mut stream: Stream) -> io::Result<()> {
+fn converse(
+    front: &Arc<Front>,
+    tls: Option<&TlsServer>,
+    mut stream: Stream,
+    is_serving: &AtomicBool,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(HANDSHAKE_TIME))?;
     let Some(no_zeroes) = handshake::greet(&mut stream)? else { return Ok(()) };
     let state = if tls.is_some() { Tls::Required } else { Tls::None };
-    match (handshake::options(&mut stream, front.facts(), no_zeroes, state)?, tls) {
-        (Ended::Go(session), _) => {
-            stream.set_read_timeout(None)?;
-            let writer = stream.try_clone()?;
-            transmission::run(front, session, stream, writer)
-        }
-        (Ended::StartTls, Some(tls)) => {
-            let mut plain = tls.wrap(stream)?;
-            match handshake::options(&mut plain, front.facts(), no_zeroes, Tls::On)? {
-                Ended::Go(session) => {
-                    let writer = plain.try_clone()?;
-                    transmission::run(front, session, plain, writer)
-                }
-                Ended::StartTls | Ended::Closed => Ok(()),
-            }
-        }
-        (Ended::StartTls | Ended::Closed, _) => Ok(()),
+    let mut ended = handshake::options(&mut stream, front.facts(), no_zeroes, state)?;
+    if let (Ended::StartTls, Some(tls)) = (ended, tls) {
+        stream = tls.wrap(stream)?;
+        stream.set_read_timeout(Some(HANDSHAKE_TIME))?;
+        ended = handshake::options(&mut stream, front.facts(), no_zeroes, Tls::On)?;
     }
+    let Ended::Go(session) = ended else { return Ok(()) };
+    // Already set: the server has just sent this connection away.
+    if is_serving.swap(true, Ordering::SeqCst) {
+        return Ok(());
+    }
+    stream.set_read_timeout(None)?;
+    let writer = stream.try_clone()?;
+    transmission::run(front, session, stream, writer)
 }
 
 #[cfg(test)]

@@ -60,10 +60,12 @@ impl TlsServer {
         Ok(TlsServer { config: Arc::new(config) })
     }
 
-    /// Does the TLS handshake with the client, and gives the plain side of the connection.
+    /// Does the TLS handshake with the client, and gives the plain side of the connection. How long the client may take
+    /// over it is the stream's read timeout; from then on the plain side's counts alone.
     pub fn wrap(&self, mut stream: Stream) -> io::Result<Stream> {
         let mut connection = ServerConnection::new(self.config.clone()).map_err(io::Error::other)?;
         connection.complete_io(&mut stream)?;
+        stream.set_read_timeout(None)?;
         let (ours, theirs) = UnixStream::pair()?;
         let connection = Arc::new(Mutex::new(connection));
         let (inward, outward) = (connection.clone(), connection);
@@ -95,27 +97,30 @@ fn certificates(path: &Path) -> Result<Vec<rustls::pki_types::CertificateDer<'st
 
 fn carry_in(mut from: Stream, connection: &Mutex<ServerConnection>, mut to: &UnixStream) -> io::Result<()> {
     let (mut sealed, mut plain) = (vec![0; 64 << 10], Vec::new());
+    // What came with the end of the handshake is in the connection already.
+    let mut rest: &[u8] = &[];
     loop {
-        let count = from.read(&mut sealed)?;
-        if count == 0 {
-            return Ok(());
+        let mut locked = connection.lock().expect("no thread panics while it holds the connection");
+        if !rest.is_empty() {
+            locked.read_tls(&mut rest)?;
         }
-        let mut rest = &sealed[..count];
-        while !rest.is_empty() {
-            plain.clear();
-            let mut connection = connection.lock().expect("no thread panics while it holds the connection");
-            connection.read_tls(&mut rest)?;
-            let state = connection.process_new_packets().map_err(io::Error::other)?;
-            plain.resize(state.plaintext_bytes_to_read(), 0);
-            connection.reader().read_exact(&mut plain)?;
-            drop(connection);
-            to.write_all(&plain)?;
+        let state = locked.process_new_packets().map_err(io::Error::other)?;
+        plain.resize(state.plaintext_bytes_to_read(), 0);
+        locked.reader().read_exact(&mut plain)?;
+        drop(locked);
+        to.write_all(&plain)?;
+        if rest.is_empty() {
+            let count = from.read(&mut sealed)?;
+            if count == 0 {
+                return Ok(());
+            }
+            rest = &sealed[..count];
         }
     }
 }
 
 fn carry_out(from: &mut UnixStream, connection: &Mutex<ServerConnection>, to: &mut Stream) -> io::Result<()> {
-    let mut plain = vec![0; 64 << 10];
+    let (mut plain, mut sealed) = (vec![0; 64 << 10], Vec::new());
     loop {
         let count = from.read(&mut plain)?;
         let mut connection = connection.lock().expect("no thread panics while it holds the connection");
@@ -124,9 +129,13 @@ fn carry_out(from: &mut UnixStream, connection: &Mutex<ServerConnection>, to: &m
         } else {
             connection.writer().write_all(&plain[..count])?;
         }
+        sealed.clear();
         while connection.wants_write() {
-            connection.write_tls(to)?;
+            connection.write_tls(&mut sealed)?;
         }
+        // A client that does not read what it is sent holds up this thread alone.
+        drop(connection);
+        to.write_all(&sealed)?;
         if count == 0 {
             return Ok(());
         }

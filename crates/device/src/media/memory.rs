@@ -63,9 +63,14 @@ impl Media for Memory {
             if page >= self.pages.len() {
                 self.pages.resize_with(page + 1, || None);
             }
-            let shared = self.pages[page].get_or_insert_with(|| vec![0; PAGE_BYTES].into());
-            let bytes = Arc::make_mut(shared);
-            bytes[within..within + range.len()].copy_from_slice(&from[range]);
+            match &mut self.pages[page] {
+                // A page written whole for the first time is never zeroed.
+                empty @ None if range.len() == PAGE_BYTES => *empty = Some(from[range].into()),
+                shared => {
+                    let shared = shared.get_or_insert_with(|| std::iter::repeat_n(0, PAGE_BYTES).collect());
+                    Arc::make_mut(shared)[within..within + range.len()].copy_from_slice(&from[range]);
+                }
+            }
         });
         self.len = self.len.max(offset + from.len() as u64);
         Ok(())

@@ -3,8 +3,10 @@
 //!
 //! - [`protocol`]: the numbers of the protocol, and its messages as bytes;
 //! - [`handshake`]: options, until a client asks to go;
-//! - [`transmission`]: requests and replies.
+//! - [`transmission`]: requests and replies;
+//! - [`paced`]: the same to a drive that answers in its own time.
 
 pub mod handshake;
+mod paced;
 pub mod protocol;
 pub mod transmission;

@@ -1,27 +1,28 @@
 //! Requests and replies. Without a pace one thread reads, serves and answers, and sends what it has answered whenever no
-//! further request has come in; with one, answers are sent by whoever brings them.
+//! further request has come in; with one, see [`paced`].
 //!
 //! Invariants:
 //! 1. Every request with the right magic is answered once, in any order, or the connection ends.
-//! 2. A reply goes out whole: the writer is locked.
+//! 2. A reply goes out whole: one thread writes.
 //! 3. What a request asks for is bounded before anything is allocated for it.
+//! 4. A request that names other than whole sectors of the drive changes nothing.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Write};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 use imbrex_device::{DeviceError, Io, IoKind};
 
 use super::handshake::Session;
+use super::paced;
 use super::protocol::*;
-use crate::front::{Answer, Front, Target};
+use crate::front::{Answer, Facts, Front};
 
 /// Bytes read ahead of the requests: many small ones with one call.
-const READ_BUFFER_BYTES: usize = 256 << 10;
+pub(super) const READ_BUFFER_BYTES: usize = 256 << 10;
 /// Replies are sent when there are so many bytes of them, even if more requests wait.
 const SEND_AT_BYTES: usize = 256 << 10;
-/// Requests of one connection that may be on their way to a paced drive.
-const IN_FLIGHT_MAX: usize = 1024;
+/// Payload of one connection that may be on its way to a paced drive.
+pub(super) const PAYLOAD_BYTES_AT_ONCE: u64 = 64 << 20;
 /// Extents in one answer to BLOCK_STATUS.
 const EXTENTS_MAX: usize = 8192;
 /// Zeroes are written in pieces of this many bytes, where the layer keeps no trims.
@@ -29,9 +30,9 @@ const ZEROES_BYTES: u64 = 8 << 20;
 
 /// What is needed to answer.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
-    request: Request,
-    session: Session,
+pub(super) struct Asked {
+    pub(super) request: Request,
+    pub(super) session: Session,
 }
 
 /// Serves one connection until it ends.
@@ -44,12 +45,12 @@ pub fn run(
     if front.is_unpaced() {
         Inline { front, session, writer, out: Vec::new(), spare: Vec::new() }.run(reader)
     } else {
-        run_paced(front, session, reader, writer)
+        paced::run(front, session, reader, writer)
     }
 }
 
 /// The next request; nothing at the end of the stream, or when the client says good-bye or breaks the protocol.
-fn next_request(reader: &mut impl Read) -> io::Result<Option<Request>> {
+pub(super) fn next_request(reader: &mut impl Read) -> io::Result<Option<Request>> {
     let mut header = [0; REQUEST_BYTES];
     match reader.read_exact(&mut header) {
         Ok(()) => {}
@@ -60,7 +61,7 @@ fn next_request(reader: &mut impl Read) -> io::Result<Option<Request>> {
 }
 
 /// The request as the drive takes it, or the error it deserves; its payload, if any, has been read.
-fn io_of(
+pub(super) fn io_of(
     request: &Request,
     session: Session,
     front: &Front,
@@ -88,12 +89,14 @@ fn io_of(
     if request.flags & !known_flags != 0 {
         return Ok(Err(errno::EINVAL));
     }
+    if let Some(error) = misplaced(request, facts) {
+        return Ok(Err(error));
+    }
     let fua = request.flags & command_flag::FUA != 0;
     let kind = match request.command {
         command::READ if request.length > PAYLOAD_BYTES_MAX => return Ok(Err(errno::EOVERFLOW)),
         command::READ => IoKind::Read,
         command::WRITE => IoKind::Write { fua },
-        command::FLUSH if request.offset != 0 || request.length != 0 => return Ok(Err(errno::EINVAL)),
         command::FLUSH => IoKind::Flush,
         command::TRIM => IoKind::Trim,
         command::WRITE_ZEROES if facts.trims_to_zeros && request.flags & command_flag::NO_HOLE == 0 => IoKind::Trim,
@@ -106,8 +109,26 @@ fn io_of(
     Ok(Ok(Io { tag: request.cookie, kind, offset: request.offset, length: u64::from(request.length), buffer }))
 }
 
+/// What is wrong with the place that a request names: it would change what is read-only, or is not whole sectors of the
+/// drive.
+fn misplaced(request: &Request, facts: &Facts) -> Option<u32> {
+    let Request { command, offset, length, .. } = *request;
+    let (length, sector) = (u64::from(length), u64::from(facts.sector_bytes));
+    let stores = matches!(command, command::WRITE | command::WRITE_ZEROES);
+    if command == command::FLUSH {
+        return (offset != 0 || length != 0).then_some(errno::EINVAL);
+    }
+    if facts.read_only && (stores || command == command::TRIM) {
+        return Some(errno::EPERM);
+    }
+    if offset.checked_add(length).is_none_or(|end| end > facts.capacity_bytes) {
+        return Some(if stores { errno::ENOSPC } else { errno::EINVAL });
+    }
+    (length == 0 || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector)).then_some(errno::EINVAL)
+}
+
 /// Whether the request is served as several: zeroes that must be written, or what must be durable after a trim.
-fn steps_of(request: &Request, io: &Io) -> Steps {
+pub(super) fn steps_of(request: &Request, io: &Io) -> Steps {
     let fua = request.flags & command_flag::FUA != 0;
     match (request.command, io.kind) {
         (command::WRITE_ZEROES, IoKind::Write { .. }) => Steps::Zeroes,
@@ -118,7 +139,7 @@ fn steps_of(request: &Request, io: &Io) -> Steps {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Steps {
+pub(super) enum Steps {
     One,
     Zeroes,
     TrimAndFlush,
@@ -126,7 +147,7 @@ enum Steps {
 }
 
 /// Calls `serve` with what a request of several steps comes to; the first error ends it.
-fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer) -> Answer {
+pub(super) fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer) -> Answer {
     let tag = io.tag;
     match steps {
         Steps::One | Steps::Status => serve(io),
@@ -138,7 +159,7 @@ fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer) -> Answer
             serve(Io { tag, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() })
         }
         Steps::Zeroes => {
-            let (mut offset, end) = (io.offset, io.offset.saturating_add(io.length));
+            let (mut offset, end) = (io.offset, io.offset + io.length);
             let mut buffer = Vec::new();
             loop {
                 let length = ZEROES_BYTES.min(end - offset);
@@ -156,7 +177,7 @@ fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer) -> Answer
 }
 
 /// Appends the reply to `asked`, but for the data of a read, which the caller sends after it.
-fn reply(out: &mut Vec<u8>, asked: &Asked, outcome: &Result<(), DeviceError>) {
+pub(super) fn reply(out: &mut Vec<u8>, asked: &Asked, outcome: &Result<(), DeviceError>) {
     let Asked { request, session } = asked;
     let is_read = request.command == command::READ;
     match outcome {
@@ -169,7 +190,7 @@ fn reply(out: &mut Vec<u8>, asked: &Asked, outcome: &Result<(), DeviceError>) {
     }
 }
 
-fn refuse(out: &mut Vec<u8>, asked: &Asked, error: u32, words: &str) {
+pub(super) fn refuse(out: &mut Vec<u8>, asked: &Asked, error: u32, words: &str) {
     if asked.session.structured {
         error_chunk(out, asked.request.cookie, error, words);
     } else {
@@ -178,12 +199,8 @@ fn refuse(out: &mut Vec<u8>, asked: &Asked, error: u32, words: &str) {
 }
 
 /// Appends the answer to BLOCK_STATUS.
-fn status(out: &mut Vec<u8>, front: &Front, asked: &Asked) {
+pub(super) fn status(out: &mut Vec<u8>, front: &Front, asked: &Asked) {
     let Request { cookie, offset, length, flags, .. } = asked.request;
-    let capacity = front.facts().capacity_bytes;
-    if length == 0 || offset.checked_add(u64::from(length)).is_none_or(|end| end > capacity) {
-        return refuse(out, asked, errno::EINVAL, "the extent asked for is not within the drive");
-    }
     let mut runs = Vec::new();
     if let Err(error) = front.with(|drive, _| drive.allocation(offset, u64::from(length), &mut runs)) {
         return refuse(out, asked, errno_of(&error), &error.to_string());
@@ -254,147 +271,5 @@ impl<W: Write> Inline<'_, W> {
             self.out.clear();
         }
         self.writer.flush()
-    }
-}
-
-/// A connection to a paced drive, as its answers see it.
-struct Paced {
-    session: Session,
-    in_flight: Mutex<InFlight>,
-    changed: Condvar,
-    writer: Mutex<Box<dyn Write + Send>>,
-}
-
-#[derive(Default)]
-struct InFlight {
-    /// By our own number, since a client may use a cookie twice.
-    asked: BTreeMap<u64, Request>,
-    next: u64,
-    is_broken: bool,
-}
-
-impl Target for Paced {
-    fn answer(&self, answer: Answer) {
-        let request = {
-            let mut in_flight = self.in_flight.lock().expect("no thread panics while it holds the list");
-            in_flight.asked.remove(&answer.tag)
-        };
-        let Some(request) = request else { return };
-        let asked = Asked { request, session: self.session };
-        let mut out = Vec::new();
-        reply(&mut out, &asked, &answer.outcome);
-        if request.command == command::READ && answer.outcome.is_ok() {
-            out.extend_from_slice(&answer.buffer);
-        }
-        self.send(&out);
-    }
-}
-
-impl Paced {
-    fn send(&self, out: &[u8]) {
-        let mut writer = self.writer.lock().expect("no thread panics while it writes");
-        let sent = writer.write_all(out).and_then(|()| writer.flush());
-        drop(writer);
-        let mut in_flight = self.in_flight.lock().expect("no thread panics while it holds the list");
-        in_flight.is_broken |= sent.is_err();
-        self.changed.notify_all();
-    }
-}
-
-/// One step of a request of several: the thread that asked waits for it.
-#[derive(Default)]
-struct Waited {
-    answer: Mutex<Option<Answer>>,
-    arrived: Condvar,
-}
-
-impl Target for Waited {
-    fn answer(&self, answer: Answer) {
-        *self.answer.lock().expect("no thread panics while it holds the answer") = Some(answer);
-        self.arrived.notify_one();
-    }
-}
-
-fn run_paced(
-    front: &Arc<Front>,
-    session: Session,
-    reader: impl Read,
-    writer: impl Write + Send + 'static,
-) -> io::Result<()> {
-    let paced = Arc::new(Paced {
-        session,
-        in_flight: Mutex::new(InFlight::default()),
-        changed: Condvar::new(),
-        writer: Mutex::new(Box::new(writer)),
-    });
-    let target: Arc<dyn Target> = paced.clone();
-    let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
-    while let Some(request) = next_request(&mut reader)? {
-        let asked = Asked { request, session };
-        let io = match io_of(&request, session, front, &mut reader, Vec::new())? {
-            Ok(io) => io,
-            Err(error) => {
-                let mut out = Vec::new();
-                refuse(&mut out, &asked, error, "the request cannot be served");
-                paced.send(&out);
-                continue;
-            }
-        };
-        match steps_of(&request, &io) {
-            Steps::One => {
-                let Some(tag) = paced.enter(request) else { break };
-                front.submit(Io { tag, ..io }, &target);
-            }
-            Steps::Status => {
-                let mut out = Vec::new();
-                status(&mut out, front, &asked);
-                paced.send(&out);
-            }
-            several => {
-                let answer = in_steps(several, io, &mut |io| serve_and_wait(front, io));
-                let mut out = Vec::new();
-                reply(&mut out, &asked, &answer.outcome);
-                paced.send(&out);
-            }
-        }
-    }
-    paced.wait_until_empty();
-    Ok(())
-}
-
-fn serve_and_wait(front: &Front, io: Io) -> Answer {
-    let waited = Arc::new(Waited::default());
-    let target: Arc<dyn Target> = waited.clone();
-    front.submit(io, &target);
-    let mut answer = waited.answer.lock().expect("no thread panics while it holds the answer");
-    loop {
-        if let Some(answer) = answer.take() {
-            return answer;
-        }
-        answer = waited.arrived.wait(answer).expect("no thread panics while it holds the answer");
-    }
-}
-
-impl Paced {
-    /// A number for the request, once there is room for it; nothing when the client is gone.
-    fn enter(&self, request: Request) -> Option<u64> {
-        let mut in_flight = self.in_flight.lock().expect("no thread panics while it holds the list");
-        while in_flight.asked.len() >= IN_FLIGHT_MAX && !in_flight.is_broken {
-            in_flight = self.changed.wait(in_flight).expect("no thread panics while it holds the list");
-        }
-        if in_flight.is_broken {
-            return None;
-        }
-        let number = in_flight.next;
-        in_flight.next += 1;
-        in_flight.asked.insert(number, request);
-        Some(number)
-    }
-
-    fn wait_until_empty(&self) {
-        let mut in_flight = self.in_flight.lock().expect("no thread panics while it holds the list");
-        while !in_flight.asked.is_empty() && !in_flight.is_broken {
-            in_flight = self.changed.wait(in_flight).expect("no thread panics while it holds the list");
-        }
     }
 }

@@ -1,0 +1,241 @@
+//! Goal: on every layer, nothing that was acknowledged is lost when the server is killed. Method: a client with many
+//! writes on their way stamps every sector and remembers what was acknowledged; ten times the server is killed with
+//! SIGKILL in the middle of it and started again, and every sector must hold what was acknowledged last or what was on
+//! its way. Then fio writes with checksums from two jobs at once, the server is killed, and fio verifies.
+//!
+//! 256 MB a layer; the same with 10 GB is `long_`, for `make test-long`.
+
+use std::collections::BTreeMap;
+
+use imbrex_layer::verify::toy::below;
+use imbrex_layer::{registry, LayerInfo};
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::common::*;
+
+const SECTOR: u64 = 512;
+const KILLS: u64 = 10;
+/// Requests on their way at once.
+const WINDOW: usize = 16;
+
+/// What every sector may hold.
+struct Expected {
+    /// The stamp acknowledged last; 0 is zeros.
+    durable: Vec<u64>,
+    /// By cookie: first sector, sectors and stamp of what is on its way.
+    in_flight: BTreeMap<u64, (u64, u64, u64)>,
+}
+
+impl Expected {
+    fn overlaps(&self, first: u64, sectors: u64) -> bool {
+        self.in_flight.values().any(|&(other, length, _)| first < other + length && other < first + sectors)
+    }
+
+    fn acknowledged(&mut self, cookie: u64) {
+        let (first, sectors, stamp) = self.in_flight.remove(&cookie).expect("it was on its way");
+        self.durable[first as usize..(first + sectors) as usize].fill(stamp);
+    }
+
+    /// Reads all of the drive: every sector holds what was acknowledged, or what was on its way.
+    fn check(&mut self, client: &mut Client, what: &str) {
+        for first in (0..self.durable.len() as u64).step_by(2048) {
+            let sectors = 2048.min(self.durable.len() as u64 - first);
+            let bytes = client
+                .read(first * SECTOR, (sectors * SECTOR) as u32)
+                .unwrap_or_else(|error| panic!("{what}: reading {sectors} sectors at {first}: error {error}"));
+            for (sector, found) in (first..).zip(bytes.chunks_exact(SECTOR as usize)) {
+                let durable = self.durable[sector as usize];
+                if is_stamped(found, durable, sector) {
+                    continue;
+                }
+                let flying = self.in_flight.values().find(|&&(start, length, stamp)| {
+                    (start..start + length).contains(&sector) && is_stamped(found, stamp, sector)
+                });
+                let Some(&(_, _, stamp)) = flying else {
+                    let holds: Vec<u64> = found.chunks_exact(8).take(2).map(word).collect();
+                    panic!("{what}: sector {sector} holds {holds:?}, and stamp {durable} was acknowledged");
+                };
+                self.durable[sector as usize] = stamp;
+            }
+        }
+        self.in_flight.clear();
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+/// A sector's contents: its stamp and number, over and over.
+fn stamp(into: &mut [u8], stamp: u64, sector: u64) {
+    for pair in into.chunks_exact_mut(16) {
+        pair[..8].copy_from_slice(&stamp.to_le_bytes());
+        pair[8..].copy_from_slice(&sector.to_le_bytes());
+    }
+}
+
+fn is_stamped(bytes: &[u8], stamp: u64, sector: u64) -> bool {
+    let sector = if stamp == 0 { 0 } else { sector };
+    bytes.chunks_exact(16).all(|pair| word(&pair[..8]) == stamp && word(&pair[8..]) == sector)
+}
+
+/// Writes at random, killing the server once `bytes` were acknowledged; then what came before its end counts too.
+fn write_and_kill(
+    server: &mut Server,
+    client: &mut Client,
+    expected: &mut Expected,
+    random: &mut Xoshiro256StarStar,
+    next_stamp: &mut u64,
+    bytes: u64,
+    sectors_max: u64,
+) {
+    let capacity = expected.durable.len() as u64;
+    let mut acknowledged_sectors = 0;
+    let mut payload = Vec::new();
+    let mut is_killed = false;
+    loop {
+        while !is_killed && expected.in_flight.len() < WINDOW {
+            let sectors = if sectors_max >= 2048 { sectors_max } else { 1 + below(random, sectors_max) };
+            let reach = if below(random, 3) == 0 { capacity / 16 } else { capacity - sectors };
+            let first = below(random, reach + 1);
+            if expected.overlaps(first, sectors) {
+                break;
+            }
+            let (is_zero, cookie) = (below(random, 16) == 0, *next_stamp);
+            *next_stamp += 1;
+            payload.clear();
+            payload.resize(if is_zero { 0 } else { (sectors * SECTOR) as usize }, 0);
+            for (sector, into) in (first..).zip(payload.chunks_exact_mut(SECTOR as usize)) {
+                stamp(into, cookie, sector);
+            }
+            expected.in_flight.insert(cookie, (first, sectors, if is_zero { 0 } else { cookie }));
+            let command = if is_zero { WRITE_ZEROES } else { WRITE };
+            client
+                .send(command, 0, cookie, first * SECTOR, (sectors * SECTOR) as u32, &payload)
+                .expect("the server takes requests");
+        }
+        let Ok((cookie, error)) = client.reply() else {
+            assert!(is_killed, "the server closed: {}", server.log());
+            return;
+        };
+        assert_eq!(error, 0, "{}", server.log());
+        acknowledged_sectors += expected.in_flight[&cookie].1;
+        expected.acknowledged(cookie);
+        if !is_killed && acknowledged_sectors * SECTOR >= bytes {
+            server.kill();
+            is_killed = true;
+        } else if is_killed && expected.in_flight.is_empty() {
+            return;
+        }
+    }
+}
+
+fn survives(layer: &LayerInfo, bytes: u64) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let image = image(folder.path(), &small_drive(folder.path(), layer));
+    let sectors_max = if matches!(layer.name, "region-rmw" | "set-associative") { 2048 } else { 128 };
+    let mut random = Xoshiro256StarStar::seed_from_u64(21);
+    let mut server = Server::start(folder.path(), &[&image, "--time", "none"]);
+    let mut client = Client::connect(&server.socket);
+    let sectors = (client.capacity_bytes / SECTOR) as usize;
+    let mut expected = Expected { durable: vec![0; sectors], in_flight: BTreeMap::new() };
+    let mut next_stamp = 1;
+    for kill in 0..KILLS {
+        let share = bytes / KILLS;
+        write_and_kill(&mut server, &mut client, &mut expected, &mut random, &mut next_stamp, share, sectors_max);
+        server = Server::start(folder.path(), &[&image, "--time", "none"]);
+        client = Client::connect(&server.socket);
+        expected.check(&mut client, &format!("{} after kill {kill}", layer.name));
+    }
+    drop(client);
+    fio_survives(layer, &mut server, || Server::start(folder.path(), &[&image, "--time", "none"]));
+}
+
+/// fio with two jobs, each on its own connection and its own part of the drive; then a kill, and fio's own verification.
+fn fio_survives(layer: &LayerInfo, server: &mut Server, start: impl Fn() -> Server) {
+    if !has(&["fio"], "fio's verification after a kill") {
+        return;
+    }
+    let block = if matches!(layer.name, "region-rmw" | "set-associative") { "256k" } else { "4k" };
+    let fio = |server: &Server, more: &[&str]| {
+        let (uri, block) = (format!("--uri={}", server.uri()), format!("--bs={block}"));
+        let mut words = vec![
+            "--name=a",
+            "--ioengine=nbd",
+            &uri,
+            "--rw=randwrite",
+            &block,
+            "--iodepth=8",
+            "--numjobs=2",
+            "--size=6m",
+            "--offset_increment=8m",
+            "--verify=crc32c",
+            "--verify_fatal=1",
+            "--verify_state_save=0",
+            "--randseed=5",
+            "--group_reporting",
+        ];
+        words.extend(more);
+        run("fio", &words);
+    };
+    fio(server, &["--do_verify=1"]);
+    server.kill();
+    let server = start();
+    fio(&server, &["--verify_only=1"]);
+    server.stop();
+}
+
+fn every_layer_survives(bytes: u64) {
+    let only = std::env::var("IMBREX_LAYER").ok();
+    for layer in registry::all().iter().filter(|layer| only.as_deref().is_none_or(|only| only == layer.name)) {
+        survives(layer, bytes);
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
+    every_layer_survives(256 << 20);
+}
+
+#[test]
+#[ignore = "takes minutes: 10 GB a layer"]
+fn long_nothing_acknowledged_is_lost_in_ten_gigabytes() {
+    every_layer_survives(10 << 30);
+}
+
+/// With a volatile cache what a flush answered for is durable, and nothing else need be.
+#[test]
+fn what_was_flushed_outlives_the_server_behind_a_volatile_cache() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let layer = registry::named("media-cache").expect("it is registered");
+    let drive = format!("{},host.write_cache_bytes=1048576", small_drive(folder.path(), layer));
+    let image = image(folder.path(), &drive);
+    let mut random = Xoshiro256StarStar::seed_from_u64(22);
+    let mut flushed: BTreeMap<u64, u64> = BTreeMap::new();
+    for round in 1..6u64 {
+        let mut server = Server::start(folder.path(), &[&image, "--time", "none"]);
+        let mut client = Client::connect(&server.socket);
+        for (&sector, &expected) in &flushed {
+            let bytes = client.read(sector * SECTOR, SECTOR as u32).expect("it can be read");
+            // What was written after the last flush may have been kept.
+            assert!(word(&bytes[..8]) >= expected, "sector {sector}: {} of {expected}", word(&bytes[..8]));
+            assert!(is_stamped(&bytes, word(&bytes[..8]), sector), "sector {sector} is mixed");
+        }
+        for half in 0..2 {
+            for number in 0..100 {
+                let (sector, value) = (below(&mut random, 1000), round * 1000 + half * 500 + number);
+                let mut bytes = vec![0; SECTOR as usize];
+                stamp(&mut bytes, value, sector);
+                assert_eq!(client.write(sector * SECTOR, &bytes), 0);
+                if half == 0 {
+                    flushed.insert(sector, value);
+                }
+            }
+            if half == 0 {
+                assert_eq!(client.ask(FLUSH, 0, 0, 0, &[]), 0);
+            }
+        }
+        server.kill();
+    }
+}

@@ -1,0 +1,9 @@
+//! Drives served over NBD, seen from outside: the built program, real clients, and clients that behave badly.
+
+mod clients;
+mod common;
+mod file_system;
+mod hostile;
+mod kills;
+mod pacing;
+mod tls;

@@ -1,0 +1,210 @@
+//! Requests and replies of one connection to a paced drive: one thread reads and submits, the drive's pacer brings the
+//! answers, another thread sends them. A client that reads its replies slowly, or never, holds up itself alone.
+//!
+//! Invariants:
+//! 1. The pacer never waits for a client: an answer is put into a queue and sent by the connection's own thread.
+//! 2. Requests that were taken and not yet answered on the wire are at most [`REQUESTS_MAX`], with at most
+//!    [`PAYLOAD_BYTES_AT_ONCE`] of payload, or one: beyond that the client's next request is not read.
+//! 3. When the connection ends, no answer to it is waited for but those that can still be sent.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, BufReader, Read, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use imbrex_device::Io;
+
+use super::handshake::Session;
+use super::protocol::*;
+use super::transmission::{in_steps, io_of, next_request, refuse, reply, status, steps_of, Asked, Steps};
+use super::transmission::{PAYLOAD_BYTES_AT_ONCE, READ_BUFFER_BYTES};
+use crate::front::{Answer, Front, Target};
+
+/// Requests of one connection that may be on their way.
+const REQUESTS_MAX: usize = 1024;
+
+/// A reply that waits to be sent.
+struct Reply {
+    head: Vec<u8>,
+    data: Vec<u8>,
+    /// What the request counts for in [`State::payload_bytes`].
+    payload_bytes: u64,
+}
+
+/// What the three threads share.
+#[derive(Default)]
+struct State {
+    /// Submitted, by our own number, since a client may use a cookie twice.
+    submitted: BTreeMap<u64, Request>,
+    next: u64,
+    /// Taken and not yet answered on the wire.
+    requests: usize,
+    payload_bytes: u64,
+    replies: VecDeque<Reply>,
+    /// No further request will be taken.
+    is_ending: bool,
+    /// Nothing can be sent any more.
+    is_broken: bool,
+}
+
+struct Connection {
+    session: Session,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// Serves one connection until it ends.
+pub(super) fn run(
+    front: &Arc<Front>,
+    session: Session,
+    reader: impl Read,
+    writer: impl Write + Send + 'static,
+) -> io::Result<()> {
+    let connection = Arc::new(Connection { session, state: Mutex::default(), changed: Condvar::new() });
+    let sending = connection.clone();
+    let sender = std::thread::Builder::new().name("nbd replies".into()).spawn(move || sending.send_all(writer))?;
+    let outcome = connection.take_all(front, reader);
+    connection.lock().is_ending = true;
+    connection.changed.notify_all();
+    sender.join().expect("sending replies does not panic");
+    outcome
+}
+
+impl Connection {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics while it holds a connection's state")
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).expect("no thread panics while it holds a connection's state")
+    }
+
+    /// Reads requests and submits them, until the client has no more.
+    fn take_all(self: &Arc<Connection>, front: &Arc<Front>, reader: impl Read) -> io::Result<()> {
+        let target: Arc<dyn Target> = self.clone();
+        let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
+        while let Some(request) = next_request(&mut reader)? {
+            if !self.enter(&request) {
+                return Ok(());
+            }
+            let asked = Asked { request, session: self.session };
+            let mut head = Vec::new();
+            match io_of(&request, self.session, front, &mut reader, Vec::new())? {
+                Err(error) => refuse(&mut head, &asked, error, "the request cannot be served"),
+                Ok(io) => match steps_of(&request, &io) {
+                    Steps::One => {
+                        let tag = self.number(request);
+                        front.submit(Io { tag, ..io }, &target);
+                        continue;
+                    }
+                    Steps::Status => status(&mut head, front, &asked),
+                    several => {
+                        let answer = in_steps(several, io, &mut |io| serve_and_wait(front, io));
+                        reply(&mut head, &asked, &answer.outcome);
+                    }
+                },
+            }
+            self.queue(Reply { head, data: Vec::new(), payload_bytes: payload_bytes(&request) });
+        }
+        Ok(())
+    }
+
+    /// Waits until there is room for `request`; says whether the client is still there.
+    fn enter(&self, request: &Request) -> bool {
+        let payload_bytes = payload_bytes(request);
+        let mut state = self.lock();
+        let is_full = |state: &State| {
+            state.requests >= REQUESTS_MAX
+                || (state.requests > 0 && state.payload_bytes + payload_bytes > PAYLOAD_BYTES_AT_ONCE)
+        };
+        while is_full(&state) && !state.is_broken {
+            state = self.wait(state);
+        }
+        state.requests += 1;
+        state.payload_bytes += payload_bytes;
+        !state.is_broken
+    }
+
+    /// A number for `request`, under which its answer will come.
+    fn number(&self, request: Request) -> u64 {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.submitted.insert(number, request);
+        number
+    }
+
+    fn queue(&self, reply: Reply) {
+        self.lock().replies.push_back(reply);
+        self.changed.notify_all();
+    }
+
+    /// Sends replies until the last is sent, or none can be.
+    fn send_all(&self, mut writer: impl Write) {
+        let mut state = self.lock();
+        loop {
+            if let Some(Reply { head, data, payload_bytes }) = state.replies.pop_front() {
+                let more_wait = !state.replies.is_empty();
+                drop(state);
+                let sent = writer.write_all(&head).and_then(|()| writer.write_all(&data));
+                let sent = if more_wait { sent } else { sent.and_then(|()| writer.flush()) };
+                state = self.lock();
+                state.requests -= 1;
+                state.payload_bytes -= payload_bytes;
+                state.is_broken |= sent.is_err();
+                self.changed.notify_all();
+            } else if state.is_broken || (state.is_ending && state.submitted.is_empty()) {
+                return;
+            } else {
+                state = self.wait(state);
+            }
+        }
+    }
+}
+
+impl Target for Connection {
+    fn answer(&self, answer: Answer) {
+        let mut state = self.lock();
+        let Some(request) = state.submitted.remove(&answer.tag) else { return };
+        let mut head = Vec::new();
+        reply(&mut head, &Asked { request, session: self.session }, &answer.outcome);
+        let has_data = request.command == command::READ && answer.outcome.is_ok();
+        let data = if has_data { answer.buffer } else { Vec::new() };
+        state.replies.push_back(Reply { head, data, payload_bytes: payload_bytes(&request) });
+        self.changed.notify_all();
+    }
+}
+
+/// Bytes that a request makes the server hold.
+fn payload_bytes(request: &Request) -> u64 {
+    match request.command {
+        command::READ | command::WRITE if request.length <= PAYLOAD_BYTES_MAX => u64::from(request.length),
+        _ => 0,
+    }
+}
+
+/// One step of a request of several: the thread that asked waits for it.
+#[derive(Default)]
+struct Waited {
+    answer: Mutex<Option<Answer>>,
+    arrived: Condvar,
+}
+
+impl Target for Waited {
+    fn answer(&self, answer: Answer) {
+        *self.answer.lock().expect("no thread panics while it holds the answer") = Some(answer);
+        self.arrived.notify_one();
+    }
+}
+
+fn serve_and_wait(front: &Front, io: Io) -> Answer {
+    let waited = Arc::new(Waited::default());
+    let target: Arc<dyn Target> = waited.clone();
+    front.submit(io, &target);
+    let mut answer = waited.answer.lock().expect("no thread panics while it holds the answer");
+    loop {
+        if let Some(answer) = answer.take() {
+            return answer;
+        }
+        answer = waited.arrived.wait(answer).expect("no thread panics while it holds the answer");
+    }
+}
