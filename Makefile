@@ -20,12 +20,12 @@ test:            ## Install what is needed and run everything
 	@scripts/install.sh test
 	scripts/test.sh
 
-test-long:       ## The tests that take minutes: every stand-in at full length
+test-long:       ## The tests that take minutes: every stand-in at full length, kills in 10 GB a layer
 	@scripts/install.sh test
 	$(CARGO) test --release --workspace --locked -- --ignored
 
 bench:           ## Measure speed, with the targets beside; records benches/results/
-	@scripts/install.sh build
+	@scripts/install.sh test
 	$(CARGO) run --release --locked -p imbrex-bench -- --record benches/results
 
 reproduce: build ## Reproduce the papers' figures into docs/

@@ -5,6 +5,7 @@
 mod machine;
 mod memory;
 mod reading;
+mod serving;
 mod simulating;
 
 use std::path::PathBuf;
@@ -49,7 +50,7 @@ fn main() {
         }
     }
     let mut rows = Vec::new();
-    let groups: [Group; 3] = [simulating::measure, reading::measure, memory::measure];
+    let groups: [Group; 4] = [simulating::measure, reading::measure, memory::measure, serving::measure];
     println!("{:44} {:>12} {:>12}", "", "measured", "target");
     for group in groups {
         group(&only, &mut |row| {

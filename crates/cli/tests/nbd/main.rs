@@ -1,5 +1,7 @@
 //! Drives served over NBD, seen from outside: the built program, real clients, and clients that behave badly.
 
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
 mod clients;
 mod common;
 mod file_system;

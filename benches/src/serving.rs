@@ -1,0 +1,140 @@
+//! Served drives: a conventional drive in memory without a pace, against nbdkit's memory plugin. fio's nbd engine drives both
+//! on this machine in one run, in turn; the figure is the ratio of the medians.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use imbrex_device::drive::{header_of, Making};
+use imbrex_device::pacing::Pace;
+use imbrex_device::EmulatedDrive;
+use imbrex_disk::Profile;
+use imbrex_serve::{Address, Front, Server};
+use imbrex_sim::{Drive, DriveSpec};
+
+use crate::Row;
+
+/// What a served drive should reach of nbdkit's throughput.
+const TARGET: f64 = 0.8;
+/// Runs of each server, in turn.
+const ROUNDS: usize = 3;
+const DRIVE: &str = "cmr-7200";
+
+/// Name, fio's pattern, block and depth; bytes worked on.
+const ROWS: [(&str, &str, &str, &str, &str); 8] = [
+    ("serve 1 MiB sequential writes, depth 1", "write", "1m", "1", "256m"),
+    ("serve 1 MiB sequential writes, depth 32", "write", "1m", "32", "256m"),
+    ("serve 1 MiB sequential reads, depth 1", "read", "1m", "1", "256m"),
+    ("serve 1 MiB sequential reads, depth 32", "read", "1m", "32", "256m"),
+    ("serve 4 KiB random writes, depth 1", "randwrite", "4k", "1", "64m"),
+    ("serve 4 KiB random writes, depth 32", "randwrite", "4k", "32", "64m"),
+    ("serve 4 KiB random reads, depth 1", "randread", "4k", "1", "64m"),
+    ("serve 4 KiB random reads, depth 32", "randread", "4k", "32", "64m"),
+];
+
+/// Measures the rows whose name holds `only`.
+pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
+    let rows: Vec<_> = ROWS.iter().filter(|(name, ..)| name.contains(only)).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("imbrex-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("there is a temporary folder");
+    let (theirs, ours) = (folder.join("nbdkit"), folder.join("imbrex"));
+    match start_nbdkit(&theirs) {
+        Ok(mut nbdkit) => {
+            with_drive(&ours, || measure_all(&rows, &theirs, &ours, report));
+            // It may have ended by itself.
+            let _ = nbdkit.kill();
+            let _ = nbdkit.wait();
+        }
+        Err(error) => eprintln!("skipped: served drives (nbdkit: {error})"),
+    }
+    // The sockets in it are of no use to anybody.
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+fn start_nbdkit(socket: &Path) -> std::io::Result<Child> {
+    let child = Command::new("nbdkit").arg("-f").arg("-U").arg(socket).args(["memory", "2G"]).spawn()?;
+    while !socket.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(child)
+}
+
+/// Calls `work` while the drive is served at `socket`.
+fn with_drive(socket: &Path, work: impl FnOnce()) {
+    let spec = DriveSpec::parse(DRIVE).expect("the words are right");
+    let profile = Profile::named(&spec.profile).expect("the profile comes with the program");
+    let drive = Drive::build(&spec, &profile).expect("the drive can be built");
+    let header = header_of(&drive, &spec, &Making::default()).expect("it can have an image");
+    let drive = EmulatedDrive::in_memory(header).expect("memory takes it");
+    let (front, pacer) = Front::start(drive, Pace::None, false);
+    let server = Server::bind(&Address::Unix(socket.into()), front.clone(), None).expect("the socket is ours");
+    let is_ending = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| server.run(&|| is_ending.load(Ordering::SeqCst)));
+        work();
+        is_ending.store(true, Ordering::SeqCst);
+    });
+    front.stop(pacer).expect("memory does not fail");
+}
+
+fn measure_all(
+    rows: &[&(&'static str, &str, &str, &str, &str)],
+    theirs: &PathBuf,
+    ours: &PathBuf,
+    report: &mut dyn FnMut(Row),
+) {
+    // Memory that both will use is given to them first.
+    for socket in [theirs, ours] {
+        fio(socket, &["--rw=write", "--bs=1m", "--size=256m"]);
+    }
+    for (name, pattern, block, depth, size) in rows {
+        let words = [
+            format!("--rw={pattern}"),
+            format!("--bs={block}"),
+            format!("--iodepth={depth}"),
+            format!("--size={size}"),
+            "--runtime=1".into(),
+            "--time_based".into(),
+        ];
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut speeds = [Vec::new(), Vec::new()];
+        for _ in 0..ROUNDS {
+            for (index, socket) in [theirs, ours].into_iter().enumerate() {
+                let Some(speed) = fio(socket, &words) else {
+                    eprintln!("skipped: {name} (fio with its nbd engine is needed)");
+                    return;
+                };
+                speeds[index].push(speed);
+            }
+        }
+        let [theirs, ours] = speeds.map(|mut speeds| {
+            speeds.sort_by(f64::total_cmp);
+            speeds[ROUNDS / 2]
+        });
+        report(Row {
+            name: (*name).into(),
+            value: ours / theirs,
+            unit: "of nbdkit's memory plugin",
+            target: Some(TARGET),
+        });
+    }
+}
+
+/// Bytes a second of one run of fio.
+fn fio(socket: &Path, words: &[&str]) -> Option<f64> {
+    let output = Command::new("fio")
+        .args(["--name=bench", "--ioengine=nbd", "--output-format=json"])
+        .arg(format!("--uri=nbd+unix:///?socket={}", socket.display()))
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let json: serde_json::Value = serde_json::from_str(&text[text.find('{')?..]).ok()?;
+    let job = &json["jobs"][0];
+    Some(job["read"]["bw_bytes"].as_f64()? + job["write"]["bw_bytes"].as_f64()?)
+}
