@@ -109,11 +109,17 @@ impl HeatLog {
 
     /// The hottest `limit` of `candidates`, hottest first, of equally hot ones those with the lower keys.
     pub fn hottest(candidates: impl Iterator<Item = Heat>, limit: usize) -> Vec<Heat> {
-        let mut kept: BinaryHeap<Reverse<(u32, Reverse<u32>)>> = BinaryHeap::with_capacity(limit + 1);
+        let mut kept: BinaryHeap<Reverse<(u32, Reverse<u32>)>> = BinaryHeap::with_capacity(limit);
         for heat in candidates {
-            kept.push(Reverse((heat.writes, Reverse(heat.key))));
-            if kept.len() > limit {
-                kept.pop();
+            let next = Reverse((heat.writes, Reverse(heat.key)));
+            if kept.len() < limit {
+                kept.push(next);
+                continue;
+            }
+            // Almost all are colder than what is kept.
+            match kept.peek_mut() {
+                Some(mut coldest) if next < *coldest => *coldest = next,
+                _ => {}
             }
         }
         let sorted = kept.into_sorted_vec();
