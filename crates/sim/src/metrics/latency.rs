@@ -1,9 +1,18 @@
-//! Latency histograms: HDR, three significant digits, in nanoseconds.
+//! Latency histograms as HDR histograms are: three significant digits, in nanoseconds.
+//!
+//! ```text
+//!   values   0 ─────────── 2047   2048 ───── 4095   4096 ───── 8191   …
+//!   buckets  2048 of 1            1024 of 2         1024 of 4         …
+//! ```
+//!
+//! Invariants:
+//! 1. A bucket is at most a thousandth of its values wide.
 
-use hdrhistogram::Histogram;
+/// Bits that a value keeps: 2048 steps tell three digits apart.
+const KEPT_BITS: u32 = 11;
 
-/// Significant digits kept.
-const DIGITS: u8 = 3;
+/// Buckets of each power of two above those.
+const BUCKETS_PER_POWER: usize = 1 << (KEPT_BITS - 1);
 
 /// The quantiles that results name.
 pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)];
@@ -11,7 +20,9 @@ pub const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.9
 /// A histogram of durations in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
-    histogram: Histogram<u64>,
+    /// Up to the last power of two that was needed.
+    buckets: Vec<u64>,
+    count: u64,
     sum_ns: u128,
     min_ns: u64,
     max_ns: u64,
@@ -26,22 +37,37 @@ impl Default for LatencyHistogram {
 impl LatencyHistogram {
     /// Empty.
     pub fn new() -> LatencyHistogram {
-        let mut histogram = Histogram::new(DIGITS).expect("three digits are within what the library takes");
-        histogram.auto(true);
-        LatencyHistogram { histogram, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+        LatencyHistogram { buckets: Vec::new(), count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
     /// Counts one duration.
+    #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.histogram.record(ns).expect("an automatic histogram grows to any value");
+        let index = bucket_of(ns);
+        if index >= self.buckets.len() {
+            self.grow(index);
+        }
+        self.buckets[index] += 1;
+        self.count += 1;
         self.sum_ns += ns as u128;
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
     }
 
+    #[cold]
+    fn grow(&mut self, index: usize) {
+        self.buckets.resize((index / BUCKETS_PER_POWER + 1) * BUCKETS_PER_POWER, 0);
+    }
+
     /// Adds all of `other`.
     pub fn add(&mut self, other: &LatencyHistogram) {
-        self.histogram.add(&other.histogram).expect("an automatic histogram grows to any value");
+        if other.buckets.len() > self.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (own, others) in self.buckets.iter_mut().zip(&other.buckets) {
+            *own += others;
+        }
+        self.count += other.count;
         self.sum_ns += other.sum_ns;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -49,7 +75,7 @@ impl LatencyHistogram {
 
     /// How many.
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.count
     }
 
     /// The mean, exact, rounded to a nanosecond.
@@ -77,21 +103,68 @@ impl LatencyHistogram {
 
     /// The value that a share `quantile` of all does not exceed, to three digits, never over the longest.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
-        if self.count() == 0 {
-            return 0;
-        }
-        self.histogram.value_at_quantile(quantile).min(self.max_ns)
+        let wanted = ((quantile.min(1.0) * self.count as f64).ceil() as u64).max(1);
+        let mut so_far = 0;
+        let bucket = self.buckets.iter().position(|&count| {
+            so_far += count;
+            so_far >= wanted
+        });
+        bucket.map_or(0, |index| upper_edge(index).min(self.max_ns))
     }
 
     /// (upper edge in ns, count) of every bucket that holds something, in order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.histogram.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+        let filled = self.buckets.iter().enumerate().filter(|&(_, &count)| count > 0);
+        filled.map(|(index, &count)| (upper_edge(index), count))
     }
+}
+
+/// The bucket of a value.
+#[inline]
+fn bucket_of(ns: u64) -> usize {
+    let dropped_bits = u64::BITS - KEPT_BITS - (ns | ((1 << KEPT_BITS) - 1)).leading_zeros();
+    dropped_bits as usize * BUCKETS_PER_POWER + (ns >> dropped_bits) as usize
+}
+
+/// The greatest value of a bucket.
+fn upper_edge(index: usize) -> u64 {
+    let dropped_bits = (index / BUCKETS_PER_POWER).saturating_sub(1);
+    let kept = (index - dropped_bits * BUCKETS_PER_POWER) as u64;
+    (kept << dropped_bits) + ((1 << dropped_bits) - 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hdrhistogram::Histogram;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Goal: quantiles and buckets are those of an HDR histogram of three digits. Method: compare with the library's.
+        #[test]
+        fn equals_the_library_s(
+            values in prop::collection::vec((any::<u64>(), 0u32..64), 1..60),
+            more in prop::collection::vec((any::<u64>(), 0u32..64), 0..20),
+            quantile in 0.001f64..=1.0,
+        ) {
+            let mut twin = Histogram::<u64>::new_with_max(u64::MAX / 2, 3).expect("three digits are possible");
+            let mut record = |values: &[(u64, u32)]| {
+                let mut ours = LatencyHistogram::new();
+                for &(value, shift) in values {
+                    let value = (value >> shift).min(u64::MAX / 2);
+                    ours.record(value);
+                    twin.record(value).expect("within the maximum");
+                }
+                ours
+            };
+            let mut ours = record(&values);
+            ours.add(&record(&more));
+            prop_assert_eq!(ours.count(), twin.len());
+            prop_assert_eq!(ours.quantile_ns(quantile), twin.value_at_quantile(quantile).min(ours.max_ns()));
+            let theirs = twin.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
+            prop_assert_eq!(ours.buckets().collect::<Vec<_>>(), theirs.collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn quantiles_hold_three_digits_and_mean_and_max_are_exact() {
