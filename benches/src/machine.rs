@@ -1,6 +1,39 @@
 //! The machine that figures came from: processor, cores, memory, kernel, compiler.
 
+use std::time::Instant;
+
 use serde::Serialize;
+
+/// How long this thread has run, as Linux tells; by the wall where it does not.
+pub enum ProcessorTime {
+    /// Nanoseconds on a processor.
+    Thread(u64),
+    /// A moment.
+    Wall(Instant),
+}
+
+impl ProcessorTime {
+    /// So far.
+    pub fn now() -> ProcessorTime {
+        thread_ns().map_or_else(|| ProcessorTime::Wall(Instant::now()), ProcessorTime::Thread)
+    }
+
+    /// Since then.
+    pub fn elapsed_seconds(&self) -> f64 {
+        match self {
+            ProcessorTime::Thread(begun_ns) => {
+                let now_ns = thread_ns().expect("what Linux told once it tells again");
+                (now_ns - begun_ns) as f64 / 1e9
+            }
+            ProcessorTime::Wall(begun) => begun.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+fn thread_ns() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
 
 /// A machine.
 #[derive(Serialize)]
