@@ -11,6 +11,8 @@
 //! 3. [`Layer::lookup`] covers exactly the sectors asked for, in order, without overlap.
 //! 4. A layer that trims reads trimmed sectors as absent; one that does not keeps their old contents.
 
+use std::ops::Range;
+
 use imbrex_disk::{Command, Lba, Pba, Sectors, SimDuration};
 
 use crate::note::{Note, ReplayError};
@@ -88,9 +90,10 @@ pub trait Layer: Send {
         false
     }
 
-    /// Whether [`Layer::joins`] can ever say yes: spares the engine the scan.
-    fn can_join(&self) -> bool {
-        false
+    /// Sectors in which a command lies that [`Layer::joins`] may say yes to where `first` is served first, empty if there
+    /// are none: spares the engine asking of every command in the queue.
+    fn joinable(&self, _first: &Command) -> Range<Lba> {
+        Lba(0)..Lba(0)
     }
 
     /// Where a stream of writes from `first` to `end`, gathered in a volatile cache, is best cut: what lies behind is

@@ -19,7 +19,9 @@
 //! 2. The clock never goes back; ties are broken by order of entry.
 //! 3. The steady state allocates nothing.
 
-use imbrex_disk::{Command, Operation, Sectors, SimDuration, SimTime};
+use std::ops::Range;
+
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration, SimTime};
 use imbrex_layer::verify::Checker;
 use imbrex_layer::{Piece, Plan};
 use imbrex_trace::{Request, Source, TraceError, When};
@@ -396,7 +398,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
         if end > capacity {
             return Err("beyond the end of the drive");
         }
-        Ok(Command { lba: imbrex_disk::Lba(start), sectors: length as u32, ..command })
+        Ok(Command { lba: Lba(start), sectors: length as u32, ..command })
     }
 
     /// Serves from the volatile cache what can be: a write that fits, a read of dirty sectors. Says whether it did.
@@ -478,8 +480,9 @@ impl<S: Source, O: Observer> Engine<S, O> {
         let chosen = self.take(index);
         self.commands.push(chosen.command);
         self.batch.push(chosen);
-        if self.drive.layer.can_join() {
-            self.gather();
+        let joinable = self.drive.layer.joinable(&self.commands[0]);
+        if !joinable.is_empty() {
+            self.gather(&joinable);
         }
         if self.cache.is_on() {
             for command in self.commands.iter().filter(|command| command.operation != Operation::Read) {
@@ -508,18 +511,18 @@ impl<S: Source, O: Observer> Engine<S, O> {
         Ok(())
     }
 
-    /// Moves into the batch what waits and may be served in the same operation.
-    fn gather(&mut self) {
-        let mut index = 0;
+    /// Moves into the batch what waits in the sectors `joinable` and may be served in the same operation.
+    fn gather(&mut self, joinable: &Range<Lba>) {
         // Counted once: a place that frees in the drive while the operation is put together comes too late for it.
-        let mut left = self.queue.in_drive_len().min(self.drive.host.queue as usize - 1);
-        while left > 0 && index < self.queue.len() {
-            left -= 1;
+        let (mut index, mut end) = (0, self.queue.in_drive_len().min(self.drive.host.queue as usize - 1));
+        while let Some(found) = self.queue.first_within(index..end, joinable) {
+            index = found;
             let candidate = self.queue.get(index).command;
             if self.drive.layer.joins(&self.commands, &candidate) && self.queue.hazard(index) == index {
                 let waiting = self.take(index);
                 self.commands.push(candidate);
                 self.batch.push(waiting);
+                end -= 1;
             } else {
                 index += 1;
             }
@@ -562,11 +565,12 @@ impl<S: Source, O: Observer> Engine<S, O> {
 
     fn complete_batch(&mut self, start: SimTime, end: SimTime, time: &PlanTime) {
         let cleaning_so_far = self.cleaning.before + time.cleaning_before_host;
-        for index in 0..self.batch.len() {
-            let waiting = self.batch[index];
-            self.complete(&waiting, start.max(waiting.entry), end, time, cleaning_so_far);
+        let batch = std::mem::take(&mut self.batch);
+        for waiting in &batch {
+            self.complete(waiting, start.max(waiting.entry), end, time, cleaning_so_far);
         }
-        self.leave(self.batch.len(), end);
+        self.leave(batch.len(), end);
+        self.batch = batch;
     }
 
     /// `count` requests have left the queue at `end`.
@@ -626,7 +630,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
         };
         self.commands.clear();
         self.commands.push(first.expect("destaging is a job only while something is dirty"));
-        if self.drive.layer.can_join() {
+        if !self.drive.layer.joinable(&self.commands[0]).is_empty() {
             self.gather_dirty();
             self.put_back_rest();
         }

@@ -2,12 +2,14 @@
 //!
 //! Invariants:
 //! 1. Order is order of entry; removal keeps it.
-//! 2. A command is never served before an earlier one that overlaps it, unless both read (the scheduler's choice is
+//! 2. The list of where commands begin is kept with them.
+//! 3. A command is never served before an earlier one that overlaps it, unless both read (the scheduler's choice is
 //!    corrected by [`Queue::hazard`]).
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use imbrex_disk::{Command, Operation, Place, SimDuration, SimTime};
+use imbrex_disk::{Command, Lba, Operation, Place, SimDuration, SimTime};
 
 /// A command in the queue.
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +33,15 @@ pub struct Waiting {
 #[derive(Clone, Debug)]
 pub struct Queue {
     waiting: VecDeque<Waiting>,
+    /// Where each begins: close together, so that a search passes over all of them in no time.
+    lbas: VecDeque<u64>,
     drive_depth: usize,
 }
 
 impl Queue {
     /// An empty queue of a drive that takes `drive_depth` commands at once.
     pub fn new(drive_depth: usize) -> Queue {
-        Queue { waiting: VecDeque::new(), drive_depth: drive_depth.max(1) }
+        Queue { waiting: VecDeque::new(), lbas: VecDeque::new(), drive_depth: drive_depth.max(1) }
     }
 
     /// How many wait.
@@ -52,6 +56,7 @@ impl Queue {
 
     /// Adds one at the end.
     pub fn push(&mut self, waiting: Waiting) {
+        self.lbas.push_back(waiting.command.lba.0);
         self.waiting.push_back(waiting);
     }
 
@@ -80,8 +85,25 @@ impl Queue {
         &self.waiting[index]
     }
 
+    /// The first of numbers `range` that begins within `sectors`.
+    pub fn first_within(&self, range: Range<usize>, sectors: &Range<Lba>) -> Option<usize> {
+        let (start, length) = (sectors.start.0, sectors.end.0 - sectors.start.0);
+        let is_within = |lba: u64| lba.wrapping_sub(start) < length;
+        // Most often none is, which takes no branches to find out.
+        let (front, back) = self.lbas.as_slices();
+        let split = range.end.min(front.len());
+        let parts =
+            [&front[range.start.min(split)..split], &back[range.start.saturating_sub(front.len())..range.end - split]];
+        if !parts.iter().any(|part| part.iter().fold(false, |any, &lba| any | is_within(lba))) {
+            return None;
+        }
+        let found = self.lbas.range(range.clone()).position(|&lba| is_within(lba));
+        found.map(|offset| range.start + offset)
+    }
+
     /// Takes number `index` out.
     pub fn take(&mut self, index: usize) -> Waiting {
+        self.lbas.remove(index);
         if index == 0 {
             return self.waiting.pop_front().expect("an index comes from this queue");
         }
@@ -137,6 +159,26 @@ mod tests {
             queue.push(*waiting);
         }
         assert_eq!((queue.len(), queue.in_drive_len(), queue.in_drive().count()), (3, 2, 2));
+    }
+
+    /// Goal: the search finds what a walk finds. Method: every part of a queue, whose buffer wraps, and every range.
+    #[test]
+    fn what_lies_within_is_found_in_order() {
+        let commands: Vec<Command> = [9, 7, 5, 3, 8, 1, 7].map(|lba| Command::read(lba, 1)).to_vec();
+        let mut queue = queue(&commands);
+        for _ in 0..20 {
+            let waiting = queue.take(0);
+            queue.push(waiting);
+            let lbas: Vec<u64> = queue.iter().map(|waiting| waiting.command.lba.0).collect();
+            for (first, last) in (0..=7).flat_map(|first| (first..=7).map(move |last| (first, last))) {
+                for (start, end) in (0..10).flat_map(|start| (start..11).map(move |end| (start, end))) {
+                    let walked = (first..last).find(|&index| (start..end).contains(&lbas[index]));
+                    assert_eq!(queue.first_within(first..last, &(Lba(start)..Lba(end))), walked);
+                }
+            }
+        }
+        queue.take(3);
+        assert_eq!(queue.lbas.len(), queue.len());
     }
 
     #[test]

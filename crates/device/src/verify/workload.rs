@@ -54,7 +54,7 @@ impl Deed {
             Work::Commands(drawn) => {
                 let mut chosen = vec![drawn[0]];
                 for candidate in &drawn[1..] {
-                    if layer.can_join() && layer.joins(&chosen, candidate) {
+                    if layer.joinable(&chosen[0]).contains(&candidate.lba) && layer.joins(&chosen, candidate) {
                         chosen.push(*candidate);
                     }
                 }

@@ -65,10 +65,12 @@ impl Commands {
             return Vec::new();
         }
         let mut commands = vec![self.draw()];
-        if layer.can_join() {
+        let joinable = layer.joinable(&commands[0]);
+        if !joinable.is_empty() {
             for _ in 0..2 {
                 let candidate = self.draw();
                 if layer.joins(&commands, &candidate) {
+                    assert!(joinable.contains(&candidate.lba), "{candidate:?} joins outside of {joinable:?}");
                     commands.push(candidate);
                 }
             }

@@ -8,6 +8,7 @@
 //! 3. With one backup region, no host read-modify-write happens while a move has copies in it.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
@@ -22,16 +23,12 @@ use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Plan};
 
-/// LBAs that may join a chosen write: those of the same bottom track.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Joinable {
-    chosen: Lba,
-    start: Lba,
-    end: Lba,
+/// Where the write lies that the queue was searched for: found once, for the search and for the plan.
+#[derive(Clone, Copy)]
+struct Found {
+    lba: Lba,
+    run: Run,
 }
-
-/// Matches no command.
-const NOT_ASKED: Joinable = Joinable { chosen: Lba(u64::MAX), start: Lba(u64::MAX), end: Lba(0) };
 
 /// A layer of an interlaced disk.
 pub struct Interlaced<T: Translation> {
@@ -44,7 +41,7 @@ pub struct Interlaced<T: Translation> {
     overdue: bool,
     requests_since_phase: u32,
     selected: Vec<T::Move>,
-    joinable: Cell<Joinable>,
+    found: Cell<Option<Found>>,
 }
 
 impl<T: Translation> Interlaced<T> {
@@ -59,7 +56,7 @@ impl<T: Translation> Interlaced<T> {
             overdue: false,
             requests_since_phase: 0,
             selected: Vec::new(),
-            joinable: Cell::new(NOT_ASKED),
+            found: Cell::new(None),
         }
     }
 
@@ -79,8 +76,9 @@ impl<T: Translation> Interlaced<T> {
 
     #[inline]
     fn write(&mut self, command: &Command, plan: &mut Plan) {
+        let first = self.find(command.lba);
         if !self.map.moves() {
-            return self.host.write(&self.map, command, plan, |_| {});
+            return self.host.write(&self.map, command, first, plan, |_| {});
         }
         let heat = &mut self.heat;
         let count = |key| {
@@ -88,7 +86,7 @@ impl<T: Translation> Interlaced<T> {
                 heat.count(key);
             }
         };
-        self.host.write(&self.map, command, plan, count);
+        self.host.write(&self.map, command, first, plan, count);
         if self.heat.end_write() {
             self.end_interval();
         }
@@ -126,7 +124,7 @@ impl<T: Translation> Interlaced<T> {
 
     /// Plans a phase of a move; says whether there was one.
     fn phase(&mut self, plan: &mut Plan) -> bool {
-        self.joinable.set(NOT_ASKED);
+        self.found.set(None);
         let (map, home) = (&self.map, &self.host.home);
         let is_begun = self.moves.in_hand().is_some();
         let saved_sectors_max = self.host.log.region_sectors();
@@ -182,22 +180,21 @@ impl<T: Translation> Interlaced<T> {
     /// Whether writes that were let join lie on one bottom track still: the move that they disturbed may have taken them to
     /// a top, or apart.
     fn still_join(&self, joined: &[Command]) -> bool {
-        let run = self.map.run_of(self.home(), joined[0].lba);
+        let run = self.find(joined[0].lba);
         !run.harmless && joined.iter().all(|command| run.lba <= command.lba && command.end() <= run.end())
     }
 
-    /// The LBAs that may join the write `chosen`, which comes first in its operation.
-    fn joinable_with(&self, chosen: &Command) -> Joinable {
-        let known = self.joinable.get();
-        if known.chosen == chosen.lba {
-            return known;
+    /// The run that `lba` lies in, as the map is now.
+    #[inline]
+    fn find(&self, lba: Lba) -> Run {
+        match self.found.get() {
+            Some(found) if found.lba == lba => found.run,
+            _ => {
+                let run = self.map.run_of(self.home(), lba);
+                self.found.set(Some(Found { lba, run }));
+                run
+            }
         }
-        let run: Run = self.map.run_of(self.home(), chosen.lba);
-        let fits = chosen.operation == Operation::Write && chosen.end() <= run.end() && !run.harmless;
-        let (start, end) = if fits { (run.lba, run.end()) } else { (Lba(u64::MAX), Lba(0)) };
-        let found = Joinable { chosen: chosen.lba, start, end };
-        self.joinable.set(found);
-        found
     }
 }
 
@@ -211,7 +208,6 @@ impl<T: Translation> Layer for Interlaced<T> {
     }
 
     fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
-        self.joinable.set(NOT_ASKED);
         if self.moves.in_hand().is_some() && commands.iter().any(|command| self.disturbs_move(command)) {
             self.complete_move(plan);
         }
@@ -233,16 +229,26 @@ impl<T: Translation> Layer for Interlaced<T> {
                 self.phase(plan);
             }
         }
+        self.found.set(None);
     }
 
     #[inline]
     fn joins(&self, chosen: &[Command], candidate: &Command) -> bool {
-        let joinable = self.joinable_with(&chosen[0]);
+        let joinable = self.joinable(&chosen[0]);
         candidate.operation == Operation::Write && joinable.start <= candidate.lba && candidate.end() <= joinable.end
     }
 
-    fn can_join(&self) -> bool {
-        true
+    /// The run that a write lies in, if that is part of a bottom track.
+    #[inline]
+    fn joinable(&self, first: &Command) -> Range<Lba> {
+        if first.operation != Operation::Write {
+            return Lba(0)..Lba(0);
+        }
+        let run = self.find(first.lba);
+        if run.harmless || first.end() > run.end() {
+            return Lba(0)..Lba(0);
+        }
+        run.lba..run.end()
     }
 
     fn moves_pseudo_tracks(&self) -> bool {
@@ -287,6 +293,7 @@ impl<T: Translation> Layer for Interlaced<T> {
     }
 
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+        self.found.set(None);
         if BackupLog::takes(note) {
             return self.host.replay(note);
         }

@@ -75,12 +75,20 @@ impl Host {
         }
     }
 
-    /// Writes one command, track by track; `count` is told the heat key of each.
+    /// Writes one command, of which `first` is the run that it begins in, track by track; `count` is told the heat key of
+    /// each.
     #[inline]
-    pub fn write<T: Translation>(&mut self, map: &T, command: &Command, plan: &mut Plan, mut count: impl FnMut(u32)) {
-        let (mut lba, end) = (command.lba, command.end());
-        while lba < end {
-            let run = map.run_of(&self.home, lba).part(lba, end);
+    pub fn write<T: Translation>(
+        &mut self,
+        map: &T,
+        command: &Command,
+        first: Run,
+        plan: &mut Plan,
+        mut count: impl FnMut(u32),
+    ) {
+        let (mut lba, end, mut run) = (command.lba, command.end(), first);
+        loop {
+            run = run.part(lba, end);
             count(map.heat(&run));
             if run.harmless {
                 self.log.before_writing(run.extent(), plan);
@@ -91,6 +99,10 @@ impl Host {
             // Before the next track is written, which may destroy this one's neighbours.
             self.born(lba, run.end(), plan);
             lba = run.end();
+            if lba >= end {
+                return;
+            }
+            run = map.run_of(&self.home, lba);
         }
     }
 

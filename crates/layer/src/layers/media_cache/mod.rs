@@ -37,6 +37,8 @@ mod tests;
 mod tracks;
 mod zones;
 
+use std::ops::Range;
+
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimDuration};
 
 use crate::extent_map::{ExtentMap, Run, Target};
@@ -356,8 +358,11 @@ impl Layer for MediaCache {
             && (self.joins_stream(chosen, candidate) || self.joins_packet(chosen, candidate))
     }
 
-    fn can_join(&self) -> bool {
-        true
+    fn joinable(&self, first: &Command) -> Range<Lba> {
+        match first.operation {
+            Operation::Write => Lba(0)..Lba(u64::MAX),
+            _ => Lba(0)..Lba(0),
+        }
     }
 
     fn stream_cut(&self, first: Lba, end: Lba) -> Option<Lba> {

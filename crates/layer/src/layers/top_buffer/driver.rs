@@ -16,6 +16,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use imbrex_disk::{Command, Extent, Lba, Operation, Sectors, SimDuration};
 
@@ -244,7 +245,8 @@ impl WriteBuffer {
             } else {
                 for part in parts {
                     let command = Command::write(part.lba.0, part.sectors);
-                    self.host.write(&self.map, &command, plan, |_| {});
+                    let first = self.map.run_of(&self.host.home, command.lba);
+                    self.host.write(&self.map, &command, first, plan, |_| {});
                 }
             }
         }
@@ -369,8 +371,11 @@ impl Layer for WriteBuffer {
         self.ring_of_all(candidate) == Some(ring) && !chosen.iter().any(|earlier| earlier.overlaps(candidate))
     }
 
-    fn can_join(&self) -> bool {
-        true
+    fn joinable(&self, first: &Command) -> Range<Lba> {
+        match first.operation {
+            Operation::Write => Lba(0)..Lba(u64::MAX),
+            _ => Lba(0)..Lba(0),
+        }
     }
 
     fn background(&self) -> Option<Background> {
