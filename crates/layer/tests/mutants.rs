@@ -289,3 +289,51 @@ fn a_destroyed_sector_names_the_write_that_destroyed_it() {
     assert_eq!(error.fault, Fault::ReadDestroyed { pba: Pba(5), by: WriteNumber::new(1, 0) });
     assert!(error.to_string().contains("reads PBA 5, which step 0 of plan 1 destroyed"), "{error}");
 }
+
+/// Zeros copied of a trimmed sector, by a cleaning that is given up, are no more than the trim's record says: the copy may
+/// go, though the layer has made another by the end of that plan. Two copies on, there is no record to fall back on.
+#[test]
+fn a_copy_of_a_trimmed_sector_that_was_given_up_may_go() {
+    let disk = toy::disks("conventional").next().expect("there is one").disk;
+    let given = [("placement", "in-place"), ("cache_size", "20k"), ("band_tracks", "2"), ("cache_block", "2k")]
+        .map(|(key, value)| (key.to_string(), value.to_string()));
+    let mut layer = registry::build("media-cache", &disk, &given).expect("it builds");
+    let mut checker = Checker::new(&disk, layer.as_ref(), true);
+    let mut plan = Plan::new();
+    for command in [Some(Command::write(0, 4)), None, Some(Command::write(2, 2)), Some(Command::trim(0, 2))] {
+        plan.clear();
+        match &command {
+            Some(command) => layer.plan(std::slice::from_ref(command), &mut plan),
+            None => while layer.idle(&mut plan) {},
+        }
+        checker.check(&plan, command.as_slice(), layer.as_ref()).expect("it is right");
+    }
+    plan.clear();
+    while layer.idle(&mut plan) {}
+    let backup = plan.steps.iter().find(|step| step.cause == Cause::Backup).expect("the band goes by the spare");
+    let spare = backup.pba;
+    let given_up = plan_of(|plan| {
+        plan.drop_sectors(Cause::Cleaning, Lba(0), Sectors(1));
+        plan.write(Cause::Backup, spare, Lba(0), Sectors(1));
+    });
+    checker.check(&given_up, &[], layer.as_ref()).expect("it is one copy more");
+    let mut pieces = Vec::new();
+    layer.lookup(Lba(0), Sectors(1), &mut pieces);
+    let (_, home) = pieces[0].at.expect("the layer has cleaned the band by now");
+    let cleaned = plan_of(|plan| {
+        plan.write(Cause::Backup, spare, Lba(9), Sectors(1));
+        plan.barrier();
+        plan.drop_sectors(Cause::Cleaning, Lba(0), Sectors(1));
+        plan.write(Cause::Backup, spare, Lba(0), Sectors(1));
+        plan.barrier();
+        plan.write(Cause::Cleaning, home, Lba(0), Sectors(1));
+    });
+    checker.check(&cleaned, &[], layer.as_ref()).expect("LBA 0 is trimmed while its copy goes");
+    let lost = plan_of(|plan| {
+        plan.write(Cause::Cleaning, home, Lba(9), Sectors(1));
+        plan.write(Cause::Cleaning, spare, Lba(9), Sectors(1));
+        plan.barrier();
+    });
+    let error = checker.check(&lost, &[], layer.as_ref()).expect_err("no copy is left");
+    assert!(matches!(error.fault, Fault::Endangered { lba: Lba(0), .. }), "{error}");
+}

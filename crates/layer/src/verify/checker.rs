@@ -8,8 +8,8 @@
 //! 2. After a plan, every sector whose newest copy was overwritten or destroyed during it, and every sector that it
 //!    wrote or trimmed, is intact with the newest version where [`Layer::lookup`] points.
 //! 3. At a barrier, every sector whose newest copy was overwritten or destroyed since the last one is intact somewhere:
-//!    in its old place, where it was last copied to, where it was before that, or where the layer points (`power_safe`
-//!    only).
+//!    in its old place, where it was last copied to, where it was before that (for zeros copied of a trimmed sector: in
+//!    the record of the trim), or where the layer points (`power_safe` only).
 //! 4. No step leaves the medium.
 //!
 //! On a host-managed drive what the host's own writes destroy is given up: it owes nothing, and reading it is an error of
@@ -38,6 +38,22 @@ impl Along for At {
     }
 }
 
+/// Where a sector was before it was copied: a place, or nowhere but in the record of its trim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    Place(At),
+    Trimmed,
+}
+
+impl Along for Origin {
+    fn along(self, offset: u64) -> Origin {
+        match self {
+            Origin::Place(at) => Origin::Place(at.along(offset)),
+            Origin::Trimmed => Origin::Trimmed,
+        }
+    }
+}
+
 /// A run of logical sectors with a copy at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Copied {
@@ -62,7 +78,7 @@ pub struct Checker {
     /// Where each sector was last written in its newest version.
     home: RunMap<At>,
     /// Where it was before it was copied there: a copy that its layer gave up leaves the original what counts.
-    origin: RunMap<At>,
+    origin: RunMap<Origin>,
     /// Sectors that the layer's map has as absent, and that no write has given a copy since: the record of the trim is
     /// all that recovery needs, so older zeros on the medium may go.
     absent: RunMap<()>,
@@ -304,7 +320,12 @@ impl Checker {
                 if is_newest {
                     home.cover(start, length, |start, length, old| {
                         if let Some(old) = old.filter(|old| *old != at(start)) {
-                            origin.insert(start, length, old);
+                            origin.insert(start, length, Origin::Place(old));
+                        }
+                    });
+                    absent.cover(start, length, |start, length, trimmed| {
+                        if trimmed.is_some() {
+                            origin.insert(start, length, Origin::Trimmed);
                         }
                     });
                     home.insert(start, length, at(start));
@@ -343,8 +364,12 @@ impl Checker {
         if missing.is_empty() {
             return Ok(());
         }
-        self.not_intact_in(&self.home, &mut missing);
-        self.not_intact_in(&self.origin, &mut missing);
+        self.not_intact_in(&self.home, Some, &mut missing);
+        let place = |origin| match origin {
+            Origin::Place(at) => Some(at),
+            Origin::Trimmed => None,
+        };
+        self.not_intact_in(&self.origin, place, &mut missing);
         let mut still = std::mem::take(&mut missing);
         for (lba, sectors) in still.drain(..) {
             self.look_up(lba, sectors, layer)?;
@@ -362,11 +387,16 @@ impl Checker {
         }
     }
 
-    /// Leaves of the runs `missing` those that are not intact where `places` has them.
-    fn not_intact_in(&self, places: &RunMap<At>, missing: &mut Vec<(u64, u64)>) {
+    /// Leaves of the runs `missing` those that are not intact where `places` has them, at `place`, or trimmed there.
+    fn not_intact_in<P: Along>(
+        &self,
+        places: &RunMap<P>,
+        place: impl Fn(P) -> Option<At>,
+        missing: &mut Vec<(u64, u64)>,
+    ) {
         for (lba, sectors) in std::mem::take(missing) {
             places.cover(lba, sectors, |start, length, at| match at {
-                Some(at) => self.not_intact(Some(at), start, length, missing),
+                Some(at) => self.not_intact(place(at), start, length, missing),
                 None => missing.push((start, length)),
             });
         }
