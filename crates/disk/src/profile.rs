@@ -1,8 +1,8 @@
 //! Drive profiles: named disks in TOML, each value with its source. Those that come with Imbrex are in
 //! `crates/disk/profiles/`, one line each in [`BUILT_IN`].
 //!
-//! Top level: `name`, `summary`, `default_layer`, `density_gain` with `density_source`, `sector_bytes`,
-//! `nameplate_bytes`, `fill`; sections `[geometry]`, `[mechanics]`, `[recording]` (`kind` and its own keys), `[host]`,
+//! Top level: `name`, `summary`, `default_layer`, `density_gain` with `density_source` (of an interlaced disk the gain
+//! that tops as full as bottoms would have; what they hold less comes off it), `sector_bytes`, `nameplate_bytes`, `fill`; sections `[geometry]`, `[mechanics]`, `[recording]` (`kind` and its own keys), `[host]`,
 //! `[flash]`, and `[layer.NAME]` for the parameters of layers. Times are `…_ns`, sizes `…_bytes` or `…_sectors`.
 //!
 //! Invariants:
@@ -73,7 +73,8 @@ pub struct Profile {
     pub layer_parameters: toml::Table,
     /// The host side.
     pub host: Host,
-    /// Areal density over a conventional disk of the same technology; 1 for a conventional disk.
+    /// Areal density over a conventional disk of the same technology, 1 for a conventional disk: what the profile states of
+    /// full tracks × how full they are. On the same tracks tops that hold less are less density.
     pub density_gain: f64,
     /// Where that figure comes from; empty for a conventional disk.
     pub density_source: String,
@@ -137,13 +138,14 @@ impl Profile {
 
     fn load(source: Source) -> Result<Profile, ProfileError> {
         let definition: Definition = definition::load(&source)?;
+        let fullness = definition.geometry.fullness().expect("checked when the profile was read");
         Ok(Profile {
             name: definition.name,
             summary: definition.summary,
             default_layer: definition.default_layer,
             layer_parameters: definition.layer,
             host: definition.host,
-            density_gain: definition.density_gain,
+            density_gain: definition.density_gain * fullness,
             density_source: definition.density_source,
             sector_bytes: definition.sector_bytes,
             nameplate_bytes: definition.nameplate_bytes,

@@ -248,6 +248,21 @@ impl GeometryConfig {
         (bottom_sectors as u64 * parts / PARTS as u64) as u32
     }
 
+    /// How full tracks are: what they hold, over what they would if every one held what the bottoms of its zone do. 1 on a
+    /// disk without tops. Slipped sectors count as there: a conventional disk lacks them too.
+    pub fn fullness(&self) -> Result<f64, String> {
+        if self.layout != LayoutName::BottomThenTop {
+            return Ok(1.0);
+        }
+        let (mut held, mut most) = (0, 0);
+        for zone in self.resolved_zones()? {
+            let (pairs, bottom) = (zone.tracks as u64 / 2, zone.track_sectors as u64);
+            held += pairs * (bottom + self.top_sectors(zone.track_sectors) as u64);
+            most += pairs * 2 * bottom;
+        }
+        Ok(held as f64 / most as f64)
+    }
+
     fn check(&self, zones: &[ZoneConfig]) -> Result<(), String> {
         if self.surfaces == 0 {
             return Err("`surfaces` is 0: a disk has at least one".into());

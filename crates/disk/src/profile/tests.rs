@@ -321,6 +321,24 @@ fn a_grown_drive_holds_what_is_asked_with_zones_in_proportion() {
     assert!(wider.disk().geometry.sectors() >= wanted, "growth is kept over later overrides");
 }
 
+/// Of every two tracks one is a bottom; 90 % and 50 % of 4096 sectors are 3686 and 2048.
+#[test]
+fn the_gain_of_an_interlaced_drive_follows_from_what_its_tops_hold() {
+    let imr = Profile::named("imr-1t").expect("built in");
+    for (ratio, top_sectors) in [("1.0", 4096.0), ("0.9", 3686.0), ("0.5", 2048.0)] {
+        let set = imr.with(&pairs(&[("geometry.interlaced.top_ratio", ratio)])).expect("valid");
+        let gain = 1.4 * (4096.0 + top_sectors) / (2.0 * 4096.0);
+        assert!((set.density_gain - gain).abs() < 1e-12, "{ratio}: {}", set.density_gain);
+        let sectors = |profile: &Profile| profile.disk().geometry.sectors().0 as f64;
+        let share = sectors(&set) / sectors(&imr);
+        assert!((set.density_gain / imr.density_gain - share).abs() < 1e-12, "capacity and gain fall alike");
+        assert_eq!(set.conventional().density_gain, 1.0);
+    }
+    let slipped =
+        imr.with(&pairs(&[("geometry.slips.random_tracks", "100"), ("geometry.slips.random_sectors_max", "9")]));
+    assert_eq!(slipped.expect("valid").density_gain, 1.4, "its conventional twin lacks them too");
+}
+
 #[test]
 fn the_conventional_twin_keeps_geometry_and_mechanics() {
     let interlaced = Profile::named("imr-1t").expect("built in");
