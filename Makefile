@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out
 
-.PHONY: help build demo test test-long bench reproduce clean
+.PHONY: help build demo test test-guest test-long bench reproduce clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -19,6 +19,9 @@ demo: build      ## Run a built-in workload on one drive of every kind; table an
 test:            ## Install what is needed and run everything
 	@scripts/install.sh test
 	scripts/test.sh
+
+test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file systems
+	scripts/guest/test.sh
 
 test-long:       ## The tests that take minutes: every stand-in at full length, kills in 10 GB a layer
 	@scripts/install.sh test
