@@ -313,8 +313,12 @@ pub struct ServeArgs {
     pub drive: Option<String>,
 
     /// Where NBD clients connect: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT.
-    #[arg(long, value_name = "ADDRESS", required = true)]
-    pub nbd: String,
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "ublk")]
+    pub nbd: Option<String>,
+
+    /// Serve as the Linux block device /dev/ublkbID instead; without ID, the first that is free (Linux 6.0, as root).
+    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with_all = ["nbd", "tls_cert"])]
+    pub ublk: Option<Option<u32>>,
 
     /// How fast time passes: real, none (answer as fast as possible), or a factor such as 10x.
     #[arg(long, value_name = "PACE", default_value = "real")]

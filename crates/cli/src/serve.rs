@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use imbrex_device::drive::{header_of, Making};
 use imbrex_device::pacing::Pace;
 use imbrex_device::EmulatedDrive;
 use imbrex_serve::tls::TlsServer;
+use imbrex_serve::ublk::BlockDevice;
 use imbrex_serve::{http, Address, Front, Server};
 
 use crate::args::ServeArgs;
@@ -15,9 +17,19 @@ use crate::error::{ExitCode, Failure};
 use crate::simulate::drives::DrivePlan;
 use crate::{human, interrupt};
 
+/// How often a block device is looked after.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Where clients find the drive.
+enum Door {
+    Nbd { server: Server, shown: String },
+    Ublk(Box<BlockDevice>),
+}
+
 /// Serves until it is interrupted.
 pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let address: Address = args.nbd.parse().map_err(|reason| Failure::usage(format!("--nbd {reason}")))?;
+    let address = args.nbd.as_deref().map(str::parse::<Address>).transpose();
+    let address = address.map_err(|reason| Failure::usage(format!("--nbd {reason}")))?;
     let pace: Pace = args.time.parse().map_err(|reason| Failure::usage(format!("--time {reason}")))?;
     let tls = tls(args)?;
     let mut drive = open(args)?;
@@ -26,14 +38,16 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let capacity = drive.capacity_bytes();
     let (front, pacer) = Front::start(drive, pace, args.read_only);
-    let server = Server::bind(&address, front.clone(), tls)
-        .map_err(|error| Failure::failed(format!("cannot listen at {}: {error}", args.nbd)))?;
-    let shown = match (server.port(), &address) {
-        (Some(port), Address::Tcp(host)) => {
-            format!("nbd://{}:{port}", host.rsplit_once(':').map_or("", |(host, _)| host))
+    let door = match address {
+        Some(address) => Door::nbd(&address, front.clone(), tls)?,
+        None => {
+            let number = args.ublk.flatten();
+            let device = BlockDevice::start(front.clone(), number)
+                .map_err(|words| Failure::failed(format!("--ublk: {words}")))?;
+            Door::Ublk(Box::new(device))
         }
-        _ => address.to_string(),
     };
+    let shown = door.shown();
     if !quiet {
         eprintln!(
             "serving {} ({}, time {pace}) at {shown}; Ctrl-C ends it",
@@ -43,8 +57,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let watchers = watchers(args, &front, quiet)?;
     interrupt::answer_with("ending all connections, writing back what the drive has cached");
-    let served = server.run(&interrupt::requested);
-    drop(server);
+    let served = door.serve();
     for watcher in watchers {
         watcher.join().expect("a thread that only looks does not panic");
     }
@@ -55,9 +68,49 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
             eprintln!("{} is closed: all that was acknowledged is in it", image.display());
         }
     }
-    served.map_err(|error| Failure::failed(format!("serving at {shown}: {error}")))?;
+    served.map_err(|words| Failure::failed(format!("serving at {shown}: {words}")))?;
     stopped?;
     Ok(ExitCode::Done)
+}
+
+impl Door {
+    fn nbd(address: &Address, front: Arc<Front>, tls: Option<TlsServer>) -> Result<Door, Failure> {
+        let server = Server::bind(address, front, tls)
+            .map_err(|error| Failure::failed(format!("cannot listen at {address}: {error}")))?;
+        let shown = match (server.port(), address) {
+            (Some(port), Address::Tcp(host)) => {
+                format!("nbd://{}:{port}", host.rsplit_once(':').map_or("", |(host, _)| host))
+            }
+            _ => address.to_string(),
+        };
+        Ok(Door::Nbd { server, shown })
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Door::Nbd { shown, .. } => shown.clone(),
+            Door::Ublk(device) => device.path().display().to_string(),
+        }
+    }
+
+    /// Serves until it is interrupted; then closes.
+    fn serve(self) -> Result<(), String> {
+        match self {
+            Door::Nbd { server, .. } => server.run(&interrupt::requested).map_err(|error| error.to_string()),
+            Door::Ublk(device) => {
+                while device.is_served() && !interrupt::requested() {
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                if device.is_in_use() {
+                    eprintln!("{} is still in use: unmount it, and this ends", device.path().display());
+                }
+                while device.is_served() && device.is_in_use() {
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                device.stop()
+            }
+        }
+    }
 }
 
 /// The threads that show the drive's figures.

@@ -14,6 +14,7 @@ pub mod nbd;
 pub mod observe;
 pub mod statistics;
 pub mod tls;
+pub mod ublk;
 
 pub use front::{Answer, Front, Target};
 pub use listen::{Address, Server};
