@@ -35,7 +35,7 @@ fn flip(media: &mut Memory, at: u64) {
 
 #[test]
 fn worked_images_are_whole() {
-    for subject in common::subjects() {
+    for subject in common::drive_managed_subjects() {
         for deeds in [0, 5, 80] {
             let findings = check_image(common::worked(&subject, 2, deeds), "image").expect("it opens");
             assert_eq!(findings, [], "{}, {deeds} deeds", subject.what);

@@ -252,7 +252,7 @@ fn killed_again_and_again(subject: &Subject, seed: u64, cache_bytes: u64) {
 
 #[test]
 fn killed_drives_keep_what_they_promised() {
-    for subject in common::subjects() {
+    for subject in common::drive_managed_subjects() {
         for seed in 0..seeds() {
             killed_again_and_again(&subject, seed, 16 << 10);
             killed_again_and_again(&subject, seed + 1000, 0);
@@ -318,7 +318,7 @@ fn reads_see_what_the_cache_holds() {
 
 #[test]
 fn a_read_error_is_that_reads_alone() {
-    for subject in common::subjects() {
+    for subject in common::drive_managed_subjects() {
         let what = &subject.what;
         let medium = Shared::new(Faulty::new(image_of(with_cache(&subject, 0)), 1));
         let mut drive = open(medium.clone(), what).expect("nothing fails yet");
@@ -338,7 +338,7 @@ fn a_read_error_is_that_reads_alone() {
 #[test]
 fn a_failed_write_stops_the_drive_and_loses_nothing_promised() {
     let mut stopped = 0;
-    for subject in common::subjects() {
+    for subject in common::drive_managed_subjects() {
         for (number, failure) in [Failure::WriteError, Failure::ShortWrite, Failure::NoSpace].into_iter().enumerate() {
             for at in [0, 7, 40, 150] {
                 let what = format!("{}, {failure:?} at write {at}", subject.what);
