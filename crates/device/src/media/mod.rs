@@ -1,7 +1,7 @@
 //! Media: flat runs of bytes below an image. One file a kind.
 //!
 //! - [`memory`]: in memory, allocated as it is written;
-//! - [`file`]: a sparse file, locked while it is open;
+//! - [`mod@file`]: a sparse file, locked while it is open;
 //! - [`crashing`]: knows what is durable and what is not, and can be cut;
 //! - [`faulty`]: fails on schedule or at random, over any other;
 //! - [`overlay`]: keeps what is written in memory, over any other, which stays as it is.

@@ -1,7 +1,7 @@
 //! `write-buffer`: all writes to bottom tracks are appended to a log in reserved tops, and stay there until it fills: what
 //! is written again dies in the log, and most of the rest is written home in idle time, track by track. Ours.
 //!
-//! It is [`top_buffer`](super::top_buffer) with few long rings in the place of one for each group, so that appends
+//! It is [`top_buffer`] with few long rings in the place of one for each group, so that appends
 //! follow each other over the whole drive, and with a map that is no longer than a controller can hold.
 //!
 //! Invariants: those of its parts.

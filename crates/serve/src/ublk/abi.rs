@@ -189,7 +189,7 @@ pub mod state {
     pub const DEAD: u16 = 0;
 }
 
-/// Parts of [`Parameters`](super::Parameters).
+/// Parts of [`Parameters`].
 pub mod part {
     /// Sizes and attributes.
     pub const BASIC: u32 = 1 << 0;
