@@ -121,12 +121,13 @@ pub fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
         if !args.json {
             output::line(&page::as_text(experiment, &report))?;
         }
+        // As each ends, so that whoever stops a long run keeps what it has come to.
+        page::write(Path::new(&args.out), experiment, &report)?;
         reports.push((experiment, report));
     }
     if args.json {
         output::line(&page::as_json(&reports)?)?;
     }
-    page::write(Path::new(&args.out), &reports)?;
     let failed =
         reports.iter().flat_map(|(_, report)| &report.claims).filter(|claim| claim.holds == Some(false)).count();
     if failed > 0 {

@@ -48,23 +48,21 @@ pub fn as_json(reports: &[(&Experiment, Report)]) -> Result<String, Failure> {
         .map_err(Failure::failed)
 }
 
-/// Writes the sections of `reports`, their figures, and the page made of all sections there are, into `folder`.
-pub fn write(folder: &Path, reports: &[(&Experiment, Report)]) -> Result<(), Failure> {
+/// Writes the section of `report`, its figures, and the page made of all sections there are, into `folder`.
+pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
     let sections = folder.join("reproduction");
     let figures = folder.join("figures");
     for made in [&sections, &figures] {
         std::fs::create_dir_all(made)
             .map_err(|error| Failure::failed(format!("cannot make the folder {}: {error}", made.display())))?;
     }
-    for (experiment, report) in reports {
-        for (name, svg) in &report.figures {
-            replace(&figures.join(name), svg.as_bytes())?;
-        }
-        if guide::has(experiment) {
-            guide::renew(folder, experiment, report)?;
-        } else {
-            replace(&sections.join(section_file(experiment)), section(experiment, report).as_bytes())?;
-        }
+    for (name, svg) in &report.figures {
+        replace(&figures.join(name), svg.as_bytes())?;
+    }
+    if guide::has(experiment) {
+        guide::renew(folder, experiment, report)?;
+    } else {
+        replace(&sections.join(section_file(experiment)), section(experiment, report).as_bytes())?;
     }
     let mut page = String::from(HEADER);
     for experiment in all() {
