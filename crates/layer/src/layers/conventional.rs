@@ -1,17 +1,8 @@
-//! `conventional`: the identity. Every logical sector lies at the physical sector of the same number, as on a drive
-//! without overlap. The baseline of all comparisons.
-//!
-//! Does not model: defects, spare sectors. A TRIM is accepted and forgotten, as by a drive without it.
-//!
-//! Invariants:
-//! 1. LBA n is PBA n.
+//! `conventional`: the [identity](super::identity) on a drive without overlap. The baseline of all comparisons.
 
-use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
-
-use crate::layer::{Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use super::identity::Identity;
+use crate::layer::Layer;
 use crate::parameters::ConfigError;
-use crate::plan::{Cause, GroupKind, Medium, Plan};
 use crate::registry::{Context, LayerInfo};
 
 /// Its line in the registry.
@@ -27,56 +18,6 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// The identity layer.
-struct Conventional {
-    capacity: Sectors,
-}
-
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
-    Ok(Box::new(Conventional { capacity: context.disk.geometry.sectors() }))
-}
-
-impl Layer for Conventional {
-    fn name(&self) -> &'static str {
-        INFO.name
-    }
-
-    fn capacity(&self) -> Sectors {
-        self.capacity
-    }
-
-    fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
-        plan.open(GroupKind::Host);
-        for command in commands {
-            let sectors = Sectors(command.sectors as u64);
-            match command.operation {
-                Operation::Read => plan.read(Cause::Host, Pba(command.lba.0), command.lba, sectors),
-                Operation::Write => plan.write(Cause::Host, Pba(command.lba.0), command.lba, sectors),
-                Operation::Flush => plan.barrier(),
-                Operation::Trim => {}
-            }
-        }
-    }
-
-    fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
-        pieces.push(Piece { lba, sectors, at: Some((Medium::Disk, Pba(lba.0))) });
-    }
-
-    fn keeps_trims(&self) -> bool {
-        false
-    }
-
-    fn self_check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
-    fn memory(&self) -> MapMemory {
-        MapMemory::default()
-    }
-
-    fn checkpoint(&self, _notes: &mut Vec<Note>) {}
-
-    fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        Err(ReplayError { note: *note, reason: "this layer keeps no journal".into() })
-    }
+    Ok(Box::new(Identity::new(&INFO, context)))
 }

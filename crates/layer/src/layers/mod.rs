@@ -5,6 +5,7 @@ pub mod caveat;
 pub mod conventional;
 pub mod flip_cache;
 pub mod fully_associative;
+mod identity;
 pub mod imr_rmw;
 pub mod interlaced;
 pub mod log_structured;
