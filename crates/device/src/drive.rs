@@ -15,15 +15,14 @@
 //! 2. A completed flush, and a completed write with FUA, are durable by the promise of the medium's flush.
 //! 3. What fails is answered with an error; it is never dropped.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use imbrex_disk::{Command, Lba, Sectors, SimDuration, SimTime};
+use imbrex_disk::{Command, Lba, Sectors, SimTime};
 use imbrex_layer::Plan;
 use imbrex_sim::queue::Waiting;
-use imbrex_sim::schedule::Schedule;
-use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, IoRecord, Moved, Observer, Options, Stepped};
-use imbrex_trace::{Request, Source, TraceError, When};
+use imbrex_sim::{Drive, DriveSpec, Engine, Inbox, IoRecord, Moved, Observer, Options, Stepped};
+use imbrex_trace::{Request, When};
 use uuid::Uuid;
 
 use crate::activity::Activity;
@@ -91,16 +90,6 @@ pub struct Completion {
     pub buffer: Vec<u8>,
     /// Whether it went well.
     pub outcome: Result<(), DeviceError>,
-}
-
-/// Where requests wait to be asked for.
-#[derive(Debug, Default)]
-struct Inbox(VecDeque<Request>);
-
-impl Source for Inbox {
-    fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
-        Ok(self.0.pop_front())
-    }
 }
 
 /// A request on its way.
@@ -203,18 +192,7 @@ impl EmulatedDrive {
 
     /// An opened drive, put to work.
     pub fn new((drive, store): Opened<Box<dyn Media>>) -> EmulatedDrive {
-        let schedule = Schedule::named(&drive.host.schedule, SimDuration(drive.host.age_limit_ns))
-            .expect("a profile names a schedule that there is");
-        let options = Options {
-            arrival: Arrival::Open,
-            schedule,
-            write_cache_bytes: drive.host.write_cache_bytes,
-            read_ahead_bytes: drive.host.read_ahead_bytes,
-            fit: Fit::Reject,
-            warmup_requests: 0,
-            window: SimDuration::from_secs(1),
-            check: false,
-        };
+        let options = Options::live(&drive);
         let sector_bytes = drive.disk.sector_bytes;
         let mover = Mover {
             store,
@@ -298,7 +276,7 @@ impl EmulatedDrive {
         };
         self.last_arrival = self.last_arrival.max(at);
         let request = Request { when: When::At(self.last_arrival), device: 0, command };
-        self.engine.source_mut().0.push_back(request);
+        self.engine.source_mut().push(request);
         self.engine.observer_mut().pending.insert(self.submitted, Pending { io, outcome: Ok(()) });
         self.submitted += 1;
         Ok(())

@@ -6,21 +6,10 @@
 use std::collections::VecDeque;
 
 use imbrex_disk::{Command, SimDuration, SimTime};
-use imbrex_sim::schedule::Schedule;
-use imbrex_sim::{Arrival, Drive, Engine, Fit, IoRecord, Observer, Options, Stepped};
-use imbrex_trace::{Request, Source, TraceError, When};
+use imbrex_sim::{Drive, Engine, Inbox, IoRecord, Observer, Options, Stepped};
+use imbrex_trace::{Request, When};
 
 use crate::target::{Direction, Operation, Target, TargetError, Timed};
-
-/// Requests on their way to the engine.
-#[derive(Debug, Default)]
-struct Inbox(VecDeque<Request>);
-
-impl Source for Inbox {
-    fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
-        Ok(self.0.pop_front())
-    }
-}
 
 /// Completions: number, entry, end.
 #[derive(Debug, Default)]
@@ -52,15 +41,10 @@ impl Simulated {
     /// `drive`, as new.
     pub fn new(drive: Drive) -> Simulated {
         let options = Options {
-            arrival: Arrival::Open,
-            schedule: Schedule::named(&drive.host.schedule, SimDuration(drive.host.age_limit_ns))
-                .expect("a profile names a schedule that there is"),
             write_cache_bytes: 0,
             read_ahead_bytes: 0,
-            fit: Fit::Reject,
-            warmup_requests: 0,
             window: SimDuration::from_secs(3600),
-            check: false,
+            ..Options::live(&drive)
         };
         Simulated {
             name: format!("sim:{}", drive.label),
@@ -79,7 +63,7 @@ impl Simulated {
             Direction::Read => Command::read(lba, sectors),
             Direction::Write => Command::write(lba, sectors),
         };
-        self.engine.source_mut().0.push_back(Request { when: When::At(SimTime(self.now_ns)), device: 0, command });
+        self.engine.source_mut().push(Request { when: When::At(SimTime(self.now_ns)), device: 0, command });
         self.under_way.push_back((self.submitted, operation));
         self.submitted += 1;
     }

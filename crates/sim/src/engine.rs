@@ -83,6 +83,27 @@ pub enum Stepped {
     Idle,
 }
 
+/// How long no request comes before an idle drive begins to write back: a stream is given the time to go on. Ours.
+const DESTAGE_AFTER: SimDuration = SimDuration(1_000_000);
+
+impl Options {
+    /// For requests brought as they come: served as the drive's host side says, unmeasured in the main.
+    pub fn live(drive: &Drive) -> Options {
+        let host = &drive.host;
+        Options {
+            arrival: Arrival::Open,
+            schedule: Schedule::named(&host.schedule, SimDuration(host.age_limit_ns))
+                .expect("a profile names a schedule that there is"),
+            write_cache_bytes: host.write_cache_bytes,
+            read_ahead_bytes: host.read_ahead_bytes,
+            fit: Fit::Reject,
+            warmup_requests: 0,
+            window: SimDuration::from_secs(1),
+            check: false,
+        }
+    }
+}
+
 /// What a run leaves behind.
 #[derive(Debug)]
 pub struct Outcome {
@@ -204,9 +225,11 @@ impl<S: Source, O: Observer> Engine<S, O> {
                 self.perform(job)?;
                 continue;
             }
-            match self.next_entry()? {
-                Some(at) => self.idle_until(at),
-                None => break,
+            let entry = self.next_entry()?;
+            match (self.destage_start().filter(|start| entry.is_none_or(|at| *start < at)), entry) {
+                (Some(start), _) => self.destage_from(start)?,
+                (None, Some(at)) => self.idle_until(at),
+                (None, None) => break,
             }
         }
         let lost = self.requests - self.metrics.completed() - self.metrics.rejected.values().sum::<u64>();
@@ -238,6 +261,13 @@ impl<S: Source, O: Observer> Engine<S, O> {
             return Ok(Stepped::Worked);
         }
         let entry = self.next_entry()?;
+        if let Some(start) = self.destage_start().filter(|start| entry.is_none_or(|at| *start < at)) {
+            if start > until {
+                return Ok(Stepped::NotBefore(start));
+            }
+            self.destage_from(start)?;
+            return Ok(Stepped::Worked);
+        }
         if let Some(background) = self.background_start().filter(|start| entry.is_none_or(|at| *start < at)) {
             if background > until {
                 return Ok(Stepped::NotBefore(background));
@@ -340,6 +370,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
         let depth = self.options.arrival.depth();
         while self.outstanding < depth {
             let Some(request) = self.peek()? else { return Ok(()) };
+            self.clock.free_a_place(self.outstanding);
             let Entry::At(at) = self.clock.entry(request.when, self.outstanding == 0) else { return Ok(()) };
             if at > until {
                 return Ok(());
@@ -419,7 +450,9 @@ impl<S: Source, O: Observer> Engine<S, O> {
             _ => return false,
         };
         self.metrics.parts.overhead += overhead.0;
-        self.complete(waiting, waiting.entry, waiting.entry + overhead, &PlanTime::default(), waiting.cleaning_before);
+        let end = waiting.entry + overhead;
+        self.clock.hold(end, self.outstanding);
+        self.complete(waiting, waiting.entry, end, &PlanTime::default(), waiting.cleaning_before);
         true
     }
 
@@ -429,13 +462,13 @@ impl<S: Source, O: Observer> Engine<S, O> {
         }
     }
 
-    /// Whether a change that overlaps `command` still waits in the queue.
+    /// Whether `command` would enter the cache before a change that overlaps it, or before a write that waits for room
+    /// there: a stream would come to have holes, and could not be destaged whole.
     fn overtakes(&self, command: &Command) -> bool {
-        self.queued_changes > 0
-            && self
-                .queue
-                .iter()
-                .any(|earlier| earlier.command.operation != Operation::Read && earlier.command.overlaps(command))
+        let is_overtaken = |earlier: &Command| {
+            earlier.operation != Operation::Read && (earlier.overlaps(command) || self.is_cacheable(earlier))
+        };
+        self.queued_changes > 0 && self.queue.iter().any(|earlier| is_overtaken(&earlier.command))
     }
 
     fn target(&mut self, command: &Command) -> Option<imbrex_disk::Place> {
@@ -450,21 +483,37 @@ impl<S: Source, O: Observer> Engine<S, O> {
 
     fn next_job(&mut self) -> Option<Job> {
         if self.queue.is_empty() {
-            return (!self.cache.is_empty()).then_some(Job::Destage);
+            return None;
         }
         let index = match self.queue.in_drive_len() {
             1 => 0,
             _ => self.options.schedule.choose(&self.queue, self.timing.actuator(), self.now),
         };
+        let index = self.in_order_of_entry(index);
         let chosen = self.queue.get(index);
         let command = &chosen.command;
         match command.operation {
             Operation::Flush if self.cache.has_older_than(chosen.sequence) => Some(Job::Destage),
-            Operation::Write if !command.fua && self.cache.could_hold(command) => {
+            _ if self.is_cacheable(command) => {
                 Some(if self.cache.has_room(command) { Job::Absorb(index) } else { Job::Destage })
             }
             _ => Some(Job::Serve(index)),
         }
+    }
+
+    /// Whether `command` goes through the volatile cache.
+    fn is_cacheable(&self, command: &Command) -> bool {
+        command.operation == Operation::Write && !command.fua && self.cache.could_hold(command)
+    }
+
+    /// What to serve where the scheduler chose `index`: the head's place says nothing about writes that only wait to
+    /// enter the cache, so the oldest of them comes first, and before it what it must not overtake.
+    fn in_order_of_entry(&self, index: usize) -> usize {
+        if !self.is_cacheable(&self.queue.get(index).command) {
+            return index;
+        }
+        let oldest = self.queue.iter().take(index).position(|earlier| self.is_cacheable(&earlier.command));
+        oldest.map_or(index, |oldest| self.queue.hazard(oldest))
     }
 
     fn take(&mut self, index: usize) -> Waiting {
@@ -693,8 +742,21 @@ impl<S: Source, O: Observer> Engine<S, O> {
         self.now = self.now.max(at);
     }
 
+    /// When dirty sectors would be written back if no request came.
+    fn destage_start(&self) -> Option<SimTime> {
+        (!self.cache.is_empty()).then(|| self.now.max(self.clock.last_entry() + DESTAGE_AFTER))
+    }
+
+    fn destage_from(&mut self, start: SimTime) -> Result<(), TraceError> {
+        self.now = start;
+        self.perform(Job::Destage)
+    }
+
     /// When the next phase of background work would begin if no request came.
     fn background_start(&self) -> Option<SimTime> {
+        if !self.cache.is_empty() {
+            return None;
+        }
         let background = self.drive.layer.background()?;
         let threshold = background.idle_after.max(SimDuration(self.drive.host.idle_threshold_ns));
         Some(self.background_next.unwrap_or(self.now + threshold))

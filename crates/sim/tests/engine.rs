@@ -158,10 +158,22 @@ fn the_volatile_cache_acknowledges_at_once_and_a_flush_waits_for_the_platter() {
     let (records, outcome) = run(drive("none"), cached, requests);
     let latency = |i: usize| records[i].end.since(records[i].entry).0;
     assert_eq!((latency(0), latency(1)), (50_000, 50_000));
-    // Two destages of a seek and 80 µs each, begun when the first write was acknowledged.
+    // Two destages of a seek and 80 µs each, begun when the flush came.
     let destaged = 2 * (1_000_000 + 80_000);
     assert!(records[2].end.0 >= destaged && records[2].end.0 <= destaged + 2 * OVERHEAD_NS, "{:?}", records[2]);
     assert_eq!(outcome.timing.counters.total.writes.blocks, 16);
+}
+
+#[test]
+fn a_cached_write_keeps_its_place_in_the_loop_until_it_is_acknowledged() {
+    for depth in [1, 4] {
+        let cached = Options { write_cache_bytes: 1 << 20, ..options(Arrival::Closed(depth)) };
+        let requests = (0..20).map(|i| next(Command::write(i * 1000, 8))).collect();
+        let (records, _) = run(drive("none"), cached, requests);
+        for (index, record) in records.iter().enumerate() {
+            assert_eq!(record.entry.0, index as u64 / depth as u64 * 50_000, "request {index} at depth {depth}");
+        }
+    }
 }
 
 #[test]
@@ -304,21 +316,14 @@ fn a_stream_through_the_volatile_cache_is_written_band_by_band() {
                  large_payload=8KiB,map_merge_every=0,map_merge_tracks=1,stream_size=16KiB";
     let spec = imbrex_sim::DriveSpec::parse(words).expect("is right");
     let profile = Profile::named(&spec.profile).expect("is built in");
-    let drive = Drive::build(&spec, &profile).expect("can be built");
-    let options = Options { write_cache_bytes: 1 << 20, ..options(Arrival::Closed(1)) };
-    let requests = (0..2000).map(|index| next(Command::write(index * 32, 32))).collect();
-    let (_, outcome) = run(drive, options, requests);
-    let written = outcome.timing.counters.total.writes.blocks as f64;
-    // 64,000 sectors; of them at most two bands, 1280, in the disk's cache, at most fivefold there: out-of-band data.
-    assert!(written <= 64_000.0 + 5.0 * 1280.0, "{written} sectors written for 64,000");
-}
-
-/// An inbox: it has ended whenever it is empty.
-struct Inbox(std::collections::VecDeque<Request>);
-
-impl imbrex_trace::Source for Inbox {
-    fn next(&mut self, _now: SimTime) -> Result<Option<Request>, imbrex_trace::TraceError> {
-        Ok(self.0.pop_front())
+    for depth in [1, 4, 31] {
+        let drive = Drive::build(&spec, &profile).expect("can be built");
+        let options = Options { write_cache_bytes: 1 << 20, ..options(Arrival::Closed(depth)) };
+        let requests = (0..2000).map(|index| next(Command::write(index * 32, 32))).collect();
+        let (_, outcome) = run(drive, options, requests);
+        let written = outcome.timing.counters.total.writes.blocks as f64;
+        // 64,000 sectors; of them at most two bands, 1280, in the disk's cache, at most fivefold there: out-of-band data.
+        assert!(written <= 64_000.0 + 5.0 * 1280.0, "depth {depth}: {written} sectors written for 64,000");
     }
 }
 
@@ -330,7 +335,8 @@ fn a_drive_with_nothing_to_clean_waits_for_the_request_that_is_to_come() {
         .expect("it can be built");
     assert!(drive.layer.background().is_some(), "this test needs a layer that works when idle");
     let late = Request { when: When::At(SimTime(3_600_000_000_000)), device: 0, command: Command::read(0, 8) };
-    let inbox = Inbox([late].into());
+    let mut inbox = imbrex_sim::Inbox::default();
+    inbox.push(late);
     let mut engine = Engine::new(drive, options(Arrival::Open), inbox, Records::default());
     let mut steps = 0;
     while engine.observer_mut().0.is_empty() {

@@ -7,6 +7,8 @@
 //! 1. Requests enter in the order of the workload, at times that never decrease.
 //! 2. No more than the depth are outstanding.
 
+use std::collections::VecDeque;
+
 use imbrex_disk::SimTime;
 use imbrex_trace::When;
 
@@ -67,6 +69,8 @@ pub struct ArrivalClock {
     last_traced: Option<SimTime>,
     place_free_since: SimTime,
     drained_since: SimTime,
+    /// When requests that were answered as they entered give back their places, in order.
+    held: VecDeque<SimTime>,
 }
 
 /// When a request may enter.
@@ -87,12 +91,38 @@ impl ArrivalClock {
             last_traced: None,
             place_free_since: SimTime::ZERO,
             drained_since: SimTime::ZERO,
+            held: VecDeque::new(),
+        }
+    }
+
+    /// Takes a place until `end` for a request that has just entered and is as good as answered; `outstanding` others
+    /// wait.
+    pub fn hold(&mut self, end: SimTime, outstanding: usize) {
+        if outstanding == 0 {
+            self.drained(end);
+        }
+        if self.arrival.depth() != usize::MAX {
+            self.held.push_back(end);
+        }
+    }
+
+    /// Sees to it that a place is free, now or later, beside `outstanding` requests: the one that is given back next.
+    pub fn free_a_place(&mut self, outstanding: usize) {
+        if outstanding + self.held.len() >= self.arrival.depth() {
+            if let Some(end) = self.held.pop_front() {
+                self.place_free_since = self.place_free_since.max(end);
+            }
         }
     }
 
     /// Since when a place has been free, given that one is.
     pub fn place_free_since(&self) -> SimTime {
         self.place_free_since.max(self.last_entry)
+    }
+
+    /// When the last request entered.
+    pub fn last_entry(&self) -> SimTime {
+        self.last_entry
     }
 
     /// Told when a place becomes free that was not.
@@ -132,6 +162,9 @@ impl ArrivalClock {
     pub fn entered(&mut self, when: When, at: SimTime) {
         debug_assert!(at >= self.last_entry, "entry at {at:?} after one at {:?}", self.last_entry);
         self.last_entry = at;
+        while self.held.front().is_some_and(|&end| end <= at) {
+            self.held.pop_front();
+        }
         self.last_traced = match when {
             // A trace that steps back in time keeps its latest time, so that the gap after it is not counted twice.
             When::At(traced) => Some(self.last_traced.map_or(traced, |last| last.max(traced))),

@@ -1,0 +1,24 @@
+//! A workload that is put together while it runs: for whoever steps the engine and brings requests as they come.
+
+use std::collections::VecDeque;
+
+use imbrex_disk::SimTime;
+use imbrex_trace::{Request, Source, TraceError};
+
+/// Requests that have been brought and not yet asked for. Whenever it is empty it has ended; the engine asks again at its
+/// next step.
+#[derive(Clone, Debug, Default)]
+pub struct Inbox(VecDeque<Request>);
+
+impl Inbox {
+    /// Brings a request.
+    pub fn push(&mut self, request: Request) {
+        self.0.push_back(request);
+    }
+}
+
+impl Source for Inbox {
+    fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
+        Ok(self.0.pop_front())
+    }
+}
