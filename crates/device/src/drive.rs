@@ -222,6 +222,16 @@ impl EmulatedDrive {
         self.engine.timing()
     }
 
+    /// Gives it volatile caches of other sizes, 0 for off; nothing may be dirty.
+    pub fn set_caches(&mut self, write_cache_bytes: u64, read_ahead_bytes: u64) {
+        self.engine.set_caches(write_cache_bytes, read_ahead_bytes);
+    }
+
+    /// Begins a new path of the head, of at most `samples_max` samples, which [`EmulatedDrive::timing`] then has.
+    pub fn restart_head_log(&mut self, samples_max: usize) {
+        self.engine.timing_mut().actuator_mut().restart_log(samples_max);
+    }
+
     /// The store.
     pub fn store_mut(&mut self) -> &mut Store<Box<dyn Media>> {
         &mut self.engine.observer_mut().store

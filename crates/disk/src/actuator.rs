@@ -177,6 +177,14 @@ impl Actuator {
         self.log.as_ref()
     }
 
+    /// Begins a new path of the head, of at most `samples_max` samples; what was recorded before is forgotten.
+    pub fn restart_log(&mut self, samples_max: usize) {
+        match &mut self.log {
+            Some(log) => log.restart(),
+            None => self.log = Some(HeadLog::new(samples_max)),
+        }
+    }
+
     /// The disk it moves over.
     pub fn disk(&self) -> &Disk {
         &self.disk

@@ -321,6 +321,20 @@ impl<S: Source, O: Observer> Engine<S, O> {
         &self.timing
     }
 
+    /// The medium, to be set up.
+    pub fn timing_mut(&mut self) -> &mut Timing {
+        &mut self.timing
+    }
+
+    /// Gives the drive volatile caches of other sizes; nothing may be dirty.
+    pub fn set_caches(&mut self, write_cache_bytes: u64, read_ahead_bytes: u64) {
+        assert!(self.cache.used().is_zero(), "{} sectors are dirty in the cache to be replaced", self.cache.used().0);
+        let sectors = |bytes: u64| Sectors(bytes / self.drive.disk.sector_bytes as u64);
+        self.cache = WriteCache::new(sectors(write_cache_bytes));
+        self.read_ahead = ReadAhead::new(sectors(read_ahead_bytes));
+        (self.options.write_cache_bytes, self.options.read_ahead_bytes) = (write_cache_bytes, read_ahead_bytes);
+    }
+
     /// Sectors dirty in the volatile cache.
     pub fn dirty(&self) -> Sectors {
         self.cache.used()

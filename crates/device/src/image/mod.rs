@@ -21,6 +21,6 @@ pub mod journal;
 pub mod space;
 
 pub use damage::Damage;
-pub use header::Header;
+pub use header::{Header, MAGIC};
 pub use journal::Journal;
 pub use space::{Region, Space};

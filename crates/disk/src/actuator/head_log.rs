@@ -37,6 +37,12 @@ impl HeadLog {
         HeadLog { samples: Vec::with_capacity(samples_max), samples_max, recorded: 0, stride: 1 }
     }
 
+    /// Forgets all samples: a new path begins.
+    pub fn restart(&mut self) {
+        self.samples.clear();
+        (self.recorded, self.stride) = (0, 1);
+    }
+
     /// Notes that a transfer begins.
     pub(crate) fn record(&mut self, time: SimTime, place: &Place, direction: Direction) {
         let number = self.recorded;
@@ -78,6 +84,18 @@ impl HeadLog {
 mod tests {
     use super::*;
     use crate::units::Pba;
+
+    #[test]
+    fn a_restarted_log_begins_anew() {
+        let mut log = HeadLog::new(4);
+        let place =
+            Place { radial_track: 7, surface: 0, sector: 0, track_sectors: 1, angle_ns: 0, track_start: Pba(0) };
+        (0..100).for_each(|time| log.record(SimTime(time), &place, Direction::Read));
+        log.restart();
+        assert_eq!((log.samples().len(), log.stride()), (0, 1));
+        (100..103).for_each(|time| log.record(SimTime(time), &place, Direction::Read));
+        assert_eq!(log.samples().iter().map(|sample| sample.time.0).collect::<Vec<_>>(), [100, 101, 102]);
+    }
 
     /// Goal: both invariants, for logs of even and odd size. Method: record the number of the record as its track.
     #[test]
