@@ -356,7 +356,8 @@ pub struct ServeArgs {
 /// `imbrex probe`.
 #[derive(Args, Debug)]
 pub struct ProbeArgs {
-    /// What to probe: sim:DRIVE, an emulated drive in virtual time.
+    /// What to probe: sim:DRIVE (a simulated drive in virtual time), an image of `imbrex drive create`, a served drive
+    /// (nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH), a block device, or a plain file.
     #[arg(value_name = "TARGET")]
     pub target: String,
 
@@ -368,7 +369,12 @@ pub struct ProbeArgs {
     #[arg(long)]
     pub destroy_data: bool,
 
-    /// Time on the drive's clock after which no further test begins.
+    /// With --destroy-data: also where the drive is in use, or holds a partition table or a file system.
+    #[arg(long, requires = "destroy_data")]
+    pub really: bool,
+
+    /// Time on the drive's clock that the tests may take: what tells most for its time goes first, and what does not fit
+    /// is left out and named.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
 

@@ -11,6 +11,7 @@ pub fn listen() {
     let _ = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
             crate::files::discard_unfinished();
+            imbrex_probe::targets::restore_all();
             std::process::exit(1);
         }
         let answer = ANSWER.get().unwrap_or(&"finishing what has been read");

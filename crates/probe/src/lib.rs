@@ -9,12 +9,14 @@
 
 pub mod experiments;
 pub mod run;
-pub mod simulated;
+pub mod safety;
 pub mod statistics;
 pub mod target;
+pub mod targets;
 pub mod verdict;
+mod watched;
 
-pub use run::{probe, Options};
-pub use simulated::Simulated;
-pub use target::{Direction, Operation, Target, TargetError, Timed};
-pub use verdict::{Confidence, Property, Series, Value, Verdict};
+pub use run::{probe, Options, Progress};
+pub use target::{Direction, HeadPath, Operation, Target, TargetError, Timed};
+pub use targets::Simulated;
+pub use verdict::{Confidence, Fact, Head, Property, Series, Value, Verdict};

@@ -1,11 +1,28 @@
-//! A probe's run: the experiments in order, each only if what is known so far makes it worthwhile.
+//! A probe's run: the experiments in order, each only if what is known so far makes it worthwhile. Without a budget the
+//! order is that of the registry; with one, what tells most for its time goes first.
+//!
+//! Invariants:
+//! 1. Each experiment was run, or is named among what was left out, with the reason.
+//! 2. However the run ends, what is known until then is told.
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 
-use crate::experiments::{self, Bench};
+use crate::experiments::{self, Bench, Experiment};
 use crate::target::{Target, TargetError};
-use crate::verdict::Verdict;
+use crate::verdict::{Fact, Verdict};
+use crate::watched::Watched;
+
+/// How far the probe is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress<'a> {
+    /// The test in hand.
+    pub test: &'a str,
+    /// Operations done.
+    pub operations: u64,
+    /// Time spent, nanoseconds on the target's clock.
+    pub spent_ns: u64,
+}
 
 /// How to probe.
 pub struct Options<'a> {
@@ -13,48 +30,104 @@ pub struct Options<'a> {
     pub may_write: bool,
     /// Only these tests; none given, all.
     pub only: Vec<String>,
-    /// Time on the target's clock after which no further test begins, nanoseconds.
+    /// Time on the target's clock, nanoseconds; a test under way when it is over ends there.
     pub budget_ns: u64,
     /// Seeds the random places.
     pub seed: u64,
-    /// Told the name of each test as it begins; `false` ends the probe here.
-    pub progress: &'a mut dyn FnMut(&str) -> bool,
+    /// Told how far the probe is, at the beginning of each test and often within; `false` ends the probe.
+    pub progress: &'a mut dyn FnMut(&Progress<'_>) -> bool,
 }
 
 /// Probes `target`.
-pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Result<Verdict, TargetError> {
-    let begun_ns = target.now_ns();
+pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Verdict {
+    let facts = target.facts().into_iter().map(|(name, value)| Fact { name, value }).collect();
     let mut verdict = Verdict {
         schema: "imbrex.probe/1",
         target: target.name(),
         size_bytes: target.size_bytes(),
+        facts,
+        is_virtual: target.is_virtual(),
         ..Verdict::default()
     };
-    let random = Xoshiro256StarStar::seed_from_u64(options.seed);
-    let mut bench = Bench { target, random, verdict: &mut verdict };
-    for experiment in experiments::all() {
-        let is_chosen = options.only.is_empty() || options.only.iter().any(|name| name == experiment.name);
-        if !is_chosen {
-            continue;
+    let mut watched = Watched::new(target, options.progress, options.budget_ns);
+    let mut random = Xoshiro256StarStar::seed_from_u64(options.seed);
+    let mut waiting = chosen(options.may_write, &options.only, &mut verdict);
+    while let Some(index) = next_of(&waiting, &verdict, options.budget_ns, &watched) {
+        let experiment = waiting.remove(index);
+        let begun = watched.begin(experiment.name);
+        let mut bench = Bench { target: &mut watched, random, verdict: &mut verdict };
+        let outcome = begun.and_then(|()| (experiment.run)(&mut bench));
+        random = bench.random;
+        let Err(error) = outcome else { continue };
+        verdict.left_out.push(format!("{}: not run to its end: {error}", experiment.name));
+        if error != TargetError::BudgetSpent {
+            verdict.ended = Some(error.to_string());
+            leave_out(&waiting, "the probe ended before it", &mut verdict);
+            waiting.clear();
         }
-        if experiment.writes && !options.may_write {
-            bench.verdict.left_out.push(format!("{}: it writes, and writing was not allowed", experiment.name));
-            continue;
-        }
-        if bench.target.now_ns() - begun_ns > options.budget_ns {
-            bench.verdict.left_out.push(format!("{}: the budget was spent", experiment.name));
-            continue;
-        }
-        if let Some(reason) = (experiment.is_idle)(bench.verdict) {
-            bench.verdict.left_out.push(format!("{}: {reason}", experiment.name));
-            continue;
-        }
-        if !(options.progress)(experiment.name) {
-            bench.verdict.left_out.push(format!("{}: interrupted", experiment.name));
-            break;
-        }
-        (experiment.run)(&mut bench)?;
     }
-    verdict.target_ns = target.now_ns() - begun_ns;
-    Ok(verdict)
+    for experiment in waiting {
+        let reason = (experiment.is_idle)(&verdict).map_or_else(|| over_budget(experiment, &watched), String::from);
+        leave_out(&[experiment], &reason, &mut verdict);
+    }
+    verdict.target_ns = watched.spent_ns();
+    verdict
+}
+
+/// The experiments that were asked for and are allowed.
+fn chosen(may_write: bool, only: &[String], verdict: &mut Verdict) -> Vec<&'static Experiment> {
+    let mut chosen = Vec::new();
+    for &experiment in experiments::all() {
+        if !only.is_empty() && !only.iter().any(|name| name == experiment.name) {
+            continue;
+        }
+        if experiment.writes && !may_write {
+            let reason = format!("it writes, and writing was not allowed; it would tell {}", told(experiment));
+            leave_out(&[experiment], &reason, verdict);
+        } else {
+            chosen.push(experiment);
+        }
+    }
+    chosen
+}
+
+/// Which of `waiting` comes next: of those that would tell something now, the first; with a budget, of those that fit
+/// into what is left of it the one that tells most for its time.
+fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, watched: &Watched<'_>) -> Option<usize> {
+    let mut able = waiting.iter().enumerate().filter(|(_, experiment)| (experiment.is_idle)(verdict).is_none());
+    if budget_ns == u64::MAX {
+        return able.next().map(|(index, _)| index);
+    }
+    let left_ns = watched.left_ns();
+    let fitting = able.filter(|(_, experiment)| about_ns(experiment) <= left_ns);
+    // The first of equals, as in the registry.
+    fitting.rev().max_by(|a, b| worth(a.1).total_cmp(&worth(b.1))).map(|(index, _)| index)
+}
+
+/// Properties told in a second.
+fn worth(experiment: &Experiment) -> f64 {
+    experiment.tells.len() as f64 / f64::from(experiment.about_s.max(1))
+}
+
+fn about_ns(experiment: &Experiment) -> u64 {
+    u64::from(experiment.about_s) * 1_000_000_000
+}
+
+fn told(experiment: &Experiment) -> String {
+    experiment.tells.join(", ").replace('_', " ")
+}
+
+fn over_budget(experiment: &Experiment, watched: &Watched<'_>) -> String {
+    format!(
+        "it takes about {} s, and {} s of the budget were left; it would tell {}",
+        experiment.about_s,
+        watched.left_ns() / 1_000_000_000,
+        told(experiment)
+    )
+}
+
+fn leave_out(experiments: &[&'static Experiment], reason: &str, verdict: &mut Verdict) {
+    for experiment in experiments {
+        verdict.left_out.push(format!("{}: {reason}", experiment.name));
+    }
 }

@@ -54,14 +54,39 @@ impl Timed {
     }
 }
 
-/// A target that failed, or will not do what is asked.
-#[derive(Debug, thiserror::Error)]
-#[error("{place}: {reason}")]
-pub struct TargetError {
-    /// The target.
-    pub place: String,
-    /// What is wrong and what to do.
-    pub reason: String,
+/// Why an operation, or a whole test, did not come to its end.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The target failed, or will not do what is asked.
+    #[error("{place}: {reason}")]
+    Failed {
+        /// The target.
+        place: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// The user wants an end.
+    #[error("interrupted")]
+    Interrupted,
+    /// The time that the user gave is over.
+    #[error("the budget was spent")]
+    BudgetSpent,
+}
+
+impl TargetError {
+    /// A failure of `place`.
+    pub fn failed(place: impl Into<String>, reason: impl Into<String>) -> TargetError {
+        TargetError::Failed { place: place.into(), reason: reason.into() }
+    }
+}
+
+/// Where the head was, for a drive that can tell: never for inference, only to be shown beside what was measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeadPath {
+    /// Tracks from the outer to the inner diameter.
+    pub tracks: u32,
+    /// When a transfer began, nanoseconds on the target's clock, and how many tracks from the outer diameter.
+    pub points: Vec<(u64, u32)>,
 }
 
 /// What is probed.
@@ -92,6 +117,16 @@ pub trait Target {
 
     /// Leaves the drive alone for so long.
     fn sleep(&mut self, ns: u64) -> Result<(), TargetError>;
+
+    /// What is known of it without measuring, to be shown: model, serial number, caches. Name and value.
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// The head's path during the latest [`Target::perform`], thinned, if the target can tell.
+    fn head_path(&self) -> Option<HeadPath> {
+        None
+    }
 }
 
 /// Performs `operations` and gives their latencies in that order, nanoseconds. At a depth of 1 that is the order of time.

@@ -56,6 +56,26 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
+/// A fact that the target tells of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Fact {
+    /// Such as `model`.
+    pub name: &'static str,
+    /// As the target has it.
+    pub value: String,
+}
+
+/// Where the head was while a series was measured: only of drives that can tell.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Head {
+    /// Which of [`Verdict::series`].
+    pub series: usize,
+    /// Tracks from the outer to the inner diameter.
+    pub tracks: u32,
+    /// Seconds since the first operation of the series, tracks from the outer diameter.
+    pub points: Vec<(f64, f64)>,
+}
+
 /// What a probe found.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Verdict {
@@ -65,14 +85,23 @@ pub struct Verdict {
     pub target: String,
     /// Bytes it offers.
     pub size_bytes: u64,
+    /// What it tells of itself.
+    pub facts: Vec<Fact>,
+    /// Whether its clock is that of a simulation.
+    pub is_virtual: bool,
     /// Time spent on the target's clock, nanoseconds.
     pub target_ns: u64,
     /// In the order in which they were found.
     pub properties: Vec<Property>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
+    /// Why the probe ended before its end, if it did: what is known until then stands.
+    pub ended: Option<String>,
     /// Evidence.
     pub series: Vec<Series>,
+    /// The head beside the evidence, for emulated drives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub heads: Vec<Head>,
 }
 
 impl Verdict {

@@ -1,81 +1,85 @@
 //! `imbrex probe`: what is inside this drive?
 
-use comfy_table::{presets, ContentArrangement, Table};
+mod leave;
+mod table;
+
 use imbrex_layer::parameters::parse_duration_ns;
-use imbrex_probe::{experiments, probe, Options, Property, Simulated, Value, Verdict};
+use imbrex_probe::{experiments, probe, Options, Progress, Verdict};
 
 use crate::args::ProbeArgs;
 use crate::error::{ExitCode, Failure};
 use crate::progress::Bars;
-use crate::simulate::drives::DrivePlan;
 use crate::{human, interrupt, output};
 
 /// Runs the command.
 pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let Some(words) = args.target.strip_prefix("sim:") else {
-        return Err(Failure::usage(format!("'{}' is no target this version knows", args.target))
-            .or_try("sim:DRIVE, such as sim:seagate-st5000as0011"));
-    };
-    let names: Vec<_> = experiments::all().iter().map(|experiment| experiment.name).collect();
-    if let Some(unknown) = args.tests.iter().find(|name| !names.contains(&name.as_str())) {
-        return Err(Failure::usage(format!("no test is called '{unknown}'; there are: {}", names.join(", "))));
+    check_tests(args)?;
+    let budget_ns = budget_ns(args)?;
+    let mut opened = leave::open(args)?;
+    interrupt::answer_with("ending the test in hand, putting the drive's settings back");
+    let verdict = run_tests(args, quiet, budget_ns, &mut opened);
+    // Dropped before anything is told, so that its settings are back and its file is closed.
+    drop(opened);
+    tell(args, &verdict)?;
+    match &verdict.ended {
+        Some(_) if interrupt::requested() => Ok(ExitCode::Failed),
+        Some(reason) => Err(Failure::failed(reason)),
+        None => Ok(ExitCode::Done),
     }
-    let budget_ns = match &args.budget {
-        None => u64::MAX,
-        Some(text) => parse_duration_ns(text)
-            .ok_or_else(|| Failure::usage(format!("--budget {text}: expected a time such as 30m or 2h")))?,
-    };
-    let mut target = Simulated::new(DrivePlan::parse(words)?.build()?);
-    let bars = Bars::new(quiet);
-    let bar = bars.steps(&args.target);
-    let mut options = Options {
-        may_write: true,
-        only: args.tests.clone(),
-        budget_ns,
-        seed: args.seed,
-        progress: &mut |name| {
-            bar.set_message(name.to_string());
-            bar.tick();
-            !interrupt::requested()
-        },
-    };
-    let verdict = probe(&mut target, &mut options).map_err(Failure::failed)?;
-    bar.finish_and_clear();
-    if args.json {
-        output::line(&serde_json::to_string_pretty(&verdict).map_err(Failure::failed)?)?;
-    } else {
-        print(&verdict)?;
-    }
-    Ok(if interrupt::requested() { ExitCode::Failed } else { ExitCode::Done })
 }
 
-fn print(verdict: &Verdict) -> Result<(), Failure> {
-    output::line(&format!(
-        "{}: {}, {} on its clock",
-        verdict.target,
-        human::bytes(verdict.size_bytes),
-        human::duration_ns(verdict.target_ns)
-    ))?;
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["property", "value", "confidence", "because"]);
-    for property in &verdict.properties {
-        let confidence = format!("{:?}", property.confidence).to_lowercase();
-        table.add_row([property.name.replace('_', " "), shown(property), confidence, property.because.clone()]);
-    }
-    output::line(&table.to_string())?;
-    for left_out in &verdict.left_out {
-        output::line(&format!("left out  {left_out}"))?;
+/// Every test that is named exists, and may do what it does.
+fn check_tests(args: &ProbeArgs) -> Result<(), Failure> {
+    for name in &args.tests {
+        let Some(experiment) = experiments::all().iter().find(|experiment| experiment.name == name) else {
+            let names: Vec<_> = experiments::all().iter().map(|experiment| experiment.name).collect();
+            return Err(Failure::usage(format!("no test is called '{name}'; there are: {}", names.join(", "))));
+        };
+        if experiment.writes && !leave::may_write(args) {
+            return Err(Failure::usage(format!("test '{name}' writes: it destroys what {} holds", args.target))
+                .or_try("--destroy-data, if nothing on it is wanted any more"));
+        }
     }
     Ok(())
 }
 
-fn shown(property: &Property) -> String {
-    match &property.value {
-        Value::Word(word) => word.to_string(),
-        Value::CannotTell => "cannot tell".into(),
-        Value::Number(number) if property.unit == "B" => human::bytes(*number as u64),
-        Value::Number(number) if number.fract() == 0.0 => format!("{} {}", human::count(*number as u64), property.unit),
-        Value::Number(number) => format!("{number:.2} {}", property.unit),
+fn budget_ns(args: &ProbeArgs) -> Result<u64, Failure> {
+    let Some(text) = &args.budget else { return Ok(u64::MAX) };
+    parse_duration_ns(text).ok_or_else(|| Failure::usage(format!("--budget {text}: expected a time such as 30m or 2h")))
+}
+
+fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::Opened) -> Verdict {
+    let bars = Bars::new(quiet);
+    let bar = bars.steps(&args.target);
+    let mut options = Options {
+        may_write: leave::may_write(args),
+        only: args.tests.clone(),
+        budget_ns,
+        seed: args.seed,
+        progress: &mut |told| {
+            bar.set_message(step(told, budget_ns));
+            bar.tick();
+            !interrupt::requested()
+        },
+    };
+    let verdict = probe(opened.target(), &mut options);
+    bar.finish_and_clear();
+    verdict
+}
+
+/// The line that is shown while a test runs.
+fn step(told: &Progress<'_>, budget_ns: u64) -> String {
+    let spent = human::duration_ns(told.spent_ns);
+    let of = if budget_ns == u64::MAX { String::new() } else { format!(" of {}", human::duration_ns(budget_ns)) };
+    format!("{}  {} operations, {spent}{of}", told.test, human::count(told.operations))
+}
+
+/// Prints the verdict, and writes the files that were asked for.
+fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
+    if args.json {
+        output::line(&serde_json::to_string_pretty(verdict).map_err(Failure::failed)?)?;
+    } else {
+        table::print(verdict)?;
     }
+    Ok(())
 }

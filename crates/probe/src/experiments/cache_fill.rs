@@ -13,6 +13,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     question: "how much does the cache take?",
     source: "Aghayev 2015 tests 6, 7, 8",
     writes: true,
+    tells: &["cache_writes_4k_depth_1", "map_entries", "cache_bytes"],
+    about_s: 20000,
     is_idle: only_for_cached,
     run,
 };

@@ -12,6 +12,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     question: "where is the cache?",
     source: "Aghayev 2015 test 2",
     writes: true,
+    tells: &["cache_place"],
+    about_s: 180,
     is_idle,
     run,
 };

@@ -12,6 +12,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     question: "does it clean when idle?",
     source: "Aghayev 2015 test 3",
     writes: true,
+    tells: &["cleaning", "idle_before_clean_at_most"],
+    about_s: 1000,
     is_idle: only_for_cached,
     run,
 };

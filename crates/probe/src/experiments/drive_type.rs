@@ -13,6 +13,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     question: "shingled or not? cache on disk or flash?",
     source: "Aghayev 2015 test 1",
     writes: true,
+    tells: &["type", "cache_medium", "write_latency"],
+    about_s: 40,
     is_idle: |_| None,
     run,
 };

@@ -11,7 +11,7 @@ use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256StarStar;
 
 use crate::target::{Operation, Target, TargetError, Timed};
-use crate::verdict::{Series, Verdict};
+use crate::verdict::{Head, Series, Verdict};
 
 /// Bytes of a small request.
 pub const BLOCK_BYTES: u64 = 4096;
@@ -36,6 +36,10 @@ pub struct Experiment {
     pub source: &'static str,
     /// Whether it writes.
     pub writes: bool,
+    /// The properties it may tell.
+    pub tells: &'static [&'static str],
+    /// How long it takes on a real drive, about: with a budget, what tells most for its time goes first.
+    pub about_s: u32,
     /// Why it would tell nothing, given what is known; nothing if it would.
     pub is_idle: fn(&Verdict) -> Option<&'static str>,
     /// Runs it.
@@ -85,6 +89,18 @@ impl Bench<'_> {
         let points =
             timed.iter().enumerate().map(|(index, timed)| (index as f64, timed.latency_ns() as f64 / 1e6)).collect();
         self.verdict.series.push(Series { name, x: "operation", y: "latency_ms", points });
+        self.keep_head(timed);
+    }
+
+    /// Keeps the head's path beside the series just kept, where the target can tell it.
+    fn keep_head(&mut self, timed: &[Timed]) {
+        let (Some(path), Some(first)) = (self.target.head_path(), timed.first()) else { return };
+        let begun_ns = first.begin_ns;
+        let within = path.points.iter().filter(|(at_ns, _)| *at_ns >= begun_ns);
+        let points: Vec<_> =
+            within.map(|&(at_ns, track)| ((at_ns - begun_ns) as f64 / 1e9, f64::from(track))).collect();
+        let series = self.verdict.series.len() - 1;
+        self.verdict.heads.push(Head { series, tracks: path.tracks, points });
     }
 
     /// An offset at this share of the drive, a multiple of a mebibyte.

@@ -12,6 +12,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     question: "how long is a rotation?",
     source: "our own",
     writes: false,
+    tells: &["rotation"],
+    about_s: 10,
     is_idle: |_| None,
     run,
 };

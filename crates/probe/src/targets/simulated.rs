@@ -1,19 +1,15 @@
-//! A target in virtual time: a simulated drive, its volatile caches off as the tests demand, its look-ahead off.
-//!
-//! Invariants:
-//! 1. The engine is never stepped past a time at which an operation could still be submitted.
-
-use std::collections::VecDeque;
+//! A simulated drive in virtual time: no bytes, its volatile caches off as the tests demand, its look-ahead off.
 
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_sim::{Drive, Engine, Inbox, IoRecord, Observer, Options, Stepped};
 use imbrex_trace::{Request, When};
 
-use crate::target::{Direction, Operation, Target, TargetError, Timed};
+use super::virtual_time::{path, Finished, Machine, VirtualTime, HEAD_SAMPLES};
+use crate::target::{Direction, HeadPath, Operation, Target, TargetError, Timed};
 
-/// Completions: number, entry, end.
-#[derive(Debug, Default)]
-struct Completions(Vec<(u64, u64, u64)>);
+/// What has completed.
+#[derive(Default)]
+struct Completions(Vec<Finished>);
 
 impl Observer for Completions {
     fn wants_ios(&self) -> bool {
@@ -21,20 +17,46 @@ impl Observer for Completions {
     }
 
     fn io(&mut self, record: &IoRecord) {
-        self.0.push((record.sequence, record.entry.0, record.end.0));
+        self.0.push(Finished { number: record.sequence, begin_ns: record.entry.0, end_ns: record.end.0 });
+    }
+}
+
+impl Machine for Engine<Inbox, Completions> {
+    fn submit(&mut self, at: SimTime, _number: u64, operation: &Operation) -> Result<(), TargetError> {
+        let (lba, sectors) = (operation.offset / 512, (operation.bytes / 512) as u32);
+        let command = match operation.direction {
+            Direction::Read => Command::read(lba, sectors),
+            Direction::Write => Command::write(lba, sectors),
+        };
+        // The engine numbers requests from 0, too.
+        self.source_mut().push(Request { when: When::At(at), device: 0, command });
+        Ok(())
+    }
+
+    fn step(&mut self, until: SimTime) -> Stepped {
+        Engine::step(self, until).expect("an inbox does not fail")
+    }
+
+    fn finished(&mut self, finished: &mut Vec<Finished>) -> Result<(), TargetError> {
+        finished.append(&mut self.observer_mut().0);
+        Ok(())
+    }
+
+    fn now(&self) -> SimTime {
+        Engine::now(self)
+    }
+
+    fn restart_head_log(&mut self) {
+        self.timing_mut().actuator_mut().restart_log(HEAD_SAMPLES);
     }
 }
 
 /// A simulated drive.
 pub struct Simulated {
-    engine: Engine<Inbox, Completions>,
+    drive: VirtualTime<Engine<Inbox, Completions>>,
     name: String,
     size_bytes: u64,
     sector_bytes: u32,
-    now_ns: u64,
-    /// The first request of the batch in hand, as the engine numbers it, and what is under way by number from there.
-    under_way: VecDeque<(u64, Operation)>,
-    submitted: u64,
 }
 
 impl Simulated {
@@ -50,38 +72,8 @@ impl Simulated {
             name: format!("sim:{}", drive.label),
             size_bytes: drive.capacity_bytes(),
             sector_bytes: drive.disk.sector_bytes,
-            engine: Engine::new(drive, options, Inbox::default(), Completions::default()),
-            now_ns: 0,
-            under_way: VecDeque::new(),
-            submitted: 0,
+            drive: VirtualTime::new(Engine::new(drive, options, Inbox::default(), Completions::default())),
         }
-    }
-
-    fn submit(&mut self, operation: Operation) {
-        let (lba, sectors) = (operation.offset / 512, (operation.bytes / 512) as u32);
-        let command = match operation.direction {
-            Direction::Read => Command::read(lba, sectors),
-            Direction::Write => Command::write(lba, sectors),
-        };
-        self.engine.source_mut().push(Request { when: When::At(SimTime(self.now_ns)), device: 0, command });
-        self.under_way.push_back((self.submitted, operation));
-        self.submitted += 1;
-    }
-
-    /// Tells `done` what has completed; says whether to go on.
-    fn collect(&mut self, done: &mut dyn FnMut(&Timed) -> bool) -> bool {
-        let mut goes_on = true;
-        let mut completed = std::mem::take(&mut self.engine.observer_mut().0);
-        for &(sequence, begin_ns, end_ns) in &completed {
-            let found = self.under_way.iter().position(|(number, _)| *number == sequence);
-            let (_, operation) =
-                found.and_then(|index| self.under_way.remove(index)).expect("the engine completes what was submitted");
-            self.now_ns = self.now_ns.max(end_ns);
-            goes_on &= done(&Timed { operation, begin_ns, end_ns });
-        }
-        completed.clear();
-        self.engine.observer_mut().0 = completed;
-        goes_on
     }
 }
 
@@ -103,7 +95,7 @@ impl Target for Simulated {
     }
 
     fn now_ns(&self) -> u64 {
-        self.now_ns
+        self.drive.now_ns()
     }
 
     fn perform(
@@ -112,27 +104,20 @@ impl Target for Simulated {
         next: &mut dyn FnMut() -> Option<Operation>,
         done: &mut dyn FnMut(&Timed) -> bool,
     ) -> Result<(), TargetError> {
-        let mut goes_on = true;
-        loop {
-            while goes_on && self.under_way.len() < depth.max(1) {
-                match next() {
-                    Some(operation) => self.submit(operation),
-                    None => goes_on = false,
-                }
-            }
-            if self.under_way.is_empty() {
-                return Ok(());
-            }
-            let stepped = self.engine.step(SimTime(u64::MAX)).expect("an inbox does not fail");
-            assert_ne!(stepped, Stepped::Idle, "the engine is idle with {} under way", self.under_way.len());
-            goes_on &= self.collect(done);
-        }
+        self.drive.perform(depth, next, done)
     }
 
     fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
-        self.now_ns += ns;
-        while self.engine.step(SimTime(self.now_ns)).expect("an inbox does not fail") == Stepped::Worked {}
-        self.now_ns = self.now_ns.max(self.engine.now().0);
+        self.drive.sleep(ns);
         Ok(())
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        vec![("volatile cache", "off".into()), ("look-ahead", "off".into())]
+    }
+
+    fn head_path(&self) -> Option<HeadPath> {
+        let engine = &self.drive.machine;
+        path(&engine.drive().disk, engine.timing().actuator().head_log())
     }
 }

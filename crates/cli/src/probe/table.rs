@@ -1,0 +1,82 @@
+//! The verdict for a terminal: a table of properties, what was left out, and what that leaves open.
+
+use comfy_table::{presets, ContentArrangement, Table};
+use imbrex_probe::{experiments, Property, Value, Verdict};
+
+use crate::error::Failure;
+use crate::{human, output};
+
+/// Prints `verdict` on standard output.
+pub fn print(verdict: &Verdict) -> Result<(), Failure> {
+    let clock = if verdict.is_virtual { " on its clock" } else { "" };
+    output::line(&format!(
+        "{}: {}, {}{clock}",
+        verdict.target,
+        human::bytes(verdict.size_bytes),
+        human::duration_ns(verdict.target_ns)
+    ))?;
+    for fact in verdict.facts.iter().filter(|_| !verdict.is_virtual) {
+        output::line(&format!("{}: {}", fact.name, fact.value))?;
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["property", "value", "confidence", "because"]);
+    for property in &verdict.properties {
+        table.add_row([name(property), shown(property), confidence(property).into(), property.because.clone()]);
+    }
+    if !verdict.properties.is_empty() {
+        output::line(&table.to_string())?;
+    }
+    for left_out in &verdict.left_out {
+        output::line(&format!("left out  {left_out}"))?;
+    }
+    if let Some(open) = left_open(verdict) {
+        output::line(&open)?;
+    }
+    Ok(())
+}
+
+/// What was not asked, since the tests that ask it write and may not.
+pub fn left_open(verdict: &Verdict) -> Option<String> {
+    let told = |name: &str| verdict.property(name).is_some_and(|property| property.value != Value::CannotTell);
+    let writing = experiments::all().iter().filter(|experiment| experiment.writes);
+    let left_out = |name: &str| verdict.left_out.iter().any(|line| line.starts_with(&format!("{name}: it writes")));
+    let open: Vec<_> = writing
+        .filter(|experiment| left_out(experiment.name))
+        .flat_map(|experiment| experiment.tells)
+        .filter(|name| !told(name))
+        .map(|name| name.replace('_', " "))
+        .collect();
+    (!open.is_empty()).then(|| {
+        format!(
+            "Only tests that read were run. They cannot tell {}: for that give --destroy-data, on a drive whose data \
+             nobody wants.",
+            open.join(", ")
+        )
+    })
+}
+
+/// A property's name, in words.
+pub fn name(property: &Property) -> String {
+    property.name.replace('_', " ")
+}
+
+/// How sure the probe is, in a word.
+pub fn confidence(property: &Property) -> &'static str {
+    match property.confidence {
+        imbrex_probe::Confidence::Low => "low",
+        imbrex_probe::Confidence::Medium => "medium",
+        imbrex_probe::Confidence::High => "high",
+    }
+}
+
+/// A property's value, with its unit.
+pub fn shown(property: &Property) -> String {
+    match &property.value {
+        Value::Word(word) => word.to_string(),
+        Value::CannotTell => "cannot tell".into(),
+        Value::Number(number) if property.unit == "B" => human::bytes(*number as u64),
+        Value::Number(number) if number.fract() == 0.0 => format!("{} {}", human::count(*number as u64), property.unit),
+        Value::Number(number) => format!("{number:.2} {}", property.unit),
+    }
+}

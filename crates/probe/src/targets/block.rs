@@ -1,0 +1,189 @@
+//! A block device or a plain file, in real time: direct access by io_uring.
+//!
+//! The drive's volatile write cache is switched off for the time of the probe where the kernel can do that (SCSI and
+//! SATA), and each write asks to be durable in any case. Read-ahead of the kernel does not touch direct access; it is set
+//! to none all the same, since others may read. The look-ahead of the drive cannot be set from here.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use memmap2::MmapMut;
+
+use super::real_time::{sleep, RealTime};
+use super::ring::Ring;
+use super::settings::Settings;
+use crate::safety::usage::Device;
+use crate::safety::Peek;
+use crate::target::{Operation, Target, TargetError, Timed};
+
+/// Room to look into the device: more than any signature takes.
+const PEEK_BYTES: usize = 64 << 10;
+/// The unit of access to a plain file: what every file system takes.
+const FILE_SECTOR_BYTES: u32 = 4096;
+
+/// A block device or a plain file.
+pub struct Block {
+    ring: Ring,
+    /// A second way in, for looking.
+    file: File,
+    room: MmapMut,
+    time: RealTime,
+    name: String,
+    size_bytes: u64,
+    sector_bytes: u32,
+    device: Option<Device>,
+    settings: Settings,
+}
+
+/// How to open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// Whether tests will write.
+    pub may_write: bool,
+    /// Whether to write even where the kernel says that others use it.
+    pub is_forced: bool,
+}
+
+impl Block {
+    /// Opens `path`.
+    pub fn open(path: &Path, access: Access) -> Result<Block, TargetError> {
+        let place = path.display().to_string();
+        let failed = |reason: String| TargetError::failed(place.clone(), reason);
+        let kind = std::fs::metadata(path).map_err(|error| failed(cannot_open(&error)))?;
+        let is_block = kind.file_type().is_block_device();
+        if kind.is_dir() {
+            return Err(failed("is a folder; name a drive such as /dev/sdX, or a file".into()));
+        }
+        if !is_block && !kind.is_file() {
+            return Err(failed("is neither a block device nor a file".into()));
+        }
+        let device =
+            if is_block { Some(Device::of(kind.rdev()).map_err(|error| failed(error.to_string()))?) } else { None };
+        let file = open(path, access, is_block).map_err(|error| failed(cannot_open(&error)))?;
+        let size_bytes = size_of(&file).map_err(|error| failed(error.to_string()))?;
+        let sector_bytes = device.as_ref().map_or(FILE_SECTOR_BYTES, Device::sector_bytes);
+        let room = MmapMut::map_anon(PEEK_BYTES).map_err(|error| failed(error.to_string()))?;
+        let ring = file.try_clone().and_then(|file| Ring::new(file, access.may_write));
+        let ring = ring.map_err(|error| failed(error.to_string()))?;
+        let size_bytes = size_bytes / u64::from(sector_bytes) * u64::from(sector_bytes);
+        Ok(Block {
+            ring,
+            file,
+            room,
+            time: RealTime::new(),
+            name: place,
+            size_bytes,
+            sector_bytes,
+            device,
+            settings: Settings::default(),
+        })
+    }
+
+    /// The block device, if it is one.
+    pub fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
+    /// Sets the caches as the tests need them, until the target is dropped. What cannot be set is left.
+    pub fn quieten(&mut self) {
+        let Some(device) = &self.device else { return };
+        let whole: PathBuf = device.whole_folder();
+        self.settings.set(&whole.join("queue/read_ahead_kb"), "0");
+        // Only this file's words reach the drive; `queue/write_cache` would change what the kernel believes, no more.
+        if let Some(cache_type) = device.cache_type_file() {
+            self.settings.set(&cache_type, "write through");
+        }
+    }
+}
+
+fn open(path: &Path, access: Access, is_block: bool) -> io::Result<File> {
+    let exclusive = if is_block && access.may_write && !access.is_forced { libc::O_EXCL } else { 0 };
+    OpenOptions::new().read(true).write(access.may_write).custom_flags(libc::O_DIRECT | exclusive).open(path)
+}
+
+fn size_of(file: &File) -> io::Result<u64> {
+    io::Seek::seek(&mut &*file, io::SeekFrom::End(0))
+}
+
+fn cannot_open(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOENT) => "there is no such file or device".into(),
+        Some(libc::EACCES | libc::EPERM) => "may not be opened; run as root, or as a member of its group".into(),
+        Some(libc::EBUSY) => "is in use: mounted, or part of an array, a pool or swap".into(),
+        Some(libc::EROFS) => "cannot be written: it is read-only".into(),
+        Some(libc::EINVAL) => {
+            "cannot be read past the page cache (O_DIRECT): its file system does not know how; put the file on another"
+                .into()
+        }
+        Some(libc::ENXIO | libc::ENODEV | libc::ENOMEDIUM) => "there is no drive behind it".into(),
+        _ => error.to_string(),
+    }
+}
+
+impl Peek for Block {
+    fn len(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        // Direct access takes whole sectors only, into memory that begins at one.
+        let sector = u64::from(self.sector_bytes.max(FILE_SECTOR_BYTES));
+        let begin = offset / sector * sector;
+        let end = (offset + into.len() as u64).div_ceil(sector) * sector;
+        let end = end.min(self.size_bytes);
+        let wanted = (end - begin) as usize;
+        assert!(wanted <= PEEK_BYTES, "{wanted} bytes looked at at once");
+        self.file.read_exact_at(&mut self.room[..wanted], begin)?;
+        let from = (offset - begin) as usize;
+        into.copy_from_slice(&self.room[from..from + into.len()]);
+        Ok(())
+    }
+}
+
+impl Target for Block {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.sector_bytes
+    }
+
+    fn is_virtual(&self) -> bool {
+        false
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.time.now_ns()
+    }
+
+    fn perform(
+        &mut self,
+        depth: usize,
+        next: &mut dyn FnMut() -> Option<Operation>,
+        done: &mut dyn FnMut(&Timed) -> bool,
+    ) -> Result<(), TargetError> {
+        self.time.perform(&mut self.ring, &self.name, depth, next, done)
+    }
+
+    fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
+        sleep(ns);
+        Ok(())
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let Some(device) = &self.device else {
+            let note = "a plain file: its file system and whatever lies below are measured with it".to_string();
+            return vec![("model", note)];
+        };
+        let mut facts = device.facts();
+        facts.extend(self.settings.told().into_iter().map(|told| ("set for the probe", told)));
+        facts
+    }
+}

@@ -1,0 +1,178 @@
+//! An image of ours, in virtual time: reads and writes go to the emulated drive in the file, and its clock says how long
+//! they took. Its volatile cache and look-ahead are off as the tests demand; when it is closed it has them again, since
+//! they are the drive's, not the image's.
+//!
+//! Invariants:
+//! 1. An image opened to be looked at is not changed.
+//! 2. An image opened to be written is closed in good order when the target is dropped.
+
+use std::path::Path;
+
+use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind};
+use imbrex_disk::SimTime;
+use imbrex_sim::Stepped;
+
+use super::filler::Filler;
+use super::virtual_time::{path, Finished, Machine, VirtualTime, HEAD_SAMPLES};
+use crate::safety::Peek;
+use crate::target::{Direction, HeadPath, Operation, Target, TargetError, Timed};
+
+/// The drive, as [`VirtualTime`] wants it.
+struct Emulated {
+    drive: EmulatedDrive,
+    place: String,
+    filler: Filler,
+    /// A buffer that came back.
+    spare: Vec<u8>,
+}
+
+impl Emulated {
+    fn failed(&self, error: &DeviceError) -> TargetError {
+        TargetError::failed(self.place.clone(), error.to_string())
+    }
+}
+
+impl Machine for Emulated {
+    fn submit(&mut self, at: SimTime, number: u64, operation: &Operation) -> Result<(), TargetError> {
+        let mut buffer = std::mem::take(&mut self.spare);
+        buffer.clear();
+        let kind = match operation.direction {
+            Direction::Read => IoKind::Read,
+            Direction::Write => {
+                buffer.extend_from_slice(self.filler.bytes(operation.bytes as usize));
+                IoKind::Write { fua: false }
+            }
+        };
+        let io = Io { tag: number, kind, offset: operation.offset, length: operation.bytes, buffer };
+        self.drive.submit(at, io).map_err(|error| self.failed(&error))
+    }
+
+    fn step(&mut self, until: SimTime) -> Stepped {
+        self.drive.step(until)
+    }
+
+    fn finished(&mut self, finished: &mut Vec<Finished>) -> Result<(), TargetError> {
+        let mut failure = None;
+        let mut spare = None;
+        for completion in self.drive.completions() {
+            // A sector that was never whole reads as an error after a time like any other.
+            failure = completion.outcome.err().or(failure);
+            let (begin_ns, end_ns) = (completion.entry.0, completion.end.0);
+            finished.push(Finished { number: completion.tag, begin_ns, end_ns });
+            spare = Some(completion.buffer);
+        }
+        self.spare = spare.unwrap_or_default();
+        failure.map_or(Ok(()), |error| Err(self.failed(&error)))
+    }
+
+    fn now(&self) -> SimTime {
+        self.drive.now()
+    }
+
+    fn restart_head_log(&mut self) {
+        self.drive.restart_head_log(HEAD_SAMPLES);
+    }
+}
+
+/// An emulated drive in a file.
+pub struct Image {
+    drive: VirtualTime<Emulated>,
+    is_writable: bool,
+}
+
+impl Image {
+    /// Whether `path` begins as an image does.
+    pub fn is_one(path: &Path) -> bool {
+        let mut magic = [0; imbrex_device::image::MAGIC.len()];
+        let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
+        read.is_ok() && magic == imbrex_device::image::MAGIC
+    }
+
+    /// Opens the image `path`.
+    pub fn open(path: &Path, may_write: bool) -> Result<Image, TargetError> {
+        let opened =
+            if may_write { EmulatedDrive::open_file(path, false) } else { EmulatedDrive::open_file_to_look(path) };
+        let place = path.display().to_string();
+        let mut drive = opened.map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.strip_prefix(&format!("{place}: ")).unwrap_or(&reason).to_string();
+            TargetError::failed(place.clone(), reason)
+        })?;
+        drive.set_caches(0, 0);
+        let machine = Emulated { drive, place, filler: Filler::default(), spare: Vec::new() };
+        Ok(Image { drive: VirtualTime::new(machine), is_writable: may_write })
+    }
+
+    fn emulated(&self) -> &EmulatedDrive {
+        &self.drive.machine.drive
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        if self.is_writable {
+            // What could not be closed is recovered from its journal when it is opened again.
+            let _ = self.drive.machine.drive.shut_down();
+        }
+    }
+}
+
+impl Peek for Image {
+    fn len(&self) -> u64 {
+        self.emulated().capacity_bytes()
+    }
+
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        self.drive.machine.drive.read(offset, into).map_err(|error| std::io::Error::other(error.to_string()))
+    }
+}
+
+impl Target for Image {
+    fn name(&self) -> String {
+        self.drive.machine.place.clone()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.emulated().capacity_bytes()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.emulated().sector_bytes()
+    }
+
+    fn is_virtual(&self) -> bool {
+        true
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.drive.now_ns()
+    }
+
+    fn perform(
+        &mut self,
+        depth: usize,
+        next: &mut dyn FnMut() -> Option<Operation>,
+        done: &mut dyn FnMut(&Timed) -> bool,
+    ) -> Result<(), TargetError> {
+        self.drive.perform(depth, next, done)
+    }
+
+    fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
+        self.drive.sleep(ns);
+        Ok(())
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let drive = self.emulated().drive();
+        vec![
+            ("model", format!("image of an emulated drive, {}", drive.label)),
+            ("volatile cache", "off".into()),
+            ("look-ahead", "off".into()),
+        ]
+    }
+
+    fn head_path(&self) -> Option<HeadPath> {
+        let drive = self.emulated();
+        path(&drive.drive().disk, drive.timing().actuator().head_log())
+    }
+}

@@ -1,0 +1,24 @@
+//! Targets: what can be probed, one file each; what they share by clock in `virtual_time` and `real_time`.
+//!
+//! ```text
+//!  Simulated ─┬─ VirtualTime<Machine>      Nbd ───┬─ RealTime over a Channel
+//!  Image ─────┘                            Block ─┘
+//! ```
+
+mod block;
+mod filler;
+mod image;
+mod nbd;
+mod nbd_handshake;
+mod nbd_url;
+mod real_time;
+mod ring;
+mod settings;
+mod simulated;
+mod virtual_time;
+
+pub use block::{Access, Block};
+pub use image::Image;
+pub use nbd::Nbd;
+pub use settings::restore_all;
+pub use simulated::Simulated;

@@ -1,0 +1,347 @@
+//! A block device behind an NBD server, in real time: fixed newstyle, simple replies, as many requests on their way as
+//! the test has. Writes are durable when they are answered (FUA), where the server can, as if the drive's volatile cache
+//! were off.
+//!
+//! Invariants:
+//! 1. A thread of its own takes the replies, so that neither side waits for the other to read.
+//! 2. Whatever a server sends, it makes this side hold no more than one operation's bytes.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::filler::Filler;
+use super::nbd_handshake::{self, Export};
+use super::nbd_url::{NbdUrl, Place};
+use super::real_time::{sleep, Answer, Channel, RealTime, OPERATION_BYTES_MAX};
+use crate::safety::Peek;
+use crate::target::{Direction, Operation, Target, TargetError, Timed};
+
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+const FLAG_FUA: u16 = 1;
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const DISCONNECT: u16 = 2;
+/// A cookie carries its slot, the bytes that its reply has (31 bits), and whether they are wanted.
+const LENGTH_SHIFT: u32 = 32;
+const WANTED: u64 = 1 << 63;
+/// How long a server may take to shake hands, and to answer: a drive that cleans may stall for minutes.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+const ANSWER_TIME: Duration = Duration::from_secs(600);
+
+/// A connection of either kind.
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn connect(place: &Place) -> io::Result<Stream> {
+        match place {
+            Place::Tcp(host, port) => {
+                let stream = TcpStream::connect((host.as_str(), *port))?;
+                // A request must not wait for the next one to fill its packet.
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Place::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path)?)),
+        }
+    }
+
+    fn try_clone(&self) -> io::Result<Stream> {
+        Ok(match self {
+            Stream::Tcp(stream) => Stream::Tcp(stream.try_clone()?),
+            Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
+        })
+    }
+
+    fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(time),
+            Stream::Unix(stream) => stream.set_read_timeout(time),
+        }
+    }
+
+    fn shut_down(&self) {
+        // A connection that is gone already needs no end.
+        let _ = match self {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(into),
+            Stream::Unix(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(from),
+            Stream::Unix(stream) => stream.write(from),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.flush(),
+            Stream::Unix(stream) => stream.flush(),
+        }
+    }
+}
+
+/// A reply as it came.
+struct Reply {
+    cookie: u64,
+    at: Instant,
+    error: u32,
+    /// What was read, if it is wanted.
+    data: Vec<u8>,
+}
+
+/// The way to the server.
+struct Connection {
+    stream: Stream,
+    replies: Receiver<io::Result<Reply>>,
+    reader: Option<JoinHandle<()>>,
+    filler: Filler,
+    write_flags: u16,
+    message: Vec<u8>,
+}
+
+/// A served drive.
+pub struct Nbd {
+    connection: Connection,
+    export: Export,
+    time: RealTime,
+    name: String,
+}
+
+impl Nbd {
+    /// Connects to the server that `url` names.
+    pub fn connect(url: &str) -> Result<Nbd, TargetError> {
+        let failed = |reason: String| TargetError::failed(url, reason);
+        let parsed = NbdUrl::parse(url).map_err(failed)?;
+        let mut stream = Stream::connect(&parsed.place)
+            .map_err(|error| failed(format!("cannot connect: {error}; is the server running?")))?;
+        let export = shake_hands(&mut stream, &parsed.export).map_err(failed)?;
+        let connection = Connection::start(stream, &export).map_err(|error| failed(error.to_string()))?;
+        Ok(Nbd { connection, export, time: RealTime::new(), name: url.into() })
+    }
+
+    /// Whether the server refuses writes.
+    pub fn is_read_only(&self) -> bool {
+        self.export.is_read_only
+    }
+}
+
+fn shake_hands(stream: &mut Stream, export: &str) -> Result<Export, String> {
+    let told = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the server closed the connection while shaking hands".to_string(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "the server does not answer".to_string(),
+        _ => format!("while shaking hands: {error}"),
+    };
+    stream.set_read_timeout(Some(HANDSHAKE_TIME)).map_err(told)?;
+    let export = nbd_handshake::run(stream, export).map_err(told)?;
+    stream.set_read_timeout(None).map_err(told)?;
+    Ok(export)
+}
+
+impl Connection {
+    fn start(stream: Stream, export: &Export) -> io::Result<Connection> {
+        let reading = stream.try_clone()?;
+        let (sender, replies) = std::sync::mpsc::channel();
+        let reader =
+            std::thread::Builder::new().name("nbd replies".into()).spawn(move || take_all(reading, &sender))?;
+        let write_flags = if export.has_fua { FLAG_FUA } else { 0 };
+        let (filler, message) = (Filler::default(), Vec::new());
+        Ok(Connection { stream, replies, reader: Some(reader), filler, write_flags, message })
+    }
+
+    fn send(&mut self, command: u16, cookie: u64, offset: u64, length: u32) -> io::Result<()> {
+        self.message.clear();
+        self.message.extend_from_slice(&REQUEST_MAGIC.to_be_bytes());
+        let flags = if command == WRITE { self.write_flags } else { 0 };
+        self.message.extend_from_slice(&flags.to_be_bytes());
+        self.message.extend_from_slice(&command.to_be_bytes());
+        self.message.extend_from_slice(&cookie.to_be_bytes());
+        self.message.extend_from_slice(&offset.to_be_bytes());
+        self.message.extend_from_slice(&length.to_be_bytes());
+        if command == WRITE {
+            self.message.extend_from_slice(self.filler.bytes(length as usize));
+        }
+        self.stream.write_all(&self.message)
+    }
+
+    fn receive(&mut self) -> io::Result<Reply> {
+        match self.replies.recv_timeout(ANSWER_TIME) {
+            Ok(reply) => reply,
+            Err(RecvTimeoutError::Timeout) => {
+                Err(io::Error::other(format!("no answer for {} s", ANSWER_TIME.as_secs())))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(closed()),
+        }
+    }
+}
+
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // A server that is gone does not hear the farewell.
+        let _ = self.send(DISCONNECT, 0, 0, 0);
+        self.stream.shut_down();
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the thread that takes replies does not panic");
+        }
+    }
+}
+
+/// Takes replies until the connection ends; the last thing told is why.
+fn take_all(stream: Stream, replies: &Sender<io::Result<Reply>>) {
+    let mut stream = BufReader::with_capacity(1 << 16, stream);
+    let mut scratch = vec![0; 1 << 16];
+    loop {
+        let reply = take(&mut stream, &mut scratch);
+        let ends = reply.is_err();
+        // Nobody listens any more when the connection is being dropped.
+        if replies.send(reply).is_err() || ends {
+            return;
+        }
+    }
+}
+
+fn take(stream: &mut impl Read, scratch: &mut [u8]) -> io::Result<Reply> {
+    let mut head = [0; 16];
+    stream.read_exact(&mut head).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => closed(),
+        _ => error,
+    })?;
+    let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("four bytes"));
+    if word(0) != SIMPLE_REPLY_MAGIC {
+        return Err(io::Error::other(format!("the server sends {:#010x} where a reply should begin", word(0))));
+    }
+    let (error, cookie) = (word(4), u64::from(word(8)) << 32 | u64::from(word(12)));
+    let length = ((cookie & !WANTED) >> LENGTH_SHIFT) as usize;
+    let mut data = Vec::new();
+    if error == 0 && length > 0 {
+        if length > OPERATION_BYTES_MAX {
+            return Err(io::Error::other("the server answers what was not asked"));
+        }
+        if cookie & WANTED != 0 {
+            data.resize(length, 0);
+            stream.read_exact(&mut data)?;
+        } else {
+            let mut left = length;
+            while left > 0 {
+                let part = left.min(scratch.len());
+                stream.read_exact(&mut scratch[..part])?;
+                left -= part;
+            }
+        }
+    }
+    Ok(Reply { cookie, at: Instant::now(), error, data })
+}
+
+/// The outcome that a reply's error number tells; they are those of Linux.
+fn outcome(error: u32) -> io::Result<()> {
+    match error {
+        0 => Ok(()),
+        number => Err(io::Error::from_raw_os_error(number as i32)),
+    }
+}
+
+impl Channel for Connection {
+    fn submit(&mut self, slot: usize, operation: &Operation) -> io::Result<()> {
+        let (command, answered_bytes) = match operation.direction {
+            Direction::Read => (READ, operation.bytes),
+            Direction::Write => (WRITE, 0),
+        };
+        self.send(command, answered_bytes << LENGTH_SHIFT | slot as u64, operation.offset, operation.bytes as u32)
+    }
+
+    fn answer(&mut self) -> io::Result<Answer> {
+        let reply = self.receive()?;
+        let slot = (reply.cookie & u64::from(u32::MAX)) as usize;
+        Ok(Answer { slot, at: reply.at, outcome: outcome(reply.error) })
+    }
+}
+
+impl Peek for Nbd {
+    fn len(&self) -> u64 {
+        self.export.size_bytes
+    }
+
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let cookie = WANTED | (into.len() as u64) << LENGTH_SHIFT;
+        self.connection.send(READ, cookie, offset, into.len() as u32)?;
+        let reply = self.connection.receive()?;
+        outcome(reply.error)?;
+        if reply.data.len() != into.len() {
+            return Err(io::Error::other("the server answers what was not asked"));
+        }
+        into.copy_from_slice(&reply.data);
+        Ok(())
+    }
+}
+
+impl Target for Nbd {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.export.size_bytes
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.export.block_bytes
+    }
+
+    fn is_virtual(&self) -> bool {
+        false
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.time.now_ns()
+    }
+
+    fn perform(
+        &mut self,
+        depth: usize,
+        next: &mut dyn FnMut() -> Option<Operation>,
+        done: &mut dyn FnMut(&Timed) -> bool,
+    ) -> Result<(), TargetError> {
+        self.time.perform(&mut self.connection, &self.name, depth, next, done)
+    }
+
+    fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
+        sleep(ns);
+        Ok(())
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let fua = if self.export.has_fua {
+            "each write durable when it is answered (FUA)"
+        } else {
+            "the server knows no FUA: a volatile cache may answer for the drive"
+        };
+        let mut facts = vec![("volatile cache", fua.to_string()), ("look-ahead", "as the server has it".into())];
+        if let Some(description) = &self.export.description {
+            facts.insert(0, ("model", description.clone()));
+        }
+        facts
+    }
+}

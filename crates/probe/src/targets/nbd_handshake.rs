@@ -1,0 +1,157 @@
+//! Shaking hands with an NBD server: fixed newstyle, by `GO`, or by `EXPORT_NAME` with servers that do not know it.
+
+use std::io::{self, Read, Write};
+
+const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
+const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+const OLD_MAGIC: u64 = 0x0000_4202_8186_1253;
+const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+const FIXED_NEWSTYLE: u16 = 1;
+const NO_ZEROES: u16 = 2;
+const EXPORT_NAME: u32 = 1;
+const GO: u32 = 7;
+const ACK: u32 = 1;
+const INFO: u32 = 3;
+const ERROR: u32 = 1 << 31;
+const INFO_EXPORT: u16 = 0;
+const INFO_DESCRIPTION: u16 = 2;
+const INFO_BLOCK_SIZE: u16 = 3;
+const FLAG_READ_ONLY: u16 = 1 << 1;
+const FLAG_FUA: u16 = 1 << 3;
+/// The longest answer to an option that makes sense.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// The unit of requests to servers that name none.
+const BLOCK_BYTES: u32 = 512;
+
+/// What a server says of an export.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Export {
+    pub size_bytes: u64,
+    pub is_read_only: bool,
+    pub has_fua: bool,
+    pub block_bytes: u32,
+    pub description: Option<String>,
+}
+
+/// Shakes hands for the export called `name`.
+pub(super) fn run(stream: &mut (impl Read + Write), name: &str) -> io::Result<Export> {
+    let greeting: [u8; 18] = read(stream)?;
+    let (first, second) = (u64_at(&greeting, 0), u64_at(&greeting, 8));
+    let flags = u16_at(&greeting, 16);
+    if first != INIT_MAGIC {
+        return Err(io::Error::other("whoever listens there is no NBD server"));
+    }
+    if second == OLD_MAGIC || flags & FIXED_NEWSTYLE == 0 {
+        return Err(io::Error::other("the server speaks only the oldest form of NBD"));
+    }
+    if second != OPTION_MAGIC {
+        return Err(io::Error::other("whoever listens there is no NBD server"));
+    }
+    let zeroes = flags & NO_ZEROES == 0;
+    stream.write_all(&u32::from(flags & (FIXED_NEWSTYLE | NO_ZEROES)).to_be_bytes())?;
+    match go(stream, name)? {
+        Some(export) => Ok(export),
+        None => by_name(stream, name, zeroes),
+    }
+}
+
+/// By `GO`; nothing, if the server does not know it.
+fn go(stream: &mut (impl Read + Write), name: &str) -> io::Result<Option<Export>> {
+    let mut data = (name.len() as u32).to_be_bytes().to_vec();
+    data.extend_from_slice(name.as_bytes());
+    for word in [2, INFO_BLOCK_SIZE, INFO_DESCRIPTION] {
+        data.extend_from_slice(&word.to_be_bytes());
+    }
+    send_option(stream, GO, &data)?;
+    let mut export = None;
+    let mut block_bytes = BLOCK_BYTES;
+    let mut description = None;
+    loop {
+        let (kind, data) = option_reply(stream)?;
+        match kind {
+            INFO => match (data.get(..2).map(|bytes| u16_at(bytes, 0)), data.len()) {
+                (Some(INFO_EXPORT), 12) => export = Some(export_of(u64_at(&data, 2), u16_at(&data, 10))),
+                // A unit below a sector is of no use to a drive.
+                (Some(INFO_BLOCK_SIZE), 14) => block_bytes = u32_at(&data, 2).max(BLOCK_BYTES),
+                (Some(INFO_DESCRIPTION), _) => description = String::from_utf8(data[2..].to_vec()).ok(),
+                _ => {}
+            },
+            ACK => {
+                let export =
+                    export.ok_or_else(|| io::Error::other("the server does not say how large the drive is"))?;
+                return Ok(Some(Export { block_bytes, description, ..export }));
+            }
+            _ if kind == ERROR | 1 => return Ok(None),
+            _ if kind & ERROR != 0 => return Err(refused(kind & !ERROR, name, &data)),
+            _ => {}
+        }
+    }
+}
+
+fn by_name(stream: &mut (impl Read + Write), name: &str, zeroes: bool) -> io::Result<Export> {
+    send_option(stream, EXPORT_NAME, name.as_bytes())?;
+    let facts: [u8; 10] = read(stream)?;
+    if zeroes {
+        let _: [u8; 124] = read(stream)?;
+    }
+    Ok(export_of(u64_at(&facts, 0), u16_at(&facts, 8)))
+}
+
+fn export_of(size_bytes: u64, flags: u16) -> Export {
+    Export {
+        size_bytes,
+        is_read_only: flags & FLAG_READ_ONLY != 0,
+        has_fua: flags & FLAG_FUA != 0,
+        block_bytes: BLOCK_BYTES,
+        description: None,
+    }
+}
+
+fn refused(number: u32, name: &str, data: &[u8]) -> io::Error {
+    let reason = match number {
+        2 => "the server's rules forbid it".to_string(),
+        5 => "the server wants TLS, which is not spoken here".to_string(),
+        6 => format!("the server has no export called '{name}'"),
+        7 => "the server is going down".to_string(),
+        other => format!("the server refuses (error {other})"),
+    };
+    let words = String::from_utf8_lossy(data);
+    io::Error::other(if words.is_empty() { reason } else { format!("{reason}: {words}") })
+}
+
+fn send_option(stream: &mut impl Write, number: u32, data: &[u8]) -> io::Result<()> {
+    let mut message = OPTION_MAGIC.to_be_bytes().to_vec();
+    message.extend_from_slice(&number.to_be_bytes());
+    message.extend_from_slice(&(data.len() as u32).to_be_bytes());
+    message.extend_from_slice(data);
+    stream.write_all(&message)
+}
+
+fn option_reply(stream: &mut impl Read) -> io::Result<(u32, Vec<u8>)> {
+    let head: [u8; 20] = read(stream)?;
+    let length = u32_at(&head, 16) as usize;
+    if u64_at(&head, 0) != OPTION_REPLY_MAGIC || length > ANSWER_BYTES_MAX {
+        return Err(io::Error::other("the server's answer makes no sense"));
+    }
+    let mut data = vec![0; length];
+    stream.read_exact(&mut data)?;
+    Ok((u32_at(&head, 12), data))
+}
+
+fn read<const COUNT: usize>(stream: &mut impl Read) -> io::Result<[u8; COUNT]> {
+    let mut bytes = [0; COUNT];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}

@@ -1,0 +1,173 @@
+//! What targets in real time share: so many operations under way, and the wall clock.
+//!
+//! Invariants:
+//! 1. An operation's time begins just before it is handed over, and ends when its answer is there.
+//! 2. When one fails the others are waited for before the failure is told.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::target::{Direction, Operation, TargetError, Timed};
+
+/// The most bytes of one operation.
+pub(super) const OPERATION_BYTES_MAX: usize = 4 << 20;
+
+/// An answered operation.
+pub(super) struct Answer {
+    /// As submitted.
+    pub slot: usize,
+    /// When the answer was there.
+    pub at: Instant,
+    /// Whether it went well.
+    pub outcome: io::Result<()>,
+}
+
+/// A way to something that reads and writes blocks.
+pub(super) trait Channel {
+    /// Hands `operation` over; the answer will name `slot`. Slots are small numbers.
+    fn submit(&mut self, slot: usize, operation: &Operation) -> io::Result<()>;
+
+    /// Waits for an answer.
+    fn answer(&mut self) -> io::Result<Answer>;
+}
+
+/// The wall clock, and what is under way.
+pub(super) struct RealTime {
+    begun: Instant,
+    /// By slot.
+    under_way: Vec<Option<(Operation, Instant)>>,
+}
+
+impl RealTime {
+    /// A clock that begins now.
+    pub fn new() -> RealTime {
+        RealTime { begun: Instant::now(), under_way: Vec::new() }
+    }
+
+    /// The time now.
+    pub fn now_ns(&self) -> u64 {
+        self.ns(Instant::now())
+    }
+
+    fn ns(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.begun).as_nanos() as u64
+    }
+
+    /// As [`crate::Target::perform`], on `place`.
+    pub fn perform(
+        &mut self,
+        channel: &mut dyn Channel,
+        place: &str,
+        depth: usize,
+        next: &mut dyn FnMut() -> Option<Operation>,
+        done: &mut dyn FnMut(&Timed) -> bool,
+    ) -> Result<(), TargetError> {
+        let depth = depth.max(1);
+        self.under_way.clear();
+        self.under_way.resize(depth, None);
+        let mut free: Vec<usize> = (0..depth).rev().collect();
+        let (mut goes_on, mut failure) = (true, None);
+        loop {
+            while goes_on && failure.is_none() {
+                let Some(slot) = free.pop() else { break };
+                let Some(operation) = next() else {
+                    goes_on = false;
+                    free.push(slot);
+                    break;
+                };
+                self.submit(channel, slot, operation).map_err(|error| failed(place, &operation, &error))?;
+            }
+            if free.len() == depth {
+                return failure.map_or(Ok(()), Err);
+            }
+            let answer = channel.answer().map_err(|error| TargetError::failed(place, error.to_string()))?;
+            let Some((operation, begun)) = self.under_way.get_mut(answer.slot).and_then(Option::take) else {
+                return Err(TargetError::failed(place, "it answers what was not asked"));
+            };
+            free.push(answer.slot);
+            match answer.outcome {
+                Ok(()) => {
+                    let timed = Timed { operation, begin_ns: self.ns(begun), end_ns: self.ns(answer.at) };
+                    goes_on &= done(&timed);
+                }
+                Err(error) => failure = failure.or(Some(failed(place, &operation, &error))),
+            }
+        }
+    }
+
+    fn submit(&mut self, channel: &mut dyn Channel, slot: usize, operation: Operation) -> io::Result<()> {
+        if operation.bytes > OPERATION_BYTES_MAX as u64 {
+            return Err(io::Error::other(format!("more than {OPERATION_BYTES_MAX} bytes at once")));
+        }
+        self.under_way[slot] = Some((operation, Instant::now()));
+        channel.submit(slot, &operation)
+    }
+}
+
+/// As [`crate::Target::sleep`].
+pub(super) fn sleep(ns: u64) {
+    std::thread::sleep(Duration::from_nanos(ns));
+}
+
+fn failed(place: &str, operation: &Operation, error: &io::Error) -> TargetError {
+    let what = match operation.direction {
+        Direction::Read => "reading",
+        Direction::Write => "writing",
+    };
+    TargetError::failed(place, format!("{what} {} bytes at byte {}: {error}", operation.bytes, operation.offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers the latest first; fails what begins at byte `bad`.
+    struct Stack(Vec<(usize, u64)>, u64, usize);
+
+    impl Channel for Stack {
+        fn submit(&mut self, slot: usize, operation: &Operation) -> io::Result<()> {
+            self.0.push((slot, operation.offset));
+            self.2 = self.2.max(self.0.len());
+            Ok(())
+        }
+
+        fn answer(&mut self) -> io::Result<Answer> {
+            let (slot, offset) = self.0.pop().ok_or(io::ErrorKind::UnexpectedEof)?;
+            let outcome = if offset == self.1 { Err(io::Error::from_raw_os_error(libc::EIO)) } else { Ok(()) };
+            Ok(Answer { slot, at: Instant::now(), outcome })
+        }
+    }
+
+    fn run(depth: usize, bad: u64, stop_after: usize) -> (Result<(), TargetError>, Vec<u64>, usize, usize) {
+        let mut channel = Stack(Vec::new(), bad, 0);
+        let mut offsets = (0..10u64).map(|index| Operation::read(index * 4096, 4096));
+        let mut seen = Vec::new();
+        let outcome =
+            RealTime::new().perform(&mut channel, "stack", depth, &mut || offsets.next(), &mut |timed: &Timed| {
+                assert!(timed.end_ns >= timed.begin_ns);
+                seen.push(timed.operation.offset / 4096);
+                seen.len() < stop_after
+            });
+        (outcome, seen, channel.2, channel.0.len())
+    }
+
+    #[test]
+    fn the_depth_is_kept_and_all_is_answered() {
+        let (outcome, mut seen, deepest, left) = run(4, u64::MAX, usize::MAX);
+        seen.sort_unstable();
+        assert_eq!((outcome, seen, deepest, left), (Ok(()), (0..10).collect(), 4, 0));
+    }
+
+    #[test]
+    fn what_is_under_way_when_told_to_stop_is_waited_for() {
+        let (outcome, seen, _, left) = run(4, u64::MAX, 2);
+        assert_eq!((outcome, seen.len(), left), (Ok(()), 5, 0), "two, and the three beside the second");
+    }
+
+    #[test]
+    fn a_failure_is_told_with_its_place_when_the_others_have_ended() {
+        let (outcome, _, _, left) = run(3, 5 * 4096, usize::MAX);
+        let words = outcome.expect_err("one fails").to_string();
+        assert!(words.contains("stack: reading 4096 bytes at byte 20480") && left == 0, "{words}");
+    }
+}

@@ -1,0 +1,105 @@
+//! Reads and writes of a file by io_uring, past the page cache. The contents are of no interest: all reads land in one
+//! buffer, all writes come from another.
+//!
+//! Invariants:
+//! 1. The buffers live as long as the ring, and the ring is empty when it is dropped.
+//! 2. A write is durable when it is answered.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Instant;
+
+use io_uring::{opcode, types, IoUring};
+use memmap2::MmapMut;
+
+use super::filler::fill;
+use super::real_time::{Answer, Channel, OPERATION_BYTES_MAX};
+use crate::target::{Direction, Operation};
+
+/// Entries of the ring: the most operations at once.
+const ENTRIES: u32 = 256;
+
+/// A ring over a file.
+pub(super) struct Ring {
+    ring: IoUring,
+    file: File,
+    sink: MmapMut,
+    source: MmapMut,
+    under_way: usize,
+}
+
+impl Ring {
+    /// A ring over `file`, which was opened to go past the page cache.
+    pub fn new(file: File, may_write: bool) -> io::Result<Ring> {
+        let ring = IoUring::new(ENTRIES).map_err(|error| no_ring(&error))?;
+        // Anonymous maps begin at a page, as direct access demands.
+        let sink = MmapMut::map_anon(OPERATION_BYTES_MAX)?;
+        let mut source = MmapMut::map_anon(OPERATION_BYTES_MAX)?;
+        if may_write {
+            fill(&mut source);
+        }
+        Ok(Ring { ring, file, sink, source, under_way: 0 })
+    }
+}
+
+fn no_ring(error: &io::Error) -> io::Error {
+    let words = match error.raw_os_error() {
+        Some(libc::ENOSYS | libc::EPERM | libc::EACCES) => format!(
+            "io_uring is not to be had ({error}): the kernel lacks it, or forbids it (sysctl kernel.io_uring_disabled, \
+             or a container's rules); run outside of the container, or serve the drive by NBD and probe that"
+        ),
+        _ => format!("io_uring: {error}"),
+    };
+    io::Error::new(error.kind(), words)
+}
+
+impl Channel for Ring {
+    fn submit(&mut self, slot: usize, operation: &Operation) -> io::Result<()> {
+        if self.under_way >= ENTRIES as usize {
+            return Err(io::Error::other(format!("more than {ENTRIES} operations at once")));
+        }
+        let (file, bytes) = (types::Fd(self.file.as_raw_fd()), operation.bytes as u32);
+        let entry = match operation.direction {
+            Direction::Read => opcode::Read::new(file, self.sink.as_mut_ptr(), bytes).offset(operation.offset).build(),
+            Direction::Write => opcode::Write::new(file, self.source.as_ptr(), bytes)
+                .offset(operation.offset)
+                .rw_flags(libc::RWF_DSYNC)
+                .build(),
+        };
+        // The caller keeps an operation to `OPERATION_BYTES_MAX`, the length of the buffers.
+        assert!(operation.bytes as usize <= OPERATION_BYTES_MAX, "{} bytes at once", operation.bytes);
+        // SAFETY: file and buffers belong to `self` and outlive the operation, by invariant 1; no one looks into the sink,
+        // so that operations may land on top of each other.
+        #[expect(unsafe_code, reason = "a request to io_uring is one by its nature")]
+        let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
+        pushed.map_err(|_| io::Error::other("the ring is full"))?;
+        self.ring.submit()?;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    fn answer(&mut self) -> io::Result<Answer> {
+        loop {
+            if let Some(entry) = self.ring.completion().next() {
+                self.under_way -= 1;
+                let outcome = match entry.result() {
+                    error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
+                    0 => Err(io::Error::other("the drive ends before this place")),
+                    _ => Ok(()),
+                };
+                return Ok(Answer { slot: entry.user_data() as usize, at: Instant::now(), outcome });
+            }
+            match self.ring.submit_and_wait(1) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        while self.under_way > 0 && self.answer().is_ok() {}
+    }
+}

@@ -1,0 +1,169 @@
+//! A target under watch: the same target, ended in good order when the user wants an end or the time is over.
+//!
+//! Invariants:
+//! 1. What is under way when it ends is waited for; nothing is begun after that.
+//! 2. No operation reaches the target that does not lie in it, in whole sectors.
+//! 3. On a target in real time a pause is ended within [`SLICE_NS`].
+
+use crate::run::Progress;
+use crate::target::{HeadPath, Operation, Target, TargetError, Timed};
+
+/// The longest part of a pause in real time.
+const SLICE_NS: u64 = 100_000_000;
+/// In virtual time the user is told of one operation in so many: they cost next to nothing.
+const TOLD_EVERY: u64 = 256;
+
+/// A target under watch.
+pub(crate) struct Watched<'a> {
+    target: &'a mut dyn Target,
+    progress: &'a mut dyn FnMut(&Progress<'_>) -> bool,
+    begun_ns: u64,
+    budget_ns: u64,
+    /// The test in hand.
+    pub test: &'static str,
+    operations: u64,
+    ending: Option<TargetError>,
+}
+
+impl<'a> Watched<'a> {
+    /// Watches `target` from now on.
+    pub fn new(
+        target: &'a mut dyn Target,
+        progress: &'a mut dyn FnMut(&Progress<'_>) -> bool,
+        budget_ns: u64,
+    ) -> Watched<'a> {
+        let begun_ns = target.now_ns();
+        Watched { target, progress, begun_ns, budget_ns, test: "", operations: 0, ending: None }
+    }
+
+    /// Time spent, nanoseconds on the target's clock.
+    pub fn spent_ns(&self) -> u64 {
+        self.target.now_ns() - self.begun_ns
+    }
+
+    /// What of the budget is left.
+    pub fn left_ns(&self) -> u64 {
+        self.budget_ns.saturating_sub(self.spent_ns())
+    }
+
+    /// Tells the user that test `test` begins.
+    pub fn begin(&mut self, test: &'static str) -> Result<(), TargetError> {
+        self.test = test;
+        self.tell()
+    }
+
+    fn tell(&mut self) -> Result<(), TargetError> {
+        let spent_ns = self.spent_ns();
+        if spent_ns > self.budget_ns {
+            return Err(TargetError::BudgetSpent);
+        }
+        let told = Progress { test: self.test, operations: self.operations, spent_ns };
+        if (self.progress)(&told) {
+            Ok(())
+        } else {
+            Err(TargetError::Interrupted)
+        }
+    }
+}
+
+/// Whether `operation` lies in a target of so many bytes and sectors.
+fn fits(operation: &Operation, size: u64, sector: u64) -> bool {
+    let Operation { offset, bytes, .. } = *operation;
+    let is_whole = bytes > 0 && offset.is_multiple_of(sector) && bytes.is_multiple_of(sector);
+    is_whole && offset.checked_add(bytes).is_some_and(|end| end <= size)
+}
+
+impl Target for Watched<'_> {
+    fn name(&self) -> String {
+        self.target.name()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.target.size_bytes()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.target.sector_bytes()
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.target.is_virtual()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.target.now_ns()
+    }
+
+    fn perform(
+        &mut self,
+        depth: usize,
+        next: &mut dyn FnMut() -> Option<Operation>,
+        done: &mut dyn FnMut(&Timed) -> bool,
+    ) -> Result<(), TargetError> {
+        if let Some(ending) = &self.ending {
+            return Err(ending.clone());
+        }
+        self.tell().inspect_err(|ending| self.ending = Some(ending.clone()))?;
+        let every = if self.target.is_virtual() { TOLD_EVERY } else { 1 };
+        let (begun_ns, budget_ns, test) = (self.begun_ns, self.budget_ns, self.test);
+        let mut refused = None;
+        let mut operations = self.operations;
+        // Both closures end the run: one by yielding nothing more, the other by saying so.
+        let ending = std::cell::RefCell::new(None);
+        let (size, sector) = (self.target.size_bytes(), u64::from(self.target.sector_bytes()));
+        let progress = &mut self.progress;
+        let outcome = self.target.perform(
+            depth,
+            &mut || {
+                let operation = if ending.borrow().is_none() { next()? } else { return None };
+                if !fits(&operation, size, sector) {
+                    refused = Some(operation);
+                    return None;
+                }
+                Some(operation)
+            },
+            &mut |timed| {
+                operations += 1;
+                let goes_on = done(timed);
+                let spent_ns = timed.end_ns.saturating_sub(begun_ns);
+                if spent_ns > budget_ns {
+                    *ending.borrow_mut() = Some(TargetError::BudgetSpent);
+                } else if operations.is_multiple_of(every) && !progress(&Progress { test, operations, spent_ns }) {
+                    *ending.borrow_mut() = Some(TargetError::Interrupted);
+                }
+                goes_on && ending.borrow().is_none()
+            },
+        );
+        self.operations = operations;
+        self.ending = ending.into_inner();
+        outcome?;
+        if let Some(Operation { offset, bytes, .. }) = refused {
+            let reason = format!("the test needs a larger drive: it asks for {bytes} bytes at byte {offset} of {size}");
+            return Err(TargetError::failed(self.name(), reason));
+        }
+        self.ending.clone().map_or(Ok(()), Err)
+    }
+
+    fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
+        let mut left_ns = ns.min(self.left_ns().saturating_add(1));
+        if self.target.is_virtual() {
+            self.target.sleep(left_ns)?;
+            return self.tell();
+        }
+        while left_ns > 0 {
+            let slice_ns = left_ns.min(SLICE_NS);
+            self.target.sleep(slice_ns)?;
+            left_ns -= slice_ns;
+            self.tell()?;
+        }
+        Ok(())
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        self.target.facts()
+    }
+
+    fn head_path(&self) -> Option<HeadPath> {
+        self.target.head_path()
+    }
+}
