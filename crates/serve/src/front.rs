@@ -286,10 +286,17 @@ impl Front {
         }
     }
 
+    /// No more requests will come: the pacer ends as soon as it has answered those there are.
+    pub(crate) fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        // Whoever has just looked and is about to wait holds the lock until it waits.
+        drop(self.lock());
+        self.wake.notify_all();
+    }
+
     /// No more requests will come: what is on its way is answered, what the volatile cache holds is written back.
     pub fn stop(&self, pacer: JoinHandle<()>) -> Result<(), DeviceError> {
-        self.stopping.store(true, Ordering::SeqCst);
-        self.wake.notify_all();
+        self.begin_stop();
         pacer.join().expect("the pacer does not panic");
         if self.facts.read_only {
             return Ok(());

@@ -15,6 +15,7 @@ pub mod observe;
 pub mod statistics;
 pub mod tls;
 pub mod ublk;
+pub mod verify;
 
 pub use front::{Answer, Front, Target};
 pub use listen::{Address, Server};

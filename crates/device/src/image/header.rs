@@ -19,6 +19,8 @@ pub const VERSION: u32 = 1;
 /// Bytes set aside for the header.
 pub const HEADER_BYTES: u64 = 64 << 10;
 const FIXED_BYTES: usize = 24;
+/// A table of more chunks is not begun: it would take memory by the gigabyte before anything is read.
+const CHUNKS_MAX: u64 = 1 << 30;
 
 /// What a drive is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -122,6 +124,12 @@ impl Header {
         Ok(header)
     }
 
+    /// Chunks of all regions.
+    fn chunks(&self) -> u64 {
+        let contents = (self.disk_sectors + self.flash_sectors) * u64::from(self.sector_bytes);
+        (contents + self.disk_sectors / 8 + 2 * self.journal_bytes) / self.chunk_bytes
+    }
+
     /// What a foreign hand might have put there.
     fn check(&self) -> Result<(), String> {
         let sizes_fit = self.chunk_bytes.is_power_of_two()
@@ -130,7 +138,8 @@ impl Header {
             && self.journal_bytes >= self.chunk_bytes
             && self.disk_sectors < 1 << 48
             && self.flash_sectors < 1 << 48
-            && self.journal_bytes < 1 << 48;
+            && self.journal_bytes < 1 << 48
+            && self.chunks() <= CHUNKS_MAX;
         sizes_fit.then_some(()).ok_or_else(|| "has sizes in its header that cannot be".into())
     }
 }

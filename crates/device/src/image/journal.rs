@@ -55,7 +55,7 @@ pub struct Record {
 }
 
 impl Record {
-    fn encode(&self, number: u64, bytes: &mut [u8]) {
+    pub(crate) fn encode(&self, number: u64, bytes: &mut [u8]) {
         bytes.fill(0);
         bytes[4..8].copy_from_slice(&self.epoch.to_le_bytes());
         bytes[8..16].copy_from_slice(&number.to_le_bytes());
@@ -69,7 +69,7 @@ impl Record {
     }
 
     /// The record in `bytes`, if it is whole and of this number.
-    fn decode(bytes: &[u8; RECORD_BYTES], number: u64) -> Option<Record> {
+    pub(crate) fn decode(bytes: &[u8; RECORD_BYTES], number: u64) -> Option<Record> {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let is_whole = word(4) != 0 && long(8) == number && word(0) == crc32c::crc32c(&bytes[4..]);

@@ -3,8 +3,12 @@
 //! - [`power_loss`]: random work on an image that is cut after every act on its medium;
 //! - [`workload`]: the work, drawn so that parts of it can be left out;
 //! - [`recorder`]: the medium that remembers what was done to it;
-//! - [`values`]: what a sector may read as.
+//! - [`values`]: what a sector may read as;
+//! - [`hostile`]: images that no program of ours wrote, from [`mutation`]s of good ones; [`allocation`] counts what they cost.
 
+pub mod allocation;
+pub mod hostile;
+pub mod mutation;
 pub mod power_loss;
 pub mod recorder;
 mod tear;

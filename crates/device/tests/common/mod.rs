@@ -134,3 +134,9 @@ pub fn worked(subject: &Subject, seed: u64, deeds: u32) -> Memory {
     store.barrier().expect("memory takes it");
     store.space().media().clone()
 }
+
+/// The first of a layer.
+#[allow(dead_code)]
+pub fn first_subject_of(layer: &str) -> Subject {
+    subjects_of(layer).swap_remove(0)
+}

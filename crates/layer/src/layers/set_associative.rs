@@ -318,7 +318,8 @@ impl SetAssociative {
         if at.offset.0 + sectors > self.natives.sectors(at.region).0 {
             return refused("it crosses the end of a native region");
         }
-        if pba < set.start.0 || pba + sectors > set.start.0 + set.sectors {
+        let end = set.start.0 + set.sectors;
+        if pba < set.start.0 || pba.checked_add(sectors).is_none_or(|last| last > end) {
             return refused("it does not lie in its cache region");
         }
         set.fill = set.fill.max(pba + sectors - set.start.0);

@@ -12,6 +12,7 @@
 use std::io::{self, Read, Write};
 
 use super::protocol::*;
+use super::transmission::read_past;
 use crate::front::Facts;
 
 /// The longest option that is looked at; longer ones are read past and refused.
@@ -79,7 +80,7 @@ pub fn options(stream: &mut (impl Read + Write), facts: &Facts, no_zeroes: bool,
             return Ok(Ended::Closed);
         }
         if length > OPTION_BYTES_MAX {
-            io::copy(&mut stream.take(u64::from(length)), &mut io::sink())?;
+            read_past(stream, length)?;
             answer(stream, number, reply::ERR_TOO_BIG, b"the option is too long")?;
             continue;
         }

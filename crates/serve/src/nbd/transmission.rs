@@ -23,6 +23,8 @@ pub(super) const READ_BUFFER_BYTES: usize = 256 << 10;
 const SEND_AT_BYTES: usize = 256 << 10;
 /// Payload of one connection that may be on its way to a paced drive.
 pub(super) const PAYLOAD_BYTES_AT_ONCE: u64 = 64 << 20;
+/// Bytes of a payload that room is made for before any of them is there.
+const PAYLOAD_BYTES_UNSEEN: usize = 1 << 20;
 /// Extents in one answer to BLOCK_STATUS.
 const EXTENTS_MAX: usize = 8192;
 /// Zeroes are written in pieces of this many bytes, where the layer keeps no trims.
@@ -71,12 +73,11 @@ pub(super) fn io_of(
     let facts = front.facts();
     let is_write = request.command == command::WRITE;
     if is_write && request.length > PAYLOAD_BYTES_MAX {
-        io::copy(&mut reader.take(u64::from(request.length)), &mut io::sink())?;
+        read_past(reader, request.length)?;
         return Ok(Err(errno::EINVAL));
     }
     if is_write {
-        buffer.resize(request.length as usize, 0);
-        reader.read_exact(&mut buffer)?;
+        read_payload(reader, request.length as usize, &mut buffer)?;
     }
     let known_flags = command_flag::FUA
         | match request.command {
@@ -107,6 +108,36 @@ pub(super) fn io_of(
         _ => return Ok(Err(errno::EINVAL)),
     };
     Ok(Ok(Io { tag: request.cookie, kind, offset: request.offset, length: u64::from(request.length), buffer }))
+}
+
+/// Reads past `length` bytes.
+pub(super) fn read_past(reader: &mut impl Read, length: u32) -> io::Result<()> {
+    let length = u64::from(length);
+    let skipped = io::copy(&mut reader.take(length), &mut io::sink())?;
+    if skipped < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}
+
+/// Whether `read` holds a whole request, with its payload.
+fn holds_request(read: &[u8]) -> bool {
+    let Some(request) = read.first_chunk().and_then(Request::parse) else { return false };
+    let payload = if request.command == command::WRITE { request.length as usize } else { 0 };
+    read.len() - REQUEST_BYTES >= payload
+}
+
+/// Fills `buffer` with `length` bytes; room is made as they come, for a client may promise more than it sends.
+fn read_payload(reader: &mut impl Read, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let mut done = 0;
+    while done < length {
+        let end = length.min((done + PAYLOAD_BYTES_UNSEEN).max(buffer.len().min(length)));
+        buffer.resize(end, 0);
+        reader.read_exact(&mut buffer[done..])?;
+        done = end;
+    }
+    buffer.truncate(length);
+    Ok(())
 }
 
 /// What is wrong with the place that a request names: it would change what is read-only, or is not whole sectors of the
@@ -238,7 +269,8 @@ impl<W: Write> Inline<'_, W> {
                 Ok(io) => self.serve(&asked, io)?,
                 Err(error) => refuse(&mut self.out, &asked, error, "the request cannot be served"),
             }
-            if reader.buffer().len() < REQUEST_BYTES || self.out.len() >= SEND_AT_BYTES {
+            // To read on may take as long as the client likes, and it may wait for these answers first.
+            if !holds_request(reader.buffer()) || self.out.len() >= SEND_AT_BYTES {
                 self.send()?;
             }
         }

@@ -254,10 +254,10 @@ impl BackupLog {
         note.tag < FIRST_LAYER_TAG
     }
 
-    /// Takes one of the log's own records.
-    pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
+    /// Takes one of the log's own records; there are LBAs up to `capacity`.
+    pub fn replay(&mut self, note: &Note, capacity: Sectors) -> Result<(), ReplayError> {
         match note.tag {
-            tag if tag < HOST_CLEAR => self.replay_parts(note)?,
+            tag if tag < HOST_CLEAR => self.replay_parts(note, capacity)?,
             HOST_CLEAR => self.host.clear(),
             MOVE_CLEAR => self.job.clear(),
             _ => return Err(ReplayError { note: *note, reason: "the backup log has no such record".into() }),
@@ -265,18 +265,29 @@ impl BackupLog {
         Ok(())
     }
 
-    fn replay_parts(&mut self, note: &Note) -> Result<(), ReplayError> {
+    fn replay_parts(&mut self, note: &Note, capacity: Sectors) -> Result<(), ReplayError> {
         let [backup, first, second, sectors] = note.fields;
         let counts = [(sectors >> 32) as u32, sectors as u32];
-        let copies = Extent::new(Pba(backup), Sectors(counts[0] as u64 + counts[1] as u64));
-        if !self.extents().any(|region| region.intersection(copies) == Some(copies)) {
-            return Err(ReplayError { note: *note, reason: format!("{copies:?} lies in no backup region") });
+        let sectors = u64::from(counts[0]) + u64::from(counts[1]);
+        let lies_in = |region: Extent| {
+            let within = |end: u64| region.start.0 <= backup && end <= region.end().0;
+            backup.checked_add(sectors).is_some_and(within)
+        };
+        if !self.extents().any(lies_in) {
+            let reason = format!("{sectors} sectors from PBA {backup} lie in no backup region");
+            return Err(ReplayError { note: *note, reason });
+        }
+        let is_there = |lba: u64, sectors: u32| {
+            sectors == 0 || lba.checked_add(u64::from(sectors)).is_some_and(|end| end <= capacity.0)
+        };
+        if !is_there(first, counts[0]) || !is_there(second, counts[1]) {
+            return Err(ReplayError { note: *note, reason: "it is a copy of sectors past the capacity".into() });
         }
         if ![PART, HOST_RECORD[1], MOVE_RECORD[1]].contains(&note.tag) {
             // A cut may have left the first notes of a record without its last.
             self.replayed.clear();
         }
-        let mut at = copies.start;
+        let mut at = Pba(backup);
         for (lba, sectors) in [(first, counts[0]), (second, counts[1])] {
             if sectors > 0 {
                 self.replayed.push(Part { lba: Lba(lba), sectors, backup: at });

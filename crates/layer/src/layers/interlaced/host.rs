@@ -245,7 +245,7 @@ impl Host {
                 change(live, Lba(start), Lba(end));
                 Ok(())
             }
-            _ => self.log.replay(note),
+            _ => self.log.replay(note, self.home.capacity()),
         }
     }
 

@@ -21,6 +21,9 @@ use crate::plan::Plan;
 /// place.
 const FORMULA_BYTES_PER_RUN: u64 = 16;
 
+/// No position comes this far in the life of a drive: a record that says so is spoilt.
+const POSITION_MAX: u64 = 1 << 56;
+
 /// A buffered run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffered {
@@ -322,6 +325,7 @@ impl Translation for BufferMap {
                 let fits = second > 0
                     && second <= capacity
                     && first <= capacity - second
+                    && position < POSITION_MAX
                     && ring < self.rings.count() as u64
                     && second <= self.rings.sectors(ring as u32);
                 if !fits {

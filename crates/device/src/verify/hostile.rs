@@ -1,0 +1,157 @@
+//! Images that no program of ours wrote: what the readers make of arbitrary bytes. Each function here takes any bytes and
+//! panics only over a fault of ours; a fuzzer calls them, and so do tests with a few tens of thousands of cases.
+//!
+//! Bytes with a wrong checksum are refused early, so for the header and the journal there is a second way in that makes
+//! length and checksum right and so reaches what lies behind them.
+//!
+//! Invariants:
+//! 1. What is accepted means the same when it is written and read again.
+//! 2. What is refused is an error; nothing here allocates more than the image or its header can account for.
+
+use imbrex_disk::Sectors;
+use imbrex_layer::verify::toy;
+use imbrex_layer::{registry, Layer, Note, Plan};
+use imbrex_sim::{Drive, DriveSpec};
+use uuid::Uuid;
+
+use crate::image::header::{MAGIC, VERSION};
+use crate::image::journal::{Record, RECORD_BYTES};
+use crate::image::{Header, Journal, Region, Space};
+use crate::media::memory::Memory;
+
+/// Bytes of the journal of the image in which journals are tried.
+const JOURNAL_BYTES: u64 = 256 << 10;
+const PLACE: &str = "a stranger's image";
+
+/// Takes `data` for the start of an image.
+pub fn header(data: &[u8]) -> Option<Header> {
+    let mut media = Memory::with(data);
+    let header = Header::read(&mut media, PLACE).ok()?;
+    let mut again = Memory::new();
+    // Another spelling of the same header may be longer than the room there is: that is an error, and no fault.
+    if header.write(&mut again).is_ok() {
+        assert_eq!(Header::read(&mut again, PLACE).ok().as_ref(), Some(&header), "it reads back as it was");
+    }
+    // Whatever the state and the table say, the answer is an image or an error.
+    let _ = Space::open(media, &header, PLACE);
+    Some(header)
+}
+
+/// Takes `json` for the text of a header, with everything around it right.
+pub fn header_text(json: &[u8]) -> Option<Header> {
+    let mut data = MAGIC.to_vec();
+    data.extend_from_slice(&VERSION.to_le_bytes());
+    data.extend_from_slice(&(json.len() as u32).to_le_bytes());
+    data.extend_from_slice(&crc32c::crc32c(json).to_le_bytes());
+    data.extend_from_slice(&[0; 4]);
+    data.extend_from_slice(json);
+    header(&data)
+}
+
+/// Takes `data` for the contents of a journal; says how many records were accepted.
+pub fn journal(data: &[u8]) -> u64 {
+    // What was never written reads as zeros, which may be the end of a record.
+    let mut data = data[..data.len().min(JOURNAL_BYTES as usize)].to_vec();
+    data.resize(data.len().next_multiple_of(RECORD_BYTES), 0);
+    let mut space = journal_space(&data);
+    let mut accepted = 0;
+    let replayed = Journal::replay(&mut space, JOURNAL_BYTES, PLACE, |note| {
+        let from = accepted as usize * RECORD_BYTES;
+        let found: &[u8; RECORD_BYTES] = data[from..].first_chunk().expect("a record that was read is there");
+        let record = Record::decode(found, accepted).expect("a record that was accepted is whole");
+        let mut again = [0; RECORD_BYTES];
+        record.encode(accepted, &mut again);
+        assert_eq!((record.note, &again), (*note, found), "record {accepted} is written as it was read");
+        accepted += 1;
+        Ok(())
+    });
+    if let Ok(journal) = replayed {
+        assert_eq!(journal.records(), accepted);
+    }
+    accepted
+}
+
+/// A small image whose valid journal holds `data`.
+fn journal_space(data: &[u8]) -> Space<Memory> {
+    let sizes = Header {
+        uuid: Uuid::nil(),
+        label: "toy".into(),
+        profile_file: String::new(),
+        profile_text: String::new(),
+        profile_overrides: Vec::new(),
+        layer: String::new(),
+        parameters: Vec::new(),
+        sector_bytes: 512,
+        disk_sectors: 1000,
+        flash_sectors: 0,
+        chunk_bytes: 4096,
+        journal_bytes: JOURNAL_BYTES,
+    };
+    let mut space = Space::create(Memory::new(), &sizes).expect("memory takes it");
+    if !data.is_empty() {
+        space.write_together(&[(Region::JournalA, 0, data)]).expect("memory takes it");
+    }
+    space
+}
+
+/// A fresh layer: that of this number in the registry, with the first of its toy parameters on the first toy disk that
+/// takes them.
+pub fn layer(index: usize) -> Box<dyn Layer> {
+    let info = registry::all()[index % registry::all().len()];
+    let build = |words: &&str| {
+        let spec = DriveSpec::parse(&format!("toy+{}:{words}", info.name)).expect("toy parameters are key=value");
+        let mut disks = info.recordings.iter().flat_map(|&name| toy::disks(name));
+        disks.find_map(|disk| Drive::assemble(info.name, disk.profile.clone(), info.name, &spec.parameters).ok())
+    };
+    info.toys.iter().find_map(build).expect("every layer has a toy").layer
+}
+
+/// A record as [`records`] takes it.
+pub fn record_bytes(note: &Note) -> [u8; NOTE_BYTES] {
+    let mut bytes = [0; NOTE_BYTES];
+    bytes[0] = note.tag;
+    for (index, field) in note.fields.iter().enumerate() {
+        bytes[1 + index * 8..9 + index * 8].copy_from_slice(&field.to_le_bytes());
+    }
+    bytes
+}
+
+/// Bytes of a record without number and checksum.
+pub const NOTE_BYTES: usize = 33;
+
+/// Takes `data` for records that a journal with right checksums holds: the first byte picks the layer. Says how many
+/// were taken before the first that was refused.
+pub fn records(data: &[u8]) -> usize {
+    let Some((&which, rest)) = data.split_first() else { return 0 };
+    let mut layer = layer(usize::from(which));
+    let mut taken = 0;
+    for bytes in rest.chunks_exact(NOTE_BYTES) {
+        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let note = Note { tag: bytes[0], fields: [long(1), long(9), long(17), long(25)] };
+        if layer.replay(&note).is_err() {
+            return taken;
+        }
+        taken += 1;
+    }
+    layer.repair(&mut Plan::new());
+    // Whole records may still be of no use together: that is for the check to say.
+    if layer.self_check().is_ok() {
+        let mut pieces = Vec::new();
+        layer.lookup(imbrex_disk::Lba(0), layer.capacity(), &mut pieces);
+        let covered: u64 = pieces.iter().map(|piece| piece.sectors.0).sum();
+        assert_eq!(Sectors(covered), layer.capacity(), "{}: a lookup covers what was asked for", layer.name());
+    }
+    taken
+}
+
+/// Takes `data` for an image whose header is right: its state, its table and its contents may be anything.
+pub fn image(header: &Header, data: &[u8]) {
+    let mut media = Memory::with(data);
+    header.write(&mut media).expect("a header that was written once fits");
+    let Ok((drive, mut store)) = crate::Store::open(media, PLACE) else { return };
+    let mut sector = vec![0; drive.disk.sector_bytes as usize];
+    for pba in 0..drive.disk.geometry.sectors().0.min(64) {
+        // Bytes or an error; a drive whose table is spoilt has both.
+        let _ = store.peek(imbrex_layer::Medium::Disk, imbrex_disk::Pba(pba), &mut sector);
+    }
+}

@@ -1,0 +1,337 @@
+//! Clients that err or mean harm: what the protocol makes of arbitrary bytes. Each function here takes all that a client
+//! ever says and panics only over a fault of ours; a fuzzer calls them, and so do tests with some ten thousands of cases.
+//!
+//! The answers are compared with those of a deliberately simple model, which reads the same bytes on its own.
+//!
+//! Invariants:
+//! 1. Every request that is whole is answered once, in order, as the model says; what comes after a broken one is not.
+//! 2. The drive holds in the end what the model holds.
+
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex};
+
+use imbrex_device::drive::{header_of, Making};
+use imbrex_device::pacing::Pace;
+use imbrex_device::{EmulatedDrive, Io, IoKind};
+use imbrex_layer::registry;
+use imbrex_layer::verify::toy;
+use imbrex_sim::{Drive, DriveSpec};
+
+use crate::front::{Facts, Front};
+use crate::nbd::handshake::{greet, options, Ended, Session, Tls};
+use crate::nbd::protocol::{chunk, command, option, STRUCTURED_REPLY_MAGIC};
+use crate::nbd::protocol::{OPTION_REPLY_MAGIC, REQUEST_BYTES, REQUEST_MAGIC, SIMPLE_REPLY_MAGIC};
+use crate::nbd::transmission;
+
+/// How often a reader may come back to a stream that has ended: whoever goes on does not end.
+const READS_PAST_END_MAX: u32 = 4;
+
+/// What a client says, and what it is told.
+struct Conversation<'a> {
+    said: &'a [u8],
+    told: Vec<u8>,
+    reads_past_end: u32,
+}
+
+impl<'a> Conversation<'a> {
+    fn new(said: &'a [u8]) -> Conversation<'a> {
+        Conversation { said, told: Vec::new(), reads_past_end: 0 }
+    }
+}
+
+impl Read for Conversation<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.said.is_empty() {
+            self.reads_past_end += 1;
+            assert!(self.reads_past_end <= READS_PAST_END_MAX, "the server reads on after the client's end");
+        }
+        self.said.read(into)
+    }
+}
+
+impl Write for Conversation<'_> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.told.write(from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The facts that handshakes are told here.
+pub fn facts() -> Facts {
+    Facts {
+        label: "a drive".into(),
+        capacity_bytes: 1 << 30,
+        sector_bytes: 512,
+        read_only: false,
+        trims_to_zeros: true,
+        has_volatile_cache: false,
+    }
+}
+
+/// Takes `said` for a handshake; gives what the client was told after the greeting, and what came of it.
+pub fn handshake(said: &[u8], tls: Tls) -> (Vec<u8>, Option<Ended>) {
+    let mut conversation = Conversation::new(said);
+    let greeted = greet(&mut conversation);
+    conversation.told.clear();
+    let Ok(Some(no_zeroes)) = greeted else { return (conversation.told, None) };
+    let ended = options(&mut conversation, &facts(), no_zeroes, tls).ok();
+    assert!(tls == Tls::Required || ended != Some(Ended::StartTls), "TLS begins only where it is on offer");
+    assert!(tls != Tls::Required || !matches!(ended, Some(Ended::Go(_))), "nobody goes on without TLS");
+    check_option_replies(&conversation.told, said, ended);
+    (conversation.told, ended)
+}
+
+/// Every reply is whole and answers an option that was sent; what follows the last is the export's facts.
+fn check_option_replies(told: &[u8], said: &[u8], ended: Option<Ended>) {
+    let mut rest = told;
+    while rest.len() >= 20 && rest[..8] == OPTION_REPLY_MAGIC.to_be_bytes() {
+        let word = |at: usize| u32::from_be_bytes(rest[at..at + 4].try_into().expect("four bytes"));
+        let (asked, length) = (word(8), word(16) as usize);
+        assert!(said.windows(4).any(|window| window == asked.to_be_bytes()), "nobody sent option {asked}");
+        assert!(rest.len() >= 20 + length, "a reply to option {asked} is cut short");
+        rest = &rest[20 + length..];
+    }
+    let is_export_name = matches!(ended, Some(Ended::Go(_))) && (rest.len() == 10 || rest.len() == 134);
+    assert!(rest.is_empty() || is_export_name, "{rest:?} is no reply");
+}
+
+/// An option as a client sends it.
+pub fn option_bytes(number: u32, data: &[u8]) -> Vec<u8> {
+    let mut bytes = b"IHAVEOPT".to_vec();
+    bytes.extend_from_slice(&number.to_be_bytes());
+    bytes.extend_from_slice(&(data.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(data);
+    bytes
+}
+
+/// A handshake with every option an honest client sends: each with the bytes up to its end.
+pub fn valid_handshake() -> Vec<Vec<u8>> {
+    let named = |rest: &[u8]| [&0u32.to_be_bytes(), rest].concat();
+    let context = [&1u32.to_be_bytes()[..], &15u32.to_be_bytes(), b"base:allocation"].concat();
+    vec![
+        3u32.to_be_bytes().to_vec(),
+        option_bytes(option::STARTTLS, &[]),
+        option_bytes(option::STRUCTURED_REPLY, &[]),
+        option_bytes(option::LIST, &[]),
+        option_bytes(option::LIST_META_CONTEXT, &named(&0u32.to_be_bytes())),
+        option_bytes(option::SET_META_CONTEXT, &named(&context)),
+        option_bytes(option::INFO, &named(&[0, 2, 0, 1, 0, 3])),
+        option_bytes(option::GO, &named(&[0, 1, 0, 2])),
+    ]
+}
+
+/// A writer that many may look into.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Told {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panics with it").write(from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A small drive in memory, `layer` on a toy disk.
+fn small_drive(layer: &str) -> EmulatedDrive {
+    let info = registry::named(layer).expect("it is registered");
+    let build = |words: &&str| {
+        let spec = DriveSpec::parse(&format!("toy+{layer}:{words}")).expect("toy parameters are key=value");
+        let mut disks = info.recordings.iter().flat_map(|&name| toy::disks(name));
+        let drive =
+            disks.find_map(|disk| Drive::assemble(layer, disk.profile.clone(), layer, &spec.parameters).ok())?;
+        Some((drive, spec))
+    };
+    let (drive, spec) = info.toys.iter().find_map(build).expect("every layer has a toy");
+    let making = Making { uuid: Default::default(), chunk_bytes: 4096, journal_bytes: 1 << 20 };
+    EmulatedDrive::in_memory(header_of(&drive, &spec, &making).expect("toys are power-safe")).expect("memory takes it")
+}
+
+/// What the model says of one request.
+#[derive(PartialEq, Eq, Debug)]
+enum Expected {
+    /// It is carried out.
+    Done,
+    /// These bytes are read.
+    Bytes(Vec<u8>),
+    /// The allocation of so many bytes is told.
+    Allocation(u64),
+    /// It is refused.
+    Refused,
+}
+
+/// The naive twin: an array of bytes, and the rules of the protocol one by one.
+struct Model {
+    bytes: Vec<u8>,
+    sector_bytes: u64,
+    trims_to_zeros: bool,
+    session: Session,
+}
+
+impl Model {
+    /// What comes of a request with `payload`, if it is a write.
+    fn serve(&mut self, flags: u16, number: u16, offset: u64, length: u64, payload: &[u8]) -> Expected {
+        let allowed = match number {
+            command::WRITE_ZEROES => 0b10011,
+            command::READ => 0b101,
+            command::BLOCK_STATUS => 0b1001,
+            _ => 1,
+        };
+        if flags & !allowed != 0 || (number == command::BLOCK_STATUS && !self.session.allocation) {
+            return Expected::Refused;
+        }
+        if number == command::FLUSH {
+            return if offset == 0 && length == 0 { Expected::Done } else { Expected::Refused };
+        }
+        let in_sectors =
+            offset.is_multiple_of(self.sector_bytes) && length.is_multiple_of(self.sector_bytes) && length > 0;
+        if !in_sectors || u128::from(offset) + u128::from(length) > self.bytes.len() as u128 {
+            return Expected::Refused;
+        }
+        let range = offset as usize..(offset + length) as usize;
+        match number {
+            command::READ => return Expected::Bytes(self.bytes[range].to_vec()),
+            command::WRITE => self.bytes[range].copy_from_slice(payload),
+            command::TRIM if self.trims_to_zeros => self.bytes[range].fill(0),
+            command::TRIM => {}
+            // Zeroes are cheap only where they are a trim.
+            command::WRITE_ZEROES if flags & 0b10000 != 0 && (!self.trims_to_zeros || flags & 0b10 != 0) => {
+                return Expected::Refused;
+            }
+            command::WRITE_ZEROES => self.bytes[range].fill(0),
+            command::BLOCK_STATUS => return Expected::Allocation(length),
+            _ => return Expected::Refused,
+        }
+        Expected::Done
+    }
+}
+
+/// A drive that is served to one client after the other, with its model.
+pub struct Requests {
+    front: Arc<Front>,
+    model: Model,
+}
+
+impl Requests {
+    /// A new drive of `layer`.
+    pub fn new(layer: &str) -> Requests {
+        let (front, _) = Front::start(small_drive(layer), Pace::None, false);
+        let facts = front.facts();
+        let model = Model {
+            bytes: vec![0; facts.capacity_bytes as usize],
+            sector_bytes: u64::from(facts.sector_bytes),
+            trims_to_zeros: facts.trims_to_zeros,
+            session: Session::default(),
+        };
+        Requests { front, model }
+    }
+
+    /// Bytes the drive offers.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.front.facts().capacity_bytes
+    }
+
+    /// Takes `said` for all the requests of a client; gives how many were answered.
+    pub fn serve(&mut self, said: &[u8], session: Session) -> usize {
+        let told = Told::default();
+        let mut conversation = Conversation::new(said);
+        // How the connection ends is the client's affair.
+        let _ = transmission::run(&self.front, session, &mut conversation, told.clone());
+        let told = std::mem::take(&mut *told.0.lock().expect("nobody panics with it"));
+        self.model.session = session;
+        let answered = self.compare(said, &told);
+        self.compare_contents();
+        answered
+    }
+
+    /// Serves a client that talks over `reader` and listens at `writer`, until it ends.
+    pub fn serve_live(&self, reader: impl Read, writer: impl Write + Send + 'static) {
+        // How the connection ends is the client's affair.
+        let _ = transmission::run(&self.front, Session::default(), reader, writer);
+    }
+
+    /// Walks through requests and replies side by side.
+    fn compare(&mut self, said: &[u8], told: &[u8]) -> usize {
+        let (mut rest, mut replies, mut answered) = (said, told, 0);
+        while let Some((header, after)) = rest.split_at_checked(REQUEST_BYTES) {
+            let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+            let long = |at: usize| u64::from_be_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+            let length = u32::from_be_bytes(header[24..28].try_into().expect("four bytes")) as usize;
+            let (flags, number, cookie, offset) = (half(4), half(6), long(8), long(16));
+            if header[..4] != REQUEST_MAGIC.to_be_bytes() || number == command::DISCONNECT {
+                break;
+            }
+            let Some((payload, after)) = after.split_at_checked(if number == command::WRITE { length } else { 0 })
+            else {
+                break;
+            };
+            rest = after;
+            let expected = self.model.serve(flags, number, offset, length as u64, payload);
+            replies = check_reply(replies, number, cookie, &expected, self.model.session);
+            answered += 1;
+        }
+        assert!(replies.is_empty(), "{} bytes are told that nobody asked for", replies.len());
+        answered
+    }
+
+    fn compare_contents(&self) {
+        let length = self.model.bytes.len() as u64;
+        let io = Io { tag: 0, kind: IoKind::Read, offset: 0, length, buffer: Vec::new() };
+        let answer = self.front.serve(io);
+        answer.outcome.expect("the drive is well");
+        assert!(answer.buffer == self.model.bytes, "the drive holds what the model does not");
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        self.front.begin_stop();
+    }
+}
+
+/// Takes one reply off `told` and compares it; gives the rest.
+fn check_reply<'t>(told: &'t [u8], number: u16, cookie: u64, expected: &Expected, session: Session) -> &'t [u8] {
+    let word = |at: usize| u32::from_be_bytes(told[at..at + 4].try_into().expect("four bytes"));
+    assert!(told.len() >= 16, "no answer to command {number}");
+    assert_eq!(told[8..16], cookie.to_be_bytes(), "the answers come in order");
+    if word(0) == SIMPLE_REPLY_MAGIC {
+        let is_error = word(4) != 0;
+        assert_eq!(is_error, *expected == Expected::Refused, "command {number}: error {}, {expected:?}", word(4));
+        let Expected::Bytes(bytes) = expected else { return &told[16..] };
+        assert!(!session.structured, "a read is answered in chunks");
+        assert!(told[16..].starts_with(bytes), "command {number}: other bytes");
+        return &told[16 + bytes.len()..];
+    }
+    assert!(word(0) == STRUCTURED_REPLY_MAGIC && session.structured, "{:x} begins no reply", word(0));
+    let kind = u16::from_be_bytes([told[6], told[7]]);
+    let length = word(16) as usize;
+    let (data, rest) = told[20..].split_at_checked(length).expect("a chunk is whole");
+    match (kind, expected) {
+        (chunk::ERROR, Expected::Refused) => assert_ne!(data[..4], [0; 4]),
+        (chunk::OFFSET_DATA, Expected::Bytes(bytes)) => assert!(data[8..] == bytes[..], "other bytes"),
+        (chunk::BLOCK_STATUS, Expected::Allocation(length)) => {
+            let bytes = |run: &[u8]| u64::from(u32::from_be_bytes(run[..4].try_into().expect("four bytes")));
+            let told: u64 = data[4..].chunks_exact(8).map(bytes).sum();
+            assert!(0 < told && told <= *length, "runs of {told} bytes for {length}");
+        }
+        _ => panic!("command {number}: chunk {kind:#x}, expected {expected:?}"),
+    }
+    rest
+}
+
+/// A request as a client sends it, with its payload.
+pub fn request_bytes(flags: u16, number: u16, cookie: u64, offset: u64, length: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = REQUEST_MAGIC.to_be_bytes().to_vec();
+    bytes.extend_from_slice(&flags.to_be_bytes());
+    bytes.extend_from_slice(&number.to_be_bytes());
+    bytes.extend_from_slice(&cookie.to_be_bytes());
+    bytes.extend_from_slice(&offset.to_be_bytes());
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}

@@ -1,0 +1,12 @@
+//! All requests of a client; the first byte says what its handshake agreed on.
+#![no_main]
+
+use imbrex_serve::nbd::handshake::Session;
+use imbrex_serve::verify::Requests;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Some((&first, said)) = data.split_first() else { return };
+    let layer = if first & 4 == 0 { "media-cache" } else { "conventional" };
+    let session = Session { structured: first & 3 != 0, allocation: first & 3 == 2 };
+    Requests::new(layer).serve(said, session);
+});
