@@ -88,13 +88,18 @@ impl ExtentMap {
     /// Maps `sectors` from `lba` to `target`; `replaced` is called with each older piece that this hides.
     pub fn insert(&mut self, lba: Lba, sectors: Sectors, target: Target, replaced: impl FnMut(Run)) {
         assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "a run of {} sectors", sectors.0);
-        // Most inserts hide nothing; the last run that begins before the end says so in one descent.
-        let last = self.runs.range(..lba.0 + sectors.0).next_back();
-        if last.is_some_and(|(&first, &(length, _))| first + length as u64 > lba.0) {
+        // Most inserts hide nothing, which is seen in one descent.
+        if !self.is_clear(lba, sectors) {
             self.remove(lba, sectors, replaced);
         }
         self.runs.insert(lba.0, (sectors.0 as u32, target));
         self.sectors += sectors.0;
+    }
+
+    /// Whether nothing of the range is mapped: the last run that begins before its end says so.
+    pub fn is_clear(&self, lba: Lba, sectors: Sectors) -> bool {
+        let last = self.runs.range(..lba.0 + sectors.0).next_back();
+        last.is_none_or(|(&first, &(length, _))| first + length as u64 <= lba.0)
     }
 
     /// Unmaps `sectors` from `lba`; `removed` is called with each piece that was mapped, in order.
@@ -114,15 +119,16 @@ impl ExtentMap {
                 }
             }
         }
-        while let Some((&first, &(length, target))) = self.runs.range(start..end).next() {
+        let mut rest = None;
+        for (first, (length, target)) in self.runs.extract_if(start..end, |_, _| true) {
             let run_end = first + length as u64;
-            self.runs.remove(&first);
             let cut_end = run_end.min(end);
             self.sectors -= cut_end - first;
             removed(Run { lba: Lba(first), sectors: Sectors(cut_end - first), target });
-            if run_end > end {
-                self.runs.insert(end, ((run_end - end) as u32, target.plus(end - first)));
-            }
+            rest = (run_end > end).then(|| ((run_end - end) as u32, target.plus(end - first)));
+        }
+        if let Some(rest) = rest {
+            self.runs.insert(end, rest);
         }
     }
 

@@ -79,11 +79,9 @@ impl<V: Along> RunMap<V> {
                 }
             }
         }
-        while let Some((&first, &(run_length, value))) = self.runs.range(start..end).next() {
-            self.runs.remove(&first);
-            if first + run_length > end {
-                self.runs.insert(end, (first + run_length - end, value.along(end - first)));
-            }
+        let last = self.runs.extract_if(start..end, |_, _| true).last();
+        if let Some((first, (run_length, value))) = last.filter(|(first, (run_length, _))| first + run_length > end) {
+            self.runs.insert(end, (first + run_length - end, value.along(end - first)));
         }
     }
 

@@ -237,7 +237,11 @@ impl MediaCache {
     /// them; how many that is. What is freed for a write lets that write go on, and no other.
     fn write_piece(&mut self, lba: Lba, sectors: Sectors, plan: &mut Plan) -> Sectors {
         loop {
-            let uncached = match self.map.pieces(lba, sectors).find(|run| run.target != Target::Absent) {
+            let cached = match self.map.is_clear(lba, sectors) {
+                true => None,
+                false => self.map.pieces(lba, sectors).find(|run| run.target != Target::Absent),
+            };
+            let uncached = match cached {
                 Some(Run { lba: at, sectors, target: Target::At(pba) }) if at == lba => {
                     Self::open_host(plan);
                     plan.write(Cause::Host, pba, lba, sectors);

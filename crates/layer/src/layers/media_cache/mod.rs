@@ -246,7 +246,15 @@ impl MediaCache {
         let (first, sectors) = self.shape.band(band);
         match &mut self.store {
             Store::Journal(_) => self.map.remove(first, sectors, |_| {}),
-            Store::InPlace(zones) => self.map.remove(first, sectors, |run| zones.remove(run)),
+            Store::InPlace(zones) => {
+                // Runs that follow each other in the band mostly do so in their zone, and leave it together.
+                let mut leaving: Option<Run> = None;
+                self.map.remove(first, sectors, |run| match &mut leaving {
+                    Some(before) if zones.leave_together(before, &run) => before.sectors += run.sectors,
+                    _ => zones.remove_some(leaving.replace(run)),
+                });
+                zones.remove_some(leaving);
+            }
         }
     }
 

@@ -71,7 +71,11 @@ impl Zones {
 
     /// Where the next write of `sectors` goes, or as much of it as one free run takes; nothing if all is taken.
     pub(super) fn place(&self, sectors: Sectors) -> Option<Extent> {
-        let going_round = self.free.range(self.next..).chain(self.free.range(..self.next)).take(SEARCHED_MAX);
+        let ahead = self.free.range(self.next..);
+        if let Some((&start, _)) = ahead.clone().next().filter(|(_, &length)| length >= sectors.0) {
+            return Some(Extent::new(Pba(start), sectors));
+        }
+        let going_round = ahead.chain(self.free.range(..self.next)).take(SEARCHED_MAX);
         let mut longest: Option<Extent> = None;
         for (&start, &length) in going_round {
             if length >= sectors.0 {
@@ -113,8 +117,19 @@ impl Zones {
         if end < first + length {
             self.free.insert(end, first + length - end);
         }
+        debug_assert!(self.held.first_in(start, end - start).is_none(), "invariant 1: something is held at {place:?}");
         self.held.insert(start, end - start, Held(lba));
         self.next = end;
+    }
+
+    /// Whether `next`, which follows `run` among the sectors of a band, follows it in the same zone too.
+    pub(super) fn leave_together(&self, run: &Run, next: &Run) -> bool {
+        match (run.target, next.target) {
+            (Target::At(pba), Target::At(place)) => {
+                run.end() == next.lba && pba + run.sectors == place && place + next.sectors <= self.zone_of(pba).end()
+            }
+            _ => false,
+        }
     }
 
     /// What `run` says of live sectors is so no more.
@@ -134,6 +149,13 @@ impl Zones {
             }
         }
         self.free.insert(start, end - start);
+    }
+
+    /// The same of a run, if there is one.
+    pub(super) fn remove_some(&mut self, run: Option<Run>) {
+        if let Some(run) = run {
+            self.remove(run);
+        }
     }
 
     /// The run whose turn it is to leave: zone after zone, and within a zone place after place.
