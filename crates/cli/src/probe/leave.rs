@@ -76,10 +76,7 @@ fn failed(error: TargetError) -> Failure {
 
 fn open_nbd(args: &ProbeArgs) -> Result<Opened, Failure> {
     let url = &args.target;
-    if !url.starts_with("nbd://") && !url.starts_with("nbd+unix://") && !url.starts_with("nbds") {
-        return Err(Failure::usage(format!("'{url}' is no address this version knows"))
-            .or_try("nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH"));
-    }
+    Nbd::check_url(url).map_err(|reason| Failure::usage(format!("'{url}': {reason}")))?;
     let mut target = Nbd::connect(url).map_err(failed)?;
     has_room(&target)?;
     if args.destroy_data {

@@ -7,7 +7,7 @@
 
 use std::io;
 
-use super::Peek;
+use super::{Peek, BLOCK_BYTES};
 
 /// A signature: what it says, where it stands, its bytes.
 struct Signature {
@@ -113,9 +113,20 @@ fn stands(drive: &mut dyn Peek, at: Option<u64>, bytes: &[u8]) -> io::Result<boo
     if at + bytes.len() as u64 > drive.len() {
         return Ok(false);
     }
-    let mut read = vec![0; bytes.len()];
-    drive.read_at(at, &mut read)?;
-    Ok(read == bytes)
+    let mut there = vec![0; bytes.len()];
+    read(drive, at, &mut there)?;
+    Ok(there == bytes)
+}
+
+/// Reads any bytes of `drive`, by the whole blocks that hold them.
+fn read(drive: &mut dyn Peek, at: u64, into: &mut [u8]) -> io::Result<()> {
+    let begin = at / BLOCK_BYTES * BLOCK_BYTES;
+    let end = (at + into.len() as u64).next_multiple_of(BLOCK_BYTES).min(drive.len());
+    let mut blocks = vec![0; (end - begin) as usize];
+    drive.read_at(begin, &mut blocks)?;
+    let from = (at - begin) as usize;
+    into.copy_from_slice(&blocks[from..from + into.len()]);
+    Ok(())
 }
 
 /// The table of a PC: its mark, and entries that are entries; boot sectors of file systems have the mark, too.
@@ -124,7 +135,7 @@ fn master_boot_record(drive: &mut dyn Peek) -> io::Result<Option<&'static str>> 
         return Ok(None);
     }
     let mut sector = [0; 512];
-    drive.read_at(0, &mut sector)?;
+    read(drive, 0, &mut sector)?;
     if sector[510..] != *b"\x55\xaa" {
         return Ok(None);
     }
@@ -140,7 +151,7 @@ fn has_zfs(drive: &mut dyn Peek) -> io::Result<bool> {
         let Some(label) = label.filter(|label| label + ZFS_LABEL <= whole) else { continue };
         let mut part = vec![0; 64 << 10];
         for half in 0..2 {
-            drive.read_at(label + ZFS_UBERBLOCKS + half * part.len() as u64, &mut part)?;
+            read(drive, label + ZFS_UBERBLOCKS + half * part.len() as u64, &mut part)?;
             let numbers = part.chunks_exact(KIB as usize);
             let mut words = numbers.map(|block| u64::from_le_bytes(block[..8].try_into().expect("eight bytes")));
             if words.any(|word| word == ZFS_NUMBER || word == ZFS_NUMBER.swap_bytes()) {

@@ -18,8 +18,8 @@ use crate::safety::usage::Device;
 use crate::safety::Peek;
 use crate::target::{Operation, Target, TargetError, Timed};
 
-/// Room to look into the device: more than any signature takes.
-const PEEK_BYTES: usize = 64 << 10;
+/// Room to look into the device, in memory that begins at a page as direct access demands.
+const PEEK_BYTES: usize = 128 << 10;
 /// The unit of access to a plain file: what every file system takes.
 const FILE_SECTOR_BYTES: u32 = 4096;
 
@@ -128,16 +128,10 @@ impl Peek for Block {
     }
 
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        // Direct access takes whole sectors only, into memory that begins at one.
-        let sector = u64::from(self.sector_bytes.max(FILE_SECTOR_BYTES));
-        let begin = offset / sector * sector;
-        let end = (offset + into.len() as u64).div_ceil(sector) * sector;
-        let end = end.min(self.size_bytes);
-        let wanted = (end - begin) as usize;
+        let wanted = into.len();
         assert!(wanted <= PEEK_BYTES, "{wanted} bytes looked at at once");
-        self.file.read_exact_at(&mut self.room[..wanted], begin)?;
-        let from = (offset - begin) as usize;
-        into.copy_from_slice(&self.room[from..from + into.len()]);
+        self.file.read_exact_at(&mut self.room[..wanted], offset)?;
+        into.copy_from_slice(&self.room[..wanted]);
         Ok(())
     }
 }

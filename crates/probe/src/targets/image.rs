@@ -5,6 +5,7 @@
 //! Invariants:
 //! 1. An image opened to be looked at is not changed.
 //! 2. An image opened to be written is closed in good order when the target is dropped.
+//! 3. It does not fill the file system that it lies on: the probe ends while [`ROOM_BYTES`] are left.
 
 use std::path::Path;
 
@@ -17,10 +18,17 @@ use super::virtual_time::{path, Finished, Machine, VirtualTime, HEAD_SAMPLES};
 use crate::safety::Peek;
 use crate::target::{Direction, HeadPath, Operation, Target, TargetError, Timed};
 
+/// What is left on the image's file system for others.
+const ROOM_BYTES: u64 = 2 << 30;
+/// Bytes written between two looks at what is left.
+const LOOK_BYTES: u64 = 64 << 20;
+
 /// The drive, as [`VirtualTime`] wants it.
 struct Emulated {
     drive: EmulatedDrive,
     place: String,
+    /// Written since the last look at what is left.
+    unlooked_bytes: u64,
     filler: Filler,
     /// A buffer that came back.
     spare: Vec<u8>,
@@ -29,6 +37,26 @@ struct Emulated {
 impl Emulated {
     fn failed(&self, error: &DeviceError) -> TargetError {
         TargetError::failed(self.place.clone(), error.to_string())
+    }
+
+    /// Whether there is room for what the image may grow by until the next look.
+    fn check_room(&mut self, bytes: u64) -> Result<(), TargetError> {
+        self.unlooked_bytes += bytes;
+        if self.unlooked_bytes < LOOK_BYTES {
+            return Ok(());
+        }
+        self.unlooked_bytes = 0;
+        let room = rustix::fs::statvfs(self.place.as_str()).map(|facts| facts.f_bavail.saturating_mul(facts.f_frsize));
+        match room {
+            Ok(left) if left < ROOM_BYTES => {
+                let reason =
+                    "the image has grown until its file system is nearly full; put it on a larger one, leave the \
+                              test out, or probe the drive as sim:DRIVE, which needs no room";
+                Err(TargetError::failed(self.place.clone(), reason))
+            }
+            // A file system that does not tell fills up, and then writing fails.
+            _ => Ok(()),
+        }
     }
 }
 
@@ -39,6 +67,7 @@ impl Machine for Emulated {
         let kind = match operation.direction {
             Direction::Read => IoKind::Read,
             Direction::Write => {
+                self.check_room(operation.bytes)?;
                 buffer.extend_from_slice(self.filler.bytes(operation.bytes as usize));
                 IoKind::Write { fua: false }
             }
@@ -99,7 +128,8 @@ impl Image {
             TargetError::failed(place.clone(), reason)
         })?;
         drive.set_caches(0, 0);
-        let machine = Emulated { drive, place, filler: Filler::default(), spare: Vec::new() };
+        let machine =
+            Emulated { drive, place, unlooked_bytes: LOOK_BYTES, filler: Filler::default(), spare: Vec::new() };
         Ok(Image { drive: VirtualTime::new(machine), is_writable: may_write })
     }
 

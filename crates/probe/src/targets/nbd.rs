@@ -128,6 +128,11 @@ pub struct Nbd {
 }
 
 impl Nbd {
+    /// Whether `url` is one; the error says what would be.
+    pub fn check_url(url: &str) -> Result<(), String> {
+        NbdUrl::parse(url).map(drop)
+    }
+
     /// Connects to the server that `url` names.
     pub fn connect(url: &str) -> Result<Nbd, TargetError> {
         let failed = |reason: String| TargetError::failed(url, reason);
