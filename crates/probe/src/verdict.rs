@@ -37,6 +37,9 @@ pub struct Property {
     pub unit: &'static str,
     /// How sure the probe is.
     pub confidence: Confidence,
+    /// Whether the number is a bound: what was asked about is this, or more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
     /// Why, in words.
     pub because: String,
     /// Names of the series behind it.
@@ -68,8 +71,8 @@ pub struct Fact {
 /// Where the head was while a series was measured: only of drives that can tell.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Head {
-    /// Which of [`Verdict::series`].
-    pub series: usize,
+    /// The name of the series.
+    pub series: &'static str,
     /// Tracks from the outer to the inner diameter.
     pub tracks: u32,
     /// Seconds since the first operation of the series, tracks from the outer diameter.
@@ -93,6 +96,8 @@ pub struct Verdict {
     pub target_ns: u64,
     /// In the order in which they were found.
     pub properties: Vec<Property>,
+    /// What follows for whoever uses the drive, in plain words.
+    pub advice: Vec<String>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
     /// Why the probe ended before its end, if it did: what is known until then stands.
@@ -136,6 +141,7 @@ impl Verdict {
         because: String,
         evidence: &[&'static str],
     ) {
-        self.properties.push(Property { name, value, unit, confidence, because, evidence: evidence.to_vec() });
+        let evidence = evidence.to_vec();
+        self.properties.push(Property { name, value, unit, confidence, at_least: false, because, evidence });
     }
 }

@@ -89,18 +89,18 @@ impl Bench<'_> {
         let points =
             timed.iter().enumerate().map(|(index, timed)| (index as f64, timed.latency_ns() as f64 / 1e6)).collect();
         self.verdict.series.push(Series { name, x: "operation", y: "latency_ms", points });
-        self.keep_head(timed);
+        self.keep_head(name, timed);
     }
 
-    /// Keeps the head's path beside the series just kept, where the target can tell it.
-    fn keep_head(&mut self, timed: &[Timed]) {
+    /// Keeps the head's path beside the series `name`, where the target can tell it.
+    fn keep_head(&mut self, name: &'static str, timed: &[Timed]) {
         let (Some(path), Some(first)) = (self.target.head_path(), timed.first()) else { return };
         let begun_ns = first.begin_ns;
         let within = path.points.iter().filter(|(at_ns, _)| *at_ns >= begun_ns);
         let points: Vec<_> =
             within.map(|&(at_ns, track)| ((at_ns - begun_ns) as f64 / 1e9, f64::from(track))).collect();
-        let series = self.verdict.series.len() - 1;
-        self.verdict.heads.push(Head { series, tracks: path.tracks, points });
+        self.verdict.heads.retain(|head| head.series != name);
+        self.verdict.heads.push(Head { series: name, tracks: path.tracks, points });
     }
 
     /// An offset at this share of the drive, a multiple of a mebibyte.
