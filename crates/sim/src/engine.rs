@@ -456,7 +456,9 @@ impl<S: Source, O: Observer> Engine<S, O> {
                 }
                 SimDuration(self.drive.host.overhead_ns)
             }
-            Operation::Write if !command.fua && self.cache.has_room(command) && !self.overtakes(command) => {
+            Operation::Write
+                if !command.fua && self.cache.has_room(command, waiting.entry) && !self.overtakes(command) =>
+            {
                 self.cache.insert(command, waiting.sequence);
                 self.tell_absorbed(waiting);
                 SimDuration(self.drive.host.write_cache_acknowledge_ns)
@@ -497,7 +499,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
 
     fn next_job(&mut self) -> Option<Job> {
         if self.queue.is_empty() {
-            return None;
+            return self.cache.is_filling().then_some(Job::Destage);
         }
         let index = match self.queue.in_drive_len() {
             1 => 0,
@@ -509,7 +511,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
         match command.operation {
             Operation::Flush if self.cache.has_older_than(chosen.sequence) => Some(Job::Destage),
             _ if self.is_cacheable(command) => {
-                Some(if self.cache.has_room(command) { Job::Absorb(index) } else { Job::Destage })
+                Some(if self.cache.has_room(command, self.now) { Job::Absorb(index) } else { Job::Destage })
             }
             _ => Some(Job::Serve(index)),
         }
@@ -704,6 +706,8 @@ impl<S: Source, O: Observer> Engine<S, O> {
         }
         let time = self.carry_out_for_host(start);
         self.now = start + time.whole;
+        let sectors = self.commands.iter().map(|command| command.sectors as u64).sum();
+        self.cache.leave(Sectors(sectors), start, self.now);
         self.admit(self.now)
     }
 

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use imbrex_disk::{Command, Lba, Sectors};
+use imbrex_disk::{Command, Lba, Sectors, SimTime};
 
 /// A join never makes a range longer than this, so that one destage stays short: ours.
 const RANGE_SECTORS_MAX: u64 = 4096;
@@ -30,12 +30,38 @@ pub struct WriteCache {
     by_age: BTreeSet<(u64, u64)>,
     /// Where the last destage ended, for destaging in order of address.
     sweep: u64,
+    leaving: Leaving,
+}
+
+/// Sectors that are being written back: their room comes free little by little.
+#[derive(Clone, Copy, Default, Debug)]
+struct Leaving {
+    sectors: u64,
+    from: SimTime,
+    until: SimTime,
+}
+
+impl Leaving {
+    fn at(&self, time: SimTime) -> u64 {
+        let (all, left) = (self.until.since(self.from).0, self.until.since(time.max(self.from)).0);
+        if left == 0 {
+            return 0;
+        }
+        (self.sectors as u128 * left as u128).div_ceil(all as u128) as u64
+    }
 }
 
 impl WriteCache {
     /// A cache of `capacity` sectors; zero is none.
     pub fn new(capacity: Sectors) -> WriteCache {
-        WriteCache { capacity: capacity.0, used: 0, ranges: BTreeMap::new(), by_age: BTreeSet::new(), sweep: 0 }
+        WriteCache {
+            capacity: capacity.0,
+            used: 0,
+            ranges: BTreeMap::new(),
+            by_age: BTreeSet::new(),
+            sweep: 0,
+            leaving: Leaving::default(),
+        }
     }
 
     /// Whether there is one.
@@ -58,9 +84,20 @@ impl WriteCache {
         command.sectors as u64 <= self.capacity
     }
 
-    /// Whether `command` fits now (as if it overlapped nothing).
-    pub fn has_room(&self, command: &Command) -> bool {
-        self.used + command.sectors as u64 <= self.capacity
+    /// Whether `command` fits at that time (as if it overlapped nothing).
+    pub fn has_room(&self, command: &Command, at: SimTime) -> bool {
+        self.used + self.leaving.at(at) + command.sectors as u64 <= self.capacity
+    }
+
+    /// `sectors` that were taken out are written back in this time.
+    pub fn leave(&mut self, sectors: Sectors, from: SimTime, until: SimTime) {
+        self.leaving = Leaving { sectors: sectors.0, from, until };
+    }
+
+    /// Whether it is time to write back even though requests keep coming: three quarters are dirty. What is left takes in
+    /// the next writes meanwhile. Ours.
+    pub fn is_filling(&self) -> bool {
+        self.used > 0 && self.used * 4 >= self.capacity * 3
     }
 
     /// Whether every sector of `command` is dirty, so that a read is served from here.
@@ -71,7 +108,8 @@ impl WriteCache {
 
     /// Takes a write in, as number `sequence` of the workload.
     pub fn insert(&mut self, command: &Command, sequence: u64) {
-        assert!(self.has_room(command), "a write of {} sectors into a cache without room", command.sectors);
+        let fits = self.used + command.sectors as u64 <= self.capacity;
+        assert!(fits, "a write of {} sectors into a cache without room", command.sectors);
         let (mut start, mut end, mut oldest) = (command.lba.0, command.end().0, sequence);
         while let Some((first, dirty)) = self.overlapping(start, end) {
             self.forget(first);
@@ -198,7 +236,7 @@ mod tests {
                     2 => if let Some(taken) = cache.take_next() {
                         for sector in taken.lba.0..taken.end().0 { prop_assert!(naive.remove(&sector)); }
                     },
-                    _ => if cache.has_room(&command) { cache.insert(&command, number as u64 * 100); naive.extend(range); }
+                    _ => if cache.has_room(&command, SimTime::ZERO) { cache.insert(&command, number as u64 * 100); naive.extend(range); }
                 }
                 prop_assert_eq!(cache.used(), Sectors(naive.len() as u64));
                 prop_assert_eq!(cache.ranges.len(), cache.by_age.len());
@@ -221,6 +259,18 @@ mod tests {
         assert_eq!(cache.take_oldest(), Some(Command::write(100, RANGE_SECTORS_MAX as u32)));
         assert_eq!(cache.take_oldest(), Some(Command::write(90, 10)));
         assert_eq!(cache.take_oldest(), None);
+    }
+
+    #[test]
+    fn room_comes_free_as_the_sectors_are_written_back() {
+        let mut cache = WriteCache::new(Sectors(100));
+        cache.insert(&Command::write(0, 100), 1);
+        cache.take_oldest();
+        cache.leave(Sectors(100), SimTime(1000), SimTime(2000));
+        for (at, free) in [(0, 0), (1000, 0), (1500, 50), (1999, 99), (2000, 100), (9000, 100)] {
+            assert!(cache.has_room(&Command::write(0, free), SimTime(at)), "{free} at {at}");
+            assert!(!cache.has_room(&Command::write(0, free + 1), SimTime(at)), "{} at {at}", free + 1);
+        }
     }
 
     #[test]
