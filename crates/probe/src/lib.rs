@@ -7,7 +7,11 @@
 //! An experiment sees a [`Target`]: it reads and writes blocks at a queue depth, sleeps, and gets completion times; what is
 //! behind it cannot tell. Every threshold comes from the data. "Cannot tell" is an answer; a wrong answer is a bug.
 
+mod advice;
+mod bench;
+mod emit;
 pub mod experiments;
+mod marks;
 pub mod run;
 pub mod safety;
 pub mod statistics;
@@ -16,6 +20,7 @@ pub mod targets;
 pub mod verdict;
 mod watched;
 
+pub use emit::emit_profile;
 pub use run::{probe, Options, Progress};
 pub use target::{Direction, HeadPath, Operation, Target, TargetError, Timed};
 pub use targets::Simulated;

@@ -8,10 +8,15 @@
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 
-use crate::experiments::{self, Bench, Experiment};
+use crate::advice::advise;
+use crate::bench::Bench;
+use crate::experiments::{self, Experiment};
 use crate::target::{Target, TargetError};
 use crate::verdict::{Fact, Verdict};
 use crate::watched::Watched;
+
+/// By how much of a rotation measurements of the same differ, unless it is found that they do by more.
+const EXACT: f64 = 0.01;
 
 /// How far the probe is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +33,7 @@ pub struct Progress<'a> {
 pub struct Options<'a> {
     /// Whether the tests may write: they destroy what the drive holds.
     pub may_write: bool,
-    /// Only these tests; none given, all.
+    /// Only these tests and those they rest on; none given, all.
     pub only: Vec<String>,
     /// Time on the target's clock, nanoseconds; a test under way when it is over ends there.
     pub budget_ns: u64,
@@ -51,13 +56,14 @@ pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Verdict {
     };
     let mut watched = Watched::new(target, options.progress, options.budget_ns);
     let mut random = Xoshiro256StarStar::seed_from_u64(options.seed);
+    let (mut repeats, mut tolerance) = (1, EXACT);
     let mut waiting = chosen(options.may_write, &options.only, &mut verdict);
     while let Some(index) = next_of(&waiting, &verdict, options.budget_ns, &watched) {
         let experiment = waiting.remove(index);
         let begun = watched.begin(experiment.name);
-        let mut bench = Bench { target: &mut watched, random, verdict: &mut verdict };
+        let mut bench = Bench { target: &mut watched, random, verdict: &mut verdict, repeats, tolerance };
         let outcome = begun.and_then(|()| (experiment.run)(&mut bench));
-        random = bench.random;
+        (random, repeats, tolerance) = (bench.random, bench.repeats, bench.tolerance);
         let Err(error) = outcome else { continue };
         verdict.left_out.push(format!("{}: not run to its end: {error}", experiment.name));
         if error != TargetError::BudgetSpent {
@@ -70,6 +76,7 @@ pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Verdict {
         let reason = (experiment.is_idle)(&verdict).map_or_else(|| over_budget(experiment, &watched), String::from);
         leave_out(&[experiment], &reason, &mut verdict);
     }
+    verdict.advice = advise(&verdict);
     verdict.target_ns = watched.spent_ns();
     verdict
 }
@@ -77,10 +84,7 @@ pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Verdict {
 /// The experiments that were asked for and are allowed.
 fn chosen(may_write: bool, only: &[String], verdict: &mut Verdict) -> Vec<&'static Experiment> {
     let mut chosen = Vec::new();
-    for &experiment in experiments::all() {
-        if !only.is_empty() && !only.iter().any(|name| name == experiment.name) {
-            continue;
-        }
+    for experiment in experiments::chosen(only) {
         if experiment.writes && !may_write {
             let reason = format!("it writes, and writing was not allowed; it would tell {}", told(experiment));
             leave_out(&[experiment], &reason, verdict);

@@ -13,13 +13,12 @@ pub fn median(values: &[u64]) -> u64 {
     quantile(values, 0.5)
 }
 
-/// The mean of `values` without the largest and smallest twentieth: outliers of a noisy host do not count.
-pub fn trimmed_mean(values: &[u64]) -> f64 {
+/// The middle of `values`, which are numbers.
+pub fn middle(values: &[f64]) -> f64 {
+    assert!(!values.is_empty(), "no values have no middle");
     let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    let cut = sorted.len() / 20;
-    let kept = &sorted[cut..sorted.len() - cut];
-    kept.iter().sum::<u64>() as f64 / kept.len() as f64
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
 }
 
 /// The densest narrow band of values.
@@ -49,6 +48,47 @@ pub fn mode(values: &[u64], width: f64) -> Mode {
     Mode { center, share: (best.1 - best.0) as f64 / sorted.len() as f64 }
 }
 
+/// `value` modulo `period`, as the signed distance from the nearest multiple.
+pub fn around(value: i64, period: i64) -> i64 {
+    let rest = value.rem_euclid(period);
+    if rest > period / 2 {
+        rest - period
+    } else {
+        rest
+    }
+}
+
+/// The run of indices whose sum of `scores` is the greatest.
+pub fn best_run(scores: &[i32]) -> std::ops::Range<usize> {
+    let (mut best, mut best_sum, mut start, mut sum) = (0..0, 0, 0, 0);
+    for (index, score) in scores.iter().enumerate() {
+        if sum <= 0 {
+            (start, sum) = (index, 0);
+        }
+        sum += score;
+        if sum > best_sum {
+            (best, best_sum) = (start..index + 1, sum);
+        }
+    }
+    best
+}
+
+/// The index from which on `flags` are set rather than not: that which fewest contradict, and by how much. A flag that is
+/// `certain` contradicts three times, for it is not so by chance.
+pub fn change(flags: &[bool], certain: bool) -> (usize, usize) {
+    let weight = |flag: bool| if flag == certain { 3 } else { 1 };
+    let contradict = |from: usize| {
+        let wrong = flags.iter().enumerate().filter(|(index, flag)| (*index >= from) != **flag);
+        wrong.map(|(_, flag)| weight(*flag)).sum()
+    };
+    (0..=flags.len()).map(|from| (from, contradict(from))).min_by_key(|found| found.1).unwrap_or((0, 0))
+}
+
+/// Whether two numbers differ by less than this share of the greater.
+pub fn is_near(one: f64, other: f64, share: f64) -> bool {
+    (one - other).abs() <= share * one.abs().max(other.abs())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,10 +104,30 @@ mod tests {
     }
 
     #[test]
-    fn outliers_leave_the_trimmed_mean_alone() {
+    fn outliers_leave_the_middle_alone() {
         let mut values = vec![10; 99];
         values.push(1_000_000);
-        assert_eq!(trimmed_mean(&values), 10.0);
         assert_eq!((median(&values), quantile(&values, 1.0)), (10, 1_000_000));
+        assert_eq!(middle(&[1.0, 9e9, 2.0]), 2.0);
+    }
+
+    #[test]
+    fn phases_are_told_from_the_nearest_pass() {
+        assert_eq!([around(12, 10), around(-1, 10), around(29, 10), around(5, 10)], [2, -1, -1, 5]);
+    }
+
+    #[test]
+    fn a_run_grows_over_single_misses_and_ends_where_it_does() {
+        assert_eq!(best_run(&[-1, 1, 1, -1, 1, 1, -1, -1]), 1..6);
+        assert_eq!(best_run(&[1, 1]), 0..2);
+        assert_eq!(best_run(&[1, -1, -1, 1, 1, -1]), 3..5);
+        assert_eq!(best_run(&[-1]), 0..0);
+    }
+
+    #[test]
+    fn a_change_is_where_fewest_contradict() {
+        assert_eq!(change(&[false, true, false, true, true, true], true), (1, 1));
+        assert_eq!(change(&[false, true, false, true, true, true], false), (3, 1));
+        assert_eq!((change(&[true, true], true), change(&[false, false], true)), ((0, 0), (2, 0)));
     }
 }

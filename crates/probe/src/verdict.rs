@@ -131,7 +131,7 @@ impl Verdict {
         }
     }
 
-    /// Adds a property.
+    /// Adds a property, in place of one of that name.
     pub fn conclude(
         &mut self,
         name: &'static str,
@@ -142,6 +142,21 @@ impl Verdict {
         evidence: &[&'static str],
     ) {
         let evidence = evidence.to_vec();
+        self.properties.retain(|property| property.name != name);
         self.properties.push(Property { name, value, unit, confidence, at_least: false, because, evidence });
+    }
+
+    /// Adds a number that is certain, or a bound if `at_least`.
+    pub fn conclude_bound(
+        &mut self,
+        name: &'static str,
+        value: Value,
+        unit: &'static str,
+        at_least: bool,
+        because: String,
+        evidence: &[&'static str],
+    ) {
+        self.conclude(name, value, unit, Confidence::High, because, evidence);
+        self.properties.last_mut().expect("it was added").at_least = at_least;
     }
 }

@@ -18,7 +18,66 @@ fn verdict(drive: &str, only: &[&str]) -> Verdict {
     probe(&mut target, &mut options)
 }
 
-const CHEAP: &[&str] = &["rotation", "type", "cache-place", "cleaning"];
+const CHEAP: &[&str] = &["zones", "cache-place", "cleaning"];
+
+fn near(found: Option<f64>, truth: f64) -> bool {
+    found.is_some_and(|found| (found / truth - 1.0).abs() <= 0.05)
+}
+
+#[test]
+fn bands_mapping_and_order_are_found() {
+    const MIB: f64 = 1048576.0;
+    for (drive, bands_mib, mapping, order, trigger_s) in [
+        // Aghayev 2015 table 1, §4.5 and §4.7; table 3 for the larger drive.
+        ("emulated-smr-1", [40.0; 3], "static", None, None),
+        ("emulated-smr-2", [25.0; 3], "static", None, None),
+        ("emulated-smr-3", [20.0; 3], "dynamic", Some("by address"), Some(1.0)),
+        ("seagate-st5000as0011", [36.0, 29.8, 17.3], "static", Some("fifo"), Some(1.2)),
+        ("seagate-st8000as0011", [40.0, 32.5, 15.5], "static", Some("fifo"), Some(1.2)),
+    ] {
+        let found = verdict(drive, &["band-size"]);
+        for (name, truth) in ["band_bytes_od", "band_bytes_md", "band_bytes_id"].into_iter().zip(bands_mib) {
+            assert!(near(found.number(name), truth * MIB), "{drive}, {name}: {:#?}", found.property(name));
+        }
+        assert_eq!(found.word("mapping"), Some(mapping), "{drive}: {:#?}", found.property("mapping"));
+        assert_eq!(found.word("cleaning_order"), order, "{drive}: {:#?}", found.property("cleaning_order"));
+        if let Some(seconds) = trigger_s {
+            assert!(near(found.number("idle_trigger"), seconds), "{drive}: {:#?}", found.property("idle_trigger"));
+        }
+    }
+}
+
+/// Aghayev 2015 table 2, within 2 %, and §4.3.1: half tracks, two tracks beside them, merges every 240th packet.
+#[test]
+fn the_seagates_cache_is_measured() {
+    let found = verdict("seagate-st5000as0011", &["journal"]);
+    let about = |name: &str, truth: f64, share: f64| {
+        let number = found.number(name).expect("it is found");
+        assert!((number / truth - 1.0).abs() <= share, "{name}: {number}, not {truth}");
+    };
+    about("cache_writes_4k_depth_1", 22_800.0, 0.02);
+    about("map_entries", 182_270.0, 0.02);
+    about("cache_bytes", 67_830.0 * 262_144.0, 0.02);
+    about("cache_raw_bytes", 100.0 * 1073741824.0, 0.02);
+    about("journal_quantum", 0.5, 0.03);
+    about("journal_out_of_band", 2.0, 0.03);
+    about("packet_writes", 31.0, 0.0);
+    about("map_merge_every", 240.0, 0.0);
+    about("map_merge_time", 325.0, 0.02);
+}
+
+/// Aghayev 2015 §4.9: strokes of 18 to 20 GiB at the outer, 4 at the inner diameter; conventional drives have none.
+#[test]
+fn zones_are_told_apart() {
+    const GIB: f64 = 1073741824.0;
+    let found = verdict("seagate-st5000as0011", &["zones"]);
+    let zone = |name: &str| found.number(name).expect("it is found") / GIB;
+    assert_eq!(found.word("layout"), Some("horizontal"));
+    assert!((18.0..20.5).contains(&zone("zone_bytes_od")) && (3.8..4.5).contains(&zone("zone_bytes_id")));
+    for drive in ["cmr-5900", "emulated-smr-1", "emulated-smr-3"] {
+        assert_eq!(verdict(drive, &["zones"]).word("layout"), Some("vertical"), "{drive}");
+    }
+}
 
 #[test]
 fn shingled_drives_are_told_apart() {

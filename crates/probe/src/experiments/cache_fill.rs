@@ -1,11 +1,18 @@
-//! Tests 6, 7 and 8: raw size of the cache, entries of its map, bytes it takes. Writes go on until their rate collapses:
-//! small ones one by one fill the raw space, small ones at depth the map, large ones at depth the payload (Aghayev 2015
-//! §4.6). A drive that cleans when idle is left alone between them until it has cleaned all; on one that does not, only
-//! the first can be run, and it gives all three, for such a cache is mapped by blocks.
+//! Tests 6, 7 and 8: raw size of the cache, entries of its map, bytes it takes. Small writes one by one fill the raw space,
+//! small ones at depth the map, large ones at depth the payload (Aghayev 2015 §4.6). Which limit ended each follows from
+//! the three together: as many writes in two tests are as many entries of the map; as many packets are the raw space. A
+//! limit that ended none is larger than what was reached.
+//!
+//! A single cache of a drive that cleans when idle is filled from few bands, so that it is soon clean again; any other from
+//! the whole drive. One that never cleans when idle can be filled but once, which gives all three, for such a cache is
+//! mapped by blocks.
 
-use super::{only_for_cached, Bench, Experiment, BLOCK_BYTES};
-use crate::target::{Operation, TargetError};
-use crate::verdict::{Confidence, Series, Value};
+use super::filling::{fill, Filled, Spread};
+use super::{only_for_cached, Experiment};
+use crate::bench::{Bench, BLOCK_BYTES, DEPTH};
+use crate::statistics::{is_near, median};
+use crate::target::TargetError;
+use crate::verdict::{Confidence, Value, Verdict};
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -13,100 +20,187 @@ pub const EXPERIMENT: Experiment = Experiment {
     question: "how much does the cache take?",
     source: "Aghayev 2015 tests 6, 7, 8",
     writes: true,
-    tells: &["cache_writes_4k_depth_1", "map_entries", "cache_bytes"],
-    about_s: 20000,
-    is_idle: only_for_cached,
+    needs: &["rotation", "mechanics", "type", "cache-place", "cleaning"],
+    tells: &[
+        "cache_writes_4k_depth_1",
+        "cache_raw_bytes",
+        "map_entries",
+        "cache_bytes",
+        "map_merge_every",
+        "map_merge_time",
+    ],
+    about_s: 8000,
+    is_idle,
     run,
 };
 
-/// Operations of a window in which the rate is looked at.
-const WINDOW: usize = 64;
-/// The rate has collapsed when a window takes so many times what one took before.
-const COLLAPSE: f64 = 6.0;
-/// Collapsed windows in a row that count.
-const WINDOWS: usize = 3;
-/// What a real drive is given at most.
-const OPERATIONS_MAX: u64 = 50_000_000;
-
-/// Operations until the rate collapsed, if it did.
-fn fill(bench: &mut Bench<'_>, name: &'static str, bytes: u64, depth: usize) -> Result<Option<u64>, TargetError> {
-    let blocks = bench.target.size_bytes() / bytes;
-    let mut random = bench.random.clone();
-    let mut next = || {
-        use rand_core::RngCore;
-        let block = ((u128::from(random.next_u64()) * u128::from(blocks)) >> 64) as u64;
-        Some(Operation::write(block * bytes, bytes))
-    };
-    let (mut count, mut begin_ns, mut usual_ns, mut slow) = (0u64, None, 0.0, 0);
-    let mut collapsed = None;
-    let mut points = Vec::new();
-    bench.target.perform(depth, &mut next, &mut |timed| {
-        if collapsed.is_some() {
-            return false;
-        }
-        count += 1;
-        let begin = *begin_ns.get_or_insert(timed.begin_ns);
-        if count.is_multiple_of(WINDOW as u64) {
-            let took = (timed.end_ns - begin) as f64;
-            begin_ns = Some(timed.end_ns);
-            // What is usual is learned from the first windows, and follows slowly.
-            if usual_ns == 0.0 || count <= 8 * WINDOW as u64 {
-                usual_ns = if usual_ns == 0.0 { took } else { usual_ns.min(took) };
-            } else if took > usual_ns * COLLAPSE {
-                slow += 1;
-            } else {
-                slow = 0;
-                usual_ns += (took - usual_ns) / 64.0;
-            }
-            if points.len() < 4096 || slow > 0 {
-                points.push((count as f64, WINDOW as f64 * 1e9 / took.max(1.0)));
-            }
-            if slow == WINDOWS {
-                collapsed = Some(count - (WINDOWS * WINDOW) as u64);
-            }
-        }
-        collapsed.is_none() && count < OPERATIONS_MAX
-    })?;
-    bench.random = random;
-    bench.verdict.series.push(Series { name, x: "operation", y: "operations_per_second", points });
-    Ok(collapsed)
+fn is_idle(verdict: &Verdict) -> Option<&'static str> {
+    let is_known = verdict.word("cleaning").is_some();
+    only_for_cached(verdict).or((!is_known).then_some("whether it cleans when idle is not known"))
 }
 
-/// Leaves the drive alone until it has cleaned all there is.
-fn drain(bench: &mut Bench<'_>) -> Result<(), TargetError> {
-    bench.target.sleep(48 * 3_600_000_000_000)
+/// Bytes of a large write.
+const LARGE_BYTES: u64 = 64 * BLOCK_BYTES;
+/// Two counts that differ by less than this are of one limit.
+const ALIKE: f64 = 0.02;
+/// Bands that a region leaves to be cleaned at most.
+const BANDS: u64 = 400;
+
+const SMALL: &str = "small writes one by one";
+const DEEP: &str = "small writes at depth";
+const LARGE: &str = "large writes at depth";
+
+/// Where writes go, and whether the drive can be emptied between the tests.
+fn manner(bench: &Bench<'_>) -> (Spread, bool) {
+    let is_single = matches!(bench.verdict.word("cache_place"), Some("od" | "md" | "id"));
+    match (bench.can_wait_for_cleaning(), is_single) {
+        (true, true) => (Spread::Region, true),
+        (true, false) => (Spread::Whole, true),
+        (false, _) => (Spread::Whole, false),
+    }
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
-    let cleans_when_idle = bench.verdict.word("cleaning") != Some("lazy");
-    if cleans_when_idle {
-        drain(bench)?;
+    let (spread, empties) = manner(bench);
+    bench.drain(BANDS)?;
+    let small = filled(bench, SMALL, spread, BLOCK_BYTES, 1)?;
+    if !empties || spread == Spread::Whole {
+        return conclude_by_blocks(bench, small);
     }
-    let small = fill(bench, "small writes one by one", BLOCK_BYTES, 1)?;
-    conclude(bench, "cache_writes_4k_depth_1", small, "writes", "small writes one by one");
-    if !cleans_when_idle {
-        let bytes = small.map(|count| count * BLOCK_BYTES);
-        conclude(bench, "cache_bytes", bytes, "B", "small writes one by one");
-        return Ok(());
-    }
-    drain(bench)?;
-    let deep = fill(bench, "small writes at depth", BLOCK_BYTES, 31)?;
-    conclude(bench, "map_entries", deep, "entries", "small writes at depth");
-    drain(bench)?;
-    let large = fill(bench, "large writes at depth", 64 * BLOCK_BYTES, 31)?;
-    conclude(bench, "cache_bytes", large.map(|count| count * 64 * BLOCK_BYTES), "B", "large writes at depth");
+    note_merges(bench, &small);
+    bench.drain(BANDS)?;
+    let deep = filled(bench, DEEP, spread, BLOCK_BYTES, DEPTH)?;
+    bench.drain(BANDS)?;
+    let large = filled(bench, LARGE, spread, LARGE_BYTES, DEPTH)?;
+    bench.drain(BANDS)?;
+    conclude(bench, &small, &deep, &large);
     Ok(())
 }
 
-fn conclude(bench: &mut Bench<'_>, name: &'static str, found: Option<u64>, unit: &'static str, series: &'static str) {
-    match found {
-        Some(number) => {
-            let because = "then the rate collapsed".to_string();
-            bench.verdict.conclude(name, Value::Number(number as f64), unit, Confidence::High, because, &[series]);
+fn filled(
+    bench: &mut Bench<'_>,
+    name: &'static str,
+    spread: Spread,
+    bytes: u64,
+    depth: usize,
+) -> Result<Filled, TargetError> {
+    let filled = fill(bench, spread, bytes, depth)?;
+    let points = filled.latencies.iter().enumerate().map(|(index, &ns)| (index as f64, ns as f64 / 1e6)).collect();
+    bench.keep_points(name, "operation", "latency_ms", points);
+    Ok(filled)
+}
+
+fn count_of(
+    bench: &mut Bench<'_>,
+    name: &'static str,
+    unit: &'static str,
+    filled: &Filled,
+    series: &'static str,
+) -> Option<f64> {
+    if filled.count.is_none() {
+        let because = "no write waited for cleaning".to_string();
+        bench.verdict.conclude(name, Value::CannotTell, unit, Confidence::Low, because, &[series]);
+    }
+    filled.count.map(|count| count as f64)
+}
+
+/// One number that is all three.
+fn conclude_by_blocks(bench: &mut Bench<'_>, small: Filled) -> Result<(), TargetError> {
+    let Some(count) = count_of(bench, "cache_bytes", "B", &small, SMALL) else { return Ok(()) };
+    let because = format!(
+        "then a write waited {:.1} s for cleaning",
+        small.stalls.last().map_or(0.0, |stall| stall.1 as f64 / 1e9)
+    );
+    let sure = Confidence::High;
+    bench.verdict.conclude("cache_writes_4k_depth_1", Value::Number(count), "writes", sure, because.clone(), &[SMALL]);
+    let bytes = Value::Number(count * BLOCK_BYTES as f64);
+    bench.verdict.conclude("cache_bytes", bytes, "B", sure, because, &[SMALL]);
+    // After a full cache has been cleaned it is empty, or cleans itself; where it cleans when idle it is given the time.
+    bench.drain(BANDS)
+}
+
+/// Merges of the map: stalls all alike, at even distances.
+fn note_merges(bench: &mut Bench<'_>, small: &Filled) {
+    let usual = median(&small.latencies) as f64;
+    let full = small.count.unwrap_or(u64::MAX) as usize;
+    let long: Vec<(usize, u64)> = (small.latencies.iter().copied().enumerate().skip(1))
+        .take(full.saturating_sub(2))
+        .filter(|(_, latency)| *latency as f64 > usual + 2.5 * bench.rotation_ns())
+        .collect();
+    let (period, cost) = match comb(&long) {
+        Some(found) => found,
+        None => return,
+    };
+    let because = format!("every {period}th write takes {:.0} ms", cost as f64 / 1e6);
+    let sure = Confidence::High;
+    let period = Value::Number(period as f64);
+    bench.verdict.conclude("map_merge_every", period, "packets", sure, because.clone(), &[SMALL]);
+    bench.verdict.conclude("map_merge_time", Value::Number(cost as f64 / 1e6), "ms", sure, because, &[SMALL]);
+}
+
+/// The distance at which long latencies of one kind follow each other, and how long they are.
+fn comb(long: &[(usize, u64)]) -> Option<(usize, u64)> {
+    let latencies: Vec<u64> = long.iter().map(|(_, latency)| *latency).collect();
+    let kind = (!latencies.is_empty()).then(|| crate::statistics::mode(&latencies, 0.2))?;
+    let alike: Vec<usize> = (long.iter())
+        .filter(|(_, latency)| is_near(*latency as f64, kind.center as f64, 0.15))
+        .map(|(index, _)| *index)
+        .collect();
+    let gaps: Vec<u64> = alike.windows(2).map(|pair| (pair[1] - pair[0]) as u64).collect();
+    if gaps.len() < 2 {
+        return None;
+    }
+    let gap = crate::statistics::mode(&gaps, 0.001);
+    (gap.share > 0.6).then_some((gap.center as usize, kind.center))
+}
+
+fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled) {
+    let singly = count_of(bench, "cache_writes_4k_depth_1", "writes", small, SMALL);
+    let deeply = count_of(bench, "map_entries", "entries", deep, DEEP);
+    let largely = count_of(bench, "cache_bytes", "B", large, LARGE);
+    let rotation_ms = bench.rotation_ns() / 1e6;
+    let latency_ms = bench.verdict.number("write_latency").unwrap_or(rotation_ms);
+    // A packet of more than a rotation has something beside the write in it.
+    let is_packed = latency_ms > 1.3 * rotation_ms;
+    let same =
+        |one: Option<f64>, other: Option<f64>| one.zip(other).is_some_and(|(one, other)| is_near(one, other, ALIKE));
+    let by_bytes = |count: Option<f64>, bytes: u64| count.map(|count| count * bytes as f64);
+    // What ended the deep test: a packet takes as many writes as were answered at once; blocks take their bytes.
+    let deep_is_raw = if is_packed {
+        same(deeply.map(|count| count / deep.at_once.max(1) as f64), singly) && deep.at_once > 1
+    } else {
+        same(by_bytes(deeply, BLOCK_BYTES), by_bytes(largely, LARGE_BYTES))
+    };
+    let map_is_known = deeply.is_some() && !deep_is_raw;
+    let small_is_map = map_is_known && same(singly, deeply);
+    let large_is_map = map_is_known && same(largely, deeply);
+    if let Some(count) = singly {
+        let because = "then writes waited for cleaning".to_string();
+        let value = Value::Number(count);
+        bench.verdict.conclude("cache_writes_4k_depth_1", value, "writes", Confidence::High, because, &[SMALL]);
+        let track = bench.verdict.number(match bench.verdict.word("cache_place") {
+            Some("od") => "track_bytes_od",
+            Some("md") => "track_bytes_md",
+            _ => "track_bytes_id",
+        });
+        if let Some(track) = track.filter(|_| is_packed) {
+            // In half tracks, in which such caches are written.
+            let tracks = (latency_ms / rotation_ms * 2.0).round() / 2.0;
+            let because = format!("{count:.0} packets of {tracks} tracks of {track:.0} bytes");
+            let value = Value::Number(count * tracks * track);
+            bench.verdict.conclude_bound("cache_raw_bytes", value, "B", small_is_map, because, &[SMALL]);
         }
-        None => {
-            let because = "the rate never collapsed".to_string();
-            bench.verdict.conclude(name, Value::CannotTell, unit, Confidence::Low, because, &[series]);
-        }
+    }
+    if let Some(count) = deeply {
+        let because =
+            if deep_is_raw { "then the cache was full, not its map" } else { "then writes waited for cleaning" };
+        let value = Value::Number(count);
+        bench.verdict.conclude_bound("map_entries", value, "entries", deep_is_raw, because.to_string(), &[DEEP]);
+    }
+    if let Some(count) = largely {
+        let because =
+            if large_is_map { "then the map was full, not the cache" } else { "then writes waited for cleaning" };
+        let value = Value::Number(count * LARGE_BYTES as f64);
+        bench.verdict.conclude_bound("cache_bytes", value, "B", large_is_map, because.to_string(), &[LARGE]);
     }
 }

@@ -1,19 +1,23 @@
 //! Test 3: aggressive or lazy cleaning? After a pause a drive that cleans when idle has put a fragmented run back into
-//! its place (Aghayev 2015 §4.5); the shortest pause after which it has begun tells what it waits for.
+//! its place (Aghayev 2015 §4.5). What it waits for before it begins shows in the head: a block far from the cache that
+//! was read before the pause is read again at its next pass while the head has rested, and later once it has gone to
+//! clean. Halving the pauses between the two finds the time.
 
-use super::{fragmented_read, only_for_cached, Bench, Experiment};
-use crate::statistics::mode;
+use super::{only_for_cached, Experiment};
+use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
+use crate::marks::{same, Marks};
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cleaning",
-    question: "does it clean when idle?",
+    question: "does it clean when idle, and after how long?",
     source: "Aghayev 2015 test 3",
     writes: true,
-    tells: &["cleaning", "idle_before_clean_at_most"],
-    about_s: 1000,
+    needs: &["rotation", "type"],
+    tells: &["cleaning", "idle_trigger"],
+    about_s: 900,
     is_idle: only_for_cached,
     run,
 };
@@ -22,38 +26,125 @@ pub const EXPERIMENT: Experiment = Experiment {
 const PAUSES_S: [u64; 4] = [5, 30, 120, 600];
 /// A pause only a virtual clock is given.
 const LONG_PAUSE_S: u64 = 5 * 3600;
-/// Reads of a run that lies in one piece take one fixed time, a rotation for one after the other; so do more of them than
-/// this. Of a fragmented run half come from elsewhere.
-const WHOLE_SHARE: f64 = 0.8;
+/// Blocks of the fragmented run, two apart.
+const RUN: u64 = 64;
+/// So many of them are back in their place, or are where they were.
+const MOST: f64 = 0.8;
+/// The pauses between which the drive begins differ by less than this share; where pauses cost nothing, by no more than
+/// so many rotations too.
+const EXACT: f64 = 0.015;
+const EXACT_ROTATIONS: f64 = 2.0;
+/// Shortest pause tried, nanoseconds.
+const PAUSE_NS_MIN: f64 = 2e7;
+/// How often each pause is tried at most: two of three decide where single measurements vary.
+const VOTES: usize = 3;
+/// A block read again after a pause is late if it takes longer than this many rotations.
+const LATE: f64 = 1.08;
+
+const EVIDENCE: [&str; 2] = ["blocks moved after a pause", "head moved after a pause"];
 
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
-    let evidence = ["read after no pause", "read after a pause"];
-    let offset = bench.at_share(0.503);
-    let fragmented = mode(&fragmented_read(bench, evidence[0], offset, 0)?, 0.05);
-    if fragmented.share >= WHOLE_SHARE {
-        let because = "a run just written in pieces is read at a fixed time: its pieces do not show".to_string();
-        bench.verdict.conclude("cleaning", Value::CannotTell, "", Confidence::Low, because, &evidence);
-        return Ok(());
+    let pauses: Vec<u64> = PAUSES_S.into_iter().chain(bench.target.is_virtual().then_some(LONG_PAUSE_S)).collect();
+    let mut points = Vec::new();
+    for (index, &seconds) in pauses.iter().enumerate() {
+        let offset = bench.at_share(0.5) + index as u64 * 80 * MIB;
+        let blocks = (0..RUN).map(|index| offset + index * 2 * BLOCK_BYTES).collect();
+        let marks = Marks::new(bench, blocks);
+        bench.write_blocks(DEPTH, &marks.blocks)?;
+        let cached = marks.read(bench)?;
+        bench.target.sleep(seconds * 1_000_000_000)?;
+        let after = marks.read(bench)?;
+        let stayed = same(bench, &cached, &after).iter().filter(|same| **same).count() as f64 / RUN as f64;
+        points.push((seconds as f64, 1.0 - stayed));
+        if 1.0 - stayed < MOST {
+            continue;
+        }
+        bench.keep_points(EVIDENCE[0], "pause_s", "share_moved", points);
+        let because = format!(
+            "after a pause of {seconds} s {:.0} % of the blocks written before it lie elsewhere",
+            (1.0 - stayed) * 100.0
+        );
+        let word = if seconds <= 600 { "aggressive" } else { "late" };
+        bench.verdict.conclude("cleaning", Value::Word(word), "", Confidence::High, because, &EVIDENCE[..1]);
+        let tried_before = index.checked_sub(1).map_or(PAUSE_NS_MIN, |before| pauses[before] as f64 * 1e9);
+        return find_trigger(bench, tried_before, seconds as f64 * 1e9);
     }
-    let pauses = PAUSES_S.into_iter().chain(bench.target.is_virtual().then_some(LONG_PAUSE_S));
-    for (index, seconds) in pauses.enumerate() {
-        let offset = bench.at_share(0.505 + 0.002 * index as f64);
-        let read = mode(&fragmented_read(bench, evidence[1], offset, seconds * 1_000_000_000)?, 0.05);
-        if read.share >= WHOLE_SHARE {
-            let because = format!(
-                "after a pause of {seconds} s {:.0} % of the reads take {:.2} ms; after none {:.0} % agree",
-                read.share * 100.0,
-                read.center as f64 / 1e6,
-                fragmented.share * 100.0
-            );
-            let word = if seconds <= 600 { "aggressive" } else { "late" };
-            bench.verdict.conclude("cleaning", Value::Word(word), "", Confidence::High, because.clone(), &evidence);
-            let at_most = Value::Number(seconds as f64);
-            bench.verdict.conclude("idle_before_clean_at_most", at_most, "s", Confidence::High, because, &evidence);
-            return Ok(());
+    bench.keep_points(EVIDENCE[0], "pause_s", "share_moved", points);
+    let (word, sure) =
+        if bench.target.is_virtual() { ("lazy", Confidence::High) } else { ("lazy or late", Confidence::Medium) };
+    let longest = pauses.last().map_or(0, |seconds| seconds / 60);
+    let because = format!("blocks lie where they were written to, after {longest} minutes too");
+    bench.verdict.conclude("cleaning", Value::Word(word), "", sure, because, &EVIDENCE[..1]);
+    Ok(())
+}
+
+/// Between the pauses `low`, after which the drive may have begun and not have ended, and `high`, after which it has
+/// ended, nanoseconds: what it waits for.
+fn find_trigger(bench: &mut Bench<'_>, low: f64, high: f64) -> Result<(), TargetError> {
+    let mut points = Vec::new();
+    let (mut low, mut high) = (if low > 1e10 { low / 8.0 } else { PAUSE_NS_MIN }, high);
+    let is_rested = !has_begun(bench, low, false, &mut points)?;
+    let most = if bench.target.is_virtual() { EXACT_ROTATIONS * bench.rotation_ns() } else { f64::MAX };
+    while is_rested && (high / low > 1.0 + EXACT || high - low > most) {
+        // In steps of a like share while the order of magnitude is not known.
+        let pause = if high / low > 4.0 { (high * low).sqrt() } else { (high + low) / 2.0 };
+        let rotation = bench.rotation_ns();
+        let passes = (pause / rotation).round();
+        // So long that the block is about to come by: a head that rests catches it, one that comes back cannot.
+        let is_to_the_pass = bench.repeats == 1 && passes < 1e4 && high - low > 4.0 * rotation;
+        let pause = if is_to_the_pass { (passes - 0.2) * rotation } else { pause };
+        if has_begun(bench, pause, is_to_the_pass, &mut points)? {
+            high = pause;
+        } else {
+            low = pause;
         }
     }
-    let because = "a run written in pieces is read in pieces after every pause".to_string();
-    bench.verdict.conclude("cleaning", Value::Word("lazy"), "", Confidence::High, because, &evidence);
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    bench.keep_points(EVIDENCE[1], "pause_s", "head_moved", points);
+    let seconds = (low + high) / 2e9;
+    if !is_rested {
+        let because = format!("the head moves after pauses of {:.3} s already", low / 1e9);
+        bench.verdict.conclude("idle_trigger", Value::CannotTell, "s", Confidence::Low, because, &EVIDENCE[1..]);
+        return Ok(());
+    }
+    let because = format!("the head rests for {:.3} s and has moved after {:.3} s", low / 1e9, high / 1e9);
+    bench.verdict.conclude("idle_trigger", Value::Number(seconds), "s", Confidence::High, because, &EVIDENCE[1..]);
     Ok(())
+}
+
+/// Whether the head has gone elsewhere in a pause, with blocks to clean waiting.
+fn has_begun(
+    bench: &mut Bench<'_>,
+    pause_ns: f64,
+    is_to_the_pass: bool,
+    points: &mut Vec<(f64, f64)>,
+) -> Result<bool, TargetError> {
+    let is_exact = bench.repeats == 1;
+    let mut votes = [0; 2];
+    while votes[0] + votes[1] < VOTES {
+        let moved = head_has_moved(bench, pause_ns)?;
+        points.push((pause_ns / 1e9, f64::from(u8::from(moved))));
+        votes[usize::from(moved)] += 1;
+        // A head that rests catches the next pass, unless the answer comes late for another reason.
+        if is_exact && (moved || is_to_the_pass) {
+            break;
+        }
+    }
+    Ok(votes[1] > if is_exact { 0 } else { VOTES / 2 })
+}
+
+fn head_has_moved(bench: &mut Bench<'_>, pause_ns: f64) -> Result<bool, TargetError> {
+    let area = bench.at_share(0.6);
+    let dirty = bench.scattered(area, 256 * MIB, 4);
+    bench.write_blocks(DEPTH, &dirty)?;
+    // Far from the cache and from the blocks.
+    let far = match bench.verdict.word("cache_place") {
+        Some("id") => bench.at_share(0.02),
+        Some("od") => bench.at_share(0.98),
+        _ => bench.at_share(0.1),
+    };
+    let before = bench.read_blocks(&[far; 2])?[1];
+    bench.target.sleep(pause_ns as u64)?;
+    let after = bench.read_blocks(&[far])?[0];
+    Ok((after.end_ns - before.end_ns) as f64 > pause_ns + LATE * bench.rotation_ns())
 }

@@ -2,9 +2,10 @@
 //! them, at a fixed latency each (Aghayev 2015 §4.3). A cache that is divided over the addresses shows its fixed latency
 //! only within one part, so the writes are made in the first gibibyte, and in 8 MiB.
 
-use super::{Bench, Experiment, BLOCK_BYTES};
-use crate::statistics::{mode, quantile, Mode};
-use crate::target::{Operation, TargetError};
+use super::Experiment;
+use crate::bench::{Bench, MIB};
+use crate::statistics::{median, mode, quantile, Mode};
+use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
 /// Its line in the registry.
@@ -13,8 +14,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     question: "shingled or not? cache on disk or flash?",
     source: "Aghayev 2015 test 1",
     writes: true,
+    needs: &["rotation"],
     tells: &["type", "cache_medium", "write_latency"],
-    about_s: 40,
+    about_s: 20,
     is_idle: |_| None,
     run,
 };
@@ -22,23 +24,42 @@ pub const EXPERIMENT: Experiment = Experiment {
 /// More of the writes than this in a band of a tenth are a fixed latency. Waits that are spread over a rotation put a
 /// tenth there, and twice that where seeks are added.
 const FIXED_SHARE: f64 = 0.6;
+/// Writes of a look, few because a small cache takes few; and how many more where no latency is fixed.
+const WRITES: usize = 48;
+const MORE_WRITES: usize = 400;
+/// Time in which a volatile cache writes back what it has.
+const PAUSE_NS: u64 = 10_000_000_000;
 
-fn writes(bench: &mut Bench<'_>, name: &'static str, bytes: u64, count: usize) -> Result<Vec<u64>, TargetError> {
-    let bytes = bytes.min(bench.target.size_bytes() / 2);
-    let places = bench.scattered(0, bytes, count);
-    let operations: Vec<_> = places.into_iter().map(|offset| Operation::write(offset, BLOCK_BYTES)).collect();
-    bench.one_by_one(name, &operations)
+const WIDE: &str = "random writes in 1 GiB";
+const NARROW: &str = "random writes in 8 MiB";
+const READ_BACK: &str = "reads of blocks just written";
+
+/// Latencies of writes at random places, the first of which also seeks.
+fn writes(bench: &mut Bench<'_>, name: &'static str, offsets: &[u64]) -> Result<Vec<u64>, TargetError> {
+    let timed = bench.write_blocks(1, offsets)?;
+    bench.keep(name, &timed);
+    Ok(timed[1..].iter().map(|timed| timed.latency_ns()).collect())
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
-    let wide = writes(bench, "random writes in 1 GiB", 1 << 30, 800)?;
-    let narrow = writes(bench, "random writes in 8 MiB", 8 << 20, 400)?;
-    let evidence = ["random writes in 1 GiB", "random writes in 8 MiB"];
-    let (wide_mode, narrow_mode) = (mode(&wide[1..], 0.1), mode(&narrow[1..], 0.1));
-    let fixed = [wide_mode, narrow_mode].into_iter().find(|found| found.share >= FIXED_SHARE);
-    let Some(fixed) = fixed else {
-        return conclude_varying(bench, &wide, wide_mode, &evidence);
-    };
+    let gib = (1 << 30).min(bench.target.size_bytes() / 2);
+    let narrow = (8 * MIB).min(gib);
+    for (name, bytes) in [(WIDE, gib), (NARROW, narrow)] {
+        let offsets = bench.scattered(0, bytes, WRITES);
+        let latencies = writes(bench, name, &offsets)?;
+        let found = mode(&latencies, 0.1);
+        if found.share >= FIXED_SHARE {
+            return conclude_fixed(bench, name, found, &offsets);
+        }
+    }
+    let offsets = bench.scattered(0, gib, MORE_WRITES);
+    let latencies = writes(bench, WIDE, &offsets)?;
+    conclude_varying(bench, &latencies);
+    Ok(())
+}
+
+fn conclude_fixed(bench: &mut Bench<'_>, name: &'static str, fixed: Mode, offsets: &[u64]) -> Result<(), TargetError> {
+    let evidence = [name, "re-read"];
     let Some(rotation_ms) = bench.verdict.number("rotation") else {
         let because = "writes take a fixed time, and nothing shows that a disk rotates behind it".to_string();
         bench.verdict.conclude("type", Value::CannotTell, "", Confidence::Low, because, &evidence);
@@ -48,6 +69,14 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     // Flash answers in a small part of a rotation; a place on a disk that is written synchronously comes by once a
     // rotation, and what the drive adds to each packet makes it more.
     let medium = if latency_ms < rotation_ms / 4.0 { "flash" } else { "disk" };
+    if medium == "flash" && !keeps_what_is_written(bench, offsets)? {
+        let because = format!(
+            "writes take {latency_ms:.2} ms, and are not read as fast {} s later: a volatile cache took them; switch it off",
+            PAUSE_NS / 1_000_000_000
+        );
+        bench.verdict.conclude("type", Value::CannotTell, "", Confidence::Low, because, &[name, READ_BACK]);
+        return Ok(());
+    }
     let because = format!(
         "{:.0} % of random writes take {latency_ms:.2} ms, {:.2} rotations",
         fixed.share * 100.0,
@@ -60,13 +89,17 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     Ok(())
 }
 
+/// Whether blocks written a while ago are still read faster than a platter turns: a cache of flash has them.
+fn keeps_what_is_written(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<bool, TargetError> {
+    bench.target.sleep(PAUSE_NS)?;
+    let timed = bench.read_blocks(offsets)?;
+    bench.keep(READ_BACK, &timed);
+    let latencies: Vec<u64> = timed.iter().map(|timed| timed.latency_ns()).collect();
+    Ok((median(&latencies) as f64) < bench.rotation_ns() / 4.0)
+}
+
 /// No fixed latency: conventional, if the waits are those of single places on a rotating disk.
-fn conclude_varying(
-    bench: &mut Bench<'_>,
-    wide: &[u64],
-    found: Mode,
-    evidence: &[&'static str],
-) -> Result<(), TargetError> {
+fn conclude_varying(bench: &mut Bench<'_>, wide: &[u64]) {
     let spread = quantile(wide, 0.9).saturating_sub(quantile(wide, 0.1)) as f64 / 1e6;
     let longest = quantile(wide, 0.95) as f64 / 1e6;
     let (value, confidence, because) = match bench.verdict.number("rotation") {
@@ -85,9 +118,10 @@ fn conclude_varying(
         _ => (
             Value::CannotTell,
             Confidence::Low,
-            format!("no latency is fixed (at most {:.0} % agree), nor do they follow a rotation", found.share * 100.0),
+            format!("no latency is fixed (at most {:.0} % agree), nor do they follow a rotation", {
+                mode(wide, 0.1).share * 100.0
+            }),
         ),
     };
-    bench.verdict.conclude("type", value, "", confidence, because, evidence);
-    Ok(())
+    bench.verdict.conclude("type", value, "", confidence, because, &[WIDE, NARROW]);
 }

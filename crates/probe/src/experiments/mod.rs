@@ -1,30 +1,21 @@
 //! The experiments, one file each, in the order in which they run: cheap before dear, and what the later ones rest on
 //! before them.
 
+mod band_size;
 mod cache_fill;
 mod cache_place;
 mod cleaning_kind;
+mod cleaning_order;
 mod drive_type;
+mod filling;
+mod journal;
+mod mechanics;
 mod rotation;
+mod zones;
 
-use rand_core::RngCore;
-use rand_xoshiro::Xoshiro256StarStar;
-
-use crate::target::{Operation, Target, TargetError, Timed};
-use crate::verdict::{Head, Series, Verdict};
-
-/// Bytes of a small request.
-pub const BLOCK_BYTES: u64 = 4096;
-
-/// What an experiment works with.
-pub struct Bench<'a> {
-    /// What is probed.
-    pub target: &'a mut dyn Target,
-    /// For places.
-    pub random: Xoshiro256StarStar,
-    /// What is known so far.
-    pub verdict: &'a mut Verdict,
-}
+use crate::bench::Bench;
+use crate::target::TargetError;
+use crate::verdict::Verdict;
 
 /// An experiment, as the registry lists it.
 pub struct Experiment {
@@ -36,6 +27,8 @@ pub struct Experiment {
     pub source: &'static str,
     /// Whether it writes.
     pub writes: bool,
+    /// The experiments that it rests on.
+    pub needs: &'static [&'static str],
     /// The properties it may tell.
     pub tells: &'static [&'static str],
     /// How long it takes on a real drive, about: with a budget, what tells most for its time goes first.
@@ -50,66 +43,30 @@ pub struct Experiment {
 pub fn all() -> &'static [&'static Experiment] {
     &[
         &rotation::EXPERIMENT,
+        &mechanics::EXPERIMENT,
+        &zones::EXPERIMENT,
         &drive_type::EXPERIMENT,
         &cache_place::EXPERIMENT,
         &cleaning_kind::EXPERIMENT,
+        &cleaning_order::EXPERIMENT,
+        &band_size::EXPERIMENT,
         &cache_fill::EXPERIMENT,
+        &journal::EXPERIMENT,
     ]
 }
 
-impl Bench<'_> {
-    /// A uniform number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.random.next_u64()) * u128::from(bound)) >> 64) as u64
-    }
-
-    /// `count` different blocks of [`BLOCK_BYTES`] in random order, among the first `bytes` from `offset`.
-    pub fn scattered(&mut self, offset: u64, bytes: u64, count: usize) -> Vec<u64> {
-        let blocks = bytes / BLOCK_BYTES;
-        let mut chosen = std::collections::BTreeSet::new();
-        let mut order = Vec::with_capacity(count);
-        while order.len() < count.min(blocks as usize) {
-            let block = self.below(blocks);
-            if chosen.insert(block) {
-                order.push(offset + block * BLOCK_BYTES);
-            }
+/// The experiments named, and those that they rest on; all where none is named.
+pub fn chosen(names: &[String]) -> Vec<&'static Experiment> {
+    let mut wanted: Vec<&str> = names.iter().map(String::as_str).collect();
+    for experiment in all().iter().rev() {
+        if wanted.contains(&experiment.name) {
+            wanted.extend(experiment.needs);
         }
-        order
     }
-
-    /// Performs `operations` one after the other, and keeps their latencies as the series `name`.
-    pub fn one_by_one(&mut self, name: &'static str, operations: &[Operation]) -> Result<Vec<u64>, TargetError> {
-        let timed = crate::target::latencies(self.target, 1, operations)?;
-        self.keep(name, &timed);
-        Ok(timed.iter().map(Timed::latency_ns).collect())
-    }
-
-    /// Keeps the latencies of `timed` as the series `name`: number of the operation, milliseconds.
-    pub fn keep(&mut self, name: &'static str, timed: &[Timed]) {
-        let points =
-            timed.iter().enumerate().map(|(index, timed)| (index as f64, timed.latency_ns() as f64 / 1e6)).collect();
-        self.verdict.series.push(Series { name, x: "operation", y: "latency_ms", points });
-        self.keep_head(name, timed);
-    }
-
-    /// Keeps the head's path beside the series `name`, where the target can tell it.
-    fn keep_head(&mut self, name: &'static str, timed: &[Timed]) {
-        let (Some(path), Some(first)) = (self.target.head_path(), timed.first()) else { return };
-        let begun_ns = first.begin_ns;
-        let within = path.points.iter().filter(|(at_ns, _)| *at_ns >= begun_ns);
-        let points: Vec<_> =
-            within.map(|&(at_ns, track)| ((at_ns - begun_ns) as f64 / 1e9, f64::from(track))).collect();
-        self.verdict.heads.retain(|head| head.series != name);
-        self.verdict.heads.push(Head { series: name, tracks: path.tracks, points });
-    }
-
-    /// An offset at this share of the drive, a multiple of a mebibyte.
-    pub fn at_share(&self, share: f64) -> u64 {
-        (self.target.size_bytes() as f64 * share) as u64 >> 20 << 20
-    }
+    all().iter().copied().filter(|experiment| names.is_empty() || wanted.contains(&experiment.name)).collect()
 }
 
-/// For experiments that concern shingled drives with a cache on the platters.
+/// For experiments that concern drives with a cache of their own.
 fn only_for_cached(verdict: &Verdict) -> Option<&'static str> {
     match verdict.word("type") {
         Some("shingled") => None,
@@ -118,20 +75,7 @@ fn only_for_cached(verdict: &Verdict) -> Option<&'static str> {
     }
 }
 
-/// Every other block of a run of 1024, written; then all 1024 read: latencies of the reads, nanoseconds. What Aghayev
-/// 2015 §4.4 calls a fragmented read; `pause_ns` lies between writing and reading.
-fn fragmented_read(
-    bench: &mut Bench<'_>,
-    name: &'static str,
-    offset: u64,
-    pause_ns: u64,
-) -> Result<Vec<u64>, TargetError> {
-    let writes: Vec<_> =
-        (0..512).map(|index| Operation::write(offset + index * 2 * BLOCK_BYTES, BLOCK_BYTES)).collect();
-    crate::target::latencies(bench.target, 1, &writes)?;
-    if pause_ns > 0 {
-        bench.target.sleep(pause_ns)?;
-    }
-    let reads: Vec<_> = (0..1024).map(|index| Operation::read(offset + index * BLOCK_BYTES, BLOCK_BYTES)).collect();
-    bench.one_by_one(name, &reads)
+/// For experiments that need a platter to turn.
+fn only_for_rotating(verdict: &Verdict) -> Option<&'static str> {
+    verdict.number("rotation").is_none().then_some("nothing shows that a disk rotates behind it")
 }

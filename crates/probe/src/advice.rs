@@ -1,0 +1,109 @@
+//! What a verdict means for whoever uses the drive, in plain words: how much it takes at once, what rest it needs, and what
+//! it is not good for (Aghayev 2015 §6).
+
+use crate::verdict::Verdict;
+
+/// Sizes as people say them.
+fn size(bytes: f64) -> String {
+    const GIB: f64 = (1u64 << 30) as f64;
+    if bytes >= 0.95 * GIB {
+        format!("{:.1} GiB", bytes / GIB)
+    } else {
+        format!("{:.0} MiB", bytes / (1u64 << 20) as f64)
+    }
+}
+
+fn time(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds >= 5400.0 => format!("{:.1} hours", seconds / 3600.0),
+        seconds if seconds >= 90.0 => format!("{:.0} minutes", seconds / 60.0),
+        seconds => format!("{seconds:.1} seconds"),
+    }
+}
+
+/// The advice that follows from `verdict`.
+pub fn advise(verdict: &Verdict) -> Vec<String> {
+    match verdict.word("type") {
+        Some("shingled") => advise_shingled(verdict),
+        Some("conventional") => vec![
+            "Nothing in its timing says that writes are put off: use it as any conventional drive, in a RAID and under ZFS \
+             too."
+                .into(),
+        ],
+        _ => vec![
+            "The tests that ran do not tell whether writes are put off. Before it goes into a RAID, run them all, with \
+             writing allowed and its volatile cache off."
+                .into(),
+        ],
+    }
+}
+
+fn advise_shingled(verdict: &Verdict) -> Vec<String> {
+    let mut advice = Vec::new();
+    if let Some(burst) = burst(verdict) {
+        advice.push(burst);
+    }
+    advice.push(rest(verdict));
+    advice.push(
+        "Keep it out of a RAID with parity or mirrors, and out of a ZFS pool: a rebuild or a resilver writes for longer than \
+         its cache lasts, and then single writes take so long that the array may drop the drive."
+            .into(),
+    );
+    advice.push(match verdict.word("mapping") {
+        Some("static") => "It is good for archives and backups that are written in order and seldom changed: with the \
+             volatile cache on, long sequential writes go to their place and cost no cache."
+            .into(),
+        _ => "It is good for archives and backups that are written in order and seldom changed.".to_string(),
+    });
+    advice
+}
+
+/// How much it takes at its full rate.
+fn burst(verdict: &Verdict) -> Option<String> {
+    let bytes = verdict.number("cache_bytes")?;
+    // A margin, for a cache that is not quite empty.
+    let safe = format!("It takes bursts of up to {} of scattered writes at full speed", size(bytes * 0.8));
+    let writes = [verdict.number("map_entries"), verdict.number("cache_writes_4k_depth_1")];
+    let fewest = writes.iter().flatten().copied().fold(f64::MAX, f64::min);
+    let singly = match verdict.number("map_entries") {
+        Some(entries) => format!(", and of no more than {:.0} writes, however small", entries * 0.8),
+        None => String::new(),
+    };
+    let synchronous = match verdict.number("cache_writes_4k_depth_1") {
+        Some(count) if verdict.number("map_entries").is_some() && count <= fewest => {
+            format!("; {:.0} if each waits for the one before", count * 0.8)
+        }
+        _ => String::new(),
+    };
+    Some(format!("{safe}{singly}{synchronous}. Beyond that every write may wait for cleaning, seconds at a time."))
+}
+
+/// What rest it needs.
+fn rest(verdict: &Verdict) -> String {
+    match verdict.word("cleaning") {
+        Some("lazy") => "It does not clean when idle: once full, its cache stays full, and rest does not help.".into(),
+        Some("aggressive" | "late") => {
+            let begins = match verdict.number("idle_trigger") {
+                Some(seconds) => format!("It cleans when left alone for {}", time(seconds)),
+                None => "It cleans when left alone".into(),
+            };
+            let Some(each) = verdict.number("cleaning_time") else { return format!("{begins}.") };
+            let bands =
+                verdict.number("cache_bytes").zip(verdict.number("band_bytes_md")).map(|(cache, band)| cache / band);
+            let whole = match bands {
+                Some(bands) => format!(
+                    "; a cache filled from few places is empty after {} or more, and one filled with scattered small writes \
+                     takes that long for each {:.0} places written",
+                    time(bands * each),
+                    bands.max(1.0)
+                ),
+                None => String::new(),
+            };
+            format!(
+                "{begins}, and needs {} for every band touched{whole}. Leave it powered and idle after a burst.",
+                time(each)
+            )
+        }
+        _ => "Whether it cleans when left alone is not known: give it hours of rest after a burst.".into(),
+    }
+}

@@ -1,0 +1,173 @@
+//! What an experiment works with: the target, what is known of it so far, and the manners of measuring.
+//!
+//! Invariants:
+//! 1. A series keeps at most [`POINTS_MAX`] points: every nth, those with the greatest values among them.
+
+use rand_core::RngCore;
+use rand_xoshiro::Xoshiro256StarStar;
+
+use crate::target::{latencies, Operation, Target, TargetError, Timed};
+use crate::verdict::{Head, Series, Verdict};
+
+/// Bytes of a small request.
+pub const BLOCK_BYTES: u64 = 4096;
+/// Bytes of a mebibyte.
+pub const MIB: u64 = 1 << 20;
+/// Points that a series keeps.
+pub const POINTS_MAX: usize = 1024;
+/// The depth that the host's driver gives at most (Aghayev 2015 §4.3.1).
+pub const DEPTH: usize = 31;
+/// What cleaning a band takes at most, where nothing is known.
+const CLEAN_S_MAX: f64 = 10.0;
+
+/// What an experiment works with.
+pub struct Bench<'a> {
+    /// What is probed.
+    pub target: &'a mut dyn Target,
+    /// For places.
+    pub random: Xoshiro256StarStar,
+    /// What is known so far.
+    pub verdict: &'a mut Verdict,
+    /// How often a measurement is repeated, because single ones vary.
+    pub repeats: usize,
+    /// By how much of a rotation two measurements of the same may differ.
+    pub tolerance: f64,
+}
+
+impl Bench<'_> {
+    /// A uniform number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.random.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// `items` in random order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for index in (1..items.len()).rev() {
+            let other = self.below(index as u64 + 1) as usize;
+            items.swap(index, other);
+        }
+    }
+
+    /// `count` different blocks of [`BLOCK_BYTES`] in random order, among the first `bytes` from `offset`.
+    pub fn scattered(&mut self, offset: u64, bytes: u64, count: usize) -> Vec<u64> {
+        let blocks = bytes / BLOCK_BYTES;
+        let mut chosen = std::collections::BTreeSet::new();
+        let mut order = Vec::with_capacity(count);
+        while order.len() < count.min(blocks as usize) {
+            let block = self.below(blocks);
+            if chosen.insert(block) {
+                order.push(offset + block * BLOCK_BYTES);
+            }
+        }
+        order
+    }
+
+    /// Performs `operations` one after the other.
+    pub fn one_by_one(&mut self, operations: &[Operation]) -> Result<Vec<Timed>, TargetError> {
+        latencies(self.target, 1, operations)
+    }
+
+    /// Writes small blocks at these offsets, `depth` at once.
+    pub fn write_blocks(&mut self, depth: usize, offsets: &[u64]) -> Result<Vec<Timed>, TargetError> {
+        let writes: Vec<_> = offsets.iter().map(|&offset| Operation::write(offset, BLOCK_BYTES)).collect();
+        latencies(self.target, depth, &writes)
+    }
+
+    /// Reads small blocks at these offsets, one after the other.
+    pub fn read_blocks(&mut self, offsets: &[u64]) -> Result<Vec<Timed>, TargetError> {
+        let reads: Vec<_> = offsets.iter().map(|&offset| Operation::read(offset, BLOCK_BYTES)).collect();
+        latencies(self.target, 1, &reads)
+    }
+
+    /// A rotation, nanoseconds; where none is known, one of 10 ms, as a scale for times.
+    pub fn rotation_ns(&self) -> f64 {
+        self.verdict.number("rotation").map_or(1e7, |rotation_ms| rotation_ms * 1e6)
+    }
+
+    /// What the drive waits for before it cleans, nanoseconds: a little more, as exactly as it is known.
+    pub fn trigger_ns(&self) -> f64 {
+        let exact = if self.target.is_virtual() { 1.5 * self.rotation_ns() } else { f64::MAX };
+        self.verdict.number("idle_trigger").map_or(0.0, |seconds| seconds * 1e9 + exact.min(seconds * 1e7))
+    }
+
+    /// Whether the drive cleans when it is left alone.
+    pub fn cleans_when_idle(&self) -> bool {
+        matches!(self.verdict.word("cleaning"), Some("aggressive" | "late"))
+    }
+
+    /// Whether the drive is known to clean when idle, after a time that its owner can be asked to wait for again and again.
+    pub fn can_wait_for_cleaning(&self) -> bool {
+        self.cleans_when_idle() && (self.target.is_virtual() || self.trigger_ns() < 6e11)
+    }
+
+    /// Leaves the drive alone until it has cleaned `bands` bands, if it does so by itself.
+    pub fn drain(&mut self, bands: u64) -> Result<(), TargetError> {
+        if !self.can_wait_for_cleaning() {
+            return Ok(());
+        }
+        let each_s = match self.verdict.number("cleaning_time") {
+            Some(seconds) if !self.target.is_virtual() => (2.0 * seconds).min(CLEAN_S_MAX),
+            _ => CLEAN_S_MAX,
+        };
+        let rest_s = bands as f64 * each_s + 10.0;
+        self.target.sleep((self.trigger_ns() * 1.1 + rest_s * 1e9) as u64)
+    }
+
+    /// Keeps the latencies of `timed` as the series `name`.
+    pub fn keep(&mut self, name: &'static str, timed: &[Timed]) {
+        let points = timed.iter().enumerate().map(|(index, timed)| (index as f64, timed.latency_ns() as f64 / 1e6));
+        self.keep_points(name, "operation", "latency_ms", points.collect());
+        self.keep_head(name, timed);
+    }
+
+    /// Keeps the head's path beside the series `name`, where the target can tell it.
+    fn keep_head(&mut self, name: &'static str, timed: &[Timed]) {
+        let (Some(path), Some(first)) = (self.target.head_path(), timed.first()) else { return };
+        let begun_ns = first.begin_ns;
+        let within = path.points.iter().filter(|(at_ns, _)| *at_ns >= begun_ns);
+        let points: Vec<_> =
+            within.map(|&(at_ns, track)| ((at_ns - begun_ns) as f64 / 1e9, f64::from(track))).collect();
+        self.verdict.heads.retain(|head| head.series != name);
+        self.verdict.heads.push(Head { series: name, tracks: path.tracks, points });
+    }
+
+    /// Keeps `points` as the series `name`, in place of one of that name.
+    pub fn keep_points(&mut self, name: &'static str, x: &'static str, y: &'static str, points: Vec<(f64, f64)>) {
+        let series = Series { name, x, y, points: thinned(points) };
+        self.verdict.series.retain(|series| series.name != name);
+        self.verdict.series.push(series);
+    }
+
+    /// An offset at this share of the drive, a multiple of a mebibyte.
+    pub fn at_share(&self, share: f64) -> u64 {
+        (self.target.size_bytes() as f64 * share) as u64 / MIB * MIB
+    }
+
+    /// The last offset, a multiple of a mebibyte, with so many bytes behind it.
+    pub fn last_offset(&self, bytes: u64) -> u64 {
+        self.target.size_bytes().saturating_sub(bytes) / MIB * MIB
+    }
+}
+
+/// No more points than a series keeps: of each stretch the greatest, so that what stands out stays.
+fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    if points.len() <= POINTS_MAX {
+        return points;
+    }
+    let stretch = points.len().div_ceil(POINTS_MAX);
+    let greatest = |points: &[(f64, f64)]| points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+    points.chunks(stretch).filter_map(greatest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_out_stays() {
+        let points = (0..10_000).map(|index| (index as f64, if index == 5_003 { 325.0 } else { 25.0 })).collect();
+        let kept = thinned(points);
+        assert!(kept.len() <= POINTS_MAX);
+        assert_eq!(kept.iter().filter(|point| point.1 > 300.0).count(), 1);
+    }
+}

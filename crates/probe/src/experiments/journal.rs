@@ -1,0 +1,135 @@
+//! The sizes of journal entries (Aghayev 2015 §4.3.1): writes at depth are answered packet by packet, and how long a packet
+//! takes grows with the writes in steps. The steps are the quantum; what the shortest packet takes beside the quanta of its
+//! payload is out-of-band data.
+
+use super::{only_for_cached, Experiment};
+use crate::bench::{Bench, BLOCK_BYTES, DEPTH};
+use crate::statistics::{median, middle, mode};
+use crate::target::{latencies, Operation, TargetError};
+use crate::verdict::{Confidence, Value, Verdict};
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "journal",
+    question: "in what sizes is the cache written?",
+    source: "Aghayev 2015 §4.3.1",
+    writes: true,
+    needs: &["rotation", "type", "cleaning", "cache-size"],
+    tells: &["packet_writes", "journal_quantum", "journal_payload", "journal_out_of_band"],
+    about_s: 120,
+    is_idle,
+    run,
+};
+
+fn is_idle(verdict: &Verdict) -> Option<&'static str> {
+    let latency = verdict.number("write_latency").zip(verdict.number("rotation"));
+    let is_packed = latency.is_some_and(|(latency, rotation)| latency > 1.3 * rotation);
+    only_for_cached(verdict)
+        .or((!is_packed).then_some("a write takes no more than a rotation: nothing is written beside it"))
+}
+
+/// Sizes of writes, in steps of 2 KiB where sectors allow.
+const KIB_MAX: u64 = 120;
+const STEP_BYTES: u64 = 2048;
+/// Packets of each size, the first of which is not counted.
+const PACKETS: usize = 5;
+
+const SERIES: &str = "time of a packet by size of its writes";
+
+/// How long packets of writes of `bytes` take, nanoseconds, and how many writes one takes.
+fn packets(bench: &mut Bench<'_>, bytes: u64) -> Result<(u64, usize), TargetError> {
+    let slots = (1 << 28) / bytes;
+    let base = bench.at_share(0.3);
+    let mut chosen = bench.scattered(0, slots * BLOCK_BYTES, PACKETS * DEPTH);
+    chosen.iter_mut().for_each(|slot| *slot = base + *slot / BLOCK_BYTES * bytes);
+    let writes: Vec<_> = chosen.iter().map(|&offset| Operation::write(offset, bytes)).collect();
+    let mut timed = latencies(bench.target, DEPTH, &writes)?;
+    timed.sort_by_key(|timed| timed.end_ns);
+    let near = (bench.rotation_ns() / 20.0) as u64;
+    let mut ends: Vec<(u64, usize)> = Vec::new();
+    for timed in &timed {
+        match ends.last_mut() {
+            Some((end, count)) if timed.end_ns - *end < near => (*end, *count) = (timed.end_ns, *count + 1),
+            _ => ends.push((timed.end_ns, 1)),
+        }
+    }
+    let counts: Vec<u64> = ends.iter().map(|(_, count)| *count as u64).collect();
+    let times: Vec<u64> = ends.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    if times.is_empty() {
+        return Ok((0, timed.len()));
+    }
+    Ok((median(&times), median(&counts) as usize))
+}
+
+fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
+    let step = STEP_BYTES.max(u64::from(bench.target.sector_bytes()));
+    let rotation = bench.rotation_ns();
+    let mut points = Vec::new();
+    let mut bytes = BLOCK_BYTES;
+    let mut used = 0;
+    let full = bench.verdict.number("cache_writes_4k_depth_1").unwrap_or(f64::MAX) as usize;
+    while bytes <= KIB_MAX << 10 {
+        // The cache must not fill.
+        used += 3 * PACKETS;
+        if used > full / 2 {
+            bench.drain(32)?;
+            used = 3 * PACKETS;
+        }
+        let (time, writes) = packets(bench, bytes)?;
+        points.push((bytes, time, writes));
+        bytes += step;
+    }
+    bench.drain(32)?;
+    bench.keep_points(
+        SERIES,
+        "write_bytes",
+        "packet_ms",
+        points.iter().map(|p| (p.0 as f64, p.1 as f64 / 1e6)).collect(),
+    );
+    let at_once = points[0].2;
+    let because = format!("{at_once} writes of 4 KiB are answered at one time");
+    bench.verdict.conclude(
+        "packet_writes",
+        Value::Number(at_once as f64),
+        "writes",
+        Confidence::Medium,
+        because,
+        &[SERIES],
+    );
+    // Only packets of as many writes each grow with their writes.
+    let alike: Vec<_> = points.iter().filter(|point| point.2 == at_once).collect();
+    let mut steps: Vec<(u64, f64)> = Vec::new();
+    for pair in alike.windows(2) {
+        let grown = pair[1].1 as f64 - pair[0].1 as f64;
+        if grown > 0.1 * rotation {
+            steps.push((pair[1].0 - step, grown));
+        }
+    }
+    conclude(bench, at_once, points[0].1, &steps);
+    Ok(())
+}
+
+/// `steps`: the size of write before each step, and by how much packets grow there.
+fn conclude(bench: &mut Bench<'_>, at_once: usize, first_ns: u64, steps: &[(u64, f64)]) {
+    let rotation = bench.rotation_ns();
+    let sizes: Vec<u64> = steps.iter().map(|(_, grown)| *grown as u64).collect();
+    if sizes.len() < 2 || mode(&sizes, 0.25).share < 0.6 {
+        let because = "packets do not grow in even steps".to_string();
+        bench.verdict.conclude("journal_quantum", Value::CannotTell, "rotations", Confidence::Low, because, &[SERIES]);
+        return;
+    }
+    let quantum = mode(&sizes, 0.25).center as f64 / rotation;
+    let payloads: Vec<f64> = steps.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();
+    let payload = middle(&payloads) * at_once as f64;
+    let because = format!("packets grow by {quantum:.2} rotations at writes of {} bytes and more", steps[0].0);
+    let sure = Confidence::High;
+    bench.verdict.conclude("journal_quantum", Value::Number(quantum), "rotations", sure, because, &[SERIES]);
+    let because = format!("{at_once} writes reach the next step every {:.0} bytes", middle(&payloads));
+    // The first step says it most exactly: its writes fill whole quanta.
+    let quanta = ((steps[0].0 * at_once as u64) as f64 / payload).round().max(1.0);
+    let exact = (steps[0].0 as f64 + STEP_BYTES as f64 / 2.0) * at_once as f64 / quanta;
+    bench.verdict.conclude("journal_payload", Value::Number(exact), "B", Confidence::Medium, because, &[SERIES]);
+    let beside = first_ns as f64 / rotation - quanta * quantum;
+    let because = format!("the shortest packet takes {:.2} rotations", first_ns as f64 / rotation);
+    bench.verdict.conclude("journal_out_of_band", Value::Number(beside), "rotations", sure, because, &[SERIES]);
+}

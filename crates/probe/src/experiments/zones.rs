@@ -1,0 +1,168 @@
+//! Test 11: which zones are there? Sequential reads are faster where tracks are longer (Aghayev 2015 §4.9). The paper reads
+//! the whole drive; here places all over it are sampled. Short ways between neighbouring places tell how the zones lie:
+//! where each is one wide stroke over a surface, the head jumps back at the end of every stroke.
+
+use super::mechanics::way;
+use super::{only_for_rotating, Experiment};
+use crate::bench::{Bench, MIB};
+use crate::statistics::middle;
+use crate::target::{latencies, Operation, TargetError};
+use crate::verdict::{Confidence, Value};
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "zones",
+    question: "which zones are there, how fast, and how do they lie?",
+    source: "Aghayev 2015 test 11",
+    writes: false,
+    needs: &["rotation", "mechanics"],
+    tells: &["rate_od", "rate_id", "rate_zones", "layout", "zone_bytes_od", "zone_bytes_id"],
+    about_s: 400,
+    is_idle: only_for_rotating,
+    run,
+};
+
+/// Places sampled; what is read there, and how many of those reads at once.
+const SAMPLES: u64 = 96;
+const SAMPLE_MIB: u64 = 12;
+const DEPTH: usize = 8;
+/// Rates that differ by more than this share are of two zones.
+const STEP: f64 = 0.012;
+/// Windows in which strokes are looked for, as shares of the drive; places in each, and phases tried for each way.
+const WINDOWS: [f64; 5] = [0.0012, 0.005, 0.02, 0.08, 0.3];
+const PLACES: u64 = 36;
+const PHASES: u64 = 56;
+
+const RATES: &str = "rate of sequential reads";
+const JUMPS: [&str; 2] = ["ways between neighbours, outer", "ways between neighbours, inner"];
+
+/// Bytes a second, reading in order at `offset`.
+fn rate(bench: &mut Bench<'_>, offset: u64) -> Result<f64, TargetError> {
+    let reads: Vec<_> = (0..SAMPLE_MIB).map(|index| Operation::read(offset + index * MIB, MIB)).collect();
+    let timed = latencies(bench.target, DEPTH, &reads)?;
+    // The first read comes from elsewhere; what it leaves is one stream.
+    let mut ends: Vec<u64> = timed.iter().map(|timed| timed.end_ns).collect();
+    ends.sort_unstable();
+    let (first, last) = (ends[0], ends[ends.len() - 1]);
+    Ok((SAMPLE_MIB - 1) as f64 * MIB as f64 * 1e9 / (last - first).max(1) as f64)
+}
+
+fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
+    let mut rates = Vec::new();
+    for index in 0..SAMPLES {
+        let share = (index as f64 + 0.5) / SAMPLES as f64;
+        let offset = bench.at_share(share).min(bench.last_offset((SAMPLE_MIB + 1) * MIB));
+        rates.push((offset as f64, rate(bench, offset)? / 1e6));
+    }
+    let (outer, inner) = (rates[0].1, rates[rates.len() - 1].1);
+    for (name, rate, place) in [("rate_od", outer, "lowest"), ("rate_id", inner, "highest")] {
+        let because = format!("{SAMPLE_MIB} MiB read in order at the {place} addresses");
+        bench.verdict.conclude(name, Value::Number(rate), "MB/s", Confidence::High, because, &[RATES]);
+    }
+    let zones = count_zones(&rates.iter().map(|point| point.1).collect::<Vec<_>>());
+    let because = format!("the rate changes {} times over {SAMPLES} places", zones - 1);
+    let sure = if zones as u64 > SAMPLES / 6 { Confidence::Low } else { Confidence::Medium };
+    bench.verdict.conclude("rate_zones", Value::Number(zones as f64), "zones", sure, because, &[RATES]);
+    bench.keep_points(RATES, "offset_bytes", "MB_per_s", rates);
+    layout(bench)
+}
+
+/// Zones among `rates`: how often they change for good.
+fn count_zones(rates: &[f64]) -> usize {
+    let (mut zones, mut level) = (1, rates[0]);
+    for pair in rates.windows(2) {
+        let differs = |rate: f64| (rate / level - 1.0).abs() > STEP;
+        if differs(pair[0]) && differs(pair[1]) {
+            (zones, level) = (zones + 1, (pair[0] + pair[1]) / 2.0);
+        }
+    }
+    zones
+}
+
+/// How zones lie, at the outer and the inner diameter.
+fn layout(bench: &mut Bench<'_>) -> Result<(), TargetError> {
+    let size = bench.target.size_bytes() as f64;
+    let mut strokes = [None, None];
+    for (side, stroke) in strokes.iter_mut().enumerate() {
+        for share in WINDOWS {
+            let window = size * share;
+            let begin = if side == 0 { size * 0.0005 } else { size - window - 16.0 * MIB as f64 };
+            *stroke = stroke_in(bench, begin, window / PLACES as f64, JUMPS[side])?;
+            if stroke.is_some() {
+                break;
+            }
+        }
+    }
+    let (word, because) = if strokes.iter().any(Option::is_some) {
+        ("horizontal", "the way to the next place is now and then that of a whole stroke back".to_string())
+    } else {
+        ("vertical", "the way to the next place is short wherever the drive was looked at".to_string())
+    };
+    bench.verdict.conclude("layout", Value::Word(word), "", Confidence::Medium, because, &JUMPS);
+    for ((stroke, name), series) in strokes.into_iter().zip(["zone_bytes_od", "zone_bytes_id"]).zip(JUMPS) {
+        if let Some(bytes) = stroke {
+            let because = format!("from one jump of the head to the next {:.1} GiB pass", bytes / (1u64 << 30) as f64);
+            bench.verdict.conclude(name, Value::Number(bytes), "B", Confidence::High, because, &[series]);
+        }
+    }
+    Ok(())
+}
+
+/// The distance between jumps of the head in the places from `begin` on, `step` apart, if there are some.
+fn stroke_in(bench: &mut Bench<'_>, begin: f64, step: f64, series: &'static str) -> Result<Option<f64>, TargetError> {
+    let at = |index: f64| ((begin + index * step) as u64) / MIB * MIB;
+    if step < 4.0 * MIB as f64 {
+        return Ok(None);
+    }
+    let mut ways = Vec::new();
+    for index in 0..PLACES - 1 {
+        ways.push(way(bench, at(index as f64), at(index as f64 + 1.0), PHASES)? / 1e6);
+    }
+    let usual = middle(&ways);
+    let apart = middle(&ways.iter().map(|way| (way - usual).abs()).collect::<Vec<_>>());
+    let limit = usual + (0.05 * bench.rotation_ns() / 1e6).max(6.0 * apart);
+    let jumps: Vec<usize> = (0..ways.len()).filter(|&index| ways[index] > limit).collect();
+    bench.keep_points(series, "place", "way_ms", ways.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect());
+    let gaps: Vec<usize> = jumps.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let Some(&shortest) = gaps.iter().min() else { return Ok(None) };
+    // Strokes are alike; between two zones one jump may be missing, for the head goes on.
+    let is_even = gaps.iter().all(|&gap| {
+        let strokes = (gap as f64 / shortest as f64).round();
+        (gap as f64 / shortest as f64 - strokes).abs() * shortest as f64 <= 1.0 + 0.1 * gap as f64
+    });
+    if shortest < 3 || !is_even {
+        return Ok(None);
+    }
+    let first = gaps.iter().position(|&gap| gap == shortest).map_or(0, |index| jumps[index]);
+    let mut ends = [0.0; 2];
+    for (end, index) in ends.iter_mut().zip([first, first + shortest]) {
+        *end = jump_in(bench, at(index as f64), at(index as f64 + 1.0), limit)?;
+    }
+    Ok(Some(ends[1] - ends[0]))
+}
+
+/// Where between two places the head jumps.
+fn jump_in(bench: &mut Bench<'_>, mut low: u64, mut high: u64, limit_ms: f64) -> Result<f64, TargetError> {
+    let resolution = ((high - low) / 64).max(4 * MIB);
+    while high - low > resolution {
+        let between = (low + high) / 2 / MIB * MIB;
+        if way(bench, low, between, PHASES)? / 1e6 > limit_ms {
+            high = between;
+        } else {
+            low = between;
+        }
+    }
+    Ok((low + high) as f64 / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_counted_by_lasting_changes() {
+        assert_eq!(count_zones(&[200.0, 201.0, 190.0, 190.5, 190.0, 170.0, 170.0]), 3);
+        // One late answer makes no zone.
+        assert_eq!(count_zones(&[200.0, 150.0, 200.0, 200.0]), 1);
+    }
+}
