@@ -385,6 +385,10 @@ pub struct ProbeArgs {
     /// Print the verdict as JSON, with the measurements behind it.
     #[arg(long)]
     pub json: bool,
+
+    /// Write the verdict with its evidence as a page for a browser; it replaces one of that name only when it is whole.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// `imbrex list`.

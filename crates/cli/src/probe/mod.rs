@@ -1,13 +1,18 @@
 //! `imbrex probe`: what is inside this drive?
 
 mod leave;
+mod page;
 mod table;
+
+use std::io::Write;
+use std::path::Path;
 
 use imbrex_layer::parameters::parse_duration_ns;
 use imbrex_probe::{experiments, probe, Options, Progress, Verdict};
 
 use crate::args::ProbeArgs;
 use crate::error::{ExitCode, Failure};
+use crate::files::WholeFile;
 use crate::progress::Bars;
 use crate::{human, interrupt, output};
 
@@ -15,6 +20,9 @@ use crate::{human, interrupt, output};
 pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     check_tests(args)?;
     let budget_ns = budget_ns(args)?;
+    if let Some(path) = &args.report {
+        check_writable(path, "--report")?;
+    }
     let mut opened = leave::open(args)?;
     interrupt::answer_with("ending the test in hand, putting the drive's settings back");
     let verdict = run_tests(args, quiet, budget_ns, &mut opened);
@@ -81,5 +89,28 @@ fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
     } else {
         table::print(verdict)?;
     }
+    if let Some(path) = &args.report {
+        let command: Vec<String> = std::env::args().collect();
+        write_whole(path, &page::html(verdict, &command))?;
+    }
     Ok(())
+}
+
+/// Writes `text` into the file `path`, which appears only when it is whole.
+fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let write = || -> std::io::Result<()> {
+        let mut file = WholeFile::create(path)?;
+        file.write_all(text.as_bytes())?;
+        file.finish()
+    };
+    write().map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Whether `path` can become a file: asked before hours are spent on what is to stand in it.
+fn check_writable(path: &Path, option: &str) -> Result<(), Failure> {
+    let refused = |reason: String| Failure::failed(format!("{option} {}: {reason}", path.display()));
+    if path.is_dir() {
+        return Err(refused("is a folder".into()));
+    }
+    WholeFile::create(path).map(drop).map_err(|error| refused(format!("cannot be written: {error}")))
 }

@@ -12,11 +12,13 @@ use super::html;
 use crate::sample;
 
 /// What the browser made of a page.
-struct Visit {
-    document: String,
-    console: Vec<String>,
+pub struct Visit {
+    /// The document as it stands after the scripts.
+    pub document: String,
+    /// What was written to the console.
+    pub console: Vec<String>,
     /// Addresses asked for, other than the file's own.
-    fetched: Vec<String>,
+    pub fetched: Vec<String>,
 }
 
 /// Switches that keep the browser from talking for itself.
@@ -36,7 +38,8 @@ const QUIET: [&str; 13] = [
     "--dump-dom",
 ];
 
-fn chromium() -> Option<&'static str> {
+/// The browser, if it is installed; says aloud that the test is skipped if not.
+pub fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let found = names.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok());
     if found.is_none() {
@@ -45,7 +48,8 @@ fn chromium() -> Option<&'static str> {
     found
 }
 
-fn visit(browser: &str, page: &str, extra: &[&str]) -> Visit {
+/// Opens `page` in `browser`.
+pub fn visit(browser: &str, page: &str, extra: &[&str]) -> Visit {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("report.html");
     fs::write(&file, page).expect("written");
@@ -105,11 +109,11 @@ fn drawn_points(path: &str, shape: &str) -> usize {
 }
 
 /// Every series of every chart has as many points in the drawing as in the data.
-fn assert_charts_hold_the_data(document: &str) {
+pub fn assert_charts_hold_the_data(document: &str, charts_min: usize) {
     let json = between(document, "id=\"data\">", "</script>").expect("the data");
     let data: Value = serde_json::from_str(json).expect("it is JSON");
     let charts = data["charts"].as_object().expect("charts");
-    assert!(charts.len() >= 7, "{} charts", charts.len());
+    assert!(charts.len() >= charts_min, "{} charts", charts.len());
     for (id, series) in charts {
         let drawing = between(document, &format!(" id=\"{id}\" "), "</svg>").expect("the chart is drawn");
         let mut sum = 0;
@@ -135,7 +139,7 @@ fn the_page_renders_with_its_data_in_light_and_dark_and_fetches_nothing() {
         let visit = visit(browser, &page, &[scheme]);
         assert_eq!(visit.console, Vec::<String>::new(), "the console is silent");
         assert_eq!(visit.fetched, Vec::<String>::new(), "nothing is fetched");
-        assert_charts_hold_the_data(&visit.document);
+        assert_charts_hold_the_data(&visit.document, 7);
         let results = serde_json::to_value(&summary).expect("plain values");
         let cells: Vec<&str> = visit.document.split("data-at=\"").skip(1).collect();
         assert!(cells.len() > 100, "{} cells", cells.len());

@@ -10,6 +10,7 @@ use imbrex_sim::Summary;
 use serde_json::Value;
 
 use super::figures::{Drawing, Figure};
+use crate::chart::Chart;
 
 /// Fields of a drive that differ between two runs.
 const WALL_CLOCK: [&str; 2] = ["wall_seconds", "requests_per_second"];
@@ -23,12 +24,30 @@ pub(super) fn json(summary: &Summary, figures: &[Figure]) -> String {
             });
         }
     }
-    let mut json = format!("{{\"summary\":{value},\"charts\":{{");
-    let charts = figures.iter().flat_map(|figure| &figure.panes).filter_map(|(_, drawing)| match drawing {
-        Drawing::Chart(chart) => Some(chart),
-        Drawing::Bars(_) => None,
-    });
-    for (index, chart) in charts.enumerate() {
+    let charts: Vec<&Chart> = figures
+        .iter()
+        .flat_map(|figure| &figure.panes)
+        .filter_map(|(_, drawing)| match drawing {
+            Drawing::Chart(chart) => Some(chart),
+            Drawing::Bars(_) => None,
+        })
+        .collect();
+    without_markup(&format!("{{\"summary\":{value},\"charts\":{}}}", points_of(&charts)))
+}
+
+/// The same without results: the charts alone.
+pub(super) fn charts_json(charts: &[&Chart]) -> String {
+    without_markup(&format!("{{\"charts\":{}}}", points_of(charts)))
+}
+
+fn without_markup(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+/// By chart the series with their points.
+fn points_of(charts: &[&Chart]) -> String {
+    let mut json = String::from("{");
+    for (index, chart) in charts.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };
         let _ = write!(json, "{comma}{}:[", Value::from(chart.id.as_str()));
         for (index, series) in chart.series.iter().enumerate() {
@@ -41,8 +60,7 @@ pub(super) fn json(summary: &Summary, figures: &[Figure]) -> String {
         }
         json.push(']');
     }
-    json += "}}";
-    json.replace('<', "\\u003c")
+    json + "}"
 }
 
 /// `x,y,x,y…`: flat, to be short.

@@ -7,7 +7,7 @@
 //! 4. What is drawn is in the page as JSON, too: `charts` holds the points of every series, `summary` the results.
 
 #[cfg(test)]
-mod browser;
+pub mod browser;
 mod comparison;
 mod data;
 mod figures;
@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 
 use imbrex_sim::{DriveSeries, Summary};
 
-use crate::chart::{escape, label, palette};
+use crate::chart::{escape, label, palette, Chart};
 use crate::files::{FilesError, Folder};
 
 impl Folder {
@@ -34,25 +34,36 @@ impl Folder {
 pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     assert_eq!(summary.drives.len(), series.len(), "every drive has its curves");
     let figures = figures::all(summary, series);
-    let mut page = head(summary);
-    page += &masthead(summary);
-    page += "<main><section aria-labelledby=\"comparison\"><h2 id=\"comparison\">Comparison</h2>";
-    page += &comparison::table(summary);
-    page += "</section><section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">";
+    let mut body = masthead(summary);
+    body += "<main><section aria-labelledby=\"comparison\"><h2 id=\"comparison\">Comparison</h2>";
+    body += &comparison::table(summary);
+    body += "</section><section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">";
     for figure in &figures {
-        page += &figure.html();
+        body += &figure.html();
     }
-    page += "</div></section>";
-    page += &made(summary);
-    page += &glossary::section();
-    page += "</main>";
-    let data = data::json(summary, &figures);
+    body += "</div></section>";
+    body += &made(summary);
+    body += &glossary::section();
+    body += "</main>";
+    let title = format!("{} – imbrex simulate", summary.workload.name);
+    document(&title, &body, &data::json(summary, &figures))
+}
+
+/// A page of the house: `body` in its style, with `data` as JSON for its script.
+pub fn document(title: &str, body: &str, data: &str) -> String {
+    let mut page = head(title);
+    page += body;
     let _ = write!(page, "<script type=\"application/json\" id=\"data\">{data}</script>");
     let _ = writeln!(page, "<script>{}</script></body></html>", include_str!("page.js"));
     page
 }
 
-fn head(summary: &Summary) -> String {
+/// The data of a page that has charts and nothing else.
+pub fn charts_json(charts: &[&Chart]) -> String {
+    data::charts_json(charts)
+}
+
+fn head(title: &str) -> String {
     let colours = |names: &[&str]| -> String {
         names.iter().enumerate().map(|(index, colour)| format!("--series-{index}:{colour};")).collect()
     };
@@ -65,8 +76,8 @@ fn head(summary: &Summary) -> String {
          script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"referrer\" content=\"no-referrer\">\
-         <title>{} – imbrex simulate</title><style>{style}</style></head><body>",
-        escape(&summary.workload.name)
+         <title>{}</title><style>{style}</style></head><body>",
+        escape(title)
     )
 }
 
@@ -142,7 +153,7 @@ fn made(summary: &Summary) -> String {
 }
 
 /// The command as one would type it.
-fn shell(words: &[String]) -> String {
+pub fn shell(words: &[String]) -> String {
     let is_plain =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c));
     let quoted =

@@ -1,0 +1,374 @@
+//! `--report`: the verdict as one page, each property with the measurements behind it.
+//!
+//! Invariants:
+//! 1. The page names no other resource; its looks, policy and script are those of the house's other report.
+//! 2. Every series of the verdict is drawn once; of an emulated drive the head's path stands beside it (Aghayev 2015 figs.
+//!    5, 9, 11, 16, 19).
+//! 3. Nothing of the wall clock is in it: in virtual time two runs give the same bytes.
+
+use std::fmt::Write as _;
+
+use imbrex_probe::{Head, Property, Series as Measured, Verdict};
+
+use super::table::{confidence, name, shown};
+use crate::chart::{escape, label, Axis, Chart, Series, Shape, Style, Unit};
+use crate::report::{charts_json, document, shell};
+
+/// More points than the pixels of a chart show.
+const POINTS: usize = 1200;
+const SIZE: (f64, f64) = (580.0, 300.0);
+/// Up to so many points each is a mark; more are dots.
+const MARKS_MAX: usize = 60;
+/// A head that turns more often is drawn as dots.
+const TURNS_MAX: usize = 120;
+/// Another colour, and a full line.
+const HEAD_LOOK: usize = 10;
+/// Where the greatest value is so many times the middle one, a logarithm shows both.
+const LOGARITHM_FROM: f64 = 200.0;
+
+/// The page; `command` is what was typed.
+pub fn html(verdict: &Verdict, command: &[String]) -> String {
+    let mut charts = Vec::new();
+    let mut body = masthead(verdict);
+    body += "<main>";
+    body += &properties(verdict);
+    body += &left_out(verdict);
+    body += &evidence(verdict, &mut charts);
+    body += &made(verdict, command);
+    body += &words();
+    body += "</main>";
+    let charts: Vec<&Chart> = charts.iter().collect();
+    document(&format!("{} – imbrex probe", verdict.target), &body, &charts_json(&charts))
+}
+
+fn masthead(verdict: &Verdict) -> String {
+    let clock = if verdict.is_virtual { "of simulated time" } else { "of measuring" };
+    let mut facts = vec![
+        format!("<b>{}</b>", crate::human::bytes(verdict.size_bytes)),
+        format!("<b>{}</b> {clock}", label::duration(verdict.target_ns as f64)),
+    ];
+    facts.extend(verdict.facts.iter().map(|fact| format!("{}: <b>{}</b>", escape(fact.name), escape(&fact.value))));
+    let mut html = format!(
+        "<header><p class=\"kind\">imbrex probe</p><h1>{}</h1><p class=\"facts\">{}</p><p class=\"verdict\">{}</p>",
+        escape(&verdict.target),
+        facts.join(" · "),
+        headline(verdict)
+    );
+    if !verdict.advice.is_empty() {
+        html += "<ul class=\"advice\">";
+        for advice in &verdict.advice {
+            let _ = write!(html, "<li>{}</li>", escape(advice));
+        }
+        html += "</ul>";
+    }
+    html + "</header>"
+}
+
+/// The verdict in a sentence.
+fn headline(verdict: &Verdict) -> &'static str {
+    match verdict.word("type") {
+        Some("shingled") => "This drive is shingled (SMR).",
+        Some("conventional") => "This drive is conventional (CMR): nothing shows that its tracks overlap.",
+        _ => "Whether this drive is shingled cannot be told from the tests that ran.",
+    }
+}
+
+fn properties(verdict: &Verdict) -> String {
+    let mut html = String::from(
+        "<section aria-labelledby=\"verdict\"><h2 id=\"verdict\">Verdict</h2><div class=\"scroll\" tabindex=\"0\" \
+         role=\"region\" aria-labelledby=\"verdict\"><table class=\"properties\"><thead><tr>",
+    );
+    for title in ["Property", "Value", "Confidence", "Because", "Evidence"] {
+        let _ = write!(html, "<th scope=\"col\">{title}</th>");
+    }
+    html += "</tr></thead><tbody>";
+    for property in &verdict.properties {
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            escape(&name(property)),
+            escape(&shown(property)),
+            confidence(property),
+            escape(&property.because),
+            links(verdict, property)
+        );
+    }
+    html + "</tbody></table></div></section>"
+}
+
+/// To the series behind a property.
+fn links(verdict: &Verdict, property: &Property) -> String {
+    let drawn = property.evidence.iter().filter_map(|name| index_of(verdict, name));
+    let links: Vec<_> = drawn.map(|index| format!("<a href=\"#series-{index}\">{}</a>", index + 1)).collect();
+    links.join(", ")
+}
+
+fn index_of(verdict: &Verdict, name: &str) -> Option<usize> {
+    verdict.series.iter().position(|series| series.name == name)
+}
+
+fn left_out(verdict: &Verdict) -> String {
+    if verdict.left_out.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from("<section aria-labelledby=\"left\"><h2 id=\"left\">Left out</h2><ul class=\"left\">");
+    for line in &verdict.left_out {
+        let (test, reason) = line.split_once(": ").unwrap_or((line, ""));
+        let _ = write!(html, "<li><b>{}</b> {}</li>", escape(test), escape(reason));
+    }
+    html += "</ul>";
+    if let Some(open) = super::table::left_open(verdict) {
+        let _ = write!(html, "<p>{}</p>", escape(&open));
+    }
+    html + "</section>"
+}
+
+/// The series, in the order in which they were measured, with what rests on each.
+fn evidence(verdict: &Verdict, charts: &mut Vec<Chart>) -> String {
+    let mut html = String::from("<section aria-labelledby=\"evidence\"><h2 id=\"evidence\">Evidence</h2>");
+    let _ = write!(html, "<div class=\"figures\">");
+    for (index, measured) in verdict.series.iter().enumerate().filter(|(_, series)| !series.points.is_empty()) {
+        let chart = chart(index, measured);
+        let head = verdict.heads.iter().find(|head| head.series == measured.name && !head.points.is_empty());
+        let head = head.map(|head| head_chart(index, head));
+        let wide = if head.is_some() { " wide" } else { "" };
+        let _ = write!(
+            html,
+            "<figure class=\"chart{wide}\" id=\"series-{index}\"><h3>{}. {}</h3><div class=\"pair\">",
+            index + 1,
+            escape(measured.name)
+        );
+        for (what, chart) in std::iter::once(("measured", chart)).chain(head.map(|chart| ("the head meanwhile", chart)))
+        {
+            let named = if wide.is_empty() { String::new() } else { format!("<p class=\"name\">{what}</p>") };
+            let _ = write!(html, "<div class=\"cell\">{named}{}</div>", chart.svg(Style::Embedded));
+            charts.push(chart);
+        }
+        let _ = write!(html, "</div><figcaption>{}</figcaption></figure>", caption(verdict, measured));
+    }
+    html + "</div></section>"
+}
+
+/// What rests on a series, and what is drawn.
+fn caption(verdict: &Verdict, measured: &Measured) -> String {
+    let rests: Vec<_> = verdict
+        .properties
+        .iter()
+        .filter(|property| property.evidence.contains(&measured.name))
+        .map(|property| format!("<b>{}</b>: {}", escape(&name(property)), escape(&shown(property))))
+        .collect();
+    let shown = if measured.points.len() > POINTS {
+        format!(" {} points, thinned so that none that stands out is lost.", label::count(measured.points.len() as f64))
+    } else {
+        String::new()
+    };
+    let rests = if rests.is_empty() { "Nothing rests on this alone.".to_string() } else { rests.join(" · ") };
+    format!("{rests}{shown}")
+}
+
+fn chart(index: usize, measured: &Measured) -> Chart {
+    let (x, y) = (Quantity::of(measured.x), Quantity::of(measured.y));
+    let points: Vec<(f64, f64)> =
+        measured.points.iter().map(|point| (point.0 * x.factor, point.1 * y.factor)).collect();
+    let shape = match (y.unit, points.len()) {
+        (Unit::BytesPerSecond, _) => Shape::Line,
+        (_, count) if count <= MARKS_MAX => Shape::Marks,
+        _ => Shape::Dots,
+    };
+    let axis = if spans_far(&points) { Axis::log10(y.label, y.unit) } else { Axis::linear(y.label, y.unit) };
+    Chart::new(format!("chart-{index}"), measured.name, Axis::linear(x.label, x.unit), axis)
+        .described(format!("{}: {} points, {} over {}.", measured.name, points.len(), measured.y, measured.x))
+        .sized(SIZE.0, SIZE.1)
+        .with(Series::new(measured.name, shape, 0, points))
+        .thin(POINTS)
+}
+
+/// Whether the greatest value is far from the middle one, and all can stand on a logarithm.
+fn spans_far(points: &[(f64, f64)]) -> bool {
+    let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    values.sort_by(f64::total_cmp);
+    let (Some(&least), Some(&most)) = (values.first(), values.last()) else { return false };
+    least > 0.0 && most > LOGARITHM_FROM * values[values.len() / 2]
+}
+
+fn head_chart(index: usize, head: &Head) -> Chart {
+    let points: Vec<(f64, f64)> = head.points.iter().map(|&(seconds, track)| (seconds * 1e9, track)).collect();
+    let turns = points.windows(3).filter(|at| (at[1].1 - at[0].1) * (at[2].1 - at[1].1) < 0.0).count();
+    // The line of a head that goes back and forth all the time would fill the chart.
+    let shape = if turns > TURNS_MAX { Shape::Dots } else { Shape::Steps };
+    Chart::new(
+        format!("head-{index}"),
+        format!("The head meanwhile: {}", head.series),
+        Axis::linear("time", Unit::Nanoseconds),
+        Axis::linear("track, from the outer diameter", Unit::Count).ranged(0.0, f64::from(head.tracks.max(1))),
+    )
+    .described("Which track the head is over, from the outermost (0), while the series beside was measured.")
+    .sized(SIZE.0, SIZE.1)
+    .with(Series::new("head", shape, HEAD_LOOK, points))
+    .thin(POINTS)
+}
+
+/// What a column of a series is.
+struct Quantity {
+    label: String,
+    unit: Unit,
+    /// From the column's unit to the chart's.
+    factor: f64,
+}
+
+impl Quantity {
+    /// Columns carry their unit at the end of their name.
+    fn of(column: &str) -> Quantity {
+        let units = [
+            ("MB_per_s", Unit::BytesPerSecond, 1e6),
+            ("_ms", Unit::Nanoseconds, 1e6),
+            ("_s", Unit::Nanoseconds, 1e9),
+            ("_bytes", Unit::Bytes, 1.0),
+            ("MiB", Unit::Bytes, 1024.0 * 1024.0),
+        ];
+        let found = units.into_iter().find_map(|(end, unit, factor)| Some((column.strip_suffix(end)?, unit, factor)));
+        let (label, unit, factor) = match found {
+            Some((label, unit, factor)) => (label, unit, factor),
+            None if column.starts_with("share") => (column, Unit::Share, 1.0),
+            None => (column, Unit::Count, 1.0),
+        };
+        let label = match label {
+            "" if unit == Unit::BytesPerSecond => "rate".to_string(),
+            "" => "offset".to_string(),
+            label => label.replace('_', " "),
+        };
+        Quantity { label, unit, factor }
+    }
+}
+
+fn made(verdict: &Verdict, command: &[String]) -> String {
+    let facts = [
+        ("Command", format!("<code>{}</code>", escape(&shell(command)))),
+        ("Program", format!("imbrex {}, verdict {}", env!("CARGO_PKG_VERSION"), escape(verdict.schema))),
+        ("Drive", escape(&verdict.target)),
+    ];
+    let mut html =
+        String::from("<section aria-labelledby=\"made\"><h2 id=\"made\">How it was made</h2><dl class=\"made\">");
+    for (name, value) in facts {
+        let _ = write!(html, "<dt>{name}</dt><dd>{value}</dd>");
+    }
+    html += "</dl>";
+    if verdict.is_virtual {
+        html += "<p>The drive is emulated and its clock simulated: the same command gives the same page, byte for byte.</p>";
+    }
+    html + "</section>"
+}
+
+/// What the words of the page mean.
+const WORDS: [(&str, &str); 10] = [
+    ("Shingled (SMR)", "Tracks overlap like shingles: writing one destroys those after it, so the drive gathers writes in a cache and rewrites whole bands later."),
+    ("Conventional (CMR)", "Tracks lie side by side; each can be written by itself."),
+    ("Persistent cache", "Where a shingled drive puts writes first: a part of its platters, or flash. It keeps them through a power cut."),
+    ("Cleaning", "Bringing writes from the cache to their place. Aggressive: whenever the drive is idle; late: after hours; lazy: when the cache is full."),
+    ("Band", "Tracks that are rewritten together."),
+    ("Map", "Where the drive remembers which blocks are in the cache. When it is full the drive has to clean, however much room the cache has."),
+    ("Static, dynamic mapping", "Whether a band is always rewritten in its own place, or wherever there is room."),
+    ("od, md, id", "The outer, middle and inner diameter of the platters."),
+    ("Confidence", "High: nothing else known fits. Medium: it fits, and so might something else. Low: a guess."),
+    ("Cannot tell", "The tests that ran do not say; the probe does not guess."),
+];
+
+fn words() -> String {
+    let mut html = String::from("<section aria-labelledby=\"words\"><h2 id=\"words\">Words</h2><dl class=\"words\">");
+    for (word, meaning) in WORDS {
+        let _ = write!(html, "<div><dt>{word}</dt><dd>{meaning}</dd></div>");
+    }
+    html + "</dl><p class=\"sources\">The tests are those of A. Aghayev, M. Shafaei, P. Desnoyers: Skylight – A Window on \
+            Shingled Disk Operation. ACM Transactions on Storage 11(4), 2015, §4.</p></section>"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::browser;
+    use imbrex_probe::{Confidence, Fact, Value};
+
+    /// A verdict with a series of each kind, and words that would be markup.
+    fn verdict() -> Verdict {
+        let points = |count: usize| (0..count).map(|index| (index as f64, 25.0 + (index % 7) as f64)).collect();
+        let mut verdict = Verdict {
+            schema: "imbrex.probe/1",
+            target: "/dev/<script>alert(1)</script>".into(),
+            size_bytes: 5_000_000_000_000,
+            facts: vec![Fact { name: "model", value: "A&B \"C\"".into() }],
+            advice: vec!["Leave it <alone>.".into()],
+            left_out: vec!["zones: the budget was spent".into()],
+            target_ns: 90_000_000_000,
+            ..Verdict::default()
+        };
+        for (name, x, y, count) in [
+            ("random writes", "operation", "latency_ms", 5000),
+            ("rates", "offset_bytes", "MB_per_s", 200),
+            ("moved", "pause_s", "share_moved", 12),
+        ] {
+            verdict.series.push(Measured { name, x, y, points: points(count) });
+        }
+        let path = (0..50).map(|index| (f64::from(index), f64::from(index % 9) * 100.0)).collect();
+        verdict.heads.push(Head { series: "random writes", tracks: 1000, points: path });
+        let because = "100 % of <writes> take 25 ms".to_string();
+        verdict.conclude("type", Value::Word("shingled"), "", Confidence::High, because, &["random writes"]);
+        verdict.conclude("zones", Value::CannotTell, "", Confidence::Low, "not run".into(), &["rates", "missing"]);
+        verdict
+    }
+
+    fn page() -> String {
+        html(&verdict(), &["imbrex".into(), "probe".into(), "/dev/<b>".into()])
+    }
+
+    #[test]
+    fn the_page_names_nothing_outside_itself_and_takes_no_markup() {
+        let page = page();
+        let without_names = page.replace("http://www.w3.org/2000/svg", "");
+        for word in ["http://", "https://", "src=", "url(http", "@import", "<link", "<img", "<iframe", "fetch("] {
+            assert!(!without_names.contains(word), "{word}");
+        }
+        assert!(page.contains("default-src 'none'"));
+        assert!(!page.contains("<script>alert") && !page.contains("<alone>") && !page.contains("<writes>"));
+        assert_eq!(page.matches("</script>").count(), 2);
+    }
+
+    #[test]
+    fn every_series_is_drawn_once_and_the_head_beside_its_own() {
+        let page = page();
+        for index in 0..3 {
+            assert_eq!(page.matches(&format!("id=\"chart-{index}\"")).count(), 1);
+            assert!(page.contains(&format!("id=\"series-{index}\"")));
+        }
+        assert_eq!(page.matches("id=\"head-").count(), 1);
+        assert!(page.contains("id=\"head-0\""));
+        assert!(page.contains("This drive is shingled (SMR)."));
+        assert!(page.contains("<a href=\"#series-1\">2</a></td>"), "a series that is not there has no link");
+    }
+
+    #[test]
+    fn columns_are_read_with_their_units() {
+        for (column, label, unit, factor) in [
+            ("latency_ms", "latency", Unit::Nanoseconds, 1e6),
+            ("pause_s", "pause", Unit::Nanoseconds, 1e9),
+            ("MB_per_s", "rate", Unit::BytesPerSecond, 1e6),
+            ("write_bytes", "write", Unit::Bytes, 1.0),
+            ("MiB", "offset", Unit::Bytes, 1_048_576.0),
+            ("share_moved", "share moved", Unit::Share, 1.0),
+            ("operation", "operation", Unit::Count, 1.0),
+        ] {
+            let found = Quantity::of(column);
+            assert_eq!((found.label.as_str(), found.unit, found.factor), (label, unit, factor), "{column}");
+        }
+    }
+
+    #[test]
+    fn the_page_works_in_a_browser_in_light_and_dark() {
+        let Some(browser) = browser::chromium() else { return };
+        for scheme in ["--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0"] {
+            let visit = browser::visit(browser, &page(), &[scheme]);
+            assert_eq!(visit.console, Vec::<String>::new(), "the console is silent");
+            assert_eq!(visit.fetched, Vec::<String>::new(), "nothing is fetched");
+            browser::assert_charts_hold_the_data(&visit.document, 4);
+        }
+    }
+}
