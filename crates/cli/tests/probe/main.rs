@@ -1,0 +1,31 @@
+//! `imbrex probe` from outside: the built program on images, served drives, files and loop devices; what it refuses; how it
+//! ends.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+#[path = "../nbd/common.rs"]
+#[allow(dead_code)] // the tests of served drives use the rest
+mod common;
+mod ends;
+mod refusals;
+mod targets;
+
+use std::process::Output;
+
+use serde_json::Value;
+
+/// What it said on standard error.
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The verdict that it printed as JSON.
+fn verdict(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+}
+
+/// A property's value, in a verdict.
+fn value<'a>(verdict: &'a Value, name: &str) -> Option<&'a Value> {
+    let properties = verdict["properties"].as_array().expect("properties");
+    properties.iter().find(|property| property["name"] == name).map(|property| &property["value"])
+}

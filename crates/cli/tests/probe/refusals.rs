@@ -1,0 +1,229 @@
+//! Goal: nothing is written that somebody may want, and whatever is wrong is said with what to do. Method: targets that
+//! cannot be, servers that misbehave, and files and loop devices that hold something.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::common::*;
+use crate::said;
+
+/// The program must fail with `code`, and say each of `words`.
+fn refused(arguments: &[&str], code: i32, words: &[&str]) {
+    let output = imbrex(arguments);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{arguments:?} does not say '{word}': {said}");
+    }
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+fn sparse(path: &Path, bytes: u64) -> String {
+    fs::File::create(path).unwrap().set_len(bytes).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+fn targets_that_cannot_be_are_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    refused(&["probe", &path("missing")], 1, &["missing: there is no such file or device"]);
+    refused(&["probe", folder.path().to_str().unwrap()], 1, &["is a folder"]);
+    refused(&["probe", "/dev/null"], 1, &["neither a block device nor a file"]);
+    refused(&["probe", &sparse(&folder.path().join("small"), 1 << 20)], 1, &["too small", "64 MiB"]);
+    for url in ["nbd://", "nbd+unix:///x", "nbds://host", "http://host/x"] {
+        refused(&["probe", url], 2, &[url]);
+    }
+    refused(&["probe", "sim:no-such-drive"], 2, &["no profile is called"]);
+    refused(&["probe", "sim:cmr-7200", "--test", "nonsense"], 2, &["no test is called 'nonsense'", "rotation"]);
+    refused(&["probe", "sim:cmr-7200", "--budget", "soon"], 2, &["30m"]);
+    refused(&["probe", &path("x"), "--really"], 2, &["--destroy-data"]);
+    refused(&["probe", &path("x"), "--test", "type"], 2, &["writes", "--destroy-data"]);
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = sparse(&folder.path().join("secret"), 128 << 20);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    if fs::File::open(&path).is_ok() {
+        eprintln!("skipped: a file that may not be read (whoever runs this reads all)");
+        return;
+    }
+    refused(&["probe", &path], 1, &["may not be opened"]);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_the_tests() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    refused(&["probe", "sim:cmr-7200", "--report", place], 1, &["--report", "is a folder"]);
+    refused(
+        &["probe", "sim:cmr-7200", "--report", &format!("{place}/none/r.html")],
+        1,
+        &["--report", "cannot be written"],
+    );
+}
+
+/// Answers one connection as `answer` does, and closes it.
+fn listen(answer: impl FnOnce(&mut std::net::TcpStream) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || answer(&mut listener.accept().unwrap().0));
+    format!("nbd://127.0.0.1:{port}/x")
+}
+
+/// The greeting of a server, and its refusal of every option with `error`.
+fn refuse_options(stream: &mut std::net::TcpStream, error: u32, words: &[u8]) {
+    stream.write_all(b"NBDMAGICIHAVEOPT\0\x03").unwrap();
+    stream.read_exact(&mut [0; 4]).unwrap();
+    let mut head = [0; 16];
+    while stream.read_exact(&mut head).is_ok() {
+        let mut data = vec![0; u32::from_be_bytes(head[12..].try_into().unwrap()) as usize];
+        stream.read_exact(&mut data).unwrap();
+        let mut reply = 0x0003_e889_0455_65a9u64.to_be_bytes().to_vec();
+        reply.extend_from_slice(&head[8..12]);
+        reply.extend_from_slice(&(1 << 31 | error).to_be_bytes());
+        reply.extend_from_slice(&(words.len() as u32).to_be_bytes());
+        reply.extend_from_slice(words);
+        if stream.write_all(&reply).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn servers_that_are_none_or_refuse_are_told_apart() {
+    let nobody = listen(|_| ());
+    refused(&["probe", &nobody], 1, &["closed the connection while shaking hands"]);
+    let web = listen(|stream| drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
+    refused(&["probe", &web], 1, &["no NBD server"]);
+    let old = listen(|stream| drop(stream.write_all(b"NBDMAGIC\0\0\x42\x02\x81\x86\x12\x53\0\0")));
+    refused(&["probe", &old], 1, &["oldest form"]);
+    let tls = listen(|stream| refuse_options(stream, 5, b""));
+    refused(&["probe", &tls], 1, &["TLS"]);
+    let unknown = listen(|stream| refuse_options(stream, 6, b"look elsewhere"));
+    refused(&["probe", &unknown], 1, &["no export called 'x'", "look elsewhere"]);
+    // Nobody listens where somebody just did.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    refused(&["probe", &format!("nbd://127.0.0.1:{port}")], 1, &["cannot connect", "is the server running"]);
+}
+
+/// A server that knows only the oldest option (`EXPORT_NAME`) is spoken to in its way.
+#[test]
+fn a_server_without_go_is_understood() {
+    let url = listen(|stream| {
+        stream.write_all(b"NBDMAGICIHAVEOPT\0\x01").unwrap();
+        stream.read_exact(&mut [0; 4]).unwrap();
+        for _ in 0..2 {
+            let mut head = [0; 16];
+            stream.read_exact(&mut head).unwrap();
+            let mut data = vec![0; u32::from_be_bytes(head[12..].try_into().unwrap()) as usize];
+            stream.read_exact(&mut data).unwrap();
+            if head[11] == 7 {
+                let mut reply = 0x0003_e889_0455_65a9u64.to_be_bytes().to_vec();
+                reply.extend_from_slice(&[0, 0, 0, 7, 0x80, 0, 0, 1, 0, 0, 0, 0]);
+                stream.write_all(&reply).unwrap();
+            } else {
+                // A size of 32 MiB, no flags, and the zeroes of old.
+                let mut facts = (32u64 << 20).to_be_bytes().to_vec();
+                facts.resize(10 + 124, 0);
+                stream.write_all(&facts).unwrap();
+            }
+        }
+    });
+    refused(&["probe", &url], 1, &["32 MiB are too small"]);
+}
+
+#[test]
+fn what_holds_something_is_not_written_without_really() {
+    let folder = tempfile::tempdir().unwrap();
+    let marks: [(&str, u64, &[u8]); 4] = [
+        ("GPT partition table", 512, b"EFI PART"),
+        ("LUKS", 0, b"LUKS\xba\xbe"),
+        ("ZFS", 130 << 10, &0x00ba_b10cu64.to_le_bytes()),
+        ("Btrfs", (64 << 10) + 64, b"_BHRfS_M"),
+    ];
+    for (index, (what, at, bytes)) in marks.into_iter().enumerate() {
+        let path = sparse(&folder.path().join(format!("disk-{index}")), 128 << 20);
+        std::os::unix::fs::FileExt::write_all_at(&fs::File::options().write(true).open(&path).unwrap(), bytes, at)
+            .unwrap();
+        let before = fs::read(&path).unwrap();
+        refused(&["probe", &path, "--destroy-data"], 1, &["refused", what, "--really"]);
+        assert!(fs::read(&path).unwrap() == before, "{what}: nothing was written");
+    }
+}
+
+#[test]
+fn a_file_system_in_a_file_and_behind_a_server_is_seen() {
+    if !has(&["mkfs.ext4"], "a file system in the way of the probe") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = sparse(&folder.path().join("disk"), 128 << 20);
+    run("mkfs.ext4", &["-q", &path]);
+    refused(&["probe", &path, "--destroy-data"], 1, &["ext4", "--really"]);
+    // With leave for that, too, the tests begin.
+    let output = imbrex(&["probe", &path, "--destroy-data", "--really", "--test", "rotation"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("ext4") && said(&output).contains("nobody is asked"), "{}", said(&output));
+    let image = folder.path().join("image");
+    let drive = imbrex(&["drive", "create", image.to_str().unwrap(), "--drive", "cmr-7200"]);
+    assert!(drive.status.success(), "{}", said(&drive));
+    let server = Server::start(folder.path(), &[image.to_str().unwrap(), "--time", "none"]);
+    let mut client = Client::connect(&server.socket);
+    assert_eq!(client.write(0, &fs::read(&path).unwrap()[..4096]), 0);
+    refused(&["probe", &server.uri(), "--destroy-data"], 1, &["ext4", "--really"]);
+    server.stop();
+    refused(&["probe", image.to_str().unwrap(), "--destroy-data"], 1, &["ext4", "--really"]);
+}
+
+/// A loop device over a file, detached when dropped.
+pub struct Loop(pub String);
+
+impl Loop {
+    /// Over `path`, if this machine has loop devices and we may have one.
+    pub fn over(path: &str) -> Option<Loop> {
+        if !has(&["losetup"], "a loop device") {
+            return None;
+        }
+        let output = output("losetup", &["--find", "--show", path]);
+        if !output.status.success() {
+            eprintln!("skipped: a loop device ({})", String::from_utf8_lossy(&output.stderr).trim());
+            return None;
+        }
+        Some(Loop(String::from_utf8_lossy(&output.stdout).trim().to_string()))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        output("losetup", &["--detach", &self.0]);
+    }
+}
+
+#[test]
+fn a_device_in_use_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = sparse(&folder.path().join("disk"), 128 << 20);
+    let Some(device) = Loop::over(&path) else { return };
+    refused(&["probe", &path, "--destroy-data"], 1, &["refused", "it is behind /dev/loop"]);
+    if !has(&["mkfs.ext4", "mount", "umount"], "a mounted device") {
+        return;
+    }
+    run("mkfs.ext4", &["-q", &device.0]);
+    let place = folder.path().join("mounted");
+    fs::create_dir(&place).unwrap();
+    let mounted = output("mount", &[&device.0, place.to_str().unwrap()]);
+    if !mounted.status.success() {
+        eprintln!("skipped: a mounted device ({})", String::from_utf8_lossy(&mounted.stderr).trim());
+        return;
+    }
+    refused(&["probe", &device.0, "--destroy-data"], 1, &["refused", "is mounted at", "mounted", "ext"]);
+    let reading = imbrex(&["probe", &device.0]);
+    assert!(said(&reading).contains("is mounted at"), "reading goes, with a word: {}", said(&reading));
+    run("umount", &[place.to_str().unwrap()]);
+}
