@@ -389,6 +389,10 @@ pub struct ProbeArgs {
     /// Write the verdict with its evidence as a page for a browser; it replaces one of that name only when it is whole.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+
+    /// Write the drive's profile, ready for `--drive`: what was measured once can be simulated from then on.
+    #[arg(long, value_name = "FILE.toml")]
+    pub emit_profile: Option<PathBuf>,
 }
 
 /// `imbrex list`.

@@ -95,10 +95,14 @@ fn chosen(may_write: bool, only: &[String], verdict: &mut Verdict) -> Vec<&'stat
     chosen
 }
 
-/// Which of `waiting` comes next: of those that would tell something now, the first; with a budget, of those that fit
-/// into what is left of it the one that tells most for its time.
+/// Which of `waiting` comes next: of those that would tell something now, and rest on none that still waits, the first;
+/// with a budget, of those that fit into what is left of it the one that tells most for its time.
 fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, watched: &Watched<'_>) -> Option<usize> {
-    let mut able = waiting.iter().enumerate().filter(|(_, experiment)| (experiment.is_idle)(verdict).is_none());
+    let is_able = |experiment: &Experiment| {
+        let waits = |name: &&str| waiting.iter().any(|other| other.name == *name && (other.is_idle)(verdict).is_none());
+        (experiment.is_idle)(verdict).is_none() && !experiment.needs.iter().any(waits)
+    };
+    let mut able = waiting.iter().enumerate().filter(|(_, experiment)| is_able(experiment));
     if budget_ns == u64::MAX {
         return able.next().map(|(index, _)| index);
     }

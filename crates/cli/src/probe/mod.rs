@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 
 use imbrex_layer::parameters::parse_duration_ns;
-use imbrex_probe::{experiments, probe, Options, Progress, Verdict};
+use imbrex_probe::{emit_profile, experiments, probe, Options, Progress, Verdict};
 
 use crate::args::ProbeArgs;
 use crate::error::{ExitCode, Failure};
@@ -22,6 +22,13 @@ pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let budget_ns = budget_ns(args)?;
     if let Some(path) = &args.report {
         check_writable(path, "--report")?;
+    }
+    if let Some(path) = &args.emit_profile {
+        if path.extension().is_none_or(|ending| ending != "toml") {
+            let shown = path.display();
+            return Err(Failure::usage(format!("--emit-profile {shown}: a profile's name ends in .toml")));
+        }
+        check_writable(path, "--emit-profile")?;
     }
     let mut opened = leave::open(args)?;
     interrupt::answer_with("ending the test in hand, putting the drive's settings back");
@@ -92,6 +99,18 @@ fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
     if let Some(path) = &args.report {
         let command: Vec<String> = std::env::args().collect();
         write_whole(path, &page::html(verdict, &command))?;
+    }
+    if let Some(path) = &args.emit_profile {
+        let missing = ["rotation", "type"].into_iter().find(|name| {
+            verdict.property(name).is_none_or(|property| property.value == imbrex_probe::Value::CannotTell)
+        });
+        if let Some(name) = missing {
+            let shown = path.display();
+            return Err(Failure::failed(format!(
+                "{shown}: no profile is written, since the drive's {name} is not known"
+            )));
+        }
+        write_whole(path, &emit_profile(verdict))?;
     }
     Ok(())
 }

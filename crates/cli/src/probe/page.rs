@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use imbrex_probe::{Head, Property, Series as Measured, Verdict};
 
-use super::table::{confidence, name, shown};
+use super::table::{confidence, headline, name, shown};
 use crate::chart::{escape, label, Axis, Chart, Series, Shape, Style, Unit};
 use crate::report::{charts_json, document, shell};
 
@@ -62,15 +62,6 @@ fn masthead(verdict: &Verdict) -> String {
         html += "</ul>";
     }
     html + "</header>"
-}
-
-/// The verdict in a sentence.
-fn headline(verdict: &Verdict) -> &'static str {
-    match verdict.word("type") {
-        Some("shingled") => "This drive is shingled (SMR).",
-        Some("conventional") => "This drive is conventional (CMR): nothing shows that its tracks overlap.",
-        _ => "Whether this drive is shingled cannot be told from the tests that ran.",
-    }
 }
 
 fn properties(verdict: &Verdict) -> String {

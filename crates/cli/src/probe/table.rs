@@ -27,6 +27,7 @@ pub fn print(verdict: &Verdict) -> Result<(), Failure> {
     if !verdict.properties.is_empty() {
         output::line(&table.to_string())?;
     }
+    output::line(format!("{} {}", headline(verdict), verdict.advice.join(" ")).trim_end())?;
     for left_out in &verdict.left_out {
         output::line(&format!("left out  {left_out}"))?;
     }
@@ -34,6 +35,15 @@ pub fn print(verdict: &Verdict) -> Result<(), Failure> {
         output::line(&open)?;
     }
     Ok(())
+}
+
+/// The verdict in a sentence.
+pub fn headline(verdict: &Verdict) -> &'static str {
+    match verdict.word("type") {
+        Some("shingled") => "This drive is shingled (SMR).",
+        Some("conventional") => "This drive is conventional (CMR): nothing shows that its tracks overlap.",
+        _ => "Whether this drive is shingled cannot be told from the tests that ran.",
+    }
 }
 
 /// What was not asked, since the tests that ask it write and may not.
@@ -72,11 +82,18 @@ pub fn confidence(property: &Property) -> &'static str {
 
 /// A property's value, with its unit.
 pub fn shown(property: &Property) -> String {
+    let bound = if property.at_least { "at least " } else { "" };
+    format!("{bound}{}", value(property))
+}
+
+fn value(property: &Property) -> String {
     match &property.value {
         Value::Word(word) => word.to_string(),
         Value::CannotTell => "cannot tell".into(),
         Value::Number(number) if property.unit == "B" => human::bytes(*number as u64),
-        Value::Number(number) if number.fract() == 0.0 => format!("{} {}", human::count(*number as u64), property.unit),
-        Value::Number(number) => format!("{number:.2} {}", property.unit),
+        Value::Number(number) if number.fract() == 0.0 && *number >= 0.0 => {
+            format!("{} {}", human::count(*number as u64), property.unit).trim_end().to_string()
+        }
+        Value::Number(number) => format!("{number:.2} {}", property.unit).trim_end().to_string(),
     }
 }

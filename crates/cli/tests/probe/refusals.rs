@@ -48,7 +48,7 @@ fn targets_that_cannot_be_are_refused_in_words() {
 fn a_file_that_may_not_be_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = sparse(&folder.path().join("secret"), 128 << 20);
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
         eprintln!("skipped: a file that may not be read (whoever runs this reads all)");
         return;
