@@ -8,6 +8,8 @@ want=()
 need() { # COMMAND PACKAGE
     command -v "$1" >/dev/null 2>&1 || want+=("$2")
 }
+# Without these some tests skip themselves, and say so.
+wish=()
 
 need cc build-essential
 need make make
@@ -24,20 +26,30 @@ if [ "${1:-build}" = test ]; then
     need mkfs.ext4 e2fsprogs
     need fusermount3 fuse3
     need openssl openssl
+    # The guest, made of Debian packages: a kernel with ublk and zoned block devices.
+    if [ "$(uname -m)" = x86_64 ]; then
+        command -v qemu-system-x86_64 >/dev/null 2>&1 || wish+=(qemu-system-x86)
+        command -v xz >/dev/null 2>&1 || wish+=(xz-utils)
+        [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || wish+=(debian-archive-keyring)
+    fi
 fi
 
-if [ "${#want[@]}" -gt 0 ]; then
+if [ "$((${#want[@]} + ${#wish[@]}))" -gt 0 ]; then
     root=()
     if [ "$(id -u)" -ne 0 ]; then
         command -v sudo >/dev/null 2>&1 || {
-            echo "imbrex: missing ${want[*]}; neither root nor sudo: install them and run this again" >&2
+            echo "imbrex: missing ${want[*]} ${wish[*]}; neither root nor sudo: install them and run this again" >&2
             exit 1
         }
         root=(sudo)
     fi
-    echo "imbrex: installing ${want[*]} (apt-get)" >&2
+    echo "imbrex: installing ${want[*]} ${wish[*]} (apt-get)" >&2
+    export DEBIAN_FRONTEND=noninteractive
     "${root[@]}" apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get install -y -qq --no-install-recommends "${want[@]}" >/dev/null
+    install() { "${root[@]}" apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+    [ "${#want[@]}" -eq 0 ] || install "${want[@]}"
+    [ "${#wish[@]}" -eq 0 ] || install "${wish[@]}" ||
+        echo "imbrex: ${wish[*]} cannot be had: the tests that need them will skip themselves" >&2
 fi
 
 command -v cargo >/dev/null 2>&1 || {

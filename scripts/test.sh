@@ -4,7 +4,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.guest"' EXIT
 failed=0
 
 step() { # NAME COMMAND…
@@ -21,8 +21,13 @@ echo "── tests"
 cargo test --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee "$log"
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 
-passed=$(awk '/^test result:/ {n += $4} END {print n + 0}' "$log")
-broken=$(awk '/^test result:/ {n += $6} END {print n + 0}' "$log")
+echo "── block devices, in a guest (all of it: make test-guest)"
+scripts/guest/test.sh --core 2>&1 | tee "$log.guest"
+[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+cat "$log.guest" >>"$log"
+
+passed=$(awk '/^test result:/ {n += $4} /^guest: [0-9]+ passed/ {n += $2} END {print n + 0}' "$log")
+broken=$(awk '/^test result:/ {n += $6} /^guest: [0-9]+ passed/ {n += $4} END {print n + 0}' "$log")
 skipped=$(grep -c '^skipped: ' "$log")
 echo
 echo "── counted from the runs above"

@@ -337,7 +337,13 @@ impl EmulatedDrive {
         stepped
     }
 
-    fn checkpoint_if_due(&mut self) {
+    /// The drive as the simulator has it, and the store, for what is done between plans.
+    pub(crate) fn drive_and_store(&mut self) -> (&mut Drive, &mut Store<Box<dyn Media>>) {
+        let (drive, mover) = self.engine.drive_and_observer();
+        (drive, &mut mover.store)
+    }
+
+    pub(crate) fn checkpoint_if_due(&mut self) {
         if self.engine.observer_mut().store.journal().wants_checkpoint() {
             let (drive, mover) = self.engine.drive_and_observer();
             // A failure has stopped the store: every later request is told.

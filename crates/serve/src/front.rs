@@ -16,6 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use imbrex_device::pacing::{Pace, PacedClock};
+use imbrex_device::zoned::ZonedMode;
 use imbrex_device::{Completion, DeviceError, EmulatedDrive, Io, IoKind};
 use imbrex_disk::SimTime;
 use imbrex_sim::Stepped;
@@ -104,6 +105,8 @@ pub struct Facts {
     pub trims_to_zeros: bool,
     /// Whether it has a volatile write cache.
     pub has_volatile_cache: bool,
+    /// Its zones, if it has any.
+    pub zones: Option<ZonedMode>,
 }
 
 impl Front {
@@ -116,6 +119,7 @@ impl Front {
             read_only,
             trims_to_zeros: drive.drive().layer.keeps_trims(),
             has_volatile_cache: drive.drive().host.write_cache_bytes > 0,
+            zones: drive.zoned_mode(),
         };
         let inner = Inner {
             drive,

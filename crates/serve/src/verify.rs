@@ -68,6 +68,7 @@ pub fn facts() -> Facts {
         read_only: false,
         trims_to_zeros: true,
         has_volatile_cache: false,
+        zones: None,
     }
 }
 
@@ -138,7 +139,7 @@ impl Write for Told {
 }
 
 /// A small drive in memory, `layer` on a toy disk.
-fn small_drive(layer: &str) -> EmulatedDrive {
+pub(crate) fn small_drive(layer: &str) -> EmulatedDrive {
     let info = registry::named(layer).expect("it is registered");
     let build = |words: &&str| {
         let spec = DriveSpec::parse(&format!("toy+{layer}:{words}")).expect("toy parameters are key=value");

@@ -302,8 +302,8 @@ impl<S: Source, O: Observer> Engine<S, O> {
     }
 
     /// The drive and the observer, for an observer that needs the layer between plans.
-    pub fn drive_and_observer(&mut self) -> (&Drive, &mut O) {
-        (&self.drive, &mut self.observer)
+    pub fn drive_and_observer(&mut self) -> (&mut Drive, &mut O) {
+        (&mut self.drive, &mut self.observer)
     }
 
     /// The clock.

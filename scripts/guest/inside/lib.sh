@@ -45,6 +45,8 @@ clean_up() {
 
 # A drive that has all its parts: a media cache on flash-like bands, cleaning, a volatile cache.
 media_cache=/test/small.toml
+# A host-managed one: 64 conventional zones, then those with pointers, of 4 MiB each.
+zoned=/test/zoned.toml
 
 make_image() { # FILE DRIVE
     imbrex drive create "$1" --drive "$2" --quiet

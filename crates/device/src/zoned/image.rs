@@ -30,15 +30,7 @@ impl<M: Media> ImageZoned<M> {
             let reason = format!("layer '{}' has no zones; make the drive with hm-zoned or +zoned", drive.layer.name());
             return Err(DeviceError::Refused(reason));
         };
-        let (open_max, active_max) = zones.limits();
-        let mode = ZonedMode {
-            sector_bytes,
-            zone_sectors: zones.zone_sectors(),
-            zones: zones.len(),
-            conventional_zones: zones.conventional(),
-            open_max,
-            active_max,
-        };
+        let mode = ZonedMode::of(zones, sector_bytes);
         Ok(ImageZoned { drive, store, mode, plan: Plan::new() })
     }
 

@@ -3,7 +3,8 @@
 //! One trait serves two readings of such a drive. Strict append (Singh 2014 §2.2.1): `mode_sense`, bands with a pointer that
 //! can be asked, set and reset, `read`, `append`. And that of the drives that are sold: zones that are reported, opened,
 //! closed, finished and reset, and written at their pointers. [`ImageZoned`] is a drive in an image, [`LinuxZoned`] a
-//! zoned block device of the host.
+//! zoned block device of the host. A drive that serves many
+//! hosts at once, such as a block device of ours, takes the same commands by [`ZoneAction`].
 //!
 //! Sectors are those of the drive ([`ZonedMode::sector_bytes`]). The conditions of a zone are those of [`Condition`], whose
 //! diagram is in `imbrex_layer::zones`.
@@ -17,14 +18,17 @@
 mod image;
 #[cfg(target_os = "linux")]
 mod linux;
+mod live;
 pub mod trial;
 
 pub use image::ImageZoned;
 pub use imbrex_layer::{Condition, Zone, ZoneError};
 #[cfg(target_os = "linux")]
 pub use linux::LinuxZoned;
+pub use live::ZoneAction;
 
 use imbrex_disk::{Lba, Sectors};
+use imbrex_layer::Zones;
 
 use crate::error::DeviceError;
 
@@ -46,6 +50,19 @@ pub struct ZonedMode {
 }
 
 impl ZonedMode {
+    /// That of `zones` on a drive with sectors of `sector_bytes`.
+    fn of(zones: &Zones, sector_bytes: u32) -> ZonedMode {
+        let (open_max, active_max) = zones.limits();
+        ZonedMode {
+            sector_bytes,
+            zone_sectors: zones.zone_sectors(),
+            zones: zones.len(),
+            conventional_zones: zones.conventional(),
+            open_max,
+            active_max,
+        }
+    }
+
     /// The first sector of zone `index`.
     pub fn start(&self, index: u32) -> Lba {
         Lba(u64::from(index) * self.zone_sectors.0)

@@ -123,6 +123,30 @@ pub struct Descriptor {
     pub address: u64,
 }
 
+/// A zone, as the block layer reports it: `struct blk_zone`.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug)]
+pub struct KernelZone {
+    /// First sector.
+    pub start: u64,
+    /// Sectors.
+    pub length: u64,
+    /// The sector that is to be written next.
+    pub pointer: u64,
+    /// One of [`zone_kind`].
+    pub kind: u8,
+    /// One of [`zone_condition`].
+    pub condition: u8,
+    /// Unused.
+    pub flags: [u8; 2],
+    /// Unused.
+    pub reserved: [u8; 4],
+    /// Sectors that can be written.
+    pub capacity: u64,
+    /// Unused.
+    pub reserved_end: [u8; 24],
+}
+
 /// A server's word about one request of a queue: give me one, or take the answer and give me the next.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
@@ -142,6 +166,7 @@ const _: () = assert!(size_of::<DeviceInfo>() == 64);
 const _: () = assert!(size_of::<Parameters>() == 112);
 const _: () = assert!(size_of::<Descriptor>() == 24);
 const _: () = assert!(size_of::<QueueCommand>() == 16);
+const _: () = assert!(size_of::<KernelZone>() == 64);
 
 const fn read_write(number: u32, bytes: usize) -> u32 {
     3 << 30 | (bytes as u32) << 16 | (b'u' as u32) << 8 | number
@@ -223,10 +248,57 @@ pub mod operation {
     pub const DISCARD: u32 = 3;
     /// Zeroes.
     pub const WRITE_ZEROES: u32 = 5;
+    /// Open a zone.
+    pub const ZONE_OPEN: u32 = 10;
+    /// Close a zone.
+    pub const ZONE_CLOSE: u32 = 11;
+    /// Make a zone full.
+    pub const ZONE_FINISH: u32 = 12;
+    /// Bytes from the host, to a zone's pointer.
+    pub const ZONE_APPEND: u32 = 13;
+    /// Empty all zones.
+    pub const ZONE_RESET_ALL: u32 = 14;
+    /// Empty a zone.
+    pub const ZONE_RESET: u32 = 15;
+    /// Zones to the host.
+    pub const REPORT_ZONES: u32 = 18;
     /// Flag of a write: durable when answered.
     pub const FUA: u32 = 1 << 13;
     /// Flag of a write of zeroes: the place stays allocated.
     pub const NO_UNMAP: u32 = 1 << 15;
+}
+
+/// Kinds of zones.
+pub mod zone_kind {
+    /// It has no pointer.
+    pub const CONVENTIONAL: u8 = 1;
+    /// It is written at its pointer.
+    pub const SEQUENTIAL: u8 = 2;
+}
+
+/// Conditions of zones.
+pub mod zone_condition {
+    /// It has no pointer.
+    pub const NO_POINTER: u8 = 0;
+    /// Nothing is written.
+    pub const EMPTY: u8 = 1;
+    /// A write opened it.
+    pub const IMPLICITLY_OPEN: u8 = 2;
+    /// The host opened it.
+    pub const EXPLICITLY_OPEN: u8 = 3;
+    /// Partly written.
+    pub const CLOSED: u8 = 4;
+    /// Readable only.
+    pub const READ_ONLY: u8 = 0xd;
+    /// Written, or finished.
+    pub const FULL: u8 = 0xe;
+    /// Nothing of it is left.
+    pub const OFFLINE: u8 = 0xf;
+}
+
+/// Where the bytes of the request with `tag` lie in the character device, for servers that move them themselves.
+pub const fn bytes_offset(tag: u16) -> u64 {
+    0x8000_0000 + ((tag as u64) << 25)
 }
 
 /// Queue depth at most, which also fixes where the descriptors of each queue lie.

@@ -12,6 +12,7 @@
 pub mod abi;
 pub mod control;
 mod queue;
+mod zones;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -20,11 +21,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use abi::{attribute, part, DeviceInfo, Parameters, KERNEL_SECTOR_BYTES};
+use abi::{attribute, feature, part, DeviceInfo, Parameters, KERNEL_SECTOR_BYTES};
 use control::{no_ring, Control, Words};
 use queue::{Agreed, Queue};
 
 use crate::front::{Facts, Front};
+use imbrex_device::zoned::ZonedMode;
 
 /// Requests at once: as many as a SATA drive's queue takes, and as many again in the block layer's hands.
 const QUEUE_DEPTH: u16 = 64;
@@ -48,19 +50,22 @@ pub struct BlockDevice {
 impl BlockDevice {
     /// Makes `/dev/ublkbN` of the drive behind `front`; without a number, the first that is free.
     pub fn start(front: Arc<Front>, number: Option<u32>) -> Result<BlockDevice, Words> {
+        let mut parameters = parameters(front.facts())?;
         let mut control = Control::open()?;
+        let is_zoned = front.facts().zones.is_some();
         let mut info = DeviceInfo {
             queues: 1,
             queue_depth: QUEUE_DEPTH,
             request_bytes_max: REQUEST_BYTES_MAX,
             device: number.unwrap_or(u32::MAX),
             process: std::process::id() as i32,
+            features: if is_zoned { feature::USER_COPY | feature::ZONED } else { 0 },
             ..DeviceInfo::default()
         };
         control.add(&mut info)?;
         // From here on the device is forgotten again when this goes out of scope.
         let mut device = BlockDevice { control, number: info.device, queue: None, is_gone: false };
-        device.control.set_parameters(info.device, &mut parameters(front.facts()))?;
+        device.control.set_parameters(info.device, &mut parameters)?;
         let bytes = info.request_bytes_max as usize;
         let agreed = Agreed::new(info.queue_depth, bytes, |command| device.control.opcode(command));
         device.queue = Some(begin_queue(front, open_when_there(info.device)?, agreed)?);
@@ -146,8 +151,8 @@ fn begin_queue(front: Arc<Front>, device: File, agreed: Agreed) -> Result<JoinHa
     }
 }
 
-/// What the block layer is told of the drive.
-fn parameters(facts: &Facts) -> Parameters {
+/// What the block layer is told of the drive, or why it cannot have it.
+fn parameters(facts: &Facts) -> Result<Parameters, Words> {
     let shift = facts.sector_bytes.trailing_zeros() as u8;
     // Flushes are asked for even where the drive has no volatile cache: they are what makes its image durable.
     let mut attributes = attribute::ROTATIONAL | attribute::VOLATILE_CACHE | attribute::FUA;
@@ -173,7 +178,26 @@ fn parameters(facts: &Facts) -> Parameters {
         let sectors_max = (DISCARD_BYTES_MAX / KERNEL_SECTOR_BYTES) as u32;
         (parameters.discard_sectors_max, parameters.zeroes_sectors_max) = (sectors_max, sectors_max);
     }
-    parameters
+    if let Some(mode) = &facts.zones {
+        add_zones(mode, &mut parameters)?;
+    }
+    Ok(parameters)
+}
+
+fn add_zones(mode: &ZonedMode, parameters: &mut Parameters) -> Result<(), Words> {
+    let zone_bytes = mode.zone_sectors.0 * u64::from(mode.sector_bytes);
+    let sectors = u32::try_from(zone_bytes / KERNEL_SECTOR_BYTES).ok().filter(|sectors| sectors.is_power_of_two());
+    let words = || {
+        format!("zones of {zone_bytes} bytes: Linux takes powers of two below 2 TiB; make the drive with others (zone_size=)")
+    };
+    parameters.zone_sectors = sectors.ok_or_else(words)?;
+    parameters.parts |= part::ZONED;
+    parameters.open_zones_max = mode.open_max.unwrap_or(0);
+    parameters.active_zones_max = mode.active_max.unwrap_or(0);
+    parameters.append_sectors_max = parameters.sectors_max;
+    // Zeroes, too, are written at the pointer: the block layer then writes them itself.
+    parameters.zeroes_sectors_max = 0;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -188,19 +212,38 @@ mod tests {
             read_only: false,
             trims_to_zeros: false,
             has_volatile_cache: true,
+            zones: None,
         }
     }
 
     #[test]
     fn the_block_layer_is_told_what_the_drive_is() {
-        let told = parameters(&facts());
+        let told = parameters(&facts()).expect("it has no zones");
         assert_eq!((told.logical_shift, told.physical_shift), (12, 12));
         assert_eq!(told.sectors, 2 << 20, "sectors of 512 bytes");
         assert_eq!(told.attributes & attribute::READ_ONLY, 0);
         assert_eq!(told.discard_sectors_max, 0, "a layer that forgets trims takes none");
-        let told = parameters(&Facts { read_only: true, trims_to_zeros: true, ..facts() });
+        let told = parameters(&Facts { read_only: true, trims_to_zeros: true, ..facts() }).expect("it has no zones");
         assert_ne!(told.attributes & attribute::READ_ONLY, 0);
         assert!(told.discard_sectors_max > 0);
+    }
+
+    #[test]
+    fn zones_are_told_in_the_block_layers_sectors() {
+        let mode = |zone_sectors| ZonedMode {
+            sector_bytes: 4096,
+            zone_sectors: imbrex_disk::Sectors(zone_sectors),
+            zones: 4,
+            conventional_zones: 1,
+            open_max: Some(2),
+            active_max: None,
+        };
+        let told = parameters(&Facts { zones: Some(mode(1024)), ..facts() }).expect("4 MiB is a power of two");
+        assert_eq!((told.zone_sectors, told.open_zones_max, told.active_zones_max), (8192, 2, 0));
+        assert_ne!(told.parts & part::ZONED, 0);
+        let words =
+            parameters(&Facts { zones: Some(mode(1000)), ..facts() }).expect_err("the kernel takes no such zones");
+        assert!(words.contains("4096000 bytes") && words.contains("zone_size"), "{words}");
     }
 
     #[test]

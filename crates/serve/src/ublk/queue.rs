@@ -5,26 +5,31 @@
 //!         └──────────────── device taken away ────────────────► ended
 //! ```
 //! One thread owns the queue, as the driver demands. Without a pace it also serves the requests; with one the pacer
-//! leaves its answers in a list and wakes this thread over a socket, which the ring watches.
+//! leaves its answers in a list and wakes this thread over a socket, which the ring watches. What zones demand beside
+//! that is in [`super::zones`].
 //!
 //! Invariants:
 //! 1. Each tag is in one of the three states above; only this thread changes it.
-//! 2. A tag's buffer is touched here only while the tag is with the drive, and by the driver only while it is not.
+//! 2. A tag's bytes are touched here only while the tag is with the drive, and by the driver only while it is not.
 //! 3. The thread ends when every tag has ended.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 
+use imbrex_device::zoned::ZoneError;
 use imbrex_device::{DeviceError, Io, IoKind};
 use io_uring::{cqueue, opcode, squeue, types, IoUring};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
-use super::abi::{command, operation, Descriptor, QueueCommand, ABORTED, KERNEL_SECTOR_BYTES, QUEUE_DEPTH_MAX};
+use super::abi::{bytes_offset, command, operation, Descriptor, QueueCommand};
+use super::abi::{ABORTED, KERNEL_SECTOR_BYTES, QUEUE_DEPTH_MAX};
 use super::control::in_request;
+use super::zones::{self, Ruling, Zones};
 use crate::front::{Answer, Front, Target};
 
 /// How a wake-up is told from the answer to a command, which carries its tag.
@@ -72,6 +77,14 @@ impl Target for Answers {
     }
 }
 
+/// Where the bytes of requests are.
+enum Room {
+    /// In buffers of ours, a run of them for each tag: the driver fills and empties them.
+    Ours(MmapMut),
+    /// With the driver: they are read from the character device, and written to it. Zoned devices have it so.
+    Drivers,
+}
+
 /// The queue of one device.
 pub struct Queue {
     front: Arc<Front>,
@@ -79,7 +92,10 @@ pub struct Queue {
     device: File,
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
     descriptors: MmapRaw,
-    buffers: MmapMut,
+    room: Room,
+    zones: Option<Zones>,
+    /// Where the append with each tag went, in sectors.
+    appended: Vec<u64>,
     answers: Arc<Answers>,
     target: Arc<dyn Target>,
     woken: UnixStream,
@@ -97,14 +113,34 @@ impl Queue {
         let ring = IoUring::builder().build((depth as u32 + 1).next_power_of_two())?;
         let descriptors =
             MmapOptions::new().len(depth * size_of::<Descriptor>()).populate().map_raw_read_only(&device)?;
-        let buffers = MmapMut::map_anon(depth * agreed.request_bytes_max)?;
+        let zones = front.facts().zones.map(Zones::new);
+        let room = match zones {
+            Some(_) => Room::Drivers,
+            None => Room::Ours(MmapMut::map_anon(depth * agreed.request_bytes_max)?),
+        };
+        let appended = vec![0; depth];
         let (waker, woken) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let answers = Arc::new(Answers { waiting: Mutex::default(), waker });
         let target: Arc<dyn Target> = answers.clone();
         let spare = Vec::with_capacity(depth);
-        Ok(Queue { front, agreed, device, ring, descriptors, buffers, answers, target, woken, spare, ended: 0 })
+        let ended = 0;
+        Ok(Queue {
+            front,
+            agreed,
+            device,
+            ring,
+            descriptors,
+            room,
+            zones,
+            appended,
+            answers,
+            target,
+            woken,
+            spare,
+            ended,
+        })
     }
 
     /// Serves until the device is taken away.
@@ -142,29 +178,80 @@ impl Queue {
         }
     }
 
-    fn buffer(&mut self, tag: u16, bytes: usize) -> &mut [u8] {
+    /// Puts the bytes that the host sends with the request into `buffer`.
+    fn take_bytes(&mut self, tag: u16, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
+        buffer.clear();
         let first = usize::from(tag) * self.agreed.request_bytes_max;
-        &mut self.buffers[first..first + bytes]
+        match &self.room {
+            Room::Ours(room) => buffer.extend_from_slice(&room[first..first + length]),
+            Room::Drivers => {
+                buffer.resize(length, 0);
+                self.device.read_exact_at(buffer, bytes_offset(tag))?;
+            }
+        }
+        Ok(())
     }
 
-    /// Begins to serve the request with `tag`.
+    /// Gives the host the bytes it has asked for.
+    fn give_bytes(&mut self, tag: u16, bytes: &[u8]) -> io::Result<()> {
+        let first = usize::from(tag) * self.agreed.request_bytes_max;
+        match &mut self.room {
+            Room::Ours(room) => room[first..first + bytes.len()].copy_from_slice(bytes),
+            Room::Drivers => self.device.write_all_at(bytes, bytes_offset(tag))?,
+        }
+        Ok(())
+    }
+
+    /// Serves the request with `tag`, or lets it wait for its zone.
     fn serve(&mut self, tag: u16) {
         let asked = self.descriptor(tag);
+        if self.zones.as_mut().is_none_or(|zones| zones.enter(tag, &asked)) {
+            self.begin(tag, &asked);
+        }
+    }
+
+    /// What becomes of a request: on a drive without zones it is served as it came.
+    fn rule(&self, asked: &Descriptor) -> Result<Ruling, DeviceError> {
+        if asked.operation_and_flags & 0xff == operation::FLUSH {
+            // It has no place: what stands there is past all sectors.
+            return Ok(Ruling::Serve { offset: 0, length: 0 });
+        }
         let length = u64::from(asked.sectors) * KERNEL_SECTOR_BYTES;
+        match &self.zones {
+            Some(zones) if zones::is_known(asked.operation_and_flags) => {
+                let looks = [operation::READ, operation::REPORT_ZONES];
+                if self.front.facts().read_only && !looks.contains(&(asked.operation_and_flags & 0xff)) {
+                    return Err(DeviceError::ReadOnly);
+                }
+                self.front.with(|drive, _| zones.rule(asked, drive, self.agreed.request_bytes_max))
+            }
+            _ => Ok(Ruling::Serve { offset: asked.sector * KERNEL_SECTOR_BYTES, length }),
+        }
+    }
+
+    fn begin(&mut self, tag: u16, asked: &Descriptor) {
+        match self.rule(asked) {
+            Ok(Ruling::Serve { offset, length }) => self.submit(tag, asked, offset, length),
+            Ok(Ruling::Answered(bytes)) => self.end_with_bytes(tag, asked, bytes),
+            Err(error) => self.commit(tag, -errno_of(&error)),
+        }
+    }
+
+    fn submit(&mut self, tag: u16, asked: &Descriptor, offset: u64, length: u64) {
+        let operation = asked.operation_and_flags & 0xff;
         let Some(kind) = kind_of(asked.operation_and_flags, self.front.facts().trims_to_zeros) else {
             return self.commit(tag, -libc::EOPNOTSUPP);
         };
         let mut buffer = self.spare.pop().unwrap_or_default();
-        let operation = asked.operation_and_flags & 0xff;
-        if operation == operation::WRITE {
-            buffer.clear();
-            buffer.extend_from_slice(self.buffer(tag, length as usize));
+        if operation == operation::WRITE || operation == operation::ZONE_APPEND {
+            if self.take_bytes(tag, length as usize, &mut buffer).is_err() {
+                return self.commit(tag, -libc::EIO);
+            }
+            self.appended[usize::from(tag)] = offset / KERNEL_SECTOR_BYTES;
         } else if matches!(kind, IoKind::Write { .. }) {
             buffer.clear();
             buffer.resize(length as usize, 0);
         }
-        let (offset, length) =
-            if kind == IoKind::Flush { (0, 0) } else { (asked.sector * KERNEL_SECTOR_BYTES, length) };
         let io = Io { tag: u64::from(tag), kind, offset, length, buffer };
         if self.front.is_unpaced() {
             let answer = self.front.serve(io);
@@ -179,27 +266,54 @@ impl Queue {
         let Answer { tag, buffer, outcome } = answer;
         let tag = tag as u16;
         let asked = self.descriptor(tag);
-        let result = match outcome {
-            Ok(()) if asked.operation_and_flags & 0xff == operation::READ => {
-                self.buffer(tag, buffer.len()).copy_from_slice(&buffer);
-                buffer.len() as i32
-            }
-            Ok(()) if asked.operation_and_flags & 0xff == operation::WRITE => {
-                (u64::from(asked.sectors) * KERNEL_SECTOR_BYTES) as i32
-            }
-            Ok(()) => 0,
-            Err(error) => -errno_of(&error),
-        };
+        match outcome {
+            Ok(()) => match asked.operation_and_flags & 0xff {
+                operation::READ => return self.end_with_bytes(tag, &asked, buffer),
+                operation::WRITE => self.commit(tag, (u64::from(asked.sectors) * KERNEL_SECTOR_BYTES) as i32),
+                _ => self.commit(tag, 0),
+            },
+            Err(error) => self.commit(tag, -errno_of(&error)),
+        }
         self.spare.push(buffer);
-        self.commit(tag, result);
     }
 
+    /// Answers with `bytes`, and with zeros for what a read asks beyond them.
+    fn end_with_bytes(&mut self, tag: u16, asked: &Descriptor, mut bytes: Vec<u8>) {
+        let result = match asked.operation_and_flags & 0xff {
+            operation::READ => {
+                bytes.resize((u64::from(asked.sectors) * KERNEL_SECTOR_BYTES) as usize, 0);
+                bytes.len() as i32
+            }
+            // The driver takes no more than it asked for, which it alone knows: a report shorter than that it asks again.
+            operation::REPORT_ZONES => self.agreed.request_bytes_max as i32,
+            _ => 0,
+        };
+        let given = if bytes.is_empty() { Ok(()) } else { self.give_bytes(tag, &bytes) };
+        self.spare.push(bytes);
+        self.commit(tag, if given.is_ok() { result } else { -libc::EIO });
+    }
+
+    /// Gives the driver the result; what waited for the request's zone goes on.
     fn commit(&mut self, tag: u16, result: i32) {
+        let asked = self.descriptor(tag);
         self.tell_driver(self.agreed.commit_and_fetch, tag, result);
+        let next = self.zones.as_mut().and_then(|zones| zones.leave(&asked));
+        if let Some(next) = next {
+            let asked = self.descriptor(next);
+            self.begin(next, &asked);
+        }
     }
 
     fn tell_driver(&mut self, opcode: u32, tag: u16, result: i32) {
-        let address = self.buffers.as_ptr() as u64 + u64::from(tag) * self.agreed.request_bytes_max as u64;
+        let address = match &self.room {
+            Room::Ours(room) => room.as_ptr() as u64 + u64::from(tag) * self.agreed.request_bytes_max as u64,
+            // The driver takes none, but from an append.
+            Room::Drivers if opcode == self.agreed.fetch => 0,
+            Room::Drivers => match self.descriptor(tag).operation_and_flags & 0xff {
+                operation::ZONE_APPEND => self.appended[usize::from(tag)],
+                _ => 0,
+            },
+        };
         let words = QueueCommand { queue: 0, tag, result, address };
         let entry = opcode::UringCmd80::new(types::Fd(self.device.as_raw_fd()), opcode)
             .cmd(in_request(&words))
@@ -243,7 +357,7 @@ fn kind_of(operation_and_flags: u32, trims_to_zeros: bool) -> Option<IoKind> {
     let stays = operation_and_flags & operation::NO_UNMAP != 0;
     match operation_and_flags & 0xff {
         operation::READ => Some(IoKind::Read),
-        operation::WRITE => Some(IoKind::Write { fua }),
+        operation::WRITE | operation::ZONE_APPEND => Some(IoKind::Write { fua }),
         operation::FLUSH => Some(IoKind::Flush),
         operation::DISCARD => Some(IoKind::Trim),
         operation::WRITE_ZEROES if trims_to_zeros && !stays && !fua => Some(IoKind::Trim),
@@ -260,7 +374,11 @@ fn errno_of(error: &DeviceError) -> i32 {
         DeviceError::Image { .. } | DeviceError::Damaged { .. } | DeviceError::Replay(_) => libc::EIO,
         DeviceError::ReadOnly => libc::EPERM,
         DeviceError::PastEnd { .. } => libc::ENOSPC,
-        DeviceError::Refused(_) | DeviceError::Zone(_) => libc::EINVAL,
+        DeviceError::Refused(_) => libc::EINVAL,
+        // These two the block layer knows as such; whatever else a zone refuses is an error of the request.
+        DeviceError::Zone(ZoneError::TooManyOpen { .. }) => libc::ETOOMANYREFS,
+        DeviceError::Zone(ZoneError::TooManyActive { .. }) => libc::EOVERFLOW,
+        DeviceError::Zone(_) => libc::EIO,
     }
 }
 
@@ -281,6 +399,6 @@ mod tests {
     fn what_the_drive_does_not_know_is_refused() {
         assert_eq!(kind_of(operation::WRITE | operation::FUA, true), Some(IoKind::Write { fua: true }));
         assert_eq!(kind_of(4, true), None);
-        assert_eq!(kind_of(13, true), None);
+        assert_eq!(kind_of(operation::ZONE_RESET, true), None);
     }
 }
