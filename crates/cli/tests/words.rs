@@ -51,6 +51,21 @@ fn the_page_on_simulate_names_every_option() {
 }
 
 #[test]
+fn the_page_on_the_probe_names_every_option_and_every_test() {
+    let page = include_str!("../../../docs/probe.md");
+    let help = text(&["probe", "--help"]);
+    let options = help.split_whitespace().filter(|word| word.starts_with("--"));
+    for option in options.map(|word| word.trim_end_matches([',', '.', ')', ';', ':', ']'])) {
+        let is_common = ["--help", "--quiet"].contains(&option);
+        assert!(is_common || page.contains(option), "docs/probe.md does not name {option}");
+    }
+    for experiment in imbrex_probe::experiments::all() {
+        let row = format!("| `{}` | {} |", experiment.name, experiment.question);
+        assert!(page.contains(&row), "docs/probe.md has no row {row}");
+    }
+}
+
+#[test]
 fn completions_and_man_pages_cover_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(text(&["completions", shell]).contains("simulate"), "{shell}");

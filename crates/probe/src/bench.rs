@@ -116,26 +116,34 @@ impl Bench<'_> {
     /// Keeps the latencies of `timed` as the series `name`.
     pub fn keep(&mut self, name: &'static str, timed: &[Timed]) {
         let points = timed.iter().enumerate().map(|(index, timed)| (index as f64, timed.latency_ns() as f64 / 1e6));
-        self.keep_points(name, "operation", "latency_ms", points.collect());
-        self.keep_head(name, timed);
-    }
-
-    /// Keeps the head's path beside the series `name`, where the target can tell it.
-    fn keep_head(&mut self, name: &'static str, timed: &[Timed]) {
-        let (Some(path), Some(first)) = (self.target.head_path(), timed.first()) else { return };
-        let begun_ns = first.begin_ns;
-        let within = path.points.iter().filter(|(at_ns, _)| *at_ns >= begun_ns);
-        let points: Vec<_> =
-            within.map(|&(at_ns, track)| ((at_ns - begun_ns) as f64 / 1e9, f64::from(track))).collect();
-        self.verdict.heads.retain(|head| head.series != name);
-        self.verdict.heads.push(Head { series: name, tracks: path.tracks, points });
+        self.keep_series(name, "operation", "latency_ms", points.collect());
+        self.keep_head(name, timed.first().map(|first| first.begin_ns));
     }
 
     /// Keeps `points` as the series `name`, in place of one of that name.
     pub fn keep_points(&mut self, name: &'static str, x: &'static str, y: &'static str, points: Vec<(f64, f64)>) {
+        self.keep_series(name, x, y, points);
+        self.keep_head(name, None);
+    }
+
+    fn keep_series(&mut self, name: &'static str, x: &'static str, y: &'static str, points: Vec<(f64, f64)>) {
         let series = Series { name, x, y, points: thinned(points) };
         self.verdict.series.retain(|series| series.name != name);
         self.verdict.series.push(series);
+    }
+
+    /// Keeps the head's path beside the series `name`, where the target can tell it: since `from_ns`, or since the long rest
+    /// that a test gives the drive before it measures.
+    fn keep_head(&mut self, name: &'static str, from_ns: Option<u64>) {
+        let Some(path) = self.target.head_path() else { return };
+        let Some(begun_ns) = from_ns.or(after_rest(&path.points)) else { return };
+        let within = path.points.iter().filter(|(at_ns, _)| *at_ns >= begun_ns);
+        let points: Vec<_> =
+            within.map(|&(at_ns, track)| ((at_ns - begun_ns) as f64 / 1e9, f64::from(track))).collect();
+        self.verdict.heads.retain(|head| head.series != name);
+        if !points.is_empty() {
+            self.verdict.heads.push(Head { series: name, tracks: path.tracks, points });
+        }
     }
 
     /// An offset at this share of the drive, a multiple of a mebibyte.
@@ -146,6 +154,21 @@ impl Bench<'_> {
     /// The last offset, a multiple of a mebibyte, with so many bytes behind it.
     pub fn last_offset(&self, bytes: u64) -> u64 {
         self.target.size_bytes().saturating_sub(bytes) / MIB * MIB
+    }
+}
+
+/// When a path of the head begins, without the rests that take more than a third of it, and what lies before them.
+fn after_rest(points: &[(u64, u32)]) -> Option<u64> {
+    let mut points = points;
+    loop {
+        let whole_ns = points.last()?.0 - points.first()?.0;
+        let rest = points.windows(2).enumerate().max_by_key(|(_, pair)| pair[1].0 - pair[0].0);
+        match rest {
+            Some((index, pair)) if pair[1].0 - pair[0].0 > whole_ns / 3 && points.len() > 2 => {
+                points = &points[index + 1..];
+            }
+            _ => return Some(points[0].0),
+        }
     }
 }
 
@@ -162,6 +185,15 @@ fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_rests_are_left_out_of_a_path() {
+        let at = |times: &[u64]| after_rest(&times.iter().map(|&time| (time, 7)).collect::<Vec<_>>());
+        assert_eq!(at(&[]), None);
+        assert_eq!(at(&[5, 6, 7, 8, 9]), Some(5));
+        assert_eq!(at(&[0, 1, 2, 1000, 1001, 1002, 1003]), Some(1000));
+        assert_eq!(at(&[0, 1, 1000, 1001, 2000, 2001, 2002, 2003]), Some(2000));
+    }
 
     #[test]
     fn what_stands_out_stays() {

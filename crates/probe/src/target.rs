@@ -123,8 +123,8 @@ pub trait Target {
         Vec::new()
     }
 
-    /// The head's path during the latest [`Target::perform`], thinned, if the target can tell.
-    fn head_path(&self) -> Option<HeadPath> {
+    /// The head's path since this was last asked, thinned, if the target can tell.
+    fn head_path(&mut self) -> Option<HeadPath> {
         None
     }
 }

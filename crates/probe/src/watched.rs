@@ -163,7 +163,7 @@ impl Target for Watched<'_> {
         self.target.facts()
     }
 
-    fn head_path(&self) -> Option<HeadPath> {
+    fn head_path(&mut self) -> Option<HeadPath> {
         self.target.head_path()
     }
 }

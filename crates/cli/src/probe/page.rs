@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use imbrex_probe::{Head, Property, Series as Measured, Verdict};
 
-use super::table::{confidence, headline, name, shown};
+use super::table::{confidence, headline, name, parts, shown};
 use crate::chart::{escape, label, Axis, Chart, Series, Shape, Style, Unit};
 use crate::report::{charts_json, document, shell};
 
@@ -18,7 +18,7 @@ use crate::report::{charts_json, document, shell};
 const POINTS: usize = 1200;
 const SIZE: (f64, f64) = (580.0, 300.0);
 /// Up to so many points each is a mark; more are dots.
-const MARKS_MAX: usize = 60;
+const MARKS_MAX: usize = 48;
 /// A head that turns more often is drawn as dots.
 const TURNS_MAX: usize = 120;
 /// Another colour, and a full line.
@@ -72,8 +72,20 @@ fn properties(verdict: &Verdict) -> String {
     for title in ["Property", "Value", "Confidence", "Because", "Evidence"] {
         let _ = write!(html, "<th scope=\"col\">{title}</th>");
     }
-    html += "</tr></thead><tbody>";
-    for property in &verdict.properties {
+    html += "</tr></thead>";
+    let (writing, mechanics) = parts(verdict);
+    for (title, properties) in [("How it takes writes", writing), ("The disk itself", mechanics)] {
+        if !properties.is_empty() {
+            html += &group(verdict, title, &properties);
+        }
+    }
+    html + "</table></div></section>"
+}
+
+fn group(verdict: &Verdict, title: &str, properties: &[&Property]) -> String {
+    let mut html =
+        format!("<tbody><tr class=\"group\"><th scope=\"rowgroup\">{title}</th><td colspan=\"4\"></td></tr>");
+    for property in properties {
         let _ = write!(
             html,
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
@@ -84,7 +96,7 @@ fn properties(verdict: &Verdict) -> String {
             links(verdict, property)
         );
     }
-    html + "</tbody></table></div></section>"
+    html + "</tbody>"
 }
 
 /// To the series behind a property.
@@ -109,7 +121,7 @@ fn left_out(verdict: &Verdict) -> String {
     }
     html += "</ul>";
     if let Some(open) = super::table::left_open(verdict) {
-        let _ = write!(html, "<p>{}</p>", escape(&open));
+        let _ = write!(html, "<p>{}</p>", escape(open));
     }
     html + "</section>"
 }
@@ -117,7 +129,7 @@ fn left_out(verdict: &Verdict) -> String {
 /// The series, in the order in which they were measured, with what rests on each.
 fn evidence(verdict: &Verdict, charts: &mut Vec<Chart>) -> String {
     let mut html = String::from("<section aria-labelledby=\"evidence\"><h2 id=\"evidence\">Evidence</h2>");
-    let _ = write!(html, "<div class=\"figures\">");
+    let _ = write!(html, "<div class=\"figures dense\">");
     for (index, measured) in verdict.series.iter().enumerate().filter(|(_, series)| !series.points.is_empty()) {
         let chart = chart(index, measured);
         let head = verdict.heads.iter().find(|head| head.series == measured.name && !head.points.is_empty());

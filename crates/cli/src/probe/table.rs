@@ -21,18 +21,22 @@ pub fn print(verdict: &Verdict) -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["property", "value", "confidence", "because"]);
-    for property in &verdict.properties {
+    let (writing, mechanics) = parts(verdict);
+    for property in writing.into_iter().chain(mechanics) {
         table.add_row([name(property), shown(property), confidence(property).into(), property.because.clone()]);
     }
     if !verdict.properties.is_empty() {
         output::line(&table.to_string())?;
     }
-    output::line(format!("{} {}", headline(verdict), verdict.advice.join(" ")).trim_end())?;
+    output::line(headline(verdict))?;
+    for advice in &verdict.advice {
+        output::line(&format!("  {advice}"))?;
+    }
     for left_out in &verdict.left_out {
         output::line(&format!("left out  {left_out}"))?;
     }
     if let Some(open) = left_open(verdict) {
-        output::line(&open)?;
+        output::line(open)?;
     }
     Ok(())
 }
@@ -46,24 +50,25 @@ pub fn headline(verdict: &Verdict) -> &'static str {
     }
 }
 
+/// Experiments that ask about the disk itself, whatever its tracks are like.
+const OF_MECHANICS: [&str; 3] = ["rotation", "mechanics", "zones"];
+
+/// The properties, as found: first how the drive takes writes, then what every disk has.
+pub fn parts(verdict: &Verdict) -> (Vec<&Property>, Vec<&Property>) {
+    let asks = |property: &Property| {
+        let of_mechanics = experiments::all().iter().filter(|experiment| OF_MECHANICS.contains(&experiment.name));
+        of_mechanics.into_iter().any(|experiment| experiment.tells.contains(&property.name))
+    };
+    verdict.properties.iter().partition(|property| !asks(property))
+}
+
 /// What was not asked, since the tests that ask it write and may not.
-pub fn left_open(verdict: &Verdict) -> Option<String> {
-    let told = |name: &str| verdict.property(name).is_some_and(|property| property.value != Value::CannotTell);
-    let writing = experiments::all().iter().filter(|experiment| experiment.writes);
-    let left_out = |name: &str| verdict.left_out.iter().any(|line| line.starts_with(&format!("{name}: it writes")));
-    let open: Vec<_> = writing
-        .filter(|experiment| left_out(experiment.name))
-        .flat_map(|experiment| experiment.tells)
-        .filter(|name| !told(name))
-        .map(|name| name.replace('_', " "))
-        .collect();
-    (!open.is_empty()).then(|| {
-        format!(
-            "Only tests that read were run. They cannot tell {}: for that give --destroy-data, on a drive whose data \
-             nobody wants.",
-            open.join(", ")
-        )
-    })
+pub fn left_open(verdict: &Verdict) -> Option<&'static str> {
+    let was_refused = verdict.left_out.iter().any(|line| line.starts_with("type: it writes"));
+    was_refused.then_some(
+        "Only tests that read were run. They cannot tell whether the drive is shingled, nor what its cache is like: for \
+         that give --destroy-data, on a drive whose data nobody wants.",
+    )
 }
 
 /// A property's name, in words.

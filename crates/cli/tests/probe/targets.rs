@@ -51,7 +51,7 @@ fn an_image_that_is_only_read_stays_as_it_is() {
     assert!(left_out.contains("type: it writes, and writing was not allowed"), "{left_out}");
     let text = imbrex(&["probe", &image]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    assert!(text.contains("Only tests that read were run. They cannot tell type"), "{text}");
+    assert!(text.contains("Only tests that read were run. They cannot tell whether the drive is shingled"), "{text}");
 }
 
 #[test]

@@ -101,6 +101,8 @@ impl Device {
             facts.push(("volatile cache of the drive", words.trim().to_string()));
         }
         let rotates = self.of_whole("queue/rotational").map(|text| if text == "0" { "no" } else { "yes" });
+        let trims = self.of_whole("queue/discard_max_bytes").is_some_and(|bytes| bytes != "0");
+        facts.push(("TRIM", if trims { "offered" } else { "not offered" }.into()));
         facts.extend(rotates.map(|word| ("rotates, as the drive says", word.to_string())));
         facts
     }

@@ -98,8 +98,10 @@ impl Machine for Emulated {
         self.drive.now()
     }
 
-    fn restart_head_log(&mut self) {
+    fn take_head_path(&mut self) -> Option<HeadPath> {
+        let path = path(&self.drive.drive().disk, self.drive.timing().actuator().head_log());
         self.drive.restart_head_log(HEAD_SAMPLES);
+        path
     }
 }
 
@@ -201,8 +203,7 @@ impl Target for Image {
         ]
     }
 
-    fn head_path(&self) -> Option<HeadPath> {
-        let drive = self.emulated();
-        path(&drive.drive().disk, drive.timing().actuator().head_log())
+    fn head_path(&mut self) -> Option<HeadPath> {
+        self.drive.machine.take_head_path()
     }
 }

@@ -46,8 +46,10 @@ impl Machine for Engine<Inbox, Completions> {
         Engine::now(self)
     }
 
-    fn restart_head_log(&mut self) {
+    fn take_head_path(&mut self) -> Option<HeadPath> {
+        let path = path(&self.drive().disk, self.timing().actuator().head_log());
         self.timing_mut().actuator_mut().restart_log(HEAD_SAMPLES);
+        path
     }
 }
 
@@ -116,8 +118,7 @@ impl Target for Simulated {
         vec![("volatile cache", "off".into()), ("look-ahead", "off".into())]
     }
 
-    fn head_path(&self) -> Option<HeadPath> {
-        let engine = &self.drive.machine;
-        path(&engine.drive().disk, engine.timing().actuator().head_log())
+    fn head_path(&mut self) -> Option<HeadPath> {
+        self.drive.machine.take_head_path()
     }
 }

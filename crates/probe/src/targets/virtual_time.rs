@@ -12,7 +12,7 @@ use imbrex_sim::Stepped;
 
 use crate::target::{HeadPath, Operation, TargetError, Timed};
 
-/// Samples kept of the head's path in one run of operations.
+/// Samples kept of a path of the head.
 pub(super) const HEAD_SAMPLES: usize = 4096;
 
 /// What an emulated drive finished.
@@ -39,8 +39,8 @@ pub(super) trait Machine {
     /// The drive's clock.
     fn now(&self) -> SimTime;
 
-    /// Begins a new path of the head.
-    fn restart_head_log(&mut self);
+    /// The head's path since the last call; a new one begins.
+    fn take_head_path(&mut self) -> Option<HeadPath>;
 }
 
 /// A machine with the host's clock and what is under way.
@@ -54,7 +54,9 @@ pub(super) struct VirtualTime<M> {
 
 impl<M: Machine> VirtualTime<M> {
     /// `machine`, at its time.
-    pub fn new(machine: M) -> VirtualTime<M> {
+    pub fn new(mut machine: M) -> VirtualTime<M> {
+        // The first path begins here.
+        machine.take_head_path();
         let now_ns = machine.now().0;
         VirtualTime { machine, now_ns, under_way: BTreeMap::new(), submitted: 0, finished: Vec::new() }
     }
@@ -73,7 +75,6 @@ impl<M: Machine> VirtualTime<M> {
     ) -> Result<(), TargetError> {
         // Whoever looked into the drive before has let its clock go on.
         self.now_ns = self.now_ns.max(self.machine.now().0);
-        self.machine.restart_head_log();
         let mut goes_on = true;
         loop {
             while goes_on && self.under_way.len() < depth.max(1) {
