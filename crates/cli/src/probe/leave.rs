@@ -58,6 +58,9 @@ pub fn may_write(args: &ProbeArgs) -> bool {
 pub fn open(args: &ProbeArgs) -> Result<Opened, Failure> {
     if let Some(words) = args.target.strip_prefix("sim:") {
         let drive = DrivePlan::parse(words)?.build()?;
+        if drive.layer.is_host_managed() {
+            return Err(host_managed(&args.target));
+        }
         return Ok(Opened::Simulated(Box::new(Simulated::new(drive))));
     }
     if args.target.contains("://") {
@@ -94,6 +97,9 @@ fn open_image(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
     let mut target = Image::open(path, false).map_err(failed)?;
     has_room(&target)?;
     if args.destroy_data {
+        if target.is_host_managed() {
+            return Err(host_managed(&args.target));
+        }
         let lies_there = found(&args.target, &mut target)?;
         ask(args, &target, usage::users(path), lies_there)?;
         drop(target);
@@ -109,11 +115,7 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
     let users = usage::users(path);
     if args.destroy_data {
         if target.device().is_some_and(usage::Device::is_host_managed) {
-            return Err(Failure::failed(format!(
-                "{}: is host-managed: it says itself that it is shingled, and takes writes in the order of its zones only",
-                args.target
-            ))
-            .or_try("leave --destroy-data out: then only tests that read are run"));
+            return Err(host_managed(&args.target));
         }
         let lies_there = found(&args.target, &mut target)?;
         ask(args, &target, users, lies_there)?;
@@ -125,6 +127,15 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
     }
     target.quieten();
     Ok(Opened::Block(Box::new(target)))
+}
+
+/// There is nothing to find out about a drive that says what it is, and it takes writes by its own rules only: a test that
+/// happens to keep them would take it for a conventional one.
+fn host_managed(name: &str) -> Failure {
+    Failure::failed(format!(
+        "{name}: is host-managed: it says itself that its tracks overlap, and takes writes by its own rules only"
+    ))
+    .or_try("tests that read, on an image or a device: leave --destroy-data out")
 }
 
 fn has_room(target: &dyn Target) -> Result<(), Failure> {

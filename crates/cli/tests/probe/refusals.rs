@@ -44,6 +44,51 @@ fn targets_that_cannot_be_are_refused_in_words() {
     refused(&["probe", &path("x"), "--test", "type"], 2, &["writes", "--destroy-data"]);
 }
 
+/// A drive that keeps its rules by itself is what the probe is for; one that leaves them to the host says what it is.
+#[test]
+fn host_managed_drives_are_not_written() {
+    refused(&["probe", "sim:hm-zoned"], 1, &["is host-managed"]);
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image").to_str().unwrap().to_string();
+    assert!(imbrex(&["drive", "create", &image, "--drive", "strict-append"]).status.success());
+    let before = fs::read(&image).unwrap();
+    refused(&["probe", &image, "--destroy-data"], 1, &["is host-managed"]);
+    assert!(fs::read(&image).unwrap() == before);
+    assert!(imbrex(&["probe", &image, "--test", "rotation"]).status.success(), "it can be read");
+}
+
+/// On a terminal the user is asked, and only `yes` is leave; the terminal is one of `script`.
+#[test]
+fn on_a_terminal_the_user_is_asked_once() {
+    if !has(&["script"], "the question on a terminal") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image").to_str().unwrap().to_string();
+    assert!(imbrex(&["drive", "create", &image, "--drive", "cmr-5900"]).status.success());
+    let before = fs::read(&image).unwrap();
+    let asked = |answer: &str| {
+        let command = format!("{} probe {image} --destroy-data --test type", env!("CARGO_BIN_EXE_imbrex"));
+        let mut child = std::process::Command::new("script")
+            .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        writeln!(child.stdin.as_mut().unwrap(), "{answer}").unwrap();
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, said) = asked("no");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("Type yes to go on") && said.contains("not confirmed; nothing was written"), "{said}");
+    assert!(fs::read(&image).unwrap() == before, "nothing was written");
+    let (code, said) = asked("yes");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("conventional") && !said.contains("nobody is asked"), "{said}");
+    assert_eq!(said.matches("Type yes").count(), 1, "once: {said}");
+}
+
 #[test]
 fn a_file_that_may_not_be_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();

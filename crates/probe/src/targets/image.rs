@@ -135,6 +135,11 @@ impl Image {
         Ok(Image { drive: VirtualTime::new(machine), is_writable: may_write })
     }
 
+    /// Whether the host has to keep rules when it writes.
+    pub fn is_host_managed(&self) -> bool {
+        self.emulated().drive().layer.is_host_managed()
+    }
+
     fn emulated(&self) -> &EmulatedDrive {
         &self.drive.machine.drive
     }
