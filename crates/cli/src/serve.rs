@@ -14,7 +14,7 @@ use imbrex_serve::{http, Address, Front, Server};
 
 use crate::args::ServeArgs;
 use crate::error::{ExitCode, Failure};
-use crate::simulate::drives::DrivePlan;
+use crate::simulate::drives;
 use crate::{human, interrupt};
 
 /// How often a block device is looked after.
@@ -135,9 +135,9 @@ fn watchers(args: &ServeArgs, front: &Arc<Front>, quiet: bool) -> Result<Vec<Joi
 
 fn open(args: &ServeArgs) -> Result<EmulatedDrive, Failure> {
     if let Some(words) = &args.drive {
-        let plan = DrivePlan::parse(words)?;
-        let header = header_of(&plan.build()?, plan.spec(), &Making::default())?;
-        return Ok(EmulatedDrive::in_memory(header)?);
+        let (drive, spec) = drives::build(words)?;
+        let header = header_of(&drive, &spec, &Making::default())?;
+        return Ok(EmulatedDrive::in_memory_of(header, drive)?);
     }
     let image: &Path = args.image.as_deref().expect("the parser demands an image or a drive");
     if args.read_only {

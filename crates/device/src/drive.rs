@@ -162,8 +162,14 @@ pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Hea
 
 /// Makes the image file `path` of the drive that `header` says. Nothing is left behind if it fails.
 pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, DeviceError> {
+    let drive = header.drive()?;
+    create_file_of(path, header, drive)
+}
+
+/// The same of `drive`, which is as new and as `header` says.
+pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opened<FileMedium>, DeviceError> {
     let media = FileMedium::open(path, Mode::Create, true)?;
-    Store::create(media, header).inspect_err(|_| {
+    Store::create_of(media, header, drive).inspect_err(|_| {
         // The file is ours: it was made just now. What stopped its making is the error to report.
         let _ = std::fs::remove_file(path);
     })
@@ -172,8 +178,14 @@ pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, De
 impl EmulatedDrive {
     /// A new drive in memory.
     pub fn in_memory(header: Header) -> Result<EmulatedDrive, DeviceError> {
+        let drive = header.drive()?;
+        EmulatedDrive::in_memory_of(header, drive)
+    }
+
+    /// The same of `drive`, which is as new and as `header` says.
+    pub fn in_memory_of(header: Header, drive: Drive) -> Result<EmulatedDrive, DeviceError> {
         let media: Box<dyn Media> = Box::new(Memory::new());
-        Store::create(media, header).map(EmulatedDrive::new)
+        Store::create_of(media, header, drive).map(EmulatedDrive::new)
     }
 
     /// The drive in the image file `path`; `syncs` says whether barriers outlive the host, or only this process.

@@ -76,8 +76,14 @@ pub type Opened<M> = (Drive, Store<M>);
 
 impl<M: Media> Store<M> {
     /// Makes an image on `media`, which must be empty, and opens it.
-    pub fn create(mut media: M, header: Header) -> Result<Opened<M>, DeviceError> {
+    pub fn create(media: M, header: Header) -> Result<Opened<M>, DeviceError> {
         let drive = header.drive()?;
+        Store::create_of(media, header, drive)
+    }
+
+    /// The same for `drive`, which is as new and as `header` says: to lay out a large drive takes seconds, and once is enough.
+    pub fn create_of(mut media: M, header: Header, drive: Drive) -> Result<Opened<M>, DeviceError> {
+        assert_eq!(drive.disk.geometry.sectors().0, header.disk_sectors, "the header is of another drive");
         header.write(&mut media)?;
         let mut space = Space::create(media, &header)?;
         let journal = Journal::replay(&mut space, header.journal_bytes, &header.label, |_| {

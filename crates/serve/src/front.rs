@@ -28,6 +28,9 @@ const IDLE_TICK: Duration = Duration::from_millis(50);
 /// Requests an unpaced drive may be without before that time counts as idle.
 const IDLE_GRACE: Duration = Duration::from_millis(100);
 
+/// The most that is made good of a late answer: about a turn. Beyond that the client itself may have kept it waiting.
+const LATENESS_FORGIVEN_MAX: Duration = Duration::from_millis(10);
+
 /// What a request came to.
 #[derive(Debug)]
 pub struct Answer {
@@ -37,6 +40,20 @@ pub struct Answer {
     pub buffer: Vec<u8>,
     /// Whether it went well.
     pub outcome: Result<(), DeviceError>,
+    /// When it was to be given.
+    pub due: Instant,
+}
+
+impl Answer {
+    fn now(tag: u64, buffer: Vec<u8>, outcome: Result<(), DeviceError>) -> Answer {
+        Answer { tag, buffer, outcome, due: Instant::now() }
+    }
+}
+
+/// When a request would have come that came at `seen`, had the answer before it not been `late`: whoever waits for an answer
+/// asks again that much later, and on a disk a millisecond may cost a turn.
+pub fn came(seen: Instant, late: Duration) -> Instant {
+    seen.checked_sub(late.min(LATENESS_FORGIVEN_MAX)).unwrap_or(seen)
 }
 
 /// Who is told of answers: called from the pacer's thread, and must not wait for anyone.
@@ -180,29 +197,29 @@ impl Front {
     pub fn serve(&self, io: Io) -> Answer {
         assert!(self.is_unpaced(), "a paced drive answers by itself");
         if let Some(refusal) = self.refusal(&io) {
-            return Answer { tag: io.tag, buffer: io.buffer, outcome: Err(refusal) };
+            return Answer::now(io.tag, io.buffer, Err(refusal));
         }
         let tag = io.tag;
         let mut inner = self.lock();
         let served = inner.drive.serve(io);
-        let now = inner.drive.now();
-        inner.quiet_since = (Instant::now(), now);
+        let due = Instant::now();
+        inner.quiet_since = (due, inner.drive.now());
         match served {
             Ok(completion) => {
                 inner.statistics.completed(&completion);
-                Answer { tag, buffer: completion.buffer, outcome: completion.outcome }
+                Answer { tag, buffer: completion.buffer, outcome: completion.outcome, due }
             }
-            Err(error) => Answer { tag, buffer: Vec::new(), outcome: Err(error) },
+            Err(error) => Answer { tag, buffer: Vec::new(), outcome: Err(error), due },
         }
     }
 
-    /// Takes a request; `target` is told when it is answered. With a pace only.
-    pub fn submit(&self, mut io: Io, target: &Arc<dyn Target>) {
+    /// Takes a request that came at `came`; `target` is told when it is answered. With a pace only.
+    pub fn submit(&self, mut io: Io, came: Instant, target: &Arc<dyn Target>) {
         let tag = io.tag;
         if let Some(refusal) = self.refusal(&io) {
-            return target.answer(Answer { tag, buffer: io.buffer, outcome: Err(refusal) });
+            return target.answer(Answer::now(tag, io.buffer, Err(refusal)));
         }
-        let at = self.clock.at(Instant::now());
+        let at = self.clock.at(came);
         let mut inner = self.lock();
         io.tag = inner.next_tag;
         match inner.drive.submit(at, io) {
@@ -215,7 +232,7 @@ impl Front {
             }
             Err(error) => {
                 drop(inner);
-                target.answer(Answer { tag, buffer: Vec::new(), outcome: Err(error) });
+                target.answer(Answer::now(tag, Vec::new(), Err(error)));
             }
         }
     }
@@ -249,9 +266,9 @@ impl Front {
             }
             if !ready.is_empty() {
                 drop(inner);
-                for Due { completion, target, .. } in ready {
+                for Due { at, completion, target, .. } in ready {
                     let Completion { tag, buffer, outcome, .. } = completion;
-                    target.answer(Answer { tag, buffer, outcome });
+                    target.answer(Answer { tag, buffer, outcome, due: at });
                 }
                 inner = self.lock();
                 continue;
@@ -306,5 +323,19 @@ impl Front {
             return Ok(());
         }
         self.lock().drive.shut_down()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_answer_is_made_good_up_to_a_turn() {
+        let seen = Instant::now() + Duration::from_secs(1);
+        let ms = Duration::from_millis;
+        assert_eq!(came(seen, Duration::ZERO), seen);
+        assert_eq!(came(seen, ms(3)), seen - ms(3));
+        assert_eq!(came(seen, ms(500)), seen - ms(10), "a client that reads its answers late gains nothing");
     }
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use imbrex_device::drive::{create_file, header_of, Making};
+use imbrex_device::drive::{create_file_of, header_of, Making};
 use serde_json::json;
 
 use crate::error::{ExitCode, Failure};
-use crate::simulate::drives::DrivePlan;
+use crate::simulate::drives;
 use crate::{human, output};
 
 /// Makes the image.
@@ -15,9 +15,9 @@ pub fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, Failure
         return Err(Failure::failed(format!("{} is there already, and was left alone", image.display()))
             .or_try("another name, or remove it first"));
     }
-    let plan = DrivePlan::parse(words)?;
-    let header = header_of(&plan.build()?, plan.spec(), &Making::default())?;
-    let (drive, _) = create_file(image, header.clone())?;
+    let (drive, spec) = drives::build(words)?;
+    let header = header_of(&drive, &spec, &Making::default())?;
+    let (drive, _) = create_file_of(image, header.clone(), drive)?;
     if as_json {
         let document = json!({
             "schema": "imbrex.drive-create/1",

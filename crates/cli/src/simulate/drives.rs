@@ -71,11 +71,6 @@ impl DrivePlan {
         }
     }
 
-    /// The words, taken apart.
-    pub fn spec(&self) -> &DriveSpec {
-        &self.spec
-    }
-
     /// As given with `--drive`.
     pub fn label(&self) -> &str {
         &self.spec.text
@@ -125,6 +120,13 @@ impl DrivePlan {
             FitChoice::Scale => Ok(Some(format!("{reaches}: addresses are scaled to it (--fit scale)"))),
         }
     }
+}
+
+/// The drive that `text` names, as new, for whoever needs it once.
+pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
+    let spec = DriveSpec::parse(text)?;
+    let drive = Drive::build(&spec, &find_profile(&spec.profile)?)?;
+    Ok((drive, spec))
 }
 
 fn find_profile(name: &str) -> Result<Profile, Failure> {

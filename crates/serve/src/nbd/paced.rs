@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufReader, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use imbrex_device::Io;
 
@@ -17,7 +18,7 @@ use super::handshake::Session;
 use super::protocol::*;
 use super::transmission::{in_steps, io_of, next_request, refuse, reply, status, steps_of, Asked, Steps};
 use super::transmission::{PAYLOAD_BYTES_AT_ONCE, READ_BUFFER_BYTES};
-use crate::front::{Answer, Front, Target};
+use crate::front::{came, Answer, Front, Target};
 
 /// Requests of one connection that may be on their way.
 const REQUESTS_MAX: usize = 1024;
@@ -28,6 +29,8 @@ struct Reply {
     data: Vec<u8>,
     /// What the request counts for in [`State::payload_bytes`].
     payload_bytes: u64,
+    /// When it was to be given.
+    due: Instant,
 }
 
 /// What the three threads share.
@@ -40,6 +43,8 @@ struct State {
     requests: usize,
     payload_bytes: u64,
     replies: VecDeque<Reply>,
+    /// By how much the latest reply was sent after its time.
+    late: Duration,
     /// No further request will be taken.
     is_ending: bool,
     /// Nothing can be sent any more.
@@ -83,6 +88,7 @@ impl Connection {
         let target: Arc<dyn Target> = self.clone();
         let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
         while let Some(request) = next_request(&mut reader)? {
+            let seen = Instant::now();
             if !self.enter(&request) {
                 return Ok(());
             }
@@ -92,8 +98,8 @@ impl Connection {
                 Err(error) => refuse(&mut head, &asked, error, "the request cannot be served"),
                 Ok(io) => match steps_of(&request, &io) {
                     Steps::One => {
-                        let tag = self.number(request);
-                        front.submit(Io { tag, ..io }, &target);
+                        let (tag, late) = self.number(request);
+                        front.submit(Io { tag, ..io }, came(seen, late), &target);
                         continue;
                     }
                     Steps::Status => status(&mut head, front, &asked),
@@ -103,7 +109,8 @@ impl Connection {
                     }
                 },
             }
-            self.queue(Reply { head, data: Vec::new(), payload_bytes: payload_bytes(&request) });
+            let (data, due) = (Vec::new(), Instant::now());
+            self.queue(Reply { head, data, payload_bytes: payload_bytes(&request), due });
         }
         Ok(())
     }
@@ -124,13 +131,13 @@ impl Connection {
         !state.is_broken
     }
 
-    /// A number for `request`, under which its answer will come.
-    fn number(&self, request: Request) -> u64 {
+    /// A number for `request`, under which its answer will come, and how late the latest reply was.
+    fn number(&self, request: Request) -> (u64, Duration) {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
         state.submitted.insert(number, request);
-        number
+        (number, state.late)
     }
 
     fn queue(&self, reply: Reply) {
@@ -142,7 +149,8 @@ impl Connection {
     fn send_all(&self, mut writer: impl Write) {
         let mut state = self.lock();
         loop {
-            if let Some(Reply { head, data, payload_bytes }) = state.replies.pop_front() {
+            if let Some(Reply { head, data, payload_bytes, due }) = state.replies.pop_front() {
+                state.late = due.elapsed();
                 let more_wait = !state.replies.is_empty();
                 drop(state);
                 let sent = writer.write_all(&head).and_then(|()| writer.write_all(&data));
@@ -169,7 +177,8 @@ impl Target for Connection {
         reply(&mut head, &Asked { request, session: self.session }, &answer.outcome);
         let has_data = request.command == command::READ && answer.outcome.is_ok();
         let data = if has_data { answer.buffer } else { Vec::new() };
-        state.replies.push_back(Reply { head, data, payload_bytes: payload_bytes(&request) });
+        let (payload_bytes, due) = (payload_bytes(&request), answer.due);
+        state.replies.push_back(Reply { head, data, payload_bytes, due });
         self.changed.notify_all();
     }
 }
@@ -199,7 +208,7 @@ impl Target for Waited {
 fn serve_and_wait(front: &Front, io: Io) -> Answer {
     let waited = Arc::new(Waited::default());
     let target: Arc<dyn Target> = waited.clone();
-    front.submit(io, &target);
+    front.submit(io, Instant::now(), &target);
     let mut answer = waited.answer.lock().expect("no thread panics while it holds the answer");
     loop {
         if let Some(answer) = answer.take() {

@@ -20,6 +20,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use imbrex_device::zoned::ZoneError;
 use imbrex_device::{DeviceError, Io, IoKind};
@@ -30,7 +31,7 @@ use super::abi::{bytes_offset, command, operation, Descriptor, QueueCommand};
 use super::abi::{ABORTED, KERNEL_SECTOR_BYTES, QUEUE_DEPTH_MAX};
 use super::control::in_request;
 use super::zones::{self, Ruling, Zones};
-use crate::front::{Answer, Front, Target};
+use crate::front::{came, Answer, Front, Target};
 
 /// How a wake-up is told from the answer to a command, which carries its tag.
 const WAKE: u64 = u64::MAX;
@@ -102,6 +103,8 @@ pub struct Queue {
     /// Buffers to be filled again.
     spare: Vec<Vec<u8>>,
     ended: u16,
+    /// By how much the latest answer was given after its time.
+    late: Duration,
 }
 
 impl Queue {
@@ -140,6 +143,7 @@ impl Queue {
             woken,
             spare,
             ended,
+            late: Duration::ZERO,
         })
     }
 
@@ -257,13 +261,14 @@ impl Queue {
             let answer = self.front.serve(io);
             self.answer(answer);
         } else {
-            self.front.submit(io, &self.target);
+            self.front.submit(io, came(Instant::now(), self.late), &self.target);
         }
     }
 
     /// Gives the driver an answer.
     fn answer(&mut self, answer: Answer) {
-        let Answer { tag, buffer, outcome } = answer;
+        let Answer { tag, buffer, outcome, due } = answer;
+        self.late = due.elapsed();
         let tag = tag as u16;
         let asked = self.descriptor(tag);
         match outcome {
