@@ -151,6 +151,19 @@ impl ExtentMap {
         (lba < run.end()).then_some(run)
     }
 
+    /// The run that ends where the range begins, and that which begins where it ends.
+    pub fn neighbours(&self, lba: Lba, sectors: Sectors) -> (Option<Run>, Option<Run>) {
+        let end = lba + sectors;
+        let mut runs = self.runs.range(..=end.0).rev().map(|(&first, &(length, target))| Run {
+            lba: Lba(first),
+            sectors: Sectors(length as u64),
+            target,
+        });
+        let last = runs.next();
+        let before = last.filter(|run| run.lba < lba).or_else(|| runs.find(|run| run.lba < lba));
+        (before.filter(|run| run.end() == lba), last.filter(|run| run.lba == end))
+    }
+
     /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.
     pub fn cover(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Target>)) {
         let end = lba + sectors;
@@ -233,6 +246,10 @@ mod tests {
                     naive[(lba + i) as usize] = target.map(|target| target.plus(i));
                 }
                 naive_pieces(&naive, &map);
+                let (before, after) = map.neighbours(Lba(lba), Sectors(length));
+                let at = |lba| map.run_at(Lba(lba));
+                prop_assert_eq!(before, lba.checked_sub(1).and_then(at).filter(|run| run.end().0 == lba));
+                prop_assert_eq!(after, at(lba + length).filter(|run| run.lba.0 == lba + length));
                 let mut covered = 0;
                 map.cover(Lba(3), Sectors(50), |at, sectors, target| {
                     assert_eq!(at.0, 3 + covered);

@@ -66,6 +66,12 @@ impl<V: Along> RunMap<V> {
         self.runs.insert(start, (length, value));
     }
 
+    /// Maps `[start, start + length)`, of which nothing is mapped, to `value`.
+    pub fn insert_new(&mut self, start: u64, length: u64, value: V) {
+        debug_assert!(self.first_overlap(start, length).is_none(), "something is mapped of {length} from {start}");
+        self.runs.insert(start, (length, value));
+    }
+
     /// Unmaps `[start, start + length)`.
     pub fn remove(&mut self, start: u64, length: u64) {
         let end = start + length;

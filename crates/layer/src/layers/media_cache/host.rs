@@ -288,13 +288,14 @@ impl MediaCache {
     /// where that is of one band and one zone, and not longer than an entry may be.
     pub(super) fn take_in_zone(&mut self, lba: Lba, place: Extent) {
         let (mut first, mut whole) = (lba, place);
-        if let Some(before) = lba.0.checked_sub(1).and_then(|last| self.map.run_at(Lba(last))) {
+        let (before, after) = self.map.neighbours(lba, place.sectors);
+        if let Some(before) = before {
             let joined = |pba: Pba| (pba + before.sectors == place.start).then(|| Extent::between(pba, place.end()));
             if let Some(joined) = before.place().and_then(joined).filter(|&joined| self.is_entry(before.lba, joined)) {
                 (first, whole) = (before.lba, joined);
             }
         }
-        if let Some(after) = self.map.run_at(lba + place.sectors).filter(|run| run.target == Target::At(place.end())) {
+        if let Some(after) = after.filter(|run| run.target == Target::At(place.end())) {
             let joined = Extent::new(whole.start, whole.sectors + after.sectors);
             if self.is_entry(first, joined) {
                 whole = joined;

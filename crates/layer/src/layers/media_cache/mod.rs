@@ -367,8 +367,9 @@ impl Layer for MediaCache {
     }
 
     fn joinable(&self, first: &Command) -> Range<Lba> {
-        match first.operation {
-            Operation::Write => Lba(0)..Lba(u64::MAX),
+        match (first.operation, &self.store) {
+            (Operation::Write, Store::Journal(_)) => Lba(0)..Lba(u64::MAX),
+            (Operation::Write, Store::InPlace(_)) => self.reach_of_stream(first),
             _ => Lba(0)..Lba(0),
         }
     }

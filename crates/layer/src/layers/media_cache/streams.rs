@@ -9,6 +9,8 @@
 //! Invariants:
 //! 1. Before a band is written in its place, what lived there is durable elsewhere (`safety=power`).
 
+use std::ops::Range;
+
 use imbrex_disk::{Command, Lba, Sectors};
 
 use super::cleaning::end_rewrite;
@@ -35,6 +37,12 @@ impl MediaCache {
         (end - first).0 == sectors
             && (candidate.lba == end || candidate.end() == first)
             && sectors + candidate.sectors as u64 <= most
+    }
+
+    /// Where what goes on before and after `first` as a stream can begin.
+    pub(super) fn reach_of_stream(&self, first: &Command) -> Range<Lba> {
+        let most = Sectors(BANDS_MAX * self.shape.spare.sectors());
+        Lba(first.lba.0.saturating_sub(most.0))..first.end() + most
     }
 
     /// The beginning of the band that a stream ends in, if it has come from before it: once all of that band is there,

@@ -36,7 +36,7 @@ pub(super) struct Zones {
     /// The most sectors of an entry.
     pub(super) entry_sectors: u64,
     held: RunMap<Held>,
-    /// First sector and length of free runs.
+    /// End and first sector of free runs: a run that is used up from its beginning keeps its key.
     free: BTreeMap<u64, u64>,
     /// Where the search for a free place goes on.
     next: u64,
@@ -51,7 +51,7 @@ impl Zones {
         Zones {
             entry_sectors,
             held: RunMap::default(),
-            free: zones.iter().map(|zone| (zone.start.0, zone.sectors.0)).collect(),
+            free: zones.iter().map(|zone| (zone.end().0, zone.start.0)).collect(),
             next: 0,
             zone: 0,
             turns: zones.iter().map(|zone| zone.start.0).collect(),
@@ -71,18 +71,20 @@ impl Zones {
 
     /// Where the next write of `sectors` goes, or as much of it as one free run takes; nothing if all is taken.
     pub(super) fn place(&self, sectors: Sectors) -> Option<Extent> {
-        let ahead = self.free.range(self.next..);
-        if let Some((&start, _)) = ahead.clone().next().filter(|(_, &length)| length >= sectors.0) {
-            return Some(Extent::new(Pba(start), sectors));
+        let mut ahead = self.free.range(self.next + 1..).peekable();
+        let straddling = ahead.next_if(|(_, &start)| start < self.next);
+        let as_place = |(&end, &start): (&u64, &u64)| Extent::between(Pba(start), Pba(end));
+        if let Some(place) = ahead.peek().map(|&run| as_place(run)).filter(|place| place.sectors >= sectors) {
+            return Some(Extent::new(place.start, sectors));
         }
-        let going_round = ahead.chain(self.free.range(..self.next)).take(SEARCHED_MAX);
+        let going_round = ahead.chain(self.free.range(..=self.next)).chain(straddling).take(SEARCHED_MAX);
         let mut longest: Option<Extent> = None;
-        for (&start, &length) in going_round {
-            if length >= sectors.0 {
-                return Some(Extent::new(Pba(start), sectors));
+        for place in going_round.map(as_place) {
+            if place.sectors >= sectors {
+                return Some(Extent::new(place.start, sectors));
             }
-            if longest.is_none_or(|longest| length > longest.sectors.0) {
-                longest = Some(Extent::new(Pba(start), Sectors(length)));
+            if longest.is_none_or(|longest| place.sectors > longest.sectors) {
+                longest = Some(place);
             }
         }
         longest
@@ -100,25 +102,25 @@ impl Zones {
 
     /// Whether all of `place` is free.
     pub(super) fn is_free(&self, place: Extent) -> bool {
-        let run = self.free.range(..=place.start.0).next_back();
-        run.is_some_and(|(&start, &length)| place.end().0 <= start + length)
+        let run = self.free.range(place.end().0..).next();
+        run.is_some_and(|(_, &start)| start <= place.start.0)
     }
 
     /// The sectors from `lba` on live at `place`, which is free.
     pub(super) fn add(&mut self, lba: Lba, place: Extent) {
         let (start, end) = (place.start.0, place.end().0);
-        let (&first, &length) = self.free.range(..=start).next_back().expect("invariant 1: the place is free");
-        assert!(end <= first + length, "invariant 1: {place:?} reaches out of the free run at {first}");
-        if first < start {
-            self.free.insert(first, start - first);
+        let (&last, first) = self.free.range_mut(end..).next().expect("invariant 1: the place is free");
+        assert!(*first <= start, "invariant 1: {place:?} reaches out of the free run before {last}");
+        let before = *first;
+        if end < last {
+            *first = end;
         } else {
-            self.free.remove(&first);
+            self.free.remove(&last);
         }
-        if end < first + length {
-            self.free.insert(end, first + length - end);
+        if before < start {
+            self.free.insert(start, before);
         }
-        debug_assert!(self.held.first_in(start, end - start).is_none(), "invariant 1: something is held at {place:?}");
-        self.held.insert(start, end - start, Held(lba));
+        self.held.insert_new(start, end - start, Held(lba));
         self.next = end;
     }
 
@@ -137,18 +139,17 @@ impl Zones {
         let Target::At(pba) = run.target else { return };
         self.held.remove(pba.0, run.sectors.0);
         let zone = self.zone_of(pba);
-        let (mut start, mut end) = (pba.0, pba.0 + run.sectors.0);
-        if let Some((&first, &length)) = self.free.range(..start).next_back() {
-            if first + length == start && first >= zone.start.0 {
-                start = first;
+        let (mut start, end) = (pba.0, pba.0 + run.sectors.0);
+        if start > zone.start.0 {
+            start = self.free.remove(&start).unwrap_or(start);
+        }
+        let next = self.free.range_mut(end + 1..).next().filter(|(_, first)| **first == end && end < zone.end().0);
+        match next {
+            Some((_, first)) => *first = start,
+            None => {
+                self.free.insert(end, start);
             }
         }
-        if end < zone.end().0 {
-            if let Some(length) = self.free.remove(&end) {
-                end += length;
-            }
-        }
-        self.free.insert(start, end - start);
     }
 
     /// The same of a run, if there is one.
@@ -182,7 +183,7 @@ impl Zones {
 
     /// Sectors that are free.
     pub(super) fn free_sectors(&self) -> u64 {
-        self.free.values().sum()
+        self.free.iter().map(|(end, start)| end - start).sum()
     }
 
     /// Bytes it takes: keys and values in nodes of eleven, two thirds full.
