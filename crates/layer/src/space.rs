@@ -84,6 +84,9 @@ pub struct Regions {
     uniform: Option<u64>,
     /// First LBAs, and the capacity at the end; empty where `uniform`.
     first_lbas: Vec<u64>,
+    /// The region that begins or contains every 2^`index_shift`th LBA, so that a look-up need not search among them all.
+    index: Vec<u32>,
+    index_shift: u32,
 }
 
 impl Regions {
@@ -115,13 +118,23 @@ impl Regions {
         let starts = extents.iter().map(|extent| extent.start.0).collect();
         let first = extents.first().map_or(0, |extent| extent.sectors.0);
         if extents.iter().all(|extent| extent.sectors.0 == first) {
-            return Regions { starts, uniform: Some(first), first_lbas: Vec::new() };
+            return Regions { starts, uniform: Some(first), ..Regions::default() };
         }
         let mut first_lbas = vec![0];
         for extent in extents {
             first_lbas.push(first_lbas[first_lbas.len() - 1] + extent.sectors.0);
         }
-        Regions { starts, uniform: None, first_lbas }
+        let capacity = first_lbas[extents.len()];
+        let index_shift = (capacity / extents.len() as u64).max(1).ilog2();
+        let mut region = 0;
+        let region_at = |lba| {
+            while first_lbas[region + 1] <= lba {
+                region += 1;
+            }
+            region as u32
+        };
+        let index = (0..capacity).step_by(1 << index_shift).map(region_at).collect();
+        Regions { starts, uniform: None, first_lbas, index, index_shift }
     }
 
     /// How many.
@@ -167,7 +180,13 @@ impl Regions {
     pub fn locate(&self, lba: Lba) -> RegionOffset {
         let region = match self.uniform {
             Some(sectors) => (lba.0 / sectors) as usize,
-            None => self.first_lbas.partition_point(|&first| first <= lba.0) - 1,
+            None => {
+                let mut region = self.index[(lba.0 >> self.index_shift) as usize] as usize;
+                while self.first_lbas[region + 1] <= lba.0 {
+                    region += 1;
+                }
+                region
+            }
         };
         debug_assert!(region < self.len(), "{lba} lies past the {} regions", self.len());
         RegionOffset { region, offset: lba - self.first_lba(region) }
@@ -240,7 +259,7 @@ impl Regions {
 
     /// Bytes it takes.
     pub fn measured_bytes(&self) -> u64 {
-        (self.starts.len() + self.first_lbas.len()) as u64 * 8
+        (self.starts.len() + self.first_lbas.len()) as u64 * 8 + self.index.len() as u64 * 4
     }
 }
 
