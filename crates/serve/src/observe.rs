@@ -120,11 +120,12 @@ fn caches(drive: &EmulatedDrive) -> Vec<Vec<Option<f64>>> {
         if cache.medium == Medium::Flash {
             return;
         }
-        let length = cache.end.0 - cache.start.0;
-        // A cache may cover many bins and surfaces: it is looked at in a few thousand places.
-        let stride = (length / 4096).max(1);
-        for offset in (0..length).step_by(stride as usize) {
-            let place = geometry.locate(Pba(cache.start.0 + offset));
+        // A cache may cover many bins and surfaces: each of its tracks is looked at, or a few thousand places.
+        let stride = (cache.end.0 - cache.start.0) / 4096;
+        let mut next = cache.start;
+        while next < cache.end {
+            let place = geometry.locate(next);
+            next = geometry.track_of(next).end().max(Pba(next.0 + stride));
             let sum = &mut sums[place.surface as usize][Activity::bin(geometry, place.radial_track)];
             *sum = (sum.0 + cache.used.0, sum.1 + cache.size.0);
         }

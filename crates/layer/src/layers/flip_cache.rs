@@ -31,7 +31,7 @@ use super::interlaced::options::{
 use super::interlaced::{Run, Track, Translation};
 use super::track_cache::{self, Cache, CacheAreas, CACHE_HEADER, CACHE_POSITION, CACHE_TRACKS};
 use super::track_flip::{self, Flips, PART_BITS};
-use crate::layer::{Layer, Violation};
+use crate::layer::{self, Layer, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo};
 use crate::plan::Plan;
@@ -111,6 +111,10 @@ fn writes_of(home: &Home, heat: &HeatLog, bottom: u32) -> u32 {
 
 impl Translation for FlipCache {
     type Move = Move;
+
+    fn caches(&self, home: &Home, each: &mut dyn FnMut(layer::Cache)) {
+        self.cache.each_slot(home, each);
+    }
 
     fn name(&self) -> &'static str {
         INFO.name

@@ -29,10 +29,10 @@ use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
 };
 use super::interlaced::{Run, Track, Translation};
-use crate::layer::{Layer, Violation};
+use crate::layer::{self, Layer, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
-use crate::plan::Plan;
+use crate::plan::{Medium, Plan};
 use crate::registry::{Context, LayerInfo};
 
 /// Size of the cache.
@@ -133,6 +133,8 @@ pub(super) struct Cache {
     options: MoveOptions,
     /// Its records are numbered from here.
     first_tag: u8,
+    /// From one slot to the next: its header, and room for the longest bottom.
+    slot_sectors: u64,
 }
 
 /// Bottoms set aside for a cache.
@@ -179,7 +181,8 @@ impl CacheAreas {
     pub(super) fn cache(&self, home: &Home, options: MoveOptions, first_tag: u8) -> Cache {
         let slot_sectors = self.header + longest_track(home);
         let slots = self.areas.iter().flat_map(|area| slots_of(home, area, self.header, slot_sectors));
-        Cache { slots: slots.take(self.slots as usize).collect(), cached: Vec::new(), options, first_tag }
+        let slots = slots.take(self.slots as usize).collect();
+        Cache { slots, cached: Vec::new(), options, first_tag, slot_sectors }
     }
 }
 
@@ -228,6 +231,20 @@ fn slots_of<'a>(home: &'a Home, area: &Area, header: u64, slot_sectors: u64) -> 
 }
 
 impl Cache {
+    /// Calls `each` with the slots.
+    pub(super) fn each_slot(&self, home: &Home, each: &mut dyn FnMut(layer::Cache)) {
+        let sectors_of = |bottom| {
+            let (radial_track, surface) = home.bottom_at(bottom);
+            home.track(radial_track, surface).map_or(0, |place| Track::of(&place).sectors)
+        };
+        for slot in &self.slots {
+            let (medium, start, size) = (Medium::Disk, slot.header.start, Sectors(self.slot_sectors));
+            let held = slot.holds.map(|bottom| slot.header.sectors + Sectors(u64::from(sectors_of(bottom))));
+            let used = held.unwrap_or(Sectors::ZERO);
+            each(layer::Cache { medium, start, end: start + size, used, size });
+        }
+    }
+
     /// The slot that holds a bottom's data.
     #[inline]
     pub(super) fn slot_of(&self, bottom: u32) -> Option<usize> {
@@ -332,6 +349,10 @@ impl Cache {
 
 impl Translation for Cache {
     type Move = Move;
+
+    fn caches(&self, home: &Home, each: &mut dyn FnMut(layer::Cache)) {
+        self.each_slot(home, each);
+    }
 
     fn name(&self) -> &'static str {
         INFO.name

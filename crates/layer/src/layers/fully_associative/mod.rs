@@ -31,7 +31,7 @@ mod zone;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
-use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{Medium, Plan};
@@ -218,6 +218,22 @@ impl Layer for FullyAssociative {
         MapMemory {
             formula_bytes: self.state.zones.iter().map(formula_bits).sum::<u64>().div_ceil(8),
             measured_bytes: zones + self.state.bands.measured_bytes() + std::mem::size_of::<FullyAssociative>() as u64,
+        }
+    }
+
+    /// The log bands, and the free ones that may become such.
+    fn caches(&self, each: &mut dyn FnMut(Cache)) {
+        let state = &self.state;
+        let size = Sectors(state.band_sectors);
+        for (index, zone) in state.zones.iter().enumerate() {
+            let mut give = |band: u32, used: Sectors| {
+                let start = state.bands.extent(state.band_number(index, band) as usize).start;
+                each(Cache { medium: Medium::Disk, start, end: start + size, used, size });
+            };
+            for (age, &band) in zone.logs.iter().rev().enumerate() {
+                give(band, if age == 0 { Sectors(u64::from(zone.head)) } else { size });
+            }
+            zone.free.iter().for_each(|&band| give(band, Sectors::ZERO));
         }
     }
 

@@ -19,7 +19,7 @@ use super::host::Host;
 use super::moves::{Moves, Outcome};
 use super::options::MoveOptions;
 use super::{Run, Translation, NO_HEAT};
-use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Plan};
 
@@ -285,6 +285,10 @@ impl<T: Translation> Layer for Interlaced<T> {
             formula_bytes: self.map.formula_bytes(self.home().tracks()),
             measured_bytes: self.map.measured_bytes() + self.host.measured_bytes() + self.heat.measured_bytes(),
         }
+    }
+
+    fn caches(&self, each: &mut dyn FnMut(Cache)) {
+        self.map.caches(self.home(), each);
     }
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {

@@ -24,7 +24,7 @@ pub mod zones;
 
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
 
-use crate::layer::Violation;
+use crate::layer::{Cache, Violation};
 use crate::note::{Note, ReplayError};
 use crate::plan::Plan;
 use heat::HeatLog;
@@ -201,6 +201,9 @@ pub trait Translation: Send + 'static {
 
     /// Appends records that rebuild the map; those of displaced data come last.
     fn checkpoint(&self, _notes: &mut Vec<Note>) {}
+
+    /// Calls `each` with its caches, if it has any.
+    fn caches(&self, _home: &Home, _each: &mut dyn FnMut(Cache)) {}
 
     /// Checks the numbered invariants of its file's header.
     fn self_check(&self, _home: &Home) -> Result<(), Violation> {

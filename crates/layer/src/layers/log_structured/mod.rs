@@ -35,7 +35,7 @@ mod tests;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
-use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 use crate::plan::{GroupKind, Medium, Plan};
@@ -266,6 +266,17 @@ impl Layer for LogStructured {
         MapMemory {
             formula_bytes: (self.state.blocks as u64 * bits).div_ceil(8),
             measured_bytes: self.state.measured_bytes() + (moves + std::mem::size_of::<LogStructured>()) as u64,
+        }
+    }
+
+    /// All of it is a log: its zones, each as far as it is written since it was last free.
+    fn caches(&self, each: &mut dyn FnMut(Cache)) {
+        let (regions, block_sectors) = (&self.state.regions, self.state.block_sectors);
+        for (index, zone) in self.state.zones.iter().enumerate() {
+            let (start, size) =
+                (regions.extent(index).start, Sectors(u64::from(self.state.zone_blocks) * block_sectors));
+            let used = Sectors(u64::from(zone.fill) * block_sectors);
+            each(Cache { medium: Medium::Disk, start, end: start + size, used, size });
         }
     }
 

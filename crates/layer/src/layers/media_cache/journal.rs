@@ -22,6 +22,8 @@ use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::tracks::Tracks;
 use crate::extent_map::{ExtentMap, Target};
+use crate::layer::Cache;
+use crate::plan::Medium;
 
 /// A host write, as it lies in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,6 +175,21 @@ impl Journal {
     pub(super) fn oldest(&mut self, map: &ExtentMap) -> Option<Lba> {
         self.retire(map);
         self.entries.front().and_then(|entry| entry.live(map))
+    }
+
+    /// Calls `each` with the tracks of the ring; what lies between tail and head is in use.
+    pub(super) fn caches(&self, each: &mut dyn FnMut(Cache)) {
+        let ring = self.tracks.sectors();
+        let (tail, head) = (self.offset(self.tail), self.offset(self.head));
+        let used = if self.head == self.tail { 0 } else { (head + ring - tail - 1) % ring + 1 };
+        let mut first = 0;
+        for track in self.tracks.iter() {
+            let (start, size) = (track.start, track.sectors);
+            let overlap = |from: u64, to: u64| to.min(first + size.0).saturating_sub(from.max(first));
+            let used = Sectors(overlap(tail, tail + used) + overlap(0, (tail + used).saturating_sub(ring)));
+            each(Cache { medium: Medium::Disk, start, end: track.end(), used, size });
+            first += size.0;
+        }
     }
 
     /// Bytes it takes.

@@ -42,7 +42,7 @@ use std::ops::Range;
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimDuration};
 
 use crate::extent_map::{ExtentMap, Run, Target};
-use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{GroupKind, Medium, Plan};
@@ -420,6 +420,13 @@ impl Layer for MediaCache {
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         self.write_checkpoint(notes);
+    }
+
+    fn caches(&self, each: &mut dyn FnMut(Cache)) {
+        match &self.store {
+            Store::Journal(journal) => journal.caches(each),
+            Store::InPlace(zones) => zones.caches(each),
+        }
     }
 
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use crate::extent_map::{Run, Target};
+use crate::layer::Cache;
+use crate::plan::Medium;
 use crate::run_map::{Along, RunMap};
 
 /// Free runs looked at for one that takes a write whole, before it is cut.
@@ -56,6 +58,15 @@ impl Zones {
             zone: 0,
             turns: zones.iter().map(|zone| zone.start.0).collect(),
             zones,
+        }
+    }
+
+    /// Calls `each` with the zones; what is not free is in use.
+    pub(super) fn caches(&self, each: &mut dyn FnMut(Cache)) {
+        for zone in &self.zones {
+            let free: u64 = self.free.range(zone.start.0..zone.end().0).map(|(_, sectors)| sectors).sum();
+            let (start, end, size) = (zone.start, zone.end(), zone.sectors);
+            each(Cache { medium: Medium::Disk, start, end, used: size - Sectors(free), size });
         }
     }
 

@@ -21,7 +21,7 @@ use std::ops::Range;
 use imbrex_disk::{Command, Extent, Lba, Operation, Sectors, SimDuration};
 
 use super::map::{BufferMap, Buffered, WriteHome};
-use crate::layer::{Background, Layer, MapMemory, Piece, Violation};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
 use crate::layers::interlaced::backup::BackupLog;
 use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::Host;
@@ -405,6 +405,12 @@ impl Layer for WriteBuffer {
         MapMemory {
             formula_bytes: self.map.formula_bytes(self.home().tracks()),
             measured_bytes: self.map.measured_bytes() + self.host.measured_bytes(),
+        }
+    }
+
+    fn caches(&self, each: &mut dyn FnMut(Cache)) {
+        for ring in 0..self.map.rings.count() {
+            self.map.rings.caches(ring, self.map.used(ring), each);
         }
     }
 

@@ -12,11 +12,13 @@
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
+use crate::layer::Cache;
 use crate::layers::interlaced::finder::Finder;
 use crate::layers::interlaced::home::Planner;
 use crate::layers::interlaced::zones::groups;
 use crate::layers::interlaced::{Run, Track};
 use crate::parameters::ConfigError;
+use crate::plan::Medium;
 
 /// A reserved track.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +118,26 @@ impl Rings {
     pub fn advance(&mut self, ring: u32, head: u64) {
         let ring = &mut self.rings[ring as usize];
         ring.head = ring.head.max(head);
+    }
+
+    /// Calls `each` with the tracks of a ring, of which the latest `used` sectors are in use.
+    pub fn caches(&self, ring: u32, used: u64, each: &mut dyn FnMut(Cache)) {
+        let Ring { tracks, sectors, head } = self.rings[ring as usize];
+        // In places of the ring, the used ones begin here and may go round its end.
+        let tail = (head - used) % sectors;
+        for Reserved { track, first, .. } in &self.tracks[tracks.0 as usize..tracks.1 as usize] {
+            let end = first + u64::from(track.sectors);
+            let overlap = |from: u64, to: u64| to.min(end).saturating_sub(from.max(*first));
+            let used = overlap(tail, tail + used) + overlap(0, (tail + used).saturating_sub(sectors));
+            let size = Sectors(u64::from(track.sectors));
+            each(Cache {
+                medium: Medium::Disk,
+                start: track.start,
+                end: track.start + size,
+                used: Sectors(used),
+                size,
+            });
+        }
     }
 
     /// The piece at `position`, no longer than `sectors`, that lies on one track.
