@@ -95,7 +95,8 @@ impl Bench<'_> {
         matches!(self.verdict.word("cleaning"), Some("aggressive" | "late"))
     }
 
-    /// Whether the drive is known to clean when idle, after a time that its owner can be asked to wait for again and again.
+    /// Whether the drive is known to clean when idle, after a time that its owner can be asked to wait for again and
+    /// again.
     pub fn can_wait_for_cleaning(&self) -> bool {
         self.cleans_when_idle() && (self.target.is_virtual() || self.trigger_ns() < 6e11)
     }
@@ -132,8 +133,8 @@ impl Bench<'_> {
         self.verdict.series.push(series);
     }
 
-    /// Keeps the head's path beside the series `name`, where the target can tell it: since `from_ns`, or since the long rest
-    /// that a test gives the drive before it measures.
+    /// Keeps the head's path beside the series `name`, where the target can tell it: since `from_ns`, or since the long
+    /// rest that a test gives the drive before it measures.
     fn keep_head(&mut self, name: &'static str, from_ns: Option<u64>) {
         let Some(path) = self.target.head_path() else { return };
         let Some(begun_ns) = from_ns.or(after_rest(&path.points)) else { return };

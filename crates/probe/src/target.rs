@@ -129,7 +129,8 @@ pub trait Target {
     }
 }
 
-/// Performs `operations` and gives their latencies in that order, nanoseconds. At a depth of 1 that is the order of time.
+/// Performs `operations` and gives their latencies in that order, nanoseconds. At a depth of 1 that is the order of
+/// time.
 pub fn latencies(target: &mut dyn Target, depth: usize, operations: &[Operation]) -> Result<Vec<Timed>, TargetError> {
     let mut waiting = operations.iter().copied();
     let mut timed = Vec::with_capacity(operations.len());

@@ -1,5 +1,5 @@
-//! Goal: the invariants of a probe's run. Method: a simulated drive behind a target that notes what reaches it, fails when
-//! told to, and never lets a write through that was not allowed.
+//! Goal: the invariants of a probe's run. Method: a simulated drive behind a target that notes what reaches it, fails
+//! when told to, and never lets a write through that was not allowed.
 
 use imbrex_probe::experiments;
 use imbrex_probe::{probe, Direction, Operation, Options, Simulated, Target, TargetError, Timed, Verdict};

@@ -1,6 +1,6 @@
-//! Goal: targets in real time do what they are asked, where they are asked, with as many operations under way as they are
-//! asked. Method: a server of the test's own that answers only when so many requests have come, the last first; a file whose
-//! bytes are looked at afterwards.
+//! Goal: targets in real time do what they are asked, where they are asked, with as many operations under way as they
+//! are asked. Method: a server of the test's own that answers only when so many requests have come, the last first; a
+//! file whose bytes are looked at afterwards.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -39,8 +39,8 @@ fn shake_hands(stream: &mut UnixStream) {
     reply(1, &[]);
 }
 
-/// Answers requests once `DEPTH` of them are there, the last first; a request at `bad` fails. Says how many were writes with
-/// FUA.
+/// Answers requests once `DEPTH` of them are there, the last first; a request at `bad` fails. Says how many were writes
+/// with FUA.
 fn serve(mut stream: UnixStream, bad: u64) -> u64 {
     shake_hands(&mut stream);
     let (mut waiting, mut durable) = (Vec::new(), 0);

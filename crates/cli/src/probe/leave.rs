@@ -129,8 +129,8 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
     Ok(Opened::Block(Box::new(target)))
 }
 
-/// There is nothing to find out about a drive that says what it is, and it takes writes by its own rules only: a test that
-/// happens to keep them would take it for a conventional one.
+/// There is nothing to find out about a drive that says what it is, and it takes writes by its own rules only: a test
+/// that happens to keep them would take it for a conventional one.
 fn host_managed(name: &str) -> Failure {
     Failure::failed(format!(
         "{name}: is host-managed: it says itself that its tracks overlap, and takes writes by its own rules only"

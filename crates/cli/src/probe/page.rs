@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! 1. The page names no other resource; its looks, policy and script are those of the house's other report.
-//! 2. Every series of the verdict is drawn once; of an emulated drive the head's path stands beside it (Aghayev 2015 figs.
-//!    5, 9, 11, 16, 19).
+//! 2. Every series of the verdict is drawn once; of an emulated drive the head's path stands beside it (Aghayev 2015
+//!    figs. 5, 9, 11, 16, 19).
 //! 3. Nothing of the wall clock is in it: in virtual time two runs give the same bytes.
 
 use std::fmt::Write as _;
@@ -257,19 +257,36 @@ fn made(verdict: &Verdict, command: &[String]) -> String {
     }
     html += "</dl>";
     if verdict.is_virtual {
-        html += "<p>The drive is emulated and its clock simulated: the same command gives the same page, byte for byte.</p>";
+        html +=
+            "<p>The drive is emulated, its clock simulated: the same command gives the same page, byte for byte.</p>";
     }
     html + "</section>"
 }
 
 /// What the words of the page mean.
 const WORDS: [(&str, &str); 10] = [
-    ("Shingled (SMR)", "Tracks overlap like shingles: writing one destroys those after it, so the drive gathers writes in a cache and rewrites whole bands later."),
+    (
+        "Shingled (SMR)",
+        "Tracks overlap like shingles: writing one destroys those after it, so the drive gathers writes in a \
+         cache and rewrites whole bands later.",
+    ),
     ("Conventional (CMR)", "Tracks lie side by side; each can be written by itself."),
-    ("Persistent cache", "Where a shingled drive puts writes first: a part of its platters, or flash. It keeps them through a power cut."),
-    ("Cleaning", "Bringing writes from the cache to their place. Aggressive: whenever the drive is idle; late: after hours; lazy: when the cache is full."),
+    (
+        "Persistent cache",
+        "Where a shingled drive puts writes first: a part of its platters, or flash. It keeps them through a \
+         power cut.",
+    ),
+    (
+        "Cleaning",
+        "Bringing writes from the cache to their place. Aggressive: whenever the drive is idle; late: after \
+         hours; lazy: when the cache is full.",
+    ),
     ("Band", "Tracks that are rewritten together."),
-    ("Map", "Where the drive remembers which blocks are in the cache. When it is full the drive has to clean, however much room the cache has."),
+    (
+        "Map",
+        "Where the drive remembers which blocks are in the cache. When it is full the drive has to clean, \
+         however much room the cache has.",
+    ),
     ("Static, dynamic mapping", "Whether a band is always rewritten in its own place, or wherever there is room."),
     ("od, md, id", "The outer, middle and inner diameter of the platters."),
     ("Confidence", "High: nothing else known fits. Medium: it fits, and so might something else. Low: a guess."),

@@ -1,5 +1,5 @@
-//! Goal: however a probe ends, what is known is told, in order, and with the right exit code. Method: Ctrl-C, a budget, and a
-//! server killed in the middle of a test.
+//! Goal: however a probe ends, what is known is told, in order, and with the right exit code. Method: Ctrl-C, a budget,
+//! and a server killed in the middle of a test.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,5 @@
-//! `imbrex probe` from outside: the built program on images, served drives, files and loop devices; what it refuses; how it
-//! ends.
+//! `imbrex probe` from outside: the built program on images, served drives, files and loop devices; what it refuses;
+//! how it ends.
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 

@@ -1,5 +1,6 @@
-//! Goal: the probe reaches what it is pointed at, and says of it what is true. Method: emulated drives as simulation, image
-//! and served in real time, whose truth is their profile; files and loop devices of this machine, which are not shingled.
+//! Goal: the probe reaches what it is pointed at, and says of it what is true. Method: emulated drives as simulation,
+//! image and served in real time, whose truth is their profile; files and loop devices of this machine, which are not
+//! shingled.
 
 use std::fs;
 

@@ -13,7 +13,8 @@ pub trait Peek {
     /// Bytes there are.
     fn len(&self) -> u64;
 
-    /// Reads `into.len()` bytes from `offset`: whole blocks of [`BLOCK_BYTES`], but for a last one that the end cuts short.
+    /// Reads `into.len()` bytes from `offset`: whole blocks of [`BLOCK_BYTES`], but for a last one that the end cuts
+    /// short.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
     /// Whether there is nothing to look into.

@@ -1,5 +1,5 @@
-//! What lies on a drive: partition tables, file systems, members of arrays and pools, by the signatures that their makers
-//! put at fixed places.
+//! What lies on a drive: partition tables, file systems, members of arrays and pools, by the signatures that their
+//! makers put at fixed places.
 //!
 //! Invariants:
 //! 1. Nothing is written.

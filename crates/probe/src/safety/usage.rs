@@ -1,4 +1,5 @@
-//! Who uses a block device or a file: mounts, swap, devices stacked on it, loop devices; and what the kernel knows of it.
+//! Who uses a block device or a file: mounts, swap, devices stacked on it, loop devices; and what the kernel knows of
+//! it.
 //!
 //! All is read from `/proc` and `/sys`, whose folders the tests replace.
 

@@ -1,8 +1,8 @@
 //! A block device or a plain file, in real time: direct access by io_uring.
 //!
 //! The drive's volatile write cache is switched off for the time of the probe where the kernel can do that (SCSI and
-//! SATA), and each write asks to be durable in any case. Read-ahead of the kernel does not touch direct access; it is set
-//! to none all the same, since others may read. The look-ahead of the drive cannot be set from here.
+//! SATA), and each write asks to be durable in any case. Read-ahead of the kernel does not touch direct access; it is
+//! set to none all the same, since others may read. The look-ahead of the drive cannot be set from here.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -110,7 +110,10 @@ fn size_of(file: &File) -> io::Result<u64> {
 fn cannot_open(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOENT) => "there is no such file or device".into(),
-        Some(libc::EACCES | libc::EPERM) => "may not be opened; run as root, or as a member of its group".into(),
+        Some(libc::EACCES | libc::EPERM) => {
+            "may not be opened; run as root, or as a member of its group (a container has to be given the device)"
+                .into()
+        }
         Some(libc::EBUSY) => "is in use: mounted, or part of an array, a pool or swap".into(),
         Some(libc::EROFS) => "cannot be written: it is read-only".into(),
         Some(libc::EINVAL) => {

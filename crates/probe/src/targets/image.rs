@@ -1,6 +1,6 @@
-//! An image of ours, in virtual time: reads and writes go to the emulated drive in the file, and its clock says how long
-//! they took. Its volatile cache and look-ahead are off as the tests demand; when it is closed it has them again, since
-//! they are the drive's, not the image's.
+//! An image of ours, in virtual time: reads and writes go to the emulated drive in the file, and its clock says how
+//! long they took. Its volatile cache and look-ahead are off as the tests demand; when it is closed it has them again,
+//! since they are the drive's, not the image's.
 //!
 //! Invariants:
 //! 1. An image opened to be looked at is not changed.

@@ -1,6 +1,6 @@
 //! A block device behind an NBD server, in real time: fixed newstyle, simple replies, as many requests on their way as
-//! the test has. Writes are durable when they are answered (FUA), where the server can, as if the drive's volatile cache
-//! were off.
+//! the test has. Writes are durable when they are answered (FUA), where the server can, as if the drive's volatile
+//! cache were off.
 //!
 //! Invariants:
 //! 1. A thread of its own takes the replies, so that neither side waits for the other to read.

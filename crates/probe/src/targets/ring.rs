@@ -69,8 +69,8 @@ impl Channel for Ring {
         };
         // The caller keeps an operation to `OPERATION_BYTES_MAX`, the length of the buffers.
         assert!(operation.bytes as usize <= OPERATION_BYTES_MAX, "{} bytes at once", operation.bytes);
-        // SAFETY: file and buffers belong to `self` and outlive the operation, by invariant 1; no one looks into the sink,
-        // so that operations may land on top of each other.
+        // SAFETY: file and buffers belong to `self` and outlive the operation, by invariant 1; no one looks into the
+        // sink, so that operations may land on top of each other.
         #[expect(unsafe_code, reason = "a request to io_uring is one by its nature")]
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
         pushed.map_err(|_| io::Error::other("the ring is full"))?;
