@@ -31,10 +31,30 @@ pub struct LayerInfo {
     pub source: &'static str,
     /// What it can be told.
     pub parameters: &'static [ParameterInfo],
+    /// What its journal records say, in groups that layers may share.
+    pub records: &'static [&'static [RecordInfo]],
     /// Parameters that suit a toy disk, as on the command line (`key=value,key=value`): each is tested by itself.
     pub toys: &'static [&'static str],
     /// Builds one.
     pub build: fn(&Context) -> Result<Box<dyn Layer>, ConfigError>,
+}
+
+/// What a kind of journal record says.
+#[derive(Debug)]
+pub struct RecordInfo {
+    /// Its tag.
+    pub tag: u8,
+    /// In words.
+    pub what: &'static str,
+    /// Names of its operands; the others are zero.
+    pub fields: &'static [&'static str],
+}
+
+impl LayerInfo {
+    /// What a record with `tag` says, if this layer has such.
+    pub fn record(&self, tag: u8) -> Option<&'static RecordInfo> {
+        self.records.iter().copied().flatten().find(|record| record.tag == tag)
+    }
 }
 
 /// Every layer.

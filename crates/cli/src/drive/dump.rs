@@ -13,7 +13,7 @@ use imbrex_device::Store;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 use imbrex_layer::space::{RegionSize, Regions};
 use imbrex_layer::zones::NOTE_ZONE;
-use imbrex_layer::{Layer, Medium, Note, Piece};
+use imbrex_layer::{registry, Layer, Medium, Note, Piece};
 use imbrex_sim::Drive;
 use serde_json::{json, Value};
 
@@ -21,6 +21,8 @@ use crate::args::DumpParts;
 use crate::error::{ExitCode, Failure};
 use crate::output;
 
+/// What a zone's record says of it.
+const ZONE_STATES: [&str; 4] = ["as its pointer says", "finished", "read-only", "offline"];
 /// Logical sectors looked up at once.
 const WINDOW_SECTORS: u64 = 1 << 20;
 
@@ -223,21 +225,20 @@ fn journal(drive: &Drive, store: &mut Store<FileMedium>, place: &str, rows: &mut
     outcome
 }
 
-/// A record: of zones in words, of the other layers with its tag and operands, which the layer's page explains.
+/// A record in words, its operands by name; one that the layer does not know, with its bare numbers.
 fn record(drive: &Drive, number: u64, note: &Note) -> Vec<Field> {
-    if drive.layer.zones().is_some() && note.tag == NOTE_ZONE {
-        let [zone, written, state, _] = note.fields;
-        let states = ["as its pointer says", "finished", "read-only", "offline"];
-        let state = states.get(state as usize).copied().unwrap_or("unknown");
-        return vec![
-            ("record", json!(number)),
-            ("tag", json!(note.tag)),
-            ("zone", json!(zone)),
-            ("written_sectors", json!(written)),
-            ("state", json!(state)),
-        ];
-    }
-    vec![("record", json!(number)), ("tag", json!(note.tag)), ("fields", json!(note.fields))]
+    let mut row = vec![("record", json!(number)), ("tag", json!(note.tag))];
+    let Some(info) = registry::named(drive.layer.name()).and_then(|layer| layer.record(note.tag)) else {
+        row.push(("fields", json!(note.fields)));
+        return row;
+    };
+    row.push(("what", json!(info.what)));
+    let is_zone = drive.layer.zones().is_some() && note.tag == NOTE_ZONE;
+    row.extend(info.fields.iter().zip(note.fields).map(|(&name, value)| match name {
+        "state" if is_zone => (name, json!(ZONE_STATES.get(value as usize).copied().unwrap_or("unknown"))),
+        _ => (name, json!(value)),
+    }));
+    row
 }
 
 /// Runs of destroyed sectors of the platters.

@@ -9,7 +9,7 @@
 //!
 //! Invariants: those of `track-map`.
 
-use super::interlaced::backup::BackupLog;
+use super::interlaced::backup::{self, BackupLog};
 use super::interlaced::driver::Interlaced;
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
@@ -17,7 +17,7 @@ use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
 };
 use super::interlaced::zones::Zones;
-use super::track_map::Map;
+use super::track_map::{self, Map};
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::registry::{Context, LayerInfo};
@@ -50,6 +50,7 @@ pub const INFO: LayerInfo = LayerInfo {
         BACKGROUND_EVERY,
         IDLE,
     ],
+    records: &[backup::RECORDS, track_map::RECORDS],
     toys: &[
         "block_size=1536,interval=12,background_every=3",
         "block_size=2k,interval=7,background_every=1,backup_regions=1,hot_tracks=4,hotness=reset",

@@ -15,6 +15,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "none",
     source: "Singh 2014 §3.2, §4.2",
     parameters: &[],
+    records: &[],
     toys: &[""],
     build,
 };

@@ -14,6 +14,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "none",
     source: "baseline",
     parameters: &[],
+    records: &[],
     toys: &[""],
     build,
 };

@@ -19,7 +19,7 @@
 
 use imbrex_disk::Lba;
 
-use super::interlaced::backup::{BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
@@ -58,6 +58,7 @@ pub const INFO: LayerInfo = LayerInfo {
         BACKGROUND_EVERY,
         IDLE,
     ],
+    records: &[backup::RECORDS, track_flip::RECORDS, track_cache::RECORDS_AFTER_FLIPS],
     toys: &[
         "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=reset",
         "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,hot_tracks=4",

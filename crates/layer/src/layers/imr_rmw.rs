@@ -14,7 +14,7 @@
 
 use imbrex_disk::Lba;
 
-use super::interlaced::backup::BackupLog;
+use super::interlaced::backup::{self, BackupLog};
 use super::interlaced::driver::Interlaced;
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::Host;
@@ -42,6 +42,7 @@ pub const INFO: LayerInfo = LayerInfo {
             help: "do not rewrite neighbours that were never written or are trimmed; remembers what is live",
         },
     ],
+    records: &[backup::RECORDS],
     toys: &["", "backup_regions=1", "skip_dead=on"],
     build,
 };

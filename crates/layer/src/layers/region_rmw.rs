@@ -19,7 +19,7 @@ use crate::layer::{Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
 use crate::rewrite::{Rewriter, Target};
 use crate::space::Regions;
 
@@ -42,6 +42,10 @@ pub const INFO: LayerInfo = LayerInfo {
         },
         crate::rewrite::SAFETY,
     ],
+    records: &[&[
+        RecordInfo { tag: TAG_BEGIN, what: "the spare holds this run", fields: &["lba", "sectors", "pba"] },
+        RecordInfo { tag: TAG_END, what: "the run is in its place again", fields: &[] },
+    ]],
     toys: &["region_size=16k", "region_size=9k,rmw=whole", "region_tracks=2"],
     build,
 };

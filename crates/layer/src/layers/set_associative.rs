@@ -29,7 +29,7 @@ use crate::layer::{Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
 use crate::rewrite::{Rewriter, Target};
 use crate::space::{Position, Regions};
 
@@ -76,6 +76,17 @@ pub const INFO: LayerInfo = LayerInfo {
         },
         crate::rewrite::SAFETY,
     ],
+    records: &[&[
+        RecordInfo { tag: TAG_APPEND, what: "written to a cache region", fields: &["lba", "sectors", "pba"] },
+        RecordInfo { tag: TAG_TRIM, what: "trimmed", fields: &["lba", "sectors"] },
+        RecordInfo { tag: TAG_BEGIN, what: "the spare holds this run", fields: &["lba", "sectors", "pba"] },
+        RecordInfo { tag: TAG_MERGED, what: "merged: nothing of the region is cached", fields: &["region"] },
+        RecordInfo {
+            tag: TAG_FILL,
+            what: "a cache region is filled so far",
+            fields: &["cache_region", "filled_sectors"],
+        },
+    ]],
     toys: &[
         "region_size=8k,cache_share=20%",
         "region_size=5k,cache_share=10%,rmw=tail,cache_position=od",

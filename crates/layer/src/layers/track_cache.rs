@@ -19,7 +19,7 @@
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
-use super::interlaced::backup::{BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{is_hotter, Heat, HeatLog};
 use super::interlaced::home::{Area, Home, Planner};
@@ -33,7 +33,7 @@ use crate::layer::{self, Layer, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{Medium, Plan};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
 
 /// Size of the cache.
 pub(super) const CACHE_TRACKS: ParameterInfo = ParameterInfo {
@@ -59,6 +59,18 @@ pub(super) const CACHE_HEADER: ParameterInfo = ParameterInfo {
     help: "header of each cached track; 0 leaves it out, so that cached tracks are whole tracks",
 };
 
+/// Its own records.
+const RECORDS: &[RecordInfo] = &[
+    RecordInfo { tag: FIRST_LAYER_TAG + CACHED, what: "a bottom's data is in a slot", fields: &["bottom", "slot"] },
+    RecordInfo { tag: FIRST_LAYER_TAG + AT_HOME, what: "a bottom's data is at home", fields: &["bottom"] },
+];
+
+/// The same where the tags begin eight later.
+pub(super) const RECORDS_AFTER_FLIPS: &[RecordInfo] = &[
+    RecordInfo { tag: FIRST_LAYER_TAG + 8 + CACHED, what: "a bottom's data is in a slot", fields: &["bottom", "slot"] },
+    RecordInfo { tag: FIRST_LAYER_TAG + 8 + AT_HOME, what: "a bottom's data is at home", fields: &["bottom"] },
+];
+
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "track-cache",
@@ -80,6 +92,7 @@ pub const INFO: LayerInfo = LayerInfo {
         BACKGROUND_EVERY,
         IDLE,
     ],
+    records: &[backup::RECORDS, RECORDS],
     toys: &[
         "cache_tracks=2,cache_header=512,interval=12,background_every=3",
         "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1",

@@ -24,7 +24,7 @@
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
-use super::interlaced::backup::{BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{is_hotter, Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
@@ -39,7 +39,14 @@ use crate::layer::{Layer, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::ConfigError;
 use crate::plan::Plan;
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
+
+/// Its own records.
+pub(super) const RECORDS: &[RecordInfo] = &[RecordInfo {
+    tag: FLIPPED,
+    what: "a bottom's state: with which top it is flipped",
+    fields: &["bottom", "state"],
+}];
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -50,6 +57,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "track",
     source: "Hajkazemi 2019 §2.2",
     parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
+    records: &[backup::RECORDS, RECORDS],
     toys: &[
         "interval=12,background_every=3",
         "interval=7,background_every=1,backup_regions=1,hot_tracks=2",

@@ -22,7 +22,7 @@
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
-use super::interlaced::backup::{BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{is_hotter, Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
@@ -37,7 +37,22 @@ use crate::layer::{Layer, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::ConfigError;
 use crate::plan::{Cause, GroupKind, Plan};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
+
+/// Its own records.
+pub(super) const RECORDS: &[RecordInfo] = &[
+    RecordInfo {
+        tag: SWAPPED,
+        what: "two pseudo-tracks have changed places",
+        fields: &["zone", "hot_and_cold", "places"],
+    },
+    RecordInfo {
+        tag: DISPLACED,
+        what: "the same, and the hot one is still in the backup",
+        fields: &["zone", "hot_and_cold", "places", "backup_pba"],
+    },
+    RecordInfo { tag: PLACED, what: "the displaced pseudo-track is in its place", fields: &[] },
+];
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -48,6 +63,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "pseudo-track",
     source: "Hajkazemi 2019 §2.4",
     parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
+    records: &[backup::RECORDS, RECORDS],
     toys: &[
         "interval=12,background_every=3",
         "interval=7,background_every=1,backup_regions=1,hot_tracks=2",

@@ -6,6 +6,7 @@
 //!
 //! Invariants: those of its parts.
 
+use super::interlaced::backup;
 use super::interlaced::options::{BACKUP_REGIONS, IDLE, SAFETY};
 use super::top_buffer::{self, BUFFER_RUNS, CLEAN_ABOVE, FULL, TOPS};
 use crate::parameters::{ParameterInfo, ParameterKind};
@@ -41,6 +42,7 @@ pub const INFO: LayerInfo = LayerInfo {
         SAFETY,
         ParameterInfo { default: "500ms", ..IDLE },
     ],
+    records: &[backup::RECORDS, top_buffer::RECORDS],
     toys: &[
         "buffer_share=20%,clean_above=30%,tops=on",
         "buffer_share=10%,buffer_rings=2,buffer_runs=9,full=clean",

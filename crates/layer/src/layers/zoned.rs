@@ -17,7 +17,7 @@ use crate::layer::{Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
 use crate::space::{RegionSize, Regions};
 use crate::zones::Zones;
 
@@ -55,6 +55,11 @@ pub const INFO: LayerInfo = LayerInfo {
             help: "how many zones may be open or closed at a time; 0: any number",
         },
     ],
+    records: &[&[RecordInfo {
+        tag: crate::zones::NOTE_ZONE,
+        what: "a zone's pointer and state",
+        fields: &["zone", "written_sectors", "state"],
+    }]],
     toys: &["zone_size=20000", "zone_size=8192,open_zones=2,active_zones=4", "zone_size=10000,conventional_zones=3"],
     build,
 };

@@ -35,7 +35,7 @@ use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{Medium, Plan};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
 use host::RecentChains;
 use state::State;
 use zone::Zone;
@@ -49,6 +49,31 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "band; extent of logged sectors",
     source: "Aghayev 2015 §3.1",
     parameters: PARAMETERS,
+    records: &[&[
+        RecordInfo {
+            tag: state::tag::LOGGED,
+            what: "written to a log band",
+            fields: &["lba", "sectors", "band", "offset"],
+        },
+        RecordInfo { tag: state::tag::TRIMMED, what: "trimmed", fields: &["lba", "sectors"] },
+        RecordInfo {
+            tag: state::tag::PLACED,
+            what: "a logical band lives in this band",
+            fields: &["logical_band", "band"],
+        },
+        RecordInfo {
+            tag: state::tag::STREAMED,
+            what: "a stream writes a logical band anew, so far",
+            fields: &["logical_band", "band", "filled_sectors"],
+        },
+        RecordInfo { tag: state::tag::COMPLETED, what: "a stream is complete", fields: &["logical_band"] },
+        RecordInfo { tag: state::tag::RESTART, what: "a checkpoint of a zone begins", fields: &["zone"] },
+        RecordInfo {
+            tag: state::tag::FILLED,
+            what: "the newest log band is filled so far",
+            fields: &["zone", "filled_sectors"],
+        },
+    ]],
     toys: &[
         "band_size=8k,zone_size=64k,log_bands=2",
         "band_size=5k,zone_size=60k,free_share=30%,reserve_bands=2,cleaning=lazy",

@@ -23,6 +23,7 @@ use super::Run;
 use crate::note::{Note, ReplayError};
 use crate::parameters::ConfigError;
 use crate::plan::Plan;
+use crate::registry::RecordInfo;
 
 /// The first note of a record that has several: backup place, two LBAs, and how many sectors of each (upper and lower half).
 const FIRST_PART: u8 = 1;
@@ -36,6 +37,44 @@ const MOVE_RECORD: [u8; 2] = [5, 6];
 const HOST_CLEAR: u8 = 7;
 /// The record of the move is cleared.
 const MOVE_CLEAR: u8 = 8;
+/// Records of the backup log, and of which sectors are live.
+pub const RECORDS: &[RecordInfo] = &[
+    RecordInfo {
+        tag: FIRST_PART,
+        what: "backup, the first of several",
+        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
+    },
+    RecordInfo {
+        tag: PART,
+        what: "backup, one of several",
+        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
+    },
+    RecordInfo {
+        tag: HOST_RECORD[0],
+        what: "backup for the host's write, complete",
+        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
+    },
+    RecordInfo {
+        tag: HOST_RECORD[1],
+        what: "backup for the host's write, its last",
+        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
+    },
+    RecordInfo {
+        tag: MOVE_RECORD[0],
+        what: "backup for a move, complete",
+        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
+    },
+    RecordInfo {
+        tag: MOVE_RECORD[1],
+        what: "backup for a move, its last",
+        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
+    },
+    RecordInfo { tag: HOST_CLEAR, what: "the host's backup is no longer needed", fields: &[] },
+    RecordInfo { tag: MOVE_CLEAR, what: "the move's backup is no longer needed", fields: &[] },
+    RecordInfo { tag: super::host::LIVE, what: "sectors are live", fields: &["start_lba", "end_lba"] },
+    RecordInfo { tag: super::host::DEAD, what: "sectors are dead", fields: &["start_lba", "end_lba"] },
+];
+
 /// Layers number their own records from here.
 pub const FIRST_LAYER_TAG: u8 = 16;
 

@@ -24,9 +24,9 @@ use crate::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
 
 /// Sectors from the first up to the second field are live; numbered among the backup log's records.
-const LIVE: u8 = 9;
+pub(super) const LIVE: u8 = 9;
 /// The same sectors are dead.
-const DEAD: u8 = 10;
+pub(super) const DEAD: u8 = 10;
 
 /// The host's side of a layer.
 pub struct Host {

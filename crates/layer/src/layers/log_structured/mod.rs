@@ -39,7 +39,7 @@ use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 use crate::plan::{GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
 use crate::space::{RegionSize, Regions};
 use state::{Placed, State, Stream};
 
@@ -52,6 +52,22 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "block",
     source: "Cassuto 2010 §III, taken whole; cleaning policies as Rosenblum and Ousterhout 1992",
     parameters: PARAMETERS,
+    records: &[&[
+        RecordInfo {
+            tag: state::tag::WRITTEN,
+            what: "written to the log",
+            fields: &["block", "blocks", "place", "stream"],
+        },
+        RecordInfo { tag: state::tag::TRIMMED, what: "trimmed", fields: &["block", "blocks"] },
+        RecordInfo { tag: state::tag::RESTART, what: "a checkpoint begins", fields: &["first"] },
+        RecordInfo {
+            tag: state::tag::ZONE,
+            what: "a zone, as the checkpoint has it",
+            fields: &["zone", "filled_blocks", "written_at", "stream"],
+        },
+        RecordInfo { tag: state::tag::KEPT, what: "live blocks of that zone", fields: &["block", "blocks", "place"] },
+        RecordInfo { tag: state::tag::END, what: "the checkpoint ends", fields: &[] },
+    ]],
     toys: &[
         "zone_size=16k,block=1k,reserve=20%,clean_step=2k",
         "zone_size=20k,block=2k,reserve=7%,cleaning=cost-benefit,streams=host-cleaned,fill=empty,clean_step=6k",

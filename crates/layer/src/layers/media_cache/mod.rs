@@ -46,7 +46,7 @@ use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
 use crate::space::Position;
 use cleaning::Cleaning;
 use journal::{Entry, Journal};
@@ -117,6 +117,20 @@ pub const INFO: LayerInfo = LayerInfo {
         ),
         crate::rewrite::SAFETY,
     ],
+    records: &[&[
+        RecordInfo { tag: records::TAG_CACHED, what: "written to the cache", fields: &["lba", "sectors", "pba"] },
+        RecordInfo { tag: records::TAG_TRIM, what: "trimmed", fields: &["lba", "sectors"] },
+        RecordInfo { tag: records::TAG_BEGIN, what: "the spare holds all of a band", fields: &["band"] },
+        RecordInfo { tag: records::TAG_END, what: "a band is in its place again", fields: &["band"] },
+        RecordInfo { tag: records::TAG_PACKET, what: "a packet begins", fields: &["head_half_tracks", "half_tracks"] },
+        RecordInfo { tag: records::TAG_BARE, what: "what of a band is in no cache is absent", fields: &["band"] },
+        RecordInfo { tag: records::TAG_PLACED, what: "a band is written whole in its place", fields: &["band"] },
+        RecordInfo {
+            tag: records::TAG_WRITTEN,
+            what: "which bands have been written, as bits",
+            fields: &["first_band", "bits_0", "bits_64", "bits_128"],
+        },
+    ]],
     toys: &[
         "cache_size=24k,map_entries=24,band_tracks=2,out_of_band=1,half_track_payload=2k,packet_writes=3,\
          large_write=4k,large_payload=6k,map_merge_every=3,map_merge_tracks=1,collect_per_block=1k,stream_size=4k",

@@ -25,7 +25,7 @@ pub(super) const TAG_BARE: u8 = 6;
 /// band: written whole in its place.
 pub(super) const TAG_PLACED: u8 = 7;
 /// first bits bits bits: which of the 192 bands from this one on have been written.
-const TAG_WRITTEN: u8 = 8;
+pub(super) const TAG_WRITTEN: u8 = 8;
 
 /// Words of 64 bands in one record.
 const WRITTEN_WORDS: usize = 3;

@@ -42,7 +42,7 @@ use crate::layer::{Cache, Layer, MapMemory, Piece, Violation};
 use crate::note::{Note, ReplayError};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::{GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
 use cleaning::Buffer;
 use host::RecentEnds;
 use placement::RingStarts;
@@ -60,6 +60,35 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "S-block; cached run",
     source: "Cassuto 2010 §V",
     parameters: PARAMETERS,
+    records: &[&[
+        RecordInfo {
+            tag: state::tag::CACHED,
+            what: "written to the cache buffer",
+            fields: &["lba", "sectors", "position", "tail"],
+        },
+        RecordInfo { tag: state::tag::TRIMMED, what: "trimmed", fields: &["lba", "sectors"] },
+        RecordInfo {
+            tag: state::tag::PLACED,
+            what: "an S-block lies at this position",
+            fields: &["sblock", "position", "tail", "is_direct"],
+        },
+        RecordInfo {
+            tag: state::tag::STREAMED,
+            what: "an S-block is written directly, so far",
+            fields: &["sblock", "position", "filled_sectors", "tail"],
+        },
+        RecordInfo { tag: state::tag::COMPLETED, what: "a direct S-block is complete", fields: &["sblock"] },
+        RecordInfo {
+            tag: state::tag::RESTART,
+            what: "a checkpoint of a section begins",
+            fields: &["section", "sblock_tail", "cache_tail"],
+        },
+        RecordInfo {
+            tag: state::tag::HEADS,
+            what: "the checkpoint's heads",
+            fields: &["section", "sblock_head", "cache_head"],
+        },
+    ]],
     toys: &[
         "sections=2,sblock_size=2k,sblock_share=20%,cache_share=20%",
         "sections=2,sblock_size=3k,sblock_share=20%,cache_share=20%,policy=most-cached-blocks,extra_destages=1,\

@@ -23,13 +23,19 @@ mod tests;
 use self::driver::{BufferOptions, WriteBuffer};
 use self::map::BufferMap;
 use self::rings::Rings;
-use super::interlaced::backup::{BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
 use super::interlaced::options::{BACKUP_REGIONS, IDLE, SAFETY};
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
-use crate::registry::{Context, LayerInfo};
+use crate::registry::{Context, LayerInfo, RecordInfo};
+
+/// Its own records.
+pub(super) const RECORDS: &[RecordInfo] = &[
+    RecordInfo { tag: FIRST_LAYER_TAG, what: "written to a buffer", fields: &["lba", "sectors", "ring", "position"] },
+    RecordInfo { tag: FIRST_LAYER_TAG + 1, what: "written home", fields: &["start_lba", "end_lba"] },
+];
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -56,6 +62,7 @@ pub const INFO: LayerInfo = LayerInfo {
         SAFETY,
         IDLE,
     ],
+    records: &[backup::RECORDS, RECORDS],
     toys: &[
         "buffer_share=20%",
         "buffer_share=30%,clean_above=40%,full=through,backup_regions=1",
