@@ -1,5 +1,6 @@
 //! `imbrex serve`: an emulated drive as a block device, until Ctrl-C.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -57,7 +58,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let watchers = watchers(args, &front, quiet)?;
     interrupt::answer_with("ending all connections, writing back what the drive has cached");
-    let served = door.serve();
+    let served = door.serve(&front);
     for watcher in watchers {
         watcher.join().expect("a thread that only looks does not panic");
     }
@@ -94,11 +95,16 @@ impl Door {
     }
 
     /// Serves until it is interrupted; then closes.
-    fn serve(self) -> Result<(), String> {
+    fn serve(self, front: &Front) -> Result<(), String> {
+        let has_told = Cell::new(false);
+        let should_end = || {
+            tell_trouble(front, &has_told);
+            interrupt::requested()
+        };
         match self {
-            Door::Nbd { server, .. } => server.run(&interrupt::requested).map_err(|error| error.to_string()),
+            Door::Nbd { server, .. } => server.run(&should_end).map_err(|error| error.to_string()),
             Door::Ublk(device) => {
-                while device.is_served() && !interrupt::requested() {
+                while device.is_served() && !should_end() {
                     std::thread::sleep(LOOK_EVERY);
                 }
                 if device.is_in_use() {
@@ -110,6 +116,20 @@ impl Door {
                 device.stop()
             }
         }
+    }
+}
+
+/// Says once, while clients get errors, why and what to do.
+fn tell_trouble(front: &Front, has_told: &Cell<bool>) {
+    if has_told.get() {
+        return;
+    }
+    if let Some(reason) = front.trouble() {
+        has_told.set(true);
+        eprintln!(
+            "the drive has stopped, and every request gets an error: {reason}; mend that and serve the image again: what was \
+             flushed is in it"
+        );
     }
 }
 

@@ -185,6 +185,11 @@ impl Front {
         look(&mut inner.drive, &mut inner.statistics)
     }
 
+    /// Why the drive serves nothing any more, if its medium has failed it.
+    pub fn trouble(&self) -> Option<String> {
+        self.lock().drive.store_mut().stopped().map(str::to_string)
+    }
+
     /// The simulated time now.
     pub fn now(&self) -> SimTime {
         match self.clock.pace() {
