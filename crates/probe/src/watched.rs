@@ -138,7 +138,10 @@ impl Target for Watched<'_> {
         self.ending = ending.into_inner();
         outcome?;
         if let Some(Operation { offset, bytes, .. }) = refused {
-            let reason = format!("the test needs a larger drive: it asks for {bytes} bytes at byte {offset} of {size}");
+            let reason = format!(
+                "the test asks for {bytes} bytes at byte {offset}, and there are {size}, in sectors of {sector}: \
+                 it needs a larger drive"
+            );
             return Err(TargetError::failed(self.name(), reason));
         }
         self.ending.clone().map_or(Ok(()), Err)
@@ -165,5 +168,106 @@ impl Target for Watched<'_> {
 
     fn head_path(&mut self) -> Option<HeadPath> {
         self.target.head_path()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes a millisecond for each operation, one after the other.
+    struct Slow(u64);
+
+    impl Target for Slow {
+        fn name(&self) -> String {
+            "slow".into()
+        }
+
+        fn size_bytes(&self) -> u64 {
+            1 << 20
+        }
+
+        fn sector_bytes(&self) -> u32 {
+            4096
+        }
+
+        fn is_virtual(&self) -> bool {
+            false
+        }
+
+        fn now_ns(&self) -> u64 {
+            self.0
+        }
+
+        fn perform(
+            &mut self,
+            _depth: usize,
+            next: &mut dyn FnMut() -> Option<Operation>,
+            done: &mut dyn FnMut(&Timed) -> bool,
+        ) -> Result<(), TargetError> {
+            while let Some(operation) = next() {
+                let begin_ns = self.0;
+                self.0 += 1_000_000;
+                if !done(&Timed { operation, begin_ns, end_ns: self.0 }) {
+                    break;
+                }
+            }
+            Ok(())
+        }
+
+        fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
+            self.0 += ns;
+            Ok(())
+        }
+    }
+
+    /// Reads without end, under a budget of 50 ms, until told of `operations_max`; how it ended, how many were done, and
+    /// how a second run ended.
+    fn run(operations_max: u64) -> (Result<(), TargetError>, u64, Result<(), TargetError>) {
+        let mut slow = Slow(7_000_000);
+        let mut progress = |told: &Progress<'_>| told.operations < operations_max;
+        let mut watched = Watched::new(&mut slow, &mut progress, 50_000_000);
+        let mut done = 0;
+        let outcome = watched.perform(1, &mut || Some(Operation::read(0, 4096)), &mut |_| {
+            done += 1;
+            true
+        });
+        let again = watched.perform(1, &mut || panic!("nothing is begun after the end"), &mut |_| true);
+        (outcome, done, again)
+    }
+
+    #[test]
+    fn a_run_ends_with_the_budget() {
+        let spent = Err(TargetError::BudgetSpent);
+        assert_eq!(run(u64::MAX), (spent.clone(), 51, spent), "the one that passes the end is the last");
+    }
+
+    #[test]
+    fn a_run_ends_when_the_user_wants_it() {
+        let interrupted = Err(TargetError::Interrupted);
+        assert_eq!(run(20), (interrupted.clone(), 20, interrupted));
+    }
+
+    #[test]
+    fn a_pause_ends_with_the_budget_and_within_a_slice() {
+        let mut slow = Slow(0);
+        let mut progress = |_: &Progress<'_>| true;
+        let mut watched = Watched::new(&mut slow, &mut progress, 1_000_000_000);
+        assert_eq!(watched.sleep(400_000_000), Ok(()));
+        assert_eq!(watched.sleep(3600 * 1_000_000_000), Err(TargetError::BudgetSpent));
+        assert!((1_000_000_000..1_000_000_000 + SLICE_NS).contains(&slow.0), "{}", slow.0);
+    }
+
+    #[test]
+    fn what_does_not_lie_in_the_target_does_not_reach_it() {
+        for operation in [Operation::read(1 << 20, 4096), Operation::read(512, 4096), Operation::write(0, 0)] {
+            let mut slow = Slow(0);
+            let mut progress = |_: &Progress<'_>| true;
+            let mut watched = Watched::new(&mut slow, &mut progress, u64::MAX);
+            let mut next = Some(operation);
+            let outcome = watched.perform(1, &mut || next.take(), &mut |_| true);
+            assert!(matches!(outcome, Err(TargetError::Failed { .. })), "{operation:?}: {outcome:?}");
+            assert_eq!(slow.0, 0);
+        }
     }
 }

@@ -156,12 +156,12 @@ fn a_loop_device_is_never_called_shingled_and_keeps_its_settings() {
     let path = folder.path().join("disk").to_str().unwrap().to_string();
     fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
     let Some(device) = Loop::over(&path) else { return };
-    if !direct(&device.0) {
-        return;
-    }
     let name = device.0.trim_start_matches("/dev/");
     let read_ahead = || fs::read_to_string(format!("/sys/block/{name}/queue/read_ahead_kb")).unwrap();
     let before = read_ahead();
+    if !direct(&device.0) {
+        return;
+    }
     assert_not_shingled(&device.0);
     assert_eq!(read_ahead(), before, "the read-ahead of the kernel is put back");
 }
