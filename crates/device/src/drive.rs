@@ -39,6 +39,9 @@ const CHUNK_BYTES: u64 = 1 << 20;
 /// Room for each journal of a new image; it takes no space until it is written.
 const JOURNAL_BYTES: u64 = 64 << 30;
 
+/// Buffers kept to be used again: new ones cost more than what is copied into them.
+const SPARE_BUFFERS_MAX: usize = 64;
+
 /// Idle time that never comes: over a hundred years.
 const NEVER_NS: u64 = 1 << 62;
 
@@ -86,7 +89,7 @@ pub struct Completion {
     pub entry: SimTime,
     /// When the drive answers.
     pub end: SimTime,
-    /// What was read; for the others the buffer they came with.
+    /// What was read; for the others the buffer they came with, or another, to be used again.
     pub buffer: Vec<u8>,
     /// Whether it went well.
     pub outcome: Result<(), DeviceError>,
@@ -107,6 +110,8 @@ struct Mover {
     pending: BTreeMap<u64, Pending>,
     completions: Vec<Completion>,
     pieces: Vec<(u64, Vec<u8>)>,
+    /// Buffers that the volatile cache has given up, for whoever brought it others.
+    spare: Vec<Vec<u8>>,
     sector_bytes: u64,
     activity: Option<Activity>,
 }
@@ -212,6 +217,7 @@ impl EmulatedDrive {
             pending: BTreeMap::new(),
             completions: Vec::new(),
             pieces: Vec::new(),
+            spare: Vec::new(),
             sector_bytes: sector_bytes as u64,
             activity: None,
         };
@@ -493,6 +499,8 @@ impl Mover {
             self.pieces.iter().map(|(lba, bytes)| Transfer { lba: *lba, data: Data::Write(bytes) }).collect();
         // A failure has stopped the store; the flush that would have promised these bytes is told.
         let _ = self.store.execute(plan, &mut transfers);
+        let room = SPARE_BUFFERS_MAX.saturating_sub(self.spare.len());
+        self.spare.extend(self.pieces.drain(..).map(|(_, bytes)| bytes).take(room));
     }
 }
 
@@ -525,7 +533,8 @@ impl Observer for Mover {
         match moved {
             Moved::Absorbed { sequence, command } => {
                 if let Some(pending) = self.pending.get_mut(&sequence) {
-                    self.volatile.insert(command.lba.0, std::mem::take(&mut pending.io.buffer));
+                    let instead = self.spare.pop().unwrap_or_default();
+                    self.volatile.insert(command.lba.0, std::mem::replace(&mut pending.io.buffer, instead));
                 }
             }
             Moved::ReadFromCache { sequence, command } => {
