@@ -69,9 +69,12 @@ const UNSAFE_REGIONS: (&str, &[(&str, &str)]) = ("region-rmw", &[("region_size",
 const SETS: (&str, &[(&str, &str)]) = ("set-associative", &[("region_size", "8k"), ("cache_share", "10%")]);
 
 const BUFFER: (&str, &[(&str, &str)]) = ("top-buffer", &[("buffer_share", "20%")]);
-const FLIPS: (&str, &[(&str, &str)]) = ("flip-cache", &[("interval", "6"), ("background_every", "1")]);
+const LOG: (&str, &[(&str, &str)]) =
+    ("write-buffer", &[("buffer_share", "20%"), ("clean_above", "30%"), ("tops", "on")]);
+const FLIPS: (&str, &[(&str, &str)]) =
+    ("flip-cache", &[("interval", "6"), ("background_every", "1"), ("payback", "0")]);
 const SWAPS: (&str, &[(&str, &str)]) =
-    ("block-swap", &[("interval", "6"), ("background_every", "1"), ("block_size", "2k")]);
+    ("block-swap", &[("interval", "6"), ("background_every", "1"), ("payback", "0"), ("block_size", "2k")]);
 
 fn toy_disk() -> SharedDisk {
     toy::disks("block-interference").next().expect("there is one").disk
@@ -220,13 +223,15 @@ fn a_left_out_backup_is_caught() {
 #[test]
 fn faults_of_interlaced_layers_are_caught_by_cuts() {
     let disk = toy::disks("interlaced").nth(1).expect("there is one of equal tracks").disk;
-    for base in [BUFFER, FLIPS, SWAPS] {
+    for base in [BUFFER, LOG, FLIPS, SWAPS] {
         cut_on(&disk, base, same).unwrap_or_else(|what| panic!("{}: {what}", base.0));
         for (fault, alter) in [("backup", no_backup as fn(&Step, &mut Vec<Step>)), ("barriers", no_barriers)] {
             assert!(cut_on(&disk, base, alter).is_err(), "{} without {fault} loses nothing", base.0);
         }
     }
-    cut_on(&disk, BUFFER, note_before_its_data).expect_err("the record points to what is not there");
+    for base in [BUFFER, LOG] {
+        cut_on(&disk, base, note_before_its_data).expect_err("the record points to what is not there");
+    }
 }
 
 #[test]

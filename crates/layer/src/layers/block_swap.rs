@@ -14,7 +14,7 @@ use super::interlaced::driver::Interlaced;
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
 use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::zones::Zones;
 use super::track_map::{self, Map};
@@ -38,13 +38,14 @@ pub const INFO: LayerInfo = LayerInfo {
             help: "size of a block; a group must not have more than 65,536",
         },
         INTERVAL,
-        ParameterInfo { default: "decay", ..HOTNESS },
+        HOTNESS,
         ParameterInfo {
             default: "1000",
             help: "hottest blocks on bottoms considered at the end of an interval",
             ..HOT_TRACKS
         },
         HOT_RATIO,
+        PAYBACK,
         BACKUP_REGIONS,
         SAFETY,
         BACKGROUND_EVERY,
@@ -52,8 +53,8 @@ pub const INFO: LayerInfo = LayerInfo {
     ],
     records: &[backup::RECORDS, track_map::RECORDS],
     toys: &[
-        "block_size=1536,interval=12,background_every=3",
-        "block_size=2k,interval=7,background_every=1,backup_regions=1,hot_tracks=4,hotness=reset",
+        "block_size=1536,interval=12,background_every=3,payback=0,hotness=reset",
+        "block_size=2k,interval=7,background_every=1,backup_regions=1,hot_tracks=4,hotness=reset,payback=0",
     ],
     build,
 };
@@ -97,7 +98,7 @@ mod tests {
 
     use crate::layers::interlaced::testing::{assert_plan, disk, idle_phases, layer, plan, write_each};
 
-    const TOY: &str = "backup_regions=1,interval=8,block_size=20k";
+    const TOY: &str = "backup_regions=1,interval=8,block_size=20k,payback=0,hotness=reset";
 
     #[test]
     fn a_hot_block_changes_places_with_a_cold_one() {

@@ -26,14 +26,14 @@ use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::Host;
 use super::interlaced::moves::Transfers;
 use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::{Run, Track, Translation};
 use super::track_cache::{self, Cache, CacheAreas, CACHE_HEADER, CACHE_POSITION, CACHE_TRACKS};
 use super::track_flip::{self, Flips, PART_BITS};
 use crate::layer::{self, Layer, Violation};
 use crate::note::{Note, ReplayError};
-use crate::parameters::{ConfigError, ParameterInfo};
+use crate::parameters::ConfigError;
 use crate::plan::Plan;
 use crate::registry::{Context, LayerInfo};
 
@@ -50,9 +50,10 @@ pub const INFO: LayerInfo = LayerInfo {
         CACHE_POSITION,
         CACHE_HEADER,
         INTERVAL,
-        ParameterInfo { default: "decay", ..HOTNESS },
+        HOTNESS,
         HOT_TRACKS,
         HOT_RATIO,
+        PAYBACK,
         BACKUP_REGIONS,
         SAFETY,
         BACKGROUND_EVERY,
@@ -60,8 +61,8 @@ pub const INFO: LayerInfo = LayerInfo {
     ],
     records: &[backup::RECORDS, track_flip::RECORDS, track_cache::RECORDS_AFTER_FLIPS],
     toys: &[
-        "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=reset",
-        "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,hot_tracks=4",
+        "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=reset,payback=0",
+        "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,hot_tracks=4,payback=0,hotness=reset",
     ],
     build,
 };
@@ -104,10 +105,10 @@ impl FlipCache {
     }
 }
 
-/// Writes to a bottom in the interval.
-fn writes_of(home: &Home, heat: &HeatLog, bottom: u32) -> u32 {
+/// Sectors written to a bottom in the interval.
+fn sectors_of(home: &Home, heat: &HeatLog, bottom: u32) -> u32 {
     let (track, surface) = home.bottom_at(bottom);
-    Flips::writes(heat, home.track_index(track, surface))
+    Flips::sectors(heat, home.track_index(track, surface))
 }
 
 impl Translation for FlipCache {
@@ -158,7 +159,7 @@ impl Translation for FlipCache {
             }
         }
         moves.extend(flips.into_iter().map(Move::Flip));
-        self.cache.choose(&stuck, |bottom| writes_of(home, heat, bottom), |chosen| moves.push(Move::Cache(chosen)));
+        self.cache.choose(&stuck, |bottom| sectors_of(home, heat, bottom), |chosen| moves.push(Move::Cache(chosen)));
     }
 
     fn prepare(&self, home: &Home, chosen: Move, transfers: &mut Transfers) -> bool {
@@ -227,7 +228,7 @@ mod tests {
     use super::*;
     use crate::layers::interlaced::testing::{assert_plan, disk, idle_phases, layer, plan, write_each};
 
-    const TOY: &str = "backup_regions=1,interval=6,cache_tracks=1,cache_header=0";
+    const TOY: &str = "backup_regions=1,interval=6,cache_tracks=1,cache_header=0,payback=0,hotness=reset";
 
     fn notes(phases: &[Plan]) -> Vec<(u8, u64, u64)> {
         let notes = phases.iter().flat_map(|plan| &plan.notes).filter(|note| note.tag >= FIRST_LAYER_TAG);

@@ -136,6 +136,20 @@ mod tests {
         );
     }
 
+    /// On a top they are a single trip of the head.
+    #[test]
+    fn waiting_writes_to_one_top_share_an_operation() {
+        let mut layer = layer("imr-rmw", &disk(64, 10, 1.0), "backup_regions=1");
+        let chosen = [Command::write(117, 1)];
+        assert!(layer.joins(&chosen, &Command::write(112, 2)) && !layer.joins(&chosen, &Command::write(12, 1)));
+        assert_plan(
+            &plan(layer.as_mut(), &[Command::write(117, 1), Command::write(112, 2)]),
+            "group Host
+               write host pba 112+2 lba 112
+               write host pba 117+1 lba 117",
+        );
+    }
+
     #[test]
     fn waiting_writes_to_one_bottom_share_an_operation() {
         let mut layer = layer("imr-rmw", &disk(64, 10, 1.0), "backup_regions=1");
@@ -144,7 +158,6 @@ mod tests {
         assert!(joins(10, 1) && joins(16, 4) && joins(12, 2));
         assert!(!joins(9, 2) && !joins(19, 2) && !joins(22, 1) && !joins(112, 1), "another track");
         assert!(!layer.joins(&chosen, &Command::read(12, 1)));
-        assert!(!layer.joins(&[Command::write(112, 1)], &Command::write(113, 1)), "tops need no operation");
         assert_plan(
             &plan(layer.as_mut(), &[Command::write(12, 2), Command::write(17, 1), Command::write(13, 2)]),
             "group Host

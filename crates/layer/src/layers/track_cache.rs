@@ -21,12 +21,12 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::driver::Interlaced;
-use super::interlaced::heat::{is_hotter, Heat, HeatLog};
+use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Area, Home, Planner};
 use super::interlaced::host::{push_runs_at, Host};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::{Run, Track, Translation};
 use crate::layer::{self, Layer, Violation};
@@ -87,6 +87,7 @@ pub const INFO: LayerInfo = LayerInfo {
         HOTNESS,
         HOT_TRACKS,
         HOT_RATIO,
+        PAYBACK,
         BACKUP_REGIONS,
         SAFETY,
         BACKGROUND_EVERY,
@@ -94,9 +95,9 @@ pub const INFO: LayerInfo = LayerInfo {
     ],
     records: &[backup::RECORDS, RECORDS],
     toys: &[
-        "cache_tracks=2,cache_header=512,interval=12,background_every=3",
-        "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1",
-        "cache_tracks=2,interval=9,background_every=2,hotness=decay",
+        "cache_tracks=2,cache_header=512,interval=12,background_every=3,payback=0,hotness=reset",
+        "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,payback=0,hotness=reset",
+        "cache_tracks=2,interval=9,background_every=2,hotness=decay,payback=0",
     ],
     build,
 };
@@ -105,6 +106,11 @@ pub const INFO: LayerInfo = LayerInfo {
 const CACHED: u8 = 0;
 /// The bottom's number.
 const AT_HOME: u8 = 1;
+
+/// Tracks that a promotion writes.
+const PROMOTED_TRACKS: u64 = 1;
+/// Tracks that an eviction writes: two copies, the track, and the tops beside it.
+const EVICTED_TRACKS: u64 = 5;
 
 /// Pieces of a cache that is spread.
 const SPREAD_AREAS: u32 = 16;
@@ -144,6 +150,8 @@ pub(super) struct Cache {
     /// By bottom.
     cached: Vec<Cached>,
     options: MoveOptions,
+    /// The longest track.
+    track_sectors: u64,
     /// Its records are numbered from here.
     first_tag: u8,
     /// From one slot to the next: its header, and room for the longest bottom.
@@ -192,10 +200,11 @@ impl CacheAreas {
 
     /// The empty cache in them.
     pub(super) fn cache(&self, home: &Home, options: MoveOptions, first_tag: u8) -> Cache {
-        let slot_sectors = self.header + longest_track(home);
+        let track_sectors = longest_track(home);
+        let slot_sectors = self.header + track_sectors;
         let slots = self.areas.iter().flat_map(|area| slots_of(home, area, self.header, slot_sectors));
         let slots = slots.take(self.slots as usize).collect();
-        Cache { slots, cached: Vec::new(), options, first_tag, slot_sectors }
+        Cache { slots, cached: Vec::new(), options, track_sectors, first_tag, slot_sectors }
     }
 }
 
@@ -341,16 +350,17 @@ impl Cache {
 
 impl Cache {
     /// Chooses among bottoms that are not cached, hottest first: each takes a free slot or the place of the coldest.
-    pub(super) fn choose(&self, hottest: &[Heat], writes_of: impl Fn(u32) -> u32, mut choose: impl FnMut(Move)) {
-        let mut cold: Vec<_> = self.cached.iter().map(|cached| (writes_of(cached.bottom), cached.bottom)).collect();
+    pub(super) fn choose(&self, hottest: &[Heat], sectors_of: impl Fn(u32) -> u32, mut choose: impl FnMut(Move)) {
+        let mut cold: Vec<_> = self.cached.iter().map(|cached| (sectors_of(cached.bottom), cached.bottom)).collect();
         cold.sort_unstable();
         let mut cold = cold.into_iter();
         let mut free = self.slots.len() - self.cached.len();
-        for &Heat { key: bottom, writes } in hottest {
+        for &Heat { key: bottom, sectors } in hottest {
             let victim = if free > 0 { None } else { cold.next() };
-            let displaced_writes = victim.map_or(0, |(writes, _)| writes);
+            let displaced = victim.map_or(0, |(sectors, _)| sectors);
             let has_room = free > 0 || victim.is_some();
-            if !has_room || !is_hotter(writes, displaced_writes, self.options.hot_ratio) {
+            let tracks = if victim.is_some() { PROMOTED_TRACKS + EVICTED_TRACKS } else { PROMOTED_TRACKS };
+            if !has_room || !self.options.pays(sectors, displaced, tracks * self.track_sectors) {
                 return;
             }
             free = free.saturating_sub(1);
@@ -395,7 +405,7 @@ impl Translation for Cache {
     fn select(&mut self, _home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {
         let candidates = heat.counts(0).filter(|heat| self.slot_of(heat.key).is_none());
         let hottest = HeatLog::hottest(candidates, self.options.hot_tracks);
-        self.choose(&hottest, |bottom| heat.writes_in(bottom, bottom + 1), |chosen| moves.push(chosen));
+        self.choose(&hottest, |bottom| heat.sectors_in(bottom, bottom + 1), |chosen| moves.push(chosen));
     }
 
     fn prepare(&self, home: &Home, chosen: Move, transfers: &mut Transfers) -> bool {
@@ -472,7 +482,7 @@ mod tests {
         assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each, Clock,
     };
 
-    const TOY: &str = "backup_regions=1,interval=4,cache_tracks=1,cache_header=0";
+    const TOY: &str = "backup_regions=1,interval=4,cache_tracks=1,cache_header=0,payback=0,hotness=reset";
 
     #[test]
     fn a_hot_bottom_is_promoted_and_then_written_in_the_cache() {
@@ -556,7 +566,11 @@ mod tests {
 
     #[test]
     fn a_header_goes_before_the_track() {
-        let mut layer = layer("track-cache", &disk(64, 10, 1.0), "backup_regions=1,interval=4,cache_tracks=1");
+        let mut layer = layer(
+            "track-cache",
+            &disk(64, 10, 1.0),
+            "backup_regions=1,interval=4,cache_tracks=1,payback=0,hotness=reset",
+        );
         // The slot of 11 sectors takes two bottoms, and three tops are jumped with them.
         assert_eq!(layer.capacity(), Sectors(640 - 70 - 40));
         write_each(layer.as_mut(), &[12, 12, 13, 350]);

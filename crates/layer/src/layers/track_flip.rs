@@ -26,12 +26,12 @@ use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::driver::Interlaced;
-use super::interlaced::heat::{is_hotter, Heat, HeatLog};
+use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::{push_runs_at, Host};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::packed::{packed_bytes, PackedStates};
 use super::interlaced::{Run, Span, Track, Translation};
@@ -56,12 +56,12 @@ pub const INFO: LayerInfo = LayerInfo {
     host_managed: false,
     mapping_unit: "track",
     source: "Hajkazemi 2019 §2.2",
-    parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
+    parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, PAYBACK, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
     records: &[backup::RECORDS, RECORDS],
     toys: &[
-        "interval=12,background_every=3",
-        "interval=7,background_every=1,backup_regions=1,hot_tracks=2",
-        "interval=9,hotness=decay",
+        "interval=12,background_every=3,payback=0,hotness=reset",
+        "interval=7,background_every=1,backup_regions=1,hot_tracks=2,payback=0,hotness=reset",
+        "interval=9,hotness=decay,payback=0",
     ],
     build,
 };
@@ -71,6 +71,9 @@ const FLIPPED: u8 = FIRST_LAYER_TAG;
 
 /// Bits of a heat key below the track's number: which half of the track.
 pub(super) const PART_BITS: u32 = 2;
+
+/// Tracks that a flip writes: three copies, the track, the top, and the other top beside it.
+const FLIPPED_TRACKS: u64 = 6;
 
 /// With which neighbour a bottom is swapped, and which end of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,9 +209,16 @@ impl Flips {
         }
     }
 
-    /// Writes to a track in the interval.
-    pub(super) fn writes(heat: &HeatLog, track: u32) -> u32 {
-        heat.writes_in(track << PART_BITS, (track + 1) << PART_BITS)
+    /// Sectors written to a track in the interval.
+    pub(super) fn sectors(heat: &HeatLog, track: u32) -> u32 {
+        heat.sectors_in(track << PART_BITS, (track + 1) << PART_BITS)
+    }
+
+    /// Sectors that so many flips at a bottom write.
+    fn written(&self, home: &Home, radial_track: u32, surface: u8, flips: u64) -> u64 {
+        let tracks = if self.options.power_safe { FLIPPED_TRACKS } else { FLIPPED_TRACKS - 1 };
+        let bottom = home.track(radial_track, surface).expect("every bottom is on the disk");
+        flips * tracks * bottom.track_sectors as u64
     }
 
     /// How the bottom will be flipped once `moves` are made.
@@ -238,7 +248,8 @@ impl Flips {
             return;
         }
         let Some(bottom) = self.bottom_after(home, moves, track, surface) else { return };
-        if is_hotter(hot.writes, Flips::writes(heat, home.track_index(bottom, surface)), self.options.hot_ratio) {
+        let displaced = Flips::sectors(heat, home.track_index(bottom, surface));
+        if self.options.pays(hot.sectors, displaced, self.written(home, bottom, surface, 1)) {
             moves.push(Move { bottom: home.bottom_index(bottom, surface), to: None });
         }
     }
@@ -252,9 +263,10 @@ impl Flips {
             let top = Flip { inner, high: false }.top(track).filter(|&top| holds_data(home, top, surface));
             let Some(top) = top else { continue };
             let displaced = self.bottom_after(home, moves, top, surface);
-            let writes = |track: u32| Flips::writes(heat, home.track_index(track, surface));
-            let cold = writes(top).max(displaced.map_or(0, writes));
-            if is_hotter(hot.writes, cold, self.options.hot_ratio) {
+            let sectors = |track: u32| Flips::sectors(heat, home.track_index(track, surface));
+            let cold = sectors(top).max(displaced.map_or(0, sectors));
+            let flips = 1 + u64::from(displaced.is_some());
+            if self.options.pays(hot.sectors, cold, self.written(home, track, surface, flips)) {
                 tops.push((displaced.is_some(), cold, !inner, displaced));
             }
         }
@@ -263,7 +275,7 @@ impl Flips {
             moves.push(Move { bottom: home.bottom_index(displaced, surface), to: None });
         }
         let (low_key, high_key) = (hot.key << PART_BITS | 1, hot.key << PART_BITS | 2);
-        let high = heat.writes_in(high_key, high_key + 1) > heat.writes_in(low_key, low_key + 1);
+        let high = heat.sectors_in(high_key, high_key + 1) > heat.sectors_in(low_key, low_key + 1);
         moves.push(Move { bottom: home.bottom_index(track, surface), to: Some(Flip { inner: !outer, high }) });
     }
 
@@ -425,7 +437,7 @@ mod tests {
         assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each, Clock,
     };
 
-    const TOY: &str = "backup_regions=1,interval=4";
+    const TOY: &str = "backup_regions=1,interval=4,payback=0,hotness=reset";
 
     #[test]
     fn a_hot_bottom_is_swapped_with_the_next_top() {
@@ -520,7 +532,7 @@ mod tests {
     /// Both tops beside the hot bottom are taken: the one whose present data is cold enough is given back first.
     #[test]
     fn a_flipped_neighbour_is_flipped_back_first() {
-        let mut layer = layer("track-flip", &disk(64, 10, 1.0), "backup_regions=1,interval=8");
+        let mut layer = layer("track-flip", &disk(64, 10, 1.0), "backup_regions=1,interval=8,payback=0,hotness=reset");
         write_each(layer.as_mut(), &[110, 110, 110, 110, 0, 0, 10, 10]);
         assert_eq!(notes(&idle_phases(layer.as_mut())), [[1, 3]], "bottom 0 has one neighbour, which is hot");
         write_each(layer.as_mut(), &[20, 20, 20, 20, 30, 400, 400, 400]);

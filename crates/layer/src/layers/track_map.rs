@@ -24,12 +24,12 @@ use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::driver::Interlaced;
-use super::interlaced::heat::{is_hotter, Heat, HeatLog};
+use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::{merge, push_runs_at, Host};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, SAFETY,
+    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::zones::{Piece, Zones};
 use super::interlaced::{Run, Span, Track, Translation};
@@ -62,12 +62,12 @@ pub const INFO: LayerInfo = LayerInfo {
     host_managed: false,
     mapping_unit: "pseudo-track",
     source: "Hajkazemi 2019 §2.4",
-    parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
+    parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, PAYBACK, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
     records: &[backup::RECORDS, RECORDS],
     toys: &[
-        "interval=12,background_every=3",
-        "interval=7,background_every=1,backup_regions=1,hot_tracks=2",
-        "interval=9,hotness=decay",
+        "interval=12,background_every=3,payback=0,hotness=reset",
+        "interval=7,background_every=1,backup_regions=1,hot_tracks=2,payback=0,hotness=reset",
+        "interval=9,hotness=decay,payback=0",
     ],
     build,
 };
@@ -78,6 +78,9 @@ const SWAPPED: u8 = FIRST_LAYER_TAG;
 const DISPLACED: u8 = FIRST_LAYER_TAG + 1;
 /// Nothing.
 const PLACED: u8 = FIRST_LAYER_TAG + 2;
+
+/// Pieces that a swap writes: three copies, both pieces, and the tops beside the hot one, of which the cold one may be one.
+const SWAPPED_PIECES: u64 = 6;
 
 /// How the place of a piece is kept: the heat key has as many bits below the zone's number.
 pub(super) trait PlaceNumber: Copy + Eq + Into<u16> + std::fmt::Debug + Send + 'static {
@@ -283,12 +286,13 @@ impl<N: PlaceNumber> Map<N> {
         }
     }
 
-    /// The coldest pseudo-track on tops to swap with a hot one: of equally cold ones a neighbour, else the lowest place.
-    fn choose_cold(&self, home: &Home, heat: &HeatLog, hot: Move, moves: &[Move]) -> Option<(u32, u16)> {
+    /// The coldest pseudo-track on tops to swap with a hot one: of equally cold ones a neighbour, else the lowest place. How
+    /// much was written to it, whether it is no neighbour, and which it is.
+    fn choose_cold(&self, home: &Home, heat: &HeatLog, hot: Move, moves: &[Move]) -> Option<(u32, bool, u16)> {
         let zone = self.zones.zone(hot.zone);
-        let mut writes = vec![0u32; 1 << N::BITS];
+        let mut sectors = vec![0u32; 1 << N::BITS];
         for counted in heat.counts_in(hot.zone << N::BITS, (hot.zone + 1) << N::BITS) {
-            writes[(counted.key & ((1 << N::BITS) - 1)) as usize] = counted.writes;
+            sectors[(counted.key & ((1 << N::BITS) - 1)) as usize] = counted.sectors;
         }
         let mut hot_runs = Vec::new();
         self.push_runs(home, hot.zone, hot.hot, &mut hot_runs);
@@ -298,9 +302,9 @@ impl<N: PlaceNumber> Map<N> {
         let mut best = None;
         for place in zone.bottoms..zone.pieces {
             let cold = self.piece_at(hot.zone, place);
-            let cold_writes = writes[cold as usize];
-            // Relations take looking up tracks: only where the writes leave it open.
-            if best.is_some_and(|(writes, apart, _)| (writes, apart) <= (cold_writes, false)) {
+            let cold_sectors = sectors[cold as usize];
+            // Relations take looking up tracks: only where the heat leaves it open.
+            if best.is_some_and(|(sectors, apart, _)| (sectors, apart) <= (cold_sectors, false)) {
                 continue;
             }
             if planned[cold as usize] {
@@ -310,13 +314,13 @@ impl<N: PlaceNumber> Map<N> {
             self.push_runs(home, hot.zone, cold, &mut cold_runs);
             let candidate = match Self::relation(&faced, &cold_runs) {
                 Relation::Partly => continue,
-                relation => (cold_writes, relation == Relation::Apart, cold),
+                relation => (cold_sectors, relation == Relation::Apart, cold),
             };
             if best.is_none_or(|best: (u32, bool, u16)| (candidate.0, candidate.1) < (best.0, best.1)) {
                 best = Some(candidate);
             }
         }
-        best.map(|(writes, _, cold)| (writes, cold))
+        best
     }
 
     /// Copies what lies in `from`, run by run, to the place that `to` names: both are as long.
@@ -404,14 +408,13 @@ impl<N: PlaceNumber> Translation for Map<N> {
             !is_away && self.place_of(zone, piece) < self.zones.zone(zone).bottoms
         };
         let candidates = heat.counts(0).filter(lies_on_bottom);
-        for Heat { key, writes } in HeatLog::hottest(candidates, self.options.hot_tracks) {
+        for Heat { key, sectors } in HeatLog::hottest(candidates, self.options.hot_tracks) {
             let (zone, hot) = split(key);
             let chosen = Move { zone, hot, cold: hot };
-            match self.choose_cold(home, heat, chosen, moves) {
-                Some((cold_writes, cold)) if is_hotter(writes, cold_writes, self.options.hot_ratio) => {
-                    moves.push(Move { cold, ..chosen });
-                }
-                _ => {}
+            let Some((displaced, is_apart, cold)) = self.choose_cold(home, heat, chosen, moves) else { continue };
+            let pieces = SWAPPED_PIECES + u64::from(is_apart);
+            if self.options.pays(sectors, displaced, pieces * self.zones.zone(zone).piece_sectors as u64) {
+                moves.push(Move { cold, ..chosen });
             }
         }
     }
@@ -562,7 +565,7 @@ mod tests {
         assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each, Clock,
     };
 
-    const TOY: &str = "backup_regions=1,interval=8";
+    const TOY: &str = "backup_regions=1,interval=8,payback=0,hotness=reset";
     /// Bottom 10 is hot, its neighbours are warm, the other tops of the zone cold.
     const HOT: [u64; 8] = [12, 12, 12, 12, 12, 100, 110, 400];
 
@@ -644,7 +647,7 @@ mod tests {
     #[test]
     fn a_neighbour_as_cold_as_any_is_preferred_and_takes_two_phases() {
         let disk = disk(64, 4096, 1.0);
-        let mut layer = layer("track-map", &disk, "backup_regions=1,interval=4");
+        let mut layer = layer("track-map", &disk, "backup_regions=1,interval=4,payback=0,hotness=reset");
         write_each(layer.as_mut(), &[4096; 4]);
         let phases = idle_phases(layer.as_mut());
         assert_eq!(phases.len(), 2);

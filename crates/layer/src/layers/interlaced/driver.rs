@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! 1. A host write touches nothing that a move has in hand: it completes the move first, in its own plan.
-//! 2. Writes share an operation only if they lie on one bottom track when it is planned, whatever they did when they
-//!    were let join.
+//! 2. Writes share an operation only if they lie on one track when it is planned, whatever they did when they were let
+//!    join.
 //! 3. With one backup region, no host read-modify-write happens while a move has copies in it.
 
 use std::cell::Cell;
@@ -78,12 +78,12 @@ impl<T: Translation> Interlaced<T> {
     fn write(&mut self, command: &Command, plan: &mut Plan) {
         let first = self.find(command.lba);
         if !self.map.moves() {
-            return self.host.write(&self.map, command, first, plan, |_| {});
+            return self.host.write(&self.map, command, first, plan, |_, _| {});
         }
         let heat = &mut self.heat;
-        let count = |key| {
+        let count = |key, sectors| {
             if key != NO_HEAT {
-                heat.count(key);
+                heat.count(key, sectors);
             }
         };
         self.host.write(&self.map, command, first, plan, count);
@@ -102,7 +102,7 @@ impl<T: Translation> Interlaced<T> {
             let run = self.map.run_of(self.home(), command.lba).part(command.lba, command.end());
             let key = self.map.heat(&run);
             if key != NO_HEAT {
-                self.heat.count(key);
+                self.heat.count(key, run.sectors);
             }
             over |= self.heat.end_write();
         }
@@ -177,11 +177,10 @@ impl<T: Translation> Interlaced<T> {
         false
     }
 
-    /// Whether writes that were let join lie on one bottom track still: the move that they disturbed may have taken them to
-    /// a top, or apart.
+    /// Whether writes that were let join lie on one track still: the move that they disturbed may have taken them apart.
     fn still_join(&self, joined: &[Command]) -> bool {
         let run = self.find(joined[0].lba);
-        !run.harmless && joined.iter().all(|command| run.lba <= command.lba && command.end() <= run.end())
+        joined.iter().all(|command| run.lba <= command.lba && command.end() <= run.end())
     }
 
     /// The run that `lba` lies in, as the map is now.
@@ -238,14 +237,14 @@ impl<T: Translation> Layer for Interlaced<T> {
         candidate.operation == Operation::Write && joinable.start <= candidate.lba && candidate.end() <= joinable.end
     }
 
-    /// The run that a write lies in, if that is part of a bottom track.
+    /// The run that a write lies in: what else waits to be written there goes with it.
     #[inline]
     fn joinable(&self, first: &Command) -> Range<Lba> {
         if first.operation != Operation::Write {
             return Lba(0)..Lba(0);
         }
         let run = self.find(first.lba);
-        if run.harmless || first.end() > run.end() {
+        if first.end() > run.end() {
             return Lba(0)..Lba(0);
         }
         run.lba..run.end()

@@ -1,25 +1,52 @@
 //! Which tracks are hot: a log of the track numbers written in an interval, sorted and counted at its end (Hajkazemi 2019
-//! §2.2). Counts start anew with each interval, so that what was hot once is forgotten; or they are halved, so that it is
-//! forgotten by and by, and what is written rarely but steadily is known (ours).
+//! §2.2). Counts start anew with each interval, so that what was hot once is forgotten; or a part of them is forgotten, so
+//! that what is written rarely but steadily is known (ours).
+//!
+//! Heat is counted in sectors written, not in writes: that is what a read-modify-write costs, and what a move costs as well.
 //!
 //! Keys are the layer's: a track number of 30 bits, and two bits for the part of the track.
 //!
 //! Invariants:
-//! 1. At most [`KEYS_PER_WRITE`] keys a write are kept: 240 kB for an interval of 20,000 writes. What comes after is not
-//!    counted.
+//! 1. At most [`ENTRIES_PER_WRITE`] entries a write are kept, of six bytes: 240 kB for an interval of 20,000 writes. Where
+//!    the log is full, entries of one key are joined; what comes after that is not counted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Keys kept, for each write of the interval: a write that crosses into another track has two.
-const KEYS_PER_WRITE: usize = 3;
+/// Entries kept, for each write of the interval: a write that crosses into another track has two.
+const ENTRIES_PER_WRITE: usize = 2;
+
+/// Of each count 1/2^shift is forgotten with an interval: it stands for the last 64.
+const DECAY_SHIFT: u32 = 6;
+
+/// Sectors written under a key; six bytes, so that the log stays small.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Entry {
+    key_high: u16,
+    key_low: u16,
+    sectors: u16,
+}
+
+impl Entry {
+    #[inline]
+    fn new(key: u32, sectors: u32) -> Entry {
+        Entry { key_high: (key >> 16) as u16, key_low: key as u16, sectors: sectors.min(u16::MAX as u32) as u16 }
+    }
+
+    #[inline]
+    fn key(self) -> u32 {
+        (self.key_high as u32) << 16 | self.key_low as u32
+    }
+}
 
 /// The log of an interval.
 #[derive(Clone, Debug)]
 pub struct HeatLog {
-    keys: Vec<u32>,
+    entries: Vec<Entry>,
     writes: u32,
     interval: u32,
+    /// Entries of one key have been joined: there is no more room to be had.
+    is_joined: bool,
 }
 
 /// A counted key.
@@ -27,34 +54,36 @@ pub struct HeatLog {
 pub struct Heat {
     /// The key.
     pub key: u32,
-    /// Writes to it in the interval.
-    pub writes: u32,
+    /// Sectors written to it in the interval.
+    pub sectors: u32,
 }
 
 impl HeatLog {
     /// A log for intervals of `interval` writes.
     pub fn new(interval: u32) -> HeatLog {
-        HeatLog { keys: Vec::new(), writes: 0, interval }
+        HeatLog { entries: Vec::new(), writes: 0, interval, is_joined: false }
     }
 
-    /// Counts a write to `key`.
+    /// Counts a write of so many sectors to `key`.
     #[inline]
-    pub fn count(&mut self, key: u32) {
-        if self.keys.len() == self.keys.capacity() && !self.grow() {
+    pub fn count(&mut self, key: u32, sectors: u32) {
+        if self.entries.len() == self.entries.capacity() && !self.make_room() {
             return;
         }
-        self.keys.push(key);
+        self.entries.push(Entry::new(key, sectors));
     }
 
-    /// Makes room by one more key a write; says whether it did.
+    /// Makes room by one more entry a write, or by joining entries; says whether it did.
     #[cold]
-    fn grow(&mut self) -> bool {
+    fn make_room(&mut self) -> bool {
         let step = self.interval as usize;
-        let may_grow = self.keys.capacity() < step * KEYS_PER_WRITE;
-        if may_grow {
-            self.keys.reserve_exact(step);
+        if self.entries.capacity() < step * ENTRIES_PER_WRITE {
+            self.entries.reserve_exact(step);
+        } else if !self.is_joined {
+            self.is_joined = true;
+            self.sort();
         }
-        may_grow
+        self.entries.len() < self.entries.capacity()
     }
 
     /// A host write is logged: says whether the interval is over.
@@ -64,54 +93,69 @@ impl HeatLog {
         self.writes >= self.interval
     }
 
-    /// Sorts the log, for counting.
+    /// Sorts the log, for counting, and joins entries of one key as far as an entry can count.
     pub fn sort(&mut self) {
-        self.keys.sort_unstable();
-    }
-
-    /// Begins the next interval with no counts, or with half of what each was. The log is sorted.
-    pub fn restart(&mut self, decays: bool) {
-        match decays {
-            false => self.keys.clear(),
-            true => self.halve(),
-        }
-        self.writes = 0;
-    }
-
-    /// Of each run of equal keys every second stays: half of its count, rounded down.
-    fn halve(&mut self) {
-        let mut run = None;
-        self.keys.retain(|&key| {
-            let is_second = run == Some(key);
-            run = if is_second { None } else { Some(key) };
-            is_second
+        self.entries.sort_unstable();
+        self.entries.dedup_by(|next, last| {
+            let sum = last.sectors.checked_add(next.sectors).filter(|_| next.key() == last.key());
+            last.sectors = sum.unwrap_or(last.sectors);
+            sum.is_some()
         });
     }
 
-    /// Writes to the keys from `first` up to `end`. The log is sorted.
-    pub fn writes_in(&self, first: u32, end: u32) -> u32 {
-        let before = |key: u32| self.keys.partition_point(|&logged| logged < key);
-        (before(end) - before(first)) as u32
+    /// Begins the next interval with no counts, or with most of what each was. The log is sorted.
+    pub fn restart(&mut self, decays: bool) {
+        match decays {
+            false => self.entries.clear(),
+            true => self.decay(),
+        }
+        self.writes = 0;
+        self.is_joined = false;
     }
 
-    /// The keys written, with `drop_bits` cut off, and how often, in their order. The log is sorted.
+    /// Forgets a 64th of each count, and of the coldest keys as many as leave half of the log to the next interval.
+    fn decay(&mut self) {
+        for entry in &mut self.entries {
+            entry.sectors -= entry.sectors.div_ceil(1 << DECAY_SHIFT);
+        }
+        self.entries.retain(|entry| entry.sectors > 0);
+        let room = self.interval as usize * ENTRIES_PER_WRITE / 2;
+        if self.entries.len() > room {
+            let mut sectors: Vec<u16> = self.entries.iter().map(|entry| entry.sectors).collect();
+            let coldest = sectors.len() - room;
+            let (_, &mut kept, _) = sectors.select_nth_unstable(coldest);
+            self.entries.retain(|entry| entry.sectors > kept);
+        }
+    }
+
+    fn before(&self, key: u32) -> usize {
+        self.entries.partition_point(|entry| entry.key() < key)
+    }
+
+    /// Sectors written to the keys from `first` up to `end`. The log is sorted.
+    pub fn sectors_in(&self, first: u32, end: u32) -> u32 {
+        sum(&self.entries[self.before(first)..self.before(end)])
+    }
+
+    /// The keys written, with `drop_bits` cut off, and how much, in their order. The log is sorted.
     pub fn counts(&self, drop_bits: u32) -> impl Iterator<Item = Heat> + '_ {
-        let same = move |a: &u32, b: &u32| a >> drop_bits == b >> drop_bits;
-        self.keys.chunk_by(same).map(move |keys| Heat { key: keys[0] >> drop_bits, writes: keys.len() as u32 })
+        let same = move |a: &Entry, b: &Entry| a.key() >> drop_bits == b.key() >> drop_bits;
+        let heat = move |entries: &[Entry]| Heat { key: entries[0].key() >> drop_bits, sectors: sum(entries) };
+        self.entries.chunk_by(same).map(heat)
     }
 
-    /// The keys from `first` up to `end` that were written, and how often. The log is sorted.
+    /// The keys from `first` up to `end` that were written, and how much. The log is sorted.
     pub fn counts_in(&self, first: u32, end: u32) -> impl Iterator<Item = Heat> + '_ {
-        let before = |key: u32| self.keys.partition_point(|&logged| logged < key);
-        let keys = &self.keys[before(first)..before(end)];
-        keys.chunk_by(|a, b| a == b).map(|keys| Heat { key: keys[0], writes: keys.len() as u32 })
+        let entries = &self.entries[self.before(first)..self.before(end)];
+        let heat = |entries: &[Entry]| Heat { key: entries[0].key(), sectors: sum(entries) };
+        entries.chunk_by(|a, b| a.key() == b.key()).map(heat)
     }
 
     /// The hottest `limit` of `candidates`, hottest first, of equally hot ones those with the lower keys.
     pub fn hottest(candidates: impl Iterator<Item = Heat>, limit: usize) -> Vec<Heat> {
         let mut kept: BinaryHeap<Reverse<(u32, Reverse<u32>)>> = BinaryHeap::with_capacity(limit);
         for heat in candidates {
-            let next = Reverse((heat.writes, Reverse(heat.key)));
+            let next = Reverse((heat.sectors, Reverse(heat.key)));
             if kept.len() < limit {
                 kept.push(next);
                 continue;
@@ -123,18 +167,17 @@ impl HeatLog {
             }
         }
         let sorted = kept.into_sorted_vec();
-        sorted.into_iter().map(|Reverse((writes, Reverse(key)))| Heat { key, writes }).collect()
+        sorted.into_iter().map(|Reverse((sectors, Reverse(key)))| Heat { key, sectors }).collect()
     }
 
     /// Bytes it takes.
     pub fn measured_bytes(&self) -> u64 {
-        (self.keys.capacity() * size_of::<u32>()) as u64
+        (self.entries.capacity() * size_of::<Entry>()) as u64
     }
 }
 
-/// Whether a track is so much hotter than another that the swap pays: `ratio` times its writes, where none count as one.
-pub fn is_hotter(hot: u32, cold: u32, ratio: u32) -> bool {
-    hot as u64 >= ratio as u64 * cold.max(1) as u64
+fn sum(entries: &[Entry]) -> u32 {
+    entries.iter().map(|entry| entry.sectors as u32).sum()
 }
 
 #[cfg(test)]
@@ -146,38 +189,50 @@ mod tests {
         let mut heat = HeatLog::new(6);
         let ended: Vec<bool> = [9, 4, 9, 9, 5, 4]
             .map(|key| {
-                heat.count(key);
+                heat.count(key, 1);
                 heat.end_write()
             })
             .to_vec();
         assert_eq!(ended, [false, false, false, false, false, true]);
         heat.sort();
         let heats =
-            |pairs: &[(u32, u32)]| -> Vec<Heat> { pairs.iter().map(|&(key, writes)| Heat { key, writes }).collect() };
+            |pairs: &[(u32, u32)]| -> Vec<Heat> { pairs.iter().map(|&(key, sectors)| Heat { key, sectors }).collect() };
         assert_eq!(heat.counts(0).collect::<Vec<_>>(), heats(&[(4, 2), (5, 1), (9, 3)]));
         assert_eq!(heat.counts(2).collect::<Vec<_>>(), heats(&[(1, 3), (2, 3)]));
         assert_eq!(HeatLog::hottest(heat.counts(2), 1), heats(&[(1, 3)]), "of equals the lower key");
         assert_eq!(HeatLog::hottest(heat.counts(0), 2), heats(&[(9, 3), (4, 2)]));
-        assert_eq!(heat.writes_in(4, 9), 3);
+        assert_eq!(heat.sectors_in(4, 9), 3);
         heat.restart(false);
         assert_eq!(heat.counts(0).count(), 0);
     }
 
-    /// Goal: a count is half of the last one and what came since. Method: a track written ten times in each of five
-    /// intervals, one written once in each, one written in the first alone.
+    /// Goal: a count is what came since and 63/64 of the last one, rounded down. Method: a track of 640 sectors an interval,
+    /// one of a single sector, one written in the first interval alone.
     #[test]
-    fn counts_decay_by_halves() {
+    fn counts_decay_by_a_64th() {
         let mut heat = HeatLog::new(20);
         let mut seen = Vec::new();
-        for interval in 0..5 {
-            (0..10).for_each(|_| heat.count(7));
-            heat.count(3);
-            (0..9).filter(|_| interval == 0).for_each(|_| heat.count(5));
+        for interval in 0..4 {
+            heat.count(7, 640);
+            heat.count(3, 1);
+            if interval == 0 {
+                heat.count(5, 100);
+            }
             heat.sort();
-            seen.push([7, 3, 5].map(|key| heat.writes_in(key, key + 1)));
+            seen.push([7, 3, 5].map(|key| heat.sectors_in(key, key + 1)));
             heat.restart(true);
         }
-        assert_eq!(seen, [[10, 1, 9], [15, 1, 4], [17, 1, 2], [18, 1, 1], [19, 1, 0]]);
+        assert_eq!(seen, [[640, 1, 100], [1270, 1, 98], [1890, 1, 96], [2500, 1, 94]]);
+    }
+
+    /// Goal: where more keys stay than half of the log, the coldest go.
+    #[test]
+    fn the_coldest_are_forgotten_first() {
+        let mut heat = HeatLog::new(4);
+        (0..8).for_each(|key| heat.count(key, 100 + 10 * key));
+        heat.sort();
+        heat.restart(true);
+        assert_eq!(heat.counts(0).map(|heat| heat.key).collect::<Vec<_>>(), [5, 6, 7]);
     }
 
     #[test]
@@ -186,7 +241,7 @@ mod tests {
             let mut heat = HeatLog::new(20_000);
             for write in 0..80_000 {
                 // Far more tracks a write than any host asks for, and some of them often.
-                (0..50).for_each(|track| heat.count((write * 50 + track) % 100_000));
+                (0..50).for_each(|track| heat.count((write * 50 + track) % 100_000, 8));
                 if heat.end_write() {
                     heat.sort();
                     heat.restart(decays);
@@ -196,9 +251,23 @@ mod tests {
         }
     }
 
+    /// Goal: what an entry cannot count goes into another. Method: four times the most that six bytes hold, in two keys.
     #[test]
-    fn nothing_counts_as_one_write() {
-        assert!(is_hotter(2, 0, 2) && is_hotter(2, 1, 2) && is_hotter(20, 10, 2));
-        assert!(!is_hotter(1, 0, 2) && !is_hotter(19, 10, 2));
+    fn large_counts_take_several_entries() {
+        let mut heat = HeatLog::new(8);
+        (0..4).for_each(|_| heat.count(70_000, 65_535));
+        heat.count(70_001, 3);
+        heat.sort();
+        assert_eq!(heat.counts(0).collect::<Vec<_>>()[0], Heat { key: 70_000, sectors: 4 * 65_535 });
+        assert_eq!(heat.sectors_in(70_001, 70_002), 3);
+    }
+
+    /// Goal: a full log joins entries of one key before it forgets any.
+    #[test]
+    fn a_full_log_joins_entries() {
+        let mut heat = HeatLog::new(4);
+        (0..100).for_each(|_| heat.count(5, 2));
+        heat.sort();
+        assert_eq!(heat.sectors_in(5, 6), 2 * 8 + 2 * 7, "eight entries become one, and seven more find room");
     }
 }

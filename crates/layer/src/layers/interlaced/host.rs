@@ -75,8 +75,8 @@ impl Host {
         }
     }
 
-    /// Writes one command, of which `first` is the run that it begins in, track by track; `count` is told the heat key of
-    /// each.
+    /// Writes one command, of which `first` is the run that it begins in, track by track; `count` is told the heat key
+    /// and the sectors of each.
     #[inline]
     pub fn write<T: Translation>(
         &mut self,
@@ -84,12 +84,12 @@ impl Host {
         command: &Command,
         first: Run,
         plan: &mut Plan,
-        mut count: impl FnMut(u32),
+        mut count: impl FnMut(u32, u32),
     ) {
         let (mut lba, end, mut run) = (command.lba, command.end(), first);
         loop {
             run = run.part(lba, end);
-            count(map.heat(&run));
+            count(map.heat(&run), run.sectors);
             if run.harmless {
                 self.log.before_writing(run.extent(), plan);
                 plan.write(Cause::Host, run.pba, lba, Sectors(run.sectors as u64));
@@ -106,7 +106,7 @@ impl Host {
         }
     }
 
-    /// Writes several commands that lie in one run of a bottom track, in one operation.
+    /// Writes several commands that lie in one run, in one operation.
     pub fn write_joined<T: Translation>(&mut self, map: &T, commands: &[Command], plan: &mut Plan) {
         let run = map.run_of(&self.home, commands[0].lba);
         let mut written = std::mem::take(&mut self.written);
@@ -120,7 +120,12 @@ impl Host {
             }
             joins
         });
-        self.rewrite(map, &written, plan);
+        if run.harmless {
+            written.iter().for_each(|part| self.log.before_writing(part.extent(), plan));
+            write_parts(&written, plan);
+        } else {
+            self.rewrite(map, &written, plan);
+        }
         for part in &written {
             self.born(part.lba, part.end(), plan);
         }

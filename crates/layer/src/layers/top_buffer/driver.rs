@@ -64,6 +64,8 @@ pub struct WriteBuffer {
     /// Rings to be written home when idle.
     due: BTreeSet<u32>,
     parts: Vec<Part>,
+    /// Where what the host reads lies.
+    found: Vec<Run>,
     /// The first LBA of the write that `joins` was last asked for, and its ring.
     joinable: Cell<Option<(Lba, u32)>>,
 }
@@ -71,8 +73,8 @@ pub struct WriteBuffer {
 impl WriteBuffer {
     /// A layer over `host`, with nothing buffered.
     pub fn new(host: Host, map: BufferMap, options: BufferOptions) -> WriteBuffer {
-        let (moves, due, parts, joinable) = (Moves::default(), BTreeSet::new(), Vec::new(), Cell::new(None));
-        WriteBuffer { host, map, moves, options, due, parts, joinable }
+        let (moves, due, joinable) = (Moves::default(), BTreeSet::new(), Cell::new(None));
+        WriteBuffer { host, map, moves, options, due, parts: Vec::new(), found: Vec::new(), joinable }
     }
 
     fn home(&self) -> &Home {
@@ -142,8 +144,7 @@ impl WriteBuffer {
         let chosen = self.moves.in_hand().expect("begun above");
         let outcome = self.moves.phase(&mut self.host.log, plan);
         // What is written home moves: no record of a host rewrite may hold it by then (invariant 2).
-        let (_, start, end) = BufferMap::lbas_of(&self.host.home, chosen.track).expect("it has LBAs");
-        for run in self.map.within(start, end) {
+        for run in self.map.within(chosen.start, chosen.end) {
             self.host.log.before_writing(self.map.place(&run).extent(), plan);
         }
         if outcome == Outcome::Done {
@@ -157,11 +158,11 @@ impl WriteBuffer {
         true
     }
 
-    /// Takes the track of a ring's oldest run in hand; says whether there is one.
+    /// Takes a ring's oldest run in hand, with others of its track; says whether there is one.
     fn begin_oldest(&mut self, ring: u32) -> bool {
         let Some(oldest) = self.map.oldest(ring) else { return false };
-        let track = BufferMap::track_of(self.home(), Lba(oldest.lba));
-        self.moves.replace(&[WriteHome { track }]);
+        let Some(chosen) = self.map.write_home_with(self.home(), &oldest) else { return false };
+        self.moves.replace(&[chosen]);
         let (map, home, saved_max) = (&self.map, &self.host.home, self.host.log.region_sectors());
         self.moves.take_next(saved_max, |chosen, transfers| map.prepare(home, chosen, transfers))
     }
@@ -246,7 +247,7 @@ impl WriteBuffer {
                 for part in parts {
                     let command = Command::write(part.lba.0, part.sectors);
                     let first = self.map.run_of(&self.host.home, command.lba);
-                    self.host.write(&self.map, &command, first, plan, |_| {});
+                    self.host.write(&self.map, &command, first, plan, |_, _| {});
                 }
             }
         }
@@ -345,7 +346,7 @@ impl Layer for WriteBuffer {
         }
         plan.open(GroupKind::Host);
         match commands[0].operation {
-            Operation::Read => self.host.read(&self.map, &commands[0], plan),
+            Operation::Read => self.read(&commands[0], plan),
             Operation::Write => {
                 self.write_tops(commands, plan);
                 self.write_bottoms(plan);
@@ -440,6 +441,21 @@ impl Layer for WriteBuffer {
 }
 
 impl WriteBuffer {
+    /// Reads what is at home and what is buffered in the order in which it lies: the head goes to the log once.
+    fn read(&mut self, command: &Command, plan: &mut Plan) {
+        self.found.clear();
+        let mut lba = command.lba;
+        while lba < command.end() {
+            let run = self.map.run_of(&self.host.home, lba).part(lba, command.end());
+            lba = run.end();
+            self.found.push(run);
+        }
+        self.found.sort_unstable_by_key(|run| run.pba);
+        for run in &self.found {
+            plan.read(Cause::Host, run.pba, run.lba, Sectors(run.sectors as u64));
+        }
+    }
+
     /// The ring of a write, if it is all at home on bottoms that share one.
     fn ring_of_all(&self, command: &Command) -> Option<u32> {
         let last = self.ring_of(Lba(command.end().0 - 1))?;

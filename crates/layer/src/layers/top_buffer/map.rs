@@ -57,11 +57,16 @@ struct Entry {
     position: u64,
 }
 
-/// A track's buffered runs are to be written home.
+/// Buffered runs that are written home at once, at most: they are read one by one, in a phase that no request enters.
+const RUNS_AT_ONCE: usize = 16;
+
+/// What is buffered of some LBAs of a track is to be written home.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WriteHome {
-    /// The track, by number.
-    pub track: u32,
+    /// The first LBA.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
 }
 
 /// The buffer's map, over data that is otherwise at home.
@@ -163,6 +168,16 @@ impl BufferMap {
         let place = home.track(track, surface)?;
         let run = Home::track_run(&place, home.lba(place.track_start)?);
         Some((run, run.lba.0, run.end().0))
+    }
+
+    /// What to write home with a run: all that is buffered of its track, or as many runs as go at once.
+    pub fn write_home_with(&self, home: &Home, run: &Buffered) -> Option<WriteHome> {
+        let (_, start, end) = BufferMap::lbas_of(home, BufferMap::track_of(home, Lba(run.lba)))?;
+        let starts: Vec<u64> = self.within(start, end).map(|run| run.lba).collect();
+        let first = starts.partition_point(|&start| start < run.lba).min(starts.len().saturating_sub(RUNS_AT_ONCE));
+        let start = if first == 0 { start } else { starts[first] };
+        let end = starts.get(first + RUNS_AT_ONCE).copied().unwrap_or(end);
+        Some(WriteHome { start, end })
     }
 
     /// The number of the track at which `lba` is at home.
@@ -284,7 +299,8 @@ impl Translation for BufferMap {
 
     /// Reads the buffered runs in the order in which they lie, then what the write home destroys.
     fn prepare(&self, home: &Home, chosen: WriteHome, transfers: &mut Transfers) -> bool {
-        let Some((at_home, start, end)) = BufferMap::lbas_of(home, chosen.track) else { return false };
+        let WriteHome { start, end } = chosen;
+        let Some((at_home, ..)) = BufferMap::lbas_of(home, BufferMap::track_of(home, Lba(start))) else { return false };
         let mut runs: Vec<Run> = self.within(start, end).map(|run| self.place(&run)).collect();
         if runs.is_empty() {
             return false;
@@ -309,8 +325,8 @@ impl Translation for BufferMap {
         true
     }
 
-    fn commit(&mut self, home: &Home, chosen: WriteHome, plan: &mut Plan) {
-        let (_, start, end) = BufferMap::lbas_of(home, chosen.track).expect("it was written a moment ago");
+    fn commit(&mut self, _home: &Home, chosen: WriteHome, plan: &mut Plan) {
+        let WriteHome { start, end } = chosen;
         self.remove(start, end);
         plan.note(Note::new(self.first_tag + 1, &[start, end]));
     }

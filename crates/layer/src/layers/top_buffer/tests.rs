@@ -97,6 +97,34 @@ fn a_full_ring_makes_room() {
     assert_eq!(notes[1..], [(17, 10, 20), (16, 33, 2)], "after the record of the neighbours");
 }
 
+/// Seventeen runs of a track, with gaps: sixteen are written home at once, the oldest among them, then the last.
+#[test]
+fn a_track_of_many_runs_is_written_home_in_parts() {
+    let mut layer = layer("top-buffer", &disk(64, 100, 1.0), "backup_regions=1,buffer_share=10%");
+    (0..17).for_each(|run| drop(plan(layer.as_mut(), &[Command::write(100 + 2 * run, 1)])));
+    let phases = idle_phases(layer.as_mut());
+    let notes: Vec<_> = phases.iter().flat_map(|plan| &plan.notes).filter(|note| note.tag == 17).collect();
+    let bounds: Vec<_> = notes.iter().map(|note| (note.fields[0], note.fields[1])).collect();
+    assert_eq!(bounds, [(100, 132), (100, 200)]);
+}
+
+/// What lies on the medium later is read later, whatever its address.
+#[test]
+fn a_read_goes_to_the_log_once() {
+    let mut layer = layer("top-buffer", &disk(64, 10, 1.0), TOP);
+    plan(layer.as_mut(), &[Command::write(12, 1)]);
+    plan(layer.as_mut(), &[Command::write(14, 1)]);
+    assert_plan(
+        &plan(layer.as_mut(), &[Command::read(11, 5)]),
+        "group Host
+           read host pba 11+1 lba 11
+           read host pba 13+1 lba 13
+           read host pba 15+1 lba 15
+           read host pba 61+1 lba 12
+           read host pba 63+1 lba 14",
+    );
+}
+
 #[test]
 fn writes_to_tops_and_bottoms_share_an_append() {
     let mut layer =
