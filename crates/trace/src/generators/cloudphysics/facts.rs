@@ -53,6 +53,8 @@ pub(super) struct Design {
     /// How far the pages of the lower tiers may be written as often as the percentile above them says: less leaves more
     /// for the hottest tier.
     pub spread: f64,
+    /// Whether what is hot stays so to the end.
+    pub is_steady: bool,
     pub pace: Pace,
 }
 
@@ -75,25 +77,29 @@ pub(super) struct Pace {
     pub burst_bytes: u64,
     /// Mean gaps within a burst; each half of them.
     pub gap_ns: [f64; 2],
-    /// How much of the time a conventional drive without a cache would work: above one, it lives on its cache.
+    /// How much of the time a conventional drive without a cache would work.
     pub load: f64,
+    /// Whether the week begins with a quiet day.
+    pub has_quiet_day: bool,
 }
 
-/// Bursts that a queue of 64 and a cache of 64 MiB take, on a drive that works half of the time. Half of the gaps are
-/// in the range of 100 µs and four fifths of all below 500 µs, as Hajkazemi 2019 §3 says of w84 and w35.
+/// Bursts that a queue of 64 and a cache of 8 MiB take, on a drive that works half of the time. Half of the gaps are in
+/// the range of 100 µs and four fifths of all below 500 µs, as Hajkazemi 2019 §3 says of w84 and w35.
 const DESIGN: Design = Design {
     cell_tracks: 1,
     written_fill_pages: None,
     hot: Hot::Untold,
     spread: 1.0,
-    pace: Pace { burst_requests: 32, burst_bytes: 24 << 20, gap_ns: [100e3, 450e3], load: 0.5 },
+    is_steady: false,
+    pace: Pace { burst_requests: 32, burst_bytes: 6 << 20, gap_ns: [100e3, 450e3], load: 0.5, has_quiet_day: false },
 };
 
 /// The same with bursts of writes for the cache and "just enough idle time for them to be flushed" (Hajkazemi 2019
-/// §4). The cache merges writes to a page and sorts those to a track, so that a drive does more than its work one by
-/// one. Found by trial on the paper's drive with a cache of 64 MiB: a little more, and it falls behind.
+/// §4): a conventional drive hardly rests, one that has a third more to do falls behind. The first day is quiet, so that
+/// layers know what is hot before the drive is short of time.
 const fn tight(load: f64) -> Design {
-    Design { pace: Pace { burst_requests: 250, load, ..DESIGN.pace }, ..DESIGN }
+    let pace = Pace { burst_requests: 250, load, has_quiet_day: true, ..DESIGN.pace };
+    Design { pace, is_steady: true, ..DESIGN }
 }
 
 const fn core(tracks: u64, percent: u64) -> Hot {
@@ -251,7 +257,7 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 8_192, 12_288],
         read_size_bytes: [4_096, 32_768],
         page_writes: [4, 8, 28, 40, 425_164],
-        design: Design { hot: core(5, 50), ..tight(4.0) },
+        design: Design { hot: core(10, 50), written_fill_pages: Some(192), ..tight(0.9) },
     },
     Machine {
         name: "w43",
@@ -269,7 +275,7 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 20_480, 65_536],
         read_size_bytes: [28_672, 65_536],
         page_writes: [7, 16, 24, 27, 43_531],
-        design: DESIGN,
+        design: Design { pace: Pace { load: 0.2, ..DESIGN.pace }, ..DESIGN },
     },
     Machine {
         name: "w46",
@@ -305,7 +311,7 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 4_096, 24_576],
         read_size_bytes: [8_192, 155_648],
         page_writes: [6, 32, 66, 222, 189_460],
-        design: tight(1.4),
+        design: Design { written_fill_pages: Some(512), ..tight(0.8) },
     },
     Machine {
         name: "w61",
@@ -377,6 +383,12 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [512, 4_096, 48_640],
         read_size_bytes: [8_192, 57_344],
         page_writes: [7, 36, 50, 98, 272_598],
-        design: Design { written_fill_pages: Some(48), hot: Hot::TopTiers { tracks: 100 }, spread: 0.2, ..DESIGN },
+        design: Design {
+            written_fill_pages: Some(48),
+            hot: Hot::TopTiers { tracks: 100 },
+            spread: 0.2,
+            is_steady: true,
+            ..DESIGN
+        },
     },
 ];

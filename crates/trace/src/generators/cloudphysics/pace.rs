@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! 1. Times never decrease.
-//! 2. When a burst begins, everything before it is at most `load` of the time so far, by the charge above.
+//! 2. When a burst begins, everything before it is at most `load` of the time so far, by the charge above; on a quiet
+//!    day less.
 
 use imbrex_disk::{SimDuration, SimTime};
 
@@ -19,6 +20,11 @@ const SEEK_SPAN_NS: f64 = 18e6;
 const HALF_ROTATION_NS: f64 = 5e6;
 const SECTOR_NS: f64 = 10e6 / 4096.0;
 
+/// The traces last a week, of which one day may be quiet: as many requests as on the others, in more time.
+const DAYS: u64 = 7;
+/// Load of that day, of the others'.
+const QUIET_LOAD: f64 = 0.4;
+
 /// The seek of the paper is spread over a drive of 1 TB; a mean distance is a third of what is used of it.
 const DRIVE_BYTES: f64 = 1e12;
 
@@ -26,6 +32,8 @@ const DRIVE_BYTES: f64 = 1e12;
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     rules: facts::Pace,
+    /// Requests left of the quiet day.
+    quiet_left: u64,
     random_ns: f64,
     burst_left: u64,
     burst_bytes_left: u64,
@@ -35,10 +43,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub fn new(rules: facts::Pace, range_bytes: u64) -> Pace {
+    pub fn new(rules: facts::Pace, range_bytes: u64, requests: u64) -> Pace {
         let distance = (range_bytes as f64 / DRIVE_BYTES).min(1.0) / 3.0;
         Pace {
             rules,
+            quiet_left: if rules.has_quiet_day { requests / DAYS } else { 0 },
             random_ns: SEEK_MIN_NS + SEEK_SPAN_NS * distance + HALF_ROTATION_NS,
             burst_left: 0,
             burst_bytes_left: 0,
@@ -61,7 +70,10 @@ impl Pace {
         self.burst_bytes_left = self.burst_bytes_left.saturating_sub(bytes);
         let place_ns = if follows { 0.0 } else { self.random_ns };
         let work_ns = place_ns + sectors as f64 * SECTOR_NS;
-        self.done = self.done.max(self.time) + SimDuration((work_ns / self.rules.load) as u64);
+        let is_quiet = self.quiet_left > 0;
+        self.quiet_left -= u64::from(is_quiet);
+        let load = if is_quiet { self.rules.load * QUIET_LOAD } else { self.rules.load };
+        self.done = self.done.max(self.time) + SimDuration((work_ns / load) as u64);
         self.time
     }
 

@@ -1,7 +1,9 @@
 //! The requests of a machine: runs drawn from its plan, each kind going round in its cells.
 //!
-//! A kind visits its slots in turns of many passes over a part of them, so that tracks are hot for a while and cold
-//! after, as in Hajkazemi 2019 §2.2 (fig. 5). Within a pass the order is a permutation, another one each time.
+//! A kind visits its slots in turns of many passes over a part of them, one for each day of the week that the traces
+//! last, so that tracks are hot "for a significant period" and cold after, as in Hajkazemi 2019 §2.2 (fig. 5). Where
+//! moves nearly do away with write amplification (§4), what is hot has to stay so: there are no turns there. Within a
+//! pass the order is a permutation, another one each time.
 //!
 //! Invariants:
 //! 1. The same plan and seed give the same requests.
@@ -23,9 +25,8 @@ use crate::request::{Request, Source, TraceError, When};
 const TURN_VISITS: u64 = 16;
 const TURN_SLOTS: u64 = 64;
 
-/// Such a kind has so many parts, and comes back to each so many times.
-const PARTS: u64 = 8;
-const RETURNS: u64 = 4;
+/// Such a kind has so many parts.
+const PARTS: u64 = 7;
 
 /// Sectors by which requests are off page bounds where they are: a partition that begins at sector 63.
 const OFF_SECTORS: u64 = 7;
@@ -58,14 +59,14 @@ struct Slot {
 }
 
 impl Round {
-    fn new(kind: Kind, seed: u64) -> Round {
+    fn new(kind: Kind, is_steady: bool, seed: u64) -> Round {
         let slots_per_cell = kind.area.fill_pages.div_ceil(kind.slot_pages);
         let slots = kind.area.cells * slots_per_cell;
         let visits = kind.runs / slots;
-        let turns = visits >= TURN_VISITS && slots >= TURN_SLOTS;
+        let turns = !is_steady && visits >= TURN_VISITS && slots >= TURN_SLOTS;
         let part_slots = if turns { slots.div_ceil(PARTS) } else { slots };
         let order = Permutation::new(part_slots, seed);
-        let passes = if turns { visits / RETURNS } else { 1 };
+        let passes = if turns { visits } else { 1 };
         let off_below = (kind.unaligned_share * u64::MAX as f64) as u64;
         let (part_first, pass, position) = (0, 0, 0);
         Round { kind, slots_per_cell, slots, part_slots, passes, part_first, pass, position, order, seed, off_below }
@@ -132,7 +133,9 @@ impl StandIn {
         let plan = Plan::of(machine);
         let places = Permutation::new(plan.cells, mix(seed ^ GOLDEN));
         let shift = plan.cells - 1 - places.apply(plan.used_cells - 1);
-        let round = |(index, kind): (usize, &Kind)| Round::new(*kind, mix(seed.wrapping_add(mix(index as u64))));
+        let round = |(index, kind): (usize, &Kind)| {
+            Round::new(*kind, machine.design.is_steady, mix(seed.wrapping_add(mix(index as u64))))
+        };
         StandIn {
             stream: Stream::new(seed, 0),
             lottery: Lottery::new(plan.kinds.iter().map(|kind| kind.runs)),
@@ -142,7 +145,7 @@ impl StandIn {
             cells: plan.cells,
             cell_pages: plan.cell_pages,
             run: Run { direction: Direction::Read, lba: 0, sectors: 0, requests_left: 0 },
-            pace: Pace::new(machine.design.pace, machine.range_bytes),
+            pace: Pace::new(machine.design.pace, machine.range_bytes, machine.requests()),
             requests: machine.requests(),
         }
     }
