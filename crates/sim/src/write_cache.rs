@@ -6,13 +6,20 @@
 //! Invariants:
 //! 1. Ranges are disjoint and non-empty; their sectors sum to `used`, which never exceeds the capacity.
 //! 2. Every dirty sector leaves by destage, by a newer write past the cache, or by a trim.
+//! 3. The first of the ranges by age is there; of the others some may be gone, since most are written in order of age and
+//!    looking each up costs more than passing over it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use imbrex_disk::{Command, Lba, Sectors, SimTime};
 
 /// A join never makes a range longer than this, so that one destage stays short: ours.
 const RANGE_SECTORS_MAX: u64 = 4096;
+
+/// Ranges that are gone are swept out of the list by age when they are so many times those there are, and a few more.
+const GONE_SHARE: usize = 4;
+const GONE_MIN: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Dirty {
@@ -26,8 +33,8 @@ pub struct WriteCache {
     capacity: u64,
     used: u64,
     ranges: BTreeMap<u64, Dirty>,
-    /// (number of its oldest write, start) of every range.
-    by_age: BTreeSet<(u64, u64)>,
+    /// (number of its oldest write, start) of every range, and of some that are gone: but for the first.
+    by_age: BinaryHeap<Reverse<(u64, u64)>>,
     /// Where the last destage ended, for destaging in order of address.
     sweep: u64,
     leaving: Leaving,
@@ -58,7 +65,7 @@ impl WriteCache {
             capacity: capacity.0,
             used: 0,
             ranges: BTreeMap::new(),
-            by_age: BTreeSet::new(),
+            by_age: BinaryHeap::new(),
             sweep: 0,
             leaving: Leaving::default(),
         }
@@ -143,24 +150,34 @@ impl WriteCache {
     fn keep(&mut self, start: u64, dirty: Dirty) {
         self.used += dirty.end - start;
         self.ranges.insert(start, dirty);
-        self.by_age.insert((dirty.sequence, start));
+        self.by_age.push(Reverse((dirty.sequence, start)));
+        if self.by_age.len() > GONE_SHARE * self.ranges.len() + GONE_MIN {
+            let ranges = self.ranges.iter();
+            self.by_age = ranges.map(|(&start, dirty)| Reverse((dirty.sequence, start))).collect();
+        }
     }
 
     fn forget(&mut self, start: u64) -> Dirty {
         let dirty = self.ranges.remove(&start).expect("only ranges in the map are forgotten");
-        self.by_age.remove(&(dirty.sequence, start));
         self.used -= dirty.end - start;
+        // Invariant 3.
+        while let Some(&Reverse((sequence, first))) = self.by_age.peek() {
+            if self.ranges.get(&first).is_some_and(|dirty| dirty.sequence == sequence) {
+                break;
+            }
+            self.by_age.pop();
+        }
         dirty
     }
 
     /// Whether something written before number `sequence` is still dirty.
     pub fn has_older_than(&self, sequence: u64) -> bool {
-        self.by_age.first().is_some_and(|&(oldest, _)| oldest < sequence)
+        self.by_age.peek().is_some_and(|&Reverse((oldest, _))| oldest < sequence)
     }
 
     /// Takes out the oldest range, as the write that destages it.
     pub fn take_oldest(&mut self) -> Option<Command> {
-        let &(_, start) = self.by_age.first()?;
+        let &Reverse((_, start)) = self.by_age.peek()?;
         Some(self.take(start))
     }
 
@@ -217,6 +234,8 @@ fn as_write(start: u64, end: u64) -> Command {
 mod tests {
     //! Goal: the cache's dirty set equals a naive set of sectors. Method: random inserts, destages and discards on both.
 
+    use std::collections::BTreeSet;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -239,7 +258,8 @@ mod tests {
                     _ => if cache.has_room(&command, SimTime::ZERO) { cache.insert(&command, number as u64 * 100); naive.extend(range); }
                 }
                 prop_assert_eq!(cache.used(), Sectors(naive.len() as u64));
-                prop_assert_eq!(cache.ranges.len(), cache.by_age.len());
+                let oldest = cache.ranges.iter().map(|(&start, dirty)| (dirty.sequence, start)).min();
+                prop_assert_eq!(cache.by_age.peek().map(|&Reverse(first)| first), oldest);
                 let probe = Command::read(lba, sectors);
                 let dirty = (lba..lba + sectors as u64).all(|sector| naive.contains(&sector));
                 // Adjacent ranges may stay apart, so a hit is sure only one way round.
