@@ -1,8 +1,8 @@
 //! The bench of the guide: a drive as it is sold, a workload, and what a buyer asks of it.
 //!
 //! Invariants:
-//! 1. Every drive has a volatile cache of its profile's size, or of 64 MiB where the profile has it off, unless the run
-//!    says otherwise; every flush empties it.
+//! 1. Every drive has a volatile cache of 64 MiB, whatever its profile says, unless the run says otherwise; every flush
+//!    empties it.
 //! 2. The cliff is the first time that a request of the host has to wait until the layer has cleaned something; it is
 //!    told from the plans, so that a volatile cache does not hide it.
 
@@ -19,7 +19,7 @@ use crate::error::Failure;
 use crate::interrupt;
 use crate::progress::Bars;
 
-/// The volatile cache of a drive whose profile has none switched on: what drives of the time have.
+/// The volatile cache: what drives of the time have.
 const WRITE_CACHE_BYTES: u64 = 64 << 20;
 
 /// A run to be made.
@@ -92,11 +92,7 @@ impl<'a> Run<'a> {
 
     fn options(&self, drive: &Drive, arrival: Arrival) -> Options {
         let host = &drive.host;
-        let write_cache_bytes = match (self.has_write_cache, host.write_cache_bytes) {
-            (false, _) => 0,
-            (true, 0) => WRITE_CACHE_BYTES,
-            (true, bytes) => bytes,
-        };
+        let write_cache_bytes = if self.has_write_cache { WRITE_CACHE_BYTES } else { 0 };
         Options {
             arrival,
             schedule: Schedule::named(&host.schedule, SimDuration(host.age_limit_ns))

@@ -31,12 +31,16 @@ const ON_SHINGLED: [(&str, &str); 6] = [
     ("region-rmw", "cassuto-307g+region-rmw"),
 ];
 
-const ON_INTERLACED: [(&str, &str); 5] = [
+const ON_INTERLACED: [(&str, &str); 9] = [
     ("conventional", "imr-1t+conventional"),
     ("imr-rmw", "imr-1t+imr-rmw"),
     ("track-flip", "imr-1t+track-flip"),
     ("track-cache", "imr-1t+track-cache"),
     ("track-map", "imr-1t+track-map"),
+    ("flip-cache", "imr-1t+flip-cache"),
+    ("top-buffer", "imr-1t+top-buffer"),
+    ("block-swap", "imr-1t+block-swap"),
+    ("write-buffer", "imr-1t+write-buffer"),
 ];
 
 /// Writes of the first table.

@@ -31,7 +31,7 @@ const NEGLECTED: f64 = 8.0 / TRACK_SECTORS as f64;
 /// across the end of their track has more pieces, and a place by chance next to the last needs no seek.
 const EXACT_SHARE: f64 = 0.998;
 /// Host writes of an interval, so that one track is moved for every few of them.
-const EAGER: &str = "interval=8,hot_tracks=1,hot_ratio=2";
+const EAGER: &str = "interval=8,hot_tracks=1,hotness=reset,payback=0";
 
 fn run(_bars: &Bars) -> Result<Report, Failure> {
     let mut report = Report {

@@ -2,7 +2,9 @@
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::runs;
-use super::table::{amplification, figure, listed, mean_ms, tail_ms, Measure, Table};
+use super::table::{
+    amplification, figure, listed, mean_ms, operations, tail_ms, write_mean_ms, write_tail_ms, Measure, Table,
+};
 use super::workloads::{extent, has_sample, MACHINES, SAMPLE};
 use super::{COMPARED, CONVENTIONAL, MAP, PROPOSED, RMW};
 use crate::chart::{Axis, BarArrangement, BarChart, Style, Unit};
@@ -31,8 +33,8 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
     let prefixes = table.where_(|name| extent(name) != "whole");
     let mut report = Report {
         method: format!(
-            "The fifteen stand-ins, whole but for {} (first 4 million requests), on `imr-1t` with each layer and on \
-             the conventional drive of the same tracks; a queue of 64, served in order of arrival, 64 MiB of write cache. \
+            "The fifteen stand-ins, whole but for {} (first 3 million requests), on `imr-1t` with each layer and on \
+             the conventional drive of the same tracks; a queue of 64, served in order of arrival, 8 MiB of write cache. \
              The stand-ins have the published statistics of the paper's traces; when requests come, and in \
              which order, is ours, so latencies hang on our choices and write amplification hardly does. The tail is \
              the 99.9th percentile.",
@@ -74,13 +76,35 @@ fn chart(table: &Table, title: &str, id: &str, measure: Measure, unit: Unit) -> 
     chart.svg(Style::Standalone)
 }
 
+/// The paper does not say whether its write amplification counts sectors or operations: both are judged.
 fn amplification_claims(report: &mut Report, table: &Table) {
+    amplification_claims_in(report, table, "sectors", amplification);
+    amplification_claims_in(report, table, "operations", operations);
+    for name in ["w39", "w56", "w106"] {
+        let excess = |layer: &str| amplification(table.of(name, layer)) - amplification(table.of(name, CONVENTIONAL));
+        let left = PROPOSED.map(|layer| excess(layer) / excess(RMW));
+        let best = left.into_iter().fold(f64::INFINITY, f64::min);
+        report.claim(
+            ClaimKind::Shape,
+            &format!("{name}: write amplification with track-map"),
+            "nearly eliminated",
+            format!(
+                "{:.1} % of RMW's excess over the conventional drive is left (the best of the three {:.1} %)",
+                left[2] * 100.0,
+                best * 100.0
+            ),
+            Some(left[2] <= 0.1),
+        );
+    }
+}
+
+fn amplification_claims_in(report: &mut Report, table: &Table, unit: &str, amplification: Measure) {
     let rmw_over = |name: &str, layer: &str| table.ratio(name, RMW, layer, amplification);
     for layer in PROPOSED {
         let halved = table.where_(|name| rmw_over(name, layer) >= 2.0);
         report.claim(
             ClaimKind::Shape,
-            &format!("{layer}: write amplification half of RMW's or less"),
+            &format!("{layer}: write amplification half of RMW's or less, in {unit}"),
             "in over half of the workloads",
             format!("in {} of {}: {}", halved.len(), table.names.len(), listed(&halved)),
             Some(2 * halved.len() > table.names.len()),
@@ -94,7 +118,7 @@ fn amplification_claims(report: &mut Report, table: &Table) {
         .collect();
     report.claim(
         ClaimKind::Shape,
-        "no workload is worse off than with RMW, in write amplification",
+        &format!("no workload is worse off than with RMW, in write amplification by {unit}"),
         "in no case",
         if worse.is_empty() { "in no case".into() } else { worse.join(", ") },
         Some(worse.is_empty()),
@@ -106,22 +130,11 @@ fn amplification_claims(report: &mut Report, table: &Table) {
     let best = table.where_(best);
     report.claim(
         ClaimKind::Shape,
-        "track-map has the least write amplification",
+        &format!("track-map has the least write amplification, in {unit}"),
         "in most cases",
         format!("in {} of {}: {}", best.len(), table.names.len(), listed(&best)),
         Some(2 * best.len() > table.names.len()),
     );
-    for name in ["w39", "w56", "w106"] {
-        let excess = |layer: &str| amplification(table.of(name, layer)) - amplification(table.of(name, CONVENTIONAL));
-        let left = excess(MAP) / excess(RMW);
-        report.claim(
-            ClaimKind::Shape,
-            &format!("{name}: write amplification with track-map"),
-            "nearly eliminated",
-            format!("{:.1} % of RMW's excess over the conventional drive is left", left * 100.0),
-            Some(left <= 0.1),
-        );
-    }
 }
 
 fn mean_claims(report: &mut Report, table: &Table) {
@@ -168,31 +181,38 @@ fn tail_claims(report: &mut Report, table: &Table) {
     let tail = |name: &str, layer: &str| table.ratio(name, layer, CONVENTIONAL, tail_ms);
     for name in ["w39", "w56"] {
         let (rmw, conventional) = (table.of(name, RMW), table.of(name, CONVENTIONAL));
-        report.claim(
-            ClaimKind::Shape,
-            &format!("{name}: tail latency with RMW over the conventional drive's{OURS}"),
-            "tens of thousands of times; mean 2.4 s against 0.1 ms",
-            format!(
-                "{} times: tail {} s against {} ms, mean {} s against {} ms",
-                figure(tail(name, RMW)),
-                figure(tail_ms(rmw) / 1e3),
-                figure(tail_ms(conventional)),
-                figure(mean_ms(rmw) / 1e3),
-                figure(mean_ms(conventional))
-            ),
-            Some(tail(name, RMW) >= 10_000.0),
-        );
-        let limited = PROPOSED.map(|layer| tail(name, layer));
-        report.claim(
-            ClaimKind::Shape,
-            &format!(
-                "{name}: tail latency with track-flip, track-cache, track-map over the conventional drive's{OURS}"
-            ),
-            "double digits",
-            limited.map(|ratio| format!("{}×", figure(ratio))).join(", "),
-            Some(limited.iter().all(|&ratio| ratio < 100.0)),
-        );
+        for (of, measure) in [("all requests", tail_ms as Measure), ("writes", write_tail_ms)] {
+            let ratio = table.ratio(name, RMW, CONVENTIONAL, measure);
+            report.claim(
+                ClaimKind::Shape,
+                &format!("{name}: tail latency of {of} with RMW over the conventional drive's{OURS}"),
+                "tens of thousands of times; mean 2.4 s against 0.1 ms",
+                format!(
+                    "{} times: tail {} s against {} ms, mean of writes {} s against {} ms",
+                    figure(ratio),
+                    figure(measure(rmw) / 1e3),
+                    figure(measure(conventional)),
+                    figure(write_mean_ms(rmw) / 1e3),
+                    figure(write_mean_ms(conventional))
+                ),
+                Some(ratio >= 10_000.0),
+            );
+            let limited = PROPOSED.map(|layer| table.ratio(name, layer, CONVENTIONAL, measure));
+            report.claim(
+                ClaimKind::Shape,
+                &format!("{name}: tail latency of {of} with track-flip, track-cache, track-map over the same{OURS}"),
+                "double digits",
+                limited.map(|ratio| format!("{}×", figure(ratio))).join(", "),
+                Some(limited.iter().all(|&ratio| ratio < 100.0)),
+            );
+        }
     }
+    report.remarks.push(
+        "The paper's tails of w39 and w56 must be those of writes: a conventional drive whose mean is 0.1 ms reads from \
+         its cache, but 2.6 and 4.7 % of the requests of these machines read, most of them pages that were not written \
+         before, and one in a thousand of all cannot be faster than a seek. Both are given."
+            .into(),
+    );
     let raised = table.where_(|name| tail(name, RMW) > 4.0);
     report.claim(
         ClaimKind::Shape,

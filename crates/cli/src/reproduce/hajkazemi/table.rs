@@ -23,6 +23,21 @@ pub fn amplification(result: &DriveResult) -> f64 {
     result.write_amplification
 }
 
+/// Operations that write at the medium, for each of the host's.
+pub fn operations(result: &DriveResult) -> f64 {
+    result.medium.writes as f64 / result.host.writes as f64
+}
+
+/// Mean latency of writes in milliseconds.
+pub fn write_mean_ms(result: &DriveResult) -> f64 {
+    result.latency_ns.write.mean as f64 / 1e6
+}
+
+/// The tail of writes: 99.9 %, in milliseconds.
+pub fn write_tail_ms(result: &DriveResult) -> f64 {
+    result.latency_ns.write.p999 as f64 / 1e6
+}
+
 /// Mean latency in milliseconds.
 pub fn mean_ms(result: &DriveResult) -> f64 {
     result.latency_ns.all.mean as f64 / 1e6
