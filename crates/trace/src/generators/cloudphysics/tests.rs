@@ -35,6 +35,8 @@ fn scaled(mut machine: Machine, divisor: u64) -> Machine {
         *figure /= divisor;
     }
     machine.design.cell_tracks = machine.design.cell_tracks.min(8);
+    // So few cells that are used as a whole would be off by their rounding: they are used as others are.
+    machine.design.written_fill_pages = machine.design.written_fill_pages.filter(|&pages| pages < 512);
     machine.design.hot = Hot::Untold;
     machine
 }
