@@ -1,5 +1,5 @@
 //! `block-swap`: hot blocks of bottom tracks change places with cold blocks of tops of their track group (the Block Swapping
-//! of Wu et al., as Hajkazemi 2019 §5 describes it). It is [`track_map`](super::track_map) with blocks in the place of
+//! of Wu et al., as Hajkazemi 2019 §5 describes it). It is [`track_map`] with blocks in the place of
 //! pseudo-tracks: finer, so that no cold data moves along, with a map and a number of moves that grow as blocks shrink.
 //!
 //! A group has up to 128 bottoms and as many tops. Blocks are `block_size` long, so that the last of a track may reach into
