@@ -11,6 +11,7 @@ mod advice;
 mod bench;
 mod emit;
 pub mod experiments;
+mod lateness;
 mod marks;
 pub mod run;
 pub mod safety;

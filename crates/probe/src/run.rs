@@ -11,12 +11,16 @@ use rand_xoshiro::Xoshiro256StarStar;
 use crate::advice::advise;
 use crate::bench::Bench;
 use crate::experiments::{self, Experiment};
+use crate::lateness::Lateness;
 use crate::target::{Target, TargetError};
-use crate::verdict::{Fact, Verdict};
+use crate::verdict::{Confidence, Fact, Property, Value, Verdict};
 use crate::watched::Watched;
 
 /// By how much of a rotation measurements of the same differ, unless it is found that they do by more.
 const EXACT: f64 = 0.01;
+
+/// A machine whose pauses end later than this, one in twenty of them, is busy: a few hundredths of a rotation.
+const LATE_NS: u64 = 300_000;
 
 /// How far the probe is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,9 +65,12 @@ pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Verdict {
     while let Some(index) = next_of(&waiting, &verdict, options.budget_ns, &watched) {
         let experiment = waiting.remove(index);
         let begun = watched.begin(experiment.name);
+        let known: Vec<Property> = verdict.properties.clone();
+        let lateness = Lateness::watch(verdict.is_virtual);
         let mut bench = Bench { target: &mut watched, random, verdict: &mut verdict, repeats, tolerance };
         let outcome = begun.and_then(|()| (experiment.run)(&mut bench));
         (random, repeats, tolerance) = (bench.random, bench.repeats, bench.tolerance);
+        doubt(&mut verdict, &known, lateness.end());
         let Err(error) = outcome else { continue };
         verdict.left_out.push(format!("{}: not run to its end: {error}", experiment.name));
         if error != TargetError::BudgetSpent {
@@ -79,6 +86,22 @@ pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Verdict {
     verdict.advice = advise(&verdict);
     verdict.target_ns = watched.spent_ns();
     verdict
+}
+
+/// Takes back what cannot be known from a machine that answers late: its own delays are spread as those of a platter are,
+/// so that any drive looks conventional; other findings stand, less sure.
+fn doubt(verdict: &mut Verdict, known: &[Property], late_ns: u64) {
+    if late_ns <= LATE_NS {
+        return;
+    }
+    for property in verdict.properties.iter_mut().filter(|property| !known.contains(property)) {
+        property.confidence = property.confidence.min(Confidence::Medium);
+        if property.value == Value::Word("conventional") {
+            property.value = Value::CannotTell;
+            property.confidence = Confidence::Low;
+        }
+        property.because += &format!("; this machine was busy, and late by {:.1} ms", late_ns as f64 / 1e6);
+    }
 }
 
 /// The experiments that were asked for and are allowed.
@@ -137,5 +160,27 @@ fn over_budget(experiment: &Experiment, watched: &Watched<'_>) -> String {
 fn leave_out(experiments: &[&'static Experiment], reason: &str, verdict: &mut Verdict) {
     for experiment in experiments {
         verdict.left_out.push(format!("{}: {reason}", experiment.name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_makes_no_drive_conventional() {
+        let mut verdict = Verdict::default();
+        verdict.conclude("rotation", Value::Number(10.0), "ms", Confidence::High, "seen".into(), &[]);
+        let known = verdict.properties.clone();
+        verdict.conclude("type", Value::Word("conventional"), "", Confidence::High, "spread".into(), &[]);
+        verdict.conclude("overhead", Value::Number(0.5), "ms", Confidence::High, "seen".into(), &[]);
+        let sure = verdict.clone();
+        doubt(&mut verdict, &known, LATE_NS);
+        assert_eq!(verdict, sure, "a quiet machine takes nothing back");
+        doubt(&mut verdict, &known, 2_000_000);
+        assert_eq!(verdict.word("type"), None);
+        assert!(verdict.property("type").is_some_and(|property| property.because.ends_with("late by 2.0 ms")));
+        assert_eq!(verdict.property("overhead").map(|property| property.confidence), Some(Confidence::Medium));
+        assert_eq!(verdict.properties[0], sure.properties[0], "what was known before stands");
     }
 }

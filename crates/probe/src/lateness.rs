@@ -1,0 +1,73 @@
+//! How busy this machine is while a test runs in real time: a thread that does nothing but pause, and sees how much later
+//! than asked its pauses end. What it is kept waiting, answers are kept waiting.
+//!
+//! Invariants:
+//! 1. The thread ends with its owner.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const PAUSE: Duration = Duration::from_millis(2);
+/// The share of pauses that may end later than is told.
+const SHARE: f64 = 0.95;
+
+/// A thread that pauses.
+pub(crate) struct Lateness {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<u64>>>,
+}
+
+impl Lateness {
+    /// Watches from now on; not at all in virtual time.
+    pub fn watch(is_virtual: bool) -> Lateness {
+        let ends = Arc::new(AtomicBool::new(is_virtual));
+        let told = ends.clone();
+        // Without the thread nothing is known of lateness, and nothing is doubted.
+        let thread = std::thread::Builder::new().name("lateness".into()).spawn(move || pause_until(&told)).ok();
+        Lateness { ends, thread }
+    }
+
+    /// How much later than asked a pause ended, but for one in twenty; nanoseconds.
+    pub fn end(mut self) -> u64 {
+        let mut late_ns = self.join();
+        late_ns.sort_unstable();
+        late_ns.get((late_ns.len() as f64 * SHARE) as usize).copied().unwrap_or(0)
+    }
+
+    fn join(&mut self) -> Vec<u64> {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.take().map(|thread| thread.join().expect("pausing does not panic")).unwrap_or_default()
+    }
+}
+
+impl Drop for Lateness {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn pause_until(ends: &AtomicBool) -> Vec<u64> {
+    let mut late_ns = Vec::new();
+    while !ends.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        std::thread::sleep(PAUSE);
+        late_ns.push(begun.elapsed().saturating_sub(PAUSE).as_nanos() as u64);
+    }
+    late_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_time_is_never_late_and_a_thread_ends() {
+        assert_eq!(Lateness::watch(true).end(), 0);
+        let lateness = Lateness::watch(false);
+        std::thread::sleep(Duration::from_millis(30));
+        let began = Instant::now();
+        assert!(lateness.end() < 60_000_000_000 && began.elapsed() < Duration::from_secs(60));
+    }
+}
