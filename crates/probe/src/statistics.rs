@@ -58,19 +58,16 @@ pub fn around(value: i64, period: i64) -> i64 {
     }
 }
 
-/// The run of indices whose sum of `scores` is the greatest.
-pub fn best_run(scores: &[i32]) -> std::ops::Range<usize> {
-    let (mut best, mut best_sum, mut start, mut sum) = (0..0, 0, 0, 0);
-    for (index, score) in scores.iter().enumerate() {
-        if sum <= 0 {
-            (start, sum) = (index, 0);
-        }
-        sum += score;
-        if sum > best_sum {
-            (best, best_sum) = (start..index + 1, sum);
+/// Runs of set flags, over gaps of at most `gap` that are not.
+pub fn runs(flags: &[bool], gap: usize) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for index in (0..flags.len()).filter(|&index| flags[index]) {
+        match runs.last_mut() {
+            Some(run) if index <= run.end + gap => run.end = index + 1,
+            _ => runs.push(index..index + 1),
         }
     }
-    best
+    runs
 }
 
 /// The index from which on `flags` are set rather than not: that which fewest contradict, and by how much. A flag that is
@@ -117,11 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_grows_over_single_misses_and_ends_where_it_does() {
-        assert_eq!(best_run(&[-1, 1, 1, -1, 1, 1, -1, -1]), 1..6);
-        assert_eq!(best_run(&[1, 1]), 0..2);
-        assert_eq!(best_run(&[1, -1, -1, 1, 1, -1]), 3..5);
-        assert_eq!(best_run(&[-1]), 0..0);
+    fn runs_go_on_over_small_gaps() {
+        let flags: Vec<bool> = ".##.###...##.#".chars().map(|flag| flag == '#').collect();
+        assert_eq!(runs(&flags, 1), [1..7, 10..14]);
+        assert_eq!(runs(&flags, 0), [1..3, 4..7, 10..12, 13..14]);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use super::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
 use crate::marks::{same, Marks, Times};
-use crate::statistics::{best_run, change, median};
+use crate::statistics::{change, median, runs};
 use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value, Verdict};
 
@@ -33,9 +33,8 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
 
 /// Blocks of the region, a mebibyte apart.
 const BLOCKS: u64 = 256;
-/// Blocks around each end of a band, and how many fit into the band.
-const FINE: u64 = 40;
-const FINE_OF_BAND: u64 = 200;
+/// Finer blocks around the ends of a band: how many would fit into it.
+const FINE_OF_BAND: u64 = 160;
 /// Where the bands are measured, as shares of the drive.
 const PLACES: [(f64, &str, &str); 3] = [
     (0.01, "band_bytes_od", "blocks cleaned together, outer"),
@@ -43,16 +42,21 @@ const PLACES: [(f64, &str, &str); 3] = [
     (0.985, "band_bytes_id", "blocks cleaned together, inner"),
 ];
 /// Times that cleaning is made to run.
-const STEPS: usize = 24;
-/// A block that is elsewhere has moved; one that seems to be where it was may lie at the same angle by chance.
-const CERTAIN: i32 = 3;
+const STEPS: usize = 40;
+/// How far on another region is tried where one told nothing: it may lie over the end of a zone.
+const NEXT_REGION: u64 = 1 << 30;
+/// A block that is elsewhere has moved; one that seems to be where it was may lie at the same angle by chance, so many in a
+/// row where measurements are exact, and where they vary.
+const GAPS: [usize; 2] = [2, 5];
 /// Bands seen whole before one is measured.
 const BANDS: usize = 3;
 /// A write waits for cleaning if it takes so many rotations: as long as reading and writing a few tracks.
 const STALL_ROTATIONS: f64 = 14.0;
-/// What is written in one place at most until a write waits, and between a block and those that must be younger.
+/// What is written in one place at most until a write waits, and how often until what was cached before has gone.
 const FILL_BYTES_MAX: u64 = 8 << 30;
-const APART_BYTES: u64 = 96 * MIB;
+const STALLS: usize = 4;
+/// Tried for how much lies between blocks of different age.
+const APART_MIB: [u64; 6] = [90, 60, 40, 26, 17, 11];
 const FILLER_BYTES: u64 = 508 << 10;
 
 /// Blocks, where they were read before they were written, and after.
@@ -61,6 +65,7 @@ struct Region {
     native: Times,
     cached: Times,
     moved: Vec<bool>,
+    filler: Filler,
 }
 
 /// Blocks that were cleaned, and how many of them are where they were before they were written.
@@ -80,7 +85,12 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let span = BLOCKS * MIB;
     for (share, name, series) in PLACES {
         let offset = bench.at_share(share).min(bench.last_offset(span + 2 * MIB));
-        let size = measure(bench, offset, series, &mut returned)?;
+        let mut size = measure(bench, offset, series, &mut returned)?;
+        if size.is_none() {
+            bench.drain(2 * BLOCKS / 8)?;
+            let other = if share > 0.9 { offset.saturating_sub(NEXT_REGION) } else { offset + NEXT_REGION };
+            size = measure(bench, other, series, &mut returned)?;
+        }
         let (value, sure, because) = match size {
             Some((bytes, bands)) => (
                 Value::Number(bytes as f64),
@@ -120,34 +130,30 @@ fn measure(
     series: &'static str,
     returned: &mut Returned,
 ) -> Result<Option<(u64, usize)>, TargetError> {
-    let blocks = (0..BLOCKS).map(|index| offset + index * MIB).collect();
-    let mut region = Region::prepare(bench, blocks, &[])?;
-    let mut found: Vec<std::ops::Range<usize>> = Vec::new();
-    let mut pause = first_pause(bench);
-    let mut points = Vec::new();
-    for step in 0..STEPS {
-        let newly = region.clean_a_little(bench, pause)?;
-        let scores: Vec<i32> = newly.iter().map(|&newly| if newly { CERTAIN } else { -1 }).collect();
-        let run = best_run(&scores);
-        if run.len() < 2 {
-            pause *= 1.3;
-            continue;
-        }
-        points.extend(
-            newly.iter().enumerate().filter(|(_, newly)| **newly).map(|(index, _)| (index as f64, step as f64)),
-        );
-        if run.start > 0 && run.end < newly.len() {
-            found.push(run);
-        }
-        if found.len() == BANDS || !bench.cleans_when_idle() {
-            break;
+    let blocks: Vec<u64> = (0..BLOCKS).map(|index| offset + index * MIB).collect();
+    let (mut found, mut points) = (Vec::new(), Vec::new());
+    for apart in apart_bytes(bench) {
+        let mut region = Region::prepare(bench, blocks.clone(), &[], apart)?;
+        region.look(bench, &mut found, &mut points)?;
+        region.note_returned(bench, returned)?;
+        if let Some(run) = single_band(&found) {
+            bench.keep_points(series, "MiB", "step", points);
+            let size = refine(bench, offset, &run, apart)?;
+            return Ok(size.map(|bytes| (bytes, found.len())));
         }
     }
     bench.keep_points(series, "MiB", "step", points);
-    region.note_returned(bench, returned)?;
-    let Some(run) = single_band(&found) else { return Ok(None) };
-    let size = refine(bench, offset, &run)?;
-    Ok(size.map(|bytes| (bytes, found.len())))
+    Ok(None)
+}
+
+/// How much is written between a block and those that must be younger, where cleaning has to be forced: more than a band,
+/// so that they lie in different ones of the cache, and less than the cache takes. One, where it need not be.
+fn apart_bytes(bench: &Bench<'_>) -> Vec<u64> {
+    if bench.cleans_when_idle() {
+        return vec![0];
+    }
+    let most = bench.verdict.number("cache_bytes").map_or(u64::MAX, |bytes| bytes as u64);
+    APART_MIB.iter().map(|mib| mib * MIB).filter(|&bytes| bytes < most).collect()
 }
 
 /// The run that most others are as long as; of several such, the shortest: two bands may leave in one step.
@@ -163,19 +169,25 @@ fn first_pause(bench: &Bench<'_>) -> f64 {
 }
 
 /// The size of the band over the blocks `run` of the region at `offset`, by finer blocks around its ends.
-fn refine(bench: &mut Bench<'_>, offset: u64, run: &std::ops::Range<usize>) -> Result<Option<u64>, TargetError> {
+fn refine(
+    bench: &mut Bench<'_>,
+    offset: u64,
+    run: &std::ops::Range<usize>,
+    apart: u64,
+) -> Result<Option<u64>, TargetError> {
     let step = (run.len() as u64 * MIB / FINE_OF_BAND / BLOCK_BYTES).max(1) * BLOCK_BYTES;
-    // The end lies in the mebibyte before the first block, or after the last.
-    let fine = FINE.max((MIB + MIB / 2) / step);
+    // The end lies before the first block that moved or after the last, and beyond some that seem not to have.
+    let reach = (GAPS[usize::from(bench.repeats > 1)] as u64 + 2) * MIB;
+    let fine = (reach + MIB / 2) / step;
     let (first, last) = (offset + run.start as u64 * MIB, offset + (run.end as u64 - 1) * MIB);
-    let ends: Vec<u64> = [first.saturating_sub(MIB + 2 * step), last.saturating_sub(2 * step)]
+    let ends: Vec<u64> = [first.saturating_sub(reach), last.saturating_sub(MIB / 2)]
         .into_iter()
         .flat_map(|from| (0..fine).map(move |index| from + index * step + BLOCK_BYTES))
         .collect();
     let middle = (first + last) / 2 / MIB * MIB + 2 * BLOCK_BYTES;
     let side = fine as usize;
     for attempt in 0..2 {
-        let mut region = Region::prepare(bench, ends.clone(), &[middle])?;
+        let mut region = Region::prepare(bench, ends.clone(), &[middle], apart)?;
         let mut pause = first_pause(bench) / (1 + attempt) as f64;
         for _ in 0..STEPS {
             let newly = region.clean_a_little(bench, pause)?;
@@ -189,32 +201,67 @@ fn refine(bench: &mut Bench<'_>, offset: u64, run: &std::ops::Range<usize>) -> R
             if newly.iter().filter(|newly| **newly).count() < 2 {
                 pause *= 1.3;
             }
+            if region.moved.iter().all(|moved| *moved) {
+                break;
+            }
         }
         bench.drain(4)?;
     }
-    Ok(Some(run.len() as u64 * MIB))
+    Ok(None)
 }
 
 impl Region {
     /// Reads `blocks`, writes `first` and then them, in random order, and reads them again.
-    fn prepare(bench: &mut Bench<'_>, blocks: Vec<u64>, first: &[u64]) -> Result<Region, TargetError> {
+    fn prepare(bench: &mut Bench<'_>, blocks: Vec<u64>, first: &[u64], apart: u64) -> Result<Region, TargetError> {
         let marks = Marks::new(bench, blocks);
         let native = marks.read(bench)?;
         let mut order = marks.blocks.clone();
         bench.shuffle(&mut order);
+        let mut filler = Filler::of(bench, marks.blocks[0], marks.blocks[marks.blocks.len() - 1]);
         if !bench.cleans_when_idle() {
             // What is left in the cache from before goes first; then one block, and all others much later, so that cleaning
             // what is oldest then takes the band of that one alone.
-            let at = marks.middle();
-            fill_until_stall(bench, at, FILL_BYTES_MAX)?;
-            bench.write_blocks(1, &[at + 100 * BLOCK_BYTES])?;
-            fill(bench, at, APART_BYTES)?;
+            for _ in 0..STALLS {
+                if !filler.fill_until_stall(bench)? {
+                    break;
+                }
+            }
+            let middle = (marks.blocks[0] + marks.blocks[marks.blocks.len() - 1]) / 2 / MIB * MIB;
+            bench.write_blocks(1, &[middle + 64 * BLOCK_BYTES])?;
+            filler.fill(bench, apart)?;
         }
         bench.write_blocks(DEPTH, first)?;
         bench.write_blocks(DEPTH, &order)?;
         let cached = marks.read(bench)?;
         let moved = vec![false; cached.len()];
-        Ok(Region { marks, native, cached, moved })
+        Ok(Region { marks, native, cached, moved, filler })
+    }
+
+    /// Makes cleaning run until some bands have been seen whole; their runs of blocks, and every block that moved.
+    fn look(
+        &mut self,
+        bench: &mut Bench<'_>,
+        found: &mut Vec<std::ops::Range<usize>>,
+        points: &mut Vec<(f64, f64)>,
+    ) -> Result<(), TargetError> {
+        let gap = GAPS[usize::from(bench.repeats > 1)];
+        let mut pause = first_pause(bench);
+        for step in 0..STEPS {
+            let newly = self.clean_a_little(bench, pause)?;
+            let moved = (0..newly.len()).filter(|&index| newly[index]);
+            points.extend(moved.map(|index| (index as f64, step as f64)));
+            let bands: Vec<_> = runs(&newly, gap).into_iter().filter(|run| run.len() > 2).collect();
+            if bands.is_empty() {
+                pause *= 1.3;
+            }
+            // What reaches the end of the region may go on beyond it.
+            found.extend(bands.into_iter().filter(|run| run.start > gap && run.end + gap < newly.len()));
+            let is_over = self.moved.iter().all(|moved| *moved);
+            if found.len() >= BANDS || is_over || (!bench.cleans_when_idle() && !found.is_empty()) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Once all cleaning is over: how many of the blocks that left the cache are where they were before they were written.
@@ -234,7 +281,7 @@ impl Region {
         if bench.cleans_when_idle() {
             bench.target.sleep((bench.trigger_ns() + pause_ns) as u64)?;
         } else {
-            fill_until_stall(bench, self.marks.middle(), FILL_BYTES_MAX)?;
+            self.filler.fill_until_stall(bench)?;
         }
         let times = self.marks.read(bench)?;
         let stays = same(bench, &self.cached, &times);
@@ -246,40 +293,64 @@ impl Region {
     }
 }
 
-impl Marks {
-    /// A place between the blocks, near the middle one.
-    fn middle(&self) -> u64 {
-        let (first, last) = (self.blocks[0], self.blocks[self.blocks.len() - 1]);
-        (first + last) / 2 / MIB * MIB + 128 * BLOCK_BYTES
-    }
+/// What fills a cache, so that it must clean.
+struct Filler {
+    /// Where the first piece goes, and whether the others go on downwards.
+    at: u64,
+    falls: bool,
+    /// Whether every piece goes to a new place: a cache that is shared by a zone is full only of what is not overwritten. A
+    /// cache region belongs to few bands, and is filled by what is written in one of them over and over.
+    is_new: bool,
+    pieces: u64,
 }
 
-/// Writes over a few pieces at `at`, so many bytes in all.
-fn fill(bench: &mut Bench<'_>, at: u64, bytes: u64) -> Result<(), TargetError> {
-    let writes: Vec<_> = (0..bytes / FILLER_BYTES).map(|index| filler(at, index)).collect();
-    bench.one_by_one(&writes).map(|_| ())
-}
-
-/// Two pieces in turn that do not touch, so that no stream is seen in them.
-fn filler(at: u64, index: u64) -> Operation {
-    Operation::write(at + index % 2 * (FILLER_BYTES + BLOCK_BYTES), FILLER_BYTES)
-}
-
-/// Writes there until a write waits for cleaning; whether one did.
-fn fill_until_stall(bench: &mut Bench<'_>, at: u64, bytes_max: u64) -> Result<bool, TargetError> {
-    let limit = STALL_ROTATIONS * bench.rotation_ns();
-    let (mut index, mut stalled, mut usual) = (0, false, Vec::new());
-    let mut next = || {
-        index += 1;
-        (index * FILLER_BYTES < bytes_max).then(|| filler(at, index))
-    };
-    bench.target.perform(1, &mut next, &mut |timed| {
-        let latency = timed.latency_ns();
-        if usual.len() < 16 {
-            usual.push(latency);
+impl Filler {
+    /// What fills the cache of the blocks from `first` to `last`.
+    fn of(bench: &Bench<'_>, first: u64, last: u64) -> Filler {
+        let falls = last > bench.at_share(0.9);
+        if bench.verdict.word("cache_place") == Some("several") {
+            let at = if falls { first - 8 * MIB } else { last + 8 * MIB };
+            return Filler { at, falls, is_new: true, pieces: 0 };
         }
-        stalled = latency as f64 > limit.max(4.0 * median(&usual) as f64);
-        !stalled
-    })?;
-    Ok(stalled)
+        let at = (first + last) / 2 / MIB * MIB + 128 * BLOCK_BYTES;
+        Filler { at, falls, is_new: false, pieces: 0 }
+    }
+
+    /// The next piece. Pieces do not touch, so that no stream is seen in them.
+    fn next(&mut self) -> Operation {
+        self.pieces += 1;
+        let stride = FILLER_BYTES + BLOCK_BYTES;
+        let offset = match (self.is_new, self.falls) {
+            (false, _) => self.at + self.pieces % 2 * stride,
+            (true, false) => self.at + self.pieces * stride,
+            (true, true) => self.at - self.pieces * stride,
+        };
+        Operation::write(offset, FILLER_BYTES)
+    }
+
+    /// Writes so many bytes.
+    fn fill(&mut self, bench: &mut Bench<'_>, bytes: u64) -> Result<(), TargetError> {
+        let writes: Vec<_> = (0..bytes / FILLER_BYTES).map(|_| self.next()).collect();
+        bench.one_by_one(&writes).map(|_| ())
+    }
+
+    /// Writes until a write waits for cleaning; whether one did before much more was written than the cache takes.
+    fn fill_until_stall(&mut self, bench: &mut Bench<'_>) -> Result<bool, TargetError> {
+        let limit = STALL_ROTATIONS * bench.rotation_ns();
+        let most = bench.verdict.number("cache_bytes").map_or(FILL_BYTES_MAX, |bytes| (bytes * 1.2) as u64 + 64 * MIB);
+        let (mut left, mut stalled, mut usual) = (most / FILLER_BYTES, false, Vec::new());
+        let mut next = || {
+            left = left.checked_sub(1)?;
+            Some(self.next())
+        };
+        bench.target.perform(1, &mut next, &mut |timed| {
+            let latency = timed.latency_ns();
+            if usual.len() < 16 {
+                usual.push(latency);
+            }
+            stalled = latency as f64 > limit.max(4.0 * median(&usual) as f64);
+            !stalled
+        })?;
+        Ok(stalled)
+    }
 }

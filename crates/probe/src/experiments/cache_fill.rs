@@ -8,10 +8,11 @@
 //! mapped by blocks.
 
 use super::filling::{fill, Filled, Spread};
+use super::mechanics::track;
 use super::{only_for_cached, Experiment};
-use crate::bench::{Bench, BLOCK_BYTES, DEPTH};
-use crate::statistics::{is_near, median};
-use crate::target::TargetError;
+use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
+use crate::statistics::{is_near, median, mode};
+use crate::target::{latencies, Operation, TargetError};
 use crate::verdict::{Confidence, Value, Verdict};
 
 /// Its line in the registry.
@@ -73,7 +74,14 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     bench.drain(BANDS)?;
     let large = filled(bench, LARGE, spread, LARGE_BYTES, DEPTH)?;
     bench.drain(BANDS)?;
-    conclude(bench, &small, &deep, &large);
+    // Where the cache does not tell how long its tracks are, those of the addresses nearest to it do.
+    let near = bench.verdict.number("cache_near").unwrap_or(0.0) as u64;
+    let near = near.min(bench.last_offset(16 * MIB));
+    let track = match cache_track(bench)? {
+        Some(bytes) => Some(bytes),
+        None => track(bench, near)?.map(|track| track.bytes),
+    };
+    conclude(bench, &small, &deep, &large, track);
     Ok(())
 }
 
@@ -88,6 +96,22 @@ fn filled(
     let points = filled.latencies.iter().enumerate().map(|(index, &ns)| (index as f64, ns as f64 / 1e6)).collect();
     bench.keep_points(name, "operation", "latency_ms", points);
     Ok(filled)
+}
+
+/// What a track of the cache holds: blocks written at one time lie side by side there, and come by one after the other.
+fn cache_track(bench: &mut Bench<'_>) -> Result<Option<f64>, TargetError> {
+    const BYTES: u64 = 6 * BLOCK_BYTES;
+    let base = bench.at_share(0.4);
+    let mut offsets: Vec<u64> = (0..4 * DEPTH as u64).map(|index| base + 3 * index * BYTES).collect();
+    bench.shuffle(&mut offsets);
+    let writes: Vec<_> = offsets.iter().map(|&offset| Operation::write(offset, BYTES)).collect();
+    latencies(bench.target, DEPTH, &writes)?;
+    let timed = bench.read_blocks(&offsets)?;
+    bench.drain(16)?;
+    let rotation = bench.rotation_ns() as u64;
+    let phases: Vec<u64> = timed.windows(2).map(|pair| (pair[1].end_ns - pair[0].end_ns) % rotation).collect();
+    let step = mode(&phases, 0.02 + 3.0 * bench.tolerance);
+    Ok((step.share > 0.5).then(|| BYTES as f64 * rotation as f64 / step.center as f64))
 }
 
 fn count_of(
@@ -141,7 +165,7 @@ fn note_merges(bench: &mut Bench<'_>, small: &Filled) {
 /// The distance at which long latencies of one kind follow each other, and how long they are.
 fn comb(long: &[(usize, u64)]) -> Option<(usize, u64)> {
     let latencies: Vec<u64> = long.iter().map(|(_, latency)| *latency).collect();
-    let kind = (!latencies.is_empty()).then(|| crate::statistics::mode(&latencies, 0.2))?;
+    let kind = (!latencies.is_empty()).then(|| mode(&latencies, 0.2))?;
     let alike: Vec<usize> = (long.iter())
         .filter(|(_, latency)| is_near(*latency as f64, kind.center as f64, 0.15))
         .map(|(index, _)| *index)
@@ -150,11 +174,11 @@ fn comb(long: &[(usize, u64)]) -> Option<(usize, u64)> {
     if gaps.len() < 2 {
         return None;
     }
-    let gap = crate::statistics::mode(&gaps, 0.001);
+    let gap = mode(&gaps, 0.001);
     (gap.share > 0.6).then_some((gap.center as usize, kind.center))
 }
 
-fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled) {
+fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled, track: Option<f64>) {
     let singly = count_of(bench, "cache_writes_4k_depth_1", "writes", small, SMALL);
     let deeply = count_of(bench, "map_entries", "entries", deep, DEEP);
     let largely = count_of(bench, "cache_bytes", "B", large, LARGE);
@@ -178,11 +202,6 @@ fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled
         let because = "then writes waited for cleaning".to_string();
         let value = Value::Number(count);
         bench.verdict.conclude("cache_writes_4k_depth_1", value, "writes", Confidence::High, because, &[SMALL]);
-        let track = bench.verdict.number(match bench.verdict.word("cache_place") {
-            Some("od") => "track_bytes_od",
-            Some("md") => "track_bytes_md",
-            _ => "track_bytes_id",
-        });
         if let Some(track) = track.filter(|_| is_packed) {
             // In half tracks, in which such caches are written.
             let tracks = (latency_ms / rotation_ms * 2.0).round() / 2.0;

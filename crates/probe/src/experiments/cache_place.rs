@@ -1,10 +1,11 @@
 //! Test 2: where is the cache? Of a run every other block is written, and lies in the cache; reading it makes the head go
-//! there and back (Aghayev 2015 §4.4). Read in random order the waits for the platter are spread over a rotation, and the
+//! there and back (Aghayev 2015 §4.4). Copies of blocks from both ends of the drive lie side by side where there is one
+//! cache, and apart where there are several. Read in random order the waits for the platter are spread over a rotation, and the
 //! shortest reads that change between cache and place tell how far the head goes; read in order, as the paper does, they
 //! are rounded to whole rotations.
 
 use super::{only_for_cached, Experiment};
-use crate::bench::{Bench, BLOCK_BYTES, DEPTH};
+use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
 use crate::statistics::quantile;
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value, Verdict};
@@ -16,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     source: "Aghayev 2015 test 2",
     writes: true,
     needs: &["rotation", "type"],
-    tells: &["cache_place"],
+    tells: &["cache_place", "cache_near"],
     about_s: 90,
     is_idle,
     run,
@@ -27,27 +28,31 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
 }
 
 /// Blocks of a run, every other of which is written.
-const RUN: u64 = 256;
+const RUN: u64 = 64;
 /// How often the run is read.
-const PASSES: usize = 3;
+const PASSES: usize = 6;
 /// The share of the changes that are the shortest: those that just caught the platter.
-const SHORTEST: f64 = 0.05;
-/// Times that differ by less than this share of a rotation are alike.
+const SHORTEST: f64 = 0.03;
+/// Ways that differ by less than this share of a rotation are alike.
 const ALIKE: f64 = 0.035;
+/// Places tried between those beside the nearest.
+const CLOSER: u64 = 10;
+/// Places at which a run is read, evenly over the drive.
+const PLACES: usize = 25;
+/// Copies of blocks from either end of the drive lie in one cache if the way between them is less than this share of the
+/// way between the ends; in several, if it is more than the second.
+const ONE: f64 = 0.42;
+const SEVERAL: f64 = 0.5;
+/// Blocks written at either end.
+const COPIES: usize = 48;
 
-/// Where the runs are read, as shares of the drive, and the names of their series.
-const PLACES: [(f64, &str); 7] = [
-    (0.002, "fragmented read at 0 %"),
-    (0.17, "fragmented read at 17 %"),
-    (0.33, "fragmented read at 33 %"),
-    (0.5, "fragmented read at 50 %"),
-    (0.67, "fragmented read at 67 %"),
-    (0.83, "fragmented read at 83 %"),
-    (0.995, "fragmented read at 100 %"),
-];
+const COPIES_READ: &str = "copies of blocks from either end";
+const RUNS: [&str; 3] =
+    ["fragmented read, low addresses", "fragmented read, middle", "fragmented read, high addresses"];
+const WAYS: &str = "way to the cache by address";
 
 /// The shortest time from cache to place or back, for a run at `offset`, nanoseconds.
-fn way(bench: &mut Bench<'_>, name: &'static str, offset: u64) -> Result<u64, TargetError> {
+fn way(bench: &mut Bench<'_>, series: Option<&'static str>, offset: u64) -> Result<u64, TargetError> {
     let mut written: Vec<u64> = (0..RUN).step_by(2).map(|index| offset + index * BLOCK_BYTES).collect();
     bench.shuffle(&mut written);
     bench.write_blocks(DEPTH, &written)?;
@@ -59,51 +64,112 @@ fn way(bench: &mut Bench<'_>, name: &'static str, offset: u64) -> Result<u64, Ta
     }
     let offsets: Vec<u64> = order.iter().map(|index| offset + index * BLOCK_BYTES).collect();
     let timed = bench.read_blocks(&offsets)?;
-    bench.keep(name, &timed);
+    if let Some(series) = series {
+        bench.keep(series, &timed);
+    }
     let changes = order.windows(2).zip(timed.windows(2)).filter(|(pair, _)| pair[0] % 2 != pair[1] % 2);
-    let times: Vec<u64> = changes.map(|(_, timed)| timed[1].end_ns - timed[0].end_ns).collect();
+    let times: Vec<u64> = changes.map(|(_, timed)| timed[1].end_ns.saturating_sub(timed[0].end_ns)).collect();
     Ok(quantile(&times, SHORTEST))
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
-    let mut ways = [0.0; PLACES.len()];
-    for (way_ms, (share, name)) in ways.iter_mut().zip(PLACES) {
+    let (mut ways, mut points) = ([0.0; PLACES], Vec::new());
+    for (index, way_ms) in ways.iter_mut().enumerate() {
+        let share = 0.002 + 0.993 * index as f64 / (PLACES - 1) as f64;
+        let series = [0, PLACES / 2, PLACES - 1].iter().position(|&place| place == index).map(|at| RUNS[at]);
         let offset = bench.at_share(share);
-        *way_ms = way(bench, name, offset)? as f64 / 1e6;
+        *way_ms = way(bench, series, offset)? as f64 / 1e6;
+        points.push((offset as f64, *way_ms));
     }
+    bench.keep_points(WAYS, "offset_bytes", "way_ms", points.clone());
+    let (copies, ends) = (way_between_copies(bench)? / 1e6, way_between_ends(bench)? / 1e6);
     let alike = ALIKE.max(bench.tolerance / 2.0) * bench.rotation_ns() / 1e6;
-    let evidence = PLACES.map(|(_, name)| name);
-    let because = format!("the head takes {ways:.2?} ms to the cache and back, from low to high addresses");
-    let (value, confidence) = match place_of(&ways, alike) {
+    let because = format!(
+        "copies of blocks from either end lie {copies:.2} ms apart, the ends {ends:.2}; the way to the cache is \
+         {:.2} ms from low addresses, {:.2} from middle, {:.2} from high ones",
+        ways[0],
+        ways[PLACES / 2],
+        ways[PLACES - 1]
+    );
+    let (value, confidence) = match place_of(&ways, copies / ends.max(alike)) {
         Some(place) => (Value::Word(place), Confidence::High),
         None => (Value::CannotTell, Confidence::Low),
     };
+    let evidence = [WAYS, COPIES_READ, RUNS[0], RUNS[1], RUNS[2]];
+    let is_single = !matches!(value, Value::CannotTell | Value::Word("several"));
     bench.verdict.conclude("cache_place", value, "", confidence, because, &evidence);
+    if is_single {
+        note_nearest(bench, &points)?;
+    }
     Ok(())
 }
 
-/// A single cache is the farther the longer the way: going from low to high addresses it falls until the cache is
-/// reached, and rises from there, by more at the ends than one measurement differs from another. Ways that all are short,
-/// or go up and down, are those to several caches.
-fn place_of(ways: &[f64], alike: f64) -> Option<&'static str> {
-    let nearest = ways.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(index, _)| index);
-    let range = ways.iter().copied().fold(0.0, f64::max) - ways[nearest];
-    // Horizontal zones make the way to neighbouring addresses differ by a stroke.
-    let slack = alike.max(0.25 * range);
-    let falls = ways[..=nearest].windows(2).all(|pair| pair[1] < pair[0] + slack);
-    let rises = ways[nearest..].windows(2).all(|pair| pair[1] > pair[0] - slack);
-    let last = ways.len() - 1;
-    let is_far = |index: usize| ways[index] - ways[nearest] > 0.35 * range;
-    if range < 3.0 * alike {
+/// The address nearest to the cache, between the places beside the nearest of `points`.
+fn note_nearest(bench: &mut Bench<'_>, points: &[(f64, f64)]) -> Result<(), TargetError> {
+    let by_way = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+    let Some(mut nearest) = points.iter().min_by(by_way).copied() else { return Ok(()) };
+    let apart = points[1].0 - points[0].0;
+    let (low, high) = (nearest.0 - apart, nearest.0 + apart);
+    for step in 1..CLOSER {
+        let offset = (low + (high - low) * step as f64 / CLOSER as f64).max(0.0) as u64 / MIB * MIB;
+        let offset = offset.min(bench.last_offset(MIB));
+        let way_ms = way(bench, None, offset)? as f64 / 1e6;
+        if way_ms < nearest.1 {
+            nearest = (offset as f64, way_ms);
+        }
+    }
+    let because = format!("the way to the cache is the shortest from there, {:.2} ms", nearest.1);
+    bench.verdict.conclude("cache_near", Value::Number(nearest.0), "B", Confidence::Medium, because, &[WAYS]);
+    Ok(())
+}
+
+/// Where blocks at the low and at the high end are.
+fn ends(bench: &Bench<'_>) -> [u64; 2] {
+    [bench.at_share(0.02), bench.at_share(0.97)]
+}
+
+/// Blocks from either end are written in turn and read in random order: the shortest way from the copy of one to that of
+/// another, nanoseconds.
+fn way_between_copies(bench: &mut Bench<'_>) -> Result<f64, TargetError> {
+    let [low, high] = ends(bench).map(|end| (0..COPIES as u64).map(move |index| end + 3 * index * BLOCK_BYTES));
+    let written: Vec<u64> = low.zip(high).flat_map(|(low, high)| [low, high]).collect();
+    bench.write_blocks(DEPTH, &written)?;
+    let mut offsets = Vec::new();
+    for _ in 0..3 * COPIES {
+        let (low, high) = (bench.below(COPIES as u64) as usize, bench.below(COPIES as u64) as usize);
+        offsets.extend([written[2 * low], written[2 * high + 1]]);
+    }
+    let timed = bench.read_blocks(&offsets)?;
+    bench.keep(COPIES_READ, &timed);
+    let times: Vec<u64> = timed.windows(2).map(|pair| pair[1].end_ns.saturating_sub(pair[0].end_ns)).collect();
+    Ok(quantile(&times, SHORTEST) as f64)
+}
+
+/// The same for blocks never written near those.
+fn way_between_ends(bench: &mut Bench<'_>) -> Result<f64, TargetError> {
+    let [low, high] = ends(bench).map(|end| end + 4 * MIB);
+    let mut offsets = Vec::new();
+    for _ in 0..3 * COPIES {
+        let (from, to) = (bench.below(512) * BLOCK_BYTES, bench.below(512) * BLOCK_BYTES);
+        offsets.extend([low + from, high + to]);
+    }
+    let timed = bench.read_blocks(&offsets)?;
+    let times: Vec<u64> = timed.windows(2).map(|pair| pair[1].end_ns.saturating_sub(pair[0].end_ns)).collect();
+    Ok(quantile(&times, SHORTEST) as f64)
+}
+
+/// A single cache has copies from all over the drive side by side, and is where the way to it is the shortest.
+fn place_of(ways: &[f64], copies_apart: f64) -> Option<&'static str> {
+    if copies_apart > SEVERAL {
         return Some("several");
     }
-    match (falls && rises, is_far(0), is_far(last), nearest) {
-        (true, false, true, index) if index <= 1 => Some("od"),
-        (true, true, false, index) if index + 1 >= last => Some("id"),
-        (true, true, true, index) if index >= 2 && index + 2 <= last => Some("md"),
-        (false, ..) => Some("several"),
-        _ => None,
-    }
+    let nearest = ways.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map(|(index, _)| index)?;
+    let share = nearest as f64 / (ways.len() - 1) as f64;
+    (copies_apart < ONE).then_some(match share {
+        share if share < 0.25 => "od",
+        share if share > 0.75 => "id",
+        _ => "md",
+    })
 }
 
 #[cfg(test)]
@@ -111,15 +177,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_place_tells_where_the_cache_is() {
-        for (ways, place) in [
-            ([1.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0], Some("od")),
-            ([14.0, 12.0, 10.0, 8.0, 6.0, 4.0, 1.0], Some("id")),
-            ([9.0, 7.0, 4.0, 1.5, 2.0, 5.0, 9.0], Some("md")),
-            ([1.0, 1.1, 1.0, 1.2, 1.05, 1.0, 1.1], Some("several")),
-            ([2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0], Some("several")),
+    fn the_shortest_way_tells_where_a_single_cache_is() {
+        for (ways, apart, place) in [
+            ([1.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0], 0.1, Some("od")),
+            ([14.0, 12.0, 10.0, 8.0, 6.0, 4.0, 1.0], 0.2, Some("id")),
+            ([9.0, 7.0, 6.0, 1.5, 4.0, 7.0, 9.0], 0.1, Some("md")),
+            ([1.0, 1.1, 1.0, 1.2, 1.05, 1.0, 1.1], 0.9, Some("several")),
+            ([1.0, 1.1, 1.0, 1.2, 1.05, 1.0, 1.1], 0.46, None),
         ] {
-            assert_eq!(place_of(&ways, 0.3), place, "{ways:?}");
+            assert_eq!(place_of(&ways, apart), place, "{ways:?}");
         }
     }
 }

@@ -33,11 +33,11 @@ const MOST: f64 = 0.8;
 /// The pauses between which the drive begins differ by less than this share; where pauses cost nothing, by no more than
 /// so many rotations too.
 const EXACT: f64 = 0.015;
-const EXACT_ROTATIONS: f64 = 2.0;
+const EXACT_ROTATIONS: f64 = 1.2;
 /// Shortest pause tried, nanoseconds.
 const PAUSE_NS_MIN: f64 = 2e7;
 /// How often each pause is tried at most: two of three decide where single measurements vary.
-const VOTES: usize = 3;
+const VOTES: u32 = 3;
 /// A block read again after a pause is late if it takes longer than this many rotations.
 const LATE: f64 = 1.08;
 
@@ -66,8 +66,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
         );
         let word = if seconds <= 600 { "aggressive" } else { "late" };
         bench.verdict.conclude("cleaning", Value::Word(word), "", Confidence::High, because, &EVIDENCE[..1]);
-        let tried_before = index.checked_sub(1).map_or(PAUSE_NS_MIN, |before| pauses[before] as f64 * 1e9);
-        return find_trigger(bench, tried_before, seconds as f64 * 1e9);
+        return find_trigger(bench, seconds as f64 * 1e9);
     }
     bench.keep_points(EVIDENCE[0], "pause_s", "share_moved", points);
     let (word, sure) =
@@ -78,25 +77,27 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Between the pauses `low`, after which the drive may have begun and not have ended, and `high`, after which it has
-/// ended, nanoseconds: what it waits for.
-fn find_trigger(bench: &mut Bench<'_>, low: f64, high: f64) -> Result<(), TargetError> {
+/// What it waits for, less than `high` nanoseconds, a pause after which it has cleaned.
+fn find_trigger(bench: &mut Bench<'_>, high: f64) -> Result<(), TargetError> {
     let mut points = Vec::new();
-    let (mut low, mut high) = (if low > 1e10 { low / 8.0 } else { PAUSE_NS_MIN }, high);
+    let (mut low, mut high) = (PAUSE_NS_MIN, high);
     let is_rested = !has_begun(bench, low, false, &mut points)?;
-    let most = if bench.target.is_virtual() { EXACT_ROTATIONS * bench.rotation_ns() } else { f64::MAX };
+    let rotation = bench.rotation_ns();
+    let most = if bench.target.is_virtual() { EXACT_ROTATIONS * rotation } else { f64::MAX };
     while is_rested && (high / low > 1.0 + EXACT || high - low > most) {
         // In steps of a like share while the order of magnitude is not known.
         let pause = if high / low > 4.0 { (high * low).sqrt() } else { (high + low) / 2.0 };
-        let rotation = bench.rotation_ns();
-        let passes = (pause / rotation).round();
         // So long that the block is about to come by: a head that rests catches it, one that comes back cannot.
-        let is_to_the_pass = bench.repeats == 1 && passes < 1e4 && high - low > 4.0 * rotation;
-        let pause = if is_to_the_pass { (passes - 0.2) * rotation } else { pause };
+        let to_the_pass = ((pause / rotation).round() - 0.2) * rotation;
+        let is_to_the_pass = bench.repeats == 1 && to_the_pass > low && to_the_pass < high;
+        let pause = if is_to_the_pass { to_the_pass } else { pause };
         if has_begun(bench, pause, is_to_the_pass, &mut points)? {
             high = pause;
         } else {
             low = pause;
+        }
+        if high - low < 1.2 * rotation {
+            break;
         }
     }
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -119,9 +120,11 @@ fn has_begun(
     is_to_the_pass: bool,
     points: &mut Vec<(f64, f64)>,
 ) -> Result<bool, TargetError> {
-    let is_exact = bench.repeats == 1;
-    let mut votes = [0; 2];
+    let (is_exact, rotation) = (bench.repeats == 1, bench.rotation_ns());
+    let mut votes = [0u32; 2];
     while votes[0] + votes[1] < VOTES {
+        // The votes are cast at different phases, in which what is near does not come by in time each time.
+        let pause_ns = pause_ns + if is_to_the_pass { 0.0 } else { 0.31 * f64::from(votes[0] + votes[1]) * rotation };
         let moved = head_has_moved(bench, pause_ns)?;
         points.push((pause_ns / 1e9, f64::from(u8::from(moved))));
         votes[usize::from(moved)] += 1;

@@ -36,6 +36,10 @@ const STALL_TIMES: f64 = 3.0;
 const KIND: f64 = 1.5;
 /// No merge of a map takes so many rotations.
 const CLEANING_ROTATIONS: f64 = 400.0;
+/// No stall for so much of what a cache takes, by which it is divided, ends a round of stalls.
+const QUIET: u64 = 6;
+/// Where a cache takes no more, what other tests left in it counts.
+const SMALL_WRITES: u64 = 130_000;
 /// Times between answers from which it is learned what is usual.
 const GAPS: usize = 64;
 /// Latencies kept.
@@ -54,7 +58,11 @@ struct Places {
     order: Vec<u32>,
     next: usize,
     region: u64,
+    section: u64,
 }
+
+/// The golden section of 2⁶⁴.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Places {
     fn new(bench: &Bench<'_>, spread: Spread, bytes: u64) -> Places {
@@ -62,15 +70,18 @@ impl Places {
         let region_slots = (REGION_BYTES / bytes).min(slots / 2).max(1);
         // In the middle of the drive, so that the first region is never that of another test's blocks.
         let region = slots / region_slots / 3;
-        Places { spread, bytes, slots, region_slots, order: Vec::new(), next: 0, region }
+        Places { spread, bytes, slots, region_slots, order: Vec::new(), next: 0, region, section: 0 }
     }
 
     fn next(&mut self, random: &mut rand_xoshiro::Xoshiro256StarStar) -> u64 {
         use rand_core::RngCore;
-        let mut below = |bound: u64| ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u64;
         if self.spread == Spread::Whole {
-            return below(self.slots) * self.bytes;
+            // Multiples of the golden section, modulo one: any part of the drive gets its share at any time, as it would not
+            // of random places, so that caches of parts are full together.
+            self.section = self.section.wrapping_add(GOLDEN);
+            return ((u128::from(self.section) * u128::from(self.slots)) >> 64) as u64 * self.bytes;
         }
+        let mut below = |bound: u64| ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u64;
         if self.next == self.order.len() {
             self.order = (0..self.region_slots as u32).collect();
             for index in (1..self.order.len()).rev() {
@@ -112,6 +123,44 @@ impl Watch {
             longest: 0,
             candidate: None,
             stalls: Vec::new(),
+        }
+    }
+
+    /// Whether enough was seen after a cache was full at `at`: all of its parts, and where what it held before counts all
+    /// of them a second time; or stalls without end.
+    fn is_enough(&self, at: u64) -> bool {
+        let last = self.stalls.last().map_or(at, |(index, _)| *index);
+        let is_quiet = self.count > last + at / QUIET + 64;
+        let ended = is_quiet && (at > SMALL_WRITES || last > at + at / 2);
+        ended || self.count > 3 * at || (at > SMALL_WRITES && self.count > at + at / 2) || (self.is_restless(at))
+    }
+
+    /// Whether stalls go on for so long that no end is in sight.
+    fn is_restless(&self, at: u64) -> bool {
+        self.count > at + at / 2
+            && self.stalls.windows(2).filter(|pair| pair[1].0 > at).all(|pair| pair[1].0 - pair[0].0 < at / QUIET)
+    }
+
+    /// A cache in parts is full part by part: half of them were at the middle one of the stalls, if there is an end to
+    /// those; from there to the middle of the next time is what it takes, whatever it held before. Where stalls do not end,
+    /// most parts are full at one time, and some that held something before it.
+    fn full_in_the_middle(&self, at: u64) -> u64 {
+        let stalls: Vec<u64> = self.stalls.iter().map(|(index, _)| *index).filter(|&index| index >= at).collect();
+        if stalls.is_empty() || self.is_restless(at) {
+            return crate::statistics::mode(&stalls, 0.02).center;
+        }
+        let mut rounds: Vec<Vec<u64>> = vec![vec![stalls[0]]];
+        for pair in stalls.windows(2) {
+            if pair[1] - pair[0] > at / QUIET {
+                rounds.push(Vec::new());
+            }
+            rounds.last_mut().expect("it has one").push(pair[1]);
+        }
+        let middle = |round: &Vec<u64>| round[(round.len() - 1) / 2];
+        match rounds.as_slice() {
+            [first, second, ..] if at <= SMALL_WRITES => middle(second) - middle(first),
+            [first, ..] => middle(first),
+            [] => at,
         }
     }
 
@@ -157,8 +206,9 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
     let mut filled = Filled::default();
     let (mut ends, mut last_end) = (Vec::new(), 0);
     let mut next = || Some(Operation::write(places.next(&mut random), bytes));
+    let mut over = false;
     bench.target.perform(depth, &mut next, &mut |timed| {
-        if filled.count.is_some() {
+        if over {
             return false;
         }
         let latency = timed.latency_ns();
@@ -170,9 +220,15 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
             *ends.last_mut().expect("it has one") += 1;
             last_end = timed.end_ns;
         }
-        filled.count = watch.see(timed.end_ns);
-        filled.count.is_none() && watch.count < WRITES_MAX
+        let full = watch.see(timed.end_ns);
+        filled.count = filled.count.or(full);
+        over =
+            watch.count >= WRITES_MAX || filled.count.is_some_and(|at| spread == Spread::Region || watch.is_enough(at));
+        !over
     })?;
+    if let (Spread::Whole, Some(at)) = (spread, filled.count) {
+        filled.count = Some(watch.full_in_the_middle(at));
+    }
     bench.random = random;
     let sizes: Vec<u64> = ends.iter().map(|&count| count as u64).collect();
     filled.at_once = crate::statistics::median(&sizes) as usize;

@@ -48,9 +48,9 @@ pub fn all() -> &'static [&'static Experiment] {
         &drive_type::EXPERIMENT,
         &cache_place::EXPERIMENT,
         &cleaning_kind::EXPERIMENT,
+        &cache_fill::EXPERIMENT,
         &cleaning_order::EXPERIMENT,
         &band_size::EXPERIMENT,
-        &cache_fill::EXPERIMENT,
         &journal::EXPERIMENT,
     ]
 }

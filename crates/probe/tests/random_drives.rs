@@ -1,0 +1,51 @@
+//! Goal: of drives drawn at random the probe finds what is so: categories exactly, sizes within 5 %. Method: the truth
+//! about each follows from its parameters by simple arithmetic (`support`); a drive whose verdict once was wrong stays.
+
+mod support;
+
+use support::{draw, faults, probed_text, Size};
+
+/// Probes the drives of these seeds on as many threads as there are processors; what is wrong with each.
+fn wrong(seeds: &[u64], size: Size) -> Vec<String> {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let found = std::sync::Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| loop {
+                let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let Some(&seed) = seeds.get(index) else { return };
+                let drawn = draw(seed, size);
+                let faults = faults(&drawn.truth, &probed_text(&drawn.text));
+                if !faults.is_empty() {
+                    let told = format!("seed {seed}, {}:\n  {}\n", drawn.truth.kind, faults.join("\n  "));
+                    found.lock().expect("no thread panics with it").push(told);
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().expect("no thread panics with it");
+    found.sort();
+    found
+}
+
+#[test]
+fn two_hundred_drives_are_known() {
+    let seeds: Vec<u64> = (1..=200).collect();
+    let wrong = wrong(&seeds, Size::Small);
+    assert!(wrong.is_empty(), "{} of {} drives:\n{}", wrong.len(), seeds.len(), wrong.concat());
+}
+
+/// The full range: terabytes, caches of 1 to 64 GiB, maps of a thousand to a million entries. `IMBREX_DRIVES` is how many,
+/// `IMBREX_SEED` the first.
+#[test]
+#[ignore = "takes an hour: `make probe-nightly`"]
+fn large_drives_are_known() {
+    let given = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: a number")))
+    };
+    let first = given("IMBREX_SEED", 1);
+    let seeds: Vec<u64> = (first..first + given("IMBREX_DRIVES", 100)).collect();
+    let wrong = wrong(&seeds, Size::Full);
+    assert!(wrong.is_empty(), "{} of {} drives:\n{}", wrong.len(), seeds.len(), wrong.concat());
+}

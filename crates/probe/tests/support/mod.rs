@@ -1,0 +1,542 @@
+//! Drives drawn at random, with the truth about each: what can be observed of it, from its parameters by simple arithmetic
+//! and not from the code that runs it.
+//!
+//! Invariants:
+//! 1. A limit that is asked about ends a test by a good margin, or it is said that it ends none.
+
+#![allow(dead_code)] // Each test uses a part.
+
+use std::fmt::Write;
+
+use imbrex_disk::Profile;
+use imbrex_probe::{probe, Options, Simulated, Target, Verdict};
+use imbrex_sim::{Drive, DriveSpec};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256StarStar;
+
+pub const MIB: u64 = 1 << 20;
+const SECTOR: u64 = 512;
+
+/// How large drives are drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Size {
+    /// At most 200 GB, with caches of 64 MiB to 1 GiB.
+    Small,
+    /// Terabytes, with caches of 1 to 64 GiB, and maps of a thousand to a million entries.
+    Full,
+}
+
+/// A number that a probe should find: exactly, or as a bound that no test reached.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Limit {
+    /// It ends a test.
+    Binds(f64),
+    /// It is this, and no test gets there.
+    Beyond(f64),
+}
+
+/// What is so.
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    pub kind: &'static str,
+    pub medium: Option<&'static str>,
+    pub place: Option<&'static str>,
+    pub cleaning: Option<&'static str>,
+    pub order: Option<&'static str>,
+    pub mapping: Option<&'static str>,
+    pub layout: &'static str,
+    pub rotation_ms: f64,
+    pub trigger_s: Option<f64>,
+    pub cache_bytes: Option<Limit>,
+    pub map_entries: Option<Limit>,
+    pub raw_bytes: Option<Limit>,
+    pub singles: Option<f64>,
+    pub merge_every: Option<f64>,
+    /// Bands at the places where they are measured; there may be two kinds where zones meet.
+    pub bands: Vec<(&'static str, Vec<f64>)>,
+}
+
+/// A drive.
+pub struct Drawn {
+    pub seed: u64,
+    pub text: String,
+    pub truth: Truth,
+}
+
+struct Dice(Xoshiro256StarStar);
+
+impl Dice {
+    fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.unit()
+    }
+
+    /// Between bounds, each order of magnitude as often as the other.
+    fn broadly(&mut self, low: f64, high: f64) -> f64 {
+        (low.ln() + (high / low).ln() * self.unit()).exp()
+    }
+
+    fn whole(&mut self, low: u64, high: u64) -> u64 {
+        low + (self.0.next_u64() % (high - low + 1))
+    }
+
+    fn one_of<T: Copy>(&mut self, these: &[T]) -> T {
+        these[self.whole(0, these.len() as u64 - 1) as usize]
+    }
+}
+
+/// The platters of a drive.
+struct Platters {
+    rotation_ns: u64,
+    skew_ns: u64,
+    surfaces: u64,
+    shortest_ns: f64,
+    whole_ns: f64,
+    settle_ns: u64,
+    head_switch_ns: u64,
+    horizontal: bool,
+    /// Tracks of a surface and sectors of a track, from the outer to the inner diameter.
+    zones: Vec<(u64, u64)>,
+}
+
+impl Platters {
+    fn draw(dice: &mut Dice, bytes: f64, may_be_horizontal: bool) -> Platters {
+        let rotation_ns = dice.one_of(&[8_333_333, 10_000_000, 10_169_492, 11_111_111]);
+        let outer = dice.whole(1800, 4400);
+        let inner = (outer as f64 * dice.between(0.5, 0.9)) as u64;
+        let horizontal = may_be_horizontal && dice.unit() < 0.5;
+        let surfaces = if horizontal { dice.whole(2, 4) } else { dice.whole(1, 8) };
+        let count = if horizontal { dice.whole(6, 10) } else { dice.whole(1, 12) };
+        let zone = |index: u64| outer - (outer - inner) * index / count.max(2).saturating_sub(1).max(1);
+        let mean: f64 = (0..count).map(|index| zone(index) as f64).sum::<f64>() / count as f64;
+        let tracks = (bytes / (mean * SECTOR as f64 * surfaces as f64 * count as f64)).ceil() as u64;
+        let zones = (0..count).map(|index| (tracks, zone(index))).collect();
+        let (shortest_ns, whole_ns) = (dice.between(0.1e6, 0.7e6), dice.between(9e6, 18e6));
+        let (settle_ns, head_switch_ns) = (dice.whole(30_000, 250_000), dice.whole(200_000, 700_000));
+        // The next track begins when the head has got there.
+        let root = (whole_ns - shortest_ns) / ((tracks * count) as f64).sqrt();
+        let skew_ns = ((shortest_ns + 2.0 * root).max(head_switch_ns as f64) as u64) + settle_ns + 30_000;
+        Platters { rotation_ns, skew_ns, surfaces, shortest_ns, whole_ns, settle_ns, head_switch_ns, horizontal, zones }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.zones.iter().map(|(tracks, sectors)| tracks * sectors * self.surfaces * SECTOR).sum()
+    }
+
+    fn radial_tracks(&self) -> u64 {
+        self.zones.iter().map(|(tracks, _)| tracks).sum()
+    }
+
+    fn track_bytes_at(&self, place: &str) -> u64 {
+        let zones = &self.zones;
+        let index = match place {
+            "od" => 0,
+            "md" => self.middle(),
+            _ => zones.len() - 1,
+        };
+        zones[index].1 * SECTOR
+    }
+
+    /// Makes all tracks alike.
+    fn flatten(&mut self) {
+        let tracks = self.radial_tracks();
+        self.zones = vec![(tracks, self.zones[0].1)];
+        self.horizontal = false;
+    }
+
+    /// The track with which a cache of so many bytes begins at `place`, if it is clear on which side of a change of zones
+    /// that is.
+    fn first_track(&self, place: &str, cache: u64) -> Option<u64> {
+        let (all, middle) = (self.bytes() as f64, self.radial_tracks() / 2);
+        let (mut tracks, mut before) = (0, 0.0);
+        for (zone, sectors) in &self.zones {
+            let within = middle.saturating_sub(tracks).min(*zone);
+            before += (within * sectors * self.surfaces * SECTOR) as f64;
+            tracks += zone;
+        }
+        let share =
+            |bytes: f64| self.tracks_within((bytes / all).clamp(0.0, 0.9999), (bytes / all + 1e-6).clamp(0.0, 1.0))[0];
+        let found = [0.7, 1.0, 1.5].map(|part| match place {
+            "od" => share(0.0),
+            "md" => share(before - 0.5 * part * cache as f64),
+            _ => share(all - part * cache as f64),
+        });
+        (found[0] == found[1] && found[1] == found[2]).then_some(found[0] as u64)
+    }
+
+    /// The zone of the middle diameter.
+    fn middle(&self) -> usize {
+        let (half, mut before) = (self.radial_tracks() / 2, 0);
+        for (index, (tracks, _)) in self.zones.iter().enumerate() {
+            before += tracks;
+            if before >= half {
+                return index;
+            }
+        }
+        self.zones.len() - 1
+    }
+
+    /// Tracks' bytes in the zones that a stretch of the drive touches.
+    fn tracks_within(&self, low: f64, high: f64) -> Vec<f64> {
+        let (all, mut before, mut found) = (self.bytes() as f64, 0.0, Vec::new());
+        for (tracks, sectors) in &self.zones {
+            let part = (tracks * sectors * self.surfaces * SECTOR) as f64 / all;
+            if before < high && before + part > low {
+                found.push((sectors * SECTOR) as f64);
+            }
+            before += part;
+        }
+        found
+    }
+
+    fn write(&self, dice: &mut Dice, text: &mut String, recording: &str) {
+        let layout = if self.horizontal { "horizontal" } else { "cylinder" };
+        let (rotation, skew, surfaces) = (self.rotation_ns, self.skew_ns, self.surfaces);
+        writeln!(text, "[geometry]\nlayout = \"{layout}\"\nsurfaces = {surfaces}\nrotation_ns = {rotation}").unwrap();
+        writeln!(text, "track_skew_ns = {skew}\nhead_skew_ns = {skew}").unwrap();
+        let zones: Vec<String> = self
+            .zones
+            .iter()
+            .map(|(tracks, sectors)| format!("{{ tracks = {tracks}, track_sectors = {sectors} }}"))
+            .collect();
+        writeln!(text, "zones = [{}]", zones.join(", ")).unwrap();
+        let (shortest, whole) = (self.shortest_ns, self.whole_ns);
+        let root = (whole - shortest) / (self.radial_tracks() as f64).sqrt();
+        let (settle, write_settle) = (self.settle_ns / 3, self.settle_ns);
+        writeln!(text, "[mechanics]\nsettle_ns = {settle}\nwrite_settle_ns = {write_settle}").unwrap();
+        writeln!(text, "head_switch_ns = {}", self.head_switch_ns).unwrap();
+        writeln!(text, "[mechanics.seek]\nmodel = \"curve\"\nshort_base_ns = {shortest:.0}\nshort_root_ns = {root:.0}")
+            .unwrap();
+        writeln!(text, "knee_tracks = 100000000\nlong_base_ns = {whole:.0}\nlong_thousand_tracks_ns = 0").unwrap();
+        writeln!(text, "[recording]\n{recording}").unwrap();
+        let (overhead, schedule) = (dice.whole(30_000, 200_000), dice.one_of(&["fifo", "sptf"]));
+        writeln!(text, "[host]\nqueue = 31\nschedule = \"{schedule}\"\noverhead_ns = {overhead}").unwrap();
+    }
+}
+
+/// The drive of this seed.
+pub fn draw(seed: u64, size: Size) -> Drawn {
+    let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let bytes = match size {
+        Size::Small => dice.broadly(24e9, 190e9),
+        Size::Full => dice.broadly(1e12, 8e12),
+    };
+    let (text, truth) = match dice.whole(0, 19) {
+        0..=1 => conventional(&mut dice, bytes),
+        2..=8 => journal(&mut dice, bytes, size),
+        9..=11 => in_place(&mut dice, bytes, size),
+        12..=15 => set_associative(&mut dice, bytes, size),
+        _ => fully_associative(&mut dice, bytes, size),
+    };
+    Drawn { seed, text, truth }
+}
+
+fn head(layer: &str) -> String {
+    format!("name = \"drawn\"\nsummary = \"drawn\"\ndefault_layer = \"{layer}\"\n")
+}
+
+fn base(platters: &Platters, kind: &'static str) -> Truth {
+    Truth {
+        kind,
+        layout: if platters.horizontal { "horizontal" } else { "vertical" },
+        rotation_ms: platters.rotation_ns as f64 / 1e6,
+        ..Truth::default()
+    }
+}
+
+fn conventional(dice: &mut Dice, bytes: f64) -> (String, Truth) {
+    let platters = Platters::draw(dice, bytes, false);
+    let mut text = head("conventional");
+    platters.write(dice, &mut text, "kind = \"conventional\"");
+    (text, base(&platters, "conventional"))
+}
+
+/// Bands of so many tracks, at the places where they are measured.
+fn bands_of(platters: &Platters, tracks: u64) -> Vec<(&'static str, Vec<f64>)> {
+    [("band_bytes_od", 0.0, 0.08), ("band_bytes_md", 0.43, 0.57), ("band_bytes_id", 0.92, 1.0)]
+        .into_iter()
+        .map(|(name, low, high)| {
+            (name, platters.tracks_within(low, high).into_iter().map(|track| track * tracks as f64).collect())
+        })
+        .collect()
+}
+
+fn same_bands(bytes: f64) -> Vec<(&'static str, Vec<f64>)> {
+    ["band_bytes_od", "band_bytes_md", "band_bytes_id"].into_iter().map(|name| (name, vec![bytes])).collect()
+}
+
+fn idle(dice: &mut Dice) -> (f64, &'static str) {
+    if dice.unit() < 0.8 {
+        (dice.broadly(0.25, 6.0), "aggressive")
+    } else {
+        (dice.broadly(1200.0, 14_000.0), "late")
+    }
+}
+
+/// Tracks of a band of 8 to 40 MiB, 64 in full.
+fn band_tracks(dice: &mut Dice, platters: &Platters, size: Size) -> u64 {
+    let outer = (platters.zones[0].1 * SECTOR) as f64;
+    let largest = if size == Size::Small { 40.0 } else { 64.0 };
+    (dice.broadly(14.0, largest) * MIB as f64 / outer).round().max(8.0) as u64
+}
+
+fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
+    let mut platters = Platters::draw(dice, bytes, true);
+    let place = dice.one_of(&["od", "md", "id"]);
+    let out_of_band = dice.whole(2, 6);
+    let packets_wanted = if size == Size::Small { dice.broadly(90.0, 1100.0) } else { dice.broadly(2000.0, 40_000.0) };
+    let raw = (packets_wanted as u64 + 1) * (out_of_band + 1);
+    let about = raw * platters.track_bytes_at(place) / 2;
+    if platters.first_track(place, about) != Some(platters.track_bytes_at(place)) {
+        platters.flatten();
+    }
+    let track = platters.track_bytes_at(place);
+    let tracks = band_tracks(dice, &platters, size);
+    let cache_size = raw * track / 2 + track / 8;
+    // What passes in half a rotation without the skew, and a gap.
+    let passing = platters.rotation_ns as f64 / (platters.rotation_ns + platters.skew_ns) as f64;
+    let inner = (platters.zones[platters.zones.len() - 1].1 * SECTOR) as f64;
+    let payload = (inner / 2.0 * passing * dice.between(0.82, 0.93) / 4096.0) as u64 * 4096;
+    let writes = dice.one_of(&[31, 31, 24, 16]);
+    let large_writes = dice.whole(1, 4);
+    let packets = |half_tracks: u64| raw / (out_of_band + half_tracks);
+    let halves = |bytes: u64| bytes.div_ceil(payload);
+    let deep_raw = packets(halves(writes * 4096)) * writes;
+    let large_raw = packets(halves(large_writes * 262_144)) * large_writes;
+    let singles_raw = packets(1);
+    // The map ends the deep test, all three, or none.
+    let (map, ends) = match dice.whole(0, 9) {
+        0..=5 => (dice.between(1.3 * singles_raw.max(large_raw) as f64, 0.85 * deep_raw as f64) as u64, 1),
+        6..=7 => (dice.between(0.5, 0.85).mul_add(singles_raw.min(large_raw) as f64, 0.0) as u64, 3),
+        _ => (deep_raw * 5 / 4, 0),
+    };
+    let is_narrow = ends == 1 && (deep_raw as f64) < 1.6 * singles_raw.max(large_raw) as f64;
+    let (map, ends) = if is_narrow || map < 1000 { (deep_raw * 5 / 4, 0) } else { (map, ends) };
+    let (trigger, cleaning) = idle(dice);
+    let merge_every = if singles_raw.min(map) > 150 { dice.whole(20, singles_raw.min(map) / 5) } else { 0 };
+    let conventional = dice.unit() < 0.4 && !platters.horizontal;
+    let recording = if conventional {
+        "kind = \"conventional\"".to_string()
+    } else {
+        format!("kind = \"shingled\"\nhead_tracks = 2\nband_tracks = {tracks}")
+    };
+    let mut text = head("media-cache");
+    platters.write(dice, &mut text, &recording);
+    writeln!(text, "[layer.media-cache]\nplacement = \"journal\"\ncache_size = \"{cache_size}\"").unwrap();
+    writeln!(text, "cache_position = \"{place}\"\nmap_entries = {map}\nidle = \"{:.0}ms\"", trigger * 1e3).unwrap();
+    writeln!(text, "band_tracks = {tracks}\nout_of_band = {out_of_band}\nhalf_track_payload = \"{payload}\"").unwrap();
+    writeln!(text, "packet_writes = {writes}\nlarge_payload = \"{}\"", large_writes * 262_144).unwrap();
+    writeln!(text, "map_merge_every = {merge_every}\nmap_merge_tracks = {}", dice.whole(8, 14)).unwrap();
+    let limit = |binds: bool, value: u64| if binds { Limit::Binds(value as f64) } else { Limit::Beyond(value as f64) };
+    let truth = Truth {
+        medium: Some("disk"),
+        place: Some(place),
+        cleaning: Some(cleaning),
+        order: Some("fifo"),
+        mapping: Some("static"),
+        trigger_s: Some(trigger),
+        cache_bytes: Some(limit(ends < 3, large_raw * 262_144)),
+        map_entries: Some(limit(ends > 0, map)),
+        raw_bytes: Some(limit(ends < 3, raw * track / 2)),
+        singles: Some(singles_raw.min(map) as f64),
+        merge_every: (merge_every > 0).then_some(merge_every as f64),
+        bands: bands_of(&platters, tracks),
+        ..base(&platters, "journal")
+    };
+    (text, truth)
+}
+
+fn cache_bytes(dice: &mut Dice, size: Size) -> u64 {
+    let mib = match size {
+        Size::Small => dice.broadly(64.0, 1024.0),
+        Size::Full => dice.broadly(1024.0, 65_536.0),
+    };
+    mib as u64 * MIB
+}
+
+fn in_place(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
+    let platters = Platters::draw(dice, bytes, false);
+    let place = dice.one_of(&["od", "md", "id"]);
+    let tracks = band_tracks(dice, &platters, size);
+    let cache = cache_bytes(dice, size);
+    let (small, large) = (cache / 4096, cache / 262_144);
+    // The map ends the small tests, all, or none.
+    let (map, ends) = match dice.whole(0, 5) {
+        0..=3 => (dice.broadly((1.5 * large as f64).max(1000.0), 0.8 * small as f64) as u64, 2),
+        4 if large > 2600 => (dice.between(0.4, 0.8).mul_add(large as f64, 0.0) as u64, 3),
+        _ => (small * 5 / 4, 0),
+    };
+    let (trigger, cleaning) = idle(dice);
+    let mut text = head("media-cache");
+    platters.write(dice, &mut text, "kind = \"conventional\"");
+    writeln!(text, "[layer.media-cache]\nplacement = \"in-place\"\ncache_size = \"{cache}\"").unwrap();
+    writeln!(text, "cache_position = \"{place}\"\nmap_entries = {map}\nidle = \"{:.0}ms\"", trigger * 1e3).unwrap();
+    writeln!(text, "band_tracks = {tracks}").unwrap();
+    let truth = Truth {
+        medium: Some("disk"),
+        place: Some(place),
+        cleaning: Some(cleaning),
+        mapping: Some("static"),
+        trigger_s: Some(trigger),
+        cache_bytes: Some(if ends < 3 { Limit::Binds(cache as f64) } else { Limit::Beyond(cache as f64) }),
+        map_entries: Some(if ends > 0 { Limit::Binds(map as f64) } else { Limit::Beyond(map as f64) }),
+        bands: bands_of(&platters, tracks),
+        ..base(&platters, "in-place")
+    };
+    (text, truth)
+}
+
+/// A recording without shingles: none, or one that destroys a stretch after what is written.
+fn flat_recording(dice: &mut Dice) -> String {
+    if dice.unit() < 0.5 {
+        "kind = \"conventional\"".into()
+    } else {
+        format!("kind = \"block-interference\"\ninterference_sectors = {}", dice.whole(500, 4000))
+    }
+}
+
+fn region_bytes(dice: &mut Dice, size: Size) -> u64 {
+    let largest = if size == Size::Small { 40.0 } else { 64.0 };
+    (dice.broadly(10.0, largest) * MIB as f64 / 4096.0) as u64 * 4096
+}
+
+fn set_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
+    let platters = Platters::draw(dice, bytes, false);
+    let is_flash = dice.unit() < 0.4;
+    let place = dice.one_of(&["od", "md", "id"]);
+    let region = region_bytes(dice, size);
+    let sets = (cache_bytes(dice, size) / region).max(2);
+    let mut text = head("set-associative");
+    let recording = flat_recording(dice);
+    platters.write(dice, &mut text, &recording);
+    if is_flash {
+        let (read, write) = (dice.whole(50_000, 200_000), dice.whole(50_000, 400_000));
+        writeln!(text, "[flash]\nread_ns = {read}\nwrite_ns = {write}\nbytes_per_second = 400000000").unwrap();
+    }
+    let medium = if is_flash { "flash" } else { "disk" };
+    writeln!(text, "[layer.set-associative]\nregion_size = \"{region}\"\ncache_size = \"{}\"", sets * region).unwrap();
+    writeln!(text, "cache_position = \"{place}\"\ncache_medium = \"{medium}\"").unwrap();
+    let truth = Truth {
+        medium: Some(medium),
+        place: (!is_flash).then_some(place),
+        cleaning: Some("lazy"),
+        mapping: Some("static"),
+        cache_bytes: Some(Limit::Binds((sets * region) as f64)),
+        bands: same_bands(region as f64),
+        ..base(&platters, "set-associative")
+    };
+    (text, truth)
+}
+
+fn fully_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
+    let band = region_bytes(dice, size);
+    let zones = if size == Size::Small { dice.whole(4, 9) } else { dice.whole(8, 40) };
+    let log_bands = (cache_bytes(dice, size) / zones / band).max(2);
+    let data = (bytes / zones as f64 / band as f64) as u64;
+    let guard = 4000 * SECTOR;
+    // A third of a zone more, which is too little for another one.
+    let physical = (zones as f64 + 0.3) * (data + log_bands + 1) as f64 * (band + guard) as f64;
+    let platters = Platters::draw(dice, physical, false);
+    let is_lazy = dice.unit() < 0.4;
+    let trigger = dice.broadly(0.25, 6.0);
+    let mut text = head("fully-associative");
+    let recording = "kind = \"block-interference\"\ninterference_sectors = 4001";
+    platters.write(dice, &mut text, recording);
+    let cleaning = if is_lazy { "lazy" } else { "aggressive" };
+    writeln!(text, "[layer.fully-associative]\nband_size = \"{band}\"\nzone_size = \"{}\"", data * band).unwrap();
+    writeln!(text, "log_bands = {log_bands}\ncleaning = \"{cleaning}\"\nidle_after = \"{:.0}ms\"", trigger * 1e3)
+        .unwrap();
+    let truth = Truth {
+        medium: Some("disk"),
+        place: Some("several"),
+        cleaning: Some(cleaning),
+        order: (!is_lazy).then_some("by address"),
+        mapping: Some("dynamic"),
+        trigger_s: (!is_lazy).then_some(trigger),
+        cache_bytes: Some(Limit::Binds((zones * log_bands * band) as f64)),
+        bands: same_bands(band as f64),
+        ..base(&platters, "fully-associative")
+    };
+    (text, truth)
+}
+
+/// The drive that a profile's text describes.
+pub fn build(text: &str) -> Drive {
+    let profile = Profile::parse("drawn.toml", text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let spec = DriveSpec::parse("drawn").expect("the words are right");
+    Drive::build(&spec, &profile).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Probes `target` with all tests.
+pub fn probed(target: &mut dyn Target) -> Verdict {
+    let mut options =
+        Options { may_write: true, only: Vec::new(), budget_ns: u64::MAX, seed: 7, progress: &mut |_| true };
+    probe(target, &mut options)
+}
+
+/// Probes the drive of a profile's text.
+pub fn probed_text(text: &str) -> Verdict {
+    probed(&mut Simulated::new(build(text)))
+}
+
+/// What of `verdict` is not so.
+pub fn faults(truth: &Truth, verdict: &Verdict) -> Vec<String> {
+    let mut faults = Vec::new();
+    let told = |name: &str| match verdict.property(name) {
+        Some(property) => {
+            format!("{:?}{}: {}", property.value, if property.at_least { " or more" } else { "" }, property.because)
+        }
+        None => "not told".into(),
+    };
+    let mut word = |name: &str, expected: Option<&'static str>| {
+        if expected.is_some() && verdict.word(name) != expected {
+            faults.push(format!("{name} is {}, not {}", told(name), expected.unwrap_or("told")));
+        }
+    };
+    word("type", Some(if truth.kind == "conventional" { "conventional" } else { "shingled" }));
+    word("cache_medium", truth.medium);
+    word("cache_place", truth.place);
+    word("cleaning", truth.cleaning);
+    word("mapping", truth.mapping);
+    word("layout", Some(truth.layout));
+    // The order may be left open, but not be told wrong.
+    if verdict.word("cleaning_order").is_some() {
+        word("cleaning_order", truth.order);
+    }
+    let near = |found: f64, expected: f64| (found / expected - 1.0).abs() <= 0.05;
+    let mut number = |name: &str, expected: Option<f64>, share: f64| {
+        let Some(expected) = expected else { return };
+        let found = verdict.number(name).is_some_and(|found| (found / expected - 1.0).abs() <= share);
+        if !found {
+            faults.push(format!("{name} is {}, not {expected}", told(name)));
+        }
+    };
+    number("rotation", Some(truth.rotation_ms), 0.001);
+    number("idle_trigger", truth.trigger_s, 0.05);
+    number("cache_writes_4k_depth_1", truth.singles, 0.05);
+    number("map_merge_every", truth.merge_every, 0.0);
+    for (name, limit) in
+        [("cache_bytes", truth.cache_bytes), ("map_entries", truth.map_entries), ("cache_raw_bytes", truth.raw_bytes)]
+    {
+        let found = verdict.property(name).zip(verdict.number(name));
+        let holds = match (limit, found) {
+            (None, _) => true,
+            (Some(Limit::Binds(expected)), Some((property, found))) => !property.at_least && near(found, expected),
+            (Some(Limit::Beyond(expected)), Some((property, found))) => property.at_least && found <= 1.05 * expected,
+            (Some(_), None) => false,
+        };
+        if !holds {
+            faults.push(format!("{name} is {}, not {limit:?}", told(name)));
+        }
+    }
+    for (name, expected) in &truth.bands {
+        let found = verdict.number(name).is_some_and(|found| expected.iter().any(|&band| near(found, band)));
+        if !found {
+            faults.push(format!("{name} is {}, not one of {expected:.0?}", told(name)));
+        }
+    }
+    faults
+}
