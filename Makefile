@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out
 
-.PHONY: help build demo test test-guest test-long bench reproduce clean
+.PHONY: help build demo test test-guest test-long probe-nightly bench reproduce clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -26,6 +26,9 @@ test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file syst
 test-long:       ## The tests that take minutes: every stand-in at full length, kills in 10 GB a layer
 	@scripts/install.sh test
 	$(CARGO) test --release --workspace --locked -- --ignored
+
+probe-nightly:   ## The probe on drives of terabytes, others each night
+	scripts/probe-nightly.sh
 
 bench:           ## Measure speed, with the targets beside; records benches/results/
 	@scripts/install.sh test

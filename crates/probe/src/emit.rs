@@ -176,6 +176,17 @@ fn write_mechanics(text: &mut String, verdict: &Verdict, platter: &Platter) {
     line(text, "]".into());
 }
 
+/// The way over half the drive, milliseconds.
+fn way_over_half(verdict: &Verdict) -> f64 {
+    let half = verdict.size_bytes as f64 / 2.0;
+    let ways = series(verdict, "shortest way by distance");
+    let pair = ways.windows(2).find(|pair| pair[0].0 <= half && half <= pair[1].0);
+    pair.map_or(8.0, |pair| {
+        let part = (half - pair[0].0) / (pair[1].0 - pair[0].0);
+        pair[0].1 + part * (pair[1].1 - pair[0].1) - ways[0].1
+    })
+}
+
 fn write_host(text: &mut String, verdict: &Verdict) {
     let passing = 4096.0 / verdict.number("track_bytes_od").unwrap_or(1e6) * verdict.number("rotation").unwrap_or(10.0);
     let overhead = (verdict.number("overhead").unwrap_or(0.1) - passing).max(0.0);
@@ -266,8 +277,10 @@ fn journal(verdict: &Verdict, platter: &Platter) -> (&'static str, Vec<(&'static
     }
     match verdict.number("map_merge_every").zip(verdict.number("map_merge_time")) {
         Some((every, time)) => {
-            let there_and_back = verdict.number("full_seek").unwrap_or(16.0);
-            let turns = (time - verdict.number("write_latency").unwrap_or(25.0) - there_and_back) / rotation_ms;
+            // There and back over half the drive, unless the cache lies in the middle as well, and a rotation of waiting.
+            let half = if verdict.word("cache_place") == Some("md") { 0.0 } else { way_over_half(verdict) };
+            let rest = time - verdict.number("write_latency").unwrap_or(25.0) - 2.0 * half - rotation_ms;
+            let turns = rest / (rotation_ms + platter.skew_ns / 1e6);
             parameters.push(("map_merge_every", whole(every)));
             parameters.push(("map_merge_tracks", whole(turns.round())));
         }

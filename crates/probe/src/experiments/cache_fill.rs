@@ -11,7 +11,7 @@ use super::filling::{fill, Filled, Spread};
 use super::mechanics::track;
 use super::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
-use crate::statistics::{is_near, median, mode};
+use crate::statistics::{is_near, median, mode, quantile};
 use crate::target::{latencies, Operation, TargetError};
 use crate::verdict::{Confidence, Value, Verdict};
 
@@ -43,7 +43,7 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
 /// Bytes of a large write.
 const LARGE_BYTES: u64 = 64 * BLOCK_BYTES;
 /// Two counts that differ by less than this are of one limit.
-const ALIKE: f64 = 0.02;
+const ALIKE: f64 = 0.04;
 /// Bands that a region leaves to be cleaned at most.
 const BANDS: u64 = 400;
 
@@ -204,7 +204,9 @@ fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled
         bench.verdict.conclude("cache_writes_4k_depth_1", value, "writes", Confidence::High, because, &[SMALL]);
         if let Some(track) = track.filter(|_| is_packed) {
             // In half tracks, in which such caches are written.
-            let tracks = (latency_ms / rotation_ms * 2.0).round() / 2.0;
+            // Of the shortest writes: a late one misses its place and waits a rotation more.
+            let shortest_ms = quantile(&small.latencies, 0.02) as f64 / 1e6;
+            let tracks = (shortest_ms / rotation_ms * 2.0).round() / 2.0;
             let because = format!("{count:.0} packets of {tracks} tracks of {track:.0} bytes");
             let value = Value::Number(count * tracks * track);
             bench.verdict.conclude_bound("cache_raw_bytes", value, "B", small_is_map, because, &[SMALL]);

@@ -7,7 +7,7 @@
 use super::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
 use crate::statistics::quantile;
-use crate::target::TargetError;
+use crate::target::{latencies, Operation, TargetError};
 use crate::verdict::{Confidence, Value, Verdict};
 
 /// Its line in the registry.
@@ -16,19 +16,26 @@ pub const EXPERIMENT: Experiment = Experiment {
     question: "where is the cache?",
     source: "Aghayev 2015 test 2",
     writes: true,
-    needs: &["rotation", "type"],
+    needs: &["rotation", "mechanics", "type", "cleaning"],
     tells: &["cache_place", "cache_near"],
     about_s: 90,
     is_idle,
     run,
 };
 
+/// What is left in a cache that is never cleaned when idle counts when it is filled, so there this comes after.
 fn is_idle(verdict: &Verdict) -> Option<&'static str> {
-    only_for_cached(verdict).or((verdict.word("cache_medium") == Some("flash")).then_some("the cache is flash"))
+    let cleans = matches!(verdict.word("cleaning"), Some("aggressive" | "late"));
+    let is_filled = verdict.property("cache_bytes").is_some();
+    only_for_cached(verdict)
+        .or((verdict.word("cleaning").is_none()).then_some("whether it cleans when idle is not known"))
+        .or((!cleans && !is_filled).then_some("its cache is to be filled first"))
+        .or((verdict.word("cache_medium") == Some("flash")).then_some("the cache is flash"))
 }
 
-/// Blocks of a run, every other of which is written.
+/// Blocks of a run, every other of which is written, and how far apart: over a track or two, for waits of all lengths.
 const RUN: u64 = 64;
+const STRIDE_BYTES: u64 = 12 * BLOCK_BYTES;
 /// How often the run is read.
 const PASSES: usize = 6;
 /// The share of the changes that are the shortest: those that just caught the platter.
@@ -43,8 +50,9 @@ const PLACES: usize = 25;
 /// way between the ends; in several, if it is more than the second.
 const ONE: f64 = 0.42;
 const SEVERAL: f64 = 0.5;
-/// Blocks written at either end.
-const COPIES: usize = 48;
+/// Pieces written at either end, large enough to lie at all angles.
+const COPIES: usize = 40;
+const COPY_BYTES: u64 = 12 * BLOCK_BYTES;
 
 const COPIES_READ: &str = "copies of blocks from either end";
 const RUNS: [&str; 3] =
@@ -53,7 +61,7 @@ const WAYS: &str = "way to the cache by address";
 
 /// The shortest time from cache to place or back, for a run at `offset`, nanoseconds.
 fn way(bench: &mut Bench<'_>, series: Option<&'static str>, offset: u64) -> Result<u64, TargetError> {
-    let mut written: Vec<u64> = (0..RUN).step_by(2).map(|index| offset + index * BLOCK_BYTES).collect();
+    let mut written: Vec<u64> = (0..RUN).step_by(2).map(|index| offset + index * STRIDE_BYTES).collect();
     bench.shuffle(&mut written);
     bench.write_blocks(DEPTH, &written)?;
     let mut order = Vec::new();
@@ -62,7 +70,7 @@ fn way(bench: &mut Bench<'_>, series: Option<&'static str>, offset: u64) -> Resu
         bench.shuffle(&mut pass);
         order.extend(pass);
     }
-    let offsets: Vec<u64> = order.iter().map(|index| offset + index * BLOCK_BYTES).collect();
+    let offsets: Vec<u64> = order.iter().map(|index| offset + index * STRIDE_BYTES).collect();
     let timed = bench.read_blocks(&offsets)?;
     if let Some(series) = series {
         bench.keep(series, &timed);
@@ -77,7 +85,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     for (index, way_ms) in ways.iter_mut().enumerate() {
         let share = 0.002 + 0.993 * index as f64 / (PLACES - 1) as f64;
         let series = [0, PLACES / 2, PLACES - 1].iter().position(|&place| place == index).map(|at| RUNS[at]);
-        let offset = bench.at_share(share);
+        let offset = bench.at_share(share).min(bench.last_offset(RUN * STRIDE_BYTES));
         *way_ms = way(bench, series, offset)? as f64 / 1e6;
         points.push((offset as f64, *way_ms));
     }
@@ -112,7 +120,7 @@ fn note_nearest(bench: &mut Bench<'_>, points: &[(f64, f64)]) -> Result<(), Targ
     let (low, high) = (nearest.0 - apart, nearest.0 + apart);
     for step in 1..CLOSER {
         let offset = (low + (high - low) * step as f64 / CLOSER as f64).max(0.0) as u64 / MIB * MIB;
-        let offset = offset.min(bench.last_offset(MIB));
+        let offset = offset.min(bench.last_offset(RUN * STRIDE_BYTES));
         let way_ms = way(bench, None, offset)? as f64 / 1e6;
         if way_ms < nearest.1 {
             nearest = (offset as f64, way_ms);
@@ -131,9 +139,10 @@ fn ends(bench: &Bench<'_>) -> [u64; 2] {
 /// Blocks from either end are written in turn and read in random order: the shortest way from the copy of one to that of
 /// another, nanoseconds.
 fn way_between_copies(bench: &mut Bench<'_>) -> Result<f64, TargetError> {
-    let [low, high] = ends(bench).map(|end| (0..COPIES as u64).map(move |index| end + 3 * index * BLOCK_BYTES));
+    let [low, high] = ends(bench).map(|end| (0..COPIES as u64).map(move |index| end + 2 * index * COPY_BYTES));
     let written: Vec<u64> = low.zip(high).flat_map(|(low, high)| [low, high]).collect();
-    bench.write_blocks(DEPTH, &written)?;
+    let writes: Vec<_> = written.iter().map(|&offset| Operation::write(offset, COPY_BYTES)).collect();
+    latencies(bench.target, DEPTH, &writes)?;
     let mut offsets = Vec::new();
     for _ in 0..3 * COPIES {
         let (low, high) = (bench.below(COPIES as u64) as usize, bench.below(COPIES as u64) as usize);
@@ -147,7 +156,7 @@ fn way_between_copies(bench: &mut Bench<'_>) -> Result<f64, TargetError> {
 
 /// The same for blocks never written near those.
 fn way_between_ends(bench: &mut Bench<'_>) -> Result<f64, TargetError> {
-    let [low, high] = ends(bench).map(|end| end + 4 * MIB);
+    let [low, high] = ends(bench).map(|end| end + 8 * MIB);
     let mut offsets = Vec::new();
     for _ in 0..3 * COPIES {
         let (from, to) = (bench.below(512) * BLOCK_BYTES, bench.below(512) * BLOCK_BYTES);

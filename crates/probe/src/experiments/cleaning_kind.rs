@@ -26,18 +26,21 @@ pub const EXPERIMENT: Experiment = Experiment {
 const PAUSES_S: [u64; 4] = [5, 30, 120, 600];
 /// A pause only a virtual clock is given.
 const LONG_PAUSE_S: u64 = 5 * 3600;
-/// Blocks of the fragmented run, two apart.
-const RUN: u64 = 64;
-/// So many of them are back in their place, or are where they were.
-const MOST: f64 = 0.8;
+/// Blocks of the fragmented run, and how far apart: at all angles, so that few are alike before and after by chance.
+const RUN: u64 = 20;
+const STRIDE_BYTES: u64 = 24 * BLOCK_BYTES;
+/// So many of them have moved.
+const MOST: f64 = 0.6;
 /// The pauses between which the drive begins differ by less than this share; where pauses cost nothing, by no more than
 /// so many rotations too.
 const EXACT: f64 = 0.015;
 const EXACT_ROTATIONS: f64 = 1.2;
 /// Shortest pause tried, nanoseconds.
 const PAUSE_NS_MIN: f64 = 2e7;
-/// How often each pause is tried at most: two of three decide where single measurements vary.
-const VOTES: u32 = 3;
+/// How often each pause is tried at most, where measurements are exact and where they vary, and how many decide: some
+/// answers come late for other reasons.
+const VOTES: [u32; 2] = [3, 14];
+const DECIDE: [u32; 2] = [1, 3];
 /// A block read again after a pause is late if it takes longer than this many rotations.
 const LATE: f64 = 1.08;
 
@@ -48,7 +51,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let mut points = Vec::new();
     for (index, &seconds) in pauses.iter().enumerate() {
         let offset = bench.at_share(0.5) + index as u64 * 80 * MIB;
-        let blocks = (0..RUN).map(|index| offset + index * 2 * BLOCK_BYTES).collect();
+        let blocks = (0..RUN).map(|index| offset + index * STRIDE_BYTES).collect();
         let marks = Marks::new(bench, blocks);
         bench.write_blocks(DEPTH, &marks.blocks)?;
         let cached = marks.read(bench)?;
@@ -122,9 +125,11 @@ fn has_begun(
 ) -> Result<bool, TargetError> {
     let (is_exact, rotation) = (bench.repeats == 1, bench.rotation_ns());
     let mut votes = [0u32; 2];
-    while votes[0] + votes[1] < VOTES {
+    let kind = usize::from(!is_exact);
+    while votes[0] + votes[1] < VOTES[kind] && votes[1] < DECIDE[kind] {
         // The votes are cast at different phases, in which what is near does not come by in time each time.
-        let pause_ns = pause_ns + if is_to_the_pass { 0.0 } else { 0.31 * f64::from(votes[0] + votes[1]) * rotation };
+        let pause_ns =
+            pause_ns + if is_to_the_pass { 0.0 } else { (0.31 * f64::from(votes[0] + votes[1])).fract() * rotation };
         let moved = head_has_moved(bench, pause_ns)?;
         points.push((pause_ns / 1e9, f64::from(u8::from(moved))));
         votes[usize::from(moved)] += 1;
@@ -133,19 +138,15 @@ fn has_begun(
             break;
         }
     }
-    Ok(votes[1] > if is_exact { 0 } else { VOTES / 2 })
+    Ok(votes[1] >= DECIDE[kind])
 }
 
 fn head_has_moved(bench: &mut Bench<'_>, pause_ns: f64) -> Result<bool, TargetError> {
-    let area = bench.at_share(0.6);
+    let area = bench.at_share(0.8);
     let dirty = bench.scattered(area, 256 * MIB, 4);
     bench.write_blocks(DEPTH, &dirty)?;
-    // Far from the cache and from the blocks.
-    let far = match bench.verdict.word("cache_place") {
-        Some("id") => bench.at_share(0.02),
-        Some("od") => bench.at_share(0.98),
-        _ => bench.at_share(0.1),
-    };
+    // Far from the blocks, to which the head goes first.
+    let far = bench.at_share(0.05);
     let before = bench.read_blocks(&[far; 2])?[1];
     bench.target.sleep(pause_ns as u64)?;
     let after = bench.read_blocks(&[far])?[0];

@@ -36,8 +36,6 @@ const STALL_TIMES: f64 = 3.0;
 const KIND: f64 = 1.5;
 /// No merge of a map takes so many rotations.
 const CLEANING_ROTATIONS: f64 = 400.0;
-/// No stall for so much of what a cache takes, by which it is divided, ends a round of stalls.
-const QUIET: u64 = 6;
 /// Where a cache takes no more, what other tests left in it counts.
 const SMALL_WRITES: u64 = 130_000;
 /// Times between answers from which it is learned what is usual.
@@ -126,42 +124,41 @@ impl Watch {
         }
     }
 
-    /// Whether enough was seen after a cache was full at `at`: all of its parts, and where what it held before counts all
-    /// of them a second time; or stalls without end.
+    /// Whether enough was seen after a cache was full at `at`: where what it held before counts, until its parts are full a
+    /// second time.
     fn is_enough(&self, at: u64) -> bool {
+        if at > SMALL_WRITES {
+            return self.count > at + at / 8;
+        }
         let last = self.stalls.last().map_or(at, |(index, _)| *index);
-        let is_quiet = self.count > last + at / QUIET + 64;
-        let ended = is_quiet && (at > SMALL_WRITES || last > at + at / 2);
-        ended || self.count > 3 * at || (at > SMALL_WRITES && self.count > at + at / 2) || (self.is_restless(at))
+        let is_second_over = last > at + 3 * at / 4 && self.count > last + at / 4;
+        self.count > 3 * at || (self.goes_on(at) && self.count > at + 3 * at / 4) || is_second_over
     }
 
-    /// Whether stalls go on for so long that no end is in sight.
-    fn is_restless(&self, at: u64) -> bool {
-        self.count > at + at / 2
-            && self.stalls.windows(2).filter(|pair| pair[1].0 > at).all(|pair| pair[1].0 - pair[0].0 < at / QUIET)
+    /// Whether writes stall again when less was written than the cache takes: only a part was emptied then, as where a
+    /// log is cleaned from its end; and not all of a part, as where each is a set.
+    fn goes_on(&self, at: u64) -> bool {
+        self.stalls.iter().any(|(index, _)| (at + at / 4..at + 7 * at / 10).contains(index))
     }
 
-    /// A cache in parts is full part by part: half of them were at the middle one of the stalls, if there is an end to
-    /// those; from there to the middle of the next time is what it takes, whatever it held before. Where stalls do not end,
-    /// most parts are full at one time, and some that held something before it.
+    /// When all was full. A cache in sets is full set by set: half of them are at the middle one of the stalls, and from
+    /// there to the middle the next time is what they take, whatever they held before. Logs of zones are full at one
+    /// time, but for some that held something before.
     fn full_in_the_middle(&self, at: u64) -> u64 {
         let stalls: Vec<u64> = self.stalls.iter().map(|(index, _)| *index).filter(|&index| index >= at).collect();
-        if stalls.is_empty() || self.is_restless(at) {
-            return crate::statistics::mode(&stalls, 0.02).center;
+        let (first, second): (Vec<u64>, Vec<u64>) = stalls.iter().partition(|&&index| index < at + at / 2);
+        if at > SMALL_WRITES || self.goes_on(at) || first.is_empty() || second.is_empty() {
+            return first_dense(&stalls).unwrap_or(at);
         }
-        let mut rounds: Vec<Vec<u64>> = vec![vec![stalls[0]]];
-        for pair in stalls.windows(2) {
-            if pair[1] - pair[0] > at / QUIET {
-                rounds.push(Vec::new());
-            }
-            rounds.last_mut().expect("it has one").push(pair[1]);
+        let dense = first_dense(&first).filter(|&at| {
+            first.len() >= 6
+                && 5 * first.iter().filter(|index| index.abs_diff(at) <= at / 80).count() >= 2 * first.len()
+        });
+        if let Some((first, second)) = dense.zip(first_dense(&second)) {
+            return second - first;
         }
-        let middle = |round: &Vec<u64>| round[(round.len() - 1) / 2];
-        match rounds.as_slice() {
-            [first, second, ..] if at <= SMALL_WRITES => middle(second) - middle(first),
-            [first, ..] => middle(first),
-            [] => at,
-        }
+        let mean = |round: &[u64]| round.iter().sum::<u64>() / round.len() as u64;
+        mean(&second) - mean(&first)
     }
 
     /// Takes a completed write; if the cache was full, how many writes before.
@@ -204,7 +201,7 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
     let rotation = bench.rotation_ns();
     let mut watch = Watch::new(rotation);
     let mut filled = Filled::default();
-    let (mut ends, mut last_end) = (Vec::new(), 0);
+    let mut ends = Vec::new();
     let mut next = || Some(Operation::write(places.next(&mut random), bytes));
     let mut over = false;
     bench.target.perform(depth, &mut next, &mut |timed| {
@@ -214,11 +211,7 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
         let latency = timed.latency_ns();
         if filled.latencies.len() < LATENCIES_MAX {
             filled.latencies.push(latency);
-            if timed.end_ns.saturating_sub(last_end) as f64 > rotation / 100.0 || ends.is_empty() {
-                ends.push(0usize);
-            }
-            *ends.last_mut().expect("it has one") += 1;
-            last_end = timed.end_ns;
+            ends.push(timed.end_ns);
         }
         let full = watch.see(timed.end_ns);
         filled.count = filled.count.or(full);
@@ -230,10 +223,29 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
         filled.count = Some(watch.full_in_the_middle(at));
     }
     bench.random = random;
-    let sizes: Vec<u64> = ends.iter().map(|&count| count as u64).collect();
-    filled.at_once = crate::statistics::median(&sizes) as usize;
+    filled.at_once = at_once(&mut ends, rotation);
     filled.stalls = watch.stalls;
     Ok(filled)
+}
+
+/// How many writes are answered together, in the middle: packets are more than a rotation apart.
+fn at_once(ends: &mut [u64], rotation: f64) -> usize {
+    ends.sort_unstable();
+    let together = ends.chunk_by(|one, next| ((next - one) as f64) < rotation / 2.0);
+    let sizes: Vec<u64> = together.map(|chunk| chunk.len() as u64).collect();
+    crate::statistics::median(&sizes) as usize
+}
+
+/// Where the first of the densest stretches of rising numbers is, a few hundredths wide.
+fn first_dense(numbers: &[u64]) -> Option<u64> {
+    let within = |from: usize| {
+        let end = numbers[from] + numbers[from] / 40;
+        numbers[from..].iter().take_while(|&&number| number <= end).count()
+    };
+    let counts: Vec<usize> = (0..numbers.len()).map(within).collect();
+    let most = counts.iter().copied().max()?;
+    let first = counts.iter().position(|&count| 2 * count > most)?;
+    Some(numbers[first + counts[first] / 2])
 }
 
 #[cfg(test)]

@@ -45,11 +45,11 @@ fn packets(bench: &mut Bench<'_>, bytes: u64) -> Result<(u64, usize), TargetErro
     let writes: Vec<_> = chosen.iter().map(|&offset| Operation::write(offset, bytes)).collect();
     let mut timed = latencies(bench.target, DEPTH, &writes)?;
     timed.sort_by_key(|timed| timed.end_ns);
-    let near = (bench.rotation_ns() / 20.0) as u64;
+    let near = (bench.rotation_ns() / 2.0) as u64;
     let mut ends: Vec<(u64, usize)> = Vec::new();
     for timed in &timed {
         match ends.last_mut() {
-            Some((end, count)) if timed.end_ns - *end < near => (*end, *count) = (timed.end_ns, *count + 1),
+            Some((end, count)) if timed.end_ns - *end < near => *count += 1,
             _ => ends.push((timed.end_ns, 1)),
         }
     }

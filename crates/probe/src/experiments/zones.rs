@@ -4,9 +4,9 @@
 
 use super::mechanics::way;
 use super::{only_for_rotating, Experiment};
-use crate::bench::{Bench, MIB};
+use crate::bench::{Bench, BLOCK_BYTES, MIB};
 use crate::statistics::middle;
-use crate::target::{latencies, Operation, TargetError};
+use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value};
 
 /// Its line in the registry.
@@ -22,36 +22,40 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Places sampled; what is read there, and how many of those reads at once.
+/// Places sampled, and what is read there, once and twice.
 const SAMPLES: u64 = 96;
 const SAMPLE_MIB: u64 = 12;
-const DEPTH: usize = 8;
 /// Rates that differ by more than this share are of two zones.
 const STEP: f64 = 0.012;
 /// Windows in which strokes are looked for, as shares of the drive; places in each, and phases tried for each way.
 const WINDOWS: [f64; 5] = [0.0012, 0.005, 0.02, 0.08, 0.3];
 const PLACES: u64 = 36;
+/// Places are at least so far apart: strokes are of thousands of tracks.
+const STEP_BYTES_MIN: f64 = 32e6;
 const PHASES: u64 = 56;
 
 const RATES: &str = "rate of sequential reads";
 const JUMPS: [&str; 2] = ["ways between neighbours, outer", "ways between neighbours, inner"];
 
-/// Bytes a second, reading in order at `offset`.
+/// Bytes a second, reading in order at `offset`: how much longer twice as much takes from the same angle.
 fn rate(bench: &mut Bench<'_>, offset: u64) -> Result<f64, TargetError> {
-    let reads: Vec<_> = (0..SAMPLE_MIB).map(|index| Operation::read(offset + index * MIB, MIB)).collect();
-    let timed = latencies(bench.target, DEPTH, &reads)?;
-    // The first read comes from elsewhere; what it leaves is one stream.
-    let mut ends: Vec<u64> = timed.iter().map(|timed| timed.end_ns).collect();
-    ends.sort_unstable();
-    let (first, last) = (ends[0], ends[ends.len() - 1]);
-    Ok((SAMPLE_MIB - 1) as f64 * MIB as f64 * 1e9 / (last - first).max(1) as f64)
+    let first = Operation::read(offset, BLOCK_BYTES);
+    let stretch = |times: u64| Operation::read(offset, times * SAMPLE_MIB * MIB);
+    let mut rates = Vec::new();
+    for _ in 0..bench.repeats.min(3) {
+        let timed = bench.one_by_one(&[first, stretch(1), first, stretch(2)])?;
+        let times = [1, 3].map(|index| timed[index].end_ns - timed[index - 1].end_ns);
+        let longer = times[1].saturating_sub(times[0]).max(1);
+        rates.push(SAMPLE_MIB as f64 * MIB as f64 * 1e9 / longer as f64);
+    }
+    Ok(middle(&rates))
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let mut rates = Vec::new();
     for index in 0..SAMPLES {
         let share = (index as f64 + 0.5) / SAMPLES as f64;
-        let offset = bench.at_share(share).min(bench.last_offset((SAMPLE_MIB + 1) * MIB));
+        let offset = bench.at_share(share).min(bench.last_offset(2 * SAMPLE_MIB * MIB));
         rates.push((offset as f64, rate(bench, offset)? / 1e6));
     }
     let (outer, inner) = (rates[0].1, rates[rates.len() - 1].1);
@@ -111,7 +115,7 @@ fn layout(bench: &mut Bench<'_>) -> Result<(), TargetError> {
 /// The distance between jumps of the head in the places from `begin` on, `step` apart, if there are some.
 fn stroke_in(bench: &mut Bench<'_>, begin: f64, step: f64, series: &'static str) -> Result<Option<f64>, TargetError> {
     let at = |index: f64| ((begin + index * step) as u64) / MIB * MIB;
-    if step < 4.0 * MIB as f64 {
+    if step < STEP_BYTES_MIN {
         return Ok(None);
     }
     let mut ways = Vec::new();
@@ -120,7 +124,7 @@ fn stroke_in(bench: &mut Bench<'_>, begin: f64, step: f64, series: &'static str)
     }
     let usual = middle(&ways);
     let apart = middle(&ways.iter().map(|way| (way - usual).abs()).collect::<Vec<_>>());
-    let limit = usual + (0.05 * bench.rotation_ns() / 1e6).max(6.0 * apart);
+    let limit = usual + (0.055 * bench.rotation_ns() / 1e6).max(6.0 * apart);
     let jumps: Vec<usize> = (0..ways.len()).filter(|&index| ways[index] > limit).collect();
     bench.keep_points(series, "place", "way_ms", ways.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect());
     let gaps: Vec<usize> = jumps.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -130,7 +134,7 @@ fn stroke_in(bench: &mut Bench<'_>, begin: f64, step: f64, series: &'static str)
         let strokes = (gap as f64 / shortest as f64).round();
         (gap as f64 / shortest as f64 - strokes).abs() * shortest as f64 <= 1.0 + 0.1 * gap as f64
     });
-    if shortest < 3 || !is_even {
+    if gaps.len() < 2 || shortest < 3 || !is_even {
         return Ok(None);
     }
     let first = gaps.iter().position(|&gap| gap == shortest).map_or(0, |index| jumps[index]);

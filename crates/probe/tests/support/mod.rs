@@ -159,12 +159,14 @@ impl Platters {
         }
         let share =
             |bytes: f64| self.tracks_within((bytes / all).clamp(0.0, 0.9999), (bytes / all + 1e-6).clamp(0.0, 1.0))[0];
-        let found = [0.7, 1.0, 1.5].map(|part| match place {
-            "od" => share(0.0),
-            "md" => share(before - 0.5 * part * cache as f64),
-            _ => share(all - part * cache as f64),
-        });
-        (found[0] == found[1] && found[1] == found[2]).then_some(found[0] as u64)
+        let cache = 1.5 * cache as f64;
+        let [first, last] = match place {
+            "od" => [0.0, cache],
+            "md" => [before - 0.5 * cache, before + 0.5 * cache],
+            _ => [all - cache, all - 1.0],
+        }
+        .map(share);
+        (first == last).then_some(first as u64)
     }
 
     /// The zone of the middle diameter.
@@ -195,25 +197,29 @@ impl Platters {
     fn write(&self, dice: &mut Dice, text: &mut String, recording: &str) {
         let layout = if self.horizontal { "horizontal" } else { "cylinder" };
         let (rotation, skew, surfaces) = (self.rotation_ns, self.skew_ns, self.surfaces);
-        writeln!(text, "[geometry]\nlayout = \"{layout}\"\nsurfaces = {surfaces}\nrotation_ns = {rotation}").unwrap();
-        writeln!(text, "track_skew_ns = {skew}\nhead_skew_ns = {skew}").unwrap();
+        writeln!(text, "[geometry]\nlayout = \"{layout}\"\nsurfaces = {surfaces}\nrotation_ns = {rotation}")
+            .expect("a string takes all");
+        writeln!(text, "track_skew_ns = {skew}\nhead_skew_ns = {skew}").expect("a string takes all");
         let zones: Vec<String> = self
             .zones
             .iter()
             .map(|(tracks, sectors)| format!("{{ tracks = {tracks}, track_sectors = {sectors} }}"))
             .collect();
-        writeln!(text, "zones = [{}]", zones.join(", ")).unwrap();
+        writeln!(text, "zones = [{}]", zones.join(", ")).expect("a string takes all");
         let (shortest, whole) = (self.shortest_ns, self.whole_ns);
         let root = (whole - shortest) / (self.radial_tracks() as f64).sqrt();
         let (settle, write_settle) = (self.settle_ns / 3, self.settle_ns);
-        writeln!(text, "[mechanics]\nsettle_ns = {settle}\nwrite_settle_ns = {write_settle}").unwrap();
-        writeln!(text, "head_switch_ns = {}", self.head_switch_ns).unwrap();
+        writeln!(text, "[mechanics]\nsettle_ns = {settle}\nwrite_settle_ns = {write_settle}")
+            .expect("a string takes all");
+        writeln!(text, "head_switch_ns = {}", self.head_switch_ns).expect("a string takes all");
         writeln!(text, "[mechanics.seek]\nmodel = \"curve\"\nshort_base_ns = {shortest:.0}\nshort_root_ns = {root:.0}")
-            .unwrap();
-        writeln!(text, "knee_tracks = 100000000\nlong_base_ns = {whole:.0}\nlong_thousand_tracks_ns = 0").unwrap();
-        writeln!(text, "[recording]\n{recording}").unwrap();
+            .expect("a string takes all");
+        writeln!(text, "knee_tracks = 100000000\nlong_base_ns = {whole:.0}\nlong_thousand_tracks_ns = 0")
+            .expect("a string takes all");
+        writeln!(text, "[recording]\n{recording}").expect("a string takes all");
         let (overhead, schedule) = (dice.whole(30_000, 200_000), dice.one_of(&["fifo", "sptf"]));
-        writeln!(text, "[host]\nqueue = 31\nschedule = \"{schedule}\"\noverhead_ns = {overhead}").unwrap();
+        writeln!(text, "[host]\nqueue = 31\nschedule = \"{schedule}\"\noverhead_ns = {overhead}")
+            .expect("a string takes all");
     }
 }
 
@@ -285,7 +291,8 @@ fn band_tracks(dice: &mut Dice, platters: &Platters, size: Size) -> u64 {
 
 fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     let mut platters = Platters::draw(dice, bytes, true);
-    let place = dice.one_of(&["od", "md", "id"]);
+    // Between strokes the middle lies where it happens to.
+    let place = if platters.horizontal { dice.one_of(&["od", "id"]) } else { dice.one_of(&["od", "md", "id"]) };
     let out_of_band = dice.whole(2, 6);
     let packets_wanted = if size == Size::Small { dice.broadly(90.0, 1100.0) } else { dice.broadly(2000.0, 40_000.0) };
     let raw = (packets_wanted as u64 + 1) * (out_of_band + 1);
@@ -325,11 +332,16 @@ fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     };
     let mut text = head("media-cache");
     platters.write(dice, &mut text, &recording);
-    writeln!(text, "[layer.media-cache]\nplacement = \"journal\"\ncache_size = \"{cache_size}\"").unwrap();
-    writeln!(text, "cache_position = \"{place}\"\nmap_entries = {map}\nidle = \"{:.0}ms\"", trigger * 1e3).unwrap();
-    writeln!(text, "band_tracks = {tracks}\nout_of_band = {out_of_band}\nhalf_track_payload = \"{payload}\"").unwrap();
-    writeln!(text, "packet_writes = {writes}\nlarge_payload = \"{}\"", large_writes * 262_144).unwrap();
-    writeln!(text, "map_merge_every = {merge_every}\nmap_merge_tracks = {}", dice.whole(8, 14)).unwrap();
+    writeln!(text, "[layer.media-cache]\nplacement = \"journal\"\ncache_size = \"{cache_size}\"")
+        .expect("a string takes all");
+    writeln!(text, "cache_position = \"{place}\"\nmap_entries = {map}\nidle = \"{:.0}ms\"", trigger * 1e3)
+        .expect("a string takes all");
+    writeln!(text, "band_tracks = {tracks}\nout_of_band = {out_of_band}\nhalf_track_payload = \"{payload}\"")
+        .expect("a string takes all");
+    writeln!(text, "packet_writes = {writes}\nlarge_payload = \"{}\"", large_writes * 262_144)
+        .expect("a string takes all");
+    writeln!(text, "map_merge_every = {merge_every}\nmap_merge_tracks = {}", dice.whole(8, 14))
+        .expect("a string takes all");
     let limit = |binds: bool, value: u64| if binds { Limit::Binds(value as f64) } else { Limit::Beyond(value as f64) };
     let truth = Truth {
         medium: Some("disk"),
@@ -372,9 +384,11 @@ fn in_place(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     let (trigger, cleaning) = idle(dice);
     let mut text = head("media-cache");
     platters.write(dice, &mut text, "kind = \"conventional\"");
-    writeln!(text, "[layer.media-cache]\nplacement = \"in-place\"\ncache_size = \"{cache}\"").unwrap();
-    writeln!(text, "cache_position = \"{place}\"\nmap_entries = {map}\nidle = \"{:.0}ms\"", trigger * 1e3).unwrap();
-    writeln!(text, "band_tracks = {tracks}").unwrap();
+    writeln!(text, "[layer.media-cache]\nplacement = \"in-place\"\ncache_size = \"{cache}\"")
+        .expect("a string takes all");
+    writeln!(text, "cache_position = \"{place}\"\nmap_entries = {map}\nidle = \"{:.0}ms\"", trigger * 1e3)
+        .expect("a string takes all");
+    writeln!(text, "band_tracks = {tracks}").expect("a string takes all");
     let truth = Truth {
         medium: Some("disk"),
         place: Some(place),
@@ -414,11 +428,13 @@ fn set_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     platters.write(dice, &mut text, &recording);
     if is_flash {
         let (read, write) = (dice.whole(50_000, 200_000), dice.whole(50_000, 400_000));
-        writeln!(text, "[flash]\nread_ns = {read}\nwrite_ns = {write}\nbytes_per_second = 400000000").unwrap();
+        writeln!(text, "[flash]\nread_ns = {read}\nwrite_ns = {write}\nbytes_per_second = 400000000")
+            .expect("a string takes all");
     }
     let medium = if is_flash { "flash" } else { "disk" };
-    writeln!(text, "[layer.set-associative]\nregion_size = \"{region}\"\ncache_size = \"{}\"", sets * region).unwrap();
-    writeln!(text, "cache_position = \"{place}\"\ncache_medium = \"{medium}\"").unwrap();
+    writeln!(text, "[layer.set-associative]\nregion_size = \"{region}\"\ncache_size = \"{}\"", sets * region)
+        .expect("a string takes all");
+    writeln!(text, "cache_position = \"{place}\"\ncache_medium = \"{medium}\"").expect("a string takes all");
     let truth = Truth {
         medium: Some(medium),
         place: (!is_flash).then_some(place),
@@ -446,9 +462,10 @@ fn fully_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth)
     let recording = "kind = \"block-interference\"\ninterference_sectors = 4001";
     platters.write(dice, &mut text, recording);
     let cleaning = if is_lazy { "lazy" } else { "aggressive" };
-    writeln!(text, "[layer.fully-associative]\nband_size = \"{band}\"\nzone_size = \"{}\"", data * band).unwrap();
+    writeln!(text, "[layer.fully-associative]\nband_size = \"{band}\"\nzone_size = \"{}\"", data * band)
+        .expect("a string takes all");
     writeln!(text, "log_bands = {log_bands}\ncleaning = \"{cleaning}\"\nidle_after = \"{:.0}ms\"", trigger * 1e3)
-        .unwrap();
+        .expect("a string takes all");
     let truth = Truth {
         medium: Some("disk"),
         place: Some("several"),

@@ -15,13 +15,14 @@ mod fig17;
 mod fig18;
 mod section6;
 mod table2;
+mod table3;
 pub(super) mod trial;
 
 use super::Experiment;
 pub(super) use trial::Dice;
 
 /// The experiments, in the paper's order.
-pub const ALL: [&Experiment; 11] = [
+pub const ALL: [&Experiment; 12] = [
     &fig04::EXPERIMENT,
     &fig07::EXPERIMENT,
     &fig08::EXPERIMENT,
@@ -32,6 +33,7 @@ pub const ALL: [&Experiment; 11] = [
     &fig15::EXPERIMENT,
     &fig17::EXPERIMENT,
     &fig18::EXPERIMENT,
+    &table3::EXPERIMENT,
     &section6::EXPERIMENT,
 ];
 
