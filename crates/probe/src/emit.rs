@@ -153,9 +153,6 @@ fn series<'a>(verdict: &'a Verdict, name: &str) -> &'a [(f64, f64)] {
 
 fn write_mechanics(text: &mut String, verdict: &Verdict, platter: &Platter) {
     line(text, "\n[mechanics]".into());
-    if let Some(settle) = verdict.number("write_settle") {
-        line(text, format!("write_settle_ns = {:.0}", settle * 1e6));
-    }
     line(text, "[mechanics.seek]\nmodel = \"table\"\npoints = [".into());
     let ways = series(verdict, "shortest way by distance");
     let near = ways.first().map_or(0.0, |point| point.1);
@@ -317,7 +314,8 @@ fn set_associative(verdict: &Verdict) -> (&'static str, Vec<(&'static str, Strin
 
 fn fully_associative(verdict: &Verdict) -> (&'static str, Vec<(&'static str, String)>, f64) {
     let band = (band_bytes(verdict) / SECTOR_BYTES).round() * SECTOR_BYTES;
-    let zones = (verdict.size_bytes as f64 / (40u64 << 30) as f64).ceil().max(4.0);
+    // A log of a zone is full at the time when those of the others are.
+    let zones = verdict.number("cache_parts").unwrap_or(4.0).max(2.0);
     let zone = (verdict.size_bytes as f64 / zones / band).ceil() * band;
     let log_bands =
         (verdict.number("cache_bytes").unwrap_or(0.01 * verdict.size_bytes as f64) / zones / band).round().max(2.0);

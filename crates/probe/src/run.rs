@@ -122,8 +122,12 @@ fn chosen(may_write: bool, only: &[String], verdict: &mut Verdict) -> Vec<&'stat
 /// with a budget, of those that fit into what is left of it the one that tells most for its time.
 fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, watched: &Watched<'_>) -> Option<usize> {
     let is_able = |experiment: &Experiment| {
-        let waits = |name: &&str| waiting.iter().any(|other| other.name == *name && (other.is_idle)(verdict).is_none());
-        (experiment.is_idle)(verdict).is_none() && !experiment.needs.iter().any(waits)
+        let could_run =
+            |name: &str| waiting.iter().find(|other| other.name == name && (other.is_idle)(verdict).is_none());
+        let waits =
+            |name: &&str| could_run(name).is_some_and(|other| (other.yields_to)(verdict) != Some(experiment.name));
+        let yields = (experiment.yields_to)(verdict).is_some_and(|name| could_run(name).is_some());
+        (experiment.is_idle)(verdict).is_none() && !yields && !experiment.needs.iter().any(waits)
     };
     let mut able = waiting.iter().enumerate().filter(|(_, experiment)| is_able(experiment));
     if budget_ns == u64::MAX {

@@ -80,7 +80,8 @@ fn gap(one: &[u64], other: &[u64]) -> f64 {
 fn check(name: &str, make: &dyn Fn() -> Drive, wrong: &mut Vec<String>) {
     let verdict = probed(&mut Simulated::new(make()));
     // A burst is what a drive takes before writes wait for cleaning.
-    let burst_writes = verdict.number("cache_writes_4k_depth_1").map_or(600, |count| (count * 0.8).min(600.0) as usize);
+    let burst_writes =
+        verdict.number("cache_writes_4k_depth_1").map_or(2500, |count| (count * 0.8).min(2500.0) as usize);
     let text = emit_profile(&verdict);
     let profile = Profile::parse("emitted.toml", &text, &[]).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
     let spec = DriveSpec::parse("emitted.toml").expect("the words are right");

@@ -29,9 +29,12 @@ fn wrong(seeds: &[u64], size: Size) -> Vec<String> {
     found
 }
 
+/// Drives beyond those, of which something was told wrong once.
+const ONCE_WRONG: [u64; 7] = [209, 243, 257, 281, 296, 369, 426];
+
 #[test]
 fn two_hundred_drives_are_known() {
-    let seeds: Vec<u64> = (1..=200).collect();
+    let seeds: Vec<u64> = (1..=200).chain(ONCE_WRONG).collect();
     let wrong = wrong(&seeds, Size::Small);
     assert!(wrong.is_empty(), "{} of {} drives:\n{}", wrong.len(), seeds.len(), wrong.concat());
 }

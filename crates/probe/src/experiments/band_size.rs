@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     tells: &["band_bytes_od", "band_bytes_md", "band_bytes_id", "mapping"],
     about_s: 900,
     is_idle,
+    yields_to: |_| None,
     run,
 };
 

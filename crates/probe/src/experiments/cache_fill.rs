@@ -27,11 +27,13 @@ pub const EXPERIMENT: Experiment = Experiment {
         "cache_raw_bytes",
         "map_entries",
         "cache_bytes",
+        "cache_parts",
         "map_merge_every",
         "map_merge_time",
     ],
     about_s: 8000,
     is_idle,
+    yields_to: |_| None,
     run,
 };
 
@@ -137,6 +139,9 @@ fn conclude_by_blocks(bench: &mut Bench<'_>, small: Filled) -> Result<(), Target
     );
     let sure = Confidence::High;
     bench.verdict.conclude("cache_writes_4k_depth_1", Value::Number(count), "writes", sure, because.clone(), &[SMALL]);
+    let parts = Value::Number(small.parts.max(1) as f64);
+    let told = format!("{} writes waited at about that time", small.parts);
+    bench.verdict.conclude("cache_parts", parts, "parts", Confidence::Medium, told, &[SMALL]);
     let bytes = Value::Number(count * BLOCK_BYTES as f64);
     bench.verdict.conclude("cache_bytes", bytes, "B", sure, because, &[SMALL]);
     // After a full cache has been cleaned it is empty, or cleans itself; where it cleans when idle it is given the time.

@@ -20,17 +20,20 @@ pub const EXPERIMENT: Experiment = Experiment {
     tells: &["cache_place", "cache_near"],
     about_s: 90,
     is_idle,
+    yields_to,
     run,
 };
 
-/// What is left in a cache that is never cleaned when idle counts when it is filled, so there this comes after.
 fn is_idle(verdict: &Verdict) -> Option<&'static str> {
-    let cleans = matches!(verdict.word("cleaning"), Some("aggressive" | "late"));
-    let is_filled = verdict.property("cache_bytes").is_some();
     only_for_cached(verdict)
         .or((verdict.word("cleaning").is_none()).then_some("whether it cleans when idle is not known"))
-        .or((!cleans && !is_filled).then_some("its cache is to be filled first"))
         .or((verdict.word("cache_medium") == Some("flash")).then_some("the cache is flash"))
+}
+
+/// What is left in a cache that is never cleaned when idle counts when it is filled.
+fn yields_to(verdict: &Verdict) -> Option<&'static str> {
+    let cleans = matches!(verdict.word("cleaning"), Some("aggressive" | "late"));
+    (!cleans).then_some("cache-size")
 }
 
 /// Blocks of a run, every other of which is written, and how far apart: over a track or two, for waits of all lengths.
@@ -175,8 +178,8 @@ fn place_of(ways: &[f64], copies_apart: f64) -> Option<&'static str> {
     let nearest = ways.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map(|(index, _)| index)?;
     let share = nearest as f64 / (ways.len() - 1) as f64;
     (copies_apart < ONE).then_some(match share {
-        share if share < 0.25 => "od",
-        share if share > 0.75 => "id",
+        share if share < 0.27 => "od",
+        share if share > 0.69 => "id",
         _ => "md",
     })
 }

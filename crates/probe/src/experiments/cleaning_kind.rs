@@ -19,6 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     tells: &["cleaning", "idle_trigger"],
     about_s: 900,
     is_idle: only_for_cached,
+    yields_to: |_| None,
     run,
 };
 

@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     tells: &["cleaning_order", "cleaning_unit", "cleaning_time"],
     about_s: 120,
     is_idle,
+    yields_to: |_| None,
     run,
 };
 

@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     tells: &["type", "cache_medium", "write_latency"],
     about_s: 20,
     is_idle: |_| None,
+    yields_to: |_| None,
     run,
 };
 

@@ -25,6 +25,8 @@ pub struct Filled {
     pub latencies: Vec<u64>,
     /// Writes that were answered at one time, in the middle.
     pub at_once: usize,
+    /// Stalls at the time when the cache was full: one of each of its parts.
+    pub parts: usize,
     /// The longest stalls, nanoseconds: of how many writes which waited.
     pub stalls: Vec<(u64, u64)>,
 }
@@ -220,7 +222,9 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
         !over
     })?;
     if let (Spread::Whole, Some(at)) = (spread, filled.count) {
-        filled.count = Some(watch.full_in_the_middle(at));
+        let count = watch.full_in_the_middle(at);
+        filled.count = Some(count);
+        filled.parts = watch.stalls.iter().filter(|(index, _)| index.abs_diff(count) <= count / 50).count();
     }
     bench.random = random;
     filled.at_once = at_once(&mut ends, rotation);

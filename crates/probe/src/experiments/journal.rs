@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     tells: &["packet_writes", "journal_quantum", "journal_payload", "journal_out_of_band"],
     about_s: 120,
     is_idle,
+    yields_to: |_| None,
     run,
 };
 

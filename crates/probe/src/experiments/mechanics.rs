@@ -3,9 +3,9 @@
 //! Of a far block, read at many phases, the shortest wait is the way there.
 
 use super::{only_for_rotating, Experiment};
-use crate::bench::{Bench, BLOCK_BYTES, MIB};
+use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
 use crate::statistics::{around, median, middle};
-use crate::target::{Operation, TargetError};
+use crate::target::{latencies, Operation, TargetError};
 use crate::verdict::{Confidence, Value};
 
 /// Its line in the registry.
@@ -24,9 +24,11 @@ pub const EXPERIMENT: Experiment = Experiment {
         "track_skew_id",
         "overhead",
         "full_seek",
+        "queue_gain",
     ],
     about_s: 40,
     is_idle: only_for_rotating,
+    yields_to: |_| None,
     run,
 };
 
@@ -39,6 +41,9 @@ const LONG_STEPS: usize = 8;
 const PHASES: u64 = 96;
 /// Seeks tried, each so many times as far as the one before.
 const FARTHER: f64 = 1.6;
+
+/// Reads at depth.
+const QUEUED: usize = 248;
 
 const TRACK: &str = "phase by distance";
 const SEEKS: &str = "shortest way by distance";
@@ -65,7 +70,8 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
             bench.verdict.conclude(skew_name, value, "ms", Confidence::Medium, because, &[TRACK]);
         }
     }
-    seeks(bench)
+    seeks(bench)?;
+    queue(bench)
 }
 
 /// A track.
@@ -154,6 +160,24 @@ pub(super) fn way(bench: &mut Bench<'_>, from: u64, to: u64, phases: u64) -> Res
     // The shortest of evenly spread waits is half a step above none; where measurements vary, one of the shortest.
     let rank = if bench.repeats > 1 { ways.len() / 16 } else { 0 };
     Ok((ways[rank] as f64 - bench.rotation_ns() * (rank as f64 + 0.5) / phases as f64).max(0.0))
+}
+
+/// How much faster scattered reads are done many at once: a drive that chooses among those that wait saves a good part of the
+/// ways, and one that takes them in turn nothing.
+fn queue(bench: &mut Bench<'_>) -> Result<(), TargetError> {
+    let mut took = [0.0; 2];
+    for (took, depth) in took.iter_mut().zip([1, DEPTH]) {
+        let (from, span) = (bench.at_share(0.3), bench.target.size_bytes() / 4);
+        let offsets = bench.scattered(from, span, QUEUED);
+        let reads: Vec<_> = offsets.iter().map(|&offset| Operation::read(offset, BLOCK_BYTES)).collect();
+        let begun = bench.target.now_ns();
+        latencies(bench.target, depth, &reads)?;
+        *took = (bench.target.now_ns() - begun) as f64;
+    }
+    let gain = took[0] / took[1].max(1.0);
+    let because = format!("{QUEUED} scattered reads one by one, and {DEPTH} at once");
+    bench.verdict.conclude("queue_gain", Value::Number(gain), "times", Confidence::Medium, because, &[]);
+    Ok(())
 }
 
 /// Ways from the beginning of the drive to farther and farther places.

@@ -35,6 +35,8 @@ pub struct Experiment {
     pub about_s: u32,
     /// Why it would tell nothing, given what is known; nothing if it would.
     pub is_idle: fn(&Verdict) -> Option<&'static str>,
+    /// Another experiment that is better run before it, given what is known, if that is to be run at all.
+    pub yields_to: fn(&Verdict) -> Option<&'static str>,
     /// Runs it.
     pub run: fn(&mut Bench<'_>) -> Result<(), TargetError>,
 }

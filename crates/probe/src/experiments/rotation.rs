@@ -17,6 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     tells: &["rotation"],
     about_s: 10,
     is_idle: |_| None,
+    yields_to: |_| None,
     run,
 };
 
