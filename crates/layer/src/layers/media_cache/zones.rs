@@ -64,7 +64,8 @@ impl Zones {
     /// Calls `each` with the zones; what is not free is in use.
     pub(super) fn caches(&self, each: &mut dyn FnMut(Cache)) {
         for zone in &self.zones {
-            let free: u64 = self.free.range(zone.start.0..zone.end().0).map(|(_, sectors)| sectors).sum();
+            let ends = zone.start.0 + 1..zone.end().0 + 1;
+            let free: u64 = self.free.range(ends).map(|(end, start)| end - start).sum();
             let (start, end, size) = (zone.start, zone.end(), zone.sectors);
             each(Cache { medium: Medium::Disk, start, end, used: size - Sectors(free), size });
         }
