@@ -54,11 +54,15 @@ fn a_machine_that_hardly_writes_is_not_slowed() {
 }
 
 #[test]
-fn a_machine_that_lives_on_its_cache_falls_behind_with_read_modify_write() {
-    let results = Results::of("w56", 300_000);
-    let latency = results.figures("/latency_ns/write/mean");
-    assert!(latency[0] < 1e6, "the conventional drive acknowledges from its cache: {latency:?}");
-    assert!(latency[1] > 50.0 * latency[0], "read-modify-write fills the queue: {latency:?}");
+fn machines_that_live_on_their_cache_fall_behind_with_read_modify_write() {
+    // Hajkazemi 2019 §4 names both among those whose mean latency is noticeably higher. (w56, of which it is truest, begins
+    // with a quiet day of millions of requests.)
+    for machine in ["w17", "w46"] {
+        let results = Results::of(machine, 300_000);
+        let latency = results.figures("/latency_ns/write/mean");
+        assert!(latency[0] < 1e6, "{machine}: the conventional drive acknowledges from its cache: {latency:?}");
+        assert!(latency[1] > 50.0 * latency[0], "{machine}: read-modify-write fills the queue: {latency:?}");
+    }
 }
 
 /// Goal: the costs of §2 through the whole program. Method: the experiment; every claim that is judged holds.
