@@ -6,35 +6,25 @@
 //! Invariants:
 //! 1. Ranges are disjoint and non-empty; their sectors sum to `used`, which never exceeds the capacity.
 //! 2. Every dirty sector leaves by destage, by a newer write past the cache, or by a trim.
-//! 3. The first of the ranges by age is there; of the others some may be gone, since most are written in order of age and
-//!    looking each up costs more than passing over it.
+//! 3. Every range is once in the order of address, at its start, and once in the order of age.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+mod ages;
+mod order;
 
+use ages::{Ages, Dirty};
 use imbrex_disk::{Command, Lba, Sectors, SimTime};
+use order::{Cursor, Entry, Order};
 
 /// A join never makes a range longer than this, so that one destage stays short: ours.
 const RANGE_SECTORS_MAX: u64 = 4096;
-
-/// Ranges that are gone are swept out of the list by age when they are so many times those there are, and a few more.
-const GONE_SHARE: usize = 4;
-const GONE_MIN: usize = 64;
-
-#[derive(Clone, Copy, Debug)]
-struct Dirty {
-    end: u64,
-    sequence: u64,
-}
 
 /// The cache.
 #[derive(Clone, Debug)]
 pub struct WriteCache {
     capacity: u64,
     used: u64,
-    ranges: BTreeMap<u64, Dirty>,
-    /// (number of its oldest write, start) of every range, and of some that are gone: but for the first.
-    by_age: BinaryHeap<Reverse<(u64, u64)>>,
+    order: Order,
+    ages: Ages,
     /// Where the last destage ended, for destaging in order of address.
     sweep: u64,
     leaving: Leaving,
@@ -64,8 +54,8 @@ impl WriteCache {
         WriteCache {
             capacity: capacity.0,
             used: 0,
-            ranges: BTreeMap::new(),
-            by_age: BinaryHeap::new(),
+            order: Order::default(),
+            ages: Ages::default(),
             sweep: 0,
             leaving: Leaving::default(),
         }
@@ -78,7 +68,7 @@ impl WriteCache {
 
     /// Whether nothing is dirty.
     pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.used == 0
     }
 
     /// Dirty sectors.
@@ -109,125 +99,157 @@ impl WriteCache {
 
     /// Whether every sector of `command` is dirty, so that a read is served from here.
     pub fn holds(&self, command: &Command) -> bool {
-        let before = self.ranges.range(..=command.lba.0).next_back();
-        before.is_some_and(|(_, dirty)| dirty.end >= command.end().0)
+        let before = self.order.before(self.order.find(command.lba.0 + 1));
+        before.is_some_and(|cursor| self.range(cursor).end >= command.end().0)
     }
 
     /// Takes a write in, as number `sequence` of the workload.
     pub fn insert(&mut self, command: &Command, sequence: u64) {
         let fits = self.used + command.sectors as u64 <= self.capacity;
         assert!(fits, "a write of {} sectors into a cache without room", command.sectors);
-        let (mut start, mut end, mut oldest) = (command.lba.0, command.end().0, sequence);
-        while let Some((first, dirty)) = self.overlapping(start, end) {
-            self.forget(first);
-            start = start.min(first);
-            end = end.max(dirty.end);
-            oldest = oldest.min(dirty.sequence);
+        let mut whole = Dirty { start: command.lba.0, end: command.end().0, sequence };
+        let mut cursor = self.order.find(whole.start);
+        let mut joined = Joined::default();
+        if let Some(before) = self.order.before(cursor).filter(|&before| self.range(before).end > whole.start) {
+            cursor = before;
         }
-        let before = self.ranges.range(..start).next_back().map(|(&first, &dirty)| (first, dirty));
-        if let Some((first, dirty)) =
-            before.filter(|&(first, dirty)| dirty.end == start && end - first <= RANGE_SECTORS_MAX)
-        {
-            self.forget(first);
-            start = first;
-            oldest = oldest.min(dirty.sequence);
+        while let Some(entry) = self.order.at(cursor).filter(|entry| entry.start < whole.end) {
+            cursor = self.join(cursor, entry.slot, &mut whole, &mut joined);
         }
-        let after = self.ranges.get(&end).copied().filter(|after| after.end - start <= RANGE_SECTORS_MAX);
-        if let Some(dirty) = after {
-            self.forget(end);
-            end = dirty.end;
-            oldest = oldest.min(dirty.sequence);
-        }
-        self.keep(start, Dirty { end, sequence: oldest });
-    }
-
-    /// A range that overlaps [start, end).
-    fn overlapping(&self, start: u64, end: u64) -> Option<(u64, Dirty)> {
-        let (&first, &dirty) = self.ranges.range(..end).next_back()?;
-        (dirty.end > start).then_some((first, dirty))
-    }
-
-    fn keep(&mut self, start: u64, dirty: Dirty) {
-        self.used += dirty.end - start;
-        self.ranges.insert(start, dirty);
-        self.by_age.push(Reverse((dirty.sequence, start)));
-        if self.by_age.len() > GONE_SHARE * self.ranges.len() + GONE_MIN {
-            let ranges = self.ranges.iter();
-            self.by_age = ranges.map(|(&start, dirty)| Reverse((dirty.sequence, start))).collect();
-        }
-    }
-
-    fn forget(&mut self, start: u64) -> Dirty {
-        let dirty = self.ranges.remove(&start).expect("only ranges in the map are forgotten");
-        self.used -= dirty.end - start;
-        // Invariant 3.
-        while let Some(&Reverse((sequence, first))) = self.by_age.peek() {
-            if self.ranges.get(&first).is_some_and(|dirty| dirty.sequence == sequence) {
-                break;
+        if let Some(before) = self.order.before(cursor) {
+            let dirty = self.range(before);
+            if dirty.end == whole.start && whole.end - dirty.start <= RANGE_SECTORS_MAX {
+                cursor = self.join(before, self.slot(before), &mut whole, &mut joined);
             }
-            self.by_age.pop();
         }
-        dirty
+        if let Some(entry) = self.order.at(cursor).filter(|entry| entry.start == whole.end) {
+            if self.ages.get(entry.slot).end - whole.start <= RANGE_SECTORS_MAX {
+                cursor = self.join(cursor, entry.slot, &mut whole, &mut joined);
+            }
+        }
+        self.used += whole.end - whole.start - joined.sectors;
+        let slot = match joined.oldest {
+            Some(slot) => {
+                self.ages.set(slot, whole);
+                slot
+            }
+            None => self.ages.add(whole),
+        };
+        self.order.insert(cursor, Entry { start: whole.start, slot });
+    }
+
+    /// Takes the range at `cursor` into `whole`; what is left of it is the slot of the oldest so far. Says where the next
+    /// range is.
+    fn join(&mut self, cursor: Cursor, slot: u32, whole: &mut Dirty, joined: &mut Joined) -> Cursor {
+        let dirty = self.ages.get(slot);
+        joined.sectors += dirty.end - dirty.start;
+        let given_up = match joined.oldest {
+            None => joined.oldest.replace(slot),
+            Some(oldest) if self.ages.get(oldest).sequence <= dirty.sequence => Some(slot),
+            Some(_) => joined.oldest.replace(slot),
+        };
+        if let Some(slot) = given_up {
+            self.ages.remove(slot);
+        }
+        whole.start = whole.start.min(dirty.start);
+        whole.end = whole.end.max(dirty.end);
+        whole.sequence = whole.sequence.min(dirty.sequence);
+        self.order.remove(cursor)
+    }
+
+    fn slot(&self, cursor: Cursor) -> u32 {
+        self.order.at(cursor).expect("a cursor at a range").slot
+    }
+
+    fn range(&self, cursor: Cursor) -> Dirty {
+        self.ages.get(self.slot(cursor))
     }
 
     /// Whether something written before number `sequence` is still dirty.
     pub fn has_older_than(&self, sequence: u64) -> bool {
-        self.by_age.peek().is_some_and(|&Reverse((oldest, _))| oldest < sequence)
+        self.ages.oldest().is_some_and(|oldest| oldest.sequence < sequence)
     }
 
     /// Takes out the oldest range, as the write that destages it.
     pub fn take_oldest(&mut self) -> Option<Command> {
-        let &Reverse((_, start)) = self.by_age.peek()?;
-        Some(self.take(start))
+        let oldest = self.ages.oldest()?;
+        Some(self.take(oldest.start))
     }
 
     /// Takes out the next range in order of address, going round.
     pub fn take_next(&mut self) -> Option<Command> {
-        let ahead = self.ranges.range(self.sweep..).next().or_else(|| self.ranges.iter().next());
-        let start = *ahead?.0;
-        Some(self.take(start))
+        let ahead = self.order.find(self.sweep);
+        let next = if self.order.at(ahead).is_some() { ahead } else { self.order.find(0) };
+        self.order.at(next)?;
+        Some(self.take_at(next))
     }
 
     /// The nearest dirty range that begins at or after `lba`.
     pub fn at_or_after(&self, lba: Lba) -> Option<Command> {
-        self.ranges.range(lba.0..).next().map(|(&start, dirty)| as_write(start, dirty.end))
+        let entry = self.order.at(self.order.find(lba.0))?;
+        Some(as_write(self.ages.get(entry.slot)))
     }
 
     /// The nearest dirty range that begins before `lba`.
     pub fn before(&self, lba: Lba) -> Option<Command> {
-        self.ranges.range(..lba.0).next_back().map(|(&start, dirty)| as_write(start, dirty.end))
+        let cursor = self.order.before(self.order.find(lba.0))?;
+        Some(as_write(self.range(cursor)))
     }
 
     /// Takes out the range that begins at `start`.
     pub fn take(&mut self, start: u64) -> Command {
-        let dirty = self.forget(start);
+        self.take_at(self.order.find(start))
+    }
+
+    fn take_at(&mut self, cursor: Cursor) -> Command {
+        let dirty = self.forget(cursor);
         self.sweep = dirty.end;
-        as_write(start, dirty.end)
+        as_write(dirty)
+    }
+
+    fn forget(&mut self, cursor: Cursor) -> Dirty {
+        let slot = self.slot(cursor);
+        let dirty = self.ages.get(slot);
+        self.used -= dirty.end - dirty.start;
+        self.ages.remove(slot);
+        self.order.remove(cursor);
+        dirty
     }
 
     /// Forgets what `command` covers: it is trimmed, or being written past the cache.
     pub fn discard(&mut self, command: &Command) {
         let (start, end) = (command.lba.0, command.end().0);
-        while let Some((&first, &dirty)) = self.ranges.range(..end).next_back() {
-            if dirty.end <= start {
-                break;
-            }
-            self.forget(first);
-            if first < start {
-                self.keep(first, Dirty { end: start, sequence: dirty.sequence });
-            }
-            if dirty.end > end {
-                self.keep(end, Dirty { end: dirty.end, sequence: dirty.sequence });
-            }
-            if first < start {
-                break;
-            }
+        loop {
+            let Some(last) = self.order.before(self.order.find(end)).filter(|&last| self.range(last).end > start)
+            else {
+                return;
+            };
+            let dirty = self.forget(last);
+            self.keep(Dirty { end: start, ..dirty });
+            self.keep(Dirty { start: end, ..dirty });
+        }
+    }
+
+    /// Takes in what is left of a range, if anything is.
+    fn keep(&mut self, dirty: Dirty) {
+        if dirty.start < dirty.end {
+            self.used += dirty.end - dirty.start;
+            let slot = self.ages.add(dirty);
+            self.order.insert(self.order.find(dirty.start), Entry { start: dirty.start, slot });
         }
     }
 }
 
-fn as_write(start: u64, end: u64) -> Command {
-    Command::write(start, (end - start) as u32)
+/// What an insert has joined so far.
+#[derive(Default)]
+struct Joined {
+    /// The slot of the oldest; the others are given back.
+    oldest: Option<u32>,
+    sectors: u64,
+}
+
+fn as_write(dirty: Dirty) -> Command {
+    Command::write(dirty.start, (dirty.end - dirty.start) as u32)
 }
 
 #[cfg(test)]
@@ -238,6 +260,17 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+
+    fn ranges(cache: &WriteCache) -> Vec<Dirty> {
+        let mut cursor = cache.order.find(0);
+        let mut ranges = Vec::new();
+        while let Some(entry) = cache.order.at(cursor) {
+            ranges.push(cache.ages.get(entry.slot));
+            assert_eq!(entry.start, cache.ages.get(entry.slot).start);
+            cursor = cache.order.find(entry.start + 1);
+        }
+        ranges
+    }
 
     proptest! {
         #[test]
@@ -258,8 +291,10 @@ mod tests {
                     _ => if cache.has_room(&command, SimTime::ZERO) { cache.insert(&command, number as u64 * 100); naive.extend(range); }
                 }
                 prop_assert_eq!(cache.used(), Sectors(naive.len() as u64));
-                let oldest = cache.ranges.iter().map(|(&start, dirty)| (dirty.sequence, start)).min();
-                prop_assert_eq!(cache.by_age.peek().map(|&Reverse(first)| first), oldest);
+                let ranges = ranges(&cache);
+                prop_assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start), "{:?}", ranges);
+                let oldest = ranges.iter().map(|dirty| dirty.sequence).min();
+                prop_assert_eq!(cache.ages.oldest().map(|dirty| dirty.sequence), oldest);
                 let probe = Command::read(lba, sectors);
                 let dirty = (lba..lba + sectors as u64).all(|sector| naive.contains(&sector));
                 // Adjacent ranges may stay apart, so a hit is sure only one way round.

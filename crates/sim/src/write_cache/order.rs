@@ -1,0 +1,158 @@
+//! Ranges in order of address: a sorted list cut into short chunks, so that finding a place is two short searches, and
+//! neighbours lie side by side.
+//!
+//! Invariants:
+//! 1. Entries are sorted by start, without equals.
+//! 2. No chunk is empty or longer than [`CHUNK_ENTRIES`]; `firsts` holds the first start of each.
+
+/// Entries of a chunk at most: ours, what fits in a few cache lines.
+const CHUNK_ENTRIES: usize = 64;
+
+/// Where a range begins, and the slot in which the rest of it lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    pub start: u64,
+    pub slot: u32,
+}
+
+/// A place in the list: that of an entry, or the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cursor {
+    chunk: usize,
+    index: usize,
+}
+
+/// The list.
+#[derive(Clone, Default, Debug)]
+pub struct Order {
+    firsts: Vec<u64>,
+    chunks: Vec<Vec<Entry>>,
+    /// Chunks that emptied, to be filled again.
+    spare: Vec<Vec<Entry>>,
+}
+
+impl Order {
+    /// The first entry that starts at or after `start`, or the end.
+    #[inline]
+    pub fn find(&self, start: u64) -> Cursor {
+        let after = self.firsts.partition_point(|&first| first < start);
+        let Some(chunk) = after.checked_sub(1) else { return Cursor { chunk: 0, index: 0 } };
+        let entries = &self.chunks[chunk];
+        let index = entries.partition_point(|entry| entry.start < start);
+        if index == entries.len() {
+            return Cursor { chunk: after, index: 0 };
+        }
+        Cursor { chunk, index }
+    }
+
+    /// The entry there; none at the end.
+    #[inline]
+    pub fn at(&self, cursor: Cursor) -> Option<Entry> {
+        self.chunks.get(cursor.chunk)?.get(cursor.index).copied()
+    }
+
+    /// The place before.
+    #[inline]
+    pub fn before(&self, cursor: Cursor) -> Option<Cursor> {
+        if cursor.index > 0 {
+            return Some(Cursor { index: cursor.index - 1, ..cursor });
+        }
+        let chunk = cursor.chunk.checked_sub(1)?;
+        Some(Cursor { chunk, index: self.chunks[chunk].len() - 1 })
+    }
+
+    /// Puts `entry` before the one at `cursor`.
+    pub fn insert(&mut self, cursor: Cursor, entry: Entry) {
+        // The end of a chunk is as good a place as the beginning of the next, and moves nothing.
+        let (chunk, index) = match cursor {
+            Cursor { chunk: 0, index: 0 } if self.chunks.is_empty() => {
+                let empty = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_ENTRIES));
+                self.chunks.push(empty);
+                self.firsts.push(entry.start);
+                (0, 0)
+            }
+            Cursor { chunk, index: 0 } if chunk > 0 => (chunk - 1, self.chunks[chunk - 1].len()),
+            Cursor { chunk, index } => (chunk, index),
+        };
+        if self.chunks[chunk].len() == CHUNK_ENTRIES {
+            return self.insert_into_full(chunk, index, entry);
+        }
+        self.chunks[chunk].insert(index, entry);
+        self.firsts[chunk] = self.chunks[chunk][0].start;
+    }
+
+    /// Cuts the chunk in two and inserts into the half concerned.
+    fn insert_into_full(&mut self, chunk: usize, index: usize, entry: Entry) {
+        let mut second = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_ENTRIES));
+        // A list that grows at its end leaves full chunks behind.
+        let half = if index == CHUNK_ENTRIES { CHUNK_ENTRIES } else { CHUNK_ENTRIES / 2 };
+        second.extend(self.chunks[chunk].drain(half..));
+        match index.checked_sub(half) {
+            Some(index) => second.insert(index, entry),
+            None => self.chunks[chunk].insert(index, entry),
+        }
+        self.firsts[chunk] = self.chunks[chunk][0].start;
+        self.firsts.insert(chunk + 1, second[0].start);
+        self.chunks.insert(chunk + 1, second);
+    }
+
+    /// Takes out the entry at `cursor`, which then stands at the one after it.
+    pub fn remove(&mut self, cursor: Cursor) -> Cursor {
+        let entries = &mut self.chunks[cursor.chunk];
+        entries.remove(cursor.index);
+        if entries.is_empty() {
+            self.firsts.remove(cursor.chunk);
+            self.spare.push(self.chunks.remove(cursor.chunk));
+            return cursor;
+        }
+        if cursor.index == 0 {
+            self.firsts[cursor.chunk] = entries[0].start;
+        }
+        if cursor.index == entries.len() {
+            return Cursor { chunk: cursor.chunk + 1, index: 0 };
+        }
+        cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: the list does what an ordered map does. Method: random inserts and removals on both, dense enough to split
+    //! and empty chunks.
+
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equals_an_ordered_map(steps in prop::collection::vec((0u64..400, 0u8..5), 1..1500)) {
+            let (mut order, mut map) = (Order::default(), BTreeMap::new());
+            for (number, (start, what)) in steps.into_iter().enumerate() {
+                let cursor = order.find(start);
+                let ahead = map.range(start..).next().map(|(&start, &slot)| Entry { start, slot });
+                prop_assert_eq!(order.at(cursor), ahead);
+                let behind = map.range(..start).next_back().map(|(&start, &slot)| Entry { start, slot });
+                prop_assert_eq!(order.before(cursor).and_then(|cursor| order.at(cursor)), behind);
+                let entry = Entry { start, slot: number as u32 };
+                match (what, ahead) {
+                    (0, Some(next)) => {
+                        let after = order.remove(cursor);
+                        map.remove(&next.start);
+                        let next = map.range(start..).next().map(|(&start, &slot)| Entry { start, slot });
+                        prop_assert_eq!(order.at(after), next);
+                    }
+                    (_, next) if next.is_none_or(|next| next.start != start) => {
+                        order.insert(cursor, entry);
+                        map.insert(start, entry.slot);
+                    }
+                    _ => {}
+                }
+            }
+            let listed: Vec<_> = order.chunks.iter().flatten().map(|entry| (entry.start, entry.slot)).collect();
+            prop_assert_eq!(listed, map.into_iter().collect::<Vec<_>>());
+            prop_assert!(order.chunks.iter().all(|chunk| (1..=CHUNK_ENTRIES).contains(&chunk.len())));
+        }
+    }
+}
