@@ -35,7 +35,7 @@ use crate::read_ahead::ReadAhead;
 use crate::results::Integrity;
 use crate::schedule::Schedule;
 use crate::timing::{PlanTime, Timing};
-use crate::write_cache::WriteCache;
+use crate::write_cache::{Gap, WriteCache};
 
 /// Requests between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: u64 = 8192;
@@ -694,9 +694,10 @@ impl<S: Source, O: Observer> Engine<S, O> {
             Schedule::Elevator(_) | Schedule::Sptf(_) => self.cache.take_next(),
         };
         self.commands.clear();
-        self.commands.push(first.expect("destaging is a job only while something is dirty"));
-        if !self.drive.layer.joinable(&self.commands[0]).is_empty() {
-            self.gather_dirty();
+        let (first, gap) = first.expect("destaging is a job only while something is dirty");
+        self.commands.push(first);
+        if !self.drive.layer.joinable(&first).is_empty() {
+            self.gather_dirty(gap);
             self.put_back_rest();
         }
         let start = self.now;
@@ -712,19 +713,13 @@ impl<S: Source, O: Observer> Engine<S, O> {
     }
 
     /// Moves into the batch the dirty neighbours that may be written in the same operation.
-    fn gather_dirty(&mut self) {
-        let first = self.commands[0];
-        while let Some(next) = self.cache.at_or_after(first.lba) {
-            if !self.drive.layer.joins(&self.commands, &next) {
-                break;
-            }
-            self.commands.push(self.cache.take(next.lba.0));
+    fn gather_dirty(&mut self, mut gap: Gap) {
+        let (layer, commands, cache) = (self.drive.layer.as_ref(), &mut self.commands, &mut self.cache);
+        while let Some(next) = cache.take_after(&mut gap, |next| layer.joins(commands, next)) {
+            commands.push(next);
         }
-        while let Some(previous) = self.cache.before(first.lba) {
-            if !self.drive.layer.joins(&self.commands, &previous) {
-                break;
-            }
-            self.commands.push(self.cache.take(previous.lba.0));
+        while let Some(previous) = cache.take_before(&mut gap, |previous| layer.joins(commands, previous)) {
+            commands.push(previous);
         }
     }
 

@@ -12,7 +12,7 @@ mod ages;
 mod order;
 
 use ages::{Ages, Dirty};
-use imbrex_disk::{Command, Lba, Sectors, SimTime};
+use imbrex_disk::{Command, Sectors, SimTime};
 use order::{Cursor, Entry, Order};
 
 /// A join never makes a range longer than this, so that one destage stays short: ours.
@@ -170,50 +170,54 @@ impl WriteCache {
         self.ages.oldest().is_some_and(|oldest| oldest.sequence < sequence)
     }
 
-    /// Takes out the oldest range, as the write that destages it.
-    pub fn take_oldest(&mut self) -> Option<Command> {
+    /// Takes out the oldest range, as the write that destages it; and the gap that it leaves.
+    pub fn take_oldest(&mut self) -> Option<(Command, Gap)> {
         let oldest = self.ages.oldest()?;
-        Some(self.take(oldest.start))
+        Some(self.take(self.order.find(oldest.start)))
     }
 
-    /// Takes out the next range in order of address, going round.
-    pub fn take_next(&mut self) -> Option<Command> {
+    /// Takes out the next range in order of address, going round; and the gap that it leaves.
+    pub fn take_next(&mut self) -> Option<(Command, Gap)> {
         let ahead = self.order.find(self.sweep);
         let next = if self.order.at(ahead).is_some() { ahead } else { self.order.find(0) };
         self.order.at(next)?;
-        Some(self.take_at(next))
+        Some(self.take(next))
     }
 
-    /// The nearest dirty range that begins at or after `lba`.
-    pub fn at_or_after(&self, lba: Lba) -> Option<Command> {
-        let entry = self.order.at(self.order.find(lba.0))?;
-        Some(as_write(self.ages.get(entry.slot)))
+    /// Takes out the range after `gap` if it `joins`, which makes the gap wider.
+    pub fn take_after(&mut self, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
+        self.order.at(gap.0)?;
+        self.take_if(gap.0, gap, joins)
     }
 
-    /// The nearest dirty range that begins before `lba`.
-    pub fn before(&self, lba: Lba) -> Option<Command> {
-        let cursor = self.order.before(self.order.find(lba.0))?;
-        Some(as_write(self.range(cursor)))
+    /// The same with the range before it.
+    pub fn take_before(&mut self, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
+        let before = self.order.before(gap.0)?;
+        self.take_if(before, gap, joins)
     }
 
-    /// Takes out the range that begins at `start`.
-    pub fn take(&mut self, start: u64) -> Command {
-        self.take_at(self.order.find(start))
+    fn take_if(&mut self, cursor: Cursor, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
+        if !joins(&as_write(self.range(cursor))) {
+            return None;
+        }
+        let (command, left) = self.take(cursor);
+        *gap = left;
+        Some(command)
     }
 
-    fn take_at(&mut self, cursor: Cursor) -> Command {
-        let dirty = self.forget(cursor);
+    fn take(&mut self, cursor: Cursor) -> (Command, Gap) {
+        let (dirty, next) = self.forget(cursor);
         self.sweep = dirty.end;
-        as_write(dirty)
+        (as_write(dirty), Gap(next))
     }
 
-    fn forget(&mut self, cursor: Cursor) -> Dirty {
+    /// Takes a range out; says where the next one is.
+    fn forget(&mut self, cursor: Cursor) -> (Dirty, Cursor) {
         let slot = self.slot(cursor);
         let dirty = self.ages.get(slot);
         self.used -= dirty.end - dirty.start;
         self.ages.remove(slot);
-        self.order.remove(cursor);
-        dirty
+        (dirty, self.order.remove(cursor))
     }
 
     /// Forgets what `command` covers: it is trimmed, or being written past the cache.
@@ -224,7 +228,7 @@ impl WriteCache {
             else {
                 return;
             };
-            let dirty = self.forget(last);
+            let (dirty, _) = self.forget(last);
             self.keep(Dirty { end: start, ..dirty });
             self.keep(Dirty { start: end, ..dirty });
         }
@@ -239,6 +243,10 @@ impl WriteCache {
         }
     }
 }
+
+/// Where ranges were taken out, until the next insert: between the range before and the one after.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap(Cursor);
 
 /// What an insert has joined so far.
 #[derive(Default)]
@@ -261,6 +269,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn oldest(cache: &mut WriteCache) -> Option<Command> {
+        cache.take_oldest().map(|(command, _)| command)
+    }
+
     fn ranges(cache: &WriteCache) -> Vec<Dirty> {
         let mut cursor = cache.order.find(0);
         let mut ranges = Vec::new();
@@ -282,10 +294,15 @@ mod tests {
                 let range = lba..lba + sectors as u64;
                 match what {
                     0 => { cache.discard(&command); naive.retain(|sector| !range.contains(sector)); }
-                    1 => if let Some(taken) = cache.take_oldest() {
+                    1 => if let Some((taken, mut gap)) = cache.take_oldest() {
+                        let after = cache.take_after(&mut gap, |next| next.lba == taken.end());
+                        let before = cache.take_before(&mut gap, |previous| previous.end() == taken.lba);
+                        for command in after.iter().chain(&before) {
+                            for sector in command.lba.0..command.end().0 { prop_assert!(naive.remove(&sector)); }
+                        }
                         for sector in taken.lba.0..taken.end().0 { prop_assert!(naive.remove(&sector)); }
                     },
-                    2 => if let Some(taken) = cache.take_next() {
+                    2 => if let Some((taken, _)) = cache.take_next() {
                         for sector in taken.lba.0..taken.end().0 { prop_assert!(naive.remove(&sector)); }
                     },
                     _ => if cache.has_room(&command, SimTime::ZERO) { cache.insert(&command, number as u64 * 100); naive.extend(range); }
@@ -311,9 +328,9 @@ mod tests {
         cache.insert(&Command::write(90, 8), 2);
         cache.insert(&Command::write(90, 10), 3);
         assert_eq!(cache.used(), Sectors(10 + RANGE_SECTORS_MAX));
-        assert_eq!(cache.take_oldest(), Some(Command::write(100, RANGE_SECTORS_MAX as u32)));
-        assert_eq!(cache.take_oldest(), Some(Command::write(90, 10)));
-        assert_eq!(cache.take_oldest(), None);
+        assert_eq!(oldest(&mut cache), Some(Command::write(100, RANGE_SECTORS_MAX as u32)));
+        assert_eq!(oldest(&mut cache), Some(Command::write(90, 10)));
+        assert_eq!(oldest(&mut cache), None);
     }
 
     #[test]
@@ -335,7 +352,7 @@ mod tests {
         cache.insert(&Command::write(16, 8), 6);
         cache.insert(&Command::write(50, 8), 7);
         assert!(cache.has_older_than(6) && !cache.has_older_than(5));
-        assert_eq!(cache.take_oldest(), Some(Command::write(8, 16)));
-        assert_eq!(cache.take_oldest(), Some(Command::write(50, 8)));
+        assert_eq!(oldest(&mut cache), Some(Command::write(8, 16)));
+        assert_eq!(oldest(&mut cache), Some(Command::write(50, 8)));
     }
 }
