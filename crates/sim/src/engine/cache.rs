@@ -1,0 +1,155 @@
+//! The volatile cache at work: what is answered from it, what is taken into it, and when it is written back.
+//!
+//! Invariants:
+//! 1. Writes go into the cache in the order of their entry, and never past a change that they overlap, so that a stream
+//!    comes to have no holes and is destaged whole.
+
+use imbrex_disk::{Command, Operation, Sectors, SimDuration, SimTime};
+use imbrex_trace::{Source, TraceError};
+
+use super::{Engine, Job};
+use crate::observer::{Moved, Observer};
+use crate::queue::Waiting;
+use crate::schedule::Schedule;
+use crate::timing::PlanTime;
+use crate::write_cache::Gap;
+
+/// How long no request comes before an idle drive begins to write back: a stream is given the time to go on. Ours.
+const DESTAGE_AFTER: SimDuration = SimDuration(1_000_000);
+
+impl<S: Source, O: Observer> Engine<S, O> {
+    /// Serves from the volatile cache what can be: a write that fits, a read of dirty sectors. Says whether it did.
+    pub(super) fn answer_from_cache(&mut self, waiting: &Waiting) -> bool {
+        let command = &waiting.command;
+        let overhead = match command.operation {
+            Operation::Read if self.cache.holds(command) => {
+                if self.observer.wants_moves() {
+                    self.observer.moved(Moved::ReadFromCache { sequence: waiting.sequence, command });
+                }
+                SimDuration(self.drive.host.overhead_ns)
+            }
+            Operation::Write
+                if !command.fua && self.cache.has_room(command, waiting.entry) && !self.overtakes(command) =>
+            {
+                self.cache.insert(command, waiting.sequence);
+                self.tell_absorbed(waiting);
+                SimDuration(self.drive.host.write_cache_acknowledge_ns)
+            }
+            _ => return false,
+        };
+        self.metrics.parts.overhead += overhead.0;
+        let end = waiting.entry + overhead;
+        self.clock.hold(end, self.outstanding);
+        self.complete(waiting, waiting.entry, end, &PlanTime::default(), waiting.cleaning_before);
+        true
+    }
+
+    fn tell_absorbed(&mut self, waiting: &Waiting) {
+        if self.observer.wants_moves() {
+            self.observer.moved(Moved::Absorbed { sequence: waiting.sequence, command: &waiting.command });
+        }
+    }
+
+    /// Whether `command` would enter the cache before a change that overlaps it, or before a write that waits for room
+    /// there: a stream would come to have holes, and could not be destaged whole.
+    fn overtakes(&self, command: &Command) -> bool {
+        let is_overtaken = |earlier: &Command| {
+            earlier.operation != Operation::Read && (earlier.overlaps(command) || self.is_cacheable(earlier))
+        };
+        self.queued_changes > 0 && self.queue.iter().any(|earlier| is_overtaken(&earlier.command))
+    }
+
+    /// Whether `command` goes through the volatile cache.
+    pub(super) fn is_cacheable(&self, command: &Command) -> bool {
+        command.operation == Operation::Write && !command.fua && self.cache.could_hold(command)
+    }
+
+    /// What to serve where the scheduler chose `index`: the head's place says nothing about writes that only wait to
+    /// enter the cache, so the oldest of them comes first, and before it what it must not overtake.
+    pub(super) fn in_order_of_entry(&self, index: usize) -> usize {
+        if !self.is_cacheable(&self.queue.get(index).command) {
+            return index;
+        }
+        let oldest = self.queue.iter().take(index).position(|earlier| self.is_cacheable(&earlier.command));
+        oldest.map_or(index, |oldest| self.queue.hazard(oldest))
+    }
+
+    /// Takes the write at `index` into the cache: there is room now.
+    pub(super) fn absorb(&mut self, index: usize) {
+        let waiting = self.take(index);
+        self.cache.insert(&waiting.command, waiting.sequence);
+        self.tell_absorbed(&waiting);
+        let start = self.now.max(waiting.entry);
+        let end = start.max(waiting.entry + SimDuration(self.drive.host.write_cache_acknowledge_ns));
+        self.complete(&waiting, start, end, &PlanTime::default(), self.cleaning.at(end));
+        self.leave(1, end);
+    }
+
+    /// Writes back the next dirty range, with those that the layer lets join.
+    pub(super) fn destage(&mut self) -> Result<(), TraceError> {
+        let first = match self.options.schedule {
+            Schedule::Fifo => self.cache.take_oldest(),
+            Schedule::Elevator(_) | Schedule::Sptf(_) => self.cache.take_next(),
+        };
+        self.commands.clear();
+        let (first, gap) = first.expect("destaging is a job only while something is dirty");
+        self.commands.push(first);
+        if !self.drive.layer.joinable(&first).is_empty() {
+            self.gather_dirty(gap);
+            self.put_back_rest();
+        }
+        let start = self.now;
+        self.make_plan();
+        if self.observer.wants_moves() {
+            self.observer.moved(Moved::Destaged { commands: &self.commands, plan: &self.plan });
+        }
+        let time = self.carry_out_for_host(start);
+        self.now = start + time.whole;
+        let sectors = self.commands.iter().map(|command| command.sectors as u64).sum();
+        self.cache.leave(Sectors(sectors), start, self.now);
+        self.admit(self.now)
+    }
+
+    /// Moves into the batch the dirty neighbours that may be written in the same operation.
+    fn gather_dirty(&mut self, mut gap: Gap) {
+        let (layer, commands, cache) = (self.drive.layer.as_ref(), &mut self.commands, &mut self.cache);
+        while let Some(next) = cache.take_after(&mut gap, |next| layer.joins(commands, next)) {
+            commands.push(next);
+        }
+        while let Some(previous) = cache.take_before(&mut gap, |previous| layer.joins(commands, previous)) {
+            commands.push(previous);
+        }
+    }
+
+    /// Puts back into the cache the end of a stream that the layer would rather write with what may follow. It counts as
+    /// old, so that a flush waits for it.
+    fn put_back_rest(&mut self) {
+        let first = self.commands.iter().map(|command| command.lba).min().expect("a destage has a command");
+        let end = self.commands.iter().map(Command::end).max().expect("a destage has a command");
+        let sectors: u64 = self.commands.iter().map(|command| command.sectors as u64).sum();
+        if (end - first).0 != sectors {
+            return;
+        }
+        let Some(cut) = self.drive.layer.stream_cut(first, end) else { return };
+        assert!(first < cut && cut < end, "a stream from {first} to {end} is cut at {cut}");
+        let cache = &mut self.cache;
+        self.commands.retain_mut(|command| {
+            if command.end() > cut {
+                let kept = command.lba.max(cut);
+                cache.insert(&Command::write(kept.0, (command.end() - kept).0 as u32), 0);
+                command.sectors = (kept - command.lba).0 as u32;
+            }
+            command.sectors > 0
+        });
+    }
+
+    /// When dirty sectors would be written back if no request came.
+    pub(super) fn destage_start(&self) -> Option<SimTime> {
+        (!self.cache.is_empty()).then(|| self.now.max(self.clock.last_entry() + DESTAGE_AFTER))
+    }
+
+    pub(super) fn destage_from(&mut self, start: SimTime) -> Result<(), TraceError> {
+        self.now = start;
+        self.perform(Job::Destage)
+    }
+}

@@ -1,0 +1,126 @@
+//! Entry: the requests of the workload come into the queue, each at its time, in the drive's sectors and within its
+//! capacity.
+
+use imbrex_disk::{Command, Lba, Operation, Place, Sectors, SimTime};
+use imbrex_layer::Medium;
+use imbrex_trace::{Request, Source, TraceError, When};
+
+use super::{Engine, Fit};
+use crate::arrival::Entry;
+use crate::observer::Observer;
+use crate::queue::Waiting;
+
+/// Requests between two calls of [`Observer::progress`].
+const PROGRESS_EVERY: u64 = 8192;
+
+impl<S: Source, O: Observer> Engine<S, O> {
+    /// The next request of the workload, not yet entered; read when first asked for.
+    fn peek(&mut self) -> Result<Option<Request>, TraceError> {
+        if self.peeked.is_none() && !self.source_ended {
+            self.peeked = self.source.next(self.clock.place_free_since().max(self.now))?;
+            self.source_ended = self.peeked.is_none();
+            if self.peeked.is_some() {
+                self.requests += 1;
+                if self.requests.is_multiple_of(PROGRESS_EVERY) && !self.observer.progress(self.requests, self.now) {
+                    // The request just read is the last.
+                    self.source_ended = true;
+                    self.interrupted = true;
+                }
+            }
+        }
+        Ok(self.peeked)
+    }
+
+    /// When the next request will enter, given that nothing is outstanding.
+    pub(super) fn next_entry(&mut self) -> Result<Option<SimTime>, TraceError> {
+        let Some(request) = self.peek()? else { return Ok(None) };
+        match self.clock.entry(request.when, self.outstanding == 0) {
+            Entry::At(at) => Ok(Some(at)),
+            Entry::AfterDrain => unreachable!("with nothing to do nothing is outstanding"),
+        }
+    }
+
+    /// Lets in every request that may enter by `until`.
+    pub(super) fn admit(&mut self, until: SimTime) -> Result<(), TraceError> {
+        let depth = self.options.arrival.depth();
+        while self.outstanding < depth {
+            let Some(request) = self.peek()? else { return Ok(()) };
+            self.clock.free_a_place(self.outstanding);
+            let Entry::At(at) = self.clock.entry(request.when, self.outstanding == 0) else { return Ok(()) };
+            if at > until {
+                return Ok(());
+            }
+            self.peeked = None;
+            self.clock.entered(request.when, at);
+            self.enter(&request, at);
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, request: &Request, at: SimTime) {
+        self.background_next = None;
+        let sequence = self.requests - 1;
+        let command = match self.fitted(request.command) {
+            Ok(command) => command,
+            Err(reason) => return self.metrics.reject(reason),
+        };
+        self.metrics.issues.see(at.0);
+        let cleaning_before = self.cleaning.at(at);
+        let mut waiting =
+            Waiting { command, arrival: arrival(request), entry: at, sequence, cleaning_before, target: None };
+        if self.cache.is_on() && self.answer_from_cache(&waiting) {
+            return;
+        }
+        if self.options.schedule.needs_targets() {
+            waiting.target = self.target(&command);
+        }
+        self.queued_changes += usize::from(command.operation != Operation::Read);
+        self.outstanding += 1;
+        self.queue.push(waiting);
+    }
+
+    /// The command in the drive's sectors, within its capacity, or why not.
+    fn fitted(&self, command: Command) -> Result<Command, &'static str> {
+        if command.operation == Operation::Flush {
+            return Ok(command);
+        }
+        if command.sectors == 0 {
+            return Err("zero length");
+        }
+        let unit = self.sectors_per_unit;
+        let (mut start, mut end) = (command.lba.0 / unit, command.end().0.div_ceil(unit));
+        let capacity = self.drive.layer.capacity().0;
+        let length = end - start;
+        match self.options.fit {
+            Fit::Reject => {}
+            Fit::Wrap if end > capacity => start = (start % capacity).min(capacity.saturating_sub(length)),
+            Fit::Scale(extent) if extent > capacity * unit => {
+                let scaled = (start as u128 * (capacity * unit) as u128 / extent as u128) as u64;
+                start = scaled.min(capacity.saturating_sub(length));
+            }
+            Fit::Wrap | Fit::Scale(_) => {}
+        }
+        end = start + length;
+        if end > capacity {
+            return Err("beyond the end of the drive");
+        }
+        Ok(Command { lba: Lba(start), sectors: length as u32, ..command })
+    }
+
+    fn target(&mut self, command: &Command) -> Option<Place> {
+        if command.sectors == 0 {
+            return None;
+        }
+        self.pieces.clear();
+        self.drive.layer.lookup(command.lba, Sectors(1), &mut self.pieces);
+        let (medium, pba) = self.pieces.first()?.at?;
+        (medium == Medium::Disk).then(|| self.drive.disk.geometry.locate(pba))
+    }
+}
+
+fn arrival(request: &Request) -> Option<SimTime> {
+    match request.when {
+        When::At(at) => Some(at),
+        When::Free(_) | When::Drained(_) => None,
+    }
+}

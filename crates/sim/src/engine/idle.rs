@@ -1,0 +1,44 @@
+//! Idle time: the layer's background work, once its threshold has passed, a phase at a time.
+
+use imbrex_disk::{SimDuration, SimTime};
+use imbrex_trace::Source;
+
+use super::Engine;
+use crate::observer::{Moved, Observer};
+
+impl<S: Source, O: Observer> Engine<S, O> {
+    /// Nothing to do until `at`: background work, once the layer's threshold has passed.
+    pub(super) fn idle_until(&mut self, at: SimTime) {
+        while let Some(start) = self.background_start() {
+            if start >= at || !self.run_background(start) {
+                break;
+            }
+        }
+        self.now = self.now.max(at);
+    }
+
+    /// When the next phase of background work would begin if no request came.
+    pub(super) fn background_start(&self) -> Option<SimTime> {
+        if !self.cache.is_empty() {
+            return None;
+        }
+        let background = self.drive.layer.background()?;
+        let threshold = background.idle_after.max(SimDuration(self.drive.host.idle_threshold_ns));
+        Some(self.background_next.unwrap_or(self.now + threshold))
+    }
+
+    /// Does one phase of background work from `start` on; says whether there was any.
+    pub(super) fn run_background(&mut self, start: SimTime) -> bool {
+        self.plan.clear();
+        self.commands.clear();
+        if !self.drive.layer.idle(&mut self.plan) {
+            return false;
+        }
+        if self.observer.wants_moves() {
+            self.observer.moved(Moved::Background { plan: &self.plan });
+        }
+        self.now = start + self.carry_out(start).whole;
+        self.background_next = Some(self.now);
+        true
+    }
+}

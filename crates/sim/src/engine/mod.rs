@@ -1,0 +1,323 @@
+//! The engine: brings requests to one drive and keeps the clock.
+//!
+//! One actuator serves one operation at a time, so the loop steps from one end of service to the next:
+//!
+//! ```text
+//!          ┌──────────────► admit what may enter by now ◄───────────────┐
+//!          │                        │                                   │
+//!          │            anything to do? ── no ──► next entry: idle work until then (or the end)
+//!          │                        │ yes
+//!          └── serve a batch, destage, or absorb into the cache: now = its end
+//! ```
+//!
+//! [`Engine::run`] goes to the end of a workload; [`Engine::step`] does one thing at a time and never begins one after a
+//! given time, for whoever serves live requests. The engine holds no bytes: an observer that does is told by
+//! [`Moved`](crate::observer::Moved) what moves where.
+//!
+//! Invariants:
+//! 1. Requests read = completed + rejected.
+//! 2. The clock never goes back; ties are broken by order of entry.
+//! 3. The steady state allocates nothing.
+
+mod cache;
+mod entry;
+mod idle;
+mod options;
+mod service;
+
+use imbrex_disk::{Command, Operation, Sectors, SimDuration, SimTime};
+use imbrex_layer::verify::Checker;
+use imbrex_layer::{Piece, Plan};
+use imbrex_trace::{Request, Source, TraceError};
+
+pub use self::options::{Fit, Options};
+use crate::arrival::ArrivalClock;
+use crate::drive::Drive;
+use crate::metrics::run::RunMetrics;
+use crate::observer::Observer;
+use crate::queue::{Queue, Waiting};
+use crate::read_ahead::ReadAhead;
+use crate::results::Integrity;
+use crate::timing::Timing;
+use crate::write_cache::WriteCache;
+
+/// What [`Engine::step`] came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stepped {
+    /// It did something; there may be more.
+    Worked,
+    /// The next thing to do begins at this time, which lies past the limit.
+    NotBefore(SimTime),
+    /// There is nothing to do until a request comes.
+    Idle,
+}
+
+/// What a run leaves behind.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the host saw.
+    pub metrics: RunMetrics,
+    /// What the medium did and what cleaning did.
+    pub timing: Timing,
+    /// What the integrity map found.
+    pub integrity: Integrity,
+    /// Requests read from the workload.
+    pub requests: u64,
+    /// Whether the observer ended the workload before its end.
+    pub interrupted: bool,
+    /// The drive as it is at the end.
+    pub drive: Drive,
+}
+
+/// One drive at work on one workload.
+pub struct Engine<S: Source, O: Observer> {
+    drive: Drive,
+    options: Options,
+    source: S,
+    observer: O,
+    clock: ArrivalClock,
+    queue: Queue,
+    /// Commands in the queue that are not reads: with none, cached writes cannot overtake one.
+    queued_changes: usize,
+    cache: WriteCache,
+    read_ahead: ReadAhead,
+    timing: Timing,
+    metrics: RunMetrics,
+    checker: Option<Checker>,
+    integrity: Integrity,
+    now: SimTime,
+    outstanding: usize,
+    peeked: Option<Request>,
+    source_ended: bool,
+    interrupted: bool,
+    requests: u64,
+    sectors_per_unit: u64,
+    cleaning: CleaningClock,
+    /// When the next phase of background work may begin, once one has: between phases the drive waits no threshold.
+    background_next: Option<SimTime>,
+    plan: Plan,
+    batch: Vec<Waiting>,
+    commands: Vec<Command>,
+    pieces: Vec<Piece>,
+}
+
+/// Cleaning time that has passed: a sum, and the stretch in hand.
+#[derive(Clone, Copy, Default)]
+struct CleaningClock {
+    before: SimDuration,
+    from: SimTime,
+    length: SimDuration,
+}
+
+impl CleaningClock {
+    fn at(&self, time: SimTime) -> SimDuration {
+        self.before + time.since(self.from).min(self.length)
+    }
+
+    fn spend(&mut self, from: SimTime, length: SimDuration) {
+        *self = CleaningClock { before: self.before + self.length, from, length };
+    }
+}
+
+/// What the drive does next.
+enum Job {
+    /// Serve the command at this index of the queue (and those that join it).
+    Serve(usize),
+    /// Take the write at this index into the cache.
+    Absorb(usize),
+    /// Write dirty sectors back.
+    Destage,
+}
+
+impl<S: Source, O: Observer> Engine<S, O> {
+    /// An engine that will run `source` on `drive`.
+    pub fn new(drive: Drive, options: Options, source: S, observer: O) -> Engine<S, O> {
+        let sector_bytes = drive.disk.sector_bytes;
+        let power_safe = !drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper");
+        let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), power_safe));
+        Engine {
+            clock: ArrivalClock::new(options.arrival),
+            queue: Queue::new(drive.host.queue as usize),
+            queued_changes: 0,
+            cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
+            read_ahead: ReadAhead::new(Sectors(options.read_ahead_bytes / sector_bytes as u64)),
+            timing: Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks()),
+            metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes),
+            integrity: if options.check { Integrity::ok() } else { Integrity::off() },
+            checker,
+            now: SimTime::ZERO,
+            outstanding: 0,
+            peeked: None,
+            source_ended: false,
+            interrupted: false,
+            requests: 0,
+            sectors_per_unit: sector_bytes as u64 / 512,
+            cleaning: CleaningClock::default(),
+            background_next: None,
+            plan: Plan::new(),
+            batch: Vec::new(),
+            commands: Vec::new(),
+            pieces: Vec::new(),
+            drive,
+            options,
+            source,
+            observer,
+        }
+    }
+
+    /// Runs to the end of the workload.
+    pub fn run(mut self) -> Result<Outcome, TraceError> {
+        loop {
+            self.admit(self.now)?;
+            if let Some(job) = self.next_job() {
+                self.perform(job)?;
+                continue;
+            }
+            let entry = self.next_entry()?;
+            match (self.destage_start().filter(|start| entry.is_none_or(|at| *start < at)), entry) {
+                (Some(start), _) => self.destage_from(start)?,
+                (None, Some(at)) => self.idle_until(at),
+                (None, None) => break,
+            }
+        }
+        let lost = self.requests - self.metrics.completed() - self.metrics.rejected.values().sum::<u64>();
+        assert!(
+            lost == 0 || self.options.warmup_requests > 0,
+            "invariant 1: {lost} of {} requests lost",
+            self.requests
+        );
+        Ok(Outcome {
+            metrics: self.metrics,
+            timing: self.timing,
+            integrity: self.integrity,
+            requests: self.requests,
+            interrupted: self.interrupted,
+            drive: self.drive,
+        })
+    }
+
+    /// Does one thing, unless it would begin after `until`. A source that had ended is asked again, so that it may be an
+    /// inbox.
+    pub fn step(&mut self, until: SimTime) -> Result<Stepped, TraceError> {
+        self.source_ended = false;
+        self.admit(self.now)?;
+        if let Some(job) = self.next_job() {
+            if self.now > until {
+                return Ok(Stepped::NotBefore(self.now));
+            }
+            self.perform(job)?;
+            return Ok(Stepped::Worked);
+        }
+        let entry = self.next_entry()?;
+        if let Some(start) = self.destage_start().filter(|start| entry.is_none_or(|at| *start < at)) {
+            if start > until {
+                return Ok(Stepped::NotBefore(start));
+            }
+            self.destage_from(start)?;
+            return Ok(Stepped::Worked);
+        }
+        if let Some(background) = self.background_start().filter(|start| entry.is_none_or(|at| *start < at)) {
+            if background > until {
+                return Ok(Stepped::NotBefore(background));
+            }
+            if self.run_background(background) {
+                return Ok(Stepped::Worked);
+            }
+        }
+        match entry {
+            Some(at) if at > until => Ok(Stepped::NotBefore(at)),
+            Some(at) => {
+                self.now = self.now.max(at);
+                Ok(Stepped::Worked)
+            }
+            None => Ok(Stepped::Idle),
+        }
+    }
+
+    /// The workload, for whoever puts requests into it.
+    pub fn source_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
+
+    /// The observer.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// The drive and the observer, for an observer that needs the layer between plans.
+    pub fn drive_and_observer(&mut self) -> (&mut Drive, &mut O) {
+        (&mut self.drive, &mut self.observer)
+    }
+
+    /// The clock.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// What the host has seen so far.
+    pub fn metrics(&self) -> &RunMetrics {
+        &self.metrics
+    }
+
+    /// What the medium has done so far.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// The medium, to be set up.
+    pub fn timing_mut(&mut self) -> &mut Timing {
+        &mut self.timing
+    }
+
+    /// Gives the drive volatile caches of other sizes; nothing may be dirty.
+    pub fn set_caches(&mut self, write_cache_bytes: u64, read_ahead_bytes: u64) {
+        assert!(self.cache.used().is_zero(), "{} sectors are dirty in the cache to be replaced", self.cache.used().0);
+        let sectors = |bytes: u64| Sectors(bytes / self.drive.disk.sector_bytes as u64);
+        self.cache = WriteCache::new(sectors(write_cache_bytes));
+        self.read_ahead = ReadAhead::new(sectors(read_ahead_bytes));
+        (self.options.write_cache_bytes, self.options.read_ahead_bytes) = (write_cache_bytes, read_ahead_bytes);
+    }
+
+    /// Sectors dirty in the volatile cache.
+    pub fn dirty(&self) -> Sectors {
+        self.cache.used()
+    }
+
+    fn perform(&mut self, job: Job) -> Result<(), TraceError> {
+        // Destaging goes on after the last request, so the idle time that counts begins anew.
+        self.background_next = None;
+        match job {
+            Job::Serve(index) => self.serve(index),
+            Job::Absorb(index) => {
+                self.absorb(index);
+                Ok(())
+            }
+            Job::Destage => self.destage(),
+        }
+    }
+
+    fn next_job(&mut self) -> Option<Job> {
+        if self.queue.is_empty() {
+            return self.cache.is_filling().then_some(Job::Destage);
+        }
+        let index = match self.queue.in_drive_len() {
+            1 => 0,
+            _ => self.options.schedule.choose(&self.queue, self.timing.actuator(), self.now),
+        };
+        let index = self.in_order_of_entry(index);
+        let chosen = self.queue.get(index);
+        let command = &chosen.command;
+        match command.operation {
+            Operation::Flush if self.cache.has_older_than(chosen.sequence) => Some(Job::Destage),
+            _ if self.is_cacheable(command) => {
+                Some(if self.cache.has_room(command, self.now) { Job::Absorb(index) } else { Job::Destage })
+            }
+            _ => Some(Job::Serve(index)),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Service: commands leave the queue, the layer plans them, the mechanics time the plan, and what it took is counted.
+
+use std::ops::Range;
+
+use imbrex_disk::{Lba, Operation, SimDuration, SimTime};
+use imbrex_trace::{Source, TraceError};
+
+use super::Engine;
+use crate::metrics::run::{HeadSample, RunMetrics};
+use crate::observer::{IoRecord, Moved, Observer};
+use crate::queue::Waiting;
+use crate::results::Integrity;
+use crate::timing::PlanTime;
+
+impl<S: Source, O: Observer> Engine<S, O> {
+    pub(super) fn take(&mut self, index: usize) -> Waiting {
+        let waiting = self.queue.take(index);
+        self.queued_changes -= usize::from(waiting.command.operation != Operation::Read);
+        waiting
+    }
+
+    /// Serves the command at `index`, with those that the layer lets join.
+    pub(super) fn serve(&mut self, index: usize) -> Result<(), TraceError> {
+        self.batch.clear();
+        self.commands.clear();
+        let chosen = self.take(index);
+        self.commands.push(chosen.command);
+        self.batch.push(chosen);
+        let joinable = self.drive.layer.joinable(&self.commands[0]);
+        if !joinable.is_empty() {
+            self.gather(&joinable);
+        }
+        if self.cache.is_on() {
+            for command in self.commands.iter().filter(|command| command.operation != Operation::Read) {
+                self.cache.discard(command);
+                if self.observer.wants_moves() {
+                    self.observer.moved(Moved::Discarded { command });
+                }
+            }
+        }
+        let ready = self.batch.iter().map(|waiting| waiting.entry).max().expect("a batch is not empty")
+            + SimDuration(self.drive.host.overhead_ns);
+        let begin = self.now.max(self.batch[0].entry);
+        let start = self.now.max(ready);
+        self.metrics.parts.overhead += start.since(begin).0;
+        self.make_plan();
+        if self.observer.wants_moves() {
+            self.observer.moved(Moved::Served { batch: &self.batch, plan: &self.plan });
+        }
+        // A read that the drive had already begun by itself is timed from then, and answered no sooner than now.
+        let from = self.read_ahead.begun(&self.commands, &self.plan).map_or(start, |begun| begun.min(start));
+        let time = self.carry_out_for_host(from);
+        let end = (from + time.host).max(start);
+        self.admit(end)?;
+        self.complete_batch(begin, end, &time);
+        self.now = (from + time.whole).max(end);
+        Ok(())
+    }
+
+    /// Moves into the batch what waits in the sectors `joinable` and may be served in the same operation.
+    fn gather(&mut self, joinable: &Range<Lba>) {
+        // Counted once: a place that frees in the drive while the operation is put together comes too late for it.
+        let (mut index, mut end) = (0, self.queue.in_drive_len().min(self.drive.host.queue as usize - 1));
+        while let Some(found) = self.queue.first_within(index..end, joinable) {
+            index = found;
+            let candidate = self.queue.get(index).command;
+            if self.drive.layer.joins(&self.commands, &candidate) && self.queue.hazard(index) == index {
+                let waiting = self.take(index);
+                self.commands.push(candidate);
+                self.batch.push(waiting);
+                end -= 1;
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    pub(super) fn make_plan(&mut self) {
+        self.plan.clear();
+        self.drive.layer.plan(&self.commands, &mut self.plan);
+    }
+
+    /// Carries out the plan in hand from `start` on, and counts the parts of its service.
+    pub(super) fn carry_out_for_host(&mut self, start: SimTime) -> PlanTime {
+        let time = self.carry_out(start);
+        self.metrics.parts.seek += time.seek.0;
+        self.metrics.parts.rotation += time.rotation.0;
+        self.metrics.parts.transfer += time.transfer.0;
+        time
+    }
+
+    /// Times and checks the plan in hand.
+    pub(super) fn carry_out(&mut self, start: SimTime) -> PlanTime {
+        let time = self.timing.run(&self.plan, start);
+        self.read_ahead.carried_out(&self.commands, &self.plan, start + time.whole);
+        self.metrics.parts.cleaning += time.cleaning.0;
+        self.cleaning.spend(start, time.cleaning);
+        let radial_track = self.timing.actuator().radial_track();
+        self.metrics.head.see(HeadSample { at_ns: (start + time.whole).0, radial_track });
+        if let Some(checker) = &mut self.checker {
+            if let Err(error) = checker.check(&self.plan, &self.commands, self.drive.layer.as_ref()) {
+                self.integrity = Integrity::Violation { violation: error.to_string(), request: self.requests };
+                self.checker = None;
+            }
+        }
+        if self.observer.wants_plans() {
+            self.observer.plan(start, &self.commands, &self.plan);
+        }
+        time
+    }
+
+    fn complete_batch(&mut self, start: SimTime, end: SimTime, time: &PlanTime) {
+        let cleaning_so_far = self.cleaning.before + time.cleaning_before_host;
+        let batch = std::mem::take(&mut self.batch);
+        for waiting in &batch {
+            self.complete(waiting, start.max(waiting.entry), end, time, cleaning_so_far);
+        }
+        self.leave(batch.len(), end);
+        self.batch = batch;
+    }
+
+    /// `count` requests have left the queue at `end`.
+    pub(super) fn leave(&mut self, count: usize, end: SimTime) {
+        if self.outstanding >= self.options.arrival.depth() {
+            self.clock.place_freed(end);
+        }
+        self.outstanding -= count;
+        if self.outstanding == 0 {
+            self.clock.drained(end);
+        }
+    }
+
+    pub(super) fn complete(
+        &mut self,
+        waiting: &Waiting,
+        start: SimTime,
+        end: SimTime,
+        time: &PlanTime,
+        cleaning: SimDuration,
+    ) {
+        let command = &waiting.command;
+        self.metrics.complete(command.operation, command.sectors, waiting.entry, start, end);
+        self.timing.cleaning.stall(cleaning.saturating_sub(waiting.cleaning_before));
+        if self.observer.wants_ios() {
+            self.observer.io(&IoRecord {
+                sequence: waiting.sequence,
+                command: *command,
+                arrival: waiting.arrival,
+                entry: waiting.entry,
+                start,
+                end,
+                time: *time,
+                radial_track: self.timing.actuator().radial_track(),
+            });
+        }
+        if waiting.sequence + 1 == self.options.warmup_requests {
+            self.end_warmup(end);
+        }
+    }
+
+    fn end_warmup(&mut self, at: SimTime) {
+        self.metrics = RunMetrics::new(self.options.window, at, self.drive.disk.sector_bytes);
+        self.timing.counters = Default::default();
+        self.timing.cleaning = Default::default();
+    }
+}
