@@ -20,7 +20,7 @@ const ENTRIES_PER_WRITE: usize = 2;
 const DECAY_SHIFT: u32 = 6;
 
 /// Sectors written under a key; six bytes, so that the log stays small.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entry {
     key_high: u16,
     key_low: u16,
@@ -36,6 +36,12 @@ impl Entry {
     #[inline]
     fn key(self) -> u32 {
         (self.key_high as u32) << 16 | self.key_low as u32
+    }
+
+    /// Orders entries by key, then sectors, in one comparison.
+    #[inline]
+    fn rank(&self) -> u64 {
+        (self.key() as u64) << 16 | self.sectors as u64
     }
 }
 
@@ -95,7 +101,7 @@ impl HeatLog {
 
     /// Sorts the log, for counting, and joins entries of one key as far as an entry can count.
     pub fn sort(&mut self) {
-        self.entries.sort_unstable();
+        self.entries.sort_unstable_by_key(Entry::rank);
         self.entries.dedup_by(|next, last| {
             let sum = last.sectors.checked_add(next.sectors).filter(|_| next.key() == last.key());
             last.sectors = sum.unwrap_or(last.sectors);
