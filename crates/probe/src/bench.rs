@@ -6,6 +6,7 @@
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256StarStar;
 
+use crate::rest;
 use crate::target::{latencies, Operation, Target, TargetError, Timed};
 use crate::verdict::{Head, Series, Verdict};
 
@@ -19,6 +20,8 @@ pub const POINTS_MAX: usize = 1024;
 pub const DEPTH: usize = 31;
 /// What cleaning a band takes at most, where nothing is known.
 const CLEAN_S_MAX: f64 = 10.0;
+/// Bands for which a drive is given time before it is looked at whether it is at rest.
+const BANDS_FIRST: u64 = 32;
 
 /// What an experiment works with.
 pub struct Bench<'a> {
@@ -106,12 +109,13 @@ impl Bench<'_> {
         if !self.can_wait_for_cleaning() {
             return Ok(());
         }
-        let each_s = match self.verdict.number("cleaning_time") {
-            Some(seconds) if !self.target.is_virtual() => (2.0 * seconds).min(CLEAN_S_MAX),
-            _ => CLEAN_S_MAX,
-        };
-        let rest_s = bands as f64 * each_s + 10.0;
-        self.target.sleep((self.trigger_ns() * 1.1 + rest_s * 1e9) as u64)
+        let most_ns = (self.trigger_ns() * 1.1 + (bands as f64 * CLEAN_S_MAX + 10.0) * 1e9) as u64;
+        if self.target.is_virtual() {
+            return self.target.sleep(most_ns);
+        }
+        // An owner's time is spared: the drive is left as soon as it is at rest.
+        let about_s = self.verdict.number("cleaning_time").unwrap_or(0.0) * bands.min(BANDS_FIRST) as f64;
+        rest::wait(self, (self.trigger_ns() * 1.1 + about_s * 1e9) as u64, most_ns)
     }
 
     /// Keeps the latencies of `timed` as the series `name`.

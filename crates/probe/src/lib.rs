@@ -13,6 +13,7 @@ mod emit;
 pub mod experiments;
 mod lateness;
 mod marks;
+mod rest;
 pub mod run;
 pub mod safety;
 pub mod statistics;
@@ -23,6 +24,6 @@ mod watched;
 
 pub use emit::emit_profile;
 pub use run::{probe, Options, Progress};
-pub use target::{Direction, HeadPath, Operation, Target, TargetError, Timed};
+pub use target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError, Timed};
 pub use targets::Simulated;
 pub use verdict::{Confidence, Fact, Head, Property, Series, Value, Verdict};

@@ -37,7 +37,16 @@ impl Marks {
 
     /// Reads those with these indices.
     pub fn read_some(&self, bench: &mut Bench<'_>, indices: &[usize]) -> Result<Times, TargetError> {
-        let repeats = bench.repeats;
+        self.read_times(bench, indices, bench.repeats)
+    }
+
+    /// Reads them all less often: some times may be wrong.
+    pub fn read_quickly(&self, bench: &mut Bench<'_>) -> Result<Times, TargetError> {
+        let all: Vec<usize> = (0..self.blocks.len()).collect();
+        self.read_times(bench, &all, bench.repeats.div_ceil(3))
+    }
+
+    fn read_times(&self, bench: &mut Bench<'_>, indices: &[usize], repeats: usize) -> Result<Times, TargetError> {
         let reads = indices.iter().flat_map(|&index| std::iter::repeat_n(self.blocks[index], repeats));
         let read = |offset| Operation::read(offset, BLOCK_BYTES);
         let operations: Vec<_> = reads.flat_map(|block| [read(self.anchor), read(block)]).collect();
@@ -47,10 +56,22 @@ impl Marks {
     }
 }
 
+/// Two times that differ by less than so many tolerances may be those of one place, by what they vary.
+const CLEARLY: f64 = 3.0;
+
+/// Whether two times are clearly not those of one place.
+pub fn is_elsewhere(bench: &Bench<'_>, one: u64, other: u64) -> bool {
+    !is_within(bench, one, other, CLEARLY * bench.tolerance)
+}
+
 /// Whether two times are those of one place.
 pub fn is_same(bench: &Bench<'_>, one: u64, other: u64) -> bool {
+    is_within(bench, one, other, bench.tolerance)
+}
+
+fn is_within(bench: &Bench<'_>, one: u64, other: u64, share: f64) -> bool {
     let rotation = bench.rotation_ns();
-    let (apart, tolerance) = (one.abs_diff(other) as f64, bench.tolerance * rotation);
+    let (apart, tolerance) = (one.abs_diff(other) as f64, share * rotation);
     // What is answered faster than a platter turns lies on none, and has no next pass.
     let turns = one.min(other) as f64 > rotation / 10.0;
     apart < tolerance || (turns && (apart - rotation).abs() < tolerance)

@@ -52,7 +52,7 @@ pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Verdict {
     let facts = target.facts().into_iter().map(|(name, value)| Fact { name, value }).collect();
     let mut verdict = Verdict {
         schema: "imbrex.probe/1",
-        target: target.name(),
+        target: target.name().to_string(),
         size_bytes: target.size_bytes(),
         facts,
         is_virtual: target.is_virtual(),
@@ -121,9 +121,12 @@ fn chosen(may_write: bool, only: &[String], verdict: &mut Verdict) -> Vec<&'stat
 /// Which of `waiting` comes next: of those that would tell something now, and rest on none that still waits, the first;
 /// with a budget, of those that fit into what is left of it the one that tells most for its time.
 fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, watched: &Watched<'_>) -> Option<usize> {
+    let left_ns = if budget_ns == u64::MAX { u64::MAX } else { watched.left_ns() };
+    let fits = |experiment: &Experiment| about_ns(experiment) <= left_ns;
     let is_able = |experiment: &Experiment| {
-        let could_run =
-            |name: &str| waiting.iter().find(|other| other.name == name && (other.is_idle)(verdict).is_none());
+        let could_run = |name: &str| {
+            waiting.iter().find(|other| other.name == name && (other.is_idle)(verdict).is_none() && fits(other))
+        };
         let waits =
             |name: &&str| could_run(name).is_some_and(|other| (other.yields_to)(verdict) != Some(experiment.name));
         let yields = (experiment.yields_to)(verdict).is_some_and(|name| could_run(name).is_some());
@@ -133,8 +136,7 @@ fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, w
     if budget_ns == u64::MAX {
         return able.next().map(|(index, _)| index);
     }
-    let left_ns = watched.left_ns();
-    let fitting = able.filter(|(_, experiment)| about_ns(experiment) <= left_ns);
+    let fitting = able.filter(|(_, experiment)| fits(experiment));
     // The first of equals, as in the registry.
     fitting.rev().max_by(|a, b| worth(a.1).total_cmp(&worth(b.1))).map(|(index, _)| index)
 }

@@ -4,6 +4,9 @@
 //! 1. No more operations are under way than the depth asked for; they complete in any order.
 //! 2. Times never go back.
 
+/// The most bytes of one operation, whatever the target: what an NBD server takes at least, about, and an experiment needs.
+pub const OPERATION_BYTES_MAX: u64 = 24 << 20;
+
 /// Which way the bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
@@ -89,31 +92,56 @@ pub struct HeadPath {
     pub points: Vec<(u64, u32)>,
 }
 
+/// What is known of a target from the beginning.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct About {
+    /// As the user named it.
+    pub name: String,
+    /// Bytes it offers.
+    pub size_bytes: u64,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// Whether its clock costs the user no time.
+    pub is_virtual: bool,
+}
+
+/// Yields operations to be done.
+pub type Next<'a> = dyn FnMut() -> Option<Operation> + 'a;
+
+/// Is told of each completed operation; says whether to go on.
+pub type Done<'a> = dyn FnMut(&Timed) -> bool + 'a;
+
 /// What is probed.
 pub trait Target {
-    /// As the user named it.
-    fn name(&self) -> String;
+    /// What is known of it from the beginning; it does not change.
+    fn about(&self) -> &About;
 
-    /// Bytes it offers.
-    fn size_bytes(&self) -> u64;
+    /// Its name, as [`About::name`].
+    fn name(&self) -> &str {
+        &self.about().name
+    }
 
-    /// Bytes of a sector.
-    fn sector_bytes(&self) -> u32;
+    /// Its size, as [`About::size_bytes`].
+    fn size_bytes(&self) -> u64 {
+        self.about().size_bytes
+    }
 
-    /// Whether its clock costs the user no time.
-    fn is_virtual(&self) -> bool;
+    /// Its unit, as [`About::sector_bytes`].
+    fn sector_bytes(&self) -> u32 {
+        self.about().sector_bytes
+    }
+
+    /// Its clock's kind, as [`About::is_virtual`].
+    fn is_virtual(&self) -> bool {
+        self.about().is_virtual
+    }
 
     /// The time now, nanoseconds.
     fn now_ns(&self) -> u64;
 
     /// Keeps `depth` of the operations that `next` yields under way until there are no more, or `done`, called for each
     /// as it completes, says `false`; what is under way then is waited for, and told to `done` as well.
-    fn perform(
-        &mut self,
-        depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError>;
+    fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError>;
 
     /// Leaves the drive alone for so long.
     fn sleep(&mut self, ns: u64) -> Result<(), TargetError>;

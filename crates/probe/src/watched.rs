@@ -2,11 +2,11 @@
 //!
 //! Invariants:
 //! 1. What is under way when it ends is waited for; nothing is begun after that.
-//! 2. No operation reaches the target that does not lie in it, in whole sectors.
+//! 2. No operation reaches the target that does not lie in it, in whole sectors, or is larger than any target takes.
 //! 3. On a target in real time a pause is ended within [`SLICE_NS`].
 
 use crate::run::Progress;
-use crate::target::{HeadPath, Operation, Target, TargetError, Timed};
+use crate::target::{About, Done, HeadPath, Next, Operation, Target, TargetError, OPERATION_BYTES_MAX};
 
 /// The longest part of a pause in real time.
 const SLICE_NS: u64 = 100_000_000;
@@ -69,37 +69,21 @@ impl<'a> Watched<'a> {
 /// Whether `operation` lies in a target of so many bytes and sectors.
 fn fits(operation: &Operation, size: u64, sector: u64) -> bool {
     let Operation { offset, bytes, .. } = *operation;
-    let is_whole = bytes > 0 && offset.is_multiple_of(sector) && bytes.is_multiple_of(sector);
+    let is_whole =
+        (1..=OPERATION_BYTES_MAX).contains(&bytes) && offset.is_multiple_of(sector) && bytes.is_multiple_of(sector);
     is_whole && offset.checked_add(bytes).is_some_and(|end| end <= size)
 }
 
 impl Target for Watched<'_> {
-    fn name(&self) -> String {
-        self.target.name()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.target.size_bytes()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.target.sector_bytes()
-    }
-
-    fn is_virtual(&self) -> bool {
-        self.target.is_virtual()
+    fn about(&self) -> &About {
+        self.target.about()
     }
 
     fn now_ns(&self) -> u64 {
         self.target.now_ns()
     }
 
-    fn perform(
-        &mut self,
-        depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError> {
+    fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
         if let Some(ending) = &self.ending {
             return Err(ending.clone());
         }
@@ -139,8 +123,8 @@ impl Target for Watched<'_> {
         outcome?;
         if let Some(Operation { offset, bytes, .. }) = refused {
             let reason = format!(
-                "the test asks for {bytes} bytes at byte {offset}, and there are {size}, in sectors of {sector}: \
-                 it needs a larger drive"
+                "the test asks for {bytes} bytes at byte {offset}, and there are {size}, in sectors of {sector}, \
+                 {OPERATION_BYTES_MAX} at once: it needs a larger drive"
             );
             return Err(TargetError::failed(self.name(), reason));
         }
@@ -148,18 +132,21 @@ impl Target for Watched<'_> {
     }
 
     fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
-        let mut left_ns = ns.min(self.left_ns().saturating_add(1));
+        let whole_ns = ns.min(self.left_ns().saturating_add(1));
         if self.target.is_virtual() {
-            self.target.sleep(left_ns)?;
+            self.target.sleep(whole_ns)?;
             return self.tell();
         }
-        while left_ns > 0 {
-            let slice_ns = left_ns.min(SLICE_NS);
-            self.target.sleep(slice_ns)?;
-            left_ns -= slice_ns;
+        // By the clock, so that what each part takes too long does not add up.
+        let end_ns = self.target.now_ns().saturating_add(whole_ns);
+        loop {
+            let left_ns = end_ns.saturating_sub(self.target.now_ns());
+            if left_ns == 0 {
+                return Ok(());
+            }
+            self.target.sleep(left_ns.min(SLICE_NS))?;
             self.tell()?;
         }
-        Ok(())
     }
 
     fn facts(&self) -> Vec<(&'static str, String)> {
@@ -174,37 +161,25 @@ impl Target for Watched<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::Timed;
 
     /// Takes a millisecond for each operation, one after the other.
-    struct Slow(u64);
+    struct Slow(u64, About);
+
+    fn slow(now_ns: u64) -> Slow {
+        Slow(now_ns, About { name: "slow".into(), size_bytes: 1 << 20, sector_bytes: 4096, is_virtual: false })
+    }
 
     impl Target for Slow {
-        fn name(&self) -> String {
-            "slow".into()
-        }
-
-        fn size_bytes(&self) -> u64 {
-            1 << 20
-        }
-
-        fn sector_bytes(&self) -> u32 {
-            4096
-        }
-
-        fn is_virtual(&self) -> bool {
-            false
+        fn about(&self) -> &About {
+            &self.1
         }
 
         fn now_ns(&self) -> u64 {
             self.0
         }
 
-        fn perform(
-            &mut self,
-            _depth: usize,
-            next: &mut dyn FnMut() -> Option<Operation>,
-            done: &mut dyn FnMut(&Timed) -> bool,
-        ) -> Result<(), TargetError> {
+        fn perform(&mut self, _depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
             while let Some(operation) = next() {
                 let begin_ns = self.0;
                 self.0 += 1_000_000;
@@ -224,7 +199,7 @@ mod tests {
     /// Reads without end, under a budget of 50 ms, until told of `operations_max`; how it ended, how many were done, and
     /// how a second run ended.
     fn run(operations_max: u64) -> (Result<(), TargetError>, u64, Result<(), TargetError>) {
-        let mut slow = Slow(7_000_000);
+        let mut slow = slow(7_000_000);
         let mut progress = |told: &Progress<'_>| told.operations < operations_max;
         let mut watched = Watched::new(&mut slow, &mut progress, 50_000_000);
         let mut done = 0;
@@ -250,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_pause_ends_with_the_budget_and_within_a_slice() {
-        let mut slow = Slow(0);
+        let mut slow = slow(0);
         let mut progress = |_: &Progress<'_>| true;
         let mut watched = Watched::new(&mut slow, &mut progress, 1_000_000_000);
         assert_eq!(watched.sleep(400_000_000), Ok(()));
@@ -261,7 +236,7 @@ mod tests {
     #[test]
     fn what_does_not_lie_in_the_target_does_not_reach_it() {
         for operation in [Operation::read(1 << 20, 4096), Operation::read(512, 4096), Operation::write(0, 0)] {
-            let mut slow = Slow(0);
+            let mut slow = slow(0);
             let mut progress = |_: &Progress<'_>| true;
             let mut watched = Watched::new(&mut slow, &mut progress, u64::MAX);
             let mut next = Some(operation);

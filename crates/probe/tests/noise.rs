@@ -4,86 +4,12 @@
 
 mod support;
 
-use imbrex_probe::{Direction, Operation, Simulated, Target, TargetError, Timed};
+use imbrex_probe::{About, Direction, Done, Next, Operation, Simulated, Target, TargetError, Timed};
+use support::noisy::{Lcg, Noise, Noisy};
 use support::{build, draw, faults, probed, Size};
 
-struct Lcg(u64);
-
-impl Lcg {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
-/// A target whose answers come late.
-struct Noisy {
-    inner: Simulated,
-    dice: Lcg,
-}
-
-impl Noisy {
-    fn late_ns(&mut self, latency_ns: u64) -> u64 {
-        let held = if self.dice.unit() < 0.01 { self.dice.unit() * 1e8 } else { 0.0 };
-        (latency_ns as f64 * 0.05 * self.dice.unit() + held) as u64
-    }
-}
-
-impl Target for Noisy {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.inner.size_bytes()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.inner.sector_bytes()
-    }
-
-    fn is_virtual(&self) -> bool {
-        true
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.inner.now_ns()
-    }
-
-    fn perform(
-        &mut self,
-        depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError> {
-        if depth > 1 {
-            let Noisy { inner, dice } = self;
-            return inner.perform(depth, next, &mut |timed| {
-                let held = if dice.unit() < 0.01 { dice.unit() * 1e8 } else { 0.0 };
-                let late = (timed.latency_ns() as f64 * 0.05 * dice.unit() + held) as u64;
-                done(&Timed { end_ns: timed.end_ns + late, ..*timed })
-            });
-        }
-        let mut goes_on = true;
-        while goes_on {
-            let Some(operation) = next() else { return Ok(()) };
-            let (mut one, mut answered) = (Some(operation), None);
-            self.inner.perform(1, &mut || one.take(), &mut |timed| {
-                answered = Some(*timed);
-                true
-            })?;
-            let timed = answered.expect("one operation has one answer");
-            let late = self.late_ns(timed.latency_ns());
-            self.inner.sleep(late)?;
-            goes_on = done(&Timed { end_ns: timed.end_ns + late, ..timed });
-        }
-        Ok(())
-    }
-
-    fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
-        self.inner.sleep(ns)
-    }
-}
+/// Up to 5 % longer, and one in a hundred held up for up to 100 ms.
+const HARSH: Noise = Noise { share: 0.05, held: 0.01, held_ns: 1e8, late_ns: 0.0 };
 
 #[test]
 fn drives_are_read_right_through_noise() {
@@ -91,7 +17,7 @@ fn drives_are_read_right_through_noise() {
     // Of each kind some.
     for seed in [26, 34, 4, 11, 29, 6, 12, 3, 7, 27, 5, 35] {
         let drawn = draw(seed, Size::Small);
-        let mut target = Noisy { inner: Simulated::new(build(&drawn.text)), dice: Lcg(seed) };
+        let mut target = Noisy::new(Simulated::new(build(&drawn.text)), HARSH, seed);
         let faults = faults(&drawn.truth, &probed(&mut target));
         if !faults.is_empty() {
             wrong.push(format!("seed {seed}, {}:\n  {}\n", drawn.truth.kind, faults.join("\n  ")));
@@ -104,35 +30,19 @@ fn drives_are_read_right_through_noise() {
 struct Answering<F: FnMut(&Operation) -> f64> {
     latency_ns: F,
     now_ns: u64,
+    about: About,
 }
 
 impl<F: FnMut(&Operation) -> f64> Target for Answering<F> {
-    fn name(&self) -> String {
-        "no disk".into()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        64 << 30
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        512
-    }
-
-    fn is_virtual(&self) -> bool {
-        true
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    fn perform(
-        &mut self,
-        _depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError> {
+    fn perform(&mut self, _depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
         while let Some(operation) = next() {
             let begin_ns = self.now_ns;
             self.now_ns += (self.latency_ns)(&operation).max(1.0) as u64;
@@ -181,8 +91,9 @@ fn what_is_no_disk_is_never_called_shingled() {
             })
         }),
     ];
+    let about = About { name: "no disk".into(), size_bytes: 64 << 30, sector_bytes: 512, is_virtual: true };
     for (name, latency_ns) in targets {
-        let verdict = probed(&mut Answering { latency_ns, now_ns: 0 });
+        let verdict = probed(&mut Answering { latency_ns, now_ns: 0, about: about.clone() });
         assert!(matches!(verdict.word("type"), None | Some("conventional")), "{name}: {:#?}", verdict.property("type"));
     }
 }

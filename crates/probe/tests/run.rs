@@ -2,7 +2,7 @@
 //! when told to, and never lets a write through that was not allowed.
 
 use imbrex_probe::experiments;
-use imbrex_probe::{probe, Direction, Operation, Options, Simulated, Target, TargetError, Timed, Verdict};
+use imbrex_probe::{probe, About, Direction, Done, Next, Options, Simulated, Target, TargetError, Verdict};
 use imbrex_sim::{Drive, DriveSpec};
 
 /// A target that notes and fails.
@@ -12,8 +12,8 @@ struct Noted {
     operations: u64,
     /// Fails from this operation on.
     fails_at: u64,
-    /// Says that it is smaller than it is.
-    size_bytes: u64,
+    /// Which may say that it is smaller than it is.
+    about: About,
 }
 
 impl Noted {
@@ -21,45 +21,28 @@ impl Noted {
         let spec = DriveSpec::parse(drive).expect("the words are right");
         let profile = imbrex_disk::Profile::named(&spec.profile).expect("it comes with the project");
         let inner = Simulated::new(Drive::build(&spec, &profile).expect("it can be built"));
-        let size_bytes = inner.size_bytes();
-        Noted { inner, writes: 0, operations: 0, fails_at: u64::MAX, size_bytes }
+        let about = About { name: "noted".into(), ..inner.about().clone() };
+        Noted { inner, writes: 0, operations: 0, fails_at: u64::MAX, about }
     }
 }
 
 impl Target for Noted {
-    fn name(&self) -> String {
-        "noted".into()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.inner.sector_bytes()
-    }
-
-    fn is_virtual(&self) -> bool {
-        true
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn now_ns(&self) -> u64 {
         self.inner.now_ns()
     }
 
-    fn perform(
-        &mut self,
-        depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError> {
-        let Noted { inner, writes, operations, fails_at, size_bytes } = self;
+    fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
+        let Noted { inner, writes, operations, fails_at, about } = self;
         let mut fails = false;
         inner.perform(
             depth,
             &mut || {
                 let operation = next()?;
-                assert!(operation.offset + operation.bytes <= *size_bytes, "{operation:?} reaches past the end");
+                assert!(operation.offset + operation.bytes <= about.size_bytes, "{operation:?} reaches past the end");
                 *writes += u64::from(operation.direction == Direction::Write);
                 *operations += 1;
                 fails |= *operations >= *fails_at;
@@ -160,7 +143,7 @@ fn a_budget_is_kept() {
 fn a_drive_that_is_too_small_is_no_panic() {
     for size_bytes in [64 << 20, 200 << 20, 1 << 30] {
         let mut target = Noted::new(DRIVE);
-        target.size_bytes = size_bytes;
+        target.about.size_bytes = size_bytes;
         let (verdict, begun) = run(&mut target, true, 3600, &mut |_| true);
         assert_all_accounted(&verdict, &begun);
     }

@@ -7,7 +7,10 @@
 #[allow(dead_code)] // the tests of served drives use the rest
 mod common;
 mod ends;
+mod real_time;
 mod refusals;
+#[path = "../../../probe/tests/support/mod.rs"]
+mod support;
 mod targets;
 
 use std::process::Output;

@@ -8,7 +8,7 @@
 
 use super::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
-use crate::marks::{same, Marks, Times};
+use crate::marks::{is_elsewhere, same, Marks, Times};
 use crate::statistics::{change, median, runs};
 use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value, Verdict};
@@ -56,6 +56,8 @@ const STALL_ROTATIONS: f64 = 14.0;
 /// What is written in one place at most until a write waits, and how often until what was cached before has gone.
 const FILL_BYTES_MAX: u64 = 8 << 30;
 const STALLS: usize = 4;
+/// How often blocks are written again that cannot be told from those in their place.
+const REWRITES: usize = 3;
 /// Tried for how much lies between blocks of different age.
 const APART_MIB: [u64; 9] = [90, 66, 48, 40, 32, 26, 20, 15, 11];
 const FILLER_BYTES: u64 = 508 << 10;
@@ -140,7 +142,7 @@ fn measure(
         let mut region = Region::prepare(bench, blocks.clone(), &[], apart)?;
         region.look(bench, &mut found, &mut points)?;
         region.note_returned(bench, returned)?;
-        if let Some(run) = single_band(&found) {
+        if let Some(run) = single_band(bench, &found) {
             bench.keep_points(series, "MiB", "step", points);
             let size = refine(bench, offset, &run, apart)?;
             return Ok(size.map(|bytes| (bytes, found.len())));
@@ -160,17 +162,36 @@ fn apart_bytes(bench: &Bench<'_>) -> Vec<u64> {
     APART_MIB.iter().map(|mib| mib * MIB).filter(|&bytes| bytes < most).collect()
 }
 
+fn gap(bench: &Bench<'_>) -> usize {
+    GAPS[usize::from(bench.repeats > 1)]
+}
+
+/// The runs of blocks that moved together. Between two bands there is room for another, so that those with less between
+/// them are parts of one.
+fn bands(newly: &[bool], gap: usize) -> Vec<std::ops::Range<usize>> {
+    let mut bands: Vec<std::ops::Range<usize>> = Vec::new();
+    for run in runs(newly, gap).into_iter().filter(|run| is_band(run, newly)) {
+        match bands.last_mut() {
+            Some(last) if 2 * (run.start - last.end) <= last.len().max(run.len()) => last.end = run.end,
+            _ => bands.push(run),
+        }
+    }
+    bands
+}
+
 /// Whether a run is one of blocks that moved together, and not of some that seem to have.
 fn is_band(run: &std::ops::Range<usize>, newly: &[bool]) -> bool {
     let moved = newly[run.clone()].iter().filter(|moved| **moved).count();
     moved > 3 && 5 * moved > 3 * run.len()
 }
 
-/// The run that most others are as long as; of several such, the shortest: two bands may leave in one step.
-fn single_band(found: &[std::ops::Range<usize>]) -> Option<std::ops::Range<usize>> {
+/// The run that most others are as long as; of several such, the shortest: two bands may leave in one step. Where cleaning
+/// goes on by itself a part of a band may be seen, and one alone is none.
+fn single_band(bench: &Bench<'_>, found: &[std::ops::Range<usize>]) -> Option<std::ops::Range<usize>> {
     let alike =
         |run: &std::ops::Range<usize>| found.iter().filter(|other| other.len().abs_diff(run.len()) <= 2).count();
-    found.iter().max_by_key(|run| (alike(run), std::cmp::Reverse(run.len()))).cloned()
+    let run = found.iter().max_by_key(|run| (alike(run), std::cmp::Reverse(run.len())))?;
+    (alike(run) > 1 || found.len() == 1 || !bench.cleans_when_idle()).then(|| run.clone())
 }
 
 /// How long cleaning runs at first, nanoseconds: less than a band takes.
@@ -187,7 +208,7 @@ fn refine(
 ) -> Result<Option<u64>, TargetError> {
     let step = (run.len() as u64 * MIB / FINE_OF_BAND / BLOCK_BYTES).max(1) * BLOCK_BYTES;
     // The end lies before the first block that moved or after the last, and beyond some that seem not to have.
-    let reach = (GAPS[usize::from(bench.repeats > 1)] as u64 + 2) * MIB;
+    let reach = (gap(bench) as u64 + 2) * MIB;
     let fine = (reach + MIB / 2) / step;
     let (first, last) = (offset + run.start as u64 * MIB, offset + (run.end as u64 - 1) * MIB);
     let ends: Vec<u64> = [first.saturating_sub(reach), last.saturating_sub(MIB / 2)]
@@ -245,7 +266,23 @@ impl Region {
         bench.write_blocks(DEPTH, &order)?;
         let cached = marks.read(bench)?;
         let moved = vec![false; cached.len()];
-        Ok(Region { marks, native, cached, moved, filler })
+        let mut region = Region { marks, native, cached, moved, filler };
+        region.set_apart(bench)?;
+        Ok(region)
+    }
+
+    /// Writes those once more that lie in the cache at the angle of their place: it would not show that they left.
+    fn set_apart(&mut self, bench: &mut Bench<'_>) -> Result<(), TargetError> {
+        for _ in 0..REWRITES {
+            let is_alike = |&index: &usize| !is_elsewhere(bench, self.native[index], self.cached[index]);
+            let alike: Vec<usize> = (0..self.cached.len()).filter(is_alike).collect();
+            let blocks: Vec<u64> = alike.iter().map(|&index| self.marks.blocks[index]).collect();
+            bench.write_blocks(DEPTH, &blocks)?;
+            for (index, time) in alike.iter().zip(self.marks.read_some(bench, &alike)?) {
+                self.cached[*index] = time;
+            }
+        }
+        Ok(())
     }
 
     /// Makes cleaning run until some bands have been seen whole; their runs of blocks, and every block that moved.
@@ -255,20 +292,23 @@ impl Region {
         found: &mut Vec<std::ops::Range<usize>>,
         points: &mut Vec<(f64, f64)>,
     ) -> Result<(), TargetError> {
-        let gap = GAPS[usize::from(bench.repeats > 1)];
+        let gap = gap(bench);
         let mut pause = first_pause(bench);
         for step in 0..STEPS {
             let newly = self.clean_a_little(bench, pause)?;
             let moved = (0..newly.len()).filter(|&index| newly[index]);
             points.extend(moved.map(|index| (index as f64, step as f64)));
-            let bands: Vec<_> = runs(&newly, gap).into_iter().filter(|run| is_band(run, &newly)).collect();
+            let bands = bands(&newly, gap);
             if bands.is_empty() {
                 pause *= 1.3;
             }
             // What reaches the end of the region may go on beyond it.
             found.extend(bands.into_iter().filter(|run| run.start > gap && run.end + gap < newly.len()));
             let is_over = self.has_all_moved() && !newly.contains(&true);
-            if found.len() >= BANDS || is_over || (!bench.cleans_when_idle() && !found.is_empty()) {
+            if is_over || found.len() >= BANDS && single_band(bench, found).is_some() {
+                break;
+            }
+            if !bench.cleans_when_idle() && !found.is_empty() {
                 break;
             }
         }
@@ -310,7 +350,7 @@ impl Region {
         } else {
             self.filler.fill_until_stall(bench)?;
         }
-        let times = self.marks.read(bench)?;
+        let times = self.marks.read_quickly(bench)?;
         let stays = same(bench, &self.cached, &times);
         let mut newly: Vec<bool> = stays.iter().zip(&self.moved).map(|(stays, moved)| !stays && !moved).collect();
         if bench.repeats > 1 {
@@ -318,6 +358,10 @@ impl Region {
         }
         for (index, _) in newly.iter().enumerate().filter(|(_, newly)| **newly) {
             self.moved[index] = true;
+        }
+        // Of a band that is being rewritten some seem to have stayed, and show only later that they left with the others.
+        for band in bands(&newly, gap(bench)) {
+            self.moved[band].fill(true);
         }
         Ok(newly)
     }

@@ -6,6 +6,7 @@
 use super::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
 use crate::marks::{same, Marks};
+use crate::rest::has_moved;
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
@@ -42,8 +43,6 @@ const PAUSE_NS_MIN: f64 = 2e7;
 /// answers come late for other reasons.
 const VOTES: [u32; 2] = [3, 14];
 const DECIDE: [u32; 2] = [1, 3];
-/// A block read again after a pause is late if it takes longer than this many rotations.
-const LATE: f64 = 1.08;
 
 const EVIDENCE: [&str; 2] = ["blocks moved after a pause", "head moved after a pause"];
 
@@ -117,6 +116,11 @@ fn find_trigger(bench: &mut Bench<'_>, high: f64) -> Result<(), TargetError> {
     Ok(())
 }
 
+/// By how much of a rotation the vote of this number is shifted: where many are cast, as much to either side.
+fn shift(vote: u32, is_exact: bool) -> f64 {
+    (0.31 * f64::from(vote)).fract() - if is_exact { 0.0 } else { 0.5 }
+}
+
 /// Whether the head has gone elsewhere in a pause, with blocks to clean waiting.
 fn has_begun(
     bench: &mut Bench<'_>,
@@ -129,8 +133,7 @@ fn has_begun(
     let kind = usize::from(!is_exact);
     while votes[0] + votes[1] < VOTES[kind] && votes[1] < DECIDE[kind] {
         // The votes are cast at different phases, in which what is near does not come by in time each time.
-        let pause_ns =
-            pause_ns + if is_to_the_pass { 0.0 } else { (0.31 * f64::from(votes[0] + votes[1])).fract() * rotation };
+        let pause_ns = pause_ns + if is_to_the_pass { 0.0 } else { shift(votes[0] + votes[1], is_exact) * rotation };
         let moved = head_has_moved(bench, pause_ns)?;
         points.push((pause_ns / 1e9, f64::from(u8::from(moved))));
         votes[usize::from(moved)] += 1;
@@ -148,8 +151,5 @@ fn head_has_moved(bench: &mut Bench<'_>, pause_ns: f64) -> Result<bool, TargetEr
     bench.write_blocks(DEPTH, &dirty)?;
     // Far from the blocks, to which the head goes first.
     let far = bench.at_share(0.05);
-    let before = bench.read_blocks(&[far; 2])?[1];
-    bench.target.sleep(pause_ns as u64)?;
-    let after = bench.read_blocks(&[far])?[0];
-    Ok((after.end_ns - before.end_ns) as f64 > pause_ns + LATE * bench.rotation_ns())
+    has_moved(bench, far, pause_ns)
 }

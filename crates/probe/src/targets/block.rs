@@ -16,7 +16,7 @@ use super::ring::Ring;
 use super::settings::Settings;
 use crate::safety::usage::Device;
 use crate::safety::Peek;
-use crate::target::{Operation, Target, TargetError, Timed};
+use crate::target::{About, Done, Next, Target, TargetError};
 
 /// Room to look into the device, in memory that begins at a page as direct access demands.
 const PEEK_BYTES: usize = 128 << 10;
@@ -30,9 +30,7 @@ pub struct Block {
     file: File,
     room: MmapMut,
     time: RealTime,
-    name: String,
-    size_bytes: u64,
-    sector_bytes: u32,
+    about: About,
     device: Option<Device>,
     settings: Settings,
 }
@@ -73,9 +71,7 @@ impl Block {
             file,
             room,
             time: RealTime::new(),
-            name: place,
-            size_bytes,
-            sector_bytes,
+            about: About { name: place, size_bytes, sector_bytes, is_virtual: false },
             device,
             settings: Settings::default(),
         })
@@ -127,7 +123,7 @@ fn cannot_open(error: &io::Error) -> String {
 
 impl Peek for Block {
     fn len(&self) -> u64 {
-        self.size_bytes
+        self.about.size_bytes
     }
 
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
@@ -140,33 +136,16 @@ impl Peek for Block {
 }
 
 impl Target for Block {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.sector_bytes
-    }
-
-    fn is_virtual(&self) -> bool {
-        false
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn now_ns(&self) -> u64 {
         self.time.now_ns()
     }
 
-    fn perform(
-        &mut self,
-        depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError> {
-        self.time.perform(&mut self.ring, &self.name, depth, next, done)
+    fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
+        self.time.perform(&mut self.ring, &self.about.name, depth, next, done)
     }
 
     fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {

@@ -16,7 +16,7 @@ use imbrex_sim::Stepped;
 use super::filler::Filler;
 use super::virtual_time::{path, Finished, Machine, VirtualTime, HEAD_SAMPLES};
 use crate::safety::Peek;
-use crate::target::{Direction, HeadPath, Operation, Target, TargetError, Timed};
+use crate::target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError};
 
 /// What is left on the image's file system for others.
 const ROOM_BYTES: u64 = 2 << 30;
@@ -108,6 +108,7 @@ impl Machine for Emulated {
 /// An emulated drive in a file.
 pub struct Image {
     drive: VirtualTime<Emulated>,
+    about: About,
     is_writable: bool,
 }
 
@@ -130,9 +131,11 @@ impl Image {
             TargetError::failed(place.clone(), reason)
         })?;
         drive.set_caches(0, 0);
+        let (size_bytes, sector_bytes) = (drive.capacity_bytes(), drive.sector_bytes());
+        let about = About { name: place.clone(), size_bytes, sector_bytes, is_virtual: true };
         let machine =
             Emulated { drive, place, unlooked_bytes: LOOK_BYTES, filler: Filler::default(), spare: Vec::new() };
-        Ok(Image { drive: VirtualTime::new(machine), is_writable: may_write })
+        Ok(Image { drive: VirtualTime::new(machine), about, is_writable: may_write })
     }
 
     /// Whether the host has to keep rules when it writes.
@@ -156,7 +159,7 @@ impl Drop for Image {
 
 impl Peek for Image {
     fn len(&self) -> u64 {
-        self.emulated().capacity_bytes()
+        self.about.size_bytes
     }
 
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
@@ -165,32 +168,15 @@ impl Peek for Image {
 }
 
 impl Target for Image {
-    fn name(&self) -> String {
-        self.drive.machine.place.clone()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.emulated().capacity_bytes()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.emulated().sector_bytes()
-    }
-
-    fn is_virtual(&self) -> bool {
-        true
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn now_ns(&self) -> u64 {
         self.drive.now_ns()
     }
 
-    fn perform(
-        &mut self,
-        depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError> {
+    fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
         self.drive.perform(depth, next, done)
     }
 

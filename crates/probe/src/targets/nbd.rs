@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use super::filler::Filler;
 use super::nbd_handshake::{self, Export};
 use super::nbd_url::{NbdUrl, Place};
-use super::real_time::{sleep, Answer, Channel, RealTime, OPERATION_BYTES_MAX};
+use super::real_time::{sleep, Answer, Channel, RealTime};
 use crate::safety::Peek;
-use crate::target::{Direction, Operation, Target, TargetError, Timed};
+use crate::target::{About, Direction, Done, Next, Operation, Target, TargetError, OPERATION_BYTES_MAX};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
@@ -122,9 +122,9 @@ struct Connection {
 /// A served drive.
 pub struct Nbd {
     connection: Connection,
+    about: About,
     export: Export,
     time: RealTime,
-    name: String,
 }
 
 impl Nbd {
@@ -141,7 +141,9 @@ impl Nbd {
             .map_err(|error| failed(format!("cannot connect: {error}; is the server running?")))?;
         let export = shake_hands(&mut stream, &parsed.export).map_err(failed)?;
         let connection = Connection::start(stream, &export).map_err(|error| failed(error.to_string()))?;
-        Ok(Nbd { connection, export, time: RealTime::new(), name: url.into() })
+        let (size_bytes, sector_bytes) = (export.size_bytes, export.block_bytes);
+        let about = About { name: url.into(), size_bytes, sector_bytes, is_virtual: false };
+        Ok(Nbd { connection, about, export, time: RealTime::new() })
     }
 
     /// Whether the server refuses writes.
@@ -242,7 +244,7 @@ fn take(stream: &mut impl Read, scratch: &mut [u8]) -> io::Result<Reply> {
     let length = ((cookie & !WANTED) >> LENGTH_SHIFT) as usize;
     let mut data = Vec::new();
     if error == 0 && length > 0 {
-        if length > OPERATION_BYTES_MAX {
+        if length as u64 > OPERATION_BYTES_MAX {
             return Err(io::Error::other("the server answers what was not asked"));
         }
         if cookie & WANTED != 0 {
@@ -303,33 +305,16 @@ impl Peek for Nbd {
 }
 
 impl Target for Nbd {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.export.size_bytes
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.export.block_bytes
-    }
-
-    fn is_virtual(&self) -> bool {
-        false
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn now_ns(&self) -> u64 {
         self.time.now_ns()
     }
 
-    fn perform(
-        &mut self,
-        depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError> {
-        self.time.perform(&mut self.connection, &self.name, depth, next, done)
+    fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
+        self.time.perform(&mut self.connection, &self.about.name, depth, next, done)
     }
 
     fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {

@@ -7,10 +7,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::target::{Direction, Operation, TargetError, Timed};
-
-/// The most bytes of one operation.
-pub(super) const OPERATION_BYTES_MAX: usize = 4 << 20;
+use crate::target::{Direction, Done, Next, Operation, TargetError, Timed, OPERATION_BYTES_MAX};
 
 /// An answered operation.
 pub(super) struct Answer {
@@ -59,8 +56,8 @@ impl RealTime {
         channel: &mut dyn Channel,
         place: &str,
         depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
+        next: &mut Next<'_>,
+        done: &mut Done<'_>,
     ) -> Result<(), TargetError> {
         let depth = depth.max(1);
         self.under_way.clear();
@@ -96,7 +93,7 @@ impl RealTime {
     }
 
     fn submit(&mut self, channel: &mut dyn Channel, slot: usize, operation: Operation) -> io::Result<()> {
-        if operation.bytes > OPERATION_BYTES_MAX as u64 {
+        if operation.bytes > OPERATION_BYTES_MAX {
             return Err(io::Error::other(format!("more than {OPERATION_BYTES_MAX} bytes at once")));
         }
         self.under_way[slot] = Some((operation, Instant::now()));

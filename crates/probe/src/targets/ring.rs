@@ -14,8 +14,8 @@ use io_uring::{opcode, types, IoUring};
 use memmap2::MmapMut;
 
 use super::filler::fill;
-use super::real_time::{Answer, Channel, OPERATION_BYTES_MAX};
-use crate::target::{Direction, Operation};
+use super::real_time::{Answer, Channel};
+use crate::target::{Direction, Operation, OPERATION_BYTES_MAX};
 
 /// Entries of the ring: the most operations at once.
 const ENTRIES: u32 = 256;
@@ -34,8 +34,8 @@ impl Ring {
     pub fn new(file: File, may_write: bool) -> io::Result<Ring> {
         let ring = IoUring::new(ENTRIES).map_err(|error| no_ring(&error))?;
         // Anonymous maps begin at a page, as direct access demands.
-        let sink = MmapMut::map_anon(OPERATION_BYTES_MAX)?;
-        let mut source = MmapMut::map_anon(OPERATION_BYTES_MAX)?;
+        let sink = MmapMut::map_anon(OPERATION_BYTES_MAX as usize)?;
+        let mut source = MmapMut::map_anon(OPERATION_BYTES_MAX as usize)?;
         if may_write {
             fill(&mut source);
         }
@@ -68,7 +68,7 @@ impl Channel for Ring {
                 .build(),
         };
         // The caller keeps an operation to `OPERATION_BYTES_MAX`, the length of the buffers.
-        assert!(operation.bytes as usize <= OPERATION_BYTES_MAX, "{} bytes at once", operation.bytes);
+        assert!(operation.bytes <= OPERATION_BYTES_MAX, "{} bytes at once", operation.bytes);
         // SAFETY: file and buffers belong to `self` and outlive the operation, by invariant 1; no one looks into the
         // sink, so that operations may land on top of each other.
         #[expect(unsafe_code, reason = "a request to io_uring is one by its nature")]

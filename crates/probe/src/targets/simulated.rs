@@ -5,7 +5,7 @@ use imbrex_sim::{Drive, Engine, Inbox, IoRecord, Observer, Options, Stepped};
 use imbrex_trace::{Request, When};
 
 use super::virtual_time::{path, Finished, Machine, VirtualTime, HEAD_SAMPLES};
-use crate::target::{Direction, HeadPath, Operation, Target, TargetError, Timed};
+use crate::target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError};
 
 /// What has completed.
 #[derive(Default)]
@@ -56,9 +56,7 @@ impl Machine for Engine<Inbox, Completions> {
 /// A simulated drive.
 pub struct Simulated {
     drive: VirtualTime<Engine<Inbox, Completions>>,
-    name: String,
-    size_bytes: u64,
-    sector_bytes: u32,
+    about: About,
 }
 
 impl Simulated {
@@ -70,42 +68,29 @@ impl Simulated {
             window: SimDuration::from_secs(3600),
             ..Options::live(&drive)
         };
-        Simulated {
+        let about = About {
             name: format!("sim:{}", drive.label),
             size_bytes: drive.capacity_bytes(),
             sector_bytes: drive.disk.sector_bytes,
+            is_virtual: true,
+        };
+        Simulated {
+            about,
             drive: VirtualTime::new(Engine::new(drive, options, Inbox::default(), Completions::default())),
         }
     }
 }
 
 impl Target for Simulated {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.sector_bytes
-    }
-
-    fn is_virtual(&self) -> bool {
-        true
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn now_ns(&self) -> u64 {
         self.drive.now_ns()
     }
 
-    fn perform(
-        &mut self,
-        depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError> {
+    fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
         self.drive.perform(depth, next, done)
     }
 

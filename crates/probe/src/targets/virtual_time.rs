@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use imbrex_disk::{HeadLog, SharedDisk, SimTime};
 use imbrex_sim::Stepped;
 
-use crate::target::{HeadPath, Operation, TargetError, Timed};
+use crate::target::{Done, HeadPath, Next, Operation, TargetError, Timed};
 
 /// Samples kept of a path of the head.
 pub(super) const HEAD_SAMPLES: usize = 4096;
@@ -67,12 +67,7 @@ impl<M: Machine> VirtualTime<M> {
     }
 
     /// As [`crate::Target::perform`].
-    pub fn perform(
-        &mut self,
-        depth: usize,
-        next: &mut dyn FnMut() -> Option<Operation>,
-        done: &mut dyn FnMut(&Timed) -> bool,
-    ) -> Result<(), TargetError> {
+    pub fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
         // Whoever looked into the drive before has let its clock go on.
         self.now_ns = self.now_ns.max(self.machine.now().0);
         let mut goes_on = true;
@@ -100,7 +95,7 @@ impl<M: Machine> VirtualTime<M> {
     }
 
     /// Tells `done` what has completed; says whether to go on.
-    fn collect(&mut self, done: &mut dyn FnMut(&Timed) -> bool) -> Result<bool, TargetError> {
+    fn collect(&mut self, done: &mut Done<'_>) -> Result<bool, TargetError> {
         self.machine.finished(&mut self.finished)?;
         let mut goes_on = true;
         for Finished { number, begin_ns, end_ns } in self.finished.drain(..) {

@@ -6,6 +6,8 @@
 
 #![allow(dead_code)] // Each test uses a part.
 
+pub mod noisy;
+
 use std::fmt::Write;
 
 use imbrex_disk::Profile;
@@ -20,6 +22,9 @@ const SECTOR: u64 = 512;
 /// How large drives are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
+    /// As small ones, with caches of 16 to 64 MiB or of 90 to 300 packets, that clean within seconds or not at all: what can
+    /// be probed in real time.
+    Tiny,
     /// At most 200 GB, with caches of 64 MiB to 1 GiB.
     Small,
     /// Terabytes, with caches of 1 to 64 GiB, and maps of a thousand to a million entries.
@@ -227,7 +232,7 @@ impl Platters {
 pub fn draw(seed: u64, size: Size) -> Drawn {
     let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let bytes = match size {
-        Size::Small => dice.broadly(24e9, 190e9),
+        Size::Tiny | Size::Small => dice.broadly(24e9, 190e9),
         Size::Full => dice.broadly(1e12, 8e12),
     };
     let (text, truth) = match dice.whole(0, 19) {
@@ -274,8 +279,8 @@ fn same_bands(bytes: f64) -> Vec<(&'static str, Vec<f64>)> {
     ["band_bytes_od", "band_bytes_md", "band_bytes_id"].into_iter().map(|name| (name, vec![bytes])).collect()
 }
 
-fn idle(dice: &mut Dice) -> (f64, &'static str) {
-    if dice.unit() < 0.8 {
+fn idle(dice: &mut Dice, size: Size) -> (f64, &'static str) {
+    if dice.unit() < 0.8 || size == Size::Tiny {
         (dice.broadly(0.25, 6.0), "aggressive")
     } else {
         (dice.broadly(1200.0, 14_000.0), "late")
@@ -285,7 +290,7 @@ fn idle(dice: &mut Dice) -> (f64, &'static str) {
 /// Tracks of a band of 8 to 40 MiB, 64 in full.
 fn band_tracks(dice: &mut Dice, platters: &Platters, size: Size) -> u64 {
     let outer = (platters.zones[0].1 * SECTOR) as f64;
-    let largest = if size == Size::Small { 40.0 } else { 64.0 };
+    let largest = if size == Size::Full { 64.0 } else { 40.0 };
     (dice.broadly(14.0, largest) * MIB as f64 / outer).round().max(8.0) as u64
 }
 
@@ -294,7 +299,11 @@ fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     // Between strokes the middle lies where it happens to.
     let place = if platters.horizontal { dice.one_of(&["od", "id"]) } else { dice.one_of(&["od", "md", "id"]) };
     let out_of_band = dice.whole(2, 6);
-    let packets_wanted = if size == Size::Small { dice.broadly(90.0, 1100.0) } else { dice.broadly(2000.0, 40_000.0) };
+    let packets_wanted = match size {
+        Size::Tiny => dice.broadly(90.0, 300.0),
+        Size::Small => dice.broadly(90.0, 1100.0),
+        Size::Full => dice.broadly(2000.0, 40_000.0),
+    };
     let raw = (packets_wanted as u64 + 1) * (out_of_band + 1);
     let about = raw * platters.track_bytes_at(place) / 2;
     if platters.first_track(place, about) != Some(platters.track_bytes_at(place)) {
@@ -322,7 +331,7 @@ fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     };
     let is_narrow = ends == 1 && (deep_raw as f64) < 1.6 * singles_raw.max(large_raw) as f64;
     let (map, ends) = if is_narrow || map < 1000 { (deep_raw * 5 / 4, 0) } else { (map, ends) };
-    let (trigger, cleaning) = idle(dice);
+    let (trigger, cleaning) = idle(dice, size);
     let merge_every = if singles_raw.min(map) > 150 { dice.whole(20, singles_raw.min(map) / 5) } else { 0 };
     let conventional = dice.unit() < 0.4 && !platters.horizontal;
     let recording = if conventional {
@@ -363,6 +372,7 @@ fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
 
 fn cache_bytes(dice: &mut Dice, size: Size) -> u64 {
     let mib = match size {
+        Size::Tiny => dice.broadly(16.0, 64.0),
         Size::Small => dice.broadly(64.0, 1024.0),
         Size::Full => dice.broadly(1024.0, 65_536.0),
     };
@@ -381,7 +391,7 @@ fn in_place(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
         4 if large > 2600 => (dice.between(0.4, 0.8).mul_add(large as f64, 0.0) as u64, 3),
         _ => (small * 5 / 4, 0),
     };
-    let (trigger, cleaning) = idle(dice);
+    let (trigger, cleaning) = idle(dice, size);
     let mut text = head("media-cache");
     platters.write(dice, &mut text, "kind = \"conventional\"");
     writeln!(text, "[layer.media-cache]\nplacement = \"in-place\"\ncache_size = \"{cache}\"")
@@ -413,7 +423,11 @@ fn flat_recording(dice: &mut Dice) -> String {
 }
 
 fn region_bytes(dice: &mut Dice, size: Size) -> u64 {
-    let largest = if size == Size::Small { 40.0 } else { 64.0 };
+    let largest = match size {
+        Size::Tiny => 16.0,
+        Size::Small => 40.0,
+        Size::Full => 64.0,
+    };
     (dice.broadly(10.0, largest) * MIB as f64 / 4096.0) as u64 * 4096
 }
 
@@ -449,7 +463,7 @@ fn set_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
 
 fn fully_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     let band = region_bytes(dice, size);
-    let zones = if size == Size::Small { dice.whole(4, 9) } else { dice.whole(8, 40) };
+    let zones = if size == Size::Full { dice.whole(8, 40) } else { dice.whole(4, 9) };
     let log_bands = (cache_bytes(dice, size) / zones / band).max(2);
     let data = (bytes / zones as f64 / band as f64) as u64;
     let guard = 4000 * SECTOR;
@@ -508,8 +522,12 @@ pub fn faults(truth: &Truth, verdict: &Verdict) -> Vec<String> {
         }
         None => "not told".into(),
     };
+    // Nobody waits in real time for what may begin after hours.
+    let is_as_told = |found: Option<&str>, expected: Option<&str>| {
+        found == expected || (!verdict.is_virtual && expected == Some("lazy") && found == Some("lazy or late"))
+    };
     let mut word = |name: &str, expected: Option<&'static str>| {
-        if expected.is_some() && verdict.word(name) != expected {
+        if expected.is_some() && !is_as_told(verdict.word(name), expected) {
             faults.push(format!("{name} is {}, not {}", told(name), expected.unwrap_or("told")));
         }
     };

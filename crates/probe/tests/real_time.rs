@@ -1,0 +1,31 @@
+//! Goal: a drive in real time is known within the hours that an owner gives, though answers come as late as schedulers
+//! have it. Method: drives drawn at random, small enough for real time, on a clock that says it is the wall's; no time
+//! passes.
+
+mod support;
+
+use imbrex_probe::Simulated;
+use support::noisy::{Noise, Noisy};
+use support::{build, draw, faults, probed, Size};
+
+/// What a machine with other work adds to an answer that is passed between two processes.
+const SCHEDULER: Noise = Noise { share: 0.0, held: 0.004, held_ns: 6e6, late_ns: 80_000.0 };
+
+#[test]
+fn tiny_drives_are_known_in_real_time() {
+    let mut wrong = Vec::new();
+    for seed in 1..=60 {
+        let drawn = draw(seed, Size::Tiny);
+        let mut target = Noisy::new(Simulated::new(build(&drawn.text)), SCHEDULER, seed).in_real_time();
+        let verdict = probed(&mut target);
+        let faults = faults(&drawn.truth, &verdict);
+        if !faults.is_empty() {
+            wrong.push(format!("seed {seed}, {}:\n  {}\n", drawn.truth.kind, faults.join("\n  ")));
+        }
+        // An hour and a half at most, where the drive cleans when idle; one that does not is filled whole, at its own pace.
+        if matches!(verdict.word("cleaning"), None | Some("aggressive")) && drawn.truth.place != Some("several") {
+            assert!(verdict.target_ns < 5_400_000_000_000, "seed {seed}: {} s", verdict.target_ns / 1_000_000_000);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.concat());
+}
