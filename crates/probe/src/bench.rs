@@ -1,7 +1,7 @@
 //! What an experiment works with: the target, what is known of it so far, and the manners of measuring.
 //!
 //! Invariants:
-//! 1. A series keeps at most [`POINTS_MAX`] points: every nth, those with the greatest values among them.
+//! 1. A series, and a path of the head, keeps at most [`POINTS_MAX`] points: of even stretches the lowest and the highest.
 
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256StarStar;
@@ -20,6 +20,8 @@ pub const POINTS_MAX: usize = 1024;
 pub const DEPTH: usize = 31;
 /// What cleaning a band takes at most, where nothing is known.
 const CLEAN_S_MAX: f64 = 10.0;
+/// Time that costs nobody anything is given so many times as much.
+const VIRTUAL_TIMES: u64 = 40;
 /// Bands for which a drive is given time before it is looked at whether it is at rest.
 const BANDS_FIRST: u64 = 32;
 
@@ -111,7 +113,7 @@ impl Bench<'_> {
         }
         let most_ns = (self.trigger_ns() * 1.1 + (bands as f64 * CLEAN_S_MAX + 10.0) * 1e9) as u64;
         if self.target.is_virtual() {
-            return self.target.sleep(most_ns);
+            return rest::wait(self, most_ns, VIRTUAL_TIMES * most_ns);
         }
         // An owner's time is spared: the drive is left as soon as it is at rest.
         let about_s = self.verdict.number("cleaning_time").unwrap_or(0.0) * bands.min(BANDS_FIRST) as f64;
@@ -144,10 +146,10 @@ impl Bench<'_> {
         let Some(begun_ns) = from_ns.or(after_rest(&path.points)) else { return };
         let within = path.points.iter().filter(|(at_ns, _)| *at_ns >= begun_ns);
         let points: Vec<_> =
-            within.map(|&(at_ns, track)| ((at_ns - begun_ns) as f64 / 1e9, f64::from(track))).collect();
+            within.map(|&(at_ns, track)| (((at_ns - begun_ns) / 1000) as f64 / 1e6, f64::from(track))).collect();
         self.verdict.heads.retain(|head| head.series != name);
         if !points.is_empty() {
-            self.verdict.heads.push(Head { series: name, tracks: path.tracks, points });
+            self.verdict.heads.push(Head { series: name, tracks: path.tracks, points: thinned(points) });
         }
     }
 
@@ -177,14 +179,22 @@ fn after_rest(points: &[(u64, u32)]) -> Option<u64> {
     }
 }
 
-/// No more points than a series keeps: of each stretch the greatest, so that what stands out stays.
+/// No more points than a series keeps: of each stretch the lowest and the highest, in their order, so that what stands out
+/// stays and a line through them covers what a line through all would.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= POINTS_MAX {
         return points;
     }
-    let stretch = points.len().div_ceil(POINTS_MAX);
-    let greatest = |points: &[(f64, f64)]| points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
-    points.chunks(stretch).filter_map(greatest).collect()
+    let stretch = points.len().div_ceil(POINTS_MAX / 2);
+    let extremes = |points: &[(f64, f64)]| {
+        let by_value = |a: &usize, b: &usize| points[*a].1.total_cmp(&points[*b].1);
+        let ends = [(0..points.len()).min_by(by_value), (0..points.len()).max_by(by_value)];
+        let mut ends: Vec<usize> = ends.into_iter().flatten().collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends.into_iter().map(|index| points[index]).collect::<Vec<_>>()
+    };
+    points.chunks(stretch).flat_map(extremes).collect()
 }
 
 #[cfg(test)]
@@ -202,9 +212,13 @@ mod tests {
 
     #[test]
     fn what_stands_out_stays() {
-        let points = (0..10_000).map(|index| (index as f64, if index == 5_003 { 325.0 } else { 25.0 })).collect();
-        let kept = thinned(points);
-        assert!(kept.len() <= POINTS_MAX);
-        assert_eq!(kept.iter().filter(|point| point.1 > 300.0).count(), 1);
+        let value = |index| match index {
+            5_003 => 325.0,
+            7_001 => 0.5,
+            _ => 25.0,
+        };
+        let kept = thinned((0..10_000).map(|index| (f64::from(index), value(index))).collect());
+        assert!(kept.len() <= POINTS_MAX && kept.is_sorted_by(|one, next| one.0 < next.0));
+        assert_eq!(kept.iter().filter(|point| point.1 != 25.0).collect::<Vec<_>>(), [&(5003.0, 325.0), &(7001.0, 0.5)]);
     }
 }

@@ -16,6 +16,9 @@ use crate::target::{Target, TargetError};
 use crate::verdict::{Confidence, Fact, Property, Value, Verdict};
 use crate::watched::Watched;
 
+/// An experiment takes so many times less than it mostly does where caches are small.
+const LESS: u64 = 4;
+
 /// By how much of a rotation measurements of the same differ, unless it is found that they do by more.
 const EXACT: f64 = 0.01;
 
@@ -122,7 +125,8 @@ fn chosen(may_write: bool, only: &[String], verdict: &mut Verdict) -> Vec<&'stat
 /// with a budget, of those that fit into what is left of it the one that tells most for its time.
 fn next_of(waiting: &[&'static Experiment], verdict: &Verdict, budget_ns: u64, watched: &Watched<'_>) -> Option<usize> {
     let left_ns = if budget_ns == u64::MAX { u64::MAX } else { watched.left_ns() };
-    let fits = |experiment: &Experiment| about_ns(experiment) <= left_ns;
+    // One that may take less than it mostly does is tried with what is left.
+    let fits = |experiment: &Experiment| about_ns(experiment) / LESS <= left_ns;
     let is_able = |experiment: &Experiment| {
         let could_run = |name: &str| {
             waiting.iter().find(|other| other.name == name && (other.is_idle)(verdict).is_none() && fits(other))

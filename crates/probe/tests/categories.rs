@@ -32,8 +32,8 @@ fn bands_mapping_and_order_are_found() {
         ("emulated-smr-1", [40.0; 3], "static", None, None),
         ("emulated-smr-2", [25.0; 3], "static", None, None),
         ("emulated-smr-3", [20.0; 3], "dynamic", Some("by address"), Some(1.0)),
-        ("seagate-st5000as0011", [36.0, 29.8, 17.3], "static", Some("fifo"), Some(1.2)),
-        ("seagate-st8000as0011", [40.0, 32.5, 15.5], "static", Some("fifo"), Some(1.2)),
+        ("seagate-st5000as0011", [36.0, 29.8, 17.0], "static", Some("fifo"), Some(1.2)),
+        ("seagate-st8000as0011", [40.0, 32.5, 15.0], "static", Some("fifo"), Some(1.2)),
     ] {
         let found = verdict(drive, &["band-size"]);
         for (name, truth) in ["band_bytes_od", "band_bytes_md", "band_bytes_id"].into_iter().zip(bands_mib) {

@@ -16,7 +16,17 @@ fn wrong(seeds: &[u64], size: Size) -> Vec<String> {
                 let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let Some(&seed) = seeds.get(index) else { return };
                 let drawn = draw(seed, size);
+                let begun = std::time::Instant::now();
                 let faults = faults(&drawn.truth, &probed_text(&drawn.text));
+                if size == Size::Full {
+                    let seconds = begun.elapsed().as_secs();
+                    eprintln!(
+                        "seed {seed}, {}: {} faults, {seconds} s {}",
+                        drawn.truth.kind,
+                        faults.len(),
+                        faults.join("; ")
+                    );
+                }
                 if !faults.is_empty() {
                     let told = format!("seed {seed}, {}:\n  {}\n", drawn.truth.kind, faults.join("\n  "));
                     found.lock().expect("no thread panics with it").push(told);

@@ -1,5 +1,6 @@
 //! `imbrex probe`: what is inside this drive?
 
+mod json;
 mod leave;
 mod page;
 mod table;
@@ -92,7 +93,7 @@ fn step(told: &Progress<'_>, budget_ns: u64) -> String {
 /// Prints the verdict, and writes the files that were asked for.
 fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
     if args.json {
-        output::line(&serde_json::to_string_pretty(verdict).map_err(Failure::failed)?)?;
+        output::line(&json::text(verdict).map_err(Failure::failed)?)?;
     } else {
         table::print(verdict)?;
     }

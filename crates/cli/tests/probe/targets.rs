@@ -109,6 +109,20 @@ fn a_served_drive_in_real_time_is_known_for_what_it_is() {
     }
 }
 
+/// A server cannot say that a drive is host-managed; it takes writes in any order, and they destroy what lies after them.
+#[test]
+fn a_served_host_managed_drive_is_not_called_conventional() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--drive", "strict-append", "--time", "real"]);
+    let output =
+        imbrex(&[&["probe", &server.uri(), "--destroy-data", "--json", "--budget", "2m"], &CHEAP[..]].concat());
+    let late_ms = lateness_ms(&server.stop());
+    assert!(output.status.success(), "{}", said(&output));
+    let found = verdict(&output);
+    let kind = value(&found, "type").unwrap_or_else(|| panic!("{found:#}"));
+    assert_eq!(kind, &Value::Null, "{late_ms} ms late: {found:#}");
+}
+
 #[test]
 fn a_read_only_export_is_probed_by_reading() {
     let folder = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ const FINE_OF_BAND: u64 = 160;
 const PLACES: [(f64, &str, &str); 3] = [
     (0.01, "band_bytes_od", "blocks cleaned together, outer"),
     (0.5, "band_bytes_md", "blocks cleaned together, middle"),
-    (0.985, "band_bytes_id", "blocks cleaned together, inner"),
+    (0.997, "band_bytes_id", "blocks cleaned together, inner"),
 ];
 /// Times that cleaning is made to run.
 const STEPS: usize = 40;
@@ -221,7 +221,9 @@ fn refine(
     for attempt in 0..2 {
         let mut region = Region::prepare(bench, ends.clone(), &[middle], apart)?;
         let mut pause = first_pause(bench) / (1 + attempt) as f64;
-        for _ in 0..STEPS {
+        let mut step = 0;
+        while !region.is_in_vain(bench, step) {
+            step += 1;
             let newly = region.clean_a_little(bench, pause)?;
             let (left, right) = newly.split_at(side);
             let right: Vec<bool> = right.iter().map(|newly| !newly).collect();
@@ -294,7 +296,8 @@ impl Region {
     ) -> Result<(), TargetError> {
         let gap = gap(bench);
         let mut pause = first_pause(bench);
-        for step in 0..STEPS {
+        let mut step = 0;
+        while !self.is_in_vain(bench, step) {
             let newly = self.clean_a_little(bench, pause)?;
             let moved = (0..newly.len()).filter(|&index| newly[index]);
             points.extend(moved.map(|index| (index as f64, step as f64)));
@@ -311,8 +314,17 @@ impl Region {
             if !bench.cleans_when_idle() && !found.is_empty() {
                 break;
             }
+            step += 1;
         }
         Ok(())
+    }
+
+    /// Whether so many steps would have shown something: where cleaning has to be forced, until all that was in this part of
+    /// the cache must have gone, if it is no more than some gibibytes.
+    fn is_in_vain(&self, bench: &Bench<'_>, step: usize) -> bool {
+        let cache_bytes = bench.verdict.number("cache_bytes").unwrap_or(0.0) as u64;
+        let is_spent = self.filler.pieces * FILLER_BYTES > cache_bytes.min(FILL_BYTES_MAX);
+        step >= STEPS && (bench.cleans_when_idle() || is_spent)
     }
 
     /// Reads those that seem to have moved once more: answers that came late by chance do not so twice.

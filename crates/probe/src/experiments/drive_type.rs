@@ -33,6 +33,13 @@ const MORE_WRITES: usize = 400;
 /// Time in which a volatile cache writes back what it has.
 const PAUSE_NS: u64 = 10_000_000_000;
 
+/// Where blocks are written besides the first gibibyte, which may be the one place that takes them in any order.
+const ELSEWHERE: [f64; 3] = [0.35, 0.65, 0.97];
+const NARROW_BYTES: u64 = 8 * MIB;
+const HOST_MANAGED: &str =
+    "it may be a host-managed drive, which says itself what it is: ask the machine it is in (lsblk -o \
+                            NAME,ZONED)";
+
 const WIDE: &str = "random writes in 1 GiB";
 const NARROW: &str = "random writes in 8 MiB";
 const READ_BACK: &str = "reads of blocks just written";
@@ -45,8 +52,20 @@ fn writes(bench: &mut Bench<'_>, name: &'static str, offsets: &[u64]) -> Result<
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
+    match look(bench) {
+        // A server or a drive that is gone answers no reads either.
+        Err(TargetError::Failed { reason, .. }) if bench.read_blocks(&[0]).is_ok() => {
+            let because = format!("writes are refused, though reads are not ({reason}); {HOST_MANAGED}");
+            bench.verdict.conclude("type", Value::CannotTell, "", Confidence::Low, because, &[WIDE]);
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+fn look(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let gib = (1 << 30).min(bench.target.size_bytes() / 2);
-    let narrow = (8 * MIB).min(gib);
+    let narrow = NARROW_BYTES.min(gib);
     for (name, bytes) in [(WIDE, gib), (NARROW, narrow)] {
         let offsets = bench.scattered(0, bytes, WRITES);
         let latencies = writes(bench, name, &offsets)?;
@@ -58,6 +77,35 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let offsets = bench.scattered(0, gib, MORE_WRITES);
     let latencies = writes(bench, WIDE, &offsets)?;
     conclude_varying(bench, &latencies);
+    if bench.verdict.word("type") == Some("conventional") {
+        take_back_if_destroyed(bench, offsets)?;
+    }
+    Ok(())
+}
+
+/// A drive that leaves it to the host to write in order takes other writes as a conventional one does, or refuses them; what
+/// it takes destroys what lies beside it. So blocks are written elsewhere too, and all are read back.
+fn take_back_if_destroyed(bench: &mut Bench<'_>, mut written: Vec<u64>) -> Result<(), TargetError> {
+    for share in ELSEWHERE {
+        let area = bench.at_share(share).min(bench.last_offset(NARROW_BYTES));
+        let offsets = bench.scattered(area, NARROW_BYTES, WRITES);
+        bench.write_blocks(1, &offsets)?;
+        written.extend(offsets);
+    }
+    let mut lost = 0;
+    for &offset in &written {
+        match bench.read_blocks(&[offset]) {
+            Err(TargetError::Failed { .. }) => lost += 1,
+            outcome => drop(outcome?),
+        }
+    }
+    if lost > 0 {
+        let because = format!(
+            "of {} blocks just written {lost} cannot be read any more: writes destroy what lies beside them; {HOST_MANAGED}",
+            written.len()
+        );
+        bench.verdict.conclude("type", Value::CannotTell, "", Confidence::Low, because, &[WIDE, NARROW]);
+    }
     Ok(())
 }
 

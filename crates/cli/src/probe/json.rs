@@ -1,0 +1,104 @@
+//! The verdict as JSON: laid out for reading, but for lists of points, each of which stands on one line.
+
+use std::io;
+
+use imbrex_probe::Verdict;
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
+
+/// Lists in this many others stand on one line.
+const LISTS_MAX: usize = 1;
+
+/// `verdict` as text.
+pub fn text(verdict: &Verdict) -> serde_json::Result<String> {
+    let mut bytes = Vec::new();
+    let layout = Layout { pretty: PrettyFormatter::new(), lists: 0 };
+    verdict.serialize(&mut Serializer::with_formatter(&mut bytes, layout))?;
+    Ok(String::from_utf8(bytes).expect("JSON is UTF-8"))
+}
+
+/// Pretty outside, compact within lists of lists. Objects are never in such.
+struct Layout {
+    pretty: PrettyFormatter<'static>,
+    lists: usize,
+}
+
+impl Layout {
+    fn is_compact(&self) -> bool {
+        self.lists > LISTS_MAX
+    }
+}
+
+impl Formatter for Layout {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.lists += 1;
+        if self.is_compact() {
+            return CompactFormatter.begin_array(writer);
+        }
+        self.pretty.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        let is_compact = self.is_compact();
+        self.lists -= 1;
+        if is_compact {
+            return CompactFormatter.end_array(writer);
+        }
+        self.pretty.end_array(writer)
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if self.is_compact() {
+            return CompactFormatter.begin_array_value(writer, first);
+        }
+        self.pretty.begin_array_value(writer, first)
+    }
+
+    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        if self.is_compact() {
+            return CompactFormatter.end_array_value(writer);
+        }
+        self.pretty.end_array_value(writer)
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.end_object(writer)
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.pretty.begin_object_key(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.begin_object_value(writer)
+    }
+
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.end_object_value(writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imbrex_probe::{Confidence, Series, Value};
+
+    #[test]
+    fn points_stand_on_one_line_and_nothing_is_lost() {
+        let mut verdict = Verdict { schema: "imbrex.probe/1", ..Verdict::default() };
+        verdict.conclude("type", Value::Word("shingled"), "", Confidence::High, "seen".into(), &["a", "b"]);
+        let points = vec![(0.5, 1.0), (2.0, 3.25)];
+        verdict.series.push(Series { name: "a", x: "x", y: "y", points });
+        let text = text(&verdict).expect("it can be written");
+        assert!(
+            text.contains("\n      \"points\": [[0.5,1.0],[2.0,3.25]]\n") && text.contains("[\"a\",\"b\"]"),
+            "{text}"
+        );
+        let read: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!(read, serde_json::to_value(&verdict).expect("it can be written"));
+    }
+}

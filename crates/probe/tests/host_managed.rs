@@ -1,0 +1,85 @@
+//! Goal: a drive that leaves it to the host to write in order is not called conventional, even where nobody can ask it what
+//! it is. Method: a simulated drive behind a target whose writes destroy what was written in the mebibyte after them, or
+//! which refuses them; everywhere, or everywhere but in its first part.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use imbrex_probe::{About, Direction, Done, Next, Operation, Simulated, Target, TargetError, Timed};
+use support::{build, draw, probed, Size};
+
+const MIB: u64 = 1 << 20;
+
+struct HostManaged {
+    inner: Simulated,
+    /// From here on it is as said.
+    from: u64,
+    refuses: bool,
+    written: BTreeSet<u64>,
+    destroyed: BTreeSet<u64>,
+}
+
+impl HostManaged {
+    /// Whether `operation` goes well, and what it destroys.
+    fn note(&mut self, operation: &Operation) -> bool {
+        let Operation { direction, offset, .. } = *operation;
+        if direction == Direction::Read {
+            return !self.destroyed.contains(&offset);
+        }
+        if offset >= self.from && self.refuses {
+            return false;
+        }
+        self.destroyed.remove(&offset);
+        if offset >= self.from {
+            self.destroyed.extend(self.written.range(offset + 4096..offset + MIB));
+        }
+        self.written.insert(offset);
+        true
+    }
+}
+
+impl Target for HostManaged {
+    fn about(&self) -> &About {
+        self.inner.about()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.inner.now_ns()
+    }
+
+    fn perform(&mut self, depth: usize, next: &mut Next<'_>, done: &mut Done<'_>) -> Result<(), TargetError> {
+        let mut all = Vec::new();
+        while let Some(operation) = next() {
+            if !self.note(&operation) {
+                return Err(TargetError::failed("host-managed", "Input/output error"));
+            }
+            all.push(operation);
+        }
+        let mut waiting = all.into_iter();
+        self.inner.perform(depth, &mut || waiting.next(), &mut |timed: &Timed| done(timed))
+    }
+
+    fn sleep(&mut self, ns: u64) -> Result<(), TargetError> {
+        self.inner.sleep(ns)
+    }
+}
+
+#[test]
+fn a_host_managed_drive_is_not_called_conventional() {
+    let drawn = draw(26, Size::Small);
+    assert_eq!(drawn.truth.kind, "conventional", "as a host-managed drive is, by its latencies");
+    for (from, refuses, word) in [
+        (0, false, "cannot be read"),
+        (4 << 30, false, "cannot be read"),
+        (0, true, "refused"),
+        (4 << 30, true, "refused"),
+    ] {
+        let inner = Simulated::new(build(&drawn.text));
+        let (written, destroyed) = (BTreeSet::new(), BTreeSet::new());
+        let verdict = probed(&mut HostManaged { inner, from, refuses, written, destroyed });
+        assert_eq!((verdict.word("type"), &verdict.ended), (None, &None), "{:#?}", verdict.property("type"));
+        let because = &verdict.property("type").expect("it is told").because;
+        assert!(because.contains(word) && because.contains("host-managed"), "{because}");
+    }
+}
