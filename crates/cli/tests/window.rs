@@ -1,6 +1,6 @@
 //! Goal: the figures of a served drive are right and can be seen. Method: a drive is served in memory, a few requests of
 //! known number go to it over NBD, then its page is opened in headless Chromium and its texts are read over HTTP and
-//! from the Unix socket.
+//! from the Unix socket. Which bands a few writes make dirty, and which zones they open, is known from their places alone.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -22,9 +22,16 @@ impl Drop for Served {
     }
 }
 
-fn serve(folder: &Path) -> Served {
+/// A small shingled drive with bands of 36 MiB and less, and a host-managed one of 64 conventional zones and others, of 4 MiB.
+const BANDS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/guest/inside/small.toml:host.write_cache_bytes=0");
+const ZONES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/guest/inside/zoned.toml");
+const CONVENTIONAL_ZONES: u64 = 64;
+const ZONE_BYTES: u64 = 4 << 20;
+
+fn serve(folder: &Path, drive: &str) -> Served {
     let mut child = Command::new(env!("CARGO_BIN_EXE_imbrex"))
-        .args(["serve", "--drive", "cmr-7200", "--time", "none", "--window", "127.0.0.1:0"])
+        .args(["serve", "--drive", drive, "--time", "none", "--window", "127.0.0.1:0"])
         .arg("--nbd")
         .arg(format!("unix:{}", folder.join("nbd").display()))
         .arg("--stats")
@@ -39,19 +46,19 @@ fn serve(folder: &Path) -> Served {
     Served { child, window: found.expect("the address is printed") }
 }
 
-/// A dozen lines of NBD: the oldest handshake, then `count` writes of one page.
-fn write_pages(socket: &Path, count: u64) {
+/// A dozen lines of NBD: the oldest handshake, then writes of one page each.
+fn write_pages(socket: &Path, offsets: impl IntoIterator<Item = u64>) {
     let mut stream = UnixStream::connect(socket).expect("the server listens");
     stream.read_exact(&mut [0; 18]).expect("the greeting");
     stream.write_all(&3u32.to_be_bytes()).expect("flags");
     stream.write_all(&[&b"IHAVEOPT"[..], &1u32.to_be_bytes(), &0u32.to_be_bytes()].concat()).expect("the option");
     stream.read_exact(&mut [0; 10]).expect("size and flags");
-    for number in 0..count {
+    for (number, offset) in (0u64..).zip(offsets) {
         let header = [
             &0x2560_9513u32.to_be_bytes()[..],
             &[0, 0, 0, 1],
             &number.to_be_bytes(),
-            &(number * 8192).to_be_bytes(),
+            &offset.to_be_bytes(),
             &4096u32.to_be_bytes(),
         ];
         stream.write_all(&header.concat()).expect("a request");
@@ -74,8 +81,8 @@ fn get(address: &str, path: &str) -> String {
 #[test]
 fn a_served_drive_can_be_watched() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let served = serve(folder.path());
-    write_pages(&folder.path().join("nbd"), 37);
+    let served = serve(folder.path(), "cmr-7200");
+    write_pages(&folder.path().join("nbd"), (0..37).map(|number| number * 8192));
 
     let metrics = get(&served.window, "/metrics");
     assert!(metrics.contains("\nimbrex_requests_total{operation=\"write\"} 37\n"), "{metrics}");
@@ -86,15 +93,69 @@ fn a_served_drive_can_be_watched() {
     socket.read_to_string(&mut text).expect("it says something");
     assert!(text.contains("write: 37 requests, 0 errors, 151552 bytes"), "{text}");
 
-    look(&served.window);
+    let Some(page) = look(&served.window) else { return };
+    assert!(page.contains("cmr-7200: a drive at work"), "the page does not name the drive:\n{page}");
+    assert!(page.contains("<td>write</td><td>37</td>"), "the table lacks the writes:\n{page}");
+    assert!(page.contains("this drive has none"), "a conventional drive has no bands:\n{page}");
 }
 
-/// Opens the page in a browser.
-fn look(address: &str) {
+/// Bands counted in `state`, by the page as it stands.
+fn counted(page: &str, state: &str) -> u64 {
+    let Some(at) = page.find(&format!("<span data-state=\"{state}\" data-count=\"")) else { return 0 };
+    let digits = page[at..].split("data-count=\"").nth(1).and_then(|rest| rest.split('"').next());
+    digits.and_then(|digits| digits.parse().ok()).expect("a count")
+}
+
+/// What the script says it has drawn on the surfaces.
+fn drawn(page: &str, what: &str) -> u64 {
+    let value = page.split(&format!("data-{what}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+    value.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("the canvas lacks {what}:\n{page}"))
+}
+
+fn cells(page: &str, state: &str) -> usize {
+    page.matches(&format!("<g class=\"cell\" data-state=\"{state}\">")).count()
+}
+
+#[test]
+fn bands_are_drawn_in_their_states() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let served = serve(folder.path(), BANDS);
+    // A gibibyte apart no two lie in a band of at most 36 MiB.
+    write_pages(&folder.path().join("nbd"), (0..7).map(|number| number << 30));
+    let Some(page) = look(&served.window) else { return };
+    // Without a pace the drive is idle in between, and may have begun to clean: then fewer are dirty, and others cleaning.
+    let (clean, dirty, cleaning) = (counted(&page, "clean"), counted(&page, "dirty"), counted(&page, "cleaning"));
+    assert!(dirty + cleaning > 0 && dirty + cleaning <= 7, "{dirty} dirty, {cleaning} cleaning:\n{page}");
+    assert!(clean > 1000, "{clean} clean bands of 42 GiB in at most 36 MiB each");
+    assert!(cells(&page, "dirty") + cells(&page, "cleaning") > 0 && cells(&page, "clean") > 100, "{page}");
+    // Bands cover nearly all of 8 surfaces of 240 bins.
+    assert!(drawn(&page, "band-bins") > 8 * 200, "{page}");
+    assert!(drawn(&page, "cache-bins") > 0, "{page}");
+    drawn(&page, "head-bin");
+}
+
+#[test]
+fn zones_are_drawn_with_their_pointers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let served = serve(folder.path(), ZONES);
+    // Two zones that have a pointer: half of one, and one to its end. NBD knows no zones, so none is opened by a write.
+    let start = |zone| (CONVENTIONAL_ZONES + zone) * ZONE_BYTES;
+    let half = (0..ZONE_BYTES / 8192).map(|page| start(1) + page * 4096);
+    let whole = (0..ZONE_BYTES / 4096).map(|page| start(3) + page * 4096);
+    write_pages(&folder.path().join("nbd"), half.chain(whole));
+    let Some(page) = look(&served.window) else { return };
+    assert_eq!(["conventional", "closed", "full"].map(|state| counted(&page, state)), [64, 1, 1], "{page}");
+    assert!(page.contains("zone 65: 1 closed, 50.0 %"), "the pointer is half way:\n{page}");
+    assert_eq!((cells(&page, "conventional"), cells(&page, "closed"), cells(&page, "full")), (64, 1, 1));
+    assert!(drawn(&page, "band-bins") > 0, "{page}");
+}
+
+/// Opens the page in a browser: the document as it stands after its script; nothing where there is no browser.
+fn look(address: &str) -> Option<String> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let Some(browser) = names.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok()) else {
         eprintln!("skipped: chromium is not installed (apt-get install chromium)");
-        return;
+        return None;
     };
     let profile = tempfile::tempdir().expect("a temporary folder");
     let output = Command::new(browser)
@@ -104,7 +165,6 @@ fn look(address: &str) {
         .output()
         .expect("the browser starts");
     let (page, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(page.contains("cmr-7200: a drive at work"), "the page does not name the drive:\n{page}");
-    assert!(page.contains("<td>write</td><td>37</td>"), "the table lacks the writes:\n{page}");
     assert!(!log.contains("CONSOLE"), "the console is not silent:\n{log}");
+    Some(page.into_owned())
 }

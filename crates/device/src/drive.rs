@@ -26,6 +26,7 @@ use imbrex_trace::{Request, When};
 use uuid::Uuid;
 
 use crate::activity::Activity;
+use crate::bands::Bands;
 use crate::error::DeviceError;
 use crate::image::Header;
 use crate::media::file::{FileMedium, Mode};
@@ -114,6 +115,7 @@ struct Mover {
     spare: Vec<Vec<u8>>,
     sector_bytes: u64,
     activity: Option<Activity>,
+    bands: Option<Bands>,
 }
 
 /// A drive with contents.
@@ -220,6 +222,7 @@ impl EmulatedDrive {
             spare: Vec::new(),
             sector_bytes: sector_bytes as u64,
             activity: None,
+            bands: None,
         };
         let engine = Engine::new(drive, options, Inbox::default(), mover);
         EmulatedDrive { engine, submitted: 0, last_arrival: SimTime::ZERO }
@@ -255,10 +258,23 @@ impl EmulatedDrive {
         &mut self.engine.observer_mut().store
     }
 
-    /// Begins to note what is done where.
+    /// Begins to note what is done where, and in what state bands are.
     pub fn watch(&mut self) {
         let disk = self.engine.drive().disk.clone();
-        self.engine.observer_mut().activity = Some(Activity::new(disk));
+        let mover = self.engine.observer_mut();
+        let fresh = mover.store.header().drive().expect("the header of a drive that was opened makes a drive");
+        let mut bands = Bands::new(&fresh);
+        bands.touch_all();
+        (mover.activity, mover.bands) = (Some(Activity::new(disk)), Some(bands));
+    }
+
+    /// In what state its bands are now, since [`EmulatedDrive::watch`].
+    pub fn bands(&mut self) -> Option<&Bands> {
+        let now = self.engine.now();
+        let (drive, mover) = self.engine.drive_and_observer();
+        let bands = mover.bands.as_mut()?;
+        bands.refresh(drive.layer.as_ref(), now);
+        Some(bands)
     }
 
     /// What was done where since [`EmulatedDrive::watch`].
@@ -557,9 +573,12 @@ impl Observer for Mover {
         self.activity.is_some()
     }
 
-    fn plan(&mut self, now: SimTime, _commands: &[Command], plan: &Plan) {
+    fn plan(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {
         if let Some(activity) = &mut self.activity {
             activity.see(plan, now);
+        }
+        if let Some(bands) = &mut self.bands {
+            bands.see(commands, plan, now);
         }
     }
 

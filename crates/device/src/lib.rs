@@ -12,6 +12,7 @@
 //! carries plans out on it; the [`EmulatedDrive`] is what a protocol serves. Nothing here knows a protocol.
 
 pub mod activity;
+pub mod bands;
 pub mod caveat;
 pub mod check;
 pub mod drive;

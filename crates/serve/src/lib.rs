@@ -12,6 +12,7 @@ pub mod http;
 pub mod listen;
 pub mod nbd;
 pub mod observe;
+mod picture;
 pub mod statistics;
 pub mod tls;
 pub mod ublk;

@@ -5,11 +5,12 @@ use std::fmt::Write;
 
 use imbrex_device::activity::{Activity, BINS};
 use imbrex_device::EmulatedDrive;
-use imbrex_disk::{Extent, Pba, Sectors, SimDuration};
-use imbrex_layer::{Cause, Medium};
+use imbrex_disk::SimDuration;
+use imbrex_layer::Cause;
 use serde_json::{json, Value};
 
 use crate::front::Front;
+use crate::picture;
 use crate::statistics::Statistics;
 
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
@@ -112,28 +113,6 @@ fn cache_fill(drive: &EmulatedDrive) -> (u64, u64) {
     (used * sector, size * sector)
 }
 
-/// For each surface and bin the share in use of the caches that begin there; nothing where none does.
-fn caches(drive: &EmulatedDrive) -> Vec<Vec<Option<f64>>> {
-    let geometry = &drive.drive().disk.geometry;
-    let mut sums = vec![vec![(0, 0); BINS]; geometry.surfaces() as usize];
-    drive.drive().layer.caches(&mut |cache| {
-        if cache.medium == Medium::Flash {
-            return;
-        }
-        // A cache may cover many bins and surfaces: each of its tracks is looked at, or a few thousand places.
-        let stride = (cache.end.0 - cache.start.0) / 4096;
-        let mut next = cache.start;
-        while next < cache.end {
-            let place = geometry.locate(next);
-            next = geometry.track_of(next).end().max(Pba(next.0 + stride));
-            let sum = &mut sums[place.surface as usize][Activity::bin(geometry, place.radial_track)];
-            *sum = (sum.0 + cache.used.0, sum.1 + cache.size.0);
-        }
-    });
-    let share = |(used, size): (u64, u64)| (size > 0).then(|| used as f64 / size as f64);
-    sums.into_iter().map(|bins| bins.into_iter().map(share).collect()).collect()
-}
-
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
@@ -210,6 +189,7 @@ pub fn state(front: &Front) -> Value {
             })
             .collect();
         let (cache_used, cache_size) = cache_fill(drive);
+        let (bands, surfaces) = picture::draw(drive);
         let seconds: Vec<Value> = statistics
             .seconds
             .iter()
@@ -236,42 +216,8 @@ pub fn state(front: &Front) -> Value {
             "seconds": seconds,
             "head_bin": head_bin,
             "bins": BINS,
-            "surfaces": surfaces(drive),
+            "bands": bands,
+            "surfaces": surfaces,
         })
     })
-}
-
-/// For each surface: causes of the latest writes, ages of the latest write and read, damage; a list of bins each.
-fn surfaces(drive: &mut EmulatedDrive) -> Value {
-    let now = drive.now();
-    let damaged = damage(drive);
-    let caches = caches(drive);
-    let Some(activity) = drive.activity() else { return json!([]) };
-    let surfaces = activity.surfaces().iter().zip(damaged).zip(caches).map(|((bins, damaged), caches)| {
-        let causes: Vec<_> = bins.iter().map(|bin| bin.written.map(Cause::name)).collect();
-        let age = |at: imbrex_disk::SimTime| (at.0 > 0).then(|| now.since(at).0);
-        let written: Vec<_> = bins.iter().map(|bin| age(bin.written_at)).collect();
-        let read: Vec<_> = bins.iter().map(|bin| age(bin.read_at)).collect();
-        json!({ "causes": causes, "written_age_ns": written, "read_age_ns": read, "damaged_sectors": damaged, "cache_fill": caches })
-    });
-    Value::Array(surfaces.collect())
-}
-
-/// Damaged sectors by surface and bin.
-fn damage(drive: &mut EmulatedDrive) -> Vec<Vec<u64>> {
-    let disk = drive.drive().disk.clone();
-    let geometry = &disk.geometry;
-    let mut bins = vec![vec![0; BINS]; geometry.surfaces() as usize];
-    let all = Extent::new(Pba(0), geometry.sectors());
-    if disk.recording.leaves_damage_to_host() || disk.recording.is_harmless() {
-        return bins;
-    }
-    // A page of the bitmap that cannot be read is drawn as whole: reads of its sectors will say what is wrong.
-    let _ = drive.store_mut().for_each_damage(all, |run| {
-        for piece in geometry.tracks(Extent::new(run.start, Sectors(run.sectors.0))) {
-            let place = piece.place;
-            bins[place.surface as usize][Activity::bin(geometry, place.radial_track)] += u64::from(piece.sectors);
-        }
-    });
-    bins
 }

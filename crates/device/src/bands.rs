@@ -1,0 +1,438 @@
+//! Bands: in what state each band or zone of a drive is, for whoever draws it. Seen from outside the layer: where its
+//! logical runs lie on a drive as new, where they lie now, how full its caches are, and what its plans clean.
+//!
+//! ```text
+//!   a band of a drive that manages itself:  clean ⇄ dirty ── cleaning ──► clean       (rewritten in its place)
+//!                                           empty ─► open ─► full ── cleaning ──► empty   (filled in order, as a log)
+//!   a zone of a host-managed drive:         its condition, and how far its pointer is
+//! ```
+//!
+//! A band is dirty while what belongs into it lies elsewhere, in a cache or in the spare of a rewrite. A log of the size
+//! of a band is a band too; a cache of other parts is none: it is a cache.
+//!
+//! Invariants:
+//! 1. Places are disjoint and ordered by PBA.
+//! 2. Once nothing is touched, every state is what looking at all of the map would give.
+
+use std::collections::BTreeMap;
+
+use imbrex_disk::{Command, Disk, Extent, Lba, Operation, Pba, Sectors, SimDuration, SimTime};
+use imbrex_layer::{Cache, Cause, Condition, Kind, Layer, Medium, Piece, Plan, StepOp, Zones};
+use imbrex_sim::Drive;
+
+use crate::activity::{Activity, BINS};
+
+/// Logical sectors looked up at once.
+const WINDOW_SECTORS: u64 = 1 << 20;
+/// Runs looked up again at most in one [`Bands::refresh`]: the drive waits meanwhile. The rest follow in the next.
+const LOOKUPS_MAX: usize = 20_000;
+/// Runs that are kept apart at most: the smaller parts of a layer that counts in such are taken together.
+const HOMES_MAX: usize = 400_000;
+/// How long, on the drive's clock, a band counts as being cleaned after the last step that did.
+const CLEANING_FOR: SimDuration = SimDuration(2_000_000_000);
+/// Places of a band that are drawn, from its first to its last track; of all bands together.
+const SPOTS_MAX: u64 = 32;
+const SPOTS_IN_ALL: u64 = 600_000;
+
+/// The state of a band.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum BandState {
+    /// Holds nothing.
+    Empty,
+    /// All that belongs into it is in it.
+    Clean,
+    /// Some of what belongs into it lies elsewhere; the share says how much.
+    Dirty,
+    /// It is being rewritten, or emptied.
+    Cleaning,
+    /// Filled as far as its share says.
+    Open,
+    /// The same, and closed by the host.
+    Closed,
+    /// Filled to its end.
+    Full,
+    /// A zone without a pointer.
+    Conventional,
+    /// A zone that can no longer be written, or not even read.
+    Failed,
+}
+
+impl BandState {
+    /// All states, in the order of their numbers.
+    pub const ALL: [BandState; 9] = [
+        BandState::Empty,
+        BandState::Clean,
+        BandState::Dirty,
+        BandState::Cleaning,
+        BandState::Open,
+        BandState::Closed,
+        BandState::Full,
+        BandState::Conventional,
+        BandState::Failed,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BandState::Empty => "empty",
+            BandState::Clean => "clean",
+            BandState::Dirty => "dirty",
+            BandState::Cleaning => "cleaning",
+            BandState::Open => "open",
+            BandState::Closed => "closed",
+            BandState::Full => "full",
+            BandState::Conventional => "conventional",
+            BandState::Failed => "failed",
+        }
+    }
+
+    fn of(condition: Condition) -> BandState {
+        match condition {
+            Condition::Conventional => BandState::Conventional,
+            Condition::Empty => BandState::Empty,
+            Condition::ImplicitlyOpen | Condition::ExplicitlyOpen => BandState::Open,
+            Condition::Closed => BandState::Closed,
+            Condition::Full => BandState::Full,
+            Condition::ReadOnly | Condition::Offline => BandState::Failed,
+        }
+    }
+}
+
+/// What is known of a band.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Band {
+    /// Its state.
+    pub state: BandState,
+    /// Of a dirty band, what lies elsewhere; of others, how far they are filled.
+    pub share: f64,
+}
+
+/// A logical run that lies in one place on a drive as new.
+#[derive(Clone, Copy, Debug)]
+struct Home {
+    lba: Lba,
+    sectors: Sectors,
+    /// The place of the drive as new.
+    first: u32,
+    /// The place that holds it now.
+    holder: u32,
+    /// Sectors in its holder.
+    held: u64,
+    /// Sectors elsewhere.
+    away: u64,
+    is_touched: bool,
+}
+
+/// For each surface, and of it each bin, how many parts of bands are in each state.
+pub type CountsBySurface = Vec<Vec<[u32; BandState::ALL.len()]>>;
+
+/// A part of a band on a surface.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    band: u32,
+    surface: u8,
+    bin: u8,
+}
+
+/// The bands of a drive.
+#[derive(Clone, Debug)]
+pub struct Bands {
+    places: Vec<Extent>,
+    homes: Vec<Home>,
+    /// Homes to be looked up again.
+    touched: Vec<u32>,
+    /// Bands cleaned of late, and when.
+    cleaned_at: BTreeMap<u32, SimTime>,
+    bands: Vec<Band>,
+    spots: Vec<Spot>,
+    is_zoned: bool,
+}
+
+impl Bands {
+    /// Those of `fresh`, a drive as new; none where tracks interlace or harm nobody.
+    pub fn new(fresh: &Drive) -> Bands {
+        let (disk, layer) = (&fresh.disk, fresh.layer.as_ref());
+        let (mut homes, mut places) = (Vec::new(), Vec::new());
+        if let Some(zones) = layer.zones() {
+            places = (0..zones.places().len()).map(|index| zones.places().extent(index)).collect();
+        } else if !disk.geometry.is_interlaced() && !layer.is_host_managed() && !disk.recording.is_harmless() {
+            for_each_home(layer, |piece, extent| homes.push((piece, extent)));
+            if homes.first().is_some_and(|(_, extent)| is_in_a_log(layer, *extent)) {
+                homes.clear();
+            }
+            join(&mut homes);
+            places.extend(homes.iter().map(|(_, extent)| *extent));
+            add_logs(layer, &mut places);
+        }
+        places.sort_by_key(|place| place.start);
+        places.dedup();
+        let mut bands = Bands {
+            homes: Vec::new(),
+            touched: Vec::new(),
+            cleaned_at: BTreeMap::new(),
+            bands: vec![Band { state: BandState::Empty, share: 0.0 }; places.len()],
+            spots: spots(disk, &places),
+            is_zoned: layer.zones().is_some(),
+            places,
+        };
+        bands.homes = homes.into_iter().map(|(piece, extent)| bands.home(piece, extent)).collect();
+        bands
+    }
+
+    fn home(&self, piece: Piece, extent: Extent) -> Home {
+        let first = self.at(extent.start).expect("it has just been put among the places");
+        let (lba, sectors) = (piece.lba, piece.sectors);
+        Home { lba, sectors, first, holder: first, held: sectors.0, away: 0, is_touched: false }
+    }
+
+    /// Has all of the map looked at, as it must be where it is not that of a drive as new.
+    pub fn touch_all(&mut self) {
+        for index in 0..self.homes.len() {
+            self.touch(index);
+        }
+    }
+
+    /// The bands, in the order of their places.
+    pub fn all(&self) -> &[Band] {
+        &self.bands
+    }
+
+    /// Where they lie.
+    pub fn places(&self) -> &[Extent] {
+        &self.places
+    }
+
+    /// Whether they are zones, which the host manages.
+    pub fn is_zoned(&self) -> bool {
+        self.is_zoned
+    }
+
+    /// Takes in what `plan`, which serves `commands`, does at `now`.
+    pub fn see(&mut self, commands: &[Command], plan: &Plan, now: SimTime) {
+        // A trim may leave nothing but a note, so what the host asks for counts beside what is done for it.
+        for command in commands.iter().filter(|command| command.operation != Operation::Read) {
+            self.for_each_home_of(command.lba, command.sectors, |bands, home| bands.touch(home));
+        }
+        let moves = |op| matches!(op, StepOp::Read | StepOp::Write | StepOp::Drop);
+        for step in plan.steps.iter().filter(|step| step.kind == Kind::Data && moves(step.op)) {
+            let is_cleaning = step.cause == Cause::Cleaning;
+            if step.op == StepOp::Read && !is_cleaning {
+                continue;
+            }
+            if is_cleaning && step.medium == Medium::Disk && step.op == StepOp::Read {
+                self.at(step.pba).map(|band| self.cleaned_at.insert(band, now));
+            }
+            self.for_each_home_of(step.lba, step.sectors, |bands, home| {
+                bands.touch(home);
+                if is_cleaning {
+                    bands.cleaned_at.insert(bands.homes[home].holder, now);
+                }
+            });
+        }
+    }
+
+    fn for_each_home_of(&mut self, lba: Lba, sectors: u32, mut each: impl FnMut(&mut Bands, usize)) {
+        let end = lba + Sectors(u64::from(sectors));
+        let mut index = self.homes.partition_point(|home| home.lba + home.sectors <= lba);
+        while index < self.homes.len() && self.homes[index].lba < end {
+            each(self, index);
+            index += 1;
+        }
+    }
+
+    fn touch(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.homes[index].is_touched, true) {
+            self.touched.push(index as u32);
+        }
+    }
+
+    /// Brings the states up to date with `layer` at `now`.
+    pub fn refresh(&mut self, layer: &dyn Layer, now: SimTime) {
+        if let Some(zones) = layer.zones() {
+            return self.read_zones(zones);
+        }
+        let logs = self.logs(layer);
+        self.look_up(layer, &logs);
+        self.bands.fill(Band { state: BandState::Empty, share: 0.0 });
+        let mut away = vec![0; self.places.len()];
+        for home in self.homes.iter().filter(|home| home.held + home.away > 0) {
+            away[home.holder as usize] += home.away;
+            self.bands[home.holder as usize].state = BandState::Clean;
+        }
+        for (index, band) in self.bands.iter_mut().enumerate() {
+            let sectors = self.places[index].sectors.0 as f64;
+            *band = match logs[index] {
+                Some(log) => log,
+                None if away[index] > 0 => Band { state: BandState::Dirty, share: away[index] as f64 / sectors },
+                None => Band { share: f64::from(u8::from(band.state == BandState::Clean)), ..*band },
+            };
+        }
+        self.cleaned_at.retain(|_, at| now.since((*at).min(now)) < CLEANING_FOR);
+        for &band in self.cleaned_at.keys() {
+            self.bands[band as usize].state = BandState::Cleaning;
+        }
+    }
+
+    fn read_zones(&mut self, zones: &Zones) {
+        for (index, band) in self.bands.iter_mut().enumerate() {
+            let zone = zones.zone(index as u32).expect("a place for each zone");
+            *band = Band {
+                state: BandState::of(zone.condition),
+                share: zone.pointer.0 as f64 / zone.sectors.0.max(1) as f64,
+            };
+        }
+    }
+
+    /// For each place that is a log now, how far it is filled.
+    fn logs(&self, layer: &dyn Layer) -> Vec<Option<Band>> {
+        let mut logs = vec![None; self.places.len()];
+        layer.caches(&mut |cache| {
+            let Some(index) = self.place_of(&cache) else { return };
+            let share = cache.used.0 as f64 / cache.size.0.max(1) as f64;
+            let state = match cache.used.0 {
+                0 => BandState::Empty,
+                used if used < cache.size.0 => BandState::Open,
+                _ => BandState::Full,
+            };
+            logs[index] = Some(Band { state, share });
+        });
+        logs
+    }
+
+    fn place_of(&self, cache: &Cache) -> Option<usize> {
+        let place = self.places.binary_search_by_key(&cache.start, |place| place.start).ok()?;
+        (cache.medium == Medium::Disk && cache.end <= self.places[place].end()).then_some(place)
+    }
+
+    /// The place that `pba` lies in.
+    fn at(&self, pba: Pba) -> Option<u32> {
+        let index = self.places.partition_point(|place| place.start <= pba).checked_sub(1)?;
+        self.places[index].contains(pba).then_some(index as u32)
+    }
+
+    /// Looks up what was touched. What is being cleaned stays touched: the end of a rewrite may be a note alone.
+    fn look_up(&mut self, layer: &dyn Layer, logs: &[Option<Band>]) {
+        let rest = self.touched.split_off(self.touched.len().min(LOOKUPS_MAX));
+        let mut pieces = Vec::new();
+        for index in std::mem::replace(&mut self.touched, rest) {
+            let mut home = self.homes[index as usize];
+            pieces.clear();
+            layer.lookup(home.lba, home.sectors, &mut pieces);
+            self.judge(&mut home, &pieces, logs);
+            home.is_touched = self.cleaned_at.contains_key(&home.holder);
+            if home.is_touched {
+                self.touched.push(index);
+            }
+            self.homes[index as usize] = home;
+        }
+    }
+
+    /// Who holds `home`, whose sectors lie at `pieces`: its first place if that has any of it, or else another that is no
+    /// log.
+    fn judge(&self, home: &mut Home, pieces: &[Piece], logs: &[Option<Band>]) {
+        let place = |piece: &Piece| match piece.at {
+            Some((Medium::Disk, pba)) => self.at(pba).filter(|&band| logs[band as usize].is_none()),
+            _ => None,
+        };
+        let is_in_first = pieces.iter().any(|piece| place(piece) == Some(home.first));
+        let other = pieces.iter().find_map(place).filter(|_| !is_in_first);
+        home.holder = other.unwrap_or(home.first);
+        (home.held, home.away) = (0, 0);
+        for piece in pieces.iter().filter(|piece| piece.at.is_some()) {
+            let is_held = place(piece) == Some(home.holder);
+            *(if is_held { &mut home.held } else { &mut home.away }) += piece.sectors.0;
+        }
+    }
+
+    /// For each surface and bin, how many of the parts of bands that are drawn there are in each state.
+    pub fn by_surface(&self, surfaces: u8) -> CountsBySurface {
+        let mut counts = vec![vec![[0; BandState::ALL.len()]; BINS]; surfaces as usize];
+        for spot in &self.spots {
+            counts[spot.surface as usize][spot.bin as usize][self.bands[spot.band as usize].state as usize] += 1;
+        }
+        counts
+    }
+}
+
+/// Calls `each` with the runs of `layer`, as new, that lie together on the platters, in the order of their LBAs.
+fn for_each_home(layer: &dyn Layer, mut each: impl FnMut(Piece, Extent)) {
+    let (mut pieces, mut start, capacity) = (Vec::new(), 0, layer.capacity().0);
+    let mut window = WINDOW_SECTORS;
+    while start < capacity {
+        let sectors = window.min(capacity - start);
+        pieces.clear();
+        layer.lookup(Lba(start), Sectors(sectors), &mut pieces);
+        // The last piece may go on behind the window: then it is looked up again, with what follows it.
+        let is_last = start + sectors == capacity;
+        if !is_last && pieces.len() > 1 {
+            pieces.pop();
+        } else if !is_last {
+            window *= 2;
+            continue;
+        }
+        window = WINDOW_SECTORS;
+        for piece in &pieces {
+            start = (piece.lba + piece.sectors).0;
+            if let Some((Medium::Disk, pba)) = piece.at {
+                each(*piece, Extent::new(pba, piece.sectors));
+            }
+        }
+    }
+}
+
+/// Whether `extent` lies in a log of `layer` as new: then all of it is logs.
+fn is_in_a_log(layer: &dyn Layer, extent: Extent) -> bool {
+    let mut is_in = false;
+    layer.caches(&mut |cache| {
+        let log = Extent::between(cache.start, cache.end);
+        is_in |= cache.medium == Medium::Disk && log.contains(extent.start);
+    });
+    is_in
+}
+
+/// Takes as many neighbours together as leave no more than [`HOMES_MAX`]: those with only guards between them.
+fn join(homes: &mut Vec<(Piece, Extent)>) {
+    let together = homes.len().div_ceil(HOMES_MAX);
+    let mut joined = 1;
+    homes.dedup_by(|(piece, extent), (first, whole)| {
+        let is_next = extent.start >= whole.end() && extent.start - whole.end() < extent.sectors;
+        let joins = joined < together && is_next && piece.lba == first.lba + first.sectors;
+        joined = if joins { joined + 1 } else { 1 };
+        if joins {
+            first.sectors += piece.sectors;
+            *whole = Extent::between(whole.start, extent.end());
+        }
+        joins
+    });
+}
+
+/// Adds the logs of `layer` that are as large as its bands are; all of them, where it has no others.
+fn add_logs(layer: &dyn Layer, places: &mut Vec<Extent>) {
+    let sizes = places.iter().map(|place| place.sectors.0);
+    let (smallest, largest) = (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(u64::MAX));
+    layer.caches(&mut |cache| {
+        let place = Extent::between(cache.start, cache.end);
+        if cache.medium == Medium::Disk && (smallest..=largest).contains(&place.sectors.0) {
+            places.push(place);
+        }
+    });
+}
+
+/// Where bands are drawn: at some of their tracks, from the first to the last.
+fn spots(disk: &Disk, places: &[Extent]) -> Vec<Spot> {
+    let geometry = &disk.geometry;
+    let per_band = (SPOTS_IN_ALL / places.len().max(1) as u64).clamp(2, SPOTS_MAX);
+    let mut spots = Vec::new();
+    for (band, place) in places.iter().enumerate() {
+        let stride = Sectors((place.sectors.0 / per_band).max(1));
+        let mut next = place.start;
+        while next < place.end() {
+            let at = geometry.locate(next);
+            let bin = Activity::bin(geometry, at.radial_track) as u8;
+            spots.push(Spot { band: band as u32, surface: at.surface, bin });
+            next = at.track().end().max(next + stride);
+        }
+    }
+    spots
+}
