@@ -4,7 +4,8 @@
 //! The answers are compared with those of a deliberately simple model, which reads the same bytes on its own.
 //!
 //! Invariants:
-//! 1. Every request that is whole is answered once, in order, as the model says; what comes after a broken one is not.
+//! 1. Every request that is whole is answered once, as the model says, in order where the drive has no pace; what comes after
+//!    a broken one is not.
 //! 2. The drive holds in the end what the model holds.
 
 use std::io::{self, Read, Write};
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use imbrex_device::drive::{header_of, Making};
 use imbrex_device::pacing::Pace;
-use imbrex_device::{EmulatedDrive, Io, IoKind};
+use imbrex_device::EmulatedDrive;
 use imbrex_layer::registry;
 use imbrex_layer::verify::toy;
 use imbrex_sim::{Drive, DriveSpec};
@@ -212,6 +213,10 @@ impl Model {
     }
 }
 
+/// So many times as fast as a drive: its answers fall due at once, and an idle second of the drive passes between two of
+/// them.
+const FAST: Pace = Pace::Times(1e6);
+
 /// A drive that is served to one client after the other, with its model.
 pub struct Requests {
     front: Arc<Front>,
@@ -219,9 +224,18 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// A new drive of `layer`.
+    /// A new drive of `layer`, without a pace.
     pub fn new(layer: &str) -> Requests {
-        let (front, _) = Front::start(small_drive(layer), Pace::None, false);
+        Requests::at(layer, Pace::None)
+    }
+
+    /// A new drive of `layer` with a pace: requests and replies then go through threads of their own.
+    pub fn paced(layer: &str) -> Requests {
+        Requests::at(layer, FAST)
+    }
+
+    fn at(layer: &str, pace: Pace) -> Requests {
+        let (front, _) = Front::start(small_drive(layer), pace, false);
         let facts = front.facts();
         let model = Model {
             bytes: vec![0; facts.capacity_bytes as usize],
@@ -239,15 +253,21 @@ impl Requests {
 
     /// Takes `said` for all the requests of a client; gives how many were answered.
     pub fn serve(&mut self, said: &[u8], session: Session) -> usize {
-        let told = Told::default();
-        let mut conversation = Conversation::new(said);
-        // How the connection ends is the client's affair.
-        let _ = transmission::run(&self.front, session, &mut conversation, told.clone());
-        let told = std::mem::take(&mut *told.0.lock().expect("nobody panics with it"));
+        let told = self.told(said, session);
         self.model.session = session;
         let answered = self.compare(said, &told);
         self.compare_contents();
         answered
+    }
+
+    /// All that a client is told that says `said`.
+    fn told(&self, said: &[u8], session: Session) -> Vec<u8> {
+        let told = Told::default();
+        let mut conversation = Conversation::new(said);
+        // How the connection ends is the client's affair.
+        let _ = transmission::run(&self.front, session, &mut conversation, told.clone());
+        let mut bytes = told.0.lock().expect("nobody panics with it");
+        std::mem::take(&mut *bytes)
     }
 
     /// Serves a client that talks over `reader` and listens at `writer`, until it ends.
@@ -256,9 +276,28 @@ impl Requests {
         let _ = transmission::run(&self.front, Session::default(), reader, writer);
     }
 
-    /// Walks through requests and replies side by side.
+    /// Takes every reply for one request; says how many there were.
     fn compare(&mut self, said: &[u8], told: &[u8]) -> usize {
-        let (mut rest, mut replies, mut answered) = (said, told, 0);
+        let (mut owed, mut told) = (self.owed(said), told);
+        let answered = owed.len();
+        while !told.is_empty() {
+            // With a pace the drive answers in the order that suits it.
+            let among = if self.front.is_unpaced() { owed.len().min(1) } else { owed.len() };
+            let fits = |owed: &Owed| length_of_reply(told, owed, self.model.session);
+            let found = owed[..among].iter().enumerate().find_map(|(index, owed)| Some((index, fits(owed)?)));
+            let Some((index, length)) = found else {
+                panic!("{:?} answers none of {:?}", &told[..told.len().min(64)], &owed[..among]);
+            };
+            owed.remove(index);
+            told = &told[length..];
+        }
+        assert!(owed.is_empty(), "no answer to {owed:?}");
+        answered
+    }
+
+    /// What the model says of each whole request, until the first that breaks the protocol.
+    fn owed(&mut self, said: &[u8]) -> Vec<Owed> {
+        let (mut rest, mut owed) = (said, Vec::new());
         while let Some((header, after)) = rest.split_at_checked(REQUEST_BYTES) {
             let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
             let long = |at: usize| u64::from_be_bytes(header[at..at + 8].try_into().expect("eight bytes"));
@@ -272,20 +311,16 @@ impl Requests {
                 break;
             };
             rest = after;
-            let expected = self.model.serve(flags, number, offset, length as u64, payload);
-            replies = check_reply(replies, number, cookie, &expected, self.model.session);
-            answered += 1;
+            owed.push(Owed { cookie, expected: self.model.serve(flags, number, offset, length as u64, payload) });
         }
-        assert!(replies.is_empty(), "{} bytes are told that nobody asked for", replies.len());
-        answered
+        owed
     }
 
     fn compare_contents(&self) {
-        let length = self.model.bytes.len() as u64;
-        let io = Io { tag: 0, kind: IoKind::Read, offset: 0, length, buffer: Vec::new() };
-        let answer = self.front.serve(io);
-        answer.outcome.expect("the drive is well");
-        assert!(answer.buffer == self.model.bytes, "the drive holds what the model does not");
+        let length = self.model.bytes.len();
+        let told = self.told(&request_bytes(0, command::READ, 0, 0, length as u32, &[]), Session::default());
+        assert_eq!(told[..8], [SIMPLE_REPLY_MAGIC.to_be_bytes(), [0; 4]].concat(), "the drive is well");
+        assert!(told[16..] == self.model.bytes, "the drive holds what the model does not");
     }
 }
 
@@ -295,34 +330,44 @@ impl Drop for Requests {
     }
 }
 
-/// Takes one reply off `told` and compares it; gives the rest.
-fn check_reply<'t>(told: &'t [u8], number: u16, cookie: u64, expected: &Expected, session: Session) -> &'t [u8] {
+/// An answer that a client waits for.
+#[derive(Debug)]
+struct Owed {
+    cookie: u64,
+    expected: Expected,
+}
+
+/// How many bytes of `told` are the reply that is `owed`; nothing if they do not begin with it.
+fn length_of_reply(told: &[u8], owed: &Owed, session: Session) -> Option<usize> {
     let word = |at: usize| u32::from_be_bytes(told[at..at + 4].try_into().expect("four bytes"));
-    assert!(told.len() >= 16, "no answer to command {number}");
-    assert_eq!(told[8..16], cookie.to_be_bytes(), "the answers come in order");
+    assert!(told.len() >= 16, "{told:?} is no whole reply");
+    if told[8..16] != owed.cookie.to_be_bytes() {
+        return None;
+    }
     if word(0) == SIMPLE_REPLY_MAGIC {
-        let is_error = word(4) != 0;
-        assert_eq!(is_error, *expected == Expected::Refused, "command {number}: error {}, {expected:?}", word(4));
-        let Expected::Bytes(bytes) = expected else { return &told[16..] };
-        assert!(!session.structured, "a read is answered in chunks");
-        assert!(told[16..].starts_with(bytes), "command {number}: other bytes");
-        return &told[16 + bytes.len()..];
+        return match &owed.expected {
+            Expected::Refused => (word(4) != 0).then_some(16),
+            Expected::Done => (word(4) == 0).then_some(16),
+            Expected::Bytes(bytes) => {
+                let is_it = !session.structured && word(4) == 0 && told[16..].starts_with(bytes);
+                is_it.then_some(16 + bytes.len())
+            }
+            Expected::Allocation(_) => None,
+        };
     }
     assert!(word(0) == STRUCTURED_REPLY_MAGIC && session.structured, "{:x} begins no reply", word(0));
-    let kind = u16::from_be_bytes([told[6], told[7]]);
-    let length = word(16) as usize;
-    let (data, rest) = told[20..].split_at_checked(length).expect("a chunk is whole");
-    match (kind, expected) {
-        (chunk::ERROR, Expected::Refused) => assert_ne!(data[..4], [0; 4]),
-        (chunk::OFFSET_DATA, Expected::Bytes(bytes)) => assert!(data[8..] == bytes[..], "other bytes"),
+    let (kind, length) = (u16::from_be_bytes([told[6], told[7]]), word(16) as usize);
+    let data = told[20..].get(..length).expect("a chunk is whole");
+    let is_it = match (kind, &owed.expected) {
+        (chunk::ERROR, Expected::Refused) => data[..4] != [0; 4],
+        (chunk::OFFSET_DATA, Expected::Bytes(bytes)) => data[8..] == bytes[..],
         (chunk::BLOCK_STATUS, Expected::Allocation(length)) => {
             let bytes = |run: &[u8]| u64::from(u32::from_be_bytes(run[..4].try_into().expect("four bytes")));
-            let told: u64 = data[4..].chunks_exact(8).map(bytes).sum();
-            assert!(0 < told && told <= *length, "runs of {told} bytes for {length}");
+            (1..=*length).contains(&data[4..].chunks_exact(8).map(bytes).sum())
         }
-        _ => panic!("command {number}: chunk {kind:#x}, expected {expected:?}"),
-    }
-    rest
+        _ => false,
+    };
+    is_it.then_some(20 + length)
 }
 
 /// A request as a client sends it, with its payload.

@@ -110,16 +110,40 @@ fn requests_are_answered_or_end_the_connection() {
     assert!(answered > 20_000, "{answered} requests were answered");
 }
 
+/// With a pace a thread takes requests, another answers them, a third is the drive's, and idle time passes in between.
+#[test]
+fn a_paced_drive_answers_them_too() {
+    let mut random = Xoshiro256StarStar::seed_from_u64(3);
+    let mut answered = 0;
+    for layer in ["conventional", "media-cache", "set-associative"] {
+        let mut drive = Requests::paced(layer);
+        for case in 0..600 {
+            let session = SESSIONS[case % 3];
+            let good = requests(&mut random, drive.capacity_bytes());
+            let more = requests(&mut random, drive.capacity_bytes());
+            answered += serve(&mut drive, &[good, mutate(&mut random, &more)].concat(), session);
+            serve(&mut drive, &mutate(&mut random, &more), session);
+            serve(&mut drive, &noise(&mut random, 200), session);
+        }
+    }
+    assert!(answered > 5_000, "{answered} requests were answered");
+}
+
 #[test]
 fn a_promise_of_bytes_costs_little() {
-    let mut drive = Requests::new("conventional");
+    for mut drive in [Requests::new("conventional"), Requests::paced("conventional")] {
+        promise(&mut drive);
+    }
+}
+
+fn promise(drive: &mut Requests) {
     for length in [1 << 20, 32 << 20, (32 << 20) + 1, u32::MAX] {
         let said = request_bytes(0, command::WRITE, 1, 0, length, &[0; 512]);
-        assert_eq!(serve(&mut drive, &said, SESSIONS[0]), 0, "the rest never comes");
+        assert_eq!(serve(drive, &said, SESSIONS[0]), 0, "the rest never comes");
     }
     for number in [command::READ, command::TRIM, command::WRITE_ZEROES, command::BLOCK_STATUS] {
         let said = request_bytes(0, number, 1, 0, u32::MAX, &[]);
-        assert_eq!(serve(&mut drive, &said, SESSIONS[2]), 1);
+        assert_eq!(serve(drive, &said, SESSIONS[2]), 1);
     }
 }
 
