@@ -182,7 +182,8 @@ fn one_image_is_open_once() {
     let store = made(&path);
     let error = EmulatedDrive::open_file(&path, false).err().expect("it is in use").to_string();
     assert!(error.contains("is in use by another process"), "{error}");
-    assert!(FileMedium::open(&path, Mode::Read, false).is_err(), "who looks would see it change");
+    let error = FileMedium::open(&path, Mode::Read, false).expect_err("who looks would see it change").to_string();
+    assert!(error.contains("which writes to it"), "{error}");
     drop(store);
     let first = FileMedium::open(&path, Mode::Read, false).expect("nobody works on it");
     FileMedium::open(&path, Mode::Read, false).expect("two may look");
@@ -191,6 +192,15 @@ fn one_image_is_open_once() {
     FileMedium::open(&path, Mode::Write, false).expect("it is free");
     let error = create_file(&path, common::subjects().swap_remove(0).header).expect_err("there is one").to_string();
     assert!(error.contains("exists"), "{error}");
+}
+
+#[test]
+fn a_file_that_does_not_open_says_what_to_do() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let said = |path: &Path| FileMedium::open(path, Mode::Write, false).expect_err("it does not open").to_string();
+    let missing = said(&folder.path().join("none"));
+    assert!(missing.contains("imbrex drive create"), "{missing}");
+    assert!(said(folder.path()).contains("is a folder"));
 }
 
 #[test]

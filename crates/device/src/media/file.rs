@@ -34,9 +34,12 @@ impl FileMedium {
         let place = path.display().to_string();
         let mut options = OpenOptions::new();
         options.read(true).write(mode != Mode::Read).create_new(mode == Mode::Create);
-        let file = options.open(path).map_err(|cause| DeviceError::medium(place.clone(), cause))?;
+        let file = options.open(path).map_err(|cause| cannot_open(&place, mode, cause))?;
         let locked = if mode == Mode::Read { file.try_lock_shared() } else { file.try_lock() };
         locked.map_err(|error| match error {
+            TryLockError::WouldBlock if mode == Mode::Read => {
+                DeviceError::image(&place, "is in use by another process, which writes to it; stop that one first")
+            }
             TryLockError::WouldBlock => DeviceError::image(
                 &place,
                 "is in use by another process; stop that one first (two writers would ruin it)",
@@ -46,6 +49,19 @@ impl FileMedium {
         let len = file.metadata().map_err(|cause| DeviceError::medium(place, cause))?.len();
         Ok(FileMedium { file, len, syncs, is_writable: mode != Mode::Read })
     }
+}
+
+/// Why a file does not open, with what to do where that is known.
+fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
+    let reason = match cause.kind() {
+        io::ErrorKind::NotFound if mode != Mode::Create => "is not there; `imbrex drive create` makes an image",
+        io::ErrorKind::IsADirectory => "is a folder, not an image",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if mode == Mode::Write => {
+            "cannot be written to; `--read-only` serves it as it is"
+        }
+        _ => return DeviceError::medium(place, cause),
+    };
+    DeviceError::image(place, reason)
 }
 
 impl Media for FileMedium {
@@ -83,5 +99,19 @@ impl Media for FileMedium {
             self.file.sync_data()?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_may_not_write_is_told_of_read_only() {
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
+            let said = |mode| cannot_open("drive.img", mode, kind.into()).to_string();
+            assert!(said(Mode::Write).contains("`--read-only` serves it"), "{}", said(Mode::Write));
+            assert!(!said(Mode::Read).contains("--read-only"), "it would not help: {}", said(Mode::Read));
+        }
     }
 }
