@@ -20,7 +20,7 @@ use super::angles::Margin;
 use super::tracks::push_facing;
 use super::{BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::{Geometry, RadialDirection, RecordingZone, TrackPiece};
-use crate::units::{Extent, Sectors};
+use crate::units::{Extent, Pba, Sectors};
 
 /// Its line in the registry.
 pub const KIND: Kind = Kind {
@@ -175,14 +175,19 @@ impl Shingled {
         }
     }
 
-    /// The end of a write from which it reaches beyond itself. Of whole tracks of one stroke, which follow each other in
-    /// the shingling direction, only the last k − 1 do: what the others destroy is written after them.
+    /// The end of a write from which it reaches beyond itself. Of tracks of one stroke, which follow each other in the
+    /// shingling direction, only the last k − 1 do, and a part of one behind them: what the others destroy is written after
+    /// them.
     fn reaching_out(&self, geometry: &Geometry, written: Extent) -> Extent {
-        let Some((left, track)) = geometry.stroke_from(written.start) else { return written };
-        let last = Sectors(u64::from(self.widest() - 1) * track.0);
-        let is_whole = written.sectors.0.is_multiple_of(track.0) && written.sectors.0 <= left * track.0;
-        if is_whole && last < written.sectors {
-            return Extent::new(written.end() - last, last);
+        let Some((whole, left, track)) = whole_tracks_from(geometry, written.start) else { return written };
+        if whole >= written.end() {
+            return written;
+        }
+        let sectors = (written.end() - whole).0;
+        let is_cut = !sectors.is_multiple_of(track.0);
+        let (tracks, reaching) = (sectors.div_ceil(track.0), u64::from(self.widest() - 1) + u64::from(is_cut));
+        if tracks <= left && reaching < tracks {
+            return Extent::between(whole + Sectors((tracks - reaching) * track.0), written.end());
         }
         written
     }
@@ -203,6 +208,17 @@ impl Shingled {
             push_facing(geometry, piece, beside, self.margin, written, destroyed);
         }
     }
+}
+
+/// Where the first whole track at or after `start` begins, if `start` lies in a stroke that goes on there; how many tracks
+/// the stroke has from there on, and their sectors.
+fn whole_tracks_from(geometry: &Geometry, start: Pba) -> Option<(Pba, u64, Sectors)> {
+    let own = geometry.track_of(start);
+    let (left, track) = geometry.stroke_from(own.start)?;
+    if own.start == start {
+        return Some((start, left, track));
+    }
+    (left > 1).then(|| (own.end(), left - 1, track))
 }
 
 impl Recording for Shingled {
