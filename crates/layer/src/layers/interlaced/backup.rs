@@ -39,41 +39,21 @@ const HOST_CLEAR: u8 = 7;
 const MOVE_CLEAR: u8 = 8;
 /// Records of the backup log, and of which sectors are live.
 pub const RECORDS: &[RecordInfo] = &[
-    RecordInfo {
-        tag: FIRST_PART,
-        what: "backup, the first of several",
-        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
-    },
-    RecordInfo {
-        tag: PART,
-        what: "backup, one of several",
-        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
-    },
-    RecordInfo {
-        tag: HOST_RECORD[0],
-        what: "backup for the host's write, complete",
-        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
-    },
-    RecordInfo {
-        tag: HOST_RECORD[1],
-        what: "backup for the host's write, its last",
-        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
-    },
-    RecordInfo {
-        tag: MOVE_RECORD[0],
-        what: "backup for a move, complete",
-        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
-    },
-    RecordInfo {
-        tag: MOVE_RECORD[1],
-        what: "backup for a move, its last",
-        fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"],
-    },
+    copies(FIRST_PART, "backup, the first of several"),
+    copies(PART, "backup, one of several"),
+    copies(HOST_RECORD[0], "backup for the host's write, complete"),
+    copies(HOST_RECORD[1], "backup for the host's write, its last"),
+    copies(MOVE_RECORD[0], "backup for a move, complete"),
+    copies(MOVE_RECORD[1], "backup for a move, its last"),
     RecordInfo { tag: HOST_CLEAR, what: "the host's backup is no longer needed", fields: &[] },
     RecordInfo { tag: MOVE_CLEAR, what: "the move's backup is no longer needed", fields: &[] },
     RecordInfo { tag: super::host::LIVE, what: "sectors are live", fields: &["start_lba", "end_lba"] },
     RecordInfo { tag: super::host::DEAD, what: "sectors are dead", fields: &["start_lba", "end_lba"] },
 ];
+
+const fn copies(tag: u8, what: &'static str) -> RecordInfo {
+    RecordInfo { tag, what, fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"] }
+}
 
 /// Layers number their own records from here.
 pub const FIRST_LAYER_TAG: u8 = 16;
