@@ -56,6 +56,10 @@ const STALL_ROTATIONS: f64 = 14.0;
 /// What is written in one place at most until a write waits, and how often until what was cached before has gone.
 const FILL_BYTES_MAX: u64 = 8 << 30;
 const STALLS: usize = 4;
+/// Of the blocks around an end so many bytes lie within the band.
+const WITHIN_BYTES: u64 = 3 * MIB / 2;
+/// How often the ends of a band are looked at until what is seen fits.
+const ATTEMPTS: u32 = 3;
 /// How often blocks are written again that cannot be told from those in their place.
 const REWRITES: usize = 3;
 /// Tried for how much lies between blocks of different age.
@@ -209,27 +213,28 @@ fn refine(
     let step = (run.len() as u64 * MIB / FINE_OF_BAND / BLOCK_BYTES).max(1) * BLOCK_BYTES;
     // The end lies before the first block that moved or after the last, and beyond some that seem not to have.
     let reach = (gap(bench) as u64 + 2) * MIB;
-    let fine = (reach + MIB / 2) / step;
+    let fine = (reach + WITHIN_BYTES) / step;
     let (first, last) = (offset + run.start as u64 * MIB, offset + (run.end as u64 - 1) * MIB);
-    let ends: Vec<u64> = [first.saturating_sub(reach), last.saturating_sub(MIB / 2)]
+    let ends: Vec<u64> = [first.saturating_sub(reach), last.saturating_sub(WITHIN_BYTES)]
         .into_iter()
         .flat_map(|from| (0..fine).map(move |index| from + index * step + BLOCK_BYTES))
         .collect();
     let middle = (first + last) / 2 / MIB * MIB + 2 * BLOCK_BYTES;
     let side = fine as usize;
-    let doubtful = if bench.repeats > 1 { 3 } else { 8 };
-    for attempt in 0..2 {
+    let doubtful = if bench.repeats > 1 { 5 } else { 8 };
+    for attempt in 0..ATTEMPTS {
         let mut region = Region::prepare(bench, ends.clone(), &[middle], apart)?;
-        let mut pause = first_pause(bench) / (1 + attempt) as f64;
-        let mut step = 0;
-        while !region.is_in_vain(bench, step) {
-            step += 1;
+        let mut pause = first_pause(bench) / f64::from(1 + attempt);
+        let mut steps = 0;
+        while !region.is_in_vain(bench, steps) {
+            steps += 1;
             let newly = region.clean_a_little(bench, pause)?;
             let (left, right) = newly.split_at(side);
             let right: Vec<bool> = right.iter().map(|newly| !newly).collect();
             let ((begin, doubts_left), (end, doubts_right)) = (change(left, true), change(&right, false));
             let is_within = (1..side).contains(&begin) && (1..side).contains(&end);
-            if is_within && doubts_left.max(doubts_right) <= side / doubtful {
+            let holds = is_within && is_band(&(begin..side), &newly) && is_band(&(side..side + end), &newly);
+            if holds && doubts_left.max(doubts_right) <= side / doubtful {
                 return Ok(Some(region.marks.blocks[side + end] - region.marks.blocks[begin]));
             }
             if newly.iter().filter(|newly| **newly).count() < 2 {

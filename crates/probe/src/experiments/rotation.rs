@@ -42,12 +42,14 @@ fn period(bench: &mut Bench<'_>, offset: u64) -> Result<Option<(f64, f64)>, Targ
         return Ok(None);
     }
     let spread = (quantile(&intervals[1..], 0.9) - quantile(&intervals[1..], 0.1)) as f64 / found.center as f64;
-    // Over many passes what single ones vary by counts little. A late answer may have missed passes.
-    let whole = (timed[READS - 1].end_ns - timed[1].end_ns) as f64;
-    let passes = (whole / found.center as f64).round();
-    let over_all = whole / passes;
-    let is_whole = (over_all / found.center as f64 - 1.0).abs() < 0.02;
-    Ok(Some((if is_whole { over_all } else { found.center as f64 }, spread)))
+    // Over many passes what single ones vary by counts little. A late answer may have missed passes, and stand for itself.
+    let over_many = timed[1..].windows(READS / 2).map(|reads| {
+        let whole = (reads[READS / 2 - 1].end_ns - reads[0].end_ns) as f64;
+        whole / (whole / found.center as f64).round()
+    });
+    let over_many = middle(&over_many.collect::<Vec<_>>());
+    let is_whole = (over_many / found.center as f64 - 1.0).abs() < 0.02;
+    Ok(Some((if is_whole { over_many } else { found.center as f64 }, spread)))
 }
 
 /// Whether sectors near `offset`, read in random order, take any time but one.
