@@ -147,6 +147,8 @@ pub struct Bands {
     bands: Vec<Band>,
     spots: Vec<Spot>,
     is_zoned: bool,
+    /// Whether any place was a log from the start: else none becomes one.
+    has_logs: bool,
 }
 
 impl Bands {
@@ -165,6 +167,7 @@ impl Bands {
             places.extend(homes.iter().map(|(_, extent)| *extent));
             add_logs(layer, &mut places);
         }
+        let has_logs = places.len() > homes.len();
         places.sort_by_key(|place| place.start);
         places.dedup();
         let mut bands = Bands {
@@ -174,6 +177,7 @@ impl Bands {
             bands: vec![Band { state: BandState::Empty, share: 0.0 }; places.len()],
             spots: spots(disk, &places),
             is_zoned: layer.zones().is_some(),
+            has_logs,
             places,
         };
         bands.homes = homes.into_iter().map(|(piece, extent)| bands.home(piece, extent)).collect();
@@ -262,7 +266,7 @@ impl Bands {
         }
         for (index, band) in self.bands.iter_mut().enumerate() {
             let sectors = self.places[index].sectors.0 as f64;
-            *band = match logs[index] {
+            *band = match log_at(&logs, index) {
                 Some(log) => log,
                 None if away[index] > 0 => Band { state: BandState::Dirty, share: away[index] as f64 / sectors },
                 None => Band { share: f64::from(u8::from(band.state == BandState::Clean)), ..*band },
@@ -284,8 +288,11 @@ impl Bands {
         }
     }
 
-    /// For each place that is a log now, how far it is filled.
+    /// For each place that is a log now, how far it is filled; nothing where there are none.
     fn logs(&self, layer: &dyn Layer) -> Vec<Option<Band>> {
+        if !self.has_logs {
+            return Vec::new();
+        }
         let mut logs = vec![None; self.places.len()];
         layer.caches(&mut |cache| {
             let Some(index) = self.place_of(&cache) else { return };
@@ -332,7 +339,7 @@ impl Bands {
     /// log.
     fn judge(&self, home: &mut Home, pieces: &[Piece], logs: &[Option<Band>]) {
         let place = |piece: &Piece| match piece.at {
-            Some((Medium::Disk, pba)) => self.at(pba).filter(|&band| logs[band as usize].is_none()),
+            Some((Medium::Disk, pba)) => self.at(pba).filter(|&band| log_at(logs, band as usize).is_none()),
             _ => None,
         };
         let is_in_first = pieces.iter().any(|piece| place(piece) == Some(home.first));
@@ -353,6 +360,10 @@ impl Bands {
         }
         counts
     }
+}
+
+fn log_at(logs: &[Option<Band>], place: usize) -> Option<Band> {
+    logs.get(place).copied().flatten()
 }
 
 /// Calls `each` with the runs of `layer`, as new, that lie together on the platters, in the order of their LBAs.

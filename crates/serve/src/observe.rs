@@ -167,6 +167,7 @@ fn medium(out: &mut String, drive: &EmulatedDrive) {
 /// The state of the live page (`imbrex.window/1`).
 pub fn state(front: &Front) -> Value {
     let facts = front.facts().clone();
+    let (bands, surfaces) = picture::draw(front);
     front.with(|drive, statistics| {
         let geometry = &drive.drive().disk.geometry;
         let head_bin = Activity::bin(geometry, drive.timing().actuator().radial_track());
@@ -189,7 +190,6 @@ pub fn state(front: &Front) -> Value {
             })
             .collect();
         let (cache_used, cache_size) = cache_fill(drive);
-        let (bands, surfaces) = picture::draw(drive);
         let seconds: Vec<Value> = statistics
             .seconds
             .iter()

@@ -1,33 +1,55 @@
 //! What the live page draws of a drive: its surfaces with the latest writes and reads, caches, bands and damage; and its
 //! bands one by one, or a few together where there are more of them than a page can show.
 
+use std::time::Duration;
+
 use imbrex_device::activity::{Activity, BINS};
-use imbrex_device::bands::{BandState, Bands, CountsBySurface};
+use imbrex_device::bands::{Band, BandState, CountsBySurface};
 use imbrex_device::EmulatedDrive;
-use imbrex_disk::{Extent, Pba, Sectors};
+use imbrex_disk::{Extent, Geometry, Pba, Sectors};
 use imbrex_layer::{Cause, Medium};
 use serde_json::{json, Value};
+
+use crate::front::Front;
 
 /// Cells of bands that the page has room for.
 const CELLS_MAX: usize = 1440;
 
-/// Both: the bands, and the surfaces.
-pub fn draw(drive: &mut EmulatedDrive) -> (Value, Value) {
-    let surfaces_count = drive.drive().disk.geometry.surfaces();
-    let Some(found) = drive.bands().filter(|bands| !bands.all().is_empty()) else {
-        return (Value::Null, surfaces(drive, None));
+/// How long the drive is left alone between two parts of the picture.
+const PAUSE: Duration = Duration::from_micros(500);
+/// Parts in which the bitmap of damage is read.
+const DAMAGE_SLICES: u64 = 48;
+
+/// Both: the bands, and the surfaces. Each part is asked of the drive by itself, for requests wait meanwhile: a picture may
+/// show one part a few milliseconds later than another.
+pub fn draw(front: &Front) -> (Value, Value) {
+    let count = front.with(|drive, _| drive.drive().disk.geometry.surfaces());
+    let found = part(front, |drive| {
+        let bands = drive.bands().filter(|bands| !bands.all().is_empty())?;
+        Some((bands.all().to_vec(), bands.is_zoned(), bands.by_surface(count)))
+    });
+    let damaged = damage(front);
+    let caches = part(front, |drive| caches(drive));
+    let (all, by_surface) = match found {
+        Some((all, is_zoned, by_surface)) => (bands(&all, is_zoned), Some(by_surface)),
+        None => (Value::Null, None),
     };
-    let (all, by_surface) = (bands(found), found.by_surface(surfaces_count));
-    (all, surfaces(drive, Some(by_surface)))
+    (all, part(front, |drive| surfaces(drive, damaged, caches, by_surface)))
+}
+
+/// Asks the drive for one part, and gives it time for others.
+fn part<T>(front: &Front, ask: impl FnOnce(&mut EmulatedDrive) -> T) -> T {
+    let answer = front.with(|drive, _| ask(drive));
+    std::thread::sleep(PAUSE);
+    answer
 }
 
 /// The bands in the order of their places. A cell is as many neighbours as `cell_bands`: how
 /// many of them are in each state, and of a cell of one band the share that its state is about.
-fn bands(bands: &Bands) -> Value {
-    let cell_bands = bands.all().len().div_ceil(CELLS_MAX);
+fn bands(bands: &[Band], is_zoned: bool) -> Value {
+    let cell_bands = bands.len().div_ceil(CELLS_MAX);
     let mut counts = [0u32; BandState::ALL.len()];
     let cells: Vec<Value> = bands
-        .all()
         .chunks(cell_bands)
         .map(|cell| {
             let mut of_cell = [0u32; BandState::ALL.len()];
@@ -38,7 +60,7 @@ fn bands(bands: &Bands) -> Value {
         })
         .collect();
     json!({
-        "name": if bands.is_zoned() { "zone" } else { "band" },
+        "name": if is_zoned { "zone" } else { "band" },
         "states": BandState::ALL.map(BandState::name),
         "counts": counts,
         "cell_bands": cell_bands,
@@ -48,10 +70,13 @@ fn bands(bands: &Bands) -> Value {
 
 /// For each surface: causes of the latest writes, ages of the latest write and read, damage, bands by state; a list of bins
 /// each.
-fn surfaces(drive: &mut EmulatedDrive, bands: Option<CountsBySurface>) -> Value {
+fn surfaces(
+    drive: &mut EmulatedDrive,
+    damaged: Vec<Vec<u64>>,
+    caches: Vec<Vec<Option<f64>>>,
+    bands: Option<CountsBySurface>,
+) -> Value {
     let now = drive.now();
-    let damaged = damage(drive);
-    let caches = caches(drive);
     let Some(activity) = drive.activity() else { return json!([]) };
     let surfaces = activity.surfaces().iter().zip(damaged).zip(caches).enumerate();
     let surfaces = surfaces.map(|(number, ((bins, damaged), caches))| {
@@ -71,23 +96,30 @@ fn surfaces(drive: &mut EmulatedDrive, bands: Option<CountsBySurface>) -> Value 
     Value::Array(surfaces.collect())
 }
 
-/// Damaged sectors by surface and bin.
-fn damage(drive: &mut EmulatedDrive) -> Vec<Vec<u64>> {
-    let disk = drive.drive().disk.clone();
-    let geometry = &disk.geometry;
-    let mut bins = vec![vec![0; BINS]; geometry.surfaces() as usize];
-    let all = Extent::new(Pba(0), geometry.sectors());
+/// Damaged sectors by surface and bin: the bitmap of a large drive is long, and is read a slice at a time.
+fn damage(front: &Front) -> Vec<Vec<u64>> {
+    let disk = front.with(|drive, _| drive.drive().disk.clone());
+    let mut bins = vec![vec![0; BINS]; disk.geometry.surfaces() as usize];
     if disk.recording.leaves_damage_to_host() || disk.recording.is_harmless() {
         return bins;
     }
+    let end = disk.geometry.sectors().0;
+    let slice_sectors = end.div_ceil(DAMAGE_SLICES);
+    for start in (0..end).step_by(slice_sectors as usize) {
+        let slice = Extent::between(Pba(start), Pba(end.min(start + slice_sectors)));
+        part(front, |drive| count_damage(drive, &disk.geometry, slice, &mut bins));
+    }
+    bins
+}
+
+fn count_damage(drive: &mut EmulatedDrive, geometry: &Geometry, slice: Extent, bins: &mut [Vec<u64>]) {
     // A page of the bitmap that cannot be read is drawn as whole: reads of its sectors will say what is wrong.
-    let _ = drive.store_mut().for_each_damage(all, |run| {
+    let _ = drive.store_mut().for_each_damage(slice, |run| {
         for piece in geometry.tracks(Extent::new(run.start, Sectors(run.sectors.0))) {
             let place = piece.place;
             bins[place.surface as usize][Activity::bin(geometry, place.radial_track)] += u64::from(piece.sectors);
         }
     });
-    bins
 }
 
 /// For each surface and bin the share in use of the caches that begin there; nothing where none does.
