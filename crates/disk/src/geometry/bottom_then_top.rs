@@ -52,7 +52,7 @@ impl BottomThenTop {
     }
 
     /// The spot of the sector at `offset` from the zone's first.
-    #[inline]
+    #[inline(always)]
     pub(super) fn spot(&self, offset: u64) -> Spot {
         let (visit, rest) = self.group_sectors.divide(offset);
         let (group, surface) = self.surfaces.divide(visit);

@@ -203,7 +203,8 @@ impl Geometry {
         self.locate_with_length(pba).0
     }
 
-    #[inline]
+    // Always, so that whoever asks for the track alone does not pay for the angle.
+    #[inline(always)]
     fn locate_with_length(&self, pba: Pba) -> (Place, Divider) {
         assert!(pba.0 < self.sectors, "{pba} is not on a disk of {} sectors", self.sectors);
         if self.slips.is_some() {
@@ -214,13 +215,13 @@ impl Geometry {
         (self.place(run, &spot, track_start), spot.length)
     }
 
-    #[inline]
+    #[inline(always)]
     fn spot(&self, address: u64) -> (&Run, Spot) {
         let run = &self.runs[self.by_address.find(address)];
         (run, run.layout.spot(address - run.start))
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&self, run: &Run, spot: &Spot, track_start: u64) -> Place {
         let passed_ns = spot.length.quotient(spot.sector as u64 * self.rotation.divisor());
         let angle_ns = passed_ns + spot.skew_ns;
