@@ -303,9 +303,11 @@ pub struct DumpParts {
 
 /// `imbrex serve`.
 #[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").args(["image", "drive"]).required(true))]
+#[command(group = clap::ArgGroup::new("as").args(["nbd", "ublk"]).required(true))]
 pub struct ServeArgs {
     /// The image to serve.
-    #[arg(value_name = "FILE", required_unless_present = "drive", conflicts_with = "drive")]
+    #[arg(value_name = "FILE")]
     pub image: Option<PathBuf>,
 
     /// Serve a new drive held in memory instead: PROFILE[+LAYER][:key=value,…]. What is written is gone at the end.
@@ -313,11 +315,11 @@ pub struct ServeArgs {
     pub drive: Option<String>,
 
     /// Where NBD clients connect: unix:PATH, tcp:PORT (this machine alone) or tcp:HOST:PORT.
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "ublk")]
+    #[arg(long, value_name = "ADDRESS")]
     pub nbd: Option<String>,
 
     /// Serve as the Linux block device /dev/ublkbID instead; without ID, the first that is free (Linux 6.0, as root).
-    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with_all = ["nbd", "tls_cert"])]
+    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "tls_cert")]
     pub ublk: Option<Option<u32>>,
 
     /// How fast time passes: real, none (answer as fast as possible), or a factor such as 10x.

@@ -158,10 +158,10 @@ fn what_is_no_image_is_refused_and_left_alone() {
     OpenOptions::new().write(true).open(&short).and_then(|file| file.set_len(1000)).expect("it can be cut");
     for command in ["info", "check", "dump"] {
         for (path, says) in [
-            (place("missing"), "No such file"),
+            (place("missing"), "is not there; `imbrex drive create` makes an image"),
             (foreign.clone(), "is not an Imbrex image"),
             (short.clone(), "cut short"),
-            (place("."), "directory"),
+            (place("."), "is a folder, not an image"),
         ] {
             let (code, said) = failure(&["drive", command, &path]);
             assert!(code == Some(1) && said.contains(says), "drive {command} {path}: {code:?}, {said}");
@@ -171,6 +171,17 @@ fn what_is_no_image_is_refused_and_left_alone() {
     }
     assert_eq!(std::fs::read(&foreign).expect("it is there"), [b'x'; 9000]);
     assert_eq!(File::open(&short).and_then(|file| file.metadata()).expect("it is there").len(), 1000);
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("no/drive.imbrex");
+    let (code, said) = failure(&["drive", "create", path.to_str().expect("a path"), "--drive", "caveat-1g"]);
+    assert!(code == Some(1) && said.contains("make the folder first"), "{code:?}, {said}");
+    let (code, said) = failure(&["serve"]);
+    assert!(code == Some(2), "{code:?}, {said}");
+    assert!(said.contains("<FILE|--drive <DRIVE>>") && said.contains("<--nbd <ADDRESS>|--ublk [<ID>]>"), "{said}");
 }
 
 #[test]

@@ -35,6 +35,10 @@ impl FileMedium {
         let mut options = OpenOptions::new();
         options.read(true).write(mode != Mode::Read).create_new(mode == Mode::Create);
         let file = options.open(path).map_err(|cause| cannot_open(&place, mode, cause))?;
+        if path.is_dir() {
+            // To be read, it does open.
+            return Err(cannot_open(&place, mode, io::ErrorKind::IsADirectory.into()));
+        }
         let locked = if mode == Mode::Read { file.try_lock_shared() } else { file.try_lock() };
         locked.map_err(|error| match error {
             TryLockError::WouldBlock if mode == Mode::Read => {
@@ -55,6 +59,7 @@ impl FileMedium {
 fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
     let reason = match cause.kind() {
         io::ErrorKind::NotFound if mode != Mode::Create => "is not there; `imbrex drive create` makes an image",
+        io::ErrorKind::NotFound => "lies in a folder that is not there; make the folder first",
         io::ErrorKind::IsADirectory => "is a folder, not an image",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if mode == Mode::Write => {
             "cannot be written to; `--read-only` serves it as it is"
