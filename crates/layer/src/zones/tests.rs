@@ -1,0 +1,103 @@
+//! Goal: conditions and limits are those of the diagram. Method: by hand, zone by zone.
+
+use super::*;
+use imbrex_disk::Extent;
+
+/// Six zones of 10 sectors, the first conventional.
+fn zones(open_max: u32, active_max: u32) -> Zones {
+    let places: Vec<Extent> = (0..6).map(|index| Extent::new(Pba(index * 13), Sectors(10))).collect();
+    Zones::new(Regions::from_extents(&places), 1, open_max, active_max)
+}
+
+fn write(zones: &mut Zones, lba: u64, sectors: u64) -> Result<u32, ZoneError> {
+    let index = zones.begin_write(Lba(lba), sectors)?;
+    zones.wrote(Lba(lba), Sectors(sectors));
+    zones.self_check("zones").expect("counts agree");
+    Ok(index)
+}
+
+fn condition(zones: &Zones, index: u32) -> Condition {
+    zones.zone(index).expect("it is there").condition
+}
+
+#[test]
+fn a_zone_goes_round_its_diagram() {
+    let (mut zones, mut plan) = (zones(0, 0), Plan::new());
+    assert_eq!(condition(&zones, 0), Condition::Conventional);
+    assert_eq!(condition(&zones, 1), Condition::Empty);
+    assert_eq!(write(&mut zones, 10, 4), Ok(1));
+    assert_eq!(condition(&zones, 1), Condition::ImplicitlyOpen);
+    assert_eq!(zones.zone(1).expect("it is there").pointer, Sectors(4));
+    zones.open(1).expect("an open zone can be opened");
+    assert_eq!(condition(&zones, 1), Condition::ExplicitlyOpen);
+    zones.close(1).expect("an open zone can be closed");
+    assert_eq!(condition(&zones, 1), Condition::Closed);
+    assert_eq!(write(&mut zones, 14, 6), Ok(1));
+    assert_eq!(condition(&zones, 1), Condition::Full);
+    assert!(matches!(write(&mut zones, 10, 1), Err(ZoneError::Condition { what: "written", .. })));
+    zones.reset(1, &mut plan).expect("a full zone can be reset");
+    assert_eq!(condition(&zones, 1), Condition::Empty);
+    zones.open(2).expect("an empty zone can be opened");
+    zones.close(2).expect("and closed");
+    assert_eq!(condition(&zones, 2), Condition::Empty, "nothing is written in it");
+    zones.finish(2, &mut plan).expect("an empty zone can be finished");
+    assert_eq!(condition(&zones, 2), Condition::Full);
+    assert_eq!(zones.written(2), Ok(Sectors(0)));
+    zones.fail(3, Condition::ReadOnly, &mut plan).expect("any zone can fail");
+    assert!(zones.reset(3, &mut plan).is_err() && zones.open(3).is_err() && zones.finish(3, &mut plan).is_err());
+    assert!(zones.reset(0, &mut plan).is_err(), "a conventional zone has no pointer");
+    zones.self_check("zones").expect("counts agree");
+}
+
+#[test]
+fn writes_elsewhere_are_refused() {
+    let mut zones = zones(0, 0);
+    assert_eq!(write(&mut zones, 3, 5), Ok(0), "a conventional zone is written anywhere");
+    let elsewhere = ZoneError::NotAtPointer { zone: 1, pointer: Lba(10), lba: Lba(11) };
+    assert_eq!(write(&mut zones, 11, 1), Err(elsewhere));
+    assert_eq!(write(&mut zones, 10, 11), Err(ZoneError::NoRoom { zone: 1, room: 10, sectors: 11 }));
+    assert_eq!(write(&mut zones, 5, 6), Err(ZoneError::NoRoom { zone: 0, room: 5, sectors: 6 }));
+    assert_eq!(write(&mut zones, 60, 1), Err(ZoneError::PastEnd { lba: Lba(60), sectors: 1, end: 60 }));
+    assert_eq!(condition(&zones, 1), Condition::Empty, "what is refused changes nothing");
+}
+
+#[test]
+fn limits_close_what_was_opened_by_writes_and_nothing_else() {
+    let (mut zones, mut plan) = (zones(2, 3), Plan::new());
+    write(&mut zones, 10, 1).expect("at the pointer");
+    zones.open(2).expect("two may be open");
+    write(&mut zones, 30, 1).expect("zone 1 makes room");
+    assert_eq!(
+        [1, 2, 3].map(|index| condition(&zones, index)),
+        [Condition::Closed, Condition::ExplicitlyOpen, Condition::ImplicitlyOpen]
+    );
+    assert_eq!(write(&mut zones, 40, 1), Err(ZoneError::TooManyActive { limit: 3 }));
+    zones.open(3).expect("it is open already");
+    assert_eq!(write(&mut zones, 11, 1), Err(ZoneError::TooManyOpen { limit: 2 }));
+    zones.finish(2, &mut plan).expect("an open zone can be finished");
+    write(&mut zones, 40, 1).expect("there is room again");
+}
+
+#[test]
+fn records_bring_back_what_was_durable() {
+    let (mut before, mut plan) = (zones(0, 0), Plan::new());
+    write(&mut before, 10, 4).expect("at the pointer");
+    write(&mut before, 20, 10).expect("at the pointer");
+    write(&mut before, 30, 2).expect("at the pointer");
+    before.finish(3, &mut plan).expect("an open zone can be finished");
+    before.fail(4, Condition::Offline, &mut plan).expect("any zone can fail");
+    before.set_back(1, 3, &mut plan).expect("it goes back");
+    assert!(matches!(before.set_back(1, 5, &mut plan), Err(ZoneError::PointerAhead { .. })));
+    let mut notes = Vec::new();
+    before.checkpoint(&mut notes);
+    for records in [notes, plan.notes.clone()] {
+        let mut after = zones(0, 0);
+        records.iter().for_each(|note| after.replay(note).expect("a record of these zones"));
+        after.self_check("zones").expect("counts agree");
+        let conditions = [1, 2, 3, 4, 5].map(|index| condition(&after, index));
+        let expected = [Condition::Closed, Condition::Full, Condition::Full, Condition::Offline, Condition::Empty];
+        assert_eq!(conditions, expected);
+        assert_eq!(after.written(1), Ok(Sectors(3)));
+        assert_eq!(after.written(3), Ok(Sectors(2)));
+    }
+}
