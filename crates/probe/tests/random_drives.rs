@@ -49,6 +49,15 @@ fn two_hundred_drives_are_known() {
     assert!(wrong.is_empty(), "{} of {} drives:\n{}", wrong.len(), seeds.len(), wrong.concat());
 }
 
+/// Drives of the full range, of which something was told wrong once.
+const LARGE_ONCE_WRONG: [u64; 2] = [140, 163];
+
+#[test]
+fn large_drives_once_wrong_are_known() {
+    let wrong = wrong(&LARGE_ONCE_WRONG, Size::Full);
+    assert!(wrong.is_empty(), "{}", wrong.concat());
+}
+
 /// The full range: terabytes, caches of 1 to 64 GiB, maps of a thousand to a million entries. `IMBREX_DRIVES` is how many,
 /// `IMBREX_SEED` the first.
 #[test]

@@ -139,12 +139,7 @@ fn stroke_in(bench: &mut Bench<'_>, begin: f64, step: f64, series: &'static str)
     bench.keep_points(series, "place", "way_ms", ways.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect());
     let gaps: Vec<usize> = jumps.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let Some(&shortest) = gaps.iter().min() else { return Ok(None) };
-    // Strokes are alike; between two zones one jump may be missing, for the head goes on.
-    let is_even = gaps.iter().all(|&gap| {
-        let strokes = (gap as f64 / shortest as f64).round();
-        (gap as f64 / shortest as f64 - strokes).abs() * shortest as f64 <= 1.0 + 0.1 * gap as f64
-    });
-    if gaps.len() < 2 || shortest < 3 || !is_even {
+    if gaps.len() < 2 || shortest < 3 || !are_strokes(&gaps) {
         return Ok(None);
     }
     let first = gaps.iter().position(|&gap| gap == shortest).map_or(0, |index| jumps[index]);
@@ -153,6 +148,18 @@ fn stroke_in(bench: &mut Bench<'_>, begin: f64, step: f64, series: &'static str)
         *end = jump_in(bench, at(index as f64), at(index as f64 + 1.0), limit)?;
     }
     Ok(Some(ends[1] - ends[0]))
+}
+
+/// Whether jumps so many places apart are those of strokes: alike, or growing and shrinking little by little as tracks do.
+/// Between two zones one jump may be missing, for the head goes on.
+fn are_strokes(gaps: &[usize]) -> bool {
+    let is_multiple = |long: usize, short: usize| {
+        let strokes = (long as f64 / short as f64).round();
+        (long as f64 / short as f64 - strokes).abs() * short as f64 <= 1.0 + 0.1 * long as f64
+    };
+    let shortest = gaps.iter().copied().min().unwrap_or(1);
+    gaps.iter().all(|&gap| is_multiple(gap, shortest))
+        || gaps.windows(2).all(|pair| is_multiple(pair[0].max(pair[1]), pair[0].min(pair[1])))
 }
 
 /// The jumps that are there a second time: answers that came late by chance are not.
@@ -188,6 +195,14 @@ fn jump_in(bench: &mut Bench<'_>, mut low: u64, mut high: u64, limit_ms: f64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn strokes_are_alike_or_change_little_by_little() {
+        for strokes in [&[6, 6, 7], &[6, 12, 6], &[8, 7, 7, 6], &[6, 7, 6, 5]] as [&[usize]; 4] {
+            assert!(are_strokes(strokes), "{strokes:?}");
+        }
+        assert!(!are_strokes(&[20, 31, 20]) && !are_strokes(&[10, 15, 6]));
+    }
 
     #[test]
     fn zones_are_counted_by_lasting_changes() {
