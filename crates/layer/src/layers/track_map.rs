@@ -20,6 +20,8 @@
 //! 1. The places of a zone's pseudo-tracks are a permutation.
 //! 2. One pseudo-track at most is in the backup region alone.
 
+use std::collections::BTreeMap;
+
 use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
@@ -286,41 +288,55 @@ impl<N: PlaceNumber> Map<N> {
         }
     }
 
+    /// How the pseudo-tracks of a zone that lie in `faced` lie to what writing destroys there; all others are apart.
+    fn touched(&self, home: &Home, zone: u32, faced: &[Span]) -> BTreeMap<u16, Relation> {
+        let mut runs = Vec::new();
+        faced.iter().for_each(|span| push_runs_at(self, home, span, &mut runs));
+        let mut lost: BTreeMap<u16, u32> = BTreeMap::new();
+        for run in runs {
+            if let Some(piece) = self.zones.piece_of(run.lba).filter(|piece| piece.zone == zone) {
+                *lost.entry(piece.home).or_default() += run.sectors;
+            }
+        }
+        let all = self.zones.zone(zone).piece_sectors;
+        let relation = |lost| if lost == all { Relation::Beside } else { Relation::Partly };
+        lost.into_iter().map(|(piece, lost)| (piece, relation(lost))).collect()
+    }
+
     /// The coldest pseudo-track on tops to swap with a hot one: of equally cold ones a neighbour, else the lowest place. How
     /// much was written to it, whether it is no neighbour, and which it is.
     fn choose_cold(&self, home: &Home, heat: &HeatLog, hot: Move, moves: &[Move]) -> Option<(u32, bool, u16)> {
         let zone = self.zones.zone(hot.zone);
-        let mut sectors = vec![0u32; 1 << N::BITS];
+        let mut sectors = vec![0u32; zone.pieces as usize];
         for counted in heat.counts_in(hot.zone << N::BITS, (hot.zone + 1) << N::BITS) {
             sectors[(counted.key & ((1 << N::BITS) - 1)) as usize] = counted.sectors;
         }
         let mut hot_runs = Vec::new();
         self.push_runs(home, hot.zone, hot.hot, &mut hot_runs);
-        let faced = self.faced_by(home, &hot_runs);
-        let mut planned = vec![false; self.stride];
-        moves.iter().filter(|planned| planned.zone == hot.zone).for_each(|chosen| planned[chosen.cold as usize] = true);
+        let touched = self.touched(home, hot.zone, &self.faced_by(home, &hot_runs));
+        let mut is_barred = vec![false; zone.pieces as usize];
+        moves
+            .iter()
+            .filter(|planned| planned.zone == hot.zone)
+            .for_each(|chosen| is_barred[chosen.cold as usize] = true);
+        for (&piece, _) in touched.iter().filter(|(_, &relation)| relation == Relation::Partly) {
+            is_barred[piece as usize] = true;
+        }
+        let places = self.places_of(hot.zone).iter().map(|&place| place.into());
+        let on_tops = (0..zone.pieces).zip(places).filter(|&(_, place): &(u16, u16)| place >= zone.bottoms);
         let mut best = None;
-        for place in zone.bottoms..zone.pieces {
-            let cold = self.piece_at(hot.zone, place);
+        for (cold, place) in on_tops {
             let cold_sectors = sectors[cold as usize];
-            // Relations take looking up tracks: only where the heat leaves it open.
-            if best.is_some_and(|(sectors, apart, _)| (sectors, apart) <= (cold_sectors, false)) {
+            // Nearly all are hotter than the coldest so far, or lie further in.
+            if is_barred[cold as usize] || best.is_some_and(|best| best <= (cold_sectors, false, place, 0)) {
                 continue;
             }
-            if planned[cold as usize] {
-                continue;
-            }
-            let mut cold_runs = Vec::new();
-            self.push_runs(home, hot.zone, cold, &mut cold_runs);
-            let candidate = match Self::relation(&faced, &cold_runs) {
-                Relation::Partly => continue,
-                relation => (cold_sectors, relation == Relation::Apart, cold),
-            };
-            if best.is_none_or(|best: (u32, bool, u16)| (candidate.0, candidate.1) < (best.0, best.1)) {
+            let candidate = (cold_sectors, !touched.contains_key(&cold), place, cold);
+            if best.is_none_or(|best| candidate < best) {
                 best = Some(candidate);
             }
         }
-        best
+        best.map(|(sectors, is_apart, _, cold)| (sectors, is_apart, cold))
     }
 
     /// Copies what lies in `from`, run by run, to the place that `to` names: both are as long.

@@ -61,7 +61,7 @@ pub struct WriteBuffer {
     map: BufferMap,
     moves: Moves<WriteHome>,
     options: BufferOptions,
-    /// Rings to be written home when idle.
+    /// Rings to be written home when idle; some may no longer need it.
     due: BTreeSet<u32>,
     parts: Vec<Part>,
     /// Where what the host reads lies.
@@ -134,12 +134,8 @@ impl WriteBuffer {
 
     /// Plans a phase of writing home; says whether there was one.
     fn phase(&mut self, plan: &mut Plan) -> bool {
-        if self.moves.in_hand().is_none() {
-            let Some(ring) = self.due.first().copied() else { return false };
-            if !self.begin_oldest(ring) {
-                self.due.remove(&ring);
-                return false;
-            }
+        if self.moves.in_hand().is_none() && !self.begin_due() {
+            return false;
         }
         let chosen = self.moves.in_hand().expect("begun above");
         let outcome = self.moves.phase(&mut self.host.log, plan);
@@ -152,10 +148,19 @@ impl WriteBuffer {
             plan.barrier();
             self.host.log.end_move();
             self.moves.finish();
-            let due = std::mem::take(&mut self.due);
-            self.due = due.into_iter().filter(|&ring| self.is_due(ring)).collect();
         }
         true
+    }
+
+    /// Takes the oldest run of the first ring in hand that is still due; says whether there is one.
+    fn begin_due(&mut self) -> bool {
+        while let Some(&ring) = self.due.first() {
+            if self.is_due(ring) && self.begin_oldest(ring) {
+                return true;
+            }
+            self.due.remove(&ring);
+        }
+        false
     }
 
     /// Takes a ring's oldest run in hand, with others of its track; says whether there is one.
