@@ -163,8 +163,7 @@ impl<M: Media> CaveatDevice for ImageCaveat<M> {
     }
 
     fn first_damaged(&mut self, lba: Lba, sectors: Sectors) -> Result<Option<Lba>, DeviceError> {
-        let parts = self.store.parts();
-        let first = parts.damage.first(parts.space, Extent::new(Pba(lba.0), sectors))?;
+        let first = self.store.first_damaged(Extent::new(Pba(lba.0), sectors))?;
         Ok(first.map(|pba| Lba(pba.0)))
     }
 

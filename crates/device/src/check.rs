@@ -1,4 +1,4 @@
-//! The check of an image: what must hold of it beyond that it opens.
+//! The check of an image: what must hold of it beyond that it opens. What it finds, [`crate::repair`] can put right.
 //!
 //! A drive whose process was killed is whole once it is mended; so [`check_image`] mends it in memory, leaves the medium
 //! as it is, and checks the outcome.
@@ -13,13 +13,14 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 use imbrex_layer::{Condition, Layer, Medium, Piece, Violation};
 
 use crate::error::DeviceError;
-use crate::image::space::SlotFault;
+use crate::image::scrub::Flaw;
+use crate::image::Region;
 use crate::media::overlay::Overlay;
 use crate::media::Media;
 use crate::store::Store;
 
 /// Findings of one kind that are listed; an image with more is ruined anyway.
-const FINDINGS_MAX: usize = 100;
+const FINDINGS_MAX: usize = 10_000;
 /// Logical sectors looked up at once.
 const WINDOW_SECTORS: u64 = 1 << 20;
 /// Runs of the map held at once.
@@ -32,13 +33,15 @@ pub enum Finding {
     Unopenable(String),
     /// A numbered invariant of its layer does not hold.
     Layer(Violation),
-    /// A record of its journal cannot be read back.
+    /// A copy of a record of its journal cannot be read back.
     Journal {
-        /// Its number.
+        /// The record's number.
         record: u64,
+        /// Which of its two copies.
+        copy: usize,
     },
-    /// The table of slots is wrong.
-    Slots(SlotFault),
+    /// The space of the image is not as it was written.
+    Image(Flaw),
     /// The map leaves sectors out, repeats them, or points past a medium.
     Map {
         /// The first such sector.
@@ -66,6 +69,27 @@ pub enum Finding {
         /// How many.
         sectors: Sectors,
     },
+    /// Sectors that the map points to cannot be read, for the image is damaged there.
+    Unreadable {
+        /// The first logical sector.
+        lba: Lba,
+        /// On which medium it lies.
+        medium: Medium,
+        /// Where.
+        pba: Pba,
+        /// How many.
+        sectors: Sectors,
+    },
+}
+
+impl Finding {
+    /// The logical sectors that it makes unreadable, where it names any.
+    pub fn lbas(&self) -> Option<(Lba, Sectors)> {
+        match self {
+            Finding::Destroyed { lba, sectors, .. } | Finding::Unreadable { lba, sectors, .. } => Some((*lba, *sectors)),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Finding {
@@ -73,8 +97,8 @@ impl fmt::Display for Finding {
         match self {
             Finding::Unopenable(reason) => write!(f, "the image does not open: {reason}"),
             Finding::Layer(violation) => violation.fmt(f),
-            Finding::Journal { record } => write!(f, "journal record {record} is spoilt"),
-            Finding::Slots(fault) => fault.fmt(f),
+            Finding::Journal { record, copy } => write!(f, "copy {copy} of journal record {record} is damaged"),
+            Finding::Image(flaw) => flaw.fmt(f),
             Finding::Map { lba, what } => write!(f, "the map {what} at {lba}"),
             Finding::Shared { medium, pba, sectors, lbas: [first, second] } => {
                 write!(f, "{} sectors from {pba} of the {medium:?} serve both {first} and {second}", sectors.0)
@@ -82,75 +106,120 @@ impl fmt::Display for Finding {
             Finding::Destroyed { lba, pba, sectors } => {
                 write!(f, "{} live sectors from {lba} on were destroyed at {pba}", sectors.0)
             }
+            Finding::Unreadable { lba, medium, pba, sectors } => {
+                let count = sectors.0;
+                write!(f, "{count} live sectors from {lba} on cannot be read: damage at {pba} of the {medium:?}")
+            }
         }
     }
 }
 
+/// What a check came to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Checked {
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// Logical sectors that were lost before, and are known to be: no fault of the image.
+    pub lost: Vec<(Lba, Sectors)>,
+}
+
+/// Told of bytes looked at, and of bytes in all.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
 /// Checks the image on `media`, named `place` in errors, as it would be once opened. An image that cannot be used at all,
 /// being foreign or of another version, is an error; one that was whole once and does not open is a finding.
-pub fn check_image<M: Media>(media: M, place: &str) -> Result<Vec<Finding>, DeviceError> {
+pub fn check_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> Result<Checked, DeviceError> {
     match Store::open(Overlay::new(media), place) {
-        Ok((drive, mut store)) => store.check(drive.layer.as_ref()),
-        Err(error @ (DeviceError::Damaged { .. } | DeviceError::Replay(_) | DeviceError::Destroyed { .. })) => {
-            Ok(vec![Finding::Unopenable(error.to_string())])
+        Ok((drive, mut store)) => {
+            let findings = store.check(drive.layer.as_ref(), place, progress)?;
+            Ok(Checked { findings, lost: store.lost().runs().collect() })
+        }
+        Err(error) if is_damage(&error) => {
+            Ok(Checked { findings: vec![Finding::Unopenable(error.to_string())], lost: Vec::new() })
         }
         Err(error) => Err(error),
     }
 }
 
+/// Whether an image that does not open for this reason was whole once.
+pub(crate) fn is_damage(error: &DeviceError) -> bool {
+    use DeviceError::{Damaged, Destroyed, Lost, Replay, Spoilt};
+    matches!(error, Damaged { .. } | Replay(_) | Destroyed { .. } | Spoilt { .. } | Lost { .. })
+}
+
 impl<M: Media> Store<M> {
-    /// Checks all that must hold between plans; `layer` is the one whose journal this is.
-    pub fn check(&mut self, layer: &dyn Layer) -> Result<Vec<Finding>, DeviceError> {
+    /// Checks all that must hold between plans; `layer` is the one whose journal this is, `place` names the image.
+    pub fn check(
+        &mut self,
+        layer: &dyn Layer,
+        place: &str,
+        progress: Progress<'_>,
+    ) -> Result<Vec<Finding>, DeviceError> {
         let mut findings: Vec<Finding> = layer.self_check().err().map(Finding::Layer).into_iter().collect();
-        let parts = self.parts();
-        let spoilt = parts.journal.spoilt(parts.space)?;
-        findings.extend(spoilt.into_iter().take(FINDINGS_MAX).map(|record| Finding::Journal { record }));
-        let faults = parts.space.check_slots(FINDINGS_MAX)?;
-        findings.extend(faults.into_iter().map(Finding::Slots));
+        self.journal.for_each_spoilt(&mut self.space, |record, copy| {
+            push(&mut findings, Finding::Journal { record, copy });
+        })?;
+        let (flaws, _) = self.flaws(place, progress)?;
+        flaws.into_iter().for_each(|flaw| push(&mut findings, Finding::Image(flaw)));
         let limits = [Sectors(self.header().disk_sectors), Sectors(self.header().flash_sectors)];
         findings.extend(check_coverage(layer, limits));
         for medium in [Medium::Disk, Medium::Flash] {
             findings.extend(check_sharing(layer, medium, RUNS_MAX));
         }
-        self.check_damage(layer, limits[0], &mut findings)?;
+        self.for_each_unreadable(layer, |finding| push(&mut findings, finding))?;
         Ok(findings)
     }
 
-    /// Live sectors that were destroyed. On a host-managed drive the host alone knows what is live; of zones, what lies
-    /// below their pointers is.
-    fn check_damage(
+    /// What is amiss in the space of the image. Sectors whose contents do not match their checksums are given up in the
+    /// tables, so that whoever looks at the map next sees them as lost; how many flaws that concerned comes with it.
+    pub(crate) fn flaws(&mut self, place: &str, progress: Progress<'_>) -> Result<(Vec<Flaw>, usize), DeviceError> {
+        let (header, mut flaws) = (self.header().clone(), Vec::new());
+        self.space.scrub(&header, place, &mut |flaw| flaws.push(flaw), progress)?;
+        let mut given_up = 0;
+        for flaw in &flaws {
+            if let Flaw::Table { region, extent } | Flaw::Contents { region, extent } = flaw {
+                self.space.give_up(*region, *extent)?;
+                given_up += 1;
+            }
+        }
+        Ok((flaws, given_up))
+    }
+
+    /// Calls `each` with the live sectors that cannot be read. On a caveat disk the host alone knows what is live: there
+    /// only damage to the image counts; of zones, what lies below their pointers is live.
+    pub(crate) fn for_each_unreadable(
         &mut self,
         layer: &dyn Layer,
-        limit: Sectors,
-        findings: &mut Vec<Finding>,
+        mut each: impl FnMut(Finding),
     ) -> Result<(), DeviceError> {
-        let parts = self.parts();
-        if parts.disk.recording.is_harmless() && !parts.disk.recording.leaves_damage_to_host() {
-            return Ok(());
-        }
-        if layer.is_host_managed() && layer.zones().is_none() {
-            return Ok(());
-        }
+        use crate::image::transfer::Class;
+        let limits = [self.header().disk_sectors, self.header().flash_sectors];
+        let host_knows = layer.is_host_managed() && layer.zones().is_none();
         let mut outcome = Ok(());
-        let mut listed = 0;
         for_each_piece(layer, |piece| {
             let piece = &below_pointer(layer, piece);
-            let Some((Medium::Disk, pba)) = piece.at.filter(|_| !piece.sectors.is_zero()) else { return };
-            if outcome.is_err() || listed >= FINDINGS_MAX || pba.0 + piece.sectors.0 > limit.0 {
+            let Some((medium, pba)) = piece.at.filter(|_| !piece.sectors.is_zero()) else { return };
+            if outcome.is_err() || pba.0 + piece.sectors.0 > limits[medium as usize] {
                 return;
             }
+            let region = if medium == Medium::Disk { Region::Disk } else { Region::Flash };
             let extent = Extent::new(pba, piece.sectors);
-            let first = parts.damage.first(parts.space, extent);
-            outcome = first.and_then(|first| {
-                let Some(first) = first else { return Ok(()) };
-                parts.damage.for_each(parts.space, Extent::between(first, extent.end()), |lost| {
-                    listed += 1;
-                    let lba = piece.lba + (lost.start - pba);
-                    findings.push(Finding::Destroyed { lba, pba: lost.start, sectors: lost.sectors });
-                })
+            outcome = self.space.for_each_class(region, extent, |run, class| {
+                let (lba, sectors) = (piece.lba + (run.start - pba), run.sectors);
+                match class {
+                    Class::Destroyed if !host_knows => each(Finding::Destroyed { lba, pba: run.start, sectors }),
+                    Class::Spoilt => each(Finding::Unreadable { lba, medium, pba: run.start, sectors }),
+                    _ => {}
+                }
             });
         });
         outcome
+    }
+}
+
+fn push(findings: &mut Vec<Finding>, finding: Finding) {
+    if findings.len() < FINDINGS_MAX {
+        findings.push(finding);
     }
 }
 
@@ -169,7 +238,7 @@ fn below_pointer(layer: &dyn Layer, piece: &Piece) -> Piece {
 }
 
 /// Calls `each` with every piece of the map, in order.
-fn for_each_piece(layer: &dyn Layer, mut each: impl FnMut(&Piece)) {
+pub(crate) fn for_each_piece(layer: &dyn Layer, mut each: impl FnMut(&Piece)) {
     let (mut pieces, mut start) = (Vec::new(), 0);
     while start < layer.capacity().0 {
         let sectors = WINDOW_SECTORS.min(layer.capacity().0 - start);

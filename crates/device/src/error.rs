@@ -27,6 +27,26 @@ pub enum DeviceError {
         /// On what.
         medium: Medium,
     },
+    /// The image is damaged where a read needs it: what is stored there does not match its checksum.
+    #[error(
+        "LBA {} (physical sector {} of the {medium:?}) is damaged in the image: its contents do not match their checksum; \
+         `imbrex drive check` says what else is",
+        .lba.0, .pba.0
+    )]
+    Spoilt {
+        /// The first such sector, as the host numbers it.
+        lba: Lba,
+        /// Where it lies.
+        pba: Pba,
+        /// On what.
+        medium: Medium,
+    },
+    /// A sector that a read needs was lost by damage, or by a fault that was asked for.
+    #[error("LBA {} is lost; it can be read again once it is written", .lba.0)]
+    Lost {
+        /// The first such sector.
+        lba: Lba,
+    },
     /// The file is no image, or not one that this program can use. It was left as it was.
     #[error("{place}: {reason}")]
     Image {

@@ -5,7 +5,7 @@
 //!  host I/O ─► EmulatedDrive ─► sim::Engine (queue, volatile cache, layer, timing, idle work)
 //!                   │                 │ what moves where
 //!                   │                 ▼
-//!                   └──────────► Store: executor ─► damage bitmap, contents, journal ─► Space ─► Media
+//!                   └──────────► Store: executor ─► Space (sector tables, contents), Journal ─► Media
 //! ```
 //!
 //! A [`media`] is a flat run of bytes that may lose or refuse things; an [`image`] gives it structure; the [`Store`]
@@ -18,8 +18,10 @@ pub mod check;
 pub mod drive;
 pub mod error;
 pub mod image;
+pub mod lost;
 pub mod media;
 pub mod pacing;
+pub mod repair;
 mod staging;
 pub mod store;
 pub mod verify;

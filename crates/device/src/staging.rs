@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! 1. Ranges are disjoint and non-empty.
-//! 2. A range marked absent reads as zeros, as does what is not staged at all.
+//! 2. A range marked absent or spoilt reads as zeros, as does what is not staged at all.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,8 @@ enum Held {
     At(u64),
     /// Nowhere: trimmed.
     Absent,
+    /// Nowhere: it could not be read.
+    Spoilt,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,17 +30,19 @@ pub(crate) struct Staging {
     ranges: BTreeMap<u64, Range>,
     buffer: Vec<u8>,
     sector_bytes: usize,
+    has_spoilt: bool,
 }
 
 impl Staging {
     pub(crate) fn new(sector_bytes: u32) -> Staging {
-        Staging { ranges: BTreeMap::new(), buffer: Vec::new(), sector_bytes: sector_bytes as usize }
+        Staging { ranges: BTreeMap::new(), buffer: Vec::new(), sector_bytes: sector_bytes as usize, has_spoilt: false }
     }
 
     /// A new group: nothing is staged.
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
         self.buffer.clear();
+        self.has_spoilt = false;
     }
 
     /// Stages `sectors` from `lba`; the caller fills the bytes returned.
@@ -52,6 +56,23 @@ impl Staging {
     /// Stages absence of `sectors` from `lba`.
     pub(crate) fn stage_absence(&mut self, lba: u64, sectors: u64) {
         self.put(lba, lba + sectors, Held::Absent);
+    }
+
+    /// Stages that `sectors` from `lba` could not be read: whatever is made of them is lost, unless something overlays it.
+    pub(crate) fn stage_spoilt(&mut self, lba: u64, sectors: u64) {
+        self.put(lba, lba + sectors, Held::Spoilt);
+        self.has_spoilt = true;
+    }
+
+    /// The runs of `sectors` from `lba` that could not be read, in order.
+    pub(crate) fn spoilt(&self, lba: u64, sectors: u64) -> Vec<(u64, u64)> {
+        if !self.has_spoilt {
+            return Vec::new();
+        }
+        let end = lba + sectors;
+        let held = self.ranges.iter().filter(|(_, range)| range.held == Held::Spoilt);
+        let clipped = held.map(|(&start, range)| (start.max(lba), range.end.min(end)));
+        clipped.filter(|(start, end)| start < end).map(|(start, end)| (start, end - start)).collect()
     }
 
     fn put(&mut self, start: u64, end: u64, held: Held) {
@@ -71,7 +92,7 @@ impl Staging {
         }
         let held = match range.held {
             Held::At(sector) => Held::At(sector + at - start),
-            Held::Absent => Held::Absent,
+            other => other,
         };
         let tail = Range { end: range.end, held };
         range.end = at;
@@ -93,7 +114,7 @@ impl Staging {
                     let begin = (sector + from - start) as usize * self.sector_bytes;
                     part.copy_from_slice(&self.buffer[begin..begin + part.len()]);
                 }
-                Held::Absent => part.fill(0),
+                Held::Absent | Held::Spoilt => part.fill(0),
             }
         }
     }

@@ -2,21 +2,26 @@
 //! order that barriers demand; it knows no time and no queue.
 //!
 //! Invariants:
-//! 1. A step is done before the next begins. What a write destroys is marked in the same act as the write, before its bytes;
-//!    what it makes whole is marked after them. So a torn write leaves what was destroyed destroyed, never old bytes.
-//! 2. Reading a destroyed sector of data is an error.
+//! 1. A step is done before the next begins. What a write destroys is durably marked before its bytes are written, so that a
+//!    power cut leaves what was destroyed destroyed, never old bytes.
+//! 2. Reading a destroyed sector of data is an error. So is reading what does not match its checksum: the host is told;
+//!    a background plan that comes upon such sectors makes them [`Lost`] ones, and goes on.
 //! 3. After a failed write the store takes no further plan: the layer in memory is ahead of the image, which alone
 //!    counts. Opening the image again recovers what was acknowledged.
 //! 4. Only data steps move bytes. Padding, maps and packets' own records are made from the journal, so their places are
 //!    marked as written and hold nothing.
 
-use imbrex_disk::{Extent, Pba, Sectors, SharedDisk};
+use imbrex_disk::{Extent, Lba, Pba, Sectors, SharedDisk};
 use imbrex_layer::{GroupKind, Kind, Layer, Medium, Note, Phase, Plan, Step, StepOp};
 use imbrex_sim::Drive;
 
 use crate::error::DeviceError;
-use crate::image::damage::Change;
-use crate::image::{Damage, Header, Journal, Region, Space};
+use crate::image::journal::STORE_TAGS;
+use crate::image::regions::Used;
+use crate::image::space::Blank;
+use crate::image::transfer::{Class, Fault, FaultKind, Write};
+use crate::image::{Bounds, Header, Journal, Region, Space};
+use crate::lost::{Lost, NOTE_FOUND, NOTE_LOST};
 use crate::media::Media;
 use crate::staging::Staging;
 
@@ -46,29 +51,17 @@ pub struct Store<M> {
     header: Header,
     disk: SharedDisk,
     keeps_trims: bool,
-    /// Whether hosts are told of damage: then the bytes of a whole sector must be there, even after a power cut.
-    is_host_managed: bool,
-    space: Space<M>,
-    damage: Damage,
-    journal: Journal,
+    pub(crate) space: Space<M>,
+    pub(crate) journal: Journal,
+    lost: Lost,
     /// Staging of host groups and of the others, whose phases may be apart.
     staging: [Staging; 2],
     destroyed: Vec<Extent>,
-    changes: Vec<Change>,
-    /// Changes of the damage bitmap that follow the bytes of a write.
-    mended: Vec<Change>,
+    faults: Vec<Fault>,
     scratch: Vec<u8>,
     stopped: Option<String>,
     /// Whether no write destroys anything, so that there is no damage to look for.
     is_harmless: bool,
-}
-
-/// What a store is made of, for its check.
-pub(crate) struct Parts<'a, M> {
-    pub(crate) disk: &'a SharedDisk,
-    pub(crate) space: &'a mut Space<M>,
-    pub(crate) damage: &'a mut Damage,
-    pub(crate) journal: &'a Journal,
 }
 
 /// A drive and the store that holds its contents.
@@ -81,15 +74,25 @@ impl<M: Media> Store<M> {
         Store::create_of(media, header, drive)
     }
 
-    /// The same for `drive`, which is as new and as `header` says: to lay out a large drive takes seconds, and once is enough.
-    pub fn create_of(mut media: M, header: Header, drive: Drive) -> Result<Opened<M>, DeviceError> {
+    /// The same for `drive`, which is as new and as `header` says: to lay out a large drive takes time, and once is enough.
+    pub fn create_of(media: M, header: Header, drive: Drive) -> Result<Opened<M>, DeviceError> {
+        Store::create_bounded(media, header, drive, Bounds::default())
+    }
+
+    /// The same within `bounds`.
+    pub fn create_bounded(
+        mut media: M,
+        header: Header,
+        drive: Drive,
+        bounds: Bounds,
+    ) -> Result<Opened<M>, DeviceError> {
         assert_eq!(drive.disk.geometry.sectors().0, header.disk_sectors, "the header is of another drive");
         header.write(&mut media)?;
-        let mut space = Space::create(media, &header)?;
+        let mut space = Space::create(media, &header, bounds)?;
         let journal = Journal::replay(&mut space, header.journal_bytes, &header.label, |_| {
             unreachable!("a new journal is empty")
         })?;
-        let store = Store::over(header, &drive, space, journal);
+        let store = Store::over(header, &drive, space, journal, Lost::default());
         Ok((drive, store))
     }
 
@@ -101,51 +104,69 @@ impl<M: Media> Store<M> {
     /// The same, with a drive that `prepare` may alter before its journal is replayed: so that what altered layers lose
     /// can be seen.
     pub fn open_prepared(media: M, place: &str, prepare: impl FnOnce(&mut Drive)) -> Result<Opened<M>, DeviceError> {
-        let (mut drive, mut store) = Store::replayed(media, place, prepare)?;
-        store.journal.begin_epoch(&mut store.space)?;
-        let mut plan = Plan::new();
-        drive.layer.repair(&mut plan);
-        store.execute(&plan, &mut [])?;
-        store.barrier()?;
+        Store::open_bounded(media, place, Bounds::default(), prepare)
+    }
+
+    /// The same within `bounds`.
+    pub fn open_bounded(
+        media: M,
+        place: &str,
+        bounds: Bounds,
+        prepare: impl FnOnce(&mut Drive),
+    ) -> Result<Opened<M>, DeviceError> {
+        let (mut drive, mut store) = Store::replayed(media, place, bounds, prepare)?;
+        store.begin_work(drive.layer.as_mut())?;
         Ok((drive, store))
     }
 
-    /// Opens an image without changing it: what was half done stays so.
-    pub fn open_to_look(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
-        Store::replayed(media, place, |_| {})
+    /// Settles what a power cut left, and has `layer` mend what was half done.
+    pub(crate) fn begin_work(&mut self, layer: &mut dyn Layer) -> Result<(), DeviceError> {
+        self.space.settle()?;
+        self.journal.begin_epoch(&mut self.space)?;
+        let mut plan = Plan::new();
+        layer.repair(&mut plan);
+        self.execute(&plan, &mut [])?;
+        self.barrier()
     }
 
-    fn replayed(mut media: M, place: &str, prepare: impl FnOnce(&mut Drive)) -> Result<Opened<M>, DeviceError> {
+    /// Opens an image without changing it: what was half done stays so, and contents may be neither old nor new.
+    pub fn open_to_look(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
+        Store::replayed(media, place, Bounds::default(), |_| {})
+    }
+
+    fn replayed(
+        mut media: M,
+        place: &str,
+        bounds: Bounds,
+        prepare: impl FnOnce(&mut Drive),
+    ) -> Result<Opened<M>, DeviceError> {
         let header = Header::read(&mut media, place)?;
         let mut drive = header.drive()?;
         prepare(&mut drive);
-        let mut space = Space::open(media, &header, place)?;
-        let layer = &mut drive.layer;
-        let replay = |note: &Note| layer.replay(note).map_err(Into::into);
-        let journal = Journal::replay(&mut space, header.journal_bytes, place, replay)?;
-        let store = Store::over(header, &drive, space, journal);
+        let mut space = Space::open(media, &header, place, bounds)?;
+        let (journal, lost) = replay(&mut space, &header, drive.layer.as_mut(), place)?;
+        let store = Store::over(header, &drive, space, journal, lost);
         Ok((drive, store))
     }
 
-    fn over(header: Header, drive: &Drive, space: Space<M>, journal: Journal) -> Store<M> {
+    pub(crate) fn over(header: Header, drive: &Drive, mut space: Space<M>, journal: Journal, lost: Lost) -> Store<M> {
         let disk = drive.disk.clone();
         let sector_bytes = disk.sector_bytes;
-        let damaged_when_new = disk.recording.leaves_damage_to_host();
+        let is_damaged = disk.recording.leaves_damage_to_host();
+        space.set_blank(Blank { is_damaged, remembers_zeros: drive.layer.is_host_managed() });
         Store {
             keeps_trims: drive.layer.keeps_trims(),
-            is_host_managed: drive.layer.is_host_managed(),
-            is_harmless: disk.recording.is_harmless() && !damaged_when_new,
-            damage: Damage::new(damaged_when_new),
+            is_harmless: disk.recording.is_harmless() && !is_damaged,
             staging: [Staging::new(sector_bytes), Staging::new(sector_bytes)],
             destroyed: Vec::new(),
-            changes: Vec::new(),
-            mended: Vec::new(),
+            faults: Vec::new(),
             scratch: Vec::new(),
             stopped: None,
             header,
             disk,
             space,
             journal,
+            lost,
         }
     }
 
@@ -169,13 +190,56 @@ impl<M: Media> Store<M> {
         &self.journal
     }
 
-    pub(crate) fn parts(&mut self) -> Parts<'_, M> {
-        Parts { disk: &self.disk, space: &mut self.space, damage: &mut self.damage, journal: &self.journal }
+    /// The logical sectors that are lost until they are written.
+    pub fn lost(&self) -> &Lost {
+        &self.lost
     }
 
-    /// Calls `each` with every run of destroyed sectors of `extent`.
-    pub fn for_each_damage(&mut self, extent: Extent, each: impl FnMut(Extent)) -> Result<(), DeviceError> {
-        self.damage.for_each(&mut self.space, extent, each)
+    /// Makes logical sectors unreadable, durably, until they are written.
+    pub fn lose(&mut self, lba: Lba, sectors: Sectors) -> Result<(), DeviceError> {
+        self.journal.append(&mut self.space, &Note::new(NOTE_LOST, &[lba.0, sectors.0]))?;
+        self.lost.insert(lba, sectors);
+        self.barrier()
+    }
+
+    /// Calls `each` with every piece of the image that is in use.
+    pub fn for_each_used(&mut self, each: &mut dyn FnMut(Used)) -> Result<(), DeviceError> {
+        self.space.for_each_used(&self.header, &self.journal, each)
+    }
+
+    /// What the opening found amiss in the image and could do without, in words.
+    pub fn notices(&self) -> &[String] {
+        self.space.notices()
+    }
+
+    /// Calls `each` with every run of physical sectors of `extent` that cannot be read, in order: destroyed, lost by damage
+    /// to the image, and on a caveat disk never written.
+    pub fn for_each_damage(&mut self, extent: Extent, mut each: impl FnMut(Extent)) -> Result<(), DeviceError> {
+        let absent_is_damage = self.disk.recording.leaves_damage_to_host();
+        let mut run: Option<Extent> = None;
+        self.space.for_each_class(Region::Disk, extent, |part, class| {
+            let is_damaged = match class {
+                Class::Destroyed | Class::Spoilt => true,
+                Class::Absent => absent_is_damage,
+                Class::Zero | Class::Stored => false,
+            };
+            match &mut run {
+                Some(run) if is_damaged && run.end() == part.start => run.sectors += part.sectors,
+                _ if is_damaged => run.replace(part).into_iter().for_each(&mut each),
+                _ => {}
+            }
+        })?;
+        run.into_iter().for_each(each);
+        Ok(())
+    }
+
+    /// The first physical sector of `extent` that cannot be read, if any.
+    pub fn first_damaged(&mut self, extent: Extent) -> Result<Option<Pba>, DeviceError> {
+        let mut first = None;
+        self.for_each_damage(extent, |run| {
+            first.get_or_insert(run.start);
+        })?;
+        Ok(first)
     }
 
     /// Why it has stopped, if it has.
@@ -194,7 +258,10 @@ impl<M: Media> Store<M> {
         if let Some(reason) = &self.stopped {
             return Err(DeviceError::Stopped(reason.clone()));
         }
-        let outcome = self.execute_groups(plan, transfers);
+        if let Some(lba) = self.first_lost(transfers) {
+            return Err(DeviceError::Lost { lba });
+        }
+        let outcome = self.execute_groups(plan, transfers).and_then(|()| self.find(transfers));
         if let Err(error) = &outcome {
             let only_reads = plan.steps.iter().all(|step| matches!(step.op, StepOp::Read | StepOp::Barrier));
             if !only_reads || plan.phases.iter().any(|phase| phase.kind != GroupKind::Host) {
@@ -202,6 +269,40 @@ impl<M: Media> Store<M> {
             }
         }
         outcome
+    }
+
+    /// The first lost sector that `transfers` want to read.
+    fn first_lost(&self, transfers: &[Transfer<'_>]) -> Option<Lba> {
+        if self.lost.is_empty() {
+            return None;
+        }
+        let sector_bytes = u64::from(self.disk.sector_bytes);
+        transfers.iter().find_map(|transfer| match &transfer.data {
+            Data::Read(into) => self.lost.first(Lba(transfer.lba), Sectors(into.len() as u64 / sector_bytes)),
+            Data::Write(_) | Data::Trim(_) => None,
+        })
+    }
+
+    /// What `transfers` have written is lost no longer, once it is durable.
+    fn find(&mut self, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
+        if self.lost.is_empty() {
+            return Ok(());
+        }
+        let sector_bytes = u64::from(self.disk.sector_bytes);
+        for transfer in transfers {
+            let sectors = match &transfer.data {
+                Data::Write(from) => Sectors(from.len() as u64 / sector_bytes),
+                Data::Trim(sectors) if self.keeps_trims => Sectors(*sectors),
+                Data::Trim(_) | Data::Read(_) => continue,
+            };
+            let lba = Lba(transfer.lba);
+            if self.lost.first(lba, sectors).is_some() {
+                self.barrier()?;
+                self.journal.append(&mut self.space, &Note::new(NOTE_FOUND, &[lba.0, sectors.0]))?;
+                self.lost.remove(lba, sectors);
+            }
+        }
+        Ok(())
     }
 
     fn execute_groups(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
@@ -232,21 +333,43 @@ impl<M: Media> Store<M> {
                 }
             }
             if is_host && !is_direct && index + 1 == host_group_end(plan, index) {
-                for transfer in transfers.iter_mut() {
-                    if let Data::Read(into) = &mut transfer.data {
-                        self.staging[0].overlay(transfer.lba, into);
-                    }
-                }
+                self.give_staged(transfers)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Gives the reads of a host group what is staged.
+    fn give_staged(&mut self, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        let sector_bytes = u64::from(self.disk.sector_bytes);
+        for transfer in transfers.iter_mut() {
+            let Data::Read(into) = &mut transfer.data else { continue };
+            let sectors = into.len() as u64 / sector_bytes;
+            if let Some(&(lba, _)) = self.staging[0].spoilt(transfer.lba, sectors).first() {
+                return Err(DeviceError::Lost { lba: Lba(lba) });
+            }
+            self.staging[0].overlay(transfer.lba, into);
         }
         Ok(())
     }
 
     /// All so far is durable before anything that follows.
     pub fn barrier(&mut self) -> Result<(), DeviceError> {
-        self.space.flush()?;
+        self.space.barrier(self.journal.records())?;
         self.journal.flushed();
         Ok(())
+    }
+
+    /// Begins the journal anew, for a drive whose map is lost: `drive` is as new. For repair alone.
+    pub(crate) fn start_anew(&mut self, drive: &Drive) -> Result<(), DeviceError> {
+        self.journal = Journal::begin_anew(&mut self.space, self.header.journal_bytes)?;
+        self.lost = Lost::default();
+        self.stopped = None;
+        assert_eq!(drive.disk.geometry.sectors().0, self.header.disk_sectors, "the drive is another");
+        let mut notes = Vec::new();
+        drive.layer.checkpoint(&mut notes);
+        notes.iter().try_for_each(|note| self.journal.append(&mut self.space, note))?;
+        self.barrier()
     }
 
     /// Closes the books, for a drive that is switched off: what is lost of its journal from now on will show.
@@ -269,38 +392,35 @@ impl<M: Media> Store<M> {
 
     /// Replaces the journal by a checkpoint of `layer`. Between plans only.
     pub fn checkpoint(&mut self, layer: &dyn Layer) -> Result<(), DeviceError> {
-        let outcome = self.journal.checkpoint(&mut self.space, layer);
+        let mut notes = Vec::new();
+        layer.checkpoint(&mut notes);
+        assert!(notes.iter().all(|note| note.tag < STORE_TAGS), "a layer's tag is one of the store's own");
+        self.lost.checkpoint(&mut notes);
+        let outcome = self.journal.checkpoint(&mut self.space, &notes);
         if let Err(error) = &outcome {
             self.stop(&error.to_string());
         }
         outcome
     }
 
-    fn offset(&self, sector: u64) -> u64 {
-        sector * self.disk.sector_bytes as u64
-    }
-
-    /// Refuses to read what was destroyed.
-    fn check_whole(&mut self, step: &Step) -> Result<(), DeviceError> {
-        if self.is_harmless || step.medium == Medium::Flash {
-            return Ok(());
-        }
-        match self.damage.first(&mut self.space, step.extent())? {
-            Some(pba) => Err(DeviceError::Destroyed { lba: step.lba + (pba - step.pba), pba, medium: step.medium }),
-            None => Ok(()),
-        }
-    }
-
+    /// Stages what `step` reads. What was destroyed is an error: no layer reads what it let be destroyed. What is damaged in
+    /// the image is staged as spoilt.
     fn read_into_staging(&mut self, step: &Step, staging: usize) -> Result<(), DeviceError> {
-        self.check_whole(step)?;
-        let offset = self.offset(step.pba.0);
+        self.faults.clear();
         let into = self.staging[staging].stage(step.lba.0, step.sectors as u64);
-        self.space.read(region_of(step.medium), offset, into)
+        self.space.read(region_of(step.medium), step.pba, into, &mut self.faults)?;
+        if let Some(fault) = self.faults.iter().find(|fault| fault.kind == FaultKind::Destroyed) {
+            return Err(error_of(step, fault));
+        }
+        for fault in &self.faults {
+            let lba = step.lba + (fault.extent.start - step.pba);
+            self.staging[staging].stage_spoilt(lba.0, fault.extent.sectors.0);
+        }
+        Ok(())
     }
 
     /// Reads what of `step` the transfers want, straight into them.
     fn read_for_host(&mut self, step: &Step, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
-        self.check_whole(step)?;
         let sector_bytes = self.disk.sector_bytes as u64;
         for transfer in transfers {
             let Data::Read(into) = &mut transfer.data else { continue };
@@ -309,18 +429,28 @@ impl<M: Media> Store<M> {
             let end = wanted_end.min(step.lba.0 + step.sectors as u64);
             if start < end {
                 let range = (start - transfer.lba) * sector_bytes..(end - transfer.lba) * sector_bytes;
-                let offset = (step.pba.0 + start - step.lba.0) * sector_bytes;
                 let part = &mut into[range.start as usize..range.end as usize];
-                self.space.read(region_of(step.medium), offset, part)?;
+                let first = step.pba + Sectors(start - step.lba.0);
+                self.faults.clear();
+                self.space.read(region_of(step.medium), first, part, &mut self.faults)?;
+                if let Some(fault) = self.faults.first() {
+                    return Err(error_of(step, fault));
+                }
             }
         }
         Ok(())
     }
 
     fn write(&mut self, step: &Step, is_host: bool, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
-        self.mark_damage(step)?;
+        if step.kind == Kind::Data {
+            self.lose_spoilt(step, is_host, transfers)?;
+        }
+        self.destroyed.clear();
+        if !self.is_harmless && step.medium == Medium::Disk {
+            self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut self.destroyed);
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
-        let data = match (step.kind, is_host) {
+        let contents = match (step.kind, is_host) {
             (Kind::Data, true) => match whole_from_host(step, transfers, self.disk.sector_bytes as u64) {
                 Some(bytes) => Some(bytes),
                 None => Some(self.composed(step, true, transfers, &mut scratch)),
@@ -328,45 +458,28 @@ impl<M: Media> Store<M> {
             (Kind::Data, false) => Some(self.composed(step, false, &[], &mut scratch)),
             _ => None,
         };
-        let region = region_of(step.medium);
-        let offset = self.offset(step.pba.0);
-        let mut pieces: Vec<(Region, u64, &[u8])> = Vec::with_capacity(self.changes.len() + self.mended.len() + 1);
-        let of_bitmap = |change| -> (Region, u64, &[u8]) {
-            let Change { offset, bytes }: &Change = change;
-            (Region::Damage, *offset, bytes)
-        };
-        pieces.extend(self.changes.iter().map(of_bitmap));
-        pieces.extend(data.map(|bytes| (region, offset, bytes)));
-        pieces.extend(self.mended.iter().map(of_bitmap));
-        let space = &mut self.space;
-        // A power cut may lose the table's entry of a new chunk and keep what was written to it: the bitmap would then call
-        // whole what reads as zeros.
-        let readied = if self.is_host_managed { space.ready(&pieces) } else { Ok(()) };
-        let outcome = readied.and_then(|()| if pieces.is_empty() { Ok(()) } else { space.write_together(&pieces) });
+        let (region, extent) = (region_of(step.medium), step.extent());
+        let outcome = self.space.write(&Write { region, extent, contents, destroyed: &self.destroyed });
         self.scratch = scratch;
         outcome
     }
 
-    /// Puts into `self.changes` and `self.mended` what a write does to the damage bitmap, before its bytes and after them.
-    fn mark_damage(&mut self, step: &Step) -> Result<(), DeviceError> {
-        self.changes.clear();
-        self.mended.clear();
-        if self.is_harmless || step.medium == Medium::Flash {
+    /// What `step` would write of sectors that could not be read is lost, unless the host gives them anew: that is in the
+    /// journal, durably, before zeros are written in their stead.
+    fn lose_spoilt(&mut self, step: &Step, is_host: bool, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
+        let spoilt = self.staging[usize::from(!is_host)].spoilt(step.lba.0, u64::from(step.sectors));
+        if spoilt.is_empty() {
             return Ok(());
         }
-        self.destroyed.clear();
-        self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut self.destroyed);
-        for lost in &self.destroyed {
-            self.damage.mark(&mut self.space, *lost, true, &mut self.changes)?;
+        let mut lost = Lost::default();
+        spoilt.iter().for_each(|&(lba, sectors)| lost.insert(Lba(lba), Sectors(sectors)));
+        for transfer in transfers.iter().filter(|_| is_host) {
+            if let Data::Write(from) = &transfer.data {
+                lost.remove(Lba(transfer.lba), Sectors(from.len() as u64 / u64::from(self.disk.sector_bytes)));
+            }
         }
-        // A write may destroy, further on, what it has itself written: that does not become whole.
-        let (mut next, end) = (step.pba, step.extent().end());
-        for lost in self.destroyed.iter().chain([&Extent::between(end, end)]) {
-            let whole = Extent::between(next, lost.start.clamp(next, end));
-            self.damage.mark(&mut self.space, whole, false, &mut self.mended)?;
-            next = next.max(lost.end()).min(end);
-        }
-        Ok(())
+        let runs: Vec<(Lba, Sectors)> = lost.runs().collect();
+        runs.into_iter().try_for_each(|(lba, sectors)| self.lose(lba, sectors))
     }
 
     /// The bytes of a write: zeros, what is staged over them, and in a host group the host's own data over both.
@@ -402,7 +515,8 @@ impl<M: Media> Store<M> {
         scratch
     }
 
-    /// Calls `each` with the runs of bytes that make up `sectors` from `pba`, and whether anything was ever stored there.
+    /// Calls `each` with the runs of bytes that make up `sectors` from `pba`, and whether something other than zeros may
+    /// stand there: contents, or damage.
     pub fn for_each_stored(
         &mut self,
         medium: Medium,
@@ -410,17 +524,48 @@ impl<M: Media> Store<M> {
         sectors: Sectors,
         each: &mut impl FnMut(u64, bool),
     ) -> Result<(), DeviceError> {
-        let mut runs = Vec::new();
-        let (offset, bytes) = (self.offset(pba.0), self.offset(sectors.0));
-        self.space.runs(region_of(medium), offset, bytes, false, &mut runs)?;
-        runs.iter().for_each(|run| each(run.bytes, run.at.is_some()));
-        Ok(())
+        let region = region_of(medium);
+        let absent_is_damage = self.disk.recording.leaves_damage_to_host() && region == Region::Disk;
+        let sector_bytes = u64::from(self.disk.sector_bytes);
+        self.space.for_each_class(region, Extent::new(pba, sectors), |extent, class| {
+            let is_stored = match class {
+                Class::Absent => absent_is_damage,
+                Class::Zero => false,
+                Class::Stored | Class::Destroyed | Class::Spoilt => true,
+            };
+            each(extent.sectors.0 * sector_bytes, is_stored);
+        })
     }
 
-    /// The bytes of a sector that `medium` holds at `pba`, for whoever inspects an image.
+    /// The bytes of sectors that `medium` holds from `pba` on, for whoever inspects an image; what cannot be read is zeros.
     pub fn peek(&mut self, medium: Medium, pba: Pba, into: &mut [u8]) -> Result<(), DeviceError> {
-        let offset = self.offset(pba.0);
-        self.space.read(region_of(medium), offset, into)
+        let mut faults = Vec::new();
+        self.space.read(region_of(medium), pba, into, &mut faults)
+    }
+}
+
+/// Reads the journal of `space` into `layer`, and the store's own records out of it.
+pub(crate) fn replay<M: Media>(
+    space: &mut Space<M>,
+    header: &Header,
+    layer: &mut dyn Layer,
+    place: &str,
+) -> Result<(Journal, Lost), DeviceError> {
+    let mut lost = Lost::default();
+    let journal = Journal::replay(space, header.journal_bytes, place, |note| {
+        let taken = if note.tag >= STORE_TAGS { lost.replay(note) } else { layer.replay(note) };
+        taken.map_err(Into::into)
+    })?;
+    Ok((journal, lost))
+}
+
+/// What a host is told of a sector that `step` cannot read.
+fn error_of(step: &Step, fault: &Fault) -> DeviceError {
+    let (pba, medium) = (fault.extent.start, step.medium);
+    let lba = step.lba + (pba - step.pba);
+    match fault.kind {
+        FaultKind::Destroyed => DeviceError::Destroyed { lba, pba, medium },
+        FaultKind::Damaged => DeviceError::Spoilt { lba, pba, medium },
     }
 }
 

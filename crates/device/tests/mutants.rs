@@ -3,6 +3,7 @@
 
 mod common;
 
+use imbrex_device::image::Bounds;
 use imbrex_device::verify::power_loss::{run, Loss, Tally, Trial};
 use imbrex_disk::{Command, Lba, Sectors, SimDuration};
 use imbrex_layer::{
@@ -91,8 +92,8 @@ fn cut(layer: &str, disk: &str, alter: Alter) -> Result<Tally, Box<Loss>> {
     };
     let mut sum = Tally::default();
     for seed in 0..SEEDS {
-        let trial =
-            Trial { header: &subject.header, prepare: &prepare, seed, deeds: 25, sectors_max: 24, images_per_act: 3 };
+        let (header, prepare, bounds) = (&subject.header, &prepare, Bounds::default());
+        let trial = Trial { header, prepare, seed, deeds: 25, sectors_max: 24, images_per_act: 3, bounds };
         sum += run(&trial)?;
     }
     Ok(sum)

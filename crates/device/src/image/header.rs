@@ -1,7 +1,10 @@
-//! The header of an image: what the drive is. Written once.
+//! The header of an image: what the drive is. Written once, in three copies.
 //!
-//! Sixteen bytes of magic, version, length and checksum, then JSON. The profile is kept as its text, so that an image
+//! Twenty-four bytes of magic, version, length and checksum, then JSON. The profile is kept as its text, so that an image
 //! means the same drive when the profiles that come with the program have changed.
+//!
+//! Invariants:
+//! 1. One whole copy is enough to open the image. Copies that are not whole are told by the check, and made anew by the repair.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -9,13 +12,14 @@ use uuid::Uuid;
 use imbrex_disk::Profile;
 use imbrex_sim::Drive;
 
+use super::layout::{header_places, Layout, COPIES};
 use crate::error::DeviceError;
 use crate::media::Media;
 
 /// The first bytes of an image.
 pub const MAGIC: [u8; 8] = *b"IMBREX\x1a\n";
 /// The version that this program writes, and the only one that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes set aside for the header.
 pub const HEADER_BYTES: u64 = 64 << 10;
 const FIXED_BYTES: usize = 24;
@@ -70,8 +74,15 @@ impl Header {
         Ok(drive)
     }
 
-    /// Puts it at the start of `media`.
+    /// Puts its copies on `media`.
     pub fn write(&self, media: &mut impl Media) -> Result<(), DeviceError> {
+        let bytes = self.bytes()?;
+        let layout = Layout::new(self);
+        let copies: Vec<(u64, &[u8])> = (0..COPIES).map(|copy| (layout.header(copy), &bytes[..])).collect();
+        media.write_together(&copies).map_err(|cause| DeviceError::medium("writing the image's header", cause))
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, DeviceError> {
         let json = serde_json::to_vec(self).expect("a header is plain data");
         if json.len() + FIXED_BYTES > HEADER_BYTES as usize {
             return Err(DeviceError::Refused(format!(
@@ -86,14 +97,48 @@ impl Header {
         bytes.extend_from_slice(&crc32c::crc32c(&json).to_le_bytes());
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&json);
-        media.write_at(0, &bytes).map_err(|cause| DeviceError::medium("writing the image's header", cause))
+        Ok(bytes)
     }
 
-    /// Reads it; `place` names the file in errors.
+    /// Bytes of a copy.
+    pub fn length(&self) -> u64 {
+        self.bytes().map_or(HEADER_BYTES, |bytes| bytes.len() as u64)
+    }
+
+    /// Reads the first whole copy; `place` names the file in errors.
     pub fn read(media: &mut impl Media, place: &str) -> Result<Header, DeviceError> {
+        let mut refused = None;
+        for offset in header_places() {
+            match Header::read_at(media, offset, place) {
+                Ok(header) => return Ok(header),
+                // The first place tells best what the file is; an image of another version is one wherever that stands.
+                Err(error @ DeviceError::Medium { .. }) => return Err(error),
+                Err(error) => {
+                    refused.get_or_insert(error);
+                }
+            }
+        }
+        Err(refused.expect("there is a place to look"))
+    }
+
+    /// The numbers of the copies that are not as they were written.
+    pub fn spoilt_copies(&self, media: &mut impl Media, place: &str) -> Result<Vec<u64>, DeviceError> {
+        let (layout, bytes) = (Layout::new(self), self.bytes()?);
+        let (mut spoilt, mut found) = (Vec::new(), vec![0; bytes.len()]);
+        for copy in 0..COPIES {
+            let failed = |cause| DeviceError::medium(format!("{place}: reading the header"), cause);
+            media.read_at(layout.header(copy), &mut found).map_err(failed)?;
+            if found != bytes {
+                spoilt.push(copy);
+            }
+        }
+        Ok(spoilt)
+    }
+
+    fn read_at(media: &mut impl Media, offset: u64, place: &str) -> Result<Header, DeviceError> {
         let failed = |cause| DeviceError::medium(format!("{place}: reading the header"), cause);
         let mut fixed = [0; FIXED_BYTES];
-        media.read_at(0, &mut fixed).map_err(failed)?;
+        media.read_at(offset, &mut fixed).map_err(failed)?;
         if fixed[..8] != MAGIC {
             return Err(DeviceError::image(
                 place,
@@ -110,13 +155,16 @@ impl Header {
                 ),
             ));
         }
-        if length > HEADER_BYTES as usize - FIXED_BYTES || media.len() < (FIXED_BYTES + length) as u64 {
-            return Err(DeviceError::image(place, "is cut short within its header; restore it from a copy"));
+        if length > HEADER_BYTES as usize - FIXED_BYTES || media.len() < offset + (FIXED_BYTES + length) as u64 {
+            return Err(DeviceError::damaged(place, "is cut short within its header; restore it from a copy"));
         }
         let mut json = vec![0; length];
-        media.read_at(FIXED_BYTES as u64, &mut json).map_err(failed)?;
+        media.read_at(offset + FIXED_BYTES as u64, &mut json).map_err(failed)?;
         if crc32c::crc32c(&json) != checksum || word(20) != 0 {
-            return Err(DeviceError::damaged(place, "has a damaged header (checksum); restore it from a copy"));
+            return Err(DeviceError::damaged(
+                place,
+                "has a damaged header (checksum) in all its copies; restore it from a copy",
+            ));
         }
         let header: Header = serde_json::from_slice(&json)
             .map_err(|error| DeviceError::image(place, format!("has a header that makes no sense: {error}")))?;
@@ -127,7 +175,7 @@ impl Header {
     /// Chunks of all regions.
     fn chunks(&self) -> u64 {
         let contents = (self.disk_sectors + self.flash_sectors) * u64::from(self.sector_bytes);
-        (contents + self.disk_sectors / 8 + 2 * self.journal_bytes) / self.chunk_bytes
+        (contents + 4 * self.journal_bytes) / self.chunk_bytes
     }
 
     /// What a foreign hand might have put there.

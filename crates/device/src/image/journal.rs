@@ -1,45 +1,49 @@
 //! The journal: records of mapping changes, each with its place, epoch and checksum.
 //!
-//! There are two. One is valid; a checkpoint is written to the other, which then becomes the valid one. A record counts
-//! if its checksum is right, its number is that of its place, and its epoch is no older than the one before it: the first
-//! that does not count ends the journal. Every opening for work begins a new epoch, so what a cut left behind a gap can
-//! never be taken for what was written after it.
+//! There are two. One is valid; a checkpoint is written to the other, which then becomes the valid one. Each is kept
+//! twice, in two regions; a record counts if one of its copies does: its checksum is right, its number is that of its
+//! place, and its epoch is no older than that of the record before it. The first that does not count ends the journal. Every opening for
+//! work begins a new epoch, so what a cut left behind a gap can never be taken for what was written after it.
 //!
 //! A power cut may leave a gap: of the records since the last flush any may be lost. Damage looks alike, so each record
-//! also says how many were durable when it was written, and the state how many were at the latest opening, checkpoint or
-//! shutdown. A gap before that number is damage: the image is refused, for to go on would drop what was acknowledged.
-//! Only the records since the last barrier that another record follows have no such witness.
+//! also says how many were durable when it was written, and the state how many were at the latest barrier. A gap before
+//! that number is damage to both copies: the image is refused, for to go on would drop what was acknowledged.
 //!
 //! Invariants:
 //! 1. Records are written in order, each once.
 //! 2. A checkpoint is durable before the state names its journal, and nothing of it is read before.
 //! 3. No gap lies before a record that was known to be durable.
+//! 4. What a record says is one note; the tags from [`STORE_TAGS`] on are the store's own, the others the layer's.
 
-use imbrex_layer::{Layer, Note};
+use imbrex_layer::Note;
 
 use crate::error::DeviceError;
-use crate::image::space::{Region, Space, State};
+use super::checksum::Salt;
+use super::layout::Region;
+use super::space::Space;
+use super::state::State;
 use crate::media::Media;
+
+/// Tags from here on are notes of the store, not of a layer.
+pub const STORE_TAGS: u8 = 240;
 
 /// Bytes of a record: checksum 4, epoch 4, number 8, tag 1, nothing 7, four fields of 8, how many records
 /// were durable when this one was written 8.
 pub const RECORD_BYTES: usize = 64;
-/// Records that are read or written at once.
-const BATCH_RECORDS: usize = 16 << 10;
-/// A journal is replaced by a checkpoint when it is longer than this, or than four times the last checkpoint.
-const RECORDS_BEFORE_CHECKPOINT: u64 = 1 << 18;
-
 /// The journal, open for appending.
 #[derive(Debug)]
 pub struct Journal {
-    region: Region,
+    regions: [Region; 2],
     epoch: u32,
     /// Number of the next record.
     next: u64,
     /// How many are known to be durable.
     durable: u64,
     records_max: u64,
+    before_checkpoint: u64,
     checkpoint_records: u64,
+    /// Records of which a power cut left one copy.
+    halves: Vec<u64>,
     buffer: Vec<u8>,
 }
 
@@ -55,7 +59,7 @@ pub struct Record {
 }
 
 impl Record {
-    pub(crate) fn encode(&self, number: u64, bytes: &mut [u8]) {
+    pub(crate) fn encode(&self, salt: Salt, number: u64, bytes: &mut [u8]) {
         bytes.fill(0);
         bytes[4..8].copy_from_slice(&self.epoch.to_le_bytes());
         bytes[8..16].copy_from_slice(&number.to_le_bytes());
@@ -64,15 +68,15 @@ impl Record {
             bytes[24 + index * 8..32 + index * 8].copy_from_slice(&field.to_le_bytes());
         }
         bytes[56..64].copy_from_slice(&self.durable.to_le_bytes());
-        let checksum = crc32c::crc32c(&bytes[4..]);
+        let checksum = salt.sum(number, &bytes[4..]);
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
     }
 
     /// The record in `bytes`, if it is whole and of this number.
-    pub(crate) fn decode(bytes: &[u8; RECORD_BYTES], number: u64) -> Option<Record> {
+    pub(crate) fn decode(salt: Salt, bytes: &[u8; RECORD_BYTES], number: u64) -> Option<Record> {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let is_whole = word(4) != 0 && long(8) == number && word(0) == crc32c::crc32c(&bytes[4..]);
+        let is_whole = word(4) != 0 && long(8) == number && word(0) == salt.sum(number, &bytes[4..]);
         is_whole.then(|| Record {
             note: Note { tag: bytes[16], fields: [long(24), long(32), long(40), long(48)] },
             epoch: word(4),
@@ -81,37 +85,46 @@ impl Record {
     }
 }
 
-/// Calls `each` with number and bytes of every record for which `region` has room on the medium, in order.
+/// The two copies of a record's place.
+type Copies<'a> = [&'a [u8; RECORD_BYTES]; 2];
+
+/// Calls `each` with number and copies of every record for which `regions` have room on the medium, in order.
 fn for_each_place<M: Media>(
     space: &mut Space<M>,
-    region: Region,
-    journal_bytes: u64,
-    mut each: impl FnMut(u64, &[u8; RECORD_BYTES]) -> Result<(), DeviceError>,
+    regions: [Region; 2],
+    mut each: impl FnMut(Salt, u64, Copies<'_>) -> Result<(), DeviceError>,
 ) -> Result<(), DeviceError> {
-    let mut runs = Vec::new();
-    space.runs(region, 0, journal_bytes / RECORD_BYTES as u64 * RECORD_BYTES as u64, false, &mut runs)?;
-    let (mut offset, mut batch) = (0, Vec::new());
-    for run in runs {
-        let end = offset + run.bytes;
-        while run.at.is_some() && offset < end {
-            batch.resize(((end - offset) as usize).min(BATCH_RECORDS * RECORD_BYTES), 0);
-            space.read(region, offset, &mut batch)?;
-            for (index, record) in batch.chunks_exact(RECORD_BYTES).enumerate() {
-                let record = record.try_into().expect("chunks are of one record");
-                each(offset / RECORD_BYTES as u64 + index as u64, record)?;
-            }
-            offset += batch.len() as u64;
+    let salt = space.journal;
+    let end = regions.map(|region| space.allocated_end(region)).into_iter().max().unwrap_or(0);
+    let batch = space.bounds().journal_batch.max(1) * RECORD_BYTES;
+    let (mut offset, mut copies) = (0, [Vec::new(), Vec::new()]);
+    while offset < end {
+        let bytes = (end - offset).min(batch as u64) as usize / RECORD_BYTES * RECORD_BYTES;
+        for (region, copy) in regions.into_iter().zip(&mut copies) {
+            copy.resize(bytes, 0);
+            space.read_raw(region, offset, copy)?;
         }
-        offset = end;
+        let records = copies[0].as_chunks().0.iter().zip(copies[1].as_chunks().0);
+        for (index, (first, second)) in records.enumerate() {
+            each(salt, offset / RECORD_BYTES as u64 + index as u64, [first, second])?;
+        }
+        offset += bytes as u64;
     }
     Ok(())
 }
 
-fn region_of(journal: u32) -> Region {
+/// The record of `number` whose copy has the latest epoch.
+fn latest(salt: Salt, number: u64, copies: Copies<'_>) -> Option<Record> {
+    let whole = copies.into_iter().filter_map(|copy| Record::decode(salt, copy, number));
+    whole.max_by_key(|record| record.epoch)
+}
+
+/// Where the two copies of journal 0 or 1 are.
+fn regions_of(journal: u32) -> [Region; 2] {
     if journal == 0 {
-        Region::JournalA
+        [Region::JournalA, Region::MirrorA]
     } else {
-        Region::JournalB
+        [Region::JournalB, Region::MirrorB]
     }
 }
 
@@ -125,15 +138,20 @@ impl Journal {
         mut each: impl FnMut(&Note) -> Result<(), DeviceError>,
     ) -> Result<Journal, DeviceError> {
         let state = space.state();
-        let region = region_of(state.journal);
+        let regions = regions_of(state.journal);
         let (mut next, mut epoch) = (0, state.journal_epoch);
         // Behind the end stands what a cut or an earlier use left; one that knew of more is the witness of damage.
         let mut known = state.journal_records;
-        for_each_place(space, region, journal_bytes, |number, bytes| {
-            let Some(record) = Record::decode(bytes, number).filter(|record| record.epoch >= epoch) else {
+        let mut halves = Vec::new();
+        for_each_place(space, regions, |salt, number, copies| {
+            let Some(record) = latest(salt, number, copies).filter(|record| record.epoch >= epoch) else {
                 return Ok(());
             };
             if number == next {
+                let is_whole = |copy| Record::decode(salt, copy, number) == Some(record);
+                if number >= state.journal_records && !copies.into_iter().all(is_whole) {
+                    halves.push(number);
+                }
                 each(&record.note)?;
                 epoch = record.epoch;
                 next += 1;
@@ -146,26 +164,35 @@ impl Journal {
             return Err(DeviceError::damaged(
                 place,
                 format!(
-                    "is damaged: record {next} of its journal is spoilt, and {known} were durable; to open it would lose \
-                     what was acknowledged: restore it from a copy"
+                    "is damaged: both copies of record {next} of its journal are spoilt, and {known} were durable; to open \
+                     it would lose what was acknowledged: restore it from a copy, or see what `imbrex drive check --repair` \
+                     can save"
                 ),
             ));
         }
         Ok(Journal {
-            region,
+            regions,
             epoch: state.epoch,
             next,
             durable: 0,
             records_max: journal_bytes / RECORD_BYTES as u64,
+            before_checkpoint: space.bounds().journal_before_checkpoint,
             checkpoint_records: next,
+            halves,
             buffer: Vec::new(),
         })
     }
 
-    /// Begins a new epoch: to be called once before the first append after a replay.
+    /// Begins a new epoch: to be called once before the first append after a replay. Records of which a power cut left one
+    /// copy have two again.
     pub fn begin_epoch<M: Media>(&mut self, space: &mut Space<M>) -> Result<(), DeviceError> {
+        for number in std::mem::take(&mut self.halves) {
+            self.rewrite(space, number)?;
+        }
         let records = self.next;
-        space.update(|state| *state = State { epoch: state.epoch + 1, journal_records: records, ..*state })?;
+        space.update(|state| {
+            *state = State { epoch: state.epoch + 1, journal_records: records, is_sealed: false, ..*state };
+        })?;
         self.epoch = space.state().epoch;
         self.durable = records;
         Ok(())
@@ -176,25 +203,78 @@ impl Journal {
         self.durable = self.next;
     }
 
-    /// Puts into the state how many records there are, so that the loss of any of them will show.
+    /// Closes the books: what was written is all there is.
     pub fn seal<M: Media>(&mut self, space: &mut Space<M>) -> Result<(), DeviceError> {
         let records = self.next;
-        space.update(|state| state.journal_records = records)
+        space.update(|state| *state = State { journal_records: records, is_sealed: true, ..*state })
     }
 
-    /// The numbers of records that cannot be read back as they were written.
-    pub fn spoilt<M: Media>(&self, space: &mut Space<M>) -> Result<Vec<u64>, DeviceError> {
-        let (mut expected, mut spoilt) = (0, Vec::new());
-        for_each_place(space, self.region, self.records_max * RECORD_BYTES as u64, |number, bytes| {
-            if number < self.next {
-                spoilt.extend(expected..number);
+    /// Calls `each` with the number of every record and which of its copies cannot be read back as it was written.
+    pub fn for_each_spoilt<M: Media>(
+        &self,
+        space: &mut Space<M>,
+        mut each: impl FnMut(u64, usize),
+    ) -> Result<(), DeviceError> {
+        let (mut expected, next) = (0, self.next);
+        for_each_place(space, self.regions, |salt, number, copies| {
+            if number < next {
                 expected = number + 1;
-                spoilt.extend(Record::decode(bytes, number).is_none().then_some(number));
+                let newest = latest(salt, number, copies);
+                for (copy, bytes) in copies.into_iter().enumerate() {
+                    if newest.is_none() || Record::decode(salt, bytes, number) != newest {
+                        each(number, copy);
+                    }
+                }
             }
             Ok(())
         })?;
-        spoilt.extend(expected..self.next);
-        Ok(spoilt)
+        (expected..next).for_each(|number| [0, 1].into_iter().for_each(|copy| each(number, copy)));
+        Ok(())
+    }
+
+    /// Writes both copies of every record anew where one of them is spoilt.
+    pub fn heal<M: Media>(&self, space: &mut Space<M>) -> Result<(), DeviceError> {
+        let mut spoilt = Vec::new();
+        self.for_each_spoilt(space, |number, _| spoilt.push(number))?;
+        spoilt.dedup();
+        spoilt.into_iter().try_for_each(|number| self.rewrite(space, number))
+    }
+
+    /// Writes both copies of a record anew, from whichever is whole.
+    fn rewrite<M: Media>(&self, space: &mut Space<M>, number: u64) -> Result<(), DeviceError> {
+        let (at, mut copies) = (number * RECORD_BYTES as u64, [[0; RECORD_BYTES]; 2]);
+        for (region, copy) in self.regions.into_iter().zip(&mut copies) {
+            space.read_raw(region, at, copy)?;
+        }
+        let Some(record) = latest(space.journal, number, [&copies[0], &copies[1]]) else { return Ok(()) };
+        let mut bytes = [0; RECORD_BYTES];
+        record.encode(space.journal, number, &mut bytes);
+        space.write_raw(&self.regions.map(|region| (region, at, &bytes[..])))
+    }
+
+    /// An empty journal in the stead of one that cannot be read, durably: for repair alone.
+    pub fn begin_anew<M: Media>(space: &mut Space<M>, journal_bytes: u64) -> Result<Journal, DeviceError> {
+        let other = 1 - space.state().journal;
+        let epoch = space.state().epoch + 1;
+        space.update(|state| {
+            *state = State { journal: other, journal_epoch: epoch, epoch, journal_records: 0, ..*state };
+        })?;
+        Ok(Journal {
+            regions: regions_of(other),
+            epoch,
+            next: 0,
+            durable: 0,
+            records_max: journal_bytes / RECORD_BYTES as u64,
+            before_checkpoint: space.bounds().journal_before_checkpoint,
+            checkpoint_records: 0,
+            halves: Vec::new(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// The regions that hold its two copies.
+    pub(super) fn regions(&self) -> [Region; 2] {
+        self.regions
     }
 
     /// Records in it.
@@ -208,40 +288,39 @@ impl Journal {
             return Err(DeviceError::Refused("the journal is full".into()));
         }
         let mut record = [0; RECORD_BYTES];
-        Record { note: *note, epoch: self.epoch, durable: self.durable }.encode(self.next, &mut record);
-        space.write_together(&[(self.region, self.next * RECORD_BYTES as u64, &record)])?;
+        Record { note: *note, epoch: self.epoch, durable: self.durable }.encode(space.journal, self.next, &mut record);
+        space.write_raw(&self.regions.map(|region| (region, self.next * RECORD_BYTES as u64, &record[..])))?;
         self.next += 1;
         Ok(())
     }
 
     /// Whether it has grown so long that a checkpoint should replace it.
     pub fn wants_checkpoint(&self) -> bool {
-        let limit = RECORDS_BEFORE_CHECKPOINT.max(self.checkpoint_records * 4).min(self.records_max / 2);
+        let limit = self.before_checkpoint.max(self.checkpoint_records * 4).min(self.records_max / 2);
         self.next >= limit.max(self.checkpoint_records + self.records_max / 8)
     }
 
-    /// Replaces it by a checkpoint of `layer`, all of whose plans are carried out.
-    pub fn checkpoint(&mut self, space: &mut Space<impl Media>, layer: &dyn Layer) -> Result<(), DeviceError> {
-        let mut notes = Vec::new();
-        layer.checkpoint(&mut notes);
+    /// Replaces it by a checkpoint: `notes`, which say what all of its records say.
+    pub fn checkpoint(&mut self, space: &mut Space<impl Media>, notes: &[Note]) -> Result<(), DeviceError> {
         if notes.len() as u64 >= self.records_max {
             return Err(DeviceError::Refused(format!("a checkpoint of {} records overfills the journal", notes.len())));
         }
         let other = 1 - space.state().journal;
-        let (region, epoch) = (region_of(other), self.epoch + 1);
-        for (index, batch) in notes.chunks(BATCH_RECORDS).enumerate() {
-            let first = (index * BATCH_RECORDS) as u64;
+        let (regions, epoch, salt) = (regions_of(other), self.epoch + 1, space.journal);
+        let batch_records = space.bounds().journal_batch.max(1);
+        for (index, batch) in notes.chunks(batch_records).enumerate() {
+            let first = (index * batch_records) as u64;
             self.buffer.resize(batch.len() * RECORD_BYTES, 0);
             for (offset, (note, record)) in batch.iter().zip(self.buffer.chunks_exact_mut(RECORD_BYTES)).enumerate() {
-                Record { note: *note, epoch, durable: 0 }.encode(first + offset as u64, record);
+                Record { note: *note, epoch, durable: 0 }.encode(salt, first + offset as u64, record);
             }
-            space.write_together(&[(region, first * RECORD_BYTES as u64, &self.buffer)])?;
+            space.write_raw(&regions.map(|region| (region, first * RECORD_BYTES as u64, &self.buffer[..])))?;
         }
         let journal_records = notes.len() as u64;
         space.update(|state| {
             *state = State { journal: other, journal_epoch: epoch, epoch, journal_records, ..*state };
         })?;
-        self.region = region;
+        self.regions = regions;
         self.epoch = epoch;
         self.next = journal_records;
         self.durable = journal_records;

@@ -1,26 +1,48 @@
 //! The image: how a drive lies on a medium.
 //!
-//! ```text
-//!  0        header   magic, version, checksum; what the drive is, as JSON (64 KiB)
-//!  64 KiB   state    two copies, written in turn: which journal is valid, which epoch, how many slots are given out
-//!  72 KiB   table    one number a chunk: the slot that holds it, or none yet
-//!           slots    contents of the platters · flash · damage bitmap · journals A and B, in the order they were first written
-//! ```
+//! - [`layout`]: where everything lies;
+//! - [`header`]: what the drive is, written once;
+//! - [`state`]: the few facts that all others hang on;
+//! - `directory`: which slot holds which chunk;
+//! - `sectors`: what every sector is, with the checksum of its contents;
+//! - [`space`]: chunks, slots, barriers; [`transfer`] reads and writes sectors; `opening` opens it, [`scrub`] checks it;
+//! - [`journal`]: records of the layer's map and of the store;
+//! - [`regions`]: which bytes are in use, and for what;
+//! - [`bounds`]: how much of it is kept in memory and done at once.
 //!
-//! The space of a drive is cut into chunks; a chunk gets a slot when it is first written. So an image is as long as what
-//! was written, and a drive may be larger than the largest file of the host's file system.
+//! Everything bears a checksum over image, place and contents, and every fact has a witness in a second place:
+//!
+//! | what | its witness |
+//! |---|---|
+//! | header, state | two more copies, far apart |
+//! | directory's entry of a slot | the slot's own header; the blocks of its sector table; the count of slots in the state |
+//! | journal record | its copy in another region; the count of records in the state |
+//! | contents of a sector | the checksum in its sector table |
+//! | sector table | prepared before its slot is given, so a blank one is not taken for "never written" |
 //!
 //! Invariants:
 //! 1. A slot belongs to one chunk. Slots are given out in order, never past the durable mark.
 //! 2. A chunk without a slot reads as zeros.
 //! 3. The header never changes once it is written.
+//! 4. A medium may keep any subset of the 512-byte blocks written since its last flush: what was durable can be read
+//!    after that, and what was not is old or new, sector by sector.
 
-pub mod damage;
+pub mod bounds;
+pub(crate) mod checksum;
+mod directory;
 pub mod header;
 pub mod journal;
+pub mod layout;
+mod opening;
+pub mod regions;
+pub mod scrub;
+mod sectors;
 pub mod space;
+pub mod state;
+pub mod transfer;
 
-pub use damage::Damage;
+pub use bounds::Bounds;
 pub use header::{Header, MAGIC};
 pub use journal::Journal;
-pub use space::{Region, Space};
+pub use layout::Region;
+pub use space::Space;

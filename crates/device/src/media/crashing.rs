@@ -1,9 +1,11 @@
-//! A medium that can be cut: it knows what is durable, and which acts came since.
+//! A medium that can be cut: it knows what is durable, and what was written since.
 //!
-//! What a cut leaves: all that was flushed; of the acts since then any subset, in their order, the latest perhaps torn
-//! after any of its sectors. An act that writes and destroys carries both, so what is lost of the one is lost of the
-//! other. A torn act is a prefix of its pieces in their order. Where a torn write on overlapping tracks destroys the rest
-//! of what it was to rewrite, that is for who knows the recording to add (`verify::power_loss`).
+//! What a cut leaves: all that was flushed; of what was written since then any subset of the blocks (what a medium writes
+//! whole or not at all), whichever act they belong to and however old they are. Where several acts wrote one block, those
+//! that survive take effect in their order.
+//!
+//! Where a torn write on overlapping tracks destroys the rest of what it was to rewrite, that is for who knows the recording
+//! to add (`verify::power_loss`).
 
 use std::io;
 
@@ -16,30 +18,21 @@ struct Act {
     pieces: Vec<(u64, Vec<u8>)>,
 }
 
-/// Which of the acts since the last flush a cut keeps.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Survivors {
-    /// One for each act, in order.
-    pub kept: Vec<bool>,
-    /// How many sectors of the last act, over all its pieces, if that one is kept and torn.
-    pub torn_sectors: Option<u64>,
-}
-
 /// The medium.
 #[derive(Clone, Debug)]
 pub struct Crashing {
     durable: Memory,
     view: Memory,
     since: Vec<Act>,
-    sector_bytes: usize,
+    block_bytes: usize,
     /// Acts and flushes so far: a clock for whoever cuts.
     events: u64,
 }
 
 impl Crashing {
-    /// Over what `durable` holds, tearing writes at `sector_bytes`.
-    pub fn new(durable: Memory, sector_bytes: u32) -> Crashing {
-        Crashing { view: durable.clone(), durable, since: Vec::new(), sector_bytes: sector_bytes as usize, events: 0 }
+    /// Over what `durable` holds, with blocks of `block_bytes`.
+    pub fn new(durable: Memory, block_bytes: u32) -> Crashing {
+        Crashing { view: durable.clone(), durable, since: Vec::new(), block_bytes: block_bytes as usize, events: 0 }
     }
 
     /// Acts since the last flush.
@@ -52,10 +45,14 @@ impl Crashing {
         self.events
     }
 
-    /// Sectors that the last act touches, over all its pieces: where it can be torn.
-    pub fn last_sectors(&self) -> u64 {
-        let pieces = self.last_act().unwrap_or_default();
-        pieces.iter().map(|(offset, bytes)| self.sectors(*offset, bytes.len())).sum()
+    /// Blocks written since the last flush, counted once for every act that wrote them.
+    pub fn blocks(&self) -> u64 {
+        (0..self.since.len()).map(|act| self.blocks_of(act)).sum()
+    }
+
+    /// Blocks that act number `act` since the last flush writes.
+    pub fn blocks_of(&self, act: usize) -> u64 {
+        self.since[act].pieces.iter().map(|(offset, bytes)| self.touched(*offset, bytes.len())).sum()
     }
 
     /// The pieces of the last act since the last flush.
@@ -63,27 +60,30 @@ impl Crashing {
         self.since.last().map(|act| &act.pieces[..])
     }
 
-    /// Sectors of the medium that `length` bytes at `offset` touch: each of them is written whole or not at all.
-    fn sectors(&self, offset: u64, length: usize) -> u64 {
-        let sector = self.sector_bytes as u64;
-        (offset + length as u64).div_ceil(sector) - offset / sector
+    /// Blocks of the medium that `length` bytes at `offset` touch.
+    fn touched(&self, offset: u64, length: usize) -> u64 {
+        let block = self.block_bytes as u64;
+        (offset + length as u64).div_ceil(block) - offset / block
     }
 
-    /// What a power cut now leaves of it if `survivors` is what it spares.
-    pub fn cut(&self, survivors: &Survivors) -> Memory {
-        assert_eq!(survivors.kept.len(), self.since.len(), "one choice for each act since the last flush");
+    /// What a power cut now leaves if, of the blocks written since the last flush, those survive that `survives` says yes to:
+    /// it is given the act and the number of the block in it, both from 0.
+    pub fn cut(&self, mut survives: impl FnMut(usize, u64) -> bool) -> Memory {
+        let block = self.block_bytes as u64;
         let mut left = self.durable.clone();
-        for (index, act) in self.since.iter().enumerate().filter(|(index, _)| survivors.kept[*index]) {
-            let torn = survivors.torn_sectors.filter(|_| index + 1 == self.since.len());
-            let mut sectors_left = torn.unwrap_or(u64::MAX);
+        for (number, act) in self.since.iter().enumerate() {
+            let mut index = 0;
             for (offset, bytes) in &act.pieces {
-                let kept_end = (*offset / self.sector_bytes as u64).saturating_add(sectors_left);
-                let limit = kept_end.saturating_mul(self.sector_bytes as u64).saturating_sub(*offset);
-                let kept = (bytes.len() as u64).min(limit) as usize;
-                if kept > 0 {
-                    left.write_at(*offset, &bytes[..kept]).expect("memory takes every write");
+                let end = offset + bytes.len() as u64;
+                let mut at = *offset;
+                while at < end {
+                    let next = ((at / block + 1) * block).min(end);
+                    if survives(number, index) {
+                        let part = &bytes[(at - offset) as usize..(next - offset) as usize];
+                        left.write_at(at, part).expect("memory takes every write");
+                    }
+                    (at, index) = (next, index + 1);
                 }
-                sectors_left = sectors_left.saturating_sub(self.sectors(*offset, bytes.len()));
             }
         }
         left

@@ -16,7 +16,8 @@ use uuid::Uuid;
 
 use crate::image::header::{MAGIC, VERSION};
 use crate::image::journal::{Record, RECORD_BYTES};
-use crate::image::{Header, Journal, Region, Space};
+use crate::image::checksum::{Salt, What};
+use crate::image::{Bounds, Header, Journal, Region, Space};
 use crate::media::memory::Memory;
 
 /// Bytes of the journal of the image in which journals are tried.
@@ -33,7 +34,7 @@ pub fn header(data: &[u8]) -> Option<Header> {
         assert_eq!(Header::read(&mut again, PLACE).ok().as_ref(), Some(&header), "it reads back as it was");
     }
     // Whatever the state and the table say, the answer is an image or an error.
-    let _ = Space::open(media, &header, PLACE);
+    let _ = Space::open(media, &header, PLACE, Bounds::default());
     Some(header)
 }
 
@@ -54,13 +55,14 @@ pub fn journal(data: &[u8]) -> u64 {
     let mut data = data[..data.len().min(JOURNAL_BYTES as usize)].to_vec();
     data.resize(data.len().next_multiple_of(RECORD_BYTES), 0);
     let mut space = journal_space(&data);
+    let salt = Salt::new(Uuid::nil(), What::Journal);
     let mut accepted = 0;
     let replayed = Journal::replay(&mut space, JOURNAL_BYTES, PLACE, |note| {
         let from = accepted as usize * RECORD_BYTES;
         let found: &[u8; RECORD_BYTES] = data[from..].first_chunk().expect("a record that was read is there");
-        let record = Record::decode(found, accepted).expect("a record that was accepted is whole");
+        let record = Record::decode(salt, found, accepted).expect("a record that was accepted is whole");
         let mut again = [0; RECORD_BYTES];
-        record.encode(accepted, &mut again);
+        record.encode(salt, accepted, &mut again);
         assert_eq!((record.note, &again), (*note, found), "record {accepted} is written as it was read");
         accepted += 1;
         Ok(())
@@ -87,9 +89,9 @@ fn journal_space(data: &[u8]) -> Space<Memory> {
         chunk_bytes: 4096,
         journal_bytes: JOURNAL_BYTES,
     };
-    let mut space = Space::create(Memory::new(), &sizes).expect("memory takes it");
+    let mut space = Space::create(Memory::new(), &sizes, Bounds::default()).expect("memory takes it");
     if !data.is_empty() {
-        space.write_together(&[(Region::JournalA, 0, data)]).expect("memory takes it");
+        space.write_raw(&[(Region::JournalA, 0, data)]).expect("memory takes it");
     }
     space
 }

@@ -6,9 +6,9 @@
 //!                                                                               └── events of the opening, cut as well
 //! ```
 //!
-//! What a cut leaves: all that the last flush covered; of the acts since then any subset, in their order, the latest
-//! perhaps torn: after any of its sectors, with the destruction of the whole act, or as on platters ([`super::tear`]).
-//! A command with FUA, and a flush, are followed by a flush of the medium, as the drive does.
+//! What a cut leaves: all that the last flush covered; of what was written since then any subset of the blocks, of all
+//! acts, however old ([`super::subsets`]); or the newest write torn as on platters ([`super::tear`]). A command with FUA, and
+//! a flush, are followed by a flush of the medium, as the drive does.
 //!
 //! What must come out: every sector reads as its last durable value, or as one given since; never as a third, and never
 //! as an error; except that what a command of the host destroys on a host-managed drive is lost as if the host had given it
@@ -23,23 +23,22 @@ use imbrex_layer::verify::harm;
 use imbrex_layer::verify::toy::below;
 use imbrex_layer::{Cause, GroupKind, Kind, Layer, Plan, StepOp};
 use imbrex_sim::Drive;
-use rand_core::{RngCore, SeedableRng};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 
 use super::recorder::{Event, Recorder};
-use super::tear::Places;
+use super::subsets::{self, Survivors};
+use super::tear;
 use super::values::{fill, version_in, Ledger, LOST};
 use super::workload::{draw, Deed, Work};
 use crate::error::DeviceError;
-use crate::image::Header;
-use crate::media::crashing::{Crashing, Survivors};
+use crate::image::{Bounds, Header};
+use crate::media::crashing::Crashing;
 use crate::media::memory::Memory;
 use crate::store::{Data, Store, Transfer};
 
-/// Subsets drawn of many unflushed acts, beside all and none.
-const SUBSETS_DRAWN: usize = 6;
-/// Unflushed acts of which every subset is tried.
-const ACTS_EXHAUSTED: usize = 3;
+/// What the medium below writes whole or not at all.
+const BLOCK_BYTES: u32 = 512;
 /// Acts of an opening that are cut.
 const OPENING_ACTS: usize = 3;
 /// Runs that shrinking may take.
@@ -59,6 +58,8 @@ pub struct Trial<'a> {
     pub sectors_max: u32,
     /// Images tried after each act; where there are more they are drawn.
     pub images_per_act: usize,
+    /// The bounds that the image works in.
+    pub bounds: Bounds,
 }
 
 /// What a run did.
@@ -153,22 +154,13 @@ fn shrink(trial: &Trial<'_>, mut loss: Box<Loss>) -> Box<Loss> {
     loss
 }
 
-/// How the newest act is left.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Tear {
-    Whole,
-    /// So many sectors of all its pieces.
-    Prefix(u64),
-    /// So many sectors of its data, as on platters.
-    Platters(u64),
-}
-
 /// What a cut leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Choice {
-    /// A bit for each of the older acts.
-    older: u64,
-    tear: Tear,
+enum Choice {
+    /// Some of the blocks.
+    Blocks(Survivors),
+    /// All of the older acts, and so many sectors of the newest, as on platters.
+    Platters(u64),
 }
 
 type Recovered = (Drive, Store<Recorder>, Vec<u64>);
@@ -180,7 +172,6 @@ struct Runner<'a> {
     store: Store<Recorder>,
     /// The medium as it is after the events looked at so far.
     medium: Crashing,
-    places: Places,
     random: Xoshiro256StarStar,
     keeps_trims: bool,
     ledger: Ledger,
@@ -194,8 +185,7 @@ impl<'a> Runner<'a> {
     fn new(trial: &'a Trial<'a>) -> Runner<'a> {
         let (_, store) = Store::create(Memory::new(), trial.header.clone()).expect("memory takes a toy");
         let image = store.space().media().clone();
-        let sector_bytes = trial.header.sector_bytes;
-        let opened = Store::open_prepared(Recorder::new(image), "new image", trial.prepare);
+        let opened = Store::open_bounded(Recorder::new(image), "new image", trial.bounds, trial.prepare);
         let (drive, mut store) = opened.expect("a new image opens");
         store.space_mut().media_mut().take_events();
         let capacity = drive.layer.capacity().0;
@@ -206,12 +196,11 @@ impl<'a> Runner<'a> {
         Runner {
             trial,
             disk: drive.disk.clone(),
-            medium: Crashing::new(store.space().media().memory().clone(), sector_bytes),
+            medium: Crashing::new(store.space().media().memory().clone(), BLOCK_BYTES),
             keeps_trims: drive.layer.keeps_trims(),
             ledger,
             drive,
             store,
-            places: Places::default(),
             random: Xoshiro256StarStar::seed_from_u64(0),
             tally: Tally::default(),
             plan: Plan::new(),
@@ -233,8 +222,9 @@ impl<'a> Runner<'a> {
             (_, Some(commands)) => self.execute(&commands),
         };
         outcome.map_err(|error| error.to_string())?;
+        self.store.checkpoint_if_due(self.drive.layer.as_ref()).map_err(|error| error.to_string())?;
         self.tally.checkpoints += u64::from(deed.work == Work::Checkpoint);
-        let events = self.take_events()?;
+        let events = self.take_events();
         let cut_at = deed.is_cut.then(|| below(&mut self.random, events.len() as u64 + 1) as usize);
         if self.watch(&events, cut_at)? {
             return Ok(());
@@ -242,18 +232,15 @@ impl<'a> Runner<'a> {
         self.ledger.answer();
         if self.commands.iter().any(|command| command.fua || command.operation == Operation::Flush) {
             self.store.barrier().map_err(|error| error.to_string())?;
-            let events = self.take_events()?;
+            let events = self.take_events();
             self.watch(&events, None)?;
-        }
-        if self.medium.acts() == 0 {
             self.ledger.settle();
         }
         Ok(())
     }
 
-    fn take_events(&mut self) -> Result<Vec<Event>, String> {
-        self.places = Places::of(self.store.space_mut(), &self.disk).map_err(|error| error.to_string())?;
-        Ok(self.store.space_mut().media_mut().take_events())
+    fn take_events(&mut self) -> Vec<Event> {
+        self.store.space_mut().media_mut().take_events()
     }
 
     /// Carries the plan out, and says in the ledger what its commands give.
@@ -305,9 +292,6 @@ impl<'a> Runner<'a> {
             event.apply(&mut self.medium);
             self.event += 1;
             self.tally.events += 1;
-            if *event == Event::Flush {
-                self.ledger.settle();
-            }
             if is_news {
                 self.try_images()?;
             }
@@ -322,7 +306,7 @@ impl<'a> Runner<'a> {
         if self.medium.acts() == 0 {
             return self.recover(self.medium.whole().clone(), true).map(|_| ());
         }
-        let mut choices = choices(&self.medium, self.platters(), &mut self.random);
+        let mut choices = self.choices();
         while choices.len() > self.trial.images_per_act {
             let drawn = below(&mut self.random, choices.len() as u64) as usize;
             choices.swap_remove(drawn);
@@ -334,19 +318,34 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// What a cut may leave now.
+    fn choices(&mut self) -> Vec<Choice> {
+        let mut choices: Vec<Choice> =
+            subsets::of(&self.medium, &mut self.random).into_iter().map(Choice::Blocks).collect();
+        choices.extend((1..tear::sectors(&self.platters(), self.disk.sector_bytes)).map(Choice::Platters));
+        choices
+    }
+
     /// Sectors of platters that the newest act writes, where to tear it destroys other things than to finish it.
-    fn platters(&self) -> u64 {
-        let is_harmless = self.disk.recording.is_harmless();
-        let act = self.medium.last_act().filter(|_| !is_harmless);
-        act.map_or(0, |act| self.places.sectors(act, self.disk.sector_bytes))
+    fn platters(&self) -> Vec<tear::Run> {
+        let act = self.medium.last_act().filter(|_| !self.disk.recording.is_harmless());
+        act.map_or_else(Vec::new, |act| tear::runs(self.store.space(), act))
     }
 
     fn image(&mut self, choice: Choice) -> Result<Memory, String> {
-        self.tally.torn += u64::from(choice.tear != Tear::Whole);
-        let Tear::Platters(sectors) = choice.tear else { return Ok(cut(&self.medium, choice)) };
-        let without = cut(&self.medium, choice);
-        let act = self.medium.last_act().expect("there is an act to tear");
-        self.places.torn(without, self.trial.header, &self.disk, act, sectors).map_err(|error| error.to_string())
+        let last = self.medium.acts() - 1;
+        match choice {
+            Choice::Blocks(survivors) => {
+                self.tally.torn += u64::from(!survivors.is_whole());
+                Ok(survivors.cut(&self.medium))
+            }
+            Choice::Platters(sectors) => {
+                self.tally.torn += 1;
+                let without = self.medium.cut(|act, _| act < last);
+                let torn = tear::torn(without, self.trial.header, &self.disk, &self.platters(), sectors);
+                torn.map_err(|error| error.to_string())
+            }
+        }
     }
 
     /// The power fails here: one image is drawn, and the run goes on with it.
@@ -354,19 +353,16 @@ impl<'a> Runner<'a> {
         let drawn = if self.medium.acts() == 0 {
             None
         } else {
-            let choices = choices(&self.medium, self.platters(), &mut self.random);
+            let choices = self.choices();
             choices.get(below(&mut self.random, choices.len() as u64 + 1) as usize).copied()
         };
         let image = match drawn {
             Some(choice) => self.image(choice)?,
-            None => {
-                let kept = vec![false; self.medium.acts()];
-                self.medium.cut(&Survivors { kept, torn_sectors: None })
-            }
+            None => self.medium.cut(|_, _| false),
         };
         let (drive, store, versions) =
             self.recover(image, true).map_err(|what| format!("{drawn:?}, to go on: {what}"))?;
-        self.medium = Crashing::new(store.space().media().memory().clone(), self.trial.header.sector_bytes);
+        self.medium = Crashing::new(store.space().media().memory().clone(), BLOCK_BYTES);
         self.ledger.adopt(&versions);
         (self.drive, self.store) = (drive, store);
         self.tally.adopted += 1;
@@ -377,7 +373,7 @@ impl<'a> Runner<'a> {
     fn recover(&mut self, image: Memory, cuts_opening: bool) -> Result<Recovered, String> {
         self.tally.images += 1;
         let before = image.clone();
-        let opened = Store::open_prepared(Recorder::new(image), "cut image", self.trial.prepare);
+        let opened = Store::open_bounded(Recorder::new(image), "cut image", self.trial.bounds, self.trial.prepare);
         let (mut drive, mut store) = opened.map_err(|error| format!("opening fails: {error}"))?;
         drive.layer.self_check().map_err(|violation| violation.to_string())?;
         let versions = read_all(drive.layer.as_mut(), &mut store)?;
@@ -399,7 +395,7 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         let wanted: Vec<u64> = (0..OPENING_ACTS).map(|_| below(&mut self.random, acts)).collect();
-        let mut medium = Crashing::new(image, self.trial.header.sector_bytes);
+        let mut medium = Crashing::new(image, BLOCK_BYTES);
         let mut act = 0;
         for event in events {
             event.apply(&mut medium);
@@ -407,46 +403,15 @@ impl<'a> Runner<'a> {
                 continue;
             }
             if wanted.contains(&act) {
-                let choices = choices(&medium, 0, &mut self.random);
+                let choices = subsets::of(&medium, &mut self.random);
                 let choice = choices[below(&mut self.random, choices.len() as u64) as usize];
                 self.tally.openings_cut += 1;
-                self.recover(cut(&medium, choice), false).map_err(|what| format!("{choice:?}: {what}"))?;
+                self.recover(choice.cut(&medium), false).map_err(|what| format!("{choice:?}: {what}"))?;
             }
             act += 1;
         }
         Ok(())
     }
-}
-
-/// The images that the newest act makes possible: those without it were tried when the act before it was the newest.
-/// `platters` says how many sectors of data it writes that can be torn as on platters.
-fn choices(medium: &Crashing, platters: u64, random: &mut impl RngCore) -> Vec<Choice> {
-    let older = medium.acts() - 1;
-    let masks: Vec<u64> = if older <= ACTS_EXHAUSTED {
-        (0..1 << older).collect()
-    } else {
-        let drawn = (0..SUBSETS_DRAWN).map(|_| random.next_u64());
-        [0, u64::MAX].into_iter().chain(drawn).collect()
-    };
-    let mut choices = Vec::new();
-    for older in masks {
-        choices.push(Choice { older, tear: Tear::Whole });
-        choices.extend((1..medium.last_sectors()).map(|sectors| Choice { older, tear: Tear::Prefix(sectors) }));
-        choices.extend((1..platters).map(|sectors| Choice { older, tear: Tear::Platters(sectors) }));
-    }
-    choices
-}
-
-/// What `choice` leaves of `medium`; of an act torn as on platters, nothing yet.
-fn cut(medium: &Crashing, choice: Choice) -> Memory {
-    let last = medium.acts() - 1;
-    let mut kept: Vec<bool> = (0..last).map(|index| choice.older >> (index % 64) & 1 == 1).collect();
-    kept.push(!matches!(choice.tear, Tear::Platters(_)));
-    let torn_sectors = match choice.tear {
-        Tear::Prefix(sectors) => Some(sectors),
-        Tear::Whole | Tear::Platters(_) => None,
-    };
-    medium.cut(&Survivors { kept, torn_sectors })
 }
 
 /// The versions of all sectors, read from where the layer looks them up.

@@ -1,0 +1,137 @@
+//! Checksums of an image: CRC-32C, seeded with the image's identity, the kind of thing and its address, so that a piece
+//! copied from another image, or moved within this one, does not pass for what belongs there.
+//!
+//! Sectors of contents are summed four at a time where the processor has an instruction for CRC-32C: one sum alone waits
+//! for each result three cycles, four beside each other keep the unit busy. The stupid twin is the crate `crc32c`.
+//!
+//! Invariants:
+//! 1. The sum of a sector is never one of the [`codes`](super::sectors) that say something else than "these contents".
+
+use uuid::Uuid;
+
+/// Sums below this mean something else in a table of sectors.
+pub(crate) const FIRST_SUM: u32 = 4;
+
+/// What is summed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum What {
+    State = 1,
+    Directory = 2,
+    SlotHeader = 3,
+    SectorTable = 4,
+    Journal = 5,
+    Disk = 6,
+    Flash = 7,
+}
+
+/// The seed of one kind of thing in one image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Salt(u32);
+
+impl Salt {
+    /// That of `what` in the image `uuid`.
+    pub(crate) fn new(uuid: Uuid, what: What) -> Salt {
+        Salt(crc32c::crc32c_append(crc32c::crc32c(uuid.as_bytes()), &[what as u8]))
+    }
+
+    /// The sum of `bytes` at `address`.
+    pub(crate) fn sum(self, address: u64, bytes: &[u8]) -> u32 {
+        crc32c::crc32c_append(crc32c::crc32c_append(self.0, &address.to_le_bytes()), bytes)
+    }
+
+    /// The sum of the contents of sector `address`.
+    fn sector(self, address: u64, bytes: &[u8]) -> u32 {
+        no_code(self.sum(address, bytes))
+    }
+
+    /// Calls `each` with index and sum of every sector of `bytes`, the first of which has the address `first`.
+    pub(crate) fn sectors(self, first: u64, bytes: &[u8], sector_bytes: usize, mut each: impl FnMut(usize, u32)) {
+        let mut index = 0;
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("sse4.2") {
+            for four in bytes.chunks_exact(4 * sector_bytes) {
+                // SAFETY: the processor has SSE 4.2, as was just asked.
+                #[allow(unsafe_code)]
+                let sums = unsafe { four_at_once(self.0, first + index as u64, four, sector_bytes) };
+                for sum in sums {
+                    each(index, no_code(sum));
+                    index += 1;
+                }
+            }
+        }
+        for sector in bytes[index * sector_bytes..].chunks_exact(sector_bytes) {
+            each(index, self.sector(first + index as u64, sector));
+            index += 1;
+        }
+    }
+}
+
+/// Moves the few sums that are codes out of the way.
+fn no_code(sum: u32) -> u32 {
+    if sum < FIRST_SUM {
+        sum | 0x8000_0000
+    } else {
+        sum
+    }
+}
+
+/// The sums of four sectors that follow each other, with the processor's instruction. To call it is unsafe where the processor
+/// may lack it; no safe crate sums several buffers beside each other.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.2")]
+fn four_at_once(salt: u32, first: u64, bytes: &[u8], sector_bytes: usize) -> [u32; 4] {
+    use std::arch::x86_64::_mm_crc32_u64;
+    let start = u64::from(!salt);
+    let mut sums = [0, 1, 2, 3].map(|index| _mm_crc32_u64(start, first + index));
+    let (low, high) = bytes.split_at(2 * sector_bytes);
+    let ((a, b), (c, d)) = (low.split_at(sector_bytes), high.split_at(sector_bytes));
+    let ((a, _), (b, _), (c, _), (d, _)) =
+        (a.as_chunks::<8>(), b.as_chunks::<8>(), c.as_chunks::<8>(), d.as_chunks::<8>());
+    for (((a, b), c), d) in a.iter().zip(b).zip(c).zip(d) {
+        sums[0] = _mm_crc32_u64(sums[0], u64::from_le_bytes(*a));
+        sums[1] = _mm_crc32_u64(sums[1], u64::from_le_bytes(*b));
+        sums[2] = _mm_crc32_u64(sums[2], u64::from_le_bytes(*c));
+        sums[3] = _mm_crc32_u64(sums[3], u64::from_le_bytes(*d));
+    }
+    sums.map(|sum| !(sum as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against one sum at a time by the crate.
+        #[test]
+        fn four_at_once_are_as_one_by_one(first in any::<u64>(), sectors in 1usize..12, seed in any::<u8>()) {
+            let salt = Salt::new(Uuid::from_u128(7), What::Disk);
+            let bytes: Vec<u8> = (0..sectors * 512).map(|at| (at as u8).wrapping_mul(seed | 1) ^ (at >> 8) as u8).collect();
+            let first = first >> 8;
+            let mut sums = Vec::new();
+            salt.sectors(first, &bytes, 512, |index, sum| sums.push((index, sum)));
+            let twin: Vec<(usize, u32)> =
+                bytes.chunks(512).enumerate().map(|(index, sector)| (index, salt.sector(first + index as u64, sector))).collect();
+            prop_assert_eq!(sums, twin);
+        }
+    }
+
+    #[test]
+    fn a_moved_piece_has_another_sum() {
+        let salt = |uuid, what| Salt::new(Uuid::from_u128(uuid), what);
+        let bytes = [5; 512];
+        let sum = salt(1, What::Disk).sum(10, &bytes);
+        assert_ne!(sum, salt(1, What::Disk).sum(11, &bytes), "another address");
+        assert_ne!(sum, salt(1, What::Flash).sum(10, &bytes), "another region");
+        assert_ne!(sum, salt(2, What::Disk).sum(10, &bytes), "another image");
+    }
+
+    #[test]
+    fn no_sum_is_taken_for_a_code() {
+        for code in 0..FIRST_SUM {
+            assert!(no_code(code) >= FIRST_SUM);
+        }
+        assert_eq!(no_code(FIRST_SUM), FIRST_SUM);
+    }
+}

@@ -1,0 +1,231 @@
+//! The check of an image's space: every copy of every fact, every block of the sector tables, every sector's contents
+//! against their checksums; and making good what another copy knows.
+//!
+//! Invariants:
+//! 1. Memory is bounded by a chunk, however large the image.
+//! 2. [`Space::scrub`] writes nothing.
+//! 3. After [`Space::heal`] and [`Space::give_up`] of what was found, a second scrub finds nothing.
+
+use std::fmt;
+
+use imbrex_disk::{Extent, Pba, Sectors};
+
+use super::directory::Owner;
+use super::header::Header;
+use super::layout::{Region, ENTRY_BYTES, SECTORS_PER_BLOCK};
+use super::sectors::{is_sum, SPOILT};
+use super::space::Space;
+use crate::error::DeviceError;
+use crate::media::Media;
+
+/// Something amiss in the space of an image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flaw {
+    /// A copy of the header is not what was written.
+    Header {
+        /// Which.
+        copy: u64,
+    },
+    /// A copy of the state is not what was written.
+    State {
+        /// Which copy.
+        copy: u64,
+        /// Of which of the two places.
+        place: u64,
+    },
+    /// The directory's entry of a slot is not what was written.
+    Entry {
+        /// The slot.
+        slot: u64,
+    },
+    /// The header of a slot is not what was written.
+    SlotHeader {
+        /// The slot.
+        slot: u64,
+    },
+    /// Nobody knows any more whose these slots were.
+    Orphans {
+        /// How many.
+        slots: u64,
+    },
+    /// The file ends too early.
+    CutShort {
+        /// Its length in bytes.
+        bytes: u64,
+        /// What it should be at least.
+        needed: u64,
+    },
+    /// A block of a sector table is not what was written: of these sectors nothing is known.
+    Table {
+        /// The region.
+        region: Region,
+        /// The sectors.
+        extent: Extent,
+    },
+    /// Contents do not sum to what their sector table says.
+    Contents {
+        /// The region.
+        region: Region,
+        /// The sectors.
+        extent: Extent,
+    },
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sectors = |extent: &Extent| format!("{} sectors from physical sector {} on", extent.sectors.0, extent.start.0);
+        match self {
+            Flaw::Header { copy } => write!(f, "copy {copy} of the header is damaged; another is whole"),
+            Flaw::State { copy, place } => write!(f, "copy {copy} of state {place} is damaged; another is whole"),
+            Flaw::Entry { slot } => write!(f, "the directory's entry of slot {slot} is damaged"),
+            Flaw::SlotHeader { slot } => write!(f, "the header of slot {slot} is damaged"),
+            Flaw::Orphans { slots } => write!(f, "whose {slots} slots were is not known any more"),
+            Flaw::CutShort { bytes, needed } => write!(f, "the file is cut short: {bytes} bytes of {needed}"),
+            Flaw::Table { region, extent } => {
+                write!(f, "the sector table of {} ({region:?}) is damaged", sectors(extent))
+            }
+            Flaw::Contents { region, extent } => {
+                write!(f, "{} ({region:?}) do not hold what was written", sectors(extent))
+            }
+        }
+    }
+}
+
+impl<M: Media> Space<M> {
+    /// Calls `each` with everything amiss, and `progress` with bytes looked at and bytes in all now and then.
+    pub fn scrub(
+        &mut self,
+        header: &Header,
+        place: &str,
+        each: &mut dyn FnMut(Flaw),
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), DeviceError> {
+        for copy in header.spoilt_copies(&mut self.media, place)? {
+            each(Flaw::Header { copy });
+        }
+        for (copy, at, state) in self.states(place)? {
+            if state.is_none() {
+                each(Flaw::State { copy, place: at });
+            }
+        }
+        let (bytes, needed) = (self.media.len(), self.layout.slot(self.state.slot_mark));
+        if self.state.slot_mark > 0 && bytes < needed {
+            each(Flaw::CutShort { bytes, needed });
+        }
+        let orphans = self.state.slots_given.saturating_sub(self.directory.given);
+        if orphans > 0 {
+            each(Flaw::Orphans { slots: orphans });
+        }
+        self.scrub_free_entries(each)?;
+        let slots: Vec<(u64, u64)> = self.directory.given_slots().collect();
+        let all = slots.len() as u64 * self.layout.slot_bytes();
+        for (index, &(slot, chunk)) in slots.iter().enumerate() {
+            self.scrub_owner(slot, chunk, each)?;
+            if let Some((region, offset)) = self.layout.region_of(chunk).filter(|(region, _)| region.has_sectors()) {
+                self.scrub_sectors(slot, region, offset / self.layout.sector_bytes, each)?;
+            }
+            progress((index as u64 + 1) * self.layout.slot_bytes(), all);
+        }
+        Ok(())
+    }
+
+    /// Entries of slots that nobody has, and that say something all the same.
+    fn scrub_free_entries(&mut self, each: &mut dyn FnMut(Flaw)) -> Result<(), DeviceError> {
+        for slot in 0..self.state.slot_mark {
+            if self.directory.chunk(slot).is_none() && self.read_entry(slot)? != Owner::Nobody {
+                each(Flaw::Entry { slot });
+            }
+        }
+        Ok(())
+    }
+
+    fn read_entry(&mut self, slot: u64) -> Result<Owner, DeviceError> {
+        let mut bytes = [0; ENTRY_BYTES as usize];
+        let failed = |cause| DeviceError::medium("reading the image's directory", cause);
+        self.media.read_at(self.layout.entry(slot), &mut bytes).map_err(failed)?;
+        Ok(self.directory.parse_entry(slot, &bytes))
+    }
+
+    fn scrub_owner(&mut self, slot: u64, chunk: u64, each: &mut dyn FnMut(Flaw)) -> Result<(), DeviceError> {
+        if self.read_entry(slot)? != Owner::Chunk(chunk) {
+            each(Flaw::Entry { slot });
+        }
+        if self.slot_header(slot)? != Owner::Chunk(chunk) {
+            each(Flaw::SlotHeader { slot });
+        }
+        Ok(())
+    }
+
+    /// The sectors in `slot`, the first of which has the address `first`.
+    fn scrub_sectors(
+        &mut self,
+        slot: u64,
+        region: Region,
+        first: u64,
+        each: &mut dyn FnMut(Flaw),
+    ) -> Result<(), DeviceError> {
+        let (sector_bytes, sectors) = (self.layout.sector_bytes, self.layout.chunk_sectors());
+        let extent = |begin: u64, end: u64| Extent::between(Pba(first + begin), Pba(first + end));
+        let mut contents: Vec<u8> = Vec::new();
+        let mut spoilt: Vec<Extent> = Vec::new();
+        for number in 0..self.layout.table_blocks {
+            let begin = number * SECTORS_PER_BLOCK;
+            let end = sectors.min(begin + SECTORS_PER_BLOCK);
+            let Some(block) = self.block(slot, number)? else {
+                each(Flaw::Table { region, extent: extent(begin, end) });
+                continue;
+            };
+            if (begin..end).all(|sector| !is_sum(block.line(sector - begin).is)) {
+                continue;
+            }
+            contents.resize(((end - begin) * sector_bytes) as usize, 0);
+            let failed = |cause| DeviceError::medium(format!("reading {region:?} at sector {}", first + begin), cause);
+            self.media.read_at(self.layout.content(slot, begin * sector_bytes), &mut contents).map_err(failed)?;
+            self.contents[region as usize].sectors(first + begin, &contents, sector_bytes as usize, |index, sum| {
+                let code = block.line(index as u64).is;
+                if is_sum(code) && code != sum {
+                    let sector = begin + index as u64;
+                    match spoilt.last_mut() {
+                        Some(last) if last.end().0 == first + sector => last.sectors += Sectors(1),
+                        _ => spoilt.push(extent(sector, sector + 1)),
+                    }
+                }
+            });
+        }
+        spoilt.into_iter().for_each(|extent| each(Flaw::Contents { region, extent }));
+        Ok(())
+    }
+
+    /// Writes every copy of every fact anew: header, directory, slot headers, and the state in both places.
+    pub fn heal(&mut self, header: &Header) -> Result<(), DeviceError> {
+        header.write(&mut self.media)?;
+        let needed = self.layout.slot(self.state.slot_mark);
+        if self.state.slot_mark > 0 && self.media.len() < needed {
+            let failed = |cause| DeviceError::medium("lengthening the image", cause);
+            self.media.write_at(needed - 1, &[0]).map_err(failed)?;
+        }
+        let blank = [0; ENTRY_BYTES as usize];
+        for slot in 0..self.state.slot_mark {
+            match self.directory.chunk(slot) {
+                Some(chunk) => {
+                    if self.read_entry(slot)? != Owner::Chunk(chunk) || self.slot_header(slot)? != Owner::Chunk(chunk) {
+                        self.write_owner(slot, chunk)?;
+                    }
+                }
+                None if self.read_entry(slot)? != Owner::Nobody => {
+                    let failed = |cause| DeviceError::medium("writing the image's directory", cause);
+                    self.media.write_at(self.layout.entry(slot), &blank).map_err(failed)?;
+                }
+                None => {}
+            }
+        }
+        self.notices.clear();
+        self.update(|_| {})?;
+        self.update(|_| {})
+    }
+
+    /// Gives up the sectors of `extent`: from now on they are known to be lost.
+    pub fn give_up(&mut self, region: Region, extent: Extent) -> Result<(), DeviceError> {
+        self.redraw(region, extent, SPOILT)
+    }
+}

@@ -1,0 +1,241 @@
+//! Sector tables: of every sector of the platters and the flash, whether it was written, is destroyed, and the checksum of
+//! what it holds. A table lies in the slot of the chunk it speaks of, in blocks that a power cut leaves old or new.
+//!
+//! A sector's contents and its line in the table lie apart, so one may outlive a power cut without the other. Therefore a
+//! line has two codes: what the sector is, and what it was when this *era* began (eras end at barriers). The line is written
+//! before the contents. After a cut, and only then, a sector of the era that was cut may be what it was ([`settled`]):
+//!
+//! ```text
+//!   was            is      the contents sum to     then the sector
+//!   any            sum     is                      is new
+//!   sum            sum     was                     is old
+//!   no sum         sum     neither                 is old: never written, zeros, or destroyed
+//!   sum            sum     neither                 is damaged: `write` sees to it that no cut can leave this
+//!   any            no sum                          is new: the line alone says so
+//! ```
+//!
+//! Invariants:
+//! 1. What is in memory is what the medium holds: blocks are written as they change.
+//! 2. A block that is not whole says nothing: its sectors count as spoilt.
+//! 3. Where the table says that a sector holds something, only contents of that sum are given out.
+
+use uuid::Uuid;
+
+use super::checksum::{Salt, What, FIRST_SUM};
+use super::layout::{BLOCK_BYTES, SECTORS_PER_BLOCK};
+
+/// Never written.
+pub(super) const ABSENT: u32 = 0;
+/// Destroyed by a write that overlaps it.
+pub(super) const DESTROYED: u32 = 1;
+/// Written, and all zeros: nothing is stored.
+pub(super) const ZERO: u32 = 2;
+/// Lost by damage to the image.
+pub(super) const SPOILT: u32 = 3;
+
+/// Whether `code` is the sum of contents.
+pub(super) fn is_sum(code: u32) -> bool {
+    code >= FIRST_SUM
+}
+
+/// What the table says of a sector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Line {
+    /// What it was when the era of its block began.
+    pub(super) was: u32,
+    /// What it is.
+    pub(super) is: u32,
+}
+
+impl Line {
+    /// A sector that is `code`, and was.
+    pub(super) fn settled(code: u32) -> Line {
+        Line { was: code, is: code }
+    }
+}
+
+const LINES_AT: usize = 16;
+
+/// A block of a sector table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Block {
+    bytes: [u8; BLOCK_BYTES],
+}
+
+impl Block {
+    /// All of whose sectors are `code`.
+    pub(super) fn filled(code: u32) -> Block {
+        let mut block = Block { bytes: [0; BLOCK_BYTES] };
+        (0..SECTORS_PER_BLOCK).for_each(|index| block.set(index, Line::settled(code)));
+        block
+    }
+
+    pub(super) fn line(&self, index: u64) -> Line {
+        let at = LINES_AT + index as usize * 8;
+        let code = |at: usize| u32::from_le_bytes(self.bytes[at..at + 4].try_into().expect("four bytes"));
+        Line { was: code(at), is: code(at + 4) }
+    }
+
+    pub(super) fn set(&mut self, index: u64, line: Line) {
+        let at = LINES_AT + index as usize * 8;
+        self.bytes[at..at + 4].copy_from_slice(&line.was.to_le_bytes());
+        self.bytes[at + 4..at + 8].copy_from_slice(&line.is.to_le_bytes());
+    }
+
+    /// The era in which it was written last.
+    pub(super) fn era(&self) -> u64 {
+        u64::from_le_bytes(self.bytes[8..16].try_into().expect("eight bytes"))
+    }
+
+    /// Enters `era`: what its sectors are is what they were. Nothing, if it was written in that era already.
+    pub(super) fn enter(&mut self, era: u64) {
+        if self.era() == era {
+            return;
+        }
+        self.bytes[8..16].copy_from_slice(&era.to_le_bytes());
+        for index in 0..SECTORS_PER_BLOCK {
+            let is = self.line(index).is;
+            self.set(index, Line::settled(is));
+        }
+    }
+
+    /// The chunk that its slot holds, if it was written since the slot was given.
+    pub(super) fn chunk(&self) -> Option<u64> {
+        u32::from_le_bytes(self.bytes[4..8].try_into().expect("four bytes")).checked_sub(1).map(u64::from)
+    }
+}
+
+/// How blocks of an image are sealed and read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seal(Salt);
+
+impl Seal {
+    pub(super) fn new(uuid: Uuid) -> Seal {
+        Seal(Salt::new(uuid, What::SectorTable))
+    }
+
+    fn sum(self, slot: u64, block: u64, bytes: &[u8]) -> u32 {
+        self.0.sum(slot << 24 | block, &bytes[4..])
+    }
+
+    /// `block`, number `number` of the table of `slot`, which holds `chunk`, as it is kept.
+    pub(super) fn close(self, slot: u64, number: u64, chunk: Option<u64>, block: &mut Block) -> [u8; BLOCK_BYTES] {
+        block.bytes[4..8].copy_from_slice(&chunk.map_or(0, |chunk| chunk as u32 + 1).to_le_bytes());
+        let sum = self.sum(slot, number, &block.bytes);
+        block.bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        block.bytes
+    }
+
+    /// The block in `bytes`, if it is whole.
+    pub(super) fn open(self, slot: u64, number: u64, bytes: &[u8; BLOCK_BYTES]) -> Option<Block> {
+        (self.sum(slot, number, bytes).to_le_bytes() == bytes[..4]).then_some(Block { bytes: *bytes })
+    }
+}
+
+/// A block in memory.
+#[derive(Debug)]
+struct Held {
+    slot: u64,
+    number: u64,
+    block: Block,
+}
+
+/// The blocks that are kept in memory: each has one place, which the next that falls there takes.
+#[derive(Debug)]
+pub(super) struct Kept(Vec<Option<Box<Held>>>);
+
+impl Kept {
+    /// Room for `blocks`.
+    pub(super) fn new(blocks: usize) -> Kept {
+        let mut places = Vec::new();
+        places.resize_with(blocks.max(1), || None);
+        Kept(places)
+    }
+
+    fn place(&self, slot: u64, number: u64) -> usize {
+        // Neighbours fall into places side by side; slots far apart in the drive spread by the multiplier.
+        (slot.wrapping_mul(0x9e37_79b9).wrapping_add(number) % self.0.len() as u64) as usize
+    }
+
+    pub(super) fn get(&self, slot: u64, number: u64) -> Option<&Block> {
+        let held = self.0[self.place(slot, number)].as_ref()?;
+        (held.slot == slot && held.number == number).then_some(&held.block)
+    }
+
+    /// Keeps `block`, in the stead of whichever had its place.
+    pub(super) fn put(&mut self, slot: u64, number: u64, block: &Block) {
+        let place = self.place(slot, number);
+        match &mut self.0[place] {
+            Some(held) => {
+                (held.slot, held.number) = (slot, number);
+                held.block.bytes = block.bytes;
+            }
+            empty => *empty = Some(Box::new(Held { slot, number, block: block.clone() })),
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.iter_mut().for_each(|place| *place = None);
+    }
+}
+
+/// What a sector is after a cut in the era of its line, where its contents sum to `sum`; nothing if that cannot be told.
+pub(super) fn settled(line: Line, sum: u32) -> Option<u32> {
+    if !is_sum(line.is) || line.is == sum {
+        Some(line.is)
+    } else if !is_sum(line.was) || line.was == sum {
+        Some(line.was)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_leaves_old_or_new() {
+        let line = |was, is| Line { was, is };
+        let (old, new, other) = (100, 200, 300);
+        assert_eq!(settled(line(old, new), new), Some(new));
+        assert_eq!(settled(line(old, new), old), Some(old));
+        assert_eq!(settled(line(old, new), other), None);
+        for was in [ABSENT, DESTROYED, ZERO, SPOILT] {
+            assert_eq!(settled(line(was, new), other), Some(was));
+            assert_eq!(settled(line(was, new), new), Some(new));
+            assert_eq!(settled(line(old, was), old), Some(was), "the line alone says so");
+        }
+    }
+
+    #[test]
+    fn a_block_keeps_what_it_is_told_and_knows_its_place() {
+        let seal = Seal::new(Uuid::from_u128(3));
+        let mut block = Block::filled(ABSENT);
+        block.enter(7);
+        block.set(61, Line { was: ABSENT, is: 4711 });
+        let bytes = seal.close(5, 2, Some(9), &mut block);
+        let read = seal.open(5, 2, &bytes).expect("it is whole");
+        assert_eq!((read.line(61), read.line(60)), (Line { was: ABSENT, is: 4711 }, Line::settled(ABSENT)));
+        assert_eq!((read.chunk(), read.era()), (Some(9), 7));
+        assert!(seal.open(5, 3, &bytes).is_none() && seal.open(6, 2, &bytes).is_none(), "another place");
+        for at in 0..BLOCK_BYTES {
+            let mut spoilt = bytes;
+            spoilt[at] ^= 4;
+            assert!(seal.open(5, 2, &spoilt).is_none(), "byte {at}");
+        }
+        let mut next = read;
+        next.enter(8);
+        assert_eq!(next.line(61), Line::settled(4711));
+    }
+
+    #[test]
+    fn one_place_holds_the_latest_block() {
+        let mut kept = Kept::new(1);
+        let (first, second) = (Block::filled(ZERO), Block::filled(SPOILT));
+        kept.put(1, 1, &first);
+        assert_eq!(kept.get(1, 1), Some(&first));
+        kept.put(2, 1, &second);
+        assert_eq!((kept.get(1, 1), kept.get(2, 1)), (None, Some(&second)));
+    }
+}

@@ -1,0 +1,83 @@
+//! The state of an image: the few facts that all others hang on. It is written anew at every barrier, in turn to two
+//! places, each with three copies far apart.
+//!
+//! Everything a state says was durable before the state was written. So a state that a power cut loses was only news of
+//! what the one before it also allows; where the image must not go on without it ([`super::Space::update`]), a flush follows.
+//!
+//! Invariants:
+//! 1. The whole state with the highest generation is valid.
+//! 2. A state lies in one block, which a power cut leaves old or new: a copy that is neither is damage.
+
+use super::checksum::Salt;
+
+/// Bytes of a state.
+pub(super) const STATE_BYTES: usize = 72;
+const MAGIC: u32 = 0x5354_4154;
+
+/// The facts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct State {
+    /// Counts the writes of the state; its parity says in which place it lies.
+    pub generation: u64,
+    /// Counts barriers: what was written in an earlier era is durable.
+    pub era: u64,
+    /// Which journal is valid: 0 or 1.
+    pub journal: u32,
+    /// The epoch in which that journal begins.
+    pub journal_epoch: u32,
+    /// The epoch of the latest opening for work.
+    pub epoch: u32,
+    /// Whether the drive was switched off in good order, and not opened for work since.
+    pub is_sealed: bool,
+    /// Slots up to here are prepared: each has a slot header and a sector table.
+    pub slot_mark: u64,
+    /// Slots that were given to chunks, at least.
+    pub slots_given: u64,
+    /// Records that the valid journal has at least.
+    pub journal_records: u64,
+}
+
+impl State {
+    /// As it is kept.
+    pub(super) fn bytes(&self, salt: Salt) -> [u8; STATE_BYTES] {
+        let mut bytes = [0; STATE_BYTES];
+        bytes[4..8].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.era.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.journal.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.journal_epoch.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[36..40].copy_from_slice(&u32::from(self.is_sealed).to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.slot_mark.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.slots_given.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.journal_records.to_le_bytes());
+        let sum = salt.sum(self.place(), &bytes[4..]);
+        bytes[..4].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The state in `bytes`, if it is whole and belongs into `place`.
+    pub(super) fn parse(bytes: &[u8; STATE_BYTES], salt: Salt, place: u64) -> Option<State> {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let is_whole = word(0) == salt.sum(place, &bytes[4..]) && word(4) == MAGIC && word(24) < 2 && word(36) < 2;
+        is_whole
+            .then(|| State {
+                generation: long(8),
+                era: long(16),
+                journal: word(24),
+                journal_epoch: word(28),
+                epoch: word(32),
+                is_sealed: word(36) == 1,
+                slot_mark: long(40),
+                slots_given: long(48),
+                journal_records: long(56),
+            })
+            .filter(|state| state.place() == place)
+    }
+
+    /// The place where it is kept.
+    pub(super) fn place(&self) -> u64 {
+        self.generation % 2
+    }
+}

@@ -1,0 +1,505 @@
+//! Sectors read and written, with their lines in the sector tables.
+//!
+//! ```text
+//!   write:  lines of what is written and of what that destroys ─► (durable, where a cut could show old data as good) ─► contents
+//!   read:   contents ─► summed ─► compared with their lines
+//! ```
+//!
+//! The lines are made durable before the contents where the contents go over a sector that holds something durable, and
+//! where something that can be read is destroyed. A sector is not written over twice in one era: the first time it is to
+//! be, the era ends. So at a cut the medium holds what the line says, or what it said when the era began.
+//!
+//! Invariants:
+//! 1. Contents are given out only if they sum to what their line says; else the sector is reported, and reads as zeros.
+//! 2. A line is on the medium before its contents are written.
+//! 3. Zeros are not stored: their lines say so.
+
+use imbrex_disk::{Extent, Pba, Sectors};
+
+use super::layout::{Region, BLOCK_BYTES, SECTORS_PER_BLOCK};
+use super::sectors::{is_sum, Block, Line, ABSENT, DESTROYED, SPOILT, ZERO};
+use super::space::Space;
+use crate::error::DeviceError;
+use crate::media::Media;
+
+/// Zeros between contents that are written with them, since two writes cost more.
+const GAP_BYTES: u64 = 16 << 10;
+
+/// Why a sector cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// A write that overlaps it destroyed it, or, on a caveat disk, may have; or it was never written there.
+    Destroyed,
+    /// The image is damaged: contents or their checksum are not what was written.
+    Damaged,
+}
+
+/// Sectors that cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Which, in their region.
+    pub extent: Extent,
+    /// Why.
+    pub kind: FaultKind,
+}
+
+/// What a sector is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Never written.
+    Absent,
+    /// Written with zeros.
+    Zero,
+    /// Something is stored.
+    Stored,
+    /// Destroyed by a write that overlaps it.
+    Destroyed,
+    /// Lost by damage to the image.
+    Spoilt,
+}
+
+impl Class {
+    fn of(code: u32) -> Class {
+        match code {
+            ABSENT => Class::Absent,
+            ZERO => Class::Zero,
+            DESTROYED => Class::Destroyed,
+            SPOILT => Class::Spoilt,
+            _ => Class::Stored,
+        }
+    }
+}
+
+/// A write to sectors of one region.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// Where: platters or flash.
+    pub region: Region,
+    /// The sectors.
+    pub extent: Extent,
+    /// Their contents; without any they are zeros.
+    pub contents: Option<&'a [u8]>,
+    /// Sectors of the platters that it destroys.
+    pub destroyed: &'a [Extent],
+}
+
+/// Buffers used again from one transfer to the next.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    sums: Vec<u32>,
+    changed: Vec<Changed>,
+    blocks: Vec<u8>,
+    order: Vec<usize>,
+}
+
+/// A block with new lines, not yet on the medium.
+#[derive(Debug)]
+struct Changed {
+    slot: u64,
+    number: u64,
+    chunk: u64,
+    block: Block,
+}
+
+/// A part of an extent that lies in one chunk.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    chunk: u64,
+    /// Its first sector, in the chunk.
+    first: u64,
+    sectors: u64,
+    /// Its first sector, in the region.
+    address: u64,
+}
+
+impl<M: Media> Space<M> {
+    /// The parts of `extent` of `region`, chunk by chunk.
+    fn parts(&self, region: Region, extent: Extent) -> impl Iterator<Item = Part> + use<M> {
+        let (layout, mut next, end) = (self.layout, extent.start.0, extent.end().0);
+        std::iter::from_fn(move || {
+            if next >= end {
+                return None;
+            }
+            let first = next % layout.chunk_sectors();
+            let sectors = (layout.chunk_sectors() - first).min(end - next);
+            let chunk = layout.chunk(region, next * layout.sector_bytes);
+            let part = Part { chunk, first, sectors, address: next };
+            next += sectors;
+            Some(part)
+        })
+    }
+
+    /// Block `number` of the table of `slot`; nothing if it is not whole.
+    pub(super) fn block(&mut self, slot: u64, number: u64) -> Result<Option<Block>, DeviceError> {
+        if let Some(block) = self.kept.get(slot, number) {
+            return Ok(Some(block.clone()));
+        }
+        let mut bytes = [0; BLOCK_BYTES];
+        let failed = |cause| DeviceError::medium("reading the image's sector tables", cause);
+        self.media.read_at(self.layout.block(slot, number), &mut bytes).map_err(failed)?;
+        let block = self.seal.open(slot, number, &bytes);
+        if let Some(block) = &block {
+            self.kept.put(slot, number, block);
+        }
+        Ok(block)
+    }
+
+    /// Calls `each` with the runs of `extent` of `region` that are of one class, in order.
+    pub fn for_each_class(
+        &mut self,
+        region: Region,
+        extent: Extent,
+        mut each: impl FnMut(Extent, Class),
+    ) -> Result<(), DeviceError> {
+        let mut run: Option<(Extent, Class)> = None;
+        let mut push = |address: u64, sectors: u64, class: Class| match &mut run {
+            Some((extent, same)) if *same == class => extent.sectors += Sectors(sectors),
+            _ => {
+                let next = (Extent::new(Pba(address), Sectors(sectors)), class);
+                run.replace(next).into_iter().for_each(|(extent, class)| each(extent, class));
+            }
+        };
+        for part in self.parts(region, extent) {
+            let Some(slot) = self.directory.slot(part.chunk) else {
+                push(part.address, part.sectors, Class::Absent);
+                continue;
+            };
+            let mut block: Option<(u64, Option<Block>)> = None;
+            for sector in part.first..part.first + part.sectors {
+                let number = sector / SECTORS_PER_BLOCK;
+                if block.as_ref().is_none_or(|(at, _)| *at != number) {
+                    block = Some((number, self.block(slot, number)?));
+                }
+                let code = match &block {
+                    Some((_, Some(block))) => block.line(sector % SECTORS_PER_BLOCK).is,
+                    _ => SPOILT,
+                };
+                push(part.address + sector - part.first, 1, Class::of(code));
+            }
+        }
+        run.into_iter().for_each(|(extent, class)| each(extent, class));
+        Ok(())
+    }
+
+    /// Reads sectors of `region` from `first` on; those that cannot be read are appended to `faults`, and are zeros.
+    pub fn read(
+        &mut self,
+        region: Region,
+        first: Pba,
+        into: &mut [u8],
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), DeviceError> {
+        let sector_bytes = self.layout.sector_bytes as usize;
+        let extent = Extent::new(first, Sectors((into.len() / sector_bytes) as u64));
+        let mut rest = into;
+        for part in self.parts(region, extent) {
+            let (bytes, after) = rest.split_at_mut(part.sectors as usize * sector_bytes);
+            rest = after;
+            match self.directory.slot(part.chunk) {
+                Some(slot) => self.read_part(region, slot, part, bytes, faults)?,
+                None => {
+                    bytes.fill(0);
+                    if self.blank.is_damaged && region == Region::Disk {
+                        push_fault(faults, part.address, part.sectors, FaultKind::Destroyed);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_part(
+        &mut self,
+        region: Region,
+        slot: u64,
+        part: Part,
+        bytes: &mut [u8],
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), DeviceError> {
+        let sector_bytes = self.layout.sector_bytes as usize;
+        let at_once = (self.bounds.read_bytes / sector_bytes).max(1) as u64;
+        let mut sums = std::mem::take(&mut self.scratch.sums);
+        let mut next = part.first;
+        for piece in bytes.chunks_mut(at_once as usize * sector_bytes) {
+            let address = part.address + next - part.first;
+            let failed = |cause| DeviceError::medium(format!("reading {region:?} at sector {address}"), cause);
+            self.media.read_at(self.layout.content(slot, next * sector_bytes as u64), piece).map_err(failed)?;
+            sums.clear();
+            self.contents[region as usize].sectors(address, piece, sector_bytes, |_, sum| sums.push(sum));
+            self.compare(region, slot, next, address, &sums, piece, faults)?;
+            next += sums.len() as u64;
+        }
+        self.scratch.sums = sums;
+        Ok(())
+    }
+
+    /// Compares `sums` of contents, the first of sector `first` of the chunk in `slot`, with their lines.
+    #[allow(clippy::too_many_arguments)] // where a piece lies takes four numbers, what it is three more
+    fn compare(
+        &mut self,
+        region: Region,
+        slot: u64,
+        first: u64,
+        address: u64,
+        sums: &[u32],
+        piece: &mut [u8],
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), DeviceError> {
+        let sector_bytes = self.layout.sector_bytes as usize;
+        let mut index = 0;
+        while index < sums.len() {
+            let sector = first + index as u64;
+            let (number, line) = (sector / SECTORS_PER_BLOCK, sector % SECTORS_PER_BLOCK);
+            let count = ((SECTORS_PER_BLOCK - line) as usize).min(sums.len() - index);
+            let block = self.block(slot, number)?;
+            for (offset, &sum) in sums[index..index + count].iter().enumerate() {
+                let code = block.as_ref().map_or(SPOILT, |block| block.line(line + offset as u64).is);
+                if code == sum {
+                    continue;
+                }
+                let at = index + offset;
+                piece[at * sector_bytes..(at + 1) * sector_bytes].fill(0);
+                let kind = match code {
+                    ZERO => continue,
+                    ABSENT if !self.blank.is_damaged || region != Region::Disk => continue,
+                    ABSENT | DESTROYED => FaultKind::Destroyed,
+                    _ => FaultKind::Damaged,
+                };
+                push_fault(faults, address + at as u64, 1, kind);
+            }
+            index += count;
+        }
+        Ok(())
+    }
+
+    /// Writes sectors, and takes down what that destroys.
+    pub fn write(&mut self, write: &Write<'_>) -> Result<(), DeviceError> {
+        let mut sums = std::mem::take(&mut self.scratch.sums);
+        self.codes_of(write, &mut sums);
+        let outcome = self.write_summed(write, &sums);
+        self.scratch.sums = sums;
+        outcome
+    }
+
+    /// The codes of what is written: sums, or zeros.
+    fn codes_of(&self, write: &Write<'_>, codes: &mut Vec<u32>) {
+        codes.clear();
+        let Some(bytes) = write.contents else {
+            codes.resize(write.extent.sectors.0 as usize, ZERO);
+            return;
+        };
+        let sector_bytes = self.layout.sector_bytes as usize;
+        assert_eq!(bytes.len() as u64, write.extent.sectors.0 * sector_bytes as u64, "contents of {:?}", write.extent);
+        self.contents[write.region as usize].sectors(write.extent.start.0, bytes, sector_bytes, |index, sum| {
+            let is_blank = is_zero(&bytes[index * sector_bytes..(index + 1) * sector_bytes]);
+            codes.push(if is_blank { ZERO } else { sum });
+        });
+    }
+
+    fn write_summed(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<(), DeviceError> {
+        if self.rewrites_in_one_era(write, codes)? {
+            self.end_era()?;
+        }
+        // To give a slot may end an era; the lines below are all of one.
+        for part in self.parts(write.region, write.extent) {
+            if self.blank.remembers_zeros || part_of(codes, write, part).iter().any(|&code| code != ZERO) {
+                self.give(part.chunk)?;
+            }
+        }
+        let marks_blank = self.blank.remembers_zeros;
+        for extent in write.destroyed.iter().filter(|_| marks_blank) {
+            for part in self.parts(Region::Disk, *extent) {
+                self.give(part.chunk)?;
+            }
+        }
+        self.scratch.changed.clear();
+        let mut needs_order = false;
+        for part in self.parts(write.region, write.extent) {
+            let Some(slot) = self.directory.slot(part.chunk) else { continue };
+            let codes = part_of(codes, write, part);
+            needs_order |= self.draw_lines(slot, part, |index, line| {
+                let is = codes[index];
+                let was = if line.is == DESTROYED { DESTROYED } else { line.was };
+                Some((Line { was, is }, is_sum(was) && is_sum(is)))
+            })?;
+        }
+        for extent in write.destroyed {
+            for part in self.parts(Region::Disk, *extent) {
+                let Some(slot) = self.directory.slot(part.chunk) else { continue };
+                needs_order |= self.draw_lines(slot, part, |_, line| {
+                    let can_be_read = is_sum(line.is) || line.is == ZERO;
+                    let is_marked = can_be_read || marks_blank && line.is == ABSENT;
+                    is_marked.then_some((Line::settled(DESTROYED), can_be_read))
+                })?;
+            }
+        }
+        self.write_lines()?;
+        if needs_order {
+            self.flush()?;
+        }
+        self.write_contents(write, codes)
+    }
+
+    /// Whether contents would go over a sector that was durable when the era began, and has been written over in it.
+    fn rewrites_in_one_era(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<bool, DeviceError> {
+        for part in self.parts(write.region, write.extent) {
+            let Some(slot) = self.directory.slot(part.chunk) else { continue };
+            let codes = part_of(codes, write, part);
+            let numbers = part.first / SECTORS_PER_BLOCK..=(part.first + part.sectors - 1) / SECTORS_PER_BLOCK;
+            for number in numbers {
+                let Some(block) = self.block(slot, number)?.filter(|block| block.era() == self.state.era) else {
+                    continue;
+                };
+                let begin = (number * SECTORS_PER_BLOCK).max(part.first);
+                let end = ((number + 1) * SECTORS_PER_BLOCK).min(part.first + part.sectors);
+                let is_second = |sector: u64| {
+                    let line = block.line(sector % SECTORS_PER_BLOCK);
+                    is_sum(line.was) && line.was != line.is && is_sum(codes[(sector - part.first) as usize])
+                };
+                if (begin..end).any(is_second) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Draws new lines for the sectors of `part`, where `draw` gives some; whether one of them must be durable before any
+    /// contents are written.
+    fn draw_lines(
+        &mut self,
+        slot: u64,
+        part: Part,
+        mut draw: impl FnMut(usize, Line) -> Option<(Line, bool)>,
+    ) -> Result<bool, DeviceError> {
+        let (era, mut needs_order) = (self.state.era, false);
+        let mut sector = part.first;
+        let end = part.first + part.sectors;
+        while sector < end {
+            let number = sector / SECTORS_PER_BLOCK;
+            let block_end = end.min((number + 1) * SECTORS_PER_BLOCK);
+            let found = self.scratch.changed.iter().position(|changed| changed.slot == slot && changed.number == number);
+            // Where a block is not whole, nothing is known of its other sectors.
+            let mut block = match found {
+                Some(index) => self.scratch.changed.swap_remove(index).block,
+                None => self.block(slot, number)?.unwrap_or_else(|| Block::filled(SPOILT)),
+            };
+            let mut is_changed = found.is_some();
+            block.enter(era);
+            for sector in sector..block_end {
+                let index = sector % SECTORS_PER_BLOCK;
+                if let Some((line, is_ordered)) = draw((sector - part.first) as usize, block.line(index)) {
+                    needs_order |= is_ordered;
+                    block.set(index, line);
+                    is_changed = true;
+                }
+            }
+            if is_changed {
+                self.scratch.changed.push(Changed { slot, number, chunk: part.chunk, block });
+            }
+            sector = block_end;
+        }
+        Ok(needs_order)
+    }
+
+    /// Writes the blocks that have changed, as one act; neighbours together.
+    fn write_lines(&mut self) -> Result<(), DeviceError> {
+        let Scratch { changed, blocks, order, .. } = &mut self.scratch;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        order.clear();
+        order.extend(0..changed.len());
+        order.sort_unstable_by_key(|&index| (changed[index].slot, changed[index].number));
+        blocks.clear();
+        let mut runs: Vec<(u64, usize)> = Vec::new();
+        for &index in order.iter() {
+            let Changed { slot, number, chunk, block } = &mut changed[index];
+            let at = self.layout.block(*slot, *number);
+            match runs.last() {
+                Some(&(start, begin)) if start + (blocks.len() - begin) as u64 == at => {}
+                _ => runs.push((at, blocks.len())),
+            }
+            blocks.extend_from_slice(&self.seal.close(*slot, *number, Some(*chunk), block));
+            self.kept.put(*slot, *number, block);
+        }
+        let ends = runs.iter().skip(1).map(|&(_, begin)| begin).chain([blocks.len()]);
+        let pieces: Vec<(u64, &[u8])> =
+            runs.iter().zip(ends).map(|(&(at, begin), end)| (at, &blocks[begin..end])).collect();
+        self.is_changed = true;
+        self.media
+            .write_together(&pieces)
+            .map_err(|cause| DeviceError::medium("writing the image's sector tables", cause))
+    }
+
+    /// Writes what is not zeros, as one act.
+    fn write_contents(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<(), DeviceError> {
+        let Some(bytes) = write.contents else { return Ok(()) };
+        let sector_bytes = self.layout.sector_bytes;
+        let gap_sectors = (GAP_BYTES / sector_bytes) as usize;
+        let mut pieces: Vec<(u64, &[u8])> = Vec::new();
+        for part in self.parts(write.region, write.extent) {
+            let Some(slot) = self.directory.slot(part.chunk) else { continue };
+            let codes = part_of(codes, write, part);
+            let skipped = part.address - write.extent.start.0;
+            let mut next = 0;
+            while let Some(begin) = (next..codes.len()).find(|&index| is_sum(codes[index])) {
+                let mut end = begin + 1;
+                while let Some(more) = (end..codes.len().min(end + gap_sectors)).find(|&index| is_sum(codes[index])) {
+                    end = more + 1;
+                }
+                let range = (skipped + begin as u64) * sector_bytes..(skipped + end as u64) * sector_bytes;
+                let at = self.layout.content(slot, (part.first + begin as u64) * sector_bytes);
+                pieces.push((at, &bytes[range.start as usize..range.end as usize]));
+                next = end;
+            }
+        }
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        self.is_changed = true;
+        let place = write.extent.start.0;
+        let failed = |cause| DeviceError::medium(format!("writing {:?} at sector {place}", write.region), cause);
+        self.media.write_together(&pieces).map_err(failed)
+    }
+
+    /// The parts of `extent` that lie in chunks without a slot.
+    pub fn without_slot(&self, region: Region, extent: Extent) -> Vec<Extent> {
+        let parts = self.parts(region, extent).filter(|part| self.directory.slot(part.chunk).is_none());
+        parts.map(|part| Extent::new(Pba(part.address), Sectors(part.sectors))).collect()
+    }
+
+    /// Makes sectors read as zeros, whatever they were.
+    pub fn blank(&mut self, region: Region, extent: Extent) -> Result<(), DeviceError> {
+        self.redraw(region, extent, ZERO)
+    }
+
+    /// Sets what sectors are, whatever they were: for repair alone. The lines are written, no contents.
+    pub(super) fn redraw(&mut self, region: Region, extent: Extent, code: u32) -> Result<(), DeviceError> {
+        self.scratch.changed.clear();
+        for part in self.parts(region, extent) {
+            let Some(slot) = self.directory.slot(part.chunk) else { continue };
+            self.draw_lines(slot, part, |_, _| Some((Line::settled(code), false)))?;
+        }
+        self.write_lines()
+    }
+}
+
+/// The codes of `part` of a write.
+fn part_of<'c>(codes: &'c [u32], write: &Write<'_>, part: Part) -> &'c [u32] {
+    let begin = (part.address - write.extent.start.0) as usize;
+    &codes[begin..begin + part.sectors as usize]
+}
+
+/// Appends a fault, to the run before it where it goes on with that.
+fn push_fault(faults: &mut Vec<Fault>, address: u64, sectors: u64, kind: FaultKind) {
+    match faults.last_mut() {
+        Some(last) if last.kind == kind && last.extent.end().0 == address => last.extent.sectors += Sectors(sectors),
+        _ => faults.push(Fault { extent: Extent::new(Pba(address), Sectors(sectors)), kind }),
+    }
+}
+
+/// Whether there is nothing but zeros; most sectors that are not show it in their first bytes.
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes[..8] == [0; 8] && bytes.chunks(64).all(|part| part.iter().fold(0, |any, byte| any | byte) == 0)
+}

@@ -1,0 +1,157 @@
+//! The repair of a damaged image: what another copy knows is written anew; what nobody knows any more becomes lost logical
+//! sectors, named one by one, which can be read again once they are written.
+//!
+//! ```text
+//!   header, state, directory, journal ── another copy ──► written anew
+//!   contents, sector tables ──────────── no copy ───────► live sectors lost, the others forgotten
+//!   both copies of a journal record ──── no copy ───────► a new drive with every sector lost: the map cannot be known
+//! ```
+//!
+//! Invariants:
+//! 1. A repaired image opens, and its check finds nothing.
+//! 2. What is not named as lost reads as it did.
+
+use imbrex_disk::{Extent, Lba, Pba, Sectors};
+use imbrex_layer::Medium;
+
+use crate::check::{for_each_piece, is_damage, Finding, Progress};
+use crate::error::DeviceError;
+use crate::image::scrub::Flaw;
+use crate::image::{Bounds, Header, Journal, Region, Space};
+use crate::lost::Lost;
+use crate::media::Media;
+use crate::store::{replay, Opened, Store};
+
+/// What a repair did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Repaired {
+    /// What was wrong.
+    pub findings: Vec<Finding>,
+    /// Logical sectors that this repair gave up.
+    pub lost: Vec<(Lba, Sectors)>,
+    /// Whether the map itself was lost, and with it every sector.
+    pub is_emptied: bool,
+    /// What is still wrong: an error of the layer, which no repair of the image puts right.
+    pub left: Vec<Finding>,
+}
+
+/// Repairs the image on `media`, named `place` in errors. One that is whole stays as it is but for its state.
+pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> Result<(Repaired, M), DeviceError> {
+    let mut repaired = Repaired::default();
+    let (mut drive, mut store) = open_ruined(media, place, &mut repaired)?;
+    store.space.settle()?;
+    store.journal.begin_epoch(&mut store.space)?;
+    let (space, journal) = (&mut store.space, &store.journal);
+    journal.for_each_spoilt(space, |record, copy| repaired.findings.push(Finding::Journal { record, copy }))?;
+    journal.heal(space)?;
+    let (flaws, _) = store.flaws(place, progress)?;
+    let has_orphans = flaws.iter().any(|flaw| matches!(flaw, Flaw::Orphans { .. }));
+    repaired.findings.extend(flaws.into_iter().map(Finding::Image));
+    let header = store.header().clone();
+    store.space.heal(&header)?;
+    if has_orphans {
+        lose_unplaced(&drive, &mut store, &mut repaired)?;
+    }
+    lose_unreadable(&drive, &mut store, &mut repaired)?;
+    if let Err(error) = store.begin_work(drive.layer.as_mut()) {
+        if !is_damage(&error) {
+            return Err(error);
+        }
+        repaired.findings.push(Finding::Unopenable(error.to_string()));
+        drive = empty(&mut store, &mut repaired)?;
+    }
+    // Mending what was half done may have come upon more.
+    lose_unreadable(&drive, &mut store, &mut repaired)?;
+    repaired.left = store.check(drive.layer.as_ref(), place, &mut |_, _| {})?;
+    store.seal()?;
+    repaired.lost = merged(&repaired.lost);
+    Ok((repaired, store.space.into_media()))
+}
+
+/// Opens the image as far as it goes; where its journal cannot be read, as a new drive with every sector lost.
+fn open_ruined<M: Media>(mut media: M, place: &str, repaired: &mut Repaired) -> Result<Opened<M>, DeviceError> {
+    let header = Header::read(&mut media, place)?;
+    let mut drive = header.drive()?;
+    let mut space = Space::open_ruined(media, &header, place, Bounds::default())?;
+    match replay(&mut space, &header, drive.layer.as_mut(), place) {
+        Ok((journal, lost)) => {
+            let store = Store::over(header, &drive, space, journal, lost);
+            Ok((drive, store))
+        }
+        Err(error) if is_damage(&error) => {
+            repaired.findings.push(Finding::Unopenable(error.to_string()));
+            let journal = Journal::begin_anew(&mut space, header.journal_bytes)?;
+            let mut store = Store::over(header, &drive, space, journal, Lost::default());
+            drive = empty(&mut store, repaired)?;
+            Ok((drive, store))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes of the image a new drive with every sector lost.
+fn empty<M: Media>(store: &mut Store<M>, repaired: &mut Repaired) -> Result<imbrex_sim::Drive, DeviceError> {
+    let header = store.header().clone();
+    let drive = header.drive()?;
+    store.start_anew(&drive)?;
+    repaired.is_emptied = true;
+    lose(store, Lba(0), drive.layer.capacity(), repaired)?;
+    Ok(drive)
+}
+
+fn lose<M: Media>(
+    store: &mut Store<M>,
+    lba: Lba,
+    sectors: Sectors,
+    repaired: &mut Repaired,
+) -> Result<(), DeviceError> {
+    repaired.lost.push((lba, sectors));
+    store.lose(lba, sectors)
+}
+
+/// Makes lost every live sector that cannot be read; its place reads as zeros from now on, so that it can be moved.
+fn lose_unreadable<M: Media>(
+    drive: &imbrex_sim::Drive,
+    store: &mut Store<M>,
+    repaired: &mut Repaired,
+) -> Result<(), DeviceError> {
+    let mut unreadable = Vec::new();
+    store.for_each_unreadable(drive.layer.as_ref(), |finding| unreadable.push(finding))?;
+    for finding in unreadable {
+        let (medium, pba) = match finding {
+            Finding::Destroyed { pba, .. } => (Medium::Disk, pba),
+            Finding::Unreadable { medium, pba, .. } => (medium, pba),
+            _ => continue,
+        };
+        let Some((lba, sectors)) = finding.lbas() else { continue };
+        repaired.findings.push(finding);
+        lose(store, lba, sectors, repaired)?;
+        let region = if medium == Medium::Disk { Region::Disk } else { Region::Flash };
+        store.space.blank(region, Extent::new(pba, sectors))?;
+    }
+    Ok(())
+}
+
+/// Makes lost every sector that the map puts where no slot is: it may have been in one whose owner is not known.
+fn lose_unplaced<M: Media>(
+    drive: &imbrex_sim::Drive,
+    store: &mut Store<M>,
+    repaired: &mut Repaired,
+) -> Result<(), DeviceError> {
+    let mut unplaced: Vec<(Lba, Sectors)> = Vec::new();
+    for_each_piece(drive.layer.as_ref(), |piece| {
+        let Some((medium, pba)) = piece.at else { return };
+        let region = if medium == Medium::Disk { Region::Disk } else { Region::Flash };
+        for run in store.space.without_slot(region, Extent::new(pba, piece.sectors)) {
+            unplaced.push((piece.lba + (run.start - Pba(pba.0)), run.sectors));
+        }
+    });
+    merged(&unplaced).into_iter().try_for_each(|(lba, sectors)| lose(store, lba, sectors, repaired))
+}
+
+/// The runs in order, joined where they touch.
+fn merged(runs: &[(Lba, Sectors)]) -> Vec<(Lba, Sectors)> {
+    let mut lost = Lost::default();
+    runs.iter().for_each(|&(lba, sectors)| lost.insert(lba, sectors));
+    lost.runs().collect()
+}
