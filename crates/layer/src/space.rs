@@ -206,6 +206,14 @@ impl Regions {
         extent.contains(pba).then(|| self.first_lba(region) + (pba - extent.start))
     }
 
+    /// The regions that share a sector with `extent`, which is not empty.
+    pub fn overlapping(&self, extent: Extent) -> std::ops::Range<usize> {
+        let after = self.starts.partition_point(|&start| start <= extent.start.0);
+        let reaches_in = after > 0 && self.extent(after - 1).end() > extent.start;
+        let further = self.starts[after..].iter().take_while(|&&start| start < extent.end().0).count();
+        after - usize::from(reaches_in)..after + further
+    }
+
     /// Calls `visit` with the parts of a run that lie in one region each: region, first LBA, sectors.
     pub fn split(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(usize, Lba, Sectors)) {
         let (mut next, end) = (lba, lba + sectors);
@@ -294,11 +302,13 @@ impl<'a> Carver<'a> {
 
     /// Lays regions from the first sector to the last; whether none of them destroys an earlier one.
     fn pass(&mut self) -> (Vec<Extent>, bool) {
+        // Regions come in the order of their sectors, so what lies behind the next one is of no interest any more.
         let mut taken = self.barred.clone();
         let mut regions: Vec<Extent> = Vec::new();
         let mut is_safe = true;
         let mut next = Pba(0);
         while let Some(region) = self.region_at(next) {
+            taken.forget_before(region.start.0);
             if let Some((_, end)) = taken.first_overlap(region.start.0, region.sectors.0) {
                 next = Pba(end);
                 continue;
@@ -306,7 +316,9 @@ impl<'a> Carver<'a> {
             self.destroyed.clear();
             self.disk.recording.destroys(&self.disk.geometry, region, &mut self.destroyed);
             for extent in &self.destroyed {
-                taken.insert(extent.start.0, extent.sectors.0, ());
+                if extent.end() > region.start {
+                    taken.insert(extent.start.0, extent.sectors.0, ());
+                }
                 if extent.start < region.start && hits_any(&regions, *extent) {
                     self.barred.insert(extent.start.0, extent.sectors.0, ());
                     is_safe = false;

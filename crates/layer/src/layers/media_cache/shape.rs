@@ -4,10 +4,12 @@
 //! cache, in this order, and their tracks used without guards ([`Tracks`]). The spare lies at the cache, which is
 //! where these drives persist a merged band (Aghayev 2015 §4.5).
 
+use std::ops::Range;
+
 use imbrex_disk::{Disk, Extent, Lba, Sectors};
 
 use super::journal::{Journal, PacketRules};
-use super::tracks::Tracks;
+use super::tracks::{Others, Tracks};
 use super::zones::Zones;
 use super::Store;
 use crate::parameters::{ConfigError, Parameters};
@@ -33,8 +35,23 @@ pub(super) struct Shape {
 struct Parting<'a> {
     disk: &'a Disk,
     rest: Regions,
-    /// What belongs to anyone.
-    owned: RunMap<()>,
+    /// The tracks that users have.
+    used: RunMap<()>,
+}
+
+/// All that belongs to anyone while `taken` of the regions are on their way.
+struct NotTaken<'a> {
+    rest: &'a Regions,
+    taken: Range<usize>,
+    used: &'a RunMap<()>,
+}
+
+impl Others for NotTaken<'_> {
+    fn touch(&self, extent: Extent) -> bool {
+        let regions = self.rest.overlapping(extent);
+        let is_of_rest = !regions.is_empty() && (regions.start < self.taken.start || regions.end > self.taken.end);
+        is_of_rest || self.used.touch(extent)
+    }
 }
 
 impl Parting<'_> {
@@ -55,10 +72,8 @@ impl Parting<'_> {
             return Err(ConfigError(format!("the {what} does not fit on this disk beside its bands: {remedy}")));
         };
         let tracks = self.tracks(count, position);
-        let (taken, rest) = self.rest.take(self.disk, count, position);
-        taken_each(&taken, |extent| self.owned.remove(extent.start.0, extent.sectors.0));
-        tracks.iter().for_each(|track| self.owned.insert(track.start.0, track.sectors.0, ()));
-        self.rest = rest;
+        self.rest = self.rest.take(self.disk, count, position).1;
+        tracks.iter().for_each(|track| self.used.insert(track.start.0, track.sectors.0, ()));
         Ok(tracks)
     }
 
@@ -69,18 +84,12 @@ impl Parting<'_> {
     }
 
     /// The tracks that `count` regions at `position` would give.
-    fn tracks(&mut self, count: usize, position: Position) -> Tracks {
+    fn tracks(&self, count: usize, position: Position) -> Tracks {
         let block = self.rest.block(self.disk, count, position);
-        let taken: Vec<Extent> = block.map(|index| self.rest.extent(index)).collect();
-        taken.iter().for_each(|extent| self.owned.remove(extent.start.0, extent.sectors.0));
-        let tracks = Tracks::between(self.disk, &Regions::from_extents(&taken), &self.owned);
-        taken.iter().for_each(|extent| self.owned.insert(extent.start.0, extent.sectors.0, ()));
-        tracks
+        let taken: Vec<Extent> = block.clone().map(|index| self.rest.extent(index)).collect();
+        let others = NotTaken { rest: &self.rest, taken: block, used: &self.used };
+        Tracks::between(self.disk, &Regions::from_extents(&taken), &others)
     }
-}
-
-fn taken_each(taken: &Regions, visit: impl FnMut(Extent)) {
-    (0..taken.len()).map(|index| taken.extent(index)).for_each(visit);
 }
 
 /// The counts of regions to try, out of `regions`: one after the other while they are few, a few per cent apart later.
@@ -116,9 +125,7 @@ pub(super) fn build(context: &Context) -> Result<(Shape, Store), ConfigError> {
     if bands.is_empty() {
         return Err(ConfigError("band_tracks: no band fits on this disk".into()));
     }
-    let mut owned = RunMap::default();
-    taken_each(&bands, |extent| owned.insert(extent.start.0, extent.sectors.0, ()));
-    let mut parting = Parting { disk, rest: bands, owned };
+    let mut parting = Parting { disk, rest: bands, used: RunMap::default() };
     let position = |key| Position::named(parameters.choice(key)).expect("one of the words");
     let map_tracks = parameters.count("map_merge_tracks").max(1);
     let track_sectors = disk.geometry.track_of(parting.rest.extent(parting.rest.len() / 2).start).sectors.0;
@@ -286,16 +293,20 @@ mod tests {
     use super::*;
     use crate::verify::toy;
 
+    fn each_of(regions: &Regions, visit: impl FnMut(Extent)) {
+        (0..regions.len()).map(|index| regions.extent(index)).for_each(visit);
+    }
+
     fn stupid(
-        parting: &mut Parting<'_>,
+        parting: &Parting<'_>,
         position: Position,
         suffices: impl Fn(&Tracks) -> bool,
     ) -> Option<Vec<Extent>> {
         let mut count = 1;
         while count < parting.rest.len() {
-            let (taken, _) = parting.rest.take(parting.disk, count, position);
-            let mut others = parting.owned.clone();
-            taken_each(&taken, |extent| others.remove(extent.start.0, extent.sectors.0));
+            let (taken, rest) = parting.rest.take(parting.disk, count, position);
+            let mut others = parting.used.clone();
+            each_of(&rest, |extent| others.insert(extent.start.0, extent.sectors.0, ()));
             let tracks = Tracks::between(parting.disk, &taken, &others);
             if suffices(&tracks) {
                 return Some(tracks.iter().collect());
@@ -312,12 +323,10 @@ mod tests {
             for (position, tracks) in ["od", "md", "id"].into_iter().flat_map(|word| (1..40).map(move |n| (word, n))) {
                 let position = Position::named(position).expect("one of the words");
                 let rest = Regions::carve(&toy.disk, RegionSize::Tracks(2));
-                let mut owned = RunMap::default();
-                taken_each(&rest, |extent| owned.insert(extent.start.0, extent.sectors.0, ()));
-                let mut parting = Parting { disk: &toy.disk, rest, owned };
+                let mut parting = Parting { disk: &toy.disk, rest, used: RunMap::default() };
                 // Three users, one after the other, as the layer has them; the guess may be anything.
                 for (size, guess) in [(1, 0), (tracks / 2 + 1, 1_000_000), (tracks, tracks as u64 * 17)] {
-                    let expected = stupid(&mut parting, position, |tracks| tracks.len() >= size);
+                    let expected = stupid(&parting, position, |tracks| tracks.len() >= size);
                     let got = parting.part(position, "test", guess, |tracks| tracks.len() >= size);
                     assert_eq!(got.ok().map(|tracks| tracks.iter().collect::<Vec<_>>()), expected);
                     found += expected.is_some() as u32;
