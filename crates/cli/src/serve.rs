@@ -14,6 +14,7 @@ use imbrex_serve::ublk::BlockDevice;
 use imbrex_serve::{http, Address, Front, Server};
 
 use crate::args::ServeArgs;
+use crate::drive::fault as faults;
 use crate::error::{ExitCode, Failure};
 use crate::simulate::drives;
 use crate::{human, interrupt};
@@ -36,6 +37,11 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let mut drive = open(args)?;
     if args.window.is_some() {
         drive.watch();
+    }
+    if let Some(path) = &args.faults {
+        let schedule = faults::read(path)?;
+        schedule.check(drive.drive()).map_err(Failure::failed)?;
+        drive.play_faults(schedule.faults())?;
     }
     let capacity = drive.capacity_bytes();
     let (front, pacer) = Front::start(drive, pace, args.read_only);
@@ -98,6 +104,7 @@ impl Door {
     fn serve(self, front: &Front) -> Result<(), String> {
         let has_told = Cell::new(false);
         let should_end = || {
+            tell_faults(front);
             tell_trouble(front, &has_told);
             interrupt::requested()
         };
@@ -115,6 +122,16 @@ impl Door {
                 }
                 device.stop()
             }
+        }
+    }
+}
+
+/// Says which faults of the schedule have come.
+fn tell_faults(front: &Front) {
+    for played in front.with(|drive, _| drive.faults_played()) {
+        match played.outcome {
+            Ok(()) => eprintln!("fault: {}", played.kind),
+            Err(reason) => eprintln!("this fault could not come: {}: {reason}", played.kind),
         }
     }
 }

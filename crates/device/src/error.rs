@@ -27,6 +27,12 @@ pub enum DeviceError {
         /// On what.
         medium: Medium,
     },
+    /// A sector that a read needs cannot be read: a fault that was asked for.
+    #[error("LBA {} is unreadable until it is written: a fault that was asked for", .lba.0)]
+    Unreadable {
+        /// The first such sector, as the host numbers it.
+        lba: Lba,
+    },
     /// The file is no image, or not one that this program can use. It was left as it was.
     #[error("{place}: {reason}")]
     Image {

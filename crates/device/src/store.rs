@@ -10,11 +10,12 @@
 //! 4. Only data steps move bytes. Padding, maps and packets' own records are made from the journal, so their places are
 //!    marked as written and hold nothing.
 
-use imbrex_disk::{Extent, Pba, Sectors, SharedDisk};
+use imbrex_disk::{Extent, Lba, Pba, Sectors, SharedDisk};
 use imbrex_layer::{GroupKind, Kind, Layer, Medium, Note, Phase, Plan, Step, StepOp};
 use imbrex_sim::Drive;
 
 use crate::error::DeviceError;
+use crate::faults::Known;
 use crate::image::damage::Change;
 use crate::image::{Damage, Header, Journal, Region, Space};
 use crate::media::Media;
@@ -59,6 +60,10 @@ pub struct Store<M> {
     mended: Vec<Change>,
     scratch: Vec<u8>,
     stopped: Option<String>,
+    /// Faults that were asked for.
+    faults: Known,
+    /// What the host sees.
+    capacity: Sectors,
     /// Whether no write destroys anything, so that there is no damage to look for.
     is_harmless: bool,
 }
@@ -121,9 +126,14 @@ impl<M: Media> Store<M> {
         prepare(&mut drive);
         let mut space = Space::open(media, &header, place)?;
         let layer = &mut drive.layer;
-        let replay = |note: &Note| layer.replay(note).map_err(Into::into);
+        let (mut faults, capacity) = (Known::default(), layer.capacity());
+        let replay = |note: &Note| match Known::owns(note) {
+            true => faults.replay(note, capacity).map_err(Into::into),
+            false => layer.replay(note).map_err(Into::into),
+        };
         let journal = Journal::replay(&mut space, header.journal_bytes, place, replay)?;
-        let store = Store::over(header, &drive, space, journal);
+        let mut store = Store::over(header, &drive, space, journal);
+        store.faults = faults;
         Ok((drive, store))
     }
 
@@ -142,6 +152,8 @@ impl<M: Media> Store<M> {
             mended: Vec::new(),
             scratch: Vec::new(),
             stopped: None,
+            faults: Known::default(),
+            capacity: drive.layer.capacity(),
             header,
             disk,
             space,
@@ -178,6 +190,42 @@ impl<M: Media> Store<M> {
         self.damage.for_each(&mut self.space, extent, each)
     }
 
+    /// The faults that were asked for, but for those of zones.
+    pub fn faults(&self) -> &Known {
+        &self.faults
+    }
+
+    /// Takes the record of a fault, or of the end of one, for good.
+    pub(crate) fn record_fault(&mut self, note: &Note) -> Result<(), DeviceError> {
+        if let Some(reason) = &self.stopped {
+            return Err(DeviceError::Stopped(reason.clone()));
+        }
+        self.journal.append(&mut self.space, note)?;
+        self.barrier()?;
+        self.faults.replay(note, self.capacity).map_err(Into::into)
+    }
+
+    /// Refuses to read sectors that are unreadable.
+    pub(crate) fn check_readable(&self, lba: Lba, sectors: Sectors) -> Result<(), DeviceError> {
+        match self.faults.first_unreadable(lba, sectors, |_, _| false) {
+            Some(lba) => Err(DeviceError::Unreadable { lba }),
+            None => Ok(()),
+        }
+    }
+
+    /// What was written is readable again.
+    fn end_faults(&mut self, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
+        for transfer in transfers {
+            let Data::Write(from) = &transfer.data else { continue };
+            let sectors = Sectors(from.len() as u64 / u64::from(self.disk.sector_bytes));
+            if let Some(note) = self.faults.written(Lba(transfer.lba), sectors) {
+                self.journal.append(&mut self.space, &note)?;
+                self.faults.replay(&note, self.capacity)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Why it has stopped, if it has.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
@@ -194,7 +242,7 @@ impl<M: Media> Store<M> {
         if let Some(reason) = &self.stopped {
             return Err(DeviceError::Stopped(reason.clone()));
         }
-        let outcome = self.execute_groups(plan, transfers);
+        let outcome = self.execute_groups(plan, transfers).and_then(|()| self.end_faults(transfers));
         if let Err(error) = &outcome {
             let only_reads = plan.steps.iter().all(|step| matches!(step.op, StepOp::Read | StepOp::Barrier));
             if !only_reads || plan.phases.iter().any(|phase| phase.kind != GroupKind::Host) {
@@ -269,7 +317,7 @@ impl<M: Media> Store<M> {
 
     /// Replaces the journal by a checkpoint of `layer`. Between plans only.
     pub fn checkpoint(&mut self, layer: &dyn Layer) -> Result<(), DeviceError> {
-        let outcome = self.journal.checkpoint(&mut self.space, layer);
+        let outcome = self.journal.checkpoint(&mut self.space, layer, &self.faults);
         if let Err(error) = &outcome {
             self.stop(&error.to_string());
         }

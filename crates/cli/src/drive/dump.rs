@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use imbrex_device::faults::Known;
 use imbrex_device::image::Journal;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::Store;
@@ -228,6 +229,11 @@ fn journal(drive: &Drive, store: &mut Store<FileMedium>, place: &str, rows: &mut
 /// A record in words, its operands by name; one that the layer does not know, with its bare numbers.
 fn record(drive: &Drive, number: u64, note: &Note) -> Vec<Field> {
     let mut row = vec![("record", json!(number)), ("tag", json!(note.tag))];
+    if let Some((what, names)) = Known::words(note) {
+        row.push(("what", json!(what)));
+        row.extend(names.into_iter().zip(note.fields).map(|(name, value)| (name, json!(value))));
+        return row;
+    }
     let Some(info) = registry::named(drive.layer.name()).and_then(|layer| layer.record(note.tag)) else {
         row.push(("fields", json!(note.fields)));
         return row;

@@ -18,6 +18,7 @@
 use imbrex_layer::{Layer, Note};
 
 use crate::error::DeviceError;
+use crate::faults::Known;
 use crate::image::space::{Region, Space, State};
 use crate::media::Media;
 
@@ -220,10 +221,16 @@ impl Journal {
         self.next >= limit.max(self.checkpoint_records + self.records_max / 8)
     }
 
-    /// Replaces it by a checkpoint of `layer`, all of whose plans are carried out.
-    pub fn checkpoint(&mut self, space: &mut Space<impl Media>, layer: &dyn Layer) -> Result<(), DeviceError> {
+    /// Replaces it by a checkpoint of `layer`, all of whose plans are carried out, and of the drive's `faults`.
+    pub fn checkpoint(
+        &mut self,
+        space: &mut Space<impl Media>,
+        layer: &dyn Layer,
+        faults: &Known,
+    ) -> Result<(), DeviceError> {
         let mut notes = Vec::new();
         layer.checkpoint(&mut notes);
+        faults.checkpoint(&mut notes);
         if notes.len() as u64 >= self.records_max {
             return Err(DeviceError::Refused(format!("a checkpoint of {} records overfills the journal", notes.len())));
         }
