@@ -227,8 +227,7 @@ impl EmulatedDrive {
             bands: None,
         };
         let engine = Engine::new(drive, options, Inbox::default(), mover);
-        let mut drive =
-            EmulatedDrive { engine, submitted: 0, last_arrival: SimTime::ZERO, player: Player::default() };
+        let mut drive = EmulatedDrive { engine, submitted: 0, last_arrival: SimTime::ZERO, player: Player::default() };
         drive.take_slow_sectors();
         drive
     }

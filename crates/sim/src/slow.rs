@@ -43,7 +43,8 @@ impl Slow {
 
     /// What `commands`, served in one operation, take longer.
     pub fn extra(&self, commands: &[Command]) -> SimDuration {
-        let accesses = commands.iter().filter(|command| matches!(command.operation, Operation::Read | Operation::Write));
+        let accesses =
+            commands.iter().filter(|command| matches!(command.operation, Operation::Read | Operation::Write));
         SimDuration(accesses.map(|command| self.extra_of(command).0).sum())
     }
 

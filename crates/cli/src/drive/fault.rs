@@ -27,7 +27,9 @@ pub fn run(
         (Some(words), None) => Asked::Words(kind_of(words)),
         (None, Some(path)) => Asked::File(read(path)?),
         (Some(_), Some(_)) => {
-            return Err(Failure::usage("--schedule and a fault in words exclude each other").or_try("one after the other"));
+            return Err(
+                Failure::usage("--schedule and a fault in words exclude each other").or_try("one after the other")
+            );
         }
         (None, None) => {
             let remedy = "unreadable, slow, zone, pointer, list or clear after the image, or --schedule FILE; \

@@ -94,12 +94,7 @@ impl Known {
     }
 
     /// The first unreadable one of `sectors` from `lba` on, but for those that `is_spared(start, end)`.
-    pub fn first_unreadable(
-        &self,
-        lba: Lba,
-        sectors: Sectors,
-        is_spared: impl Fn(u64, u64) -> bool,
-    ) -> Option<Lba> {
+    pub fn first_unreadable(&self, lba: Lba, sectors: Sectors, is_spared: impl Fn(u64, u64) -> bool) -> Option<Lba> {
         if self.unreadable.is_empty() {
             return None;
         }

@@ -102,7 +102,9 @@ impl fmt::Display for FaultKind {
                 write!(f, "{} sectors from LBA {} take {by} longer", sectors.0, lba.0)
             }
             FaultKind::Zone { zone, condition } => write!(f, "zone {zone} is {}", condition.name()),
-            FaultKind::Pointer { zone, to } => write!(f, "the pointer of zone {zone} is {} sectors from its start", to.0),
+            FaultKind::Pointer { zone, to } => {
+                write!(f, "the pointer of zone {zone} is {} sectors from its start", to.0)
+            }
         }
     }
 }
@@ -115,7 +117,9 @@ impl FaultKind {
             FaultKind::Slow { lba, sectors, by } => {
                 check_range(drive, lba, sectors)?;
                 if by == SimDuration::ZERO || by > SLOW_MAX {
-                    return Err(format!("{by} longer: expected a time above zero, such as 200ms, and at most {SLOW_MAX}"));
+                    return Err(format!(
+                        "{by} longer: expected a time above zero, such as 200ms, and at most {SLOW_MAX}"
+                    ));
                 }
                 Ok(())
             }
@@ -127,12 +131,15 @@ impl FaultKind {
                 let zones = zones_of(drive, zone)?;
                 if zone < zones.conventional() {
                     let first = zones.conventional();
-                    return Err(format!("zone {zone} is conventional and has no pointer; zones from {first} on have one"));
+                    return Err(format!(
+                        "zone {zone} is conventional and has no pointer; zones from {first} on have one"
+                    ));
                 }
                 match zones.zone_sectors() {
-                    size if to > size => {
-                        Err(format!("sector {} of zone {zone}: a zone has {} sectors, so give 0 to {}", to.0, size.0, size.0))
-                    }
+                    size if to > size => Err(format!(
+                        "sector {} of zone {zone}: a zone has {} sectors, so give 0 to {}",
+                        to.0, size.0, size.0
+                    )),
                     _ => Ok(()),
                 }
             }
@@ -191,7 +198,9 @@ fn check_range(drive: &Drive, lba: Lba, sectors: Sectors) -> Result<(), String> 
 fn zones_of(drive: &Drive, zone: u32) -> Result<&Zones, String> {
     let Some(zones) = drive.layer.zones() else {
         let layer = drive.layer.name();
-        return Err(format!("layer '{layer}' has no zones; such a fault needs a zoned drive, such as hm-zoned or …+zoned"));
+        return Err(format!(
+            "layer '{layer}' has no zones; such a fault needs a zoned drive, such as hm-zoned or …+zoned"
+        ));
     };
     match zones.len() {
         count if zone >= count => Err(format!("there is no zone {zone}: the drive has zones 0 to {}", count - 1)),
@@ -215,6 +224,3 @@ fn change_zones<M: Media>(
     store.barrier()?;
     store.checkpoint_if_due(drive.layer.as_ref())
 }
-
-#[cfg(test)]
-mod tests;

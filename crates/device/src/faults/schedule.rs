@@ -121,7 +121,8 @@ impl Schedule {
         let at_once = |(line, fault): &(usize, Fault)| match fault.due {
             Due::Now => Ok(fault.kind),
             Due::At(_) | Due::AfterRequests(_) => {
-                let reason = "this fault waits for its time: play it with `imbrex serve FILE --faults SCHEDULE`, or take \
+                let reason =
+                    "this fault waits for its time: play it with `imbrex serve FILE --faults SCHEDULE`, or take \
                               `at` and `after_requests` out";
                 Err(self.wrong(*line, reason.into()))
             }
@@ -197,7 +198,9 @@ impl Entry {
         let text = given.get_ref();
         match parse_duration_ns(text) {
             Some(ns) => Ok(Some(ns)),
-            None => Err((given.span().start, format!("{key} = \"{text}\": expected a time such as \"10s\" or \"200ms\""))),
+            None => {
+                Err((given.span().start, format!("{key} = \"{text}\": expected a time such as \"10s\" or \"200ms\"")))
+            }
         }
     }
 }

@@ -98,12 +98,7 @@ impl Rules {
 
     fn broken(&mut self, first: impl FnOnce() -> String) -> &mut RuleBreaks {
         let request = self.request;
-        self.breaks.get_or_insert_with(|| RuleBreaks {
-            writes: 0,
-            live_sectors_destroyed: 0,
-            first: first(),
-            request,
-        })
+        self.breaks.get_or_insert_with(|| RuleBreaks { writes: 0, live_sectors_destroyed: 0, first: first(), request })
     }
 }
 
@@ -199,8 +194,7 @@ mod tests {
     fn a_caveat_disk_has_no_pointers_and_loses_what_did_and_dnor_say() {
         // DNOR 5 and DID 12: a write of 100 … 103 damages 106 … 115 (Singh 2014 §3.2). Of those 110 … 112 are live, and one
         // of them is given up.
-        let commands =
-            [Command::write(110, 3), Command::trim(112, 1), Command::write(100, 4), Command::write(100, 4)];
+        let commands = [Command::write(110, 3), Command::trim(112, 1), Command::write(100, 4), Command::write(100, 4)];
         let (disk, mut layer) = toy_of("caveat", "caveat", &[]);
         let breaks = run(&disk, layer.as_mut(), &commands).expect("live sectors were destroyed");
         assert_eq!((breaks.writes, breaks.live_sectors_destroyed, breaks.request), (0, 2, 3));

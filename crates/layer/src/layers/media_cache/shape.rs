@@ -297,11 +297,7 @@ mod tests {
         (0..regions.len()).map(|index| regions.extent(index)).for_each(visit);
     }
 
-    fn stupid(
-        parting: &Parting<'_>,
-        position: Position,
-        suffices: impl Fn(&Tracks) -> bool,
-    ) -> Option<Vec<Extent>> {
+    fn stupid(parting: &Parting<'_>, position: Position, suffices: impl Fn(&Tracks) -> bool) -> Option<Vec<Extent>> {
         let mut count = 1;
         while count < parting.rest.len() {
             let (taken, rest) = parting.rest.take(parting.disk, count, position);
