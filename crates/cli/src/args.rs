@@ -404,7 +404,7 @@ pub struct ServeArgs {
     pub ublk: Option<Option<u32>>,
 
     /// How fast time passes: real, none (answer as fast as possible), or a factor such as 10x.
-    #[arg(long, value_name = "PACE", default_value = "real")]
+    #[arg(long, value_name = "PACE", default_value = "real", allow_hyphen_values = true)]
     pub time: String,
 
     /// Refuse writes; the image stays as it is.

@@ -1,6 +1,8 @@
 //! `imbrex serve`: an emulated drive as a block device, until Ctrl-C.
 
 use std::cell::Cell;
+use std::fmt::Display;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -80,10 +82,23 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
+/// Why nobody can be served at the address given with `option`, and what to do; `instead` is what the option takes.
+fn cannot_listen(address: impl Display, option: &str, instead: &str, error: &io::Error) -> Failure {
+    let failure = Failure::failed(format!("cannot listen at {address}: {error}"));
+    match error.kind() {
+        io::ErrorKind::NotFound => failure.or_try("make the socket's folder first, or name another"),
+        io::ErrorKind::AddrInUse => {
+            failure.or_try(format!("end what is there (or remove the file of that name), or give {option} another"))
+        }
+        io::ErrorKind::PermissionDenied => failure.or_try("a folder of your own, or a port above 1023"),
+        _ => failure.or_try(format!("{option} with {instead}, of this machine")),
+    }
+}
+
 impl Door {
     fn nbd(address: &Address, front: Arc<Front>, tls: Option<TlsServer>) -> Result<Door, Failure> {
         let server = Server::bind(address, front, tls)
-            .map_err(|error| Failure::failed(format!("cannot listen at {address}: {error}")))?;
+            .map_err(|error| cannot_listen(address, "--nbd", "unix:PATH or tcp:PORT", &error))?;
         let shown = match (server.port(), address) {
             (Some(port), Address::Tcp(host)) => {
                 format!("nbd://{}:{port}", host.rsplit_once(':').map_or("", |(host, _)| host))
@@ -156,7 +171,7 @@ fn watchers(args: &ServeArgs, front: &Arc<Front>, quiet: bool) -> Result<Vec<Joi
     let mut threads = Vec::new();
     if let Some(address) = &args.window {
         let (shown, thread) = http::start(address, front.clone(), stop.clone())
-            .map_err(|error| Failure::failed(format!("cannot show the drive at {address}: {error}")))?;
+            .map_err(|error| cannot_listen(address, "--window", "an address such as 127.0.0.1:8080", &error))?;
         if !quiet {
             eprintln!("the drive at work: http://{shown}/");
         }
@@ -164,7 +179,7 @@ fn watchers(args: &ServeArgs, front: &Arc<Front>, quiet: bool) -> Result<Vec<Joi
     }
     if let Some(path) = &args.stats {
         let thread = http::start_socket(path, front.clone(), stop)
-            .map_err(|error| Failure::failed(format!("cannot listen at {}: {error}", path.display())))?;
+            .map_err(|error| cannot_listen(path.display(), "--stats", "another path", &error))?;
         threads.push(thread);
     }
     Ok(threads)
@@ -185,7 +200,10 @@ fn open(args: &ServeArgs) -> Result<EmulatedDrive, Failure> {
 
 fn tls(args: &ServeArgs) -> Result<Option<TlsServer>, Failure> {
     let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
-    TlsServer::load(certificate, key, args.tls_client_ca.as_deref()).map(Some).map_err(Failure::failed)
+    TlsServer::load(certificate, key, args.tls_client_ca.as_deref()).map(Some).map_err(|error| {
+        Failure::failed(format!("cannot use the certificates for TLS: {error}"))
+            .or_try("--tls-cert and --tls-key with files in PEM that can be read")
+    })
 }
 
 /// What was served, on standard error.

@@ -150,6 +150,29 @@ fn a_served_drive_says_when_a_fault_has_come() {
     }
 }
 
+#[test]
+fn whoever_cannot_be_served_is_told_what_to_do() {
+    let folder = image("strict-append");
+    file(&folder, "letter", "a letter to a friend");
+    for (words, code, says) in [
+        ("--nbd unix:letter", 1, "end what is there (or remove the file of that name)"),
+        ("--nbd unix:no/socket", 1, "make the socket's folder first"),
+        ("--nbd unix:s --window 80", 1, "--window with an address such as 127.0.0.1:8080"),
+        ("--nbd unix:s --stats no/socket", 1, "make the socket's folder first"),
+        ("--nbd unix:s --time -1x", 2, "expected real, none, or a factor"),
+        ("--nbd tcp:0 --tls-cert none --tls-key none", 1, "files in PEM"),
+        ("--nbd unix:s --faults none", 1, "docs/drive.md has an example"),
+    ] {
+        let words: Vec<_> = ["serve", "disk.imbrex"].into_iter().chain(words.split_whitespace()).collect();
+        let output = imbrex(folder.path(), &words);
+        assert!(output.status.code() == Some(code) && said(&output).contains(says), "{words:?}: {}", said(&output));
+    }
+    for (drive, says) in [("none.toml", "a name of `imbrex list profiles`"), ("cmr-7200:zone=1", "takes: none")] {
+        let output = imbrex(folder.path(), &["drive", "create", "x", "--drive", drive]);
+        assert!(!output.status.success() && said(&output).contains(says), "{drive}: {}", said(&output));
+    }
+}
+
 /// A file system of so little room that an image soon fills it; unmounted when dropped.
 struct Tiny(TempDir);
 

@@ -105,10 +105,24 @@ fn what_the_volatile_cache_holds_can_be_read() {
     let mut drive = in_memory("cmr-7200:geometry.tracks=2000");
     drive.set_caches(1 << 20, 0);
     drive.play_faults(now(unreadable(100, 8))).expect("it lies on the drive");
-    write(&mut drive, 100, 6, 3);
-    assert!(drive.dirty() > Sectors::ZERO, "the write waits in the cache");
-    assert!(is_all(read(&mut drive, 101, 4), 3));
-    assert_eq!(read(&mut drive, 101, 6), Err(Lba(106)));
+    let sector = u64::from(drive.sector_bytes());
+    // A microsecond each, so that nothing is written back meanwhile.
+    let mut serve = |kind, lba: u64, sectors: u64, buffer| {
+        let at = drive.now();
+        drive.submit(at, Io { tag: 0, kind, offset: lba * sector, length: sectors * sector, buffer }).expect("right");
+        drive.advance(SimTime(at.0 + 1000));
+        let completion = drive.completions().next().expect("it is answered by the cache, or planned at once");
+        (completion.buffer, completion.outcome, drive.dirty())
+    };
+    let (_, outcome, dirty) = serve(IoKind::Write { fua: false }, 100, 6, vec![3; 6 * sector as usize]);
+    assert!(outcome.is_ok() && dirty == Sectors(6), "the write waits in the cache");
+    let (bytes, outcome, _) = serve(IoKind::Read, 101, 4, Vec::new());
+    assert!(outcome.is_ok() && bytes == vec![3; 4 * sector as usize]);
+    let (_, outcome, dirty) = serve(IoKind::Read, 101, 6, Vec::new());
+    assert!(matches!(outcome, Err(DeviceError::Unreadable { lba: Lba(106) })), "{outcome:?}");
+    assert_eq!(dirty, Sectors(6), "nothing was written back");
+    let (_, outcome, _) = serve(IoKind::Read, 99, 7, Vec::new());
+    assert!(outcome.is_ok(), "what the cache lacks of it can be read: {outcome:?}");
     drive.flush().expect("memory takes it");
     assert!(is_all(read(&mut drive, 100, 6), 3));
     assert_eq!(read(&mut drive, 106, 2), Err(Lba(106)));
@@ -234,7 +248,7 @@ fn a_wrong_schedule_is_refused_with_its_line() {
     let fault = |words: &str| format!("# what goes wrong\n\n[[fault]]\n{words}\n");
     for (text, line, says) in [
         (String::new(), 1, "there is no fault in it"),
-        ("[[fault]\n".into(), 1, "array of tables"),
+        ("[[fault]\n".into(), 1, "unclosed array table"),
         ("[[faults]]\nkind = \"slow\"\n".into(), 1, "unknown field `faults`"),
         (fault("lba = 1"), 3, "missing field `kind`"),
         (fault("kind = \"broken\""), 4, "expected one of unreadable, slow, zone-read-only, zone-offline, pointer"),

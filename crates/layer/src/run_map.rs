@@ -91,6 +91,11 @@ impl<V: Along> RunMap<V> {
         }
     }
 
+    /// The first run: its start and end.
+    pub fn first(&self) -> Option<(u64, u64)> {
+        self.runs.first_key_value().map(|(&start, &(length, _))| (start, start + length))
+    }
+
     /// Unmaps the runs that end at or before `end`; one that reaches over it stays whole.
     pub fn forget_before(&mut self, end: u64) {
         while let Some(first) = self.runs.first_entry().filter(|first| first.key() + first.get().0 <= end) {

@@ -67,7 +67,8 @@ enum Asked {
 pub fn read(path: &Path) -> Result<Schedule, Failure> {
     let place = path.display().to_string();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::failed(format!("cannot read the schedule {place}: {error}")))?;
+        .map_err(|error| Failure::failed(format!("cannot read the schedule {place}: {error}")))
+        .map_err(|failure| failure.or_try("a file in TOML; docs/drive.md has an example"))?;
     Schedule::parse(&place, &text).map_err(Failure::failed)
 }
 
