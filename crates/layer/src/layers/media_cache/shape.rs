@@ -55,23 +55,31 @@ impl Others for NotTaken<'_> {
 }
 
 impl Parting<'_> {
-    /// The tracks of as many regions at `position` as `suffices` asks for; the regions are the caller's then. About
-    /// `sectors` are expected to be enough: a guess that costs time when it is wrong, and nothing else.
+    /// The tracks of as many regions at `position` as `suffices` asks for; the regions are the caller's then. `looks_enough`
+    /// says of what lies between them whether it may well be: a guess that costs time when it is wrong, and nothing else.
     fn part(
         &mut self,
         position: Position,
         what: &str,
-        sectors: u64,
+        looks_enough: impl Fn(Extent) -> bool,
         suffices: impl Fn(&Tracks) -> bool,
     ) -> Result<Tracks, ConfigError> {
         let counts = counts_below(self.rest.len());
-        let guess = counts.partition_point(|&count| self.area(count, position).sectors.0 < sectors);
-        let first = partition_point_near(counts.len(), guess, |index| !suffices(&self.tracks(counts[index], position)));
-        let Some(&count) = counts.get(first) else {
+        let guess = counts.partition_point(|&count| !looks_enough(self.area(count, position)));
+        // Of the counts tried the last that suffices is the one found.
+        let mut found = None;
+        partition_point_near(counts.len(), guess, |index| {
+            let tracks = self.tracks(counts[index], position);
+            let is_enough = suffices(&tracks);
+            if is_enough {
+                found = Some((counts[index], tracks));
+            }
+            !is_enough
+        });
+        let Some((count, tracks)) = found else {
             let remedy = "make it or the bands smaller";
             return Err(ConfigError(format!("the {what} does not fit on this disk beside its bands: {remedy}")));
         };
-        let tracks = self.tracks(count, position);
         self.rest = self.rest.take(self.disk, count, position).1;
         tracks.iter().for_each(|track| self.used.insert(track.start.0, track.sectors.0, ()));
         Ok(tracks)
@@ -129,12 +137,13 @@ pub(super) fn build(context: &Context) -> Result<(Shape, Store), ConfigError> {
     let position = |key| Position::named(parameters.choice(key)).expect("one of the words");
     let map_tracks = parameters.count("map_merge_tracks").max(1);
     let track_sectors = disk.geometry.track_of(parting.rest.extent(parting.rest.len() / 2).start).sectors.0;
-    let map = parting.part(position("map_position"), "map", map_tracks * track_sectors, |tracks| {
+    let of = |sectors: u64| move |area: Extent| area.sectors.0 >= sectors;
+    let map = parting.part(position("map_position"), "map", of(map_tracks * track_sectors), |tracks| {
         tracks.len() as u64 >= map_tracks
     })?;
     let cache_position = position("cache_position");
     let band_sectors = parting.rest.sectors_max().0;
-    let spare = parting.part(cache_position, "spare", band_sectors, |tracks| tracks.sectors() >= band_sectors)?;
+    let spare = parting.part(cache_position, "spare", of(band_sectors), |tracks| tracks.sectors() >= band_sectors)?;
     let store = match parameters.choice("placement") {
         "journal" => Store::Journal(journal(&mut parting, parameters, cache_position)?),
         _ => Store::InPlace(zones(&mut parting, parameters, cache_position)?),
@@ -167,7 +176,9 @@ fn journal(parting: &mut Parting<'_>, parameters: &Parameters, position: Positio
         large_payload_sectors: in_sectors("large_payload"),
     };
     let ring = |tracks: &Tracks| Ring::on(disk, tracks, in_sectors("cache_size"));
-    let mut tracks = parting.part(position, "cache", in_sectors("cache_size"), |tracks| ring(tracks).is_some())?;
+    let raw_sectors = in_sectors("cache_size");
+    let looks_enough = |area: Extent| area.sectors.0 >= raw_sectors;
+    let mut tracks = parting.part(position, "cache", looks_enough, |tracks| ring(tracks).is_some())?;
     let ring = ring(&tracks).expect("it fitted a moment ago");
     tracks.truncate(*ring.offsets.last().expect("begins with zero"));
     let raw = ring.raw;
@@ -243,8 +254,16 @@ fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position)
     }
     let usable = |tracks: &Tracks| rewritable(disk, tracks).iter().map(|run| run.sectors.0).sum::<u64>();
     let what = "cache on tracks that can be overwritten";
-    let tracks = parting.part(position, what, cache, |tracks| usable(tracks) >= cache)?;
+    let looks_enough = |area: Extent| conventional_sectors(disk, area) >= cache;
+    let tracks = parting.part(position, what, looks_enough, |tracks| usable(tracks) >= cache)?;
     Ok(Zones::new(cut(&rewritable(disk, &tracks), zone, cache), entry.min(u32::MAX as u64)))
+}
+
+/// Sectors of `area` where a write destroys nothing, but for those at the ends of strokes.
+fn conventional_sectors(disk: &Disk, area: Extent) -> u64 {
+    let is_harmless = disk.recording.is_harmless();
+    let zones = disk.geometry.zones().iter().filter(|zone| is_harmless || zone.conventional);
+    zones.filter_map(|zone| zone.extent.intersection(area)).map(|part| part.sectors.0).sum()
 }
 
 /// The first `cache` sectors of `runs`, in zones of `zone` sectors at most.
@@ -323,7 +342,8 @@ mod tests {
                 // Three users, one after the other, as the layer has them; the guess may be anything.
                 for (size, guess) in [(1, 0), (tracks / 2 + 1, 1_000_000), (tracks, tracks as u64 * 17)] {
                     let expected = stupid(&parting, position, |tracks| tracks.len() >= size);
-                    let got = parting.part(position, "test", guess, |tracks| tracks.len() >= size);
+                    let got =
+                        parting.part(position, "test", |area| area.sectors.0 >= guess, |tracks| tracks.len() >= size);
                     assert_eq!(got.ok().map(|tracks| tracks.iter().collect::<Vec<_>>()), expected);
                     found += expected.is_some() as u32;
                 }
