@@ -28,6 +28,7 @@ use uuid::Uuid;
 use crate::activity::Activity;
 use crate::bands::Bands;
 use crate::error::DeviceError;
+use crate::faults::check_zones;
 use crate::faults::player::Player;
 use crate::image::Header;
 use crate::media::file::{FileMedium, Mode};
@@ -325,6 +326,11 @@ impl EmulatedDrive {
         self.last_arrival = self.last_arrival.max(at);
         if self.player.is_due(self.submitted, self.last_arrival) {
             self.play_due();
+        }
+        if io.kind != IoKind::Flush {
+            let sector = u64::from(self.sector_bytes());
+            let (first, sectors) = (Lba(io.offset / sector), Sectors(io.length / sector));
+            check_zones(self.drive(), first, sectors, io.kind == IoKind::Read)?;
         }
         let request = Request { when: When::At(self.last_arrival), device: 0, command };
         self.engine.source_mut().push(request);

@@ -244,6 +244,33 @@ fn a_schedule_is_played_with_the_requests_that_find_it_due() {
 }
 
 #[test]
+fn a_served_drive_refuses_what_a_failed_zone_cannot_do() {
+    let mut drive = in_memory("strict-append");
+    let start = |zone: u64| zone * 4096;
+    write(&mut drive, start(5), 2, 7);
+    let failed = |zone, condition| now(FaultKind::Zone { zone, condition })[0];
+    drive.play_faults([failed(5, Condition::ReadOnly), failed(6, Condition::Offline)]).expect("it has the zones");
+    assert!(is_all(read(&mut drive, start(5), 2), 7));
+    let mut refused = |lba: u64, sectors: usize, is_read: bool| {
+        let mut bytes = vec![1; sectors * 4096];
+        let outcome = match is_read {
+            true => drive.read(lba * 4096, &mut bytes),
+            false => drive.write(lba * 4096, &bytes, false),
+        };
+        match outcome {
+            Ok(()) => None,
+            Err(DeviceError::Zone(error)) => Some(error.to_string()),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(refused(start(5) + 2, 1, false).as_deref(), Some("zone 5 is read-only: it cannot be written"));
+    assert_eq!(refused(start(6), 1, true).as_deref(), Some("zone 6 is offline: it cannot be read"));
+    assert_eq!(refused(start(7) - 1, 2, true).as_deref(), Some("zone 6 is offline: it cannot be read"));
+    assert_eq!(refused(start(6) - 1, 1, true), None);
+    assert_eq!(refused(start(7), 1, false), None);
+}
+
+#[test]
 fn a_wrong_schedule_is_refused_with_its_line() {
     let fault = |words: &str| format!("# what goes wrong\n\n[[fault]]\n{words}\n");
     for (text, line, says) in [

@@ -181,6 +181,22 @@ pub fn failed_zones(drive: &Drive) -> Vec<(u32, Condition)> {
     conditions.filter(|(_, condition)| matches!(condition, Condition::ReadOnly | Condition::Offline)).collect()
 }
 
+/// Whether all zones that a request touches can still do what it asks.
+pub(crate) fn check_zones(drive: &Drive, lba: Lba, sectors: Sectors, is_read: bool) -> Result<(), ZoneError> {
+    let Some(zones) = drive.layer.zones() else { return Ok(()) };
+    let (mut next, end) = (lba, lba + sectors);
+    while next < end {
+        let zone = zones.zone(zones.index_of(next)?)?;
+        let condition = zone.condition;
+        if condition == Condition::Offline || (condition == Condition::ReadOnly && !is_read) {
+            let what = if is_read { "read" } else { "written" };
+            return Err(ZoneError::Condition { zone: zone.index, condition, what });
+        }
+        next = zone.start + zone.sectors;
+    }
+    Ok(())
+}
+
 fn check_range(drive: &Drive, lba: Lba, sectors: Sectors) -> Result<(), String> {
     let capacity = drive.layer.capacity().0;
     if sectors.is_zero() {
