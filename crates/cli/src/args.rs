@@ -301,7 +301,7 @@ pub enum DriveCommand {
 }
 
 /// A fault, or what is to be done about those there are.
-#[derive(Subcommand, Clone, Copy, Debug)]
+#[derive(Subcommand, Clone, Debug)]
 pub enum FaultWords {
     /// Reads of these sectors are errors until they are written.
     Unreadable {
@@ -346,6 +346,9 @@ pub enum FaultWords {
     List,
     /// Take all faults away; pointers that were moved stay where they are.
     Clear,
+    /// None of these.
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
 }
 
 /// What is left of a zone that failed.

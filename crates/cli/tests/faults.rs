@@ -82,7 +82,7 @@ fn wrong_words_are_refused_with_what_to_do() {
     for (words, code, says) in [
         ("disk.imbrex", 2, "which fault is not said"),
         ("", 2, "<FILE>"),
-        ("disk.imbrex broken", 2, "unrecognized subcommand 'broken'"),
+        ("disk.imbrex broken", 2, "no fault is called 'broken'"),
         ("disk.imbrex unreadable", 2, "--lba"),
         ("disk.imbrex unreadable --lba 5", 2, "--sectors"),
         ("disk.imbrex unreadable --lba five --sectors 1", 2, "invalid value 'five'"),

@@ -14,16 +14,24 @@ use crate::args::{FaultWords, ZoneState};
 use crate::error::{ExitCode, Failure};
 use crate::output;
 
+/// What to do with words that ask for nothing.
+const REMEDY: &str = "unreadable, slow, zone, pointer, list or clear after the image, or --schedule FILE; \
+                      `imbrex drive fault --help` has them all";
+
 /// Does what the words say, and prints it, or with `as_json` all faults there are then.
 pub fn run(
     image: &Path,
-    words: Option<FaultWords>,
+    words: Option<&FaultWords>,
     schedule: Option<&Path>,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
     let asked = match (words, schedule) {
         (Some(FaultWords::List), None) => return list(image, as_json),
         (Some(FaultWords::Clear), None) => return clear(image, as_json),
+        (Some(FaultWords::Unknown(words)), _) => {
+            let named = words.first().map_or("", String::as_str);
+            return Err(Failure::usage(format!("no fault is called '{named}'")).or_try(REMEDY));
+        }
         (Some(words), None) => Asked::Words(kind_of(words)),
         (None, Some(path)) => Asked::File(read(path)?),
         (Some(_), Some(_)) => {
@@ -32,9 +40,7 @@ pub fn run(
             );
         }
         (None, None) => {
-            let remedy = "unreadable, slow, zone, pointer, list or clear after the image, or --schedule FILE; \
-                          `imbrex drive fault --help` has them all";
-            return Err(Failure::usage("which fault is not said").or_try(remedy));
+            return Err(Failure::usage("which fault is not said").or_try(REMEDY));
         }
     };
     let (mut drive, mut store) = open(image)?;
@@ -72,8 +78,8 @@ pub fn read(path: &Path) -> Result<Schedule, Failure> {
     Schedule::parse(&place, &text).map_err(Failure::failed)
 }
 
-fn kind_of(words: FaultWords) -> FaultKind {
-    match words {
+fn kind_of(words: &FaultWords) -> FaultKind {
+    match *words {
         FaultWords::Unreadable { lba, sectors } => FaultKind::Unreadable { lba: Lba(lba), sectors: Sectors(sectors) },
         FaultWords::Slow { lba, sectors, by } => FaultKind::Slow { lba: Lba(lba), sectors: Sectors(sectors), by },
         FaultWords::Zone { zone, state: ZoneState::ReadOnly } => {
@@ -81,7 +87,7 @@ fn kind_of(words: FaultWords) -> FaultKind {
         }
         FaultWords::Zone { zone, state: ZoneState::Offline } => FaultKind::Zone { zone, condition: Condition::Offline },
         FaultWords::Pointer { zone, to } => FaultKind::Pointer { zone, to: Sectors(to) },
-        FaultWords::List | FaultWords::Clear => unreachable!("they ask for no fault"),
+        FaultWords::List | FaultWords::Clear | FaultWords::Unknown(_) => unreachable!("they ask for no fault"),
     }
 }
 

@@ -15,7 +15,9 @@ pub fn run(command: &DriveCommand) -> Result<ExitCode, Failure> {
         DriveCommand::Create { image, drive, json } => create::run(image, drive, *json),
         DriveCommand::Check { image, json } => check::run(image, *json),
         DriveCommand::Dump { image, parts, json } => dump::run(image, *parts, *json),
-        DriveCommand::Fault { image, fault, schedule, json } => fault::run(image, *fault, schedule.as_deref(), *json),
+        DriveCommand::Fault { image, fault, schedule, json } => {
+            fault::run(image, fault.as_ref(), schedule.as_deref(), *json)
+        }
         DriveCommand::Info { image, json } => info::run(image, *json),
     }
 }
