@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use imbrex_disk::SimDuration;
 
 /// Simulate, characterise and emulate disks whose tracks overlap: shingled (SMR) and interlaced (IMR).
 #[derive(Parser, Debug)]
@@ -248,13 +249,17 @@ pub enum DriveCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Check an image: the layer's invariants, the journal, the map, that no live sector was destroyed. Exit code 3 on
-    /// damage.
+    /// Check an image: every checksum and its witness, the layer's invariants, the journal, the map, that no live sector was
+    /// destroyed. Exit code 3 on damage.
     Check {
         /// The image.
         #[arg(value_name = "FILE")]
         image: PathBuf,
-        /// Print the findings as JSON.
+        /// Make a damaged image usable again: what another copy knows is written anew, what nobody knows any more becomes
+        /// sectors that cannot be read until they are written, and is named.
+        #[arg(long)]
+        repair: bool,
+        /// Print it as JSON.
         #[arg(long)]
         json: bool,
     },
@@ -270,6 +275,24 @@ pub enum DriveCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Ask for faults of a drive: unreadable or slow sectors, a zone that fails, a write pointer that moves.
+    ///
+    /// They are kept in the image until they are cleared; unreadable sectors until they are written. Sectors are those of
+    /// the drive (`imbrex drive info` says how large), counted from 0.
+    Fault {
+        /// The image.
+        #[arg(value_name = "FILE")]
+        image: PathBuf,
+        /// The faults.
+        #[command(subcommand)]
+        fault: Option<FaultWords>,
+        /// The faults of this file in TOML, all of which must come at once; `imbrex serve --faults` plays those with a time.
+        #[arg(long, value_name = "FILE")]
+        schedule: Option<PathBuf>,
+        /// Print the drive's faults as JSON.
+        #[arg(long, global = true)]
+        json: bool,
+    },
     /// Print what a drive is and what is in it: sector size, bands, layer, fill, damage.
     Info {
         /// The image.
@@ -279,6 +302,71 @@ pub enum DriveCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// A fault, or what is to be done about those there are.
+#[derive(Subcommand, Clone, Debug)]
+pub enum FaultWords {
+    /// Reads of these sectors are errors until they are written.
+    Unreadable {
+        /// First sector.
+        #[arg(long, value_name = "SECTOR")]
+        lba: u64,
+        /// How many.
+        #[arg(long, value_name = "COUNT")]
+        sectors: u64,
+    },
+    /// Every command that touches these sectors takes longer.
+    Slow {
+        /// First sector.
+        #[arg(long, value_name = "SECTOR")]
+        lba: u64,
+        /// How many.
+        #[arg(long, value_name = "COUNT")]
+        sectors: u64,
+        /// How much longer, such as 200ms.
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        by: SimDuration,
+    },
+    /// A zone of a host-managed drive fails.
+    Zone {
+        /// Its number, from 0.
+        #[arg(long, value_name = "NUMBER")]
+        zone: u32,
+        /// What is left of it.
+        #[arg(long, value_enum)]
+        state: ZoneState,
+    },
+    /// The write pointer of a zone moves, ahead or back.
+    Pointer {
+        /// The zone's number, from 0.
+        #[arg(long, value_name = "NUMBER")]
+        zone: u32,
+        /// Where to, in sectors from the start of the zone.
+        #[arg(long, value_name = "SECTORS")]
+        to: u64,
+    },
+    /// Print the faults there are.
+    List,
+    /// Take all faults away; pointers that were moved stay where they are.
+    Clear,
+    /// None of these.
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
+}
+
+/// What is left of a zone that failed.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZoneState {
+    /// What was written can be read.
+    ReadOnly,
+    /// Nothing.
+    Offline,
+}
+
+fn duration(text: &str) -> Result<SimDuration, String> {
+    let ns = imbrex_layer::parameters::parse_duration_ns(text);
+    ns.map(SimDuration).ok_or_else(|| "expected a time such as 200ms or 2s".into())
 }
 
 /// The parts of a dump.
@@ -299,6 +387,9 @@ pub struct DumpParts {
     /// The runs of destroyed sectors.
     #[arg(long)]
     pub damage: bool,
+    /// The bytes of the file that are in use, and for what; only if asked for.
+    #[arg(long)]
+    pub regions: bool,
 }
 
 /// `imbrex serve`.
@@ -323,12 +414,16 @@ pub struct ServeArgs {
     pub ublk: Option<Option<u32>>,
 
     /// How fast time passes: real, none (answer as fast as possible), or a factor such as 10x.
-    #[arg(long, value_name = "PACE", default_value = "real")]
+    #[arg(long, value_name = "PACE", default_value = "real", allow_hyphen_values = true)]
     pub time: String,
 
     /// Refuse writes; the image stays as it is.
     #[arg(long)]
     pub read_only: bool,
+
+    /// Play the faults of this file in TOML (docs/drive.md) while serving, each at its time; they stay in an image.
+    #[arg(long, value_name = "FILE", conflicts_with = "read_only")]
+    pub faults: Option<PathBuf>,
 
     /// What barriers outlive: the death of this process (none), or of the host too (barrier).
     #[arg(long, value_name = "WHAT", default_value = "none", value_parser = ["none", "barrier"])]

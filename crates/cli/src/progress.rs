@@ -26,6 +26,12 @@ impl Bars {
         self.add(name, total, template)
     }
 
+    /// A bar called `name` over bytes; how many there are is told later.
+    pub fn bytes(&self, name: &str) -> ProgressBar {
+        let template = "{prefix:28!} {bar:30} {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";
+        self.add(name, Some(0), template)
+    }
+
     /// A line that says what is being done, while it lasts.
     pub fn steps(&self, name: &str) -> ProgressBar {
         self.add(name, None, "{prefix:28!} {spinner} {msg}  {elapsed}")

@@ -1,6 +1,8 @@
 //! `imbrex serve`: an emulated drive as a block device, until Ctrl-C.
 
 use std::cell::Cell;
+use std::fmt::Display;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,6 +16,7 @@ use imbrex_serve::ublk::BlockDevice;
 use imbrex_serve::{http, Address, Front, Server};
 
 use crate::args::ServeArgs;
+use crate::drive::fault as faults;
 use crate::error::{ExitCode, Failure};
 use crate::simulate::drives;
 use crate::{human, interrupt};
@@ -36,6 +39,11 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let mut drive = open(args)?;
     if args.window.is_some() {
         drive.watch();
+    }
+    if let Some(path) = &args.faults {
+        let schedule = faults::read(path)?;
+        schedule.check(drive.drive()).map_err(Failure::failed)?;
+        drive.play_faults(schedule.faults())?;
     }
     let capacity = drive.capacity_bytes();
     let (front, pacer) = Front::start(drive, pace, args.read_only);
@@ -74,10 +82,23 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
+/// Why nobody can be served at the address given with `option`, and what to do; `instead` is what the option takes.
+fn cannot_listen(address: impl Display, option: &str, instead: &str, error: &io::Error) -> Failure {
+    let failure = Failure::failed(format!("cannot listen at {address}: {error}"));
+    match error.kind() {
+        io::ErrorKind::NotFound => failure.or_try("make the socket's folder first, or name another"),
+        io::ErrorKind::AddrInUse => {
+            failure.or_try(format!("end what is there (or remove the file of that name), or give {option} another"))
+        }
+        io::ErrorKind::PermissionDenied => failure.or_try("a folder of your own, or a port above 1023"),
+        _ => failure.or_try(format!("{option} with {instead}, of this machine")),
+    }
+}
+
 impl Door {
     fn nbd(address: &Address, front: Arc<Front>, tls: Option<TlsServer>) -> Result<Door, Failure> {
         let server = Server::bind(address, front, tls)
-            .map_err(|error| Failure::failed(format!("cannot listen at {address}: {error}")))?;
+            .map_err(|error| cannot_listen(address, "--nbd", "unix:PATH or tcp:PORT", &error))?;
         let shown = match (server.port(), address) {
             (Some(port), Address::Tcp(host)) => {
                 format!("nbd://{}:{port}", host.rsplit_once(':').map_or("", |(host, _)| host))
@@ -98,6 +119,7 @@ impl Door {
     fn serve(self, front: &Front) -> Result<(), String> {
         let has_told = Cell::new(false);
         let should_end = || {
+            tell_faults(front);
             tell_trouble(front, &has_told);
             interrupt::requested()
         };
@@ -115,6 +137,16 @@ impl Door {
                 }
                 device.stop()
             }
+        }
+    }
+}
+
+/// Says which faults of the schedule have come.
+fn tell_faults(front: &Front) {
+    for played in front.with(|drive, _| drive.faults_played()) {
+        match played.outcome {
+            Ok(()) => eprintln!("fault: {}", played.kind),
+            Err(reason) => eprintln!("this fault could not come: {}: {reason}", played.kind),
         }
     }
 }
@@ -139,7 +171,7 @@ fn watchers(args: &ServeArgs, front: &Arc<Front>, quiet: bool) -> Result<Vec<Joi
     let mut threads = Vec::new();
     if let Some(address) = &args.window {
         let (shown, thread) = http::start(address, front.clone(), stop.clone())
-            .map_err(|error| Failure::failed(format!("cannot show the drive at {address}: {error}")))?;
+            .map_err(|error| cannot_listen(address, "--window", "an address such as 127.0.0.1:8080", &error))?;
         if !quiet {
             eprintln!("the drive at work: http://{shown}/");
         }
@@ -147,7 +179,7 @@ fn watchers(args: &ServeArgs, front: &Arc<Front>, quiet: bool) -> Result<Vec<Joi
     }
     if let Some(path) = &args.stats {
         let thread = http::start_socket(path, front.clone(), stop)
-            .map_err(|error| Failure::failed(format!("cannot listen at {}: {error}", path.display())))?;
+            .map_err(|error| cannot_listen(path.display(), "--stats", "another path", &error))?;
         threads.push(thread);
     }
     Ok(threads)
@@ -168,7 +200,10 @@ fn open(args: &ServeArgs) -> Result<EmulatedDrive, Failure> {
 
 fn tls(args: &ServeArgs) -> Result<Option<TlsServer>, Failure> {
     let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
-    TlsServer::load(certificate, key, args.tls_client_ca.as_deref()).map(Some).map_err(Failure::failed)
+    TlsServer::load(certificate, key, args.tls_client_ca.as_deref()).map(Some).map_err(|error| {
+        Failure::failed(format!("cannot use the certificates for TLS: {error}"))
+            .or_try("--tls-cert and --tls-key with files in PEM that can be read")
+    })
 }
 
 /// What was served, on standard error.

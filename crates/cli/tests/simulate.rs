@@ -262,11 +262,68 @@ fn without_a_drive_one_of_every_kind_runs() {
     assert!(layers.len() >= 4, "{layers:?}");
 }
 
+/// The first drive of a checked run, the exit code and what was said.
+fn checked(folder: &Path, trace: &str, drive: &str) -> (Value, Option<i32>, String) {
+    let trace = file(folder, "trace.csv", trace);
+    let words = ["simulate", &trace, "--drive", drive, "--no-baseline", "--check"];
+    let output = imbrex(&[&words[..], &["--json"]].concat());
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let table = imbrex(&words);
+    assert_eq!(table.status.code(), output.status.code());
+    (summary["drives"][0].clone(), output.status.code(), String::from_utf8_lossy(&table.stdout).into_owned())
+}
+
+/// Lines of a trace, a millisecond apart: writes of 4 KiB at these sectors of 4 KiB.
+fn writes(sectors: impl IntoIterator<Item = u64>) -> String {
+    let line = |(number, sector): (usize, u64)| {
+        format!("{},hm,1,Write,{},4096,100\n", 128_166_372_000_000_000 + number as u64 * 10_000, sector * 4096)
+    };
+    sectors.into_iter().enumerate().map(line).collect()
+}
+
+#[test]
+fn a_host_managed_drive_says_what_breaks_its_rules() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // Zones of 4096 sectors, the first four conventional. Zone 4 is written in order, its conventional neighbours anywhere.
+    let fourth = 4 * 4096;
+    let in_order = || (fourth..fourth + 512).chain([77, 5, 77]);
+    let (drive, code, table) = checked(folder.path(), &writes(in_order()), "strict-append");
+    assert_eq!((&drive["integrity"], code), (&"ok".into(), Some(0)));
+    assert!(table.contains("no live sector was lost"), "{table}");
+    // Its first sector again: that is off the pointer, and destroys what lies beside it on the next track, of 256 sectors.
+    let (drive, code, table) = checked(folder.path(), &writes(in_order().chain([fourth])), "strict-append");
+    let integrity = &drive["integrity"];
+    assert_eq!((integrity["rule_breaks"].as_u64(), integrity["request"].as_u64(), code), (Some(1), Some(516), Some(3)));
+    let first = "zone 4 takes its next write at LBA 16896, not at 16384: a write elsewhere would destroy data";
+    assert_eq!(integrity["first"], first);
+    let lost = integrity["live_sectors_destroyed"].as_u64().expect("a number");
+    assert!((1..=4).contains(&lost), "{lost}");
+    let line =
+        format!("strict-append: 1 write breaks the drive's rules (first, at request 516: {first}), {lost} live sector");
+    assert!(table.contains(&line) && !table.contains("no live sector was lost"), "{table}");
+    // Ahead of the pointer nothing is lost, and the rule is broken all the same.
+    let (drive, code, _) = checked(folder.path(), &writes([fourth + 1, fourth + 2]), "strict-append");
+    let integrity = &drive["integrity"];
+    assert_eq!((integrity["rule_breaks"].as_u64(), integrity["live_sectors_destroyed"].as_u64()), (Some(1), Some(0)));
+    assert_eq!(code, Some(0));
+    // DNOR 6 and DID 16: a write of sector 90 damages 97 … 106 (Singh 2014 §3.2), where 100 is live.
+    let (drive, code, table) = checked(folder.path(), &writes([100, 200, 90]), "caveat-1g");
+    let integrity = &drive["integrity"];
+    assert_eq!((integrity["rule_breaks"].as_u64(), integrity["live_sectors_destroyed"].as_u64()), (Some(0), Some(1)));
+    assert_eq!((integrity["request"].as_u64(), code), (Some(3), Some(3)));
+    assert!(table.contains("a write destroyed LBA 100, which was live), 1 live sector destroyed"), "{table}");
+}
+
 #[test]
 fn every_profile_serves_under_its_own_layer_and_loses_nothing() {
     let workload = "rw=randrw,bs=4k,size=64m,number_ios=300,fsync=50;rw=write,bs=256k,size=64m,number_ios=100,fsync=0;\
                     rw=randtrim,bs=64k,number_ios=20;idle=10s;rw=randread,bs=4k,number_ios=100";
     for name in imbrex_disk::Profile::names() {
+        let profile = imbrex_disk::Profile::named(name).expect("it is built in");
+        let layer = imbrex_layer::registry::named(&profile.default_layer).expect("it is built in");
+        if layer.host_managed {
+            continue; // What this workload does to such a drive is told below.
+        }
         let summary = json(&["simulate", workload, "--drive", name, "--no-baseline", "--check", "--json"]);
         let drive = &summary["drives"][0];
         assert_eq!(drive["completed"], summary["workload"]["requests"], "{name}");

@@ -148,6 +148,7 @@ impl<M: Media> CaveatDevice for ImageCaveat<M> {
 
     fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), DeviceError> {
         let sectors = self.check(lba, into.len())?;
+        self.store.check_readable(lba, sectors, |_, _| false)?;
         self.serve(Command::read(lba.0, sectors.0 as u32), Data::Read(into))
     }
 

@@ -28,6 +28,8 @@ use uuid::Uuid;
 use crate::activity::Activity;
 use crate::bands::Bands;
 use crate::error::DeviceError;
+use crate::faults::check_zones;
+use crate::faults::player::Player;
 use crate::image::Header;
 use crate::media::file::{FileMedium, Mode};
 use crate::media::memory::Memory;
@@ -123,6 +125,7 @@ pub struct EmulatedDrive {
     engine: Engine<Inbox, Mover>,
     submitted: u64,
     last_arrival: SimTime,
+    player: Player,
 }
 
 /// How to make an image.
@@ -225,7 +228,9 @@ impl EmulatedDrive {
             bands: None,
         };
         let engine = Engine::new(drive, options, Inbox::default(), mover);
-        EmulatedDrive { engine, submitted: 0, last_arrival: SimTime::ZERO }
+        let mut drive = EmulatedDrive { engine, submitted: 0, last_arrival: SimTime::ZERO, player: Player::default() };
+        drive.take_slow_sectors();
+        drive
     }
 
     /// The drive as the simulator has it.
@@ -319,6 +324,14 @@ impl EmulatedDrive {
             IoKind::Trim => Command::trim(lba, sectors),
         };
         self.last_arrival = self.last_arrival.max(at);
+        if self.player.is_due(self.submitted, self.last_arrival) {
+            self.play_due();
+        }
+        if io.kind != IoKind::Flush {
+            let sector = u64::from(self.sector_bytes());
+            let (first, sectors) = (Lba(io.offset / sector), Sectors(io.length / sector));
+            check_zones(self.drive(), first, sectors, io.kind == IoKind::Read)?;
+        }
         let request = Request { when: When::At(self.last_arrival), device: 0, command };
         self.engine.source_mut().push(request);
         self.engine.observer_mut().pending.insert(self.submitted, Pending { io, outcome: Ok(()) });
@@ -377,6 +390,21 @@ impl EmulatedDrive {
         (drive, &mut mover.store)
     }
 
+    pub(crate) fn player_mut(&mut self) -> &mut Player {
+        &mut self.player
+    }
+
+    /// Requests submitted, and when the latest arrived.
+    pub(crate) fn requests_and_arrival(&self) -> (u64, SimTime) {
+        (self.submitted, self.last_arrival)
+    }
+
+    /// Lets the engine know which sectors are slow.
+    pub(crate) fn take_slow_sectors(&mut self) {
+        let slow = self.store_mut().faults().slow().clone();
+        *self.engine.slow_mut() = slow;
+    }
+
     pub(crate) fn checkpoint_if_due(&mut self) {
         if self.engine.observer_mut().store.journal().wants_checkpoint() {
             let (drive, mover) = self.engine.drive_and_observer();
@@ -393,6 +421,8 @@ impl EmulatedDrive {
         let sectors = Sectors((offset + length).div_ceil(sector) - first.0);
         self.engine.drive().layer.lookup(first, sectors, &mut pieces);
         let is_dirty = !self.engine.dirty().is_zero();
+        // What cannot be read is no hole: whoever copies the drive has to meet the error.
+        let is_unreadable = self.store_mut().check_readable(first, sectors, |_, _| false).is_err();
         let store = &mut self.engine.observer_mut().store;
         let mut push = |bytes: u64, is_stored: bool| match runs.last_mut() {
             Some((last, same)) if *same == is_stored => *last += bytes,
@@ -402,7 +432,7 @@ impl EmulatedDrive {
             let bytes = piece.sectors.0 * sector;
             match piece.at {
                 // What the volatile cache holds may be anywhere: then nothing is called a hole.
-                _ if is_dirty => push(bytes, true),
+                _ if is_dirty || is_unreadable => push(bytes, true),
                 None => push(bytes, false),
                 Some((medium, pba)) => store.for_each_stored(medium, pba, piece.sectors, &mut push)?,
             }
@@ -497,7 +527,13 @@ impl Mover {
         }
         for (sequence, mut pending) in taken {
             if pending.io.kind == IoKind::Read {
-                self.volatile.overlay(pending.io.offset / self.sector_bytes, &mut pending.io.buffer);
+                let (lba, sectors) =
+                    (pending.io.offset / self.sector_bytes, Sectors(pending.io.length / self.sector_bytes));
+                self.volatile.overlay(lba, &mut pending.io.buffer);
+                let is_dirty = |start, end| self.volatile.covers(start, end);
+                if let Err(error) = self.store.check_readable(Lba(lba), sectors, is_dirty) {
+                    pending.outcome = Err(error);
+                }
             }
             if let Err(error) = &outcome {
                 pending.outcome = Err(again(error));
@@ -524,6 +560,9 @@ impl Mover {
 fn again(error: &DeviceError) -> DeviceError {
     match error {
         DeviceError::Destroyed { lba, pba, medium } => DeviceError::Destroyed { lba: *lba, pba: *pba, medium: *medium },
+        DeviceError::Unreadable { lba } => DeviceError::Unreadable { lba: *lba },
+        DeviceError::Lost { lba } => DeviceError::Lost { lba: *lba },
+        DeviceError::Spoilt { lba, pba, medium } => DeviceError::Spoilt { lba: *lba, pba: *pba, medium: *medium },
         DeviceError::Stopped(reason) => DeviceError::Stopped(reason.clone()),
         DeviceError::Medium { what, cause } => {
             let cause = match cause.raw_os_error() {

@@ -41,10 +41,16 @@ pub enum DeviceError {
         /// On what.
         medium: Medium,
     },
-    /// A sector that a read needs was lost by damage, or by a fault that was asked for.
-    #[error("LBA {} is lost; it can be read again once it is written", .lba.0)]
+    /// A sector that a read needs was lost by damage to the image.
+    #[error("LBA {} was lost by damage to the image; it can be read again once it is written", .lba.0)]
     Lost {
         /// The first such sector.
+        lba: Lba,
+    },
+    /// A sector that a read needs cannot be read: a fault that was asked for.
+    #[error("LBA {} is unreadable until it is written: a fault that was asked for", .lba.0)]
+    Unreadable {
+        /// The first such sector, as the host numbers it.
         lba: Lba,
     },
     /// The file is no image, or not one that this program can use. It was left as it was.

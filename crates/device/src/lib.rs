@@ -17,6 +17,7 @@ pub mod caveat;
 pub mod check;
 pub mod drive;
 pub mod error;
+pub mod faults;
 pub mod image;
 pub mod lost;
 pub mod media;

@@ -1,5 +1,6 @@
 //! Logical sectors that are lost: reading them is an error until they are written. Damage to the image becomes such
-//! sectors when it is repaired, or when cleaning comes upon it; so can a fault that somebody asks for.
+//! sectors when it is repaired, or when cleaning comes upon it. Faults that somebody asks for are others
+//! ([`crate::faults`]), for those can be cleared.
 //!
 //! They are kept by logical sector, apart from where those lie: the drive can move, merge and clean what is around them.
 //!
@@ -16,9 +17,9 @@ use imbrex_layer::{Note, ReplayError};
 use crate::image::journal::STORE_TAGS;
 
 /// These sectors are lost.
-pub const NOTE_LOST: u8 = STORE_TAGS;
+pub const NOTE_LOST: u8 = STORE_TAGS + 8;
 /// These sectors were written, and are lost no longer.
-pub const NOTE_FOUND: u8 = STORE_TAGS + 1;
+pub const NOTE_FOUND: u8 = STORE_TAGS + 9;
 
 /// The lost sectors of a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -80,7 +81,34 @@ impl Lost {
         }
     }
 
-    /// Takes a record of the store's own.
+    /// Whether `note` speaks of lost sectors.
+    pub fn owns(note: &Note) -> bool {
+        matches!(note.tag, NOTE_LOST | NOTE_FOUND)
+    }
+
+    /// What a record is, and the names of its operands, for who prints it.
+    pub fn words(note: &Note) -> Option<(&'static str, [&'static str; 2])> {
+        match note.tag {
+            NOTE_LOST => Some(("lost by damage until it is written", ["lba", "sectors"])),
+            NOTE_FOUND => Some(("written, and lost no longer", ["lba", "sectors"])),
+            _ => None,
+        }
+    }
+
+    /// The first lost one of `sectors` from `lba` on, but for those that `is_spared(start, end)`.
+    pub fn first_unspared(&self, lba: Lba, sectors: Sectors, is_spared: impl Fn(u64, u64) -> bool) -> Option<Lba> {
+        let end = lba + sectors;
+        let mut next = lba;
+        while let Some(found) = self.first(next, end - next) {
+            if !is_spared(found.0, found.0 + 1) {
+                return Some(found);
+            }
+            next = found + Sectors(1);
+        }
+        None
+    }
+
+    /// Takes a record of lost sectors.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
         let [lba, sectors, ..] = note.fields;
         if lba.checked_add(sectors).is_none() {

@@ -20,7 +20,7 @@ use crate::image::scrub::Flaw;
 use crate::image::{Bounds, Header, Journal, Region, Space};
 use crate::lost::Lost;
 use crate::media::Media;
-use crate::store::{replay, Opened, Store};
+use crate::store::{replay, Faults, Opened, Store};
 
 /// What a repair did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -74,14 +74,14 @@ fn open_ruined<M: Media>(mut media: M, place: &str, repaired: &mut Repaired) -> 
     let mut drive = header.drive()?;
     let mut space = Space::open_ruined(media, &header, place, Bounds::default())?;
     match replay(&mut space, &header, drive.layer.as_mut(), place) {
-        Ok((journal, lost)) => {
-            let store = Store::over(header, &drive, space, journal, lost);
+        Ok((journal, faults)) => {
+            let store = Store::over(header, &drive, space, journal, faults);
             Ok((drive, store))
         }
         Err(error) if is_damage(&error) => {
             repaired.findings.push(Finding::Unopenable(error.to_string()));
             let journal = Journal::begin_anew(&mut space, header.journal_bytes)?;
-            let mut store = Store::over(header, &drive, space, journal, Lost::default());
+            let mut store = Store::over(header, &drive, space, journal, Faults::default());
             drive = empty(&mut store, repaired)?;
             Ok((drive, store))
         }

@@ -12,10 +12,11 @@
 //!    marked as written and hold nothing.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors, SharedDisk};
-use imbrex_layer::{GroupKind, Kind, Layer, Medium, Note, Phase, Plan, Step, StepOp};
+use imbrex_layer::{GroupKind, Kind, Layer, Medium, Note, Phase, Plan, ReplayError, Step, StepOp};
 use imbrex_sim::Drive;
 
 use crate::error::DeviceError;
+use crate::faults::Known;
 use crate::image::journal::STORE_TAGS;
 use crate::image::regions::Used;
 use crate::image::space::Blank;
@@ -53,15 +54,41 @@ pub struct Store<M> {
     keeps_trims: bool,
     pub(crate) space: Space<M>,
     pub(crate) journal: Journal,
-    lost: Lost,
+    faults: Faults,
+    /// What the host sees.
+    capacity: Sectors,
     /// Staging of host groups and of the others, whose phases may be apart.
     staging: [Staging; 2],
     destroyed: Vec<Extent>,
-    faults: Vec<Fault>,
+    /// What the latest read came upon.
+    unread: Vec<Fault>,
     scratch: Vec<u8>,
     stopped: Option<String>,
     /// Whether no write destroys anything, so that there is no damage to look for.
     is_harmless: bool,
+}
+
+/// What keeps sectors from being read, or slows them, until something ends it: kept in the journal beside the layer's map.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faults {
+    /// Lost by damage.
+    lost: Lost,
+    /// Asked for.
+    known: Known,
+}
+
+impl Faults {
+    fn is_empty(&self) -> bool {
+        self.lost.is_empty() && self.known.unreadable().next().is_none()
+    }
+
+    fn replay(&mut self, note: &Note, capacity: Sectors) -> Result<(), ReplayError> {
+        if Known::owns(note) {
+            self.known.replay(note, capacity)
+        } else {
+            self.lost.replay(note)
+        }
+    }
 }
 
 /// A drive and the store that holds its contents.
@@ -92,7 +119,7 @@ impl<M: Media> Store<M> {
         let journal = Journal::replay(&mut space, header.journal_bytes, &header.label, |_| {
             unreachable!("a new journal is empty")
         })?;
-        let store = Store::over(header, &drive, space, journal, Lost::default());
+        let store = Store::over(header, &drive, space, journal, Faults::default());
         Ok((drive, store))
     }
 
@@ -144,12 +171,18 @@ impl<M: Media> Store<M> {
         let mut drive = header.drive()?;
         prepare(&mut drive);
         let mut space = Space::open(media, &header, place, bounds)?;
-        let (journal, lost) = replay(&mut space, &header, drive.layer.as_mut(), place)?;
-        let store = Store::over(header, &drive, space, journal, lost);
+        let (journal, faults) = replay(&mut space, &header, drive.layer.as_mut(), place)?;
+        let store = Store::over(header, &drive, space, journal, faults);
         Ok((drive, store))
     }
 
-    pub(crate) fn over(header: Header, drive: &Drive, mut space: Space<M>, journal: Journal, lost: Lost) -> Store<M> {
+    pub(crate) fn over(
+        header: Header,
+        drive: &Drive,
+        mut space: Space<M>,
+        journal: Journal,
+        faults: Faults,
+    ) -> Store<M> {
         let disk = drive.disk.clone();
         let sector_bytes = disk.sector_bytes;
         let is_damaged = disk.recording.leaves_damage_to_host();
@@ -159,14 +192,15 @@ impl<M: Media> Store<M> {
             is_harmless: disk.recording.is_harmless() && !is_damaged,
             staging: [Staging::new(sector_bytes), Staging::new(sector_bytes)],
             destroyed: Vec::new(),
-            faults: Vec::new(),
+            unread: Vec::new(),
             scratch: Vec::new(),
             stopped: None,
             header,
             disk,
             space,
             journal,
-            lost,
+            faults,
+            capacity: drive.layer.capacity(),
         }
     }
 
@@ -190,16 +224,49 @@ impl<M: Media> Store<M> {
         &self.journal
     }
 
-    /// The logical sectors that are lost until they are written.
+    /// The logical sectors that damage has taken until they are written.
     pub fn lost(&self) -> &Lost {
-        &self.lost
+        &self.faults.lost
     }
 
-    /// Makes logical sectors unreadable, durably, until they are written.
+    /// The faults that were asked for, but for those of zones.
+    pub fn faults(&self) -> &Known {
+        &self.faults.known
+    }
+
+    /// Makes logical sectors unreadable, durably, until they are written: damage has taken them.
     pub fn lose(&mut self, lba: Lba, sectors: Sectors) -> Result<(), DeviceError> {
-        self.journal.append(&mut self.space, &Note::new(NOTE_LOST, &[lba.0, sectors.0]))?;
-        self.lost.insert(lba, sectors);
+        self.record(&Note::new(NOTE_LOST, &[lba.0, sectors.0]))
+    }
+
+    /// Takes the record of a fault, or of the end of one, durably.
+    pub(crate) fn record(&mut self, note: &Note) -> Result<(), DeviceError> {
+        if let Some(reason) = &self.stopped {
+            return Err(DeviceError::Stopped(reason.clone()));
+        }
+        self.faults.replay(note, self.capacity)?;
+        self.journal.append(&mut self.space, note)?;
         self.barrier()
+    }
+
+    /// Refuses to read sectors that are lost or unreadable, but for those that `is_spared(start, end)`, as those are whose
+    /// contents a cache holds.
+    pub fn check_readable(
+        &self,
+        lba: Lba,
+        sectors: Sectors,
+        is_spared: impl Fn(u64, u64) -> bool,
+    ) -> Result<(), DeviceError> {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        if let Some(lba) = self.faults.lost.first_unspared(lba, sectors, &is_spared) {
+            return Err(DeviceError::Lost { lba });
+        }
+        match self.faults.known.first_unreadable(lba, sectors, &is_spared) {
+            Some(lba) => Err(DeviceError::Unreadable { lba }),
+            None => Ok(()),
+        }
     }
 
     /// Calls `each` with every piece of the image that is in use.
@@ -258,10 +325,7 @@ impl<M: Media> Store<M> {
         if let Some(reason) = &self.stopped {
             return Err(DeviceError::Stopped(reason.clone()));
         }
-        if let Some(lba) = self.first_lost(transfers) {
-            return Err(DeviceError::Lost { lba });
-        }
-        let outcome = self.execute_groups(plan, transfers).and_then(|()| self.find(transfers));
+        let outcome = self.execute_groups(plan, transfers).and_then(|()| self.end_faults(transfers));
         if let Err(error) = &outcome {
             let only_reads = plan.steps.iter().all(|step| matches!(step.op, StepOp::Read | StepOp::Barrier));
             if !only_reads || plan.phases.iter().any(|phase| phase.kind != GroupKind::Host) {
@@ -271,21 +335,9 @@ impl<M: Media> Store<M> {
         outcome
     }
 
-    /// The first lost sector that `transfers` want to read.
-    fn first_lost(&self, transfers: &[Transfer<'_>]) -> Option<Lba> {
-        if self.lost.is_empty() {
-            return None;
-        }
-        let sector_bytes = u64::from(self.disk.sector_bytes);
-        transfers.iter().find_map(|transfer| match &transfer.data {
-            Data::Read(into) => self.lost.first(Lba(transfer.lba), Sectors(into.len() as u64 / sector_bytes)),
-            Data::Write(_) | Data::Trim(_) => None,
-        })
-    }
-
-    /// What `transfers` have written is lost no longer, once it is durable.
-    fn find(&mut self, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
-        if self.lost.is_empty() {
+    /// What `transfers` have written can be read again, once it is durable.
+    fn end_faults(&mut self, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
+        if self.faults.is_empty() {
             return Ok(());
         }
         let sector_bytes = u64::from(self.disk.sector_bytes);
@@ -296,10 +348,12 @@ impl<M: Media> Store<M> {
                 Data::Trim(_) | Data::Read(_) => continue,
             };
             let lba = Lba(transfer.lba);
-            if self.lost.first(lba, sectors).is_some() {
+            let is_lost = self.faults.lost.first(lba, sectors).is_some();
+            let found = is_lost.then(|| Note::new(NOTE_FOUND, &[lba.0, sectors.0]));
+            for note in found.into_iter().chain(self.faults.known.written(lba, sectors)) {
                 self.barrier()?;
-                self.journal.append(&mut self.space, &Note::new(NOTE_FOUND, &[lba.0, sectors.0]))?;
-                self.lost.remove(lba, sectors);
+                self.faults.replay(&note, self.capacity)?;
+                self.journal.append(&mut self.space, &note)?;
             }
         }
         Ok(())
@@ -363,7 +417,7 @@ impl<M: Media> Store<M> {
     /// Begins the journal anew, for a drive whose map is lost: `drive` is as new. For repair alone.
     pub(crate) fn start_anew(&mut self, drive: &Drive) -> Result<(), DeviceError> {
         self.journal = Journal::begin_anew(&mut self.space, self.header.journal_bytes)?;
-        self.lost = Lost::default();
+        self.faults.lost = Lost::default();
         self.stopped = None;
         assert_eq!(drive.disk.geometry.sectors().0, self.header.disk_sectors, "the drive is another");
         let mut notes = Vec::new();
@@ -395,7 +449,8 @@ impl<M: Media> Store<M> {
         let mut notes = Vec::new();
         layer.checkpoint(&mut notes);
         assert!(notes.iter().all(|note| note.tag < STORE_TAGS), "a layer's tag is one of the store's own");
-        self.lost.checkpoint(&mut notes);
+        self.faults.lost.checkpoint(&mut notes);
+        self.faults.known.checkpoint(&mut notes);
         let outcome = self.journal.checkpoint(&mut self.space, &notes);
         if let Err(error) = &outcome {
             self.stop(&error.to_string());
@@ -406,13 +461,13 @@ impl<M: Media> Store<M> {
     /// Stages what `step` reads. What was destroyed is an error: no layer reads what it let be destroyed. What is damaged in
     /// the image is staged as spoilt.
     fn read_into_staging(&mut self, step: &Step, staging: usize) -> Result<(), DeviceError> {
-        self.faults.clear();
+        self.unread.clear();
         let into = self.staging[staging].stage(step.lba.0, step.sectors as u64);
-        self.space.read(region_of(step.medium), step.pba, into, &mut self.faults)?;
-        if let Some(fault) = self.faults.iter().find(|fault| fault.kind == FaultKind::Destroyed) {
+        self.space.read(region_of(step.medium), step.pba, into, &mut self.unread)?;
+        if let Some(fault) = self.unread.iter().find(|fault| fault.kind == FaultKind::Destroyed) {
             return Err(error_of(step, fault));
         }
-        for fault in &self.faults {
+        for fault in &self.unread {
             let lba = step.lba + (fault.extent.start - step.pba);
             self.staging[staging].stage_spoilt(lba.0, fault.extent.sectors.0);
         }
@@ -431,9 +486,9 @@ impl<M: Media> Store<M> {
                 let range = (start - transfer.lba) * sector_bytes..(end - transfer.lba) * sector_bytes;
                 let part = &mut into[range.start as usize..range.end as usize];
                 let first = step.pba + Sectors(start - step.lba.0);
-                self.faults.clear();
-                self.space.read(region_of(step.medium), first, part, &mut self.faults)?;
-                if let Some(fault) = self.faults.first() {
+                self.unread.clear();
+                self.space.read(region_of(step.medium), first, part, &mut self.unread)?;
+                if let Some(fault) = self.unread.first() {
                     return Err(error_of(step, fault));
                 }
             }
@@ -550,13 +605,13 @@ pub(crate) fn replay<M: Media>(
     header: &Header,
     layer: &mut dyn Layer,
     place: &str,
-) -> Result<(Journal, Lost), DeviceError> {
-    let mut lost = Lost::default();
+) -> Result<(Journal, Faults), DeviceError> {
+    let (mut faults, capacity) = (Faults::default(), layer.capacity());
     let journal = Journal::replay(space, header.journal_bytes, place, |note| {
-        let taken = if note.tag >= STORE_TAGS { lost.replay(note) } else { layer.replay(note) };
+        let taken = if note.tag >= STORE_TAGS { faults.replay(note, capacity) } else { layer.replay(note) };
         taken.map_err(Into::into)
     })?;
-    Ok((journal, lost))
+    Ok((journal, faults))
 }
 
 /// What a host is told of a sector that `step` cannot read.

@@ -38,6 +38,19 @@ impl Volatile {
         }
     }
 
+    /// Whether all of [start, end) is dirty.
+    pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
+        let before = self.ranges.range(..start).next_back();
+        let mut reached = start;
+        for (&first, bytes) in before.into_iter().chain(self.ranges.range(start..end)) {
+            if first > reached {
+                return false;
+            }
+            reached = reached.max(self.end(first, bytes));
+        }
+        reached >= end
+    }
+
     /// Takes [start, end) out: pieces in order.
     pub(crate) fn take(&mut self, start: u64, end: u64, pieces: &mut Vec<(u64, Vec<u8>)>) {
         self.split(start);

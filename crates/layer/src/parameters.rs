@@ -52,7 +52,10 @@ impl Parameters {
         for (key, value) in given {
             let Some((known, info)) = infos.iter().find(|info| info.key == key).map(|info| (info.key, info)) else {
                 let keys: Vec<_> = infos.iter().map(|info| info.key).collect();
-                return Err(ConfigError(format!("unknown parameter '{key}'; this layer takes: {}", keys.join(", "))));
+                let takes = if keys.is_empty() { "none".to_string() } else { keys.join(", ") };
+                return Err(ConfigError(format!(
+                    "unknown parameter '{key}'; this layer takes: {takes} (keys of the profile have a dot, as geometry.tracks)"
+                )));
             };
             check(key, info.kind, value)?;
             values.insert(known, (info.kind, value.clone()));

@@ -91,6 +91,18 @@ impl<V: Along> RunMap<V> {
         }
     }
 
+    /// The first run: its start and end.
+    pub fn first(&self) -> Option<(u64, u64)> {
+        self.runs.first_key_value().map(|(&start, &(length, _))| (start, start + length))
+    }
+
+    /// Unmaps the runs that end at or before `end`; one that reaches over it stays whole.
+    pub fn forget_before(&mut self, end: u64) {
+        while let Some(first) = self.runs.first_entry().filter(|first| first.key() + first.get().0 <= end) {
+            first.remove();
+        }
+    }
+
     /// Calls `visit(start, length, value)` with every part of the range in order, gaps as `None`.
     pub fn cover(&self, start: u64, length: u64, mut visit: impl FnMut(u64, u64, Option<V>)) {
         let end = start + length;

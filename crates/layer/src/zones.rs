@@ -25,10 +25,13 @@
 //!
 //! A switched-off drive forgets which zones were open: they are Closed, or Empty where nothing durable was written.
 //!
+//! A pointer that a fault moved ahead stands past what was written: the sectors it skipped read as they lie.
+//!
 //! Journal records: 1 {zone, sectors written, state: 0 as the pointer says, 1 finished, 2 read-only, 3 offline}.
 //!
 //! Invariants:
 //! 1. A pointer that recovery finds never lies past what is durable: its record follows a barrier that follows the data.
+//!    Only a fault that was asked for moves it further.
 //! 2. It never lies before what a flush or a FUA write acknowledged: both leave records of every pointer that moved.
 //! 3. A pointer that goes back is durable before anything is written below its old place.
 //! 4. All zones have the same number of sectors; writing one harms no other.
@@ -348,7 +351,8 @@ impl Zones {
 
     fn advance(&mut self, index: u32, written: u64) {
         let state = self.states[index as usize];
-        if state.condition == Condition::Conventional || written <= state.written {
+        let is_moving = !matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline);
+        if !is_moving || written <= state.written {
             return;
         }
         self.states[index as usize].written = written;
@@ -470,6 +474,53 @@ impl Zones {
         Ok(())
     }
 
+    /// A fault of the medium is gone: zone `index` is again as its pointer says; appends the record to `plan`.
+    pub fn mend(&mut self, index: u32, plan: &mut Plan) -> Result<(), ZoneError> {
+        let state = self.state(index)?;
+        if matches!(state.condition, Condition::ReadOnly | Condition::Offline) {
+            self.set(index, self.condition_at(index, state.written));
+            self.moved.insert(index);
+            self.note_moved(plan);
+        }
+        Ok(())
+    }
+
+    /// A fault of the drive moves the pointer of zone `index` to `to` sectors from its start, ahead or back; appends the
+    /// record to `plan`. What it skips ahead was never written and lies below it all the same.
+    pub fn move_pointer(&mut self, index: u32, to: u64, plan: &mut Plan) -> Result<(), ZoneError> {
+        let state = self.state(index)?;
+        if matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
+            return Err(self.refused(index, "given another pointer"));
+        }
+        if to > self.zone_sectors {
+            return Err(ZoneError::NoRoom { zone: index, room: self.zone_sectors, sectors: to });
+        }
+        if to <= state.written {
+            return self.set_back(index, to, plan);
+        }
+        let becomes_active = !state.condition.is_active() && to < self.zone_sectors;
+        if becomes_active && self.active >= self.active_max {
+            return Err(ZoneError::TooManyActive { limit: self.active_max });
+        }
+        self.states[index as usize].written = to;
+        if !state.condition.is_open() || to == self.zone_sectors {
+            self.set(index, self.condition_at(index, to));
+        }
+        self.moved.insert(index);
+        self.note_moved(plan);
+        Ok(())
+    }
+
+    /// The condition of a zone that is not open, of which `written` sectors are written.
+    fn condition_at(&self, index: u32, written: u64) -> Condition {
+        match written {
+            _ if index < self.conventional => Condition::Conventional,
+            0 => Condition::Empty,
+            _ if written < self.zone_sectors => Condition::Closed,
+            _ => Condition::Full,
+        }
+    }
+
     /// Appends to `plan` the records of all pointers that moved, each after its data are durable.
     pub fn note_moved(&mut self, plan: &mut Plan) {
         plan.barrier();
@@ -542,13 +593,12 @@ impl Zones {
             return Err(refused(format!("the drive has {} zones of {} sectors", self.len(), self.zone_sectors)));
         }
         let index = zone as u32;
-        if index < self.conventional && code < 2 {
+        if index < self.conventional && (code == 1 || written > 0) {
             return Err(refused(format!("zone {index} is conventional and has no pointer")));
         }
         let condition = match code {
-            0 if written == 0 => Condition::Empty,
-            0 if written < self.zone_sectors => Condition::Closed,
-            0 | 1 => Condition::Full,
+            0 => self.condition_at(index, written),
+            1 => Condition::Full,
             2 => Condition::ReadOnly,
             _ => Condition::Offline,
         };

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use imbrex_layer::verify::RuleBreaks;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::counters::Counters;
@@ -218,6 +219,28 @@ pub enum Integrity {
         /// The number of the request that broke it, counted from 1.
         request: u64,
     },
+    /// On a host-managed drive: what the host did against its rules and to its own data.
+    RuleBreaks {
+        /// Writes that such a drive refuses; they were carried out all the same.
+        rule_breaks: u64,
+        /// Sectors, written and not given up, that the host's own writes destroyed.
+        live_sectors_destroyed: u64,
+        /// The first of either, in words.
+        first: String,
+        /// The number of the request that was the latest to enter then, counted from 1.
+        request: u64,
+    },
+}
+
+impl From<&RuleBreaks> for Integrity {
+    fn from(breaks: &RuleBreaks) -> Integrity {
+        Integrity::RuleBreaks {
+            rule_breaks: breaks.writes,
+            live_sectors_destroyed: breaks.live_sectors_destroyed,
+            first: breaks.first.clone(),
+            request: breaks.request,
+        }
+    }
 }
 
 impl Integrity {
@@ -231,8 +254,16 @@ impl Integrity {
         Integrity::Word("ok".into())
     }
 
-    /// Whether something live was lost.
+    /// Whether something live was lost by a fault of the layer.
     pub fn is_violated(&self) -> bool {
         matches!(self, Integrity::Violation { .. })
+    }
+
+    /// Sectors that were live until the host's own writes destroyed them.
+    pub fn live_sectors_destroyed(&self) -> u64 {
+        match self {
+            Integrity::RuleBreaks { live_sectors_destroyed, .. } => *live_sectors_destroyed,
+            Integrity::Word(_) | Integrity::Violation { .. } => 0,
+        }
     }
 }

@@ -89,6 +89,28 @@ fn run(drive: Drive, options: Options, requests: Vec<Request>) -> (Vec<IoRecord>
 }
 
 #[test]
+fn a_slow_sector_costs_overhead_and_holds_up_who_waits_behind_it() {
+    let requests = || vec![at(0, Command::read(500, 1)), at(0, Command::read(100, 1))];
+    let extra = SimDuration::from_millis(70);
+    let outcome_with = |extra| {
+        let mut source = Recorded::new(requests());
+        let mut records = Records::default();
+        let mut engine = Engine::new(drive("exact"), options(Arrival::Open), &mut source, &mut records);
+        engine.slow_mut().set(Lba(500), Sectors(1), extra);
+        let outcome = engine.run().expect("a recorded source does not fail");
+        (records.0, outcome)
+    };
+    let ((as_new, before), (slowed, after)) = (outcome_with(SimDuration::ZERO), outcome_with(extra));
+    assert_eq!(slowed[0].end, as_new[0].end + extra);
+    // Seven rotations of 10 ms: the sector behind it comes by at the same angle.
+    assert_eq!(extra.0 % ROTATION_NS, 0);
+    assert_eq!(slowed[1].end, as_new[1].end + extra);
+    let parts = |outcome: &Outcome| outcome.metrics.parts;
+    assert_eq!(parts(&after).overhead, parts(&before).overhead + extra.0);
+    assert_eq!((parts(&after).seek, parts(&after).rotation), (parts(&before).seek, parts(&before).rotation));
+}
+
+#[test]
 fn reading_one_sector_again_and_again_costs_a_rotation_each() {
     let (records, _) = run(drive("exact"), options(Arrival::Closed(1)), vec![next(Command::read(500, 1)); 10]);
     for pair in records.windows(2) {

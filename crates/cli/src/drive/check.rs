@@ -1,37 +1,132 @@
-//! `imbrex drive check`: what is wrong with an image. It is mended in memory first, as an opening would; the file is not
-//! written to.
+//! `imbrex drive check`: what is wrong with an image, and with `--repair` its repair. A check mends the image in memory
+//! first, as an opening would, and does not write to the file.
 
 use std::path::Path;
 
 use imbrex_device::check::{check_image, Finding};
+use imbrex_device::image::scrub::Flaw;
 use imbrex_device::media::file::{FileMedium, Mode};
+use imbrex_device::repair::repair_image;
+use imbrex_disk::{Lba, Sectors};
+use indicatif::ProgressBar;
 use serde_json::{json, Value};
 
 use crate::error::{ExitCode, Failure};
 use crate::output;
+use crate::progress::Bars;
 
 /// Checks it; damage is told on standard output and by the exit code.
-pub fn run(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
+pub fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode, Failure> {
+    if repairs {
+        return repair(image, as_json);
+    }
     let media = FileMedium::open(image, Mode::Read, false)?;
-    let findings = check_image(media, &image.display().to_string())?;
+    let bar = Bars::new(as_json).bytes("checking");
+    let checked = check_image(media, &place(image), &mut |done, all| tell(&bar, done, all))?;
+    bar.finish_and_clear();
+    let findings = &checked.findings;
     if as_json {
-        let listed: Vec<Value> =
-            findings.iter().map(|finding| json!({ "kind": kind(finding), "text": finding.to_string() })).collect();
         let document = json!({
             "schema": "imbrex.drive-check/1",
             "image": image,
             "is_whole": findings.is_empty(),
-            "findings": listed,
+            "findings": listed(findings),
+            "lost": runs(&checked.lost),
         });
-        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
-    } else if findings.is_empty() {
-        output::line(&format!("{}: whole", image.display()))?;
+        print(&document)?;
     } else {
-        for finding in &findings {
+        for finding in findings {
             output::line(&format!("{}: {finding}", image.display()))?;
+        }
+        if findings.is_empty() {
+            output::line(&format!("{}: whole{}", image.display(), known_lost(&checked.lost)))?;
+        } else {
+            output::line(&format!(
+                "{}: damaged; `imbrex drive check {} --repair` makes it usable again and says what is lost",
+                image.display(),
+                image.display()
+            ))?;
         }
     }
     Ok(if findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
+}
+
+/// Repairs it and says what was lost.
+fn repair(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
+    let media = FileMedium::open(image, Mode::Write, true)?;
+    let bar = Bars::new(as_json).bytes("repairing");
+    let (repaired, _) = repair_image(media, &place(image), &mut |done, all| tell(&bar, done, all))?;
+    bar.finish_and_clear();
+    if as_json {
+        let document = json!({
+            "schema": "imbrex.drive-repair/1",
+            "image": image,
+            "findings": listed(&repaired.findings),
+            "lost": runs(&repaired.lost),
+            "is_emptied": repaired.is_emptied,
+            "left": listed(&repaired.left),
+        });
+        print(&document)?;
+    } else {
+        let name = image.display();
+        for finding in &repaired.findings {
+            output::line(&format!("{name}: {finding}"))?;
+        }
+        if repaired.is_emptied {
+            output::line(&format!("{name}: the map was lost, and with it every sector"))?;
+        }
+        for (lba, sectors) in &repaired.lost {
+            output::line(&format!("{name}: lost {} sectors from {lba} on, until they are written", sectors.0))?;
+        }
+        for finding in &repaired.left {
+            output::line(&format!("{name}: still wrong: {finding}"))?;
+        }
+        let words = match (repaired.findings.is_empty(), repaired.lost.is_empty()) {
+            (true, _) => "was whole",
+            (false, true) => "repaired; nothing is lost",
+            (false, false) => "repaired; what is named above is lost",
+        };
+        output::line(&format!("{name}: {words}"))?;
+    }
+    Ok(if repaired.left.is_empty() { ExitCode::Done } else { ExitCode::Damage })
+}
+
+fn place(image: &Path) -> String {
+    image.display().to_string()
+}
+
+fn tell(bar: &ProgressBar, done: u64, all: u64) {
+    bar.set_length(all);
+    bar.set_position(done);
+}
+
+fn print(document: &Value) -> Result<(), Failure> {
+    output::line(&serde_json::to_string_pretty(document).map_err(Failure::failed)?)
+}
+
+fn listed(findings: &[Finding]) -> Vec<Value> {
+    let of = |finding: &Finding| {
+        let mut value = json!({ "kind": kind(finding), "text": finding.to_string() });
+        if let Some((lba, sectors)) = finding.lbas() {
+            value["lba"] = json!(lba.0);
+            value["sectors"] = json!(sectors.0);
+        }
+        value
+    };
+    findings.iter().map(of).collect()
+}
+
+fn runs(lost: &[(Lba, Sectors)]) -> Vec<Value> {
+    lost.iter().map(|(lba, sectors)| json!({ "lba": lba.0, "sectors": sectors.0 })).collect()
+}
+
+/// What a whole image says of sectors that an earlier repair gave up.
+fn known_lost(lost: &[(Lba, Sectors)]) -> String {
+    let sectors: u64 = lost.iter().map(|(_, sectors)| sectors.0).sum();
+    match sectors {
+        0 => String::new(),
+        _ => format!("; {sectors} sectors that were lost before cannot be read until they are written"),
+    }
 }
 
 /// A finding's kind in JSON.
@@ -40,9 +135,19 @@ fn kind(finding: &Finding) -> &'static str {
         Finding::Unopenable(_) => "unopenable",
         Finding::Layer(_) => "layer",
         Finding::Journal { .. } => "journal",
-        Finding::Slots(_) => "slots",
+        Finding::Image(flaw) => match flaw {
+            Flaw::Header { .. } => "header",
+            Flaw::State { .. } => "state",
+            Flaw::Entry { .. } => "directory",
+            Flaw::SlotHeader { .. } => "slot-header",
+            Flaw::Orphans { .. } => "orphans",
+            Flaw::CutShort { .. } => "cut-short",
+            Flaw::Table { .. } => "sector-table",
+            Flaw::Contents { .. } => "contents",
+        },
         Finding::Map { .. } => "map",
         Finding::Shared { .. } => "shared",
         Finding::Destroyed { .. } => "destroyed",
+        Finding::Unreadable { .. } => "unreadable",
     }
 }

@@ -1,13 +1,28 @@
 //! `imbrex drive create`.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use imbrex_device::drive::{create_file_of, header_of, Making};
+use imbrex_device::DeviceError;
 use serde_json::json;
 
 use crate::error::{ExitCode, Failure};
 use crate::simulate::drives;
 use crate::{human, output};
+
+/// Why there is no image.
+fn not_made(image: &Path, error: DeviceError) -> Failure {
+    match &error {
+        DeviceError::Medium { cause, .. } if cause.kind() == ErrorKind::StorageFull => {
+            let place = image.display();
+            Failure::failed(format!(
+                "no space left on the disk of {place}: free some and make it again; nothing was made"
+            ))
+        }
+        _ => error.into(),
+    }
+}
 
 /// Makes the image.
 pub fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, Failure> {
@@ -17,7 +32,7 @@ pub fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, Failure
     }
     let (drive, spec) = drives::build(words)?;
     let header = header_of(&drive, &spec, &Making::default())?;
-    let (drive, _) = create_file_of(image, header.clone(), drive)?;
+    let (drive, _) = create_file_of(image, header.clone(), drive).map_err(|error| not_made(image, error))?;
     if as_json {
         let document = json!({
             "schema": "imbrex.drive-create/1",

@@ -7,7 +7,9 @@
 
 use std::path::Path;
 
+use imbrex_device::faults::Known;
 use imbrex_device::image::Journal;
+use imbrex_device::lost::Lost;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::Store;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
@@ -31,7 +33,7 @@ pub fn run(image: &Path, parts: DumpParts, as_json: bool) -> Result<ExitCode, Fa
     let place = image.display().to_string();
     let media = FileMedium::open(image, Mode::Read, false)?;
     let (drive, mut store) = Store::open_to_look(media, &place)?;
-    let all = !(parts.bands || parts.map || parts.cache || parts.journal || parts.damage);
+    let all = !(parts.bands || parts.map || parts.cache || parts.journal || parts.damage || parts.regions);
     let mut rows = Rows::begin(as_json, &place)?;
     if all || parts.bands {
         rows.section("bands", |rows| bands(&drive, &mut store, rows))?;
@@ -48,8 +50,24 @@ pub fn run(image: &Path, parts: DumpParts, as_json: bool) -> Result<ExitCode, Fa
     if all || parts.damage {
         rows.section("damage", |rows| damage(&mut store, rows))?;
     }
+    if parts.regions {
+        rows.section("regions", |rows| regions(&mut store, rows))?;
+    }
     rows.end()?;
     Ok(ExitCode::Done)
+}
+
+/// The bytes of the image that are in use.
+fn regions(store: &mut Store<FileMedium>, rows: &mut Rows) -> Result<(), Failure> {
+    let mut outcome = Ok(());
+    store.for_each_used(&mut |used| {
+        if outcome.is_ok() {
+            let fields =
+                [("region", json!(used.what.name())), ("offset", json!(used.offset)), ("bytes", json!(used.bytes))];
+            outcome = rows.row(&fields);
+        }
+    })?;
+    outcome
 }
 
 type Field = (&'static str, Value);
@@ -228,6 +246,16 @@ fn journal(drive: &Drive, store: &mut Store<FileMedium>, place: &str, rows: &mut
 /// A record in words, its operands by name; one that the layer does not know, with its bare numbers.
 fn record(drive: &Drive, number: u64, note: &Note) -> Vec<Field> {
     let mut row = vec![("record", json!(number)), ("tag", json!(note.tag))];
+    if let Some((what, names)) = Known::words(note) {
+        row.push(("what", json!(what)));
+        row.extend(names.into_iter().zip(note.fields).map(|(name, value)| (name, json!(value))));
+        return row;
+    }
+    if let Some((what, names)) = Lost::words(note) {
+        row.push(("what", json!(what)));
+        row.extend(names.into_iter().zip(note.fields).map(|(name, value)| (name, json!(value))));
+        return row;
+    }
     let Some(info) = registry::named(drive.layer.name()).and_then(|layer| layer.record(note.tag)) else {
         row.push(("fields", json!(note.fields)));
         return row;

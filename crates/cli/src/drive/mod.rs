@@ -3,6 +3,7 @@
 mod check;
 mod create;
 mod dump;
+pub mod fault;
 mod info;
 
 use crate::args::DriveCommand;
@@ -12,8 +13,11 @@ use crate::error::{ExitCode, Failure};
 pub fn run(command: &DriveCommand) -> Result<ExitCode, Failure> {
     match command {
         DriveCommand::Create { image, drive, json } => create::run(image, drive, *json),
-        DriveCommand::Check { image, json } => check::run(image, *json),
+        DriveCommand::Check { image, repair, json } => check::run(image, *repair, *json),
         DriveCommand::Dump { image, parts, json } => dump::run(image, *parts, *json),
+        DriveCommand::Fault { image, fault, schedule, json } => {
+            fault::run(image, fault.as_ref(), schedule.as_deref(), *json)
+        }
         DriveCommand::Info { image, json } => info::run(image, *json),
     }
 }

@@ -182,6 +182,11 @@ fn integrity(integrity: &Integrity) -> String {
         Integrity::Word(word) if word == "ok" => "<td class=\"good\">✓ whole</td>".to_string(),
         Integrity::Word(word) if word == "off" => "<td class=\"muted\">not checked</td>".to_string(),
         Integrity::Word(word) => format!("<td>{}</td>", escape(word)),
+        Integrity::RuleBreaks { rule_breaks, live_sectors_destroyed, first, request } => format!(
+            "<td class=\"bad\"><b>✗ {rule_breaks} writes against the rules</b><small>{live_sectors_destroyed} live sectors \
+             destroyed; first at request {request}: {}</small></td>",
+            escape(first)
+        ),
         Integrity::Violation { violation, request } => {
             format!("<td class=\"bad\"><b>✗ damaged</b><small>request {request}: {}</small></td>", escape(violation))
         }

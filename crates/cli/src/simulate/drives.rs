@@ -138,6 +138,7 @@ fn find_profile(name: &str) -> Result<Profile, Failure> {
             .or_try(format!("one of {}, or a TOML file of your own", Profile::names().join(", "))));
     }
     let text = std::fs::read_to_string(Path::new(name))
-        .map_err(|error| Failure::failed(format!("cannot read the profile {name}: {error}")))?;
+        .map_err(|error| Failure::failed(format!("cannot read the profile {name}: {error}")))
+        .map_err(|failure| failure.or_try("a file that is there, or a name of `imbrex list profiles`"))?;
     Profile::parse(name, &text, &[]).map_err(Failure::usage)
 }

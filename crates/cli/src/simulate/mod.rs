@@ -148,6 +148,12 @@ fn verdict(ran: &[Ran], summary: &Summary, quiet: bool) -> ExitCode {
         eprintln!("imbrex: live data was lost: see the lines marked DAMAGE");
         return ExitCode::Damage;
     }
+    if summary.drives.iter().any(|drive| drive.integrity.live_sectors_destroyed() > 0) {
+        eprintln!(
+            "imbrex: the workload destroyed live data of its own: a host-managed drive needs a host that keeps its rules"
+        );
+        return ExitCode::Damage;
+    }
     if ran.iter().any(|ran| ran.interrupted) {
         if !quiet {
             eprintln!("imbrex: interrupted: the results are those of the requests read until then");

@@ -75,6 +75,21 @@ pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
         if let Integrity::Violation { violation, request } = &drive.integrity {
             lines.push(format!("DAMAGE on {} at request {request}: {violation}", drive.drive));
         }
+        if let Integrity::RuleBreaks { rule_breaks, live_sectors_destroyed, first, request } = &drive.integrity {
+            lines.push(format!(
+                "{}: {} (first, at request {request}: {first}), {} destroyed by the host's own writes",
+                drive.drive,
+                match rule_breaks {
+                    0 => "no write breaks the drive's rules".to_string(),
+                    1 => "1 write breaks the drive's rules".to_string(),
+                    _ => format!("{} writes break the drive's rules", human::count(*rule_breaks)),
+                },
+                match live_sectors_destroyed {
+                    1 => "1 live sector".to_string(),
+                    _ => format!("{} live sectors", human::count(*live_sectors_destroyed)),
+                },
+            ));
+        }
         for (reason, count) in &drive.rejected {
             lines.push(format!("{}: {} requests rejected: {reason}", drive.drive, human::count(*count)));
         }

@@ -12,6 +12,8 @@ use crate::error::DeviceError;
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,
+    /// Its name, for errors.
+    place: String,
     len: u64,
     syncs: bool,
     is_writable: bool,
@@ -50,9 +52,22 @@ impl FileMedium {
             ),
             TryLockError::Error(cause) => DeviceError::medium(place.clone(), cause),
         })?;
-        let len = file.metadata().map_err(|cause| DeviceError::medium(place, cause))?.len();
-        Ok(FileMedium { file, len, syncs, is_writable: mode != Mode::Read })
+        let len = file.metadata().map_err(|cause| DeviceError::medium(place.clone(), cause))?.len();
+        Ok(FileMedium { file, place, len, syncs, is_writable: mode != Mode::Read })
     }
+}
+
+/// The same failure of `place`; where the host's disk has no room, with what to do.
+fn with_remedy(place: &str, cause: io::Error) -> io::Error {
+    let what = match cause.kind() {
+        io::ErrorKind::StorageFull => "no space left on the disk of",
+        io::ErrorKind::QuotaExceeded => "no room left in the quota for",
+        io::ErrorKind::FileTooLarge => "the file system or a limit (`ulimit -f`) takes no longer",
+        _ => return cause,
+    };
+    // One kind for all three: whoever serves the drive tells its clients that there is no space.
+    let words = format!("{what} {place}: free some and open it again; nothing acknowledged is lost");
+    io::Error::new(io::ErrorKind::StorageFull, words)
 }
 
 /// Why a file does not open, with what to do where that is known.
@@ -94,14 +109,14 @@ impl Media for FileMedium {
         if !self.is_writable {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the image was opened to be looked at only"));
         }
-        self.file.write_all_at(from, offset)?;
+        self.file.write_all_at(from, offset).map_err(|cause| with_remedy(&self.place, cause))?;
         self.len = self.len.max(offset + from.len() as u64);
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         if self.syncs {
-            self.file.sync_data()?;
+            self.file.sync_data().map_err(|cause| with_remedy(&self.place, cause))?;
         }
         Ok(())
     }
@@ -110,6 +125,20 @@ impl Media for FileMedium {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_named_with_what_to_do() {
+        for (number, says) in [(libc::ENOSPC, "no space left"), (libc::EDQUOT, "quota"), (libc::EFBIG, "ulimit")] {
+            let error = with_remedy("/disks/drive.img", io::Error::from_raw_os_error(number));
+            let said = error.to_string();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{said}");
+            for part in [says, "/disks/drive.img", "free some and open it again", "nothing acknowledged is lost"] {
+                assert!(said.contains(part), "{said} does not say {part}");
+            }
+        }
+        let other = with_remedy("drive.img", io::Error::from_raw_os_error(libc::EIO));
+        assert_eq!(other.raw_os_error(), Some(libc::EIO), "any other failure stays as it is");
+    }
 
     #[test]
     fn whoever_may_not_write_is_told_of_read_only() {

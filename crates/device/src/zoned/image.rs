@@ -95,6 +95,7 @@ impl<M: Media> ZonedDevice for ImageZoned<M> {
         self.check_running()?;
         let sectors = whole_sectors(into.len(), self.mode.sector_bytes)?;
         self.zones().check_range(lba, sectors.0)?;
+        self.store.check_readable(lba, sectors, |_, _| false)?;
         let (mut next, end, sector_bytes) = (lba, lba + sectors, self.mode.sector_bytes as usize);
         let mut rest = into;
         while next < end {

@@ -21,6 +21,7 @@ use imbrex_disk::integrity::{Contents, IntegrityMap};
 use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors, SharedDisk};
 
 use super::fault::{CheckError, Fault, WriteNumber};
+use super::rules::{RuleBreaks, Rules};
 use crate::layer::{Layer, Piece};
 use crate::plan::{GroupKind, Kind, Medium, Plan, Step, StepOp};
 use crate::run_map::{Along, RunMap};
@@ -69,6 +70,8 @@ pub struct Checker {
     power_safe: bool,
     /// Whether what the host's writes destroy is given up.
     is_host_managed: bool,
+    /// What the host owes a drive that it manages.
+    rules: Option<Rules>,
     capacity: u64,
     keeps_trims: bool,
     /// What the platters and the flash hold.
@@ -110,6 +113,7 @@ impl Checker {
             disk: disk.clone(),
             power_safe,
             is_host_managed: layer.is_host_managed(),
+            rules: layer.is_host_managed().then(|| Rules::of(layer)),
             capacity: layer.capacity().0,
             keeps_trims: layer.keeps_trims(),
             media: [IntegrityMap::new(), IntegrityMap::new()],
@@ -162,6 +166,18 @@ impl Checker {
         self.finish(commands, layer).map_err(|fault| CheckError { plan: self.plans, step: None, fault })
     }
 
+    /// `command` enters the drive as request number `request`: it is held against the rules of host-managed drives.
+    pub fn entered(&mut self, command: &Command, request: u64) {
+        if let Some(rules) = &mut self.rules {
+            rules.entered(command, request);
+        }
+    }
+
+    /// What the host of a host-managed drive did against the rules and to its own data, if anything.
+    pub fn rule_breaks(&self) -> Option<&RuleBreaks> {
+        self.rules.as_ref().and_then(Rules::breaks)
+    }
+
     /// Versions given by hosts so far.
     pub fn host_writes(&self) -> u64 {
         self.host_writes
@@ -182,7 +198,8 @@ impl Checker {
                     self.host.insert(lba, sectors, self.host_writes);
                 }
                 Operation::Trim if self.keeps_trims => self.host.insert(lba, sectors, 0),
-                Operation::Trim | Operation::Read | Operation::Flush => {}
+                Operation::Trim => self.rules.iter_mut().for_each(|rules| rules.trimmed(lba, sectors)),
+                Operation::Read | Operation::Flush => {}
             }
         }
     }
@@ -278,12 +295,23 @@ impl Checker {
         self.endanger(step.medium, step.extent());
         let is_given_up = self.is_host_managed && host_group;
         for extent in &destroyed {
-            if !is_given_up {
+            if is_given_up {
+                self.give_up(step.medium, *extent);
+            } else {
                 self.endanger(step.medium, *extent);
             }
             self.media[step.medium as usize].destroy(*extent, by.0);
         }
         self.destroyed = destroyed;
+    }
+
+    /// The host's own write is about to destroy `extent`.
+    fn give_up(&mut self, medium: Medium, extent: Extent) {
+        let Some(rules) = &mut self.rules else { return };
+        self.media[medium as usize].for_each(extent, |run, contents| match contents {
+            Contents::Holds { lba, version } if version > 0 => rules.destroyed(lba.0, run.sectors.0),
+            _ => {}
+        });
     }
 
     /// The newest copies in `extent` are about to be hit.
@@ -309,6 +337,7 @@ impl Checker {
 
     fn write_data(&mut self, step: &Step, host_group: bool) {
         let (lba, sectors) = (step.lba.0, step.sectors as u64);
+        self.rules.iter_mut().for_each(|rules| rules.written(lba, sectors));
         let (host, staging) = (&self.host, &self.staging[!host_group as usize]);
         let (media, home, truth) = (&mut self.media[step.medium as usize], &mut self.home, &self.truth);
         let (absent, origin) = (&mut self.absent, &mut self.origin);

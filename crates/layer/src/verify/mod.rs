@@ -10,7 +10,9 @@ pub mod cuts;
 mod fault;
 pub mod harm;
 mod image;
+mod rules;
 pub mod toy;
 
 pub use checker::Checker;
 pub use fault::{CheckError, Fault, WriteNumber};
+pub use rules::RuleBreaks;

@@ -101,3 +101,59 @@ fn records_bring_back_what_was_durable() {
         assert_eq!(after.written(3), Ok(Sectors(2)));
     }
 }
+
+#[test]
+fn a_fault_moves_a_pointer_either_way_and_is_recorded() {
+    let (mut faulty, mut plan) = (zones(0, 2), Plan::new());
+    write(&mut faulty, 10, 4).expect("an empty zone takes a write at its start");
+    for (to, expected) in [
+        (7, Condition::ImplicitlyOpen),
+        (2, Condition::ImplicitlyOpen),
+        (10, Condition::Full),
+        (3, Condition::Closed),
+        (0, Condition::Empty),
+        (6, Condition::Closed),
+    ] {
+        plan.clear();
+        plan.open(crate::plan::GroupKind::Host);
+        faulty.move_pointer(1, to, &mut plan).expect("a sequential zone has a pointer");
+        faulty.self_check("zones").expect("counts agree");
+        let zone = faulty.zone(1).expect("it is there");
+        assert_eq!((zone.pointer, zone.condition), (Sectors(to), expected), "moved to {to}");
+        let noted: Vec<_> = plan.notes.iter().map(|note| note.fields).collect();
+        assert_eq!(noted, [[1, to, 0, 0]], "moved to {to}");
+    }
+    let no_room = ZoneError::NoRoom { zone: 1, room: 10, sectors: 11 };
+    assert_eq!(faulty.move_pointer(1, 11, &mut plan), Err(no_room));
+    assert!(faulty.move_pointer(0, 1, &mut plan).is_err(), "a conventional zone has no pointer");
+    faulty.move_pointer(2, 1, &mut plan).expect("two zones may be active");
+    assert_eq!(faulty.move_pointer(3, 1, &mut plan), Err(ZoneError::TooManyActive { limit: 2 }));
+    assert_eq!(condition(&faulty, 3), Condition::Empty, "what is refused changes nothing");
+}
+
+#[test]
+fn a_mended_zone_is_as_its_pointer_says() {
+    let (mut mended, mut plan) = (zones(0, 0), Plan::new());
+    plan.open(crate::plan::GroupKind::Host);
+    write(&mut mended, 20, 4).expect("it is empty");
+    for (index, failed, expected) in [
+        (0, Condition::ReadOnly, Condition::Conventional),
+        (1, Condition::Offline, Condition::Empty),
+        (2, Condition::Offline, Condition::Closed),
+        (4, Condition::Empty, Condition::Empty),
+    ] {
+        if failed != Condition::Empty {
+            mended.fail(index, failed, &mut plan).expect("any zone can fail");
+            assert!(mended.begin_write(Lba(u64::from(index) * 10), 1).is_err(), "zone {index} has failed");
+        }
+        mended.mend(index, &mut plan).expect("it is there");
+        assert_eq!(condition(&mended, index), expected, "zone {index}");
+        mended.self_check("zones").expect("counts agree");
+    }
+    let mut again = zones(0, 0);
+    for note in &plan.notes {
+        again.replay(note).expect("its own records");
+    }
+    assert_eq!(condition(&again, 0), Condition::Conventional);
+    assert_eq!((condition(&again, 1), condition(&again, 2)), (Condition::Empty, Condition::Closed));
+}

@@ -237,7 +237,12 @@ pub fn error_chunk(out: &mut Vec<u8>, cookie: u64, error: u32, words: &str) {
 pub fn errno_of(error: &DeviceError) -> u32 {
     match error {
         DeviceError::Medium { cause, .. } if cause.kind() == std::io::ErrorKind::StorageFull => errno::ENOSPC,
-        DeviceError::Medium { .. } | DeviceError::Destroyed { .. } | DeviceError::Stopped(_) => errno::EIO,
+        DeviceError::Medium { .. }
+        | DeviceError::Destroyed { .. }
+        | DeviceError::Unreadable { .. }
+        | DeviceError::Lost { .. }
+        | DeviceError::Spoilt { .. }
+        | DeviceError::Stopped(_) => errno::EIO,
         DeviceError::Image { .. } | DeviceError::Damaged { .. } | DeviceError::Replay(_) => errno::EIO,
         DeviceError::ReadOnly => errno::EPERM,
         DeviceError::PastEnd { .. } => errno::ENOSPC,

@@ -375,7 +375,12 @@ fn kind_of(operation_and_flags: u32, trims_to_zeros: bool) -> Option<IoKind> {
 fn errno_of(error: &DeviceError) -> i32 {
     match error {
         DeviceError::Medium { cause, .. } if cause.kind() == io::ErrorKind::StorageFull => libc::ENOSPC,
-        DeviceError::Medium { .. } | DeviceError::Destroyed { .. } | DeviceError::Stopped(_) => libc::EIO,
+        DeviceError::Medium { .. }
+        | DeviceError::Destroyed { .. }
+        | DeviceError::Unreadable { .. }
+        | DeviceError::Lost { .. }
+        | DeviceError::Spoilt { .. }
+        | DeviceError::Stopped(_) => libc::EIO,
         DeviceError::Image { .. } | DeviceError::Damaged { .. } | DeviceError::Replay(_) => libc::EIO,
         DeviceError::ReadOnly => libc::EPERM,
         DeviceError::PastEnd { .. } => libc::ENOSPC,

@@ -64,6 +64,9 @@ impl<S: Source, O: Observer> Engine<S, O> {
             Ok(command) => command,
             Err(reason) => return self.metrics.reject(reason),
         };
+        if let Some(checker) = &mut self.checker {
+            checker.entered(&command, self.requests);
+        }
         self.metrics.issues.see(at.0);
         let cleaning_before = self.cleaning.at(at);
         let mut waiting =

@@ -38,6 +38,7 @@ use crate::observer::Observer;
 use crate::queue::{Queue, Waiting};
 use crate::read_ahead::ReadAhead;
 use crate::results::Integrity;
+use crate::slow::Slow;
 use crate::timing::Timing;
 use crate::write_cache::WriteCache;
 
@@ -81,6 +82,7 @@ pub struct Engine<S: Source, O: Observer> {
     queued_changes: usize,
     cache: WriteCache,
     read_ahead: ReadAhead,
+    slow: Slow,
     timing: Timing,
     metrics: RunMetrics,
     checker: Option<Checker>,
@@ -141,6 +143,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
             queued_changes: 0,
             cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
             read_ahead: ReadAhead::new(Sectors(options.read_ahead_bytes / sector_bytes as u64)),
+            slow: Slow::default(),
             timing: Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks()),
             metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes),
             integrity: if options.check { Integrity::ok() } else { Integrity::off() },
@@ -186,10 +189,11 @@ impl<S: Source, O: Observer> Engine<S, O> {
             "invariant 1: {lost} of {} requests lost",
             self.requests
         );
+        let breaks = self.checker.as_ref().and_then(Checker::rule_breaks);
         Ok(Outcome {
+            integrity: breaks.map_or(self.integrity, Integrity::from),
             metrics: self.metrics,
             timing: self.timing,
-            integrity: self.integrity,
             requests: self.requests,
             interrupted: self.interrupted,
             drive: self.drive,
@@ -272,6 +276,11 @@ impl<S: Source, O: Observer> Engine<S, O> {
     /// The medium, to be set up.
     pub fn timing_mut(&mut self) -> &mut Timing {
         &mut self.timing
+    }
+
+    /// The sectors that take longer, to be changed.
+    pub fn slow_mut(&mut self) -> &mut Slow {
+        &mut self.slow
     }
 
     /// Gives the drive volatile caches of other sizes; nothing may be dirty.

@@ -91,7 +91,13 @@ impl<S: Source, O: Observer> Engine<S, O> {
 
     /// Times and checks the plan in hand.
     pub(super) fn carry_out(&mut self, start: SimTime) -> PlanTime {
-        let time = self.timing.run(&self.plan, start);
+        let mut time = self.timing.run(&self.plan, start);
+        if !self.slow.is_empty() {
+            let extra = self.slow.extra(&self.commands);
+            time.host += extra;
+            time.whole += extra;
+            self.metrics.parts.overhead += extra.0;
+        }
         self.read_ahead.carried_out(&self.commands, &self.plan, start + time.whole);
         self.metrics.parts.cleaning += time.cleaning.0;
         self.cleaning.spend(start, time.cleaning);

@@ -4,10 +4,12 @@
 //! cache, in this order, and their tracks used without guards ([`Tracks`]). The spare lies at the cache, which is
 //! where these drives persist a merged band (Aghayev 2015 §4.5).
 
+use std::ops::Range;
+
 use imbrex_disk::{Disk, Extent, Lba, Sectors};
 
 use super::journal::{Journal, PacketRules};
-use super::tracks::Tracks;
+use super::tracks::{Others, Tracks};
 use super::zones::Zones;
 use super::Store;
 use crate::parameters::{ConfigError, Parameters};
@@ -33,32 +35,53 @@ pub(super) struct Shape {
 struct Parting<'a> {
     disk: &'a Disk,
     rest: Regions,
-    /// What belongs to anyone.
-    owned: RunMap<()>,
+    /// The tracks that users have.
+    used: RunMap<()>,
+}
+
+/// All that belongs to anyone while `taken` of the regions are on their way.
+struct NotTaken<'a> {
+    rest: &'a Regions,
+    taken: Range<usize>,
+    used: &'a RunMap<()>,
+}
+
+impl Others for NotTaken<'_> {
+    fn touch(&self, extent: Extent) -> bool {
+        let regions = self.rest.overlapping(extent);
+        let is_of_rest = !regions.is_empty() && (regions.start < self.taken.start || regions.end > self.taken.end);
+        is_of_rest || self.used.touch(extent)
+    }
 }
 
 impl Parting<'_> {
-    /// The tracks of as many regions at `position` as `suffices` asks for; the regions are the caller's then. About
-    /// `sectors` are expected to be enough: a guess that costs time when it is wrong, and nothing else.
+    /// The tracks of as many regions at `position` as `suffices` asks for; the regions are the caller's then. `looks_enough`
+    /// says of what lies between them whether it may well be: a guess that costs time when it is wrong, and nothing else.
     fn part(
         &mut self,
         position: Position,
         what: &str,
-        sectors: u64,
+        looks_enough: impl Fn(Extent) -> bool,
         suffices: impl Fn(&Tracks) -> bool,
     ) -> Result<Tracks, ConfigError> {
         let counts = counts_below(self.rest.len());
-        let guess = counts.partition_point(|&count| self.area(count, position).sectors.0 < sectors);
-        let first = partition_point_near(counts.len(), guess, |index| !suffices(&self.tracks(counts[index], position)));
-        let Some(&count) = counts.get(first) else {
+        let guess = counts.partition_point(|&count| !looks_enough(self.area(count, position)));
+        // Of the counts tried the last that suffices is the one found.
+        let mut found = None;
+        partition_point_near(counts.len(), guess, |index| {
+            let tracks = self.tracks(counts[index], position);
+            let is_enough = suffices(&tracks);
+            if is_enough {
+                found = Some((counts[index], tracks));
+            }
+            !is_enough
+        });
+        let Some((count, tracks)) = found else {
             let remedy = "make it or the bands smaller";
             return Err(ConfigError(format!("the {what} does not fit on this disk beside its bands: {remedy}")));
         };
-        let tracks = self.tracks(count, position);
-        let (taken, rest) = self.rest.take(self.disk, count, position);
-        taken_each(&taken, |extent| self.owned.remove(extent.start.0, extent.sectors.0));
-        tracks.iter().for_each(|track| self.owned.insert(track.start.0, track.sectors.0, ()));
-        self.rest = rest;
+        self.rest = self.rest.take(self.disk, count, position).1;
+        tracks.iter().for_each(|track| self.used.insert(track.start.0, track.sectors.0, ()));
         Ok(tracks)
     }
 
@@ -69,18 +92,12 @@ impl Parting<'_> {
     }
 
     /// The tracks that `count` regions at `position` would give.
-    fn tracks(&mut self, count: usize, position: Position) -> Tracks {
+    fn tracks(&self, count: usize, position: Position) -> Tracks {
         let block = self.rest.block(self.disk, count, position);
-        let taken: Vec<Extent> = block.map(|index| self.rest.extent(index)).collect();
-        taken.iter().for_each(|extent| self.owned.remove(extent.start.0, extent.sectors.0));
-        let tracks = Tracks::between(self.disk, &Regions::from_extents(&taken), &self.owned);
-        taken.iter().for_each(|extent| self.owned.insert(extent.start.0, extent.sectors.0, ()));
-        tracks
+        let taken: Vec<Extent> = block.clone().map(|index| self.rest.extent(index)).collect();
+        let others = NotTaken { rest: &self.rest, taken: block, used: &self.used };
+        Tracks::between(self.disk, &Regions::from_extents(&taken), &others)
     }
-}
-
-fn taken_each(taken: &Regions, visit: impl FnMut(Extent)) {
-    (0..taken.len()).map(|index| taken.extent(index)).for_each(visit);
 }
 
 /// The counts of regions to try, out of `regions`: one after the other while they are few, a few per cent apart later.
@@ -116,18 +133,17 @@ pub(super) fn build(context: &Context) -> Result<(Shape, Store), ConfigError> {
     if bands.is_empty() {
         return Err(ConfigError("band_tracks: no band fits on this disk".into()));
     }
-    let mut owned = RunMap::default();
-    taken_each(&bands, |extent| owned.insert(extent.start.0, extent.sectors.0, ()));
-    let mut parting = Parting { disk, rest: bands, owned };
+    let mut parting = Parting { disk, rest: bands, used: RunMap::default() };
     let position = |key| Position::named(parameters.choice(key)).expect("one of the words");
     let map_tracks = parameters.count("map_merge_tracks").max(1);
     let track_sectors = disk.geometry.track_of(parting.rest.extent(parting.rest.len() / 2).start).sectors.0;
-    let map = parting.part(position("map_position"), "map", map_tracks * track_sectors, |tracks| {
+    let of = |sectors: u64| move |area: Extent| area.sectors.0 >= sectors;
+    let map = parting.part(position("map_position"), "map", of(map_tracks * track_sectors), |tracks| {
         tracks.len() as u64 >= map_tracks
     })?;
     let cache_position = position("cache_position");
     let band_sectors = parting.rest.sectors_max().0;
-    let spare = parting.part(cache_position, "spare", band_sectors, |tracks| tracks.sectors() >= band_sectors)?;
+    let spare = parting.part(cache_position, "spare", of(band_sectors), |tracks| tracks.sectors() >= band_sectors)?;
     let store = match parameters.choice("placement") {
         "journal" => Store::Journal(journal(&mut parting, parameters, cache_position)?),
         _ => Store::InPlace(zones(&mut parting, parameters, cache_position)?),
@@ -160,7 +176,9 @@ fn journal(parting: &mut Parting<'_>, parameters: &Parameters, position: Positio
         large_payload_sectors: in_sectors("large_payload"),
     };
     let ring = |tracks: &Tracks| Ring::on(disk, tracks, in_sectors("cache_size"));
-    let mut tracks = parting.part(position, "cache", in_sectors("cache_size"), |tracks| ring(tracks).is_some())?;
+    let raw_sectors = in_sectors("cache_size");
+    let looks_enough = |area: Extent| area.sectors.0 >= raw_sectors;
+    let mut tracks = parting.part(position, "cache", looks_enough, |tracks| ring(tracks).is_some())?;
     let ring = ring(&tracks).expect("it fitted a moment ago");
     tracks.truncate(*ring.offsets.last().expect("begins with zero"));
     let raw = ring.raw;
@@ -236,8 +254,16 @@ fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position)
     }
     let usable = |tracks: &Tracks| rewritable(disk, tracks).iter().map(|run| run.sectors.0).sum::<u64>();
     let what = "cache on tracks that can be overwritten";
-    let tracks = parting.part(position, what, cache, |tracks| usable(tracks) >= cache)?;
+    let looks_enough = |area: Extent| conventional_sectors(disk, area) >= cache;
+    let tracks = parting.part(position, what, looks_enough, |tracks| usable(tracks) >= cache)?;
     Ok(Zones::new(cut(&rewritable(disk, &tracks), zone, cache), entry.min(u32::MAX as u64)))
+}
+
+/// Sectors of `area` where a write destroys nothing, but for those at the ends of strokes.
+fn conventional_sectors(disk: &Disk, area: Extent) -> u64 {
+    let is_harmless = disk.recording.is_harmless();
+    let zones = disk.geometry.zones().iter().filter(|zone| is_harmless || zone.conventional);
+    zones.filter_map(|zone| zone.extent.intersection(area)).map(|part| part.sectors.0).sum()
 }
 
 /// The first `cache` sectors of `runs`, in zones of `zone` sectors at most.
@@ -286,16 +312,16 @@ mod tests {
     use super::*;
     use crate::verify::toy;
 
-    fn stupid(
-        parting: &mut Parting<'_>,
-        position: Position,
-        suffices: impl Fn(&Tracks) -> bool,
-    ) -> Option<Vec<Extent>> {
+    fn each_of(regions: &Regions, visit: impl FnMut(Extent)) {
+        (0..regions.len()).map(|index| regions.extent(index)).for_each(visit);
+    }
+
+    fn stupid(parting: &Parting<'_>, position: Position, suffices: impl Fn(&Tracks) -> bool) -> Option<Vec<Extent>> {
         let mut count = 1;
         while count < parting.rest.len() {
-            let (taken, _) = parting.rest.take(parting.disk, count, position);
-            let mut others = parting.owned.clone();
-            taken_each(&taken, |extent| others.remove(extent.start.0, extent.sectors.0));
+            let (taken, rest) = parting.rest.take(parting.disk, count, position);
+            let mut others = parting.used.clone();
+            each_of(&rest, |extent| others.insert(extent.start.0, extent.sectors.0, ()));
             let tracks = Tracks::between(parting.disk, &taken, &others);
             if suffices(&tracks) {
                 return Some(tracks.iter().collect());
@@ -312,13 +338,12 @@ mod tests {
             for (position, tracks) in ["od", "md", "id"].into_iter().flat_map(|word| (1..40).map(move |n| (word, n))) {
                 let position = Position::named(position).expect("one of the words");
                 let rest = Regions::carve(&toy.disk, RegionSize::Tracks(2));
-                let mut owned = RunMap::default();
-                taken_each(&rest, |extent| owned.insert(extent.start.0, extent.sectors.0, ()));
-                let mut parting = Parting { disk: &toy.disk, rest, owned };
+                let mut parting = Parting { disk: &toy.disk, rest, used: RunMap::default() };
                 // Three users, one after the other, as the layer has them; the guess may be anything.
                 for (size, guess) in [(1, 0), (tracks / 2 + 1, 1_000_000), (tracks, tracks as u64 * 17)] {
-                    let expected = stupid(&mut parting, position, |tracks| tracks.len() >= size);
-                    let got = parting.part(position, "test", guess, |tracks| tracks.len() >= size);
+                    let expected = stupid(&parting, position, |tracks| tracks.len() >= size);
+                    let got =
+                        parting.part(position, "test", |area| area.sectors.0 >= guess, |tracks| tracks.len() >= size);
                     assert_eq!(got.ok().map(|tracks| tracks.iter().collect::<Vec<_>>()), expected);
                     found += expected.is_some() as u32;
                 }

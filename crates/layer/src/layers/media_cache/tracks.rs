@@ -16,6 +16,18 @@ use crate::space::Regions;
 /// Neighbours on the same surface that could destroy a track: heads are narrower than this.
 const HEAD_TRACKS_MAX: u32 = 32;
 
+/// What belongs to anyone else.
+pub(super) trait Others {
+    /// Whether a sector of `extent` does.
+    fn touch(&self, extent: Extent) -> bool;
+}
+
+impl Others for RunMap<()> {
+    fn touch(&self, extent: Extent) -> bool {
+        self.first_overlap(extent.start.0, extent.sectors.0).is_some()
+    }
+}
+
 /// Tracks in the order of their PBAs, addressed by sectors from the first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracks {
@@ -28,13 +40,13 @@ pub(super) struct Tracks {
 
 impl Tracks {
     /// The usable tracks between the first and the last region of `taken`; `others` is what belongs to anyone else.
-    pub(super) fn between(disk: &Disk, taken: &Regions, others: &RunMap<()>) -> Tracks {
+    pub(super) fn between(disk: &Disk, taken: &Regions, others: &impl Others) -> Tracks {
         let area = Extent::between(taken.extent(0).start, taken.extent(taken.len() - 1).end());
         let mut candidates = Vec::new();
         let mut next = area.start;
         while next < area.end() {
             let track = disk.geometry.track_of(next);
-            let is_free = others.first_overlap(track.start.0, track.sectors.0).is_none();
+            let is_free = !others.touch(track);
             if is_free && (taken.lba_at(track.start).is_some() || !is_destroyed(disk, track, others)) {
                 candidates.push(track);
             }
@@ -43,7 +55,7 @@ impl Tracks {
         Tracks::kept(disk, area, &candidates, others)
     }
 
-    fn kept(disk: &Disk, area: Extent, candidates: &[Extent], others: &RunMap<()>) -> Tracks {
+    fn kept(disk: &Disk, area: Extent, candidates: &[Extent], others: &impl Others) -> Tracks {
         let reaches: Vec<Option<usize>> =
             (0..candidates.len()).map(|index| reach(disk, area, candidates, index, others)).collect();
         let mut sorted: Vec<usize> = reaches.iter().flatten().copied().collect();
@@ -143,13 +155,13 @@ impl Tracks {
 }
 
 /// How many of the tracks after number `index` its write can destroy; nothing if it destroys something else.
-fn reach(disk: &Disk, area: Extent, tracks: &[Extent], index: usize, others: &RunMap<()>) -> Option<usize> {
+fn reach(disk: &Disk, area: Extent, tracks: &[Extent], index: usize, others: &impl Others) -> Option<usize> {
     let mut destroyed = Vec::new();
     disk.recording.destroys(&disk.geometry, tracks[index], &mut destroyed);
     let mut last = index;
     for extent in destroyed {
         let is_backward = extent.start < tracks[index].start && extent.end() > area.start;
-        if is_backward || others.first_overlap(extent.start.0, extent.sectors.0).is_some() {
+        if is_backward || others.touch(extent) {
             return None;
         }
         last = last.max(tracks.partition_point(|track| track.start < extent.end()).saturating_sub(1));
@@ -158,17 +170,29 @@ fn reach(disk: &Disk, area: Extent, tracks: &[Extent], index: usize, others: &Ru
 }
 
 /// Whether writing one of `others` destroys part of `track`.
-fn is_destroyed(disk: &Disk, track: Extent, others: &RunMap<()>) -> bool {
+fn is_destroyed(disk: &Disk, track: Extent, others: &impl Others) -> bool {
     let place = disk.geometry.locate(track.start);
     let first = place.radial_track.saturating_sub(HEAD_TRACKS_MAX);
     let last = (place.radial_track + HEAD_TRACKS_MAX).min(disk.geometry.radial_tracks() - 1);
+    let neighbour = |radial_track| disk.geometry.track(radial_track, place.surface);
+    if in_one_run(disk, neighbour(first), neighbour(last), last - first).is_some_and(|all| !others.touch(all)) {
+        return false;
+    }
     let mut destroyed = Vec::new();
-    (first..=last).any(|radial_track| {
-        let neighbour = disk.geometry.track(radial_track, place.surface);
+    (first..=last).map(neighbour).any(|neighbour| {
         destroyed.clear();
-        if others.first_overlap(neighbour.start.0, neighbour.sectors.0).is_some() {
+        if others.touch(neighbour) {
             disk.recording.destroys(&disk.geometry, neighbour, &mut destroyed);
         }
         destroyed.iter().any(|extent| extent.intersection(track).is_some())
     })
+}
+
+/// From one to the other of two tracks of a surface that lie `distance` apart, if the PBAs of those between them lie
+/// between theirs.
+fn in_one_run(disk: &Disk, one: Extent, other: Extent, distance: u32) -> Option<Extent> {
+    let (first, last) = if one.start <= other.start { (one, other) } else { (other, one) };
+    let (tracks, sectors) = disk.geometry.stroke_from(first.start)?;
+    let is_in_it = u64::from(distance) < tracks && last.start == first.start + Sectors(sectors.0 * u64::from(distance));
+    is_in_it.then(|| Extent::between(first.start, last.end()))
 }

@@ -1,0 +1,242 @@
+//! Faults that are asked for: what an owner of a drive fears, to be had when it suits a test.
+//!
+//! | fault | what it does | how long |
+//! |---|---|---|
+//! | unreadable | a read that touches the sectors is an error | each sector until it is written |
+//! | slow | each command that touches the sectors takes so much longer | until it is cleared |
+//! | zone | a zone is read-only or offline | until it is cleared |
+//! | pointer | the write pointer of a zone stands elsewhere | until the host moves it |
+//!
+//! A fault is kept in the image's journal ([`known`]), so it outlives the process. It comes at once, or at its time or after
+//! so many requests as a [`schedule`] says, which [`crate::EmulatedDrive::play_faults`] plays. Sectors are those of the
+//! drive as the host numbers them.
+//!
+//! Does not model: what a drive does by itself about a bad sector, such as giving it another place. A layer that moves
+//! an unreadable sector while cleaning moves it as it is.
+//!
+//! Invariants:
+//! 1. A fault that the drive cannot have is refused and changes nothing.
+//! 2. A fault is durable when it has been applied.
+
+pub mod known;
+pub mod player;
+pub mod schedule;
+
+use std::fmt;
+
+use imbrex_disk::{Lba, Sectors, SimDuration, SimTime};
+use imbrex_layer::{Condition, GroupKind, Plan, ZoneError, Zones};
+use imbrex_sim::Drive;
+
+pub use self::known::Known;
+pub use self::schedule::{Schedule, ScheduleError};
+use crate::error::DeviceError;
+use crate::media::Media;
+use crate::store::Store;
+
+/// The longest that an access to a slow sector may take longer.
+pub const SLOW_MAX: SimDuration = SimDuration::from_secs(3600);
+
+/// What goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// Reads of these sectors are errors until they are written.
+    Unreadable {
+        /// First sector.
+        lba: Lba,
+        /// How many.
+        sectors: Sectors,
+    },
+    /// Commands that touch these sectors take longer.
+    Slow {
+        /// First sector.
+        lba: Lba,
+        /// How many.
+        sectors: Sectors,
+        /// How much longer each command takes.
+        by: SimDuration,
+    },
+    /// A zone fails.
+    Zone {
+        /// Which.
+        zone: u32,
+        /// [`Condition::ReadOnly`] or [`Condition::Offline`].
+        condition: Condition,
+    },
+    /// The write pointer of a zone moves.
+    Pointer {
+        /// Which.
+        zone: u32,
+        /// Where to, in sectors from the zone's start.
+        to: Sectors,
+    },
+}
+
+/// When it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due {
+    /// At once.
+    Now,
+    /// With the first request that arrives at this simulated time or later.
+    At(SimTime),
+    /// With the first request after so many.
+    AfterRequests(u64),
+}
+
+/// A fault and its time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// What.
+    pub kind: FaultKind,
+    /// When.
+    pub due: Due,
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::Unreadable { lba, sectors } => {
+                write!(f, "{} sectors from LBA {} are unreadable until they are written", sectors.0, lba.0)
+            }
+            FaultKind::Slow { lba, sectors, by } => {
+                write!(f, "{} sectors from LBA {} take {by} longer", sectors.0, lba.0)
+            }
+            FaultKind::Zone { zone, condition } => write!(f, "zone {zone} is {}", condition.name()),
+            FaultKind::Pointer { zone, to } => {
+                write!(f, "the pointer of zone {zone} is {} sectors from its start", to.0)
+            }
+        }
+    }
+}
+
+impl FaultKind {
+    /// Whether `drive` can have it; if not, why, and what would do.
+    pub fn check(&self, drive: &Drive) -> Result<(), String> {
+        match *self {
+            FaultKind::Unreadable { lba, sectors } => check_range(drive, lba, sectors),
+            FaultKind::Slow { lba, sectors, by } => {
+                check_range(drive, lba, sectors)?;
+                if by == SimDuration::ZERO || by > SLOW_MAX {
+                    return Err(format!(
+                        "{by} longer: expected a time above zero, such as 200ms, and at most {SLOW_MAX}"
+                    ));
+                }
+                Ok(())
+            }
+            FaultKind::Zone { zone, condition } => {
+                assert!(matches!(condition, Condition::ReadOnly | Condition::Offline), "{condition:?} is no fault");
+                zones_of(drive, zone).map(drop)
+            }
+            FaultKind::Pointer { zone, to } => {
+                let zones = zones_of(drive, zone)?;
+                if zone < zones.conventional() {
+                    let first = zones.conventional();
+                    return Err(format!(
+                        "zone {zone} is conventional and has no pointer; zones from {first} on have one"
+                    ));
+                }
+                match zones.zone_sectors() {
+                    size if to > size => Err(format!(
+                        "sector {} of zone {zone}: a zone has {} sectors, so give 0 to {}",
+                        to.0, size.0, size.0
+                    )),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Makes it happen, for good.
+    pub fn apply<M: Media>(&self, drive: &mut Drive, store: &mut Store<M>) -> Result<(), DeviceError> {
+        self.check(drive).map_err(DeviceError::Refused)?;
+        match *self {
+            FaultKind::Unreadable { lba, sectors } => store.record(&known::unreadable(lba, sectors, true)),
+            FaultKind::Slow { lba, sectors, by } => store.record(&known::slow(lba, sectors, by)),
+            FaultKind::Zone { zone, condition } => {
+                change_zones(drive, store, |zones, plan| zones.fail(zone, condition, plan))
+            }
+            FaultKind::Pointer { zone, to } => {
+                change_zones(drive, store, |zones, plan| zones.move_pointer(zone, to.0, plan))
+            }
+        }
+    }
+}
+
+/// Takes all faults away: what was unreadable reads as it lies, and zones are as their pointers say. Pointers that were moved
+/// stay where they are.
+pub fn clear<M: Media>(drive: &mut Drive, store: &mut Store<M>) -> Result<(), DeviceError> {
+    for note in store.faults().undone() {
+        store.record(&note)?;
+    }
+    for (zone, _) in failed_zones(drive) {
+        change_zones(drive, store, |zones, plan| zones.mend(zone, plan))?;
+    }
+    Ok(())
+}
+
+/// The zones that are read-only or offline.
+pub fn failed_zones(drive: &Drive) -> Vec<(u32, Condition)> {
+    let Some(zones) = drive.layer.zones() else { return Vec::new() };
+    let conditions = (0..zones.len()).filter_map(|zone| Some((zone, zones.zone(zone).ok()?.condition)));
+    conditions.filter(|(_, condition)| matches!(condition, Condition::ReadOnly | Condition::Offline)).collect()
+}
+
+/// Whether all zones that a request touches can still do what it asks.
+pub(crate) fn check_zones(drive: &Drive, lba: Lba, sectors: Sectors, is_read: bool) -> Result<(), ZoneError> {
+    let Some(zones) = drive.layer.zones() else { return Ok(()) };
+    let (mut next, end) = (lba, lba + sectors);
+    while next < end {
+        let zone = zones.zone(zones.index_of(next)?)?;
+        let condition = zone.condition;
+        if condition == Condition::Offline || (condition == Condition::ReadOnly && !is_read) {
+            let what = if is_read { "read" } else { "written" };
+            return Err(ZoneError::Condition { zone: zone.index, condition, what });
+        }
+        next = zone.start + zone.sectors;
+    }
+    Ok(())
+}
+
+fn check_range(drive: &Drive, lba: Lba, sectors: Sectors) -> Result<(), String> {
+    let capacity = drive.layer.capacity().0;
+    if sectors.is_zero() {
+        return Err("no sectors: give at least one".into());
+    }
+    match lba.0.checked_add(sectors.0) {
+        Some(end) if end <= capacity => Ok(()),
+        _ => Err(format!(
+            "{} sectors from LBA {} reach past the end of the drive, which has {capacity} sectors of {} bytes",
+            sectors.0, lba.0, drive.disk.sector_bytes
+        )),
+    }
+}
+
+fn zones_of(drive: &Drive, zone: u32) -> Result<&Zones, String> {
+    let Some(zones) = drive.layer.zones() else {
+        let layer = drive.layer.name();
+        return Err(format!(
+            "layer '{layer}' has no zones; such a fault needs a zoned drive, such as hm-zoned or …+zoned"
+        ));
+    };
+    match zones.len() {
+        count if zone >= count => Err(format!("there is no zone {zone}: the drive has zones 0 to {}", count - 1)),
+        _ => Ok(zones),
+    }
+}
+
+fn change_zones<M: Media>(
+    drive: &mut Drive,
+    store: &mut Store<M>,
+    change: impl FnOnce(&mut Zones, &mut Plan) -> Result<(), ZoneError>,
+) -> Result<(), DeviceError> {
+    if let Some(reason) = store.stopped() {
+        return Err(DeviceError::Stopped(reason.into()));
+    }
+    let mut plan = Plan::new();
+    plan.open(GroupKind::Host);
+    let zones = drive.layer.zones_mut().expect("it has zones: that was asked before");
+    change(zones, &mut plan)?;
+    store.execute(&plan, &mut [])?;
+    store.barrier()?;
+    store.checkpoint_if_due(drive.layer.as_ref())
+}

@@ -1,0 +1,89 @@
+//! Slow sectors: ranges in which every command takes so much longer, as where a drive reads again and again before it
+//! gets a sector. The time is counted as overhead, not as seek, rotation or transfer.
+//!
+//! Invariants:
+//! 1. A command takes the longest of the times of the ranges that it touches, once; several served in one operation take
+//!    each its own.
+//! 2. What is answered without an access to the medium takes no longer.
+
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
+use imbrex_layer::run_map::{Along, RunMap};
+
+/// What a command takes longer: the same all along a range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Extra(SimDuration);
+
+impl Along for Extra {
+    fn along(self, _offset: u64) -> Extra {
+        self
+    }
+}
+
+/// The slow sectors of a drive.
+#[derive(Clone, Debug, Default)]
+pub struct Slow {
+    ranges: RunMap<Extra>,
+}
+
+impl Slow {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Commands to `sectors` from `lba` on take `extra` longer from now on, whatever was said of them before; with no time
+    /// they are as they were made.
+    pub fn set(&mut self, lba: Lba, sectors: Sectors, extra: SimDuration) {
+        if extra == SimDuration::ZERO {
+            self.ranges.remove(lba.0, sectors.0);
+        } else {
+            self.ranges.insert(lba.0, sectors.0, Extra(extra));
+        }
+    }
+
+    /// What `commands`, served in one operation, take longer.
+    pub fn extra(&self, commands: &[Command]) -> SimDuration {
+        let accesses =
+            commands.iter().filter(|command| matches!(command.operation, Operation::Read | Operation::Write));
+        SimDuration(accesses.map(|command| self.extra_of(command).0).sum())
+    }
+
+    fn extra_of(&self, command: &Command) -> SimDuration {
+        let mut longest = SimDuration::ZERO;
+        self.ranges.cover(command.lba.0, u64::from(command.sectors), |_, _, extra| {
+            longest = longest.max(extra.map_or(SimDuration::ZERO, |Extra(time)| time));
+        });
+        longest
+    }
+
+    /// The ranges: first sector, sectors and time, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Lba, Sectors, SimDuration)> + '_ {
+        self.ranges.iter().map(|(start, length, Extra(time))| (Lba(start), Sectors(length), time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_takes_the_longest_time_of_what_it_touches_once() {
+        let (ms, mut slow) = (SimDuration::from_millis, Slow::default());
+        assert!(slow.is_empty() && slow.extra(&[Command::read(0, 100)]) == SimDuration::ZERO);
+        slow.set(Lba(10), Sectors(10), ms(200));
+        slow.set(Lba(15), Sectors(1), ms(300));
+        for (command, expected) in [
+            (Command::read(0, 10), 0),
+            (Command::read(9, 2), 200),
+            (Command::write(19, 5), 200),
+            (Command::read(0, 100), 300),
+            (Command::trim(15, 1), 0),
+            (Command::flush(), 0),
+        ] {
+            assert_eq!(slow.extra(&[command]), ms(expected), "{command:?}");
+        }
+        assert_eq!(slow.extra(&[Command::read(15, 1), Command::write(10, 1)]), ms(500), "each takes its own");
+        slow.set(Lba(0), Sectors(100), SimDuration::ZERO);
+        assert!(slow.is_empty());
+    }
+}
