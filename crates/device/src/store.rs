@@ -178,6 +178,16 @@ impl<M: Media> Store<M> {
         self.damage.for_each(&mut self.space, extent, each)
     }
 
+    /// The first destroyed sector of `extent`, if any is.
+    pub fn first_damaged(&mut self, extent: Extent) -> Result<Option<Pba>, DeviceError> {
+        self.damage.first(&mut self.space, extent)
+    }
+
+    /// Takes it apart; what is not durable on the medium may be lost with the power.
+    pub fn into_media(self) -> M {
+        self.space.into_media()
+    }
+
     /// Why it has stopped, if it has.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()

@@ -10,7 +10,7 @@ fn zones(open_max: u32, active_max: u32) -> Zones {
 }
 
 fn write(zones: &mut Zones, lba: u64, sectors: u64) -> Result<u32, ZoneError> {
-    let index = zones.begin_write(Lba(lba), sectors)?;
+    let index = zones.accept_write(Lba(lba), sectors)?;
     zones.wrote(Lba(lba), Sectors(sectors));
     zones.self_check("zones").expect("counts agree");
     Ok(index)
@@ -100,4 +100,42 @@ fn records_bring_back_what_was_durable() {
         assert_eq!(after.written(1), Ok(Sectors(3)));
         assert_eq!(after.written(3), Ok(Sectors(2)));
     }
+}
+
+/// Goal: the host's pointer runs ahead of what is recorded, and never the other way round (invariant 5). Method: writes that
+/// are accepted and carried out later, with records taken in between.
+#[test]
+fn accepted_writes_move_the_pointer_and_no_record() {
+    let (mut zones, mut plan) = (zones(0, 0), Plan::new());
+    assert_eq!(zones.accept_write(Lba(10), 4), Ok(1));
+    assert_eq!(zones.accept_write(Lba(14), 6), Ok(1), "the pointer counts what is on its way");
+    assert_eq!((condition(&zones, 1), zones.written(1)), (Condition::Full, Ok(Sectors(0))));
+    assert!(zones.accept_write(Lba(10), 1).is_err(), "it is full");
+    zones.wrote(Lba(10), Sectors(4));
+    zones.note_moved(&mut plan);
+    let mut after = self::zones(0, 0);
+    plan.notes.iter().for_each(|note| after.replay(note).expect("a record of these zones"));
+    assert_eq!(
+        (condition(&after, 1), after.written(1)),
+        (Condition::Closed, Ok(Sectors(4))),
+        "not full: it was not finished"
+    );
+    zones.wrote(Lba(14), Sectors(6));
+    assert_eq!((condition(&zones, 1), zones.written(1)), (Condition::Full, Ok(Sectors(10))));
+    zones.self_check("zones").expect("counts agree");
+}
+
+#[test]
+fn whole_zones_are_those_with_a_pointer_from_end_to_end() {
+    let mut zones = zones(0, 0);
+    for (lba, sectors, expected) in
+        [(0, 60, 1..6), (10, 10, 1..2), (11, 19, 2..3), (11, 18, 2..2), (9, 11, 1..2), (0, 10, 1..1)]
+    {
+        assert_eq!(zones.whole_within(Lba(lba), sectors), expected, "{sectors} from {lba}");
+    }
+    let mut plan = Plan::new();
+    write(&mut zones, 20, 3).expect("at the pointer");
+    zones.fail(3, Condition::ReadOnly, &mut plan).expect("any zone can fail");
+    assert_eq!(zones.reset_those_of(1..6, &mut plan), 1, "the others are as new, or cannot be");
+    assert_eq!((condition(&zones, 2), condition(&zones, 3)), (Condition::Empty, Condition::ReadOnly));
 }
