@@ -190,15 +190,20 @@ struct State {
     condition: Condition,
     /// Sectors from its start that were written.
     written: u64,
-    /// Sectors from its start that were written or whose writes were accepted: where the next write must go.
-    accepted: u64,
+    /// Sectors beyond those whose writes were accepted and are on their way.
+    on_the_way: u32,
     /// Whether it is full because it was finished.
     is_finished: bool,
 }
 
 impl State {
     const fn fresh(condition: Condition) -> State {
-        State { condition, written: 0, accepted: 0, is_finished: false }
+        State { condition, written: 0, on_the_way: 0, is_finished: false }
+    }
+
+    /// Sectors from its start that were written or whose writes were accepted: where the next write must go.
+    const fn accepted(&self) -> u64 {
+        self.written + self.on_the_way as u64
     }
 }
 
@@ -289,7 +294,7 @@ impl Zones {
         let pointer = match state.condition {
             Condition::Conventional | Condition::Offline => 0,
             Condition::Full => self.zone_sectors,
-            _ => state.accepted,
+            _ => state.accepted(),
         };
         let start = self.places.first_lba(index as usize);
         Ok(Zone { index, start, sectors: self.zone_sectors(), condition: state.condition, pointer: Sectors(pointer) })
@@ -332,9 +337,9 @@ impl Zones {
         let room = match state.condition {
             Condition::Conventional => u64::from(self.conventional) * self.zone_sectors - lba.0,
             Condition::Full | Condition::ReadOnly | Condition::Offline => return Err(self.refused(index, "written")),
-            _ => self.zone_sectors - state.accepted,
+            _ => self.zone_sectors - state.accepted(),
         };
-        let pointer = start + Sectors(state.accepted);
+        let pointer = start + Sectors(state.accepted());
         if state.condition != Condition::Conventional && lba != pointer {
             return Err(ZoneError::NotAtPointer { zone: index, pointer, lba });
         }
@@ -348,7 +353,9 @@ impl Zones {
             self.make_room(index)?;
             self.set(index, Condition::ImplicitlyOpen);
         }
-        self.states[index as usize].accepted += sectors;
+        let more = u32::try_from(sectors).ok().and_then(|sectors| state.on_the_way.checked_add(sectors));
+        let more = more.expect("what is on its way to a drive fits in memory, so it is less than 2³² sectors");
+        self.states[index as usize].on_the_way = more;
         if sectors == room {
             self.set(index, Condition::Full);
         }
@@ -380,13 +387,13 @@ impl Zones {
         if state.condition == Condition::Conventional || written <= state.written {
             return;
         }
-        self.states[index as usize].written = written;
+        let on_the_way = state.accepted().saturating_sub(written) as u32;
+        self.states[index as usize] = State { written, on_the_way, ..state };
         self.moved.insert(index);
-        if written <= state.accepted {
+        if written <= state.accepted() {
             return;
         }
         // Nobody asked: a simulated host, which knows no pointers.
-        self.states[index as usize].accepted = written;
         if written == self.zone_sectors {
             self.set(index, Condition::Full);
         } else if state.condition == Condition::Empty {
@@ -417,7 +424,7 @@ impl Zones {
         match state.condition {
             Condition::Closed => {}
             condition if condition.is_open() => {
-                self.set(index, if state.accepted == 0 { Condition::Empty } else { Condition::Closed });
+                self.set(index, if state.accepted() == 0 { Condition::Empty } else { Condition::Closed });
             }
             _ => return Err(self.refused(index, "closed")),
         }
@@ -471,12 +478,12 @@ impl Zones {
         if matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
             return Err(self.refused(index, if to == 0 { "reset" } else { "set back" }));
         }
-        if to > state.accepted {
-            return Err(ZoneError::PointerAhead { zone: index, pointer: state.accepted, to });
+        if to > state.accepted() {
+            return Err(ZoneError::PointerAhead { zone: index, pointer: state.accepted(), to });
         }
-        let is_settled = to == 0 || state.accepted == state.written;
+        let is_settled = to == 0 || state.accepted() == state.written;
         assert!(is_settled, "zone {index} is set back to {to} while writes are on their way: {state:?}, invariant 5");
-        if to < state.accepted || state.condition == Condition::Full {
+        if to < state.accepted() || state.condition == Condition::Full {
             if to > 0 && !state.condition.is_active() && self.active >= self.active_max {
                 return Err(ZoneError::TooManyActive { limit: self.active_max });
             }
@@ -494,7 +501,7 @@ impl Zones {
             plan.barrier();
         }
         let state = &mut self.states[index as usize];
-        (state.written, state.accepted, state.is_finished) = (to, to, false);
+        (state.written, state.on_the_way, state.is_finished) = (to, 0, false);
         let condition = match (to, self.states[index as usize].condition) {
             (0, _) => Condition::Empty,
             (_, Condition::Full) if to < self.zone_sectors => Condition::Closed,
@@ -598,7 +605,7 @@ impl Zones {
             _ => Condition::Offline,
         };
         let state = &mut self.states[index as usize];
-        (state.written, state.accepted, state.is_finished) = (written, written, code == 1);
+        (state.written, state.on_the_way, state.is_finished) = (written, 0, code == 1);
         self.set(index, condition);
         Ok(())
     }
@@ -613,10 +620,9 @@ impl Zones {
             return violation(2, format!("{open} zones are open, {active} active; counted {counted}, {}", self.active));
         }
         let is_wrong = |state: &State| match state.condition {
-            _ if state.written > state.accepted => true,
-            Condition::Empty | Condition::Conventional => state.accepted != 0,
-            Condition::Closed => state.accepted == 0 || state.accepted == self.zone_sectors,
-            condition => condition.is_open() && state.accepted == self.zone_sectors,
+            Condition::Empty | Condition::Conventional => state.accepted() != 0,
+            Condition::Closed => state.accepted() == 0 || state.accepted() == self.zone_sectors,
+            condition => condition.is_open() && state.accepted() == self.zone_sectors,
         };
         match self.states.iter().position(is_wrong) {
             Some(index) => violation(2, format!("zone {index} is {:?}", self.states[index])),

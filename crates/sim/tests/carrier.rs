@@ -57,7 +57,11 @@ impl Carrier for Books {
 
     fn destage(&mut self, commands: &[Command], _plan: &Plan, _layer: &dyn Layer) -> Result<(), &'static str> {
         self.written.extend(commands.iter().map(|command| command.lba.0));
-        if self.destage_fails { Err("not written back") } else { Ok(()) }
+        if self.destage_fails {
+            Err("not written back")
+        } else {
+            Ok(())
+        }
     }
 
     fn background(&mut self, _plan: &Plan) -> Result<(), &'static str> {
@@ -120,7 +124,7 @@ fn every_request_goes_in_and_out_under_its_number() {
 
 #[test]
 fn the_error_of_a_plan_is_that_of_its_requests_alone() {
-    let mut engine = engine("cmr-7200", 0);
+    let mut engine = engine("cmr-7200:host.schedule=fifo", 0);
     engine.carrier_mut().fails = Some((Operation::Read, "unreadable"));
     for (number, command) in [Command::write(0, 8), Command::read(0, 8), Command::write(8, 8)].into_iter().enumerate() {
         submit(&mut engine, number as u64, command);
@@ -159,7 +163,8 @@ fn ordered_writes_reach_the_medium_in_order() {
             for number in 0..300u64 {
                 let zone = (number * 13 % 7 % 2) as usize;
                 let sectors = if number % 50 == 7 { 40 } else { 1 + number % 5 };
-                let write = Command { fua: number % 11 == 3, ..Command::write(next[zone] * unit, (sectors * unit) as u32) };
+                let write =
+                    Command { fua: number % 11 == 3, ..Command::write(next[zone] * unit, (sectors * unit) as u32) };
                 next[zone] += sectors;
                 submit(&mut engine, number * 20_000, write);
                 submit(&mut engine, number * 20_000, Command::read(next[1 - zone] * unit, unit as u32));
@@ -167,7 +172,8 @@ fn ordered_writes_reach_the_medium_in_order() {
             run(&mut engine);
             for first in [run_sectors, 5 * run_sectors] {
                 let written = &engine.carrier().written;
-                let of_run: Vec<u64> = written.iter().copied().filter(|lba| lba / run_sectors == first / run_sectors).collect();
+                let of_run: Vec<u64> =
+                    written.iter().copied().filter(|lba| lba / run_sectors == first / run_sectors).collect();
                 let what = format!("{schedule}, cache of {write_cache_bytes}");
                 assert!(of_run.is_sorted() && of_run.first() == Some(&first), "{what}: {of_run:?}");
             }
