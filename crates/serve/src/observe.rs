@@ -1,6 +1,7 @@
 //! A served drive as seen from outside: its figures as text for people, as Prometheus text for collectors, as JSON for the
 //! live page. Simulated times are those of the drive; lateness is the wall clock's.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use imbrex_device::activity::{Activity, BINS};
@@ -49,9 +50,10 @@ pub fn text(front: &Front) -> String {
         let _ = writeln!(out, "head: radial track {}", drive.timing().actuator().radial_track());
         if drive.zoned_mode().is_some() {
             let zones = drive.zone_counters();
+            let _ = writeln!(out, "zones: {}", conditions(drive));
             let _ = writeln!(
                 out,
-                "zones: {} writes off the pointer refused, {} zones reset by TRIM, {} TRIMs ignored in part or whole",
+                "rule of zones: {} writes off the pointer refused, {} zones reset by TRIM, {} TRIMs ignored in part or whole",
                 zones.writes_off_the_pointer, zones.zones_reset_by_trim, zones.trims_ignored,
             );
             if let Some(reason) = &zones.first_refusal {
@@ -160,6 +162,18 @@ fn requests(out: &mut String, statistics: &Statistics) {
         let _ = writeln!(out, "{name}{{quantile=\"{quantile}\"}} {value}");
     }
     let _ = writeln!(out, "{name}_count {}", statistics.lateness_ns.len());
+}
+
+/// How many zones are in which condition.
+fn conditions(drive: &EmulatedDrive) -> String {
+    let mut zones = Vec::new();
+    drive.report_zones(0, u32::MAX, &mut zones);
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for zone in &zones {
+        *counts.entry(zone.condition.name()).or_default() += 1;
+    }
+    let words: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    words.join(", ")
 }
 
 /// How often the rule of zones came into play, on a drive that has some.

@@ -46,7 +46,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let time = self.carry_out_for_host(from);
         let end = (from + time.host).max(start);
         self.admit(end)?;
-        self.complete_batch(begin, end, &time, outcome.as_ref().map(|()| ()));
+        self.complete_batch(begin, end, &time, outcome.as_ref().copied());
         self.now = (from + time.whole).max(end);
         Ok(())
     }

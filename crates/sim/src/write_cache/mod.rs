@@ -384,6 +384,29 @@ mod tests {
         assert_eq!(oldest(&mut cache), None);
     }
 
+    /// Goal: in a run of sectors that is written in order, what was written first leaves first (invariant 4). Method: two ranges
+    /// of a run, too long to be joined, with the sweep between them.
+    #[test]
+    fn a_run_is_destaged_from_its_start() {
+        let long = RANGE_SECTORS_MAX as u32;
+        let (first, second) = (Command::write(100, long), Command::write(100 + u64::from(long), 10));
+        let between = || {
+            let mut cache = WriteCache::new(Sectors(10_000));
+            cache.keep_order_in(Ordered { from: Lba(0), run: Sectors(50_000) });
+            cache.insert(&Command::write(140, 10), 1);
+            cache.take_next();
+            cache.insert(&first, 2);
+            cache.insert(&second, 3);
+            cache
+        };
+        let taken = |taken: Option<(Command, Gap)>| taken.map(|(command, _)| command);
+        let mut cache = between();
+        assert_eq!([taken(cache.take_next()), taken(cache.take_next())], [Some(first), Some(second)]);
+        let (mut cache, end) = (between(), second.lba..second.end());
+        assert_eq!([taken(cache.take_within(&end)), taken(cache.take_within(&end))], [Some(first), Some(second)]);
+        assert!(!cache.holds_some_of(&(Lba(0)..Lba(50_000))) && cache.ranges().is_empty());
+    }
+
     #[test]
     fn room_comes_free_as_the_sectors_are_written_back() {
         let mut cache = WriteCache::new(Sectors(100));
