@@ -63,6 +63,9 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
             front.facts().label,
             human::bytes(capacity)
         );
+        if let Some(rule) = rule(&front) {
+            eprintln!("{rule}");
+        }
     }
     let watchers = watchers(args, &front, quiet)?;
     interrupt::answer_with("ending all connections, writing back what the drive has cached");
@@ -117,10 +120,11 @@ impl Door {
 
     /// Serves until it is interrupted; then closes.
     fn serve(self, front: &Front) -> Result<(), String> {
-        let has_told = Cell::new(false);
+        let (has_told, has_told_rule) = (Cell::new(false), Cell::new(false));
         let should_end = || {
             tell_faults(front);
             tell_trouble(front, &has_told);
+            tell_rule(front, &has_told_rule);
             interrupt::requested()
         };
         match self {
@@ -163,6 +167,34 @@ fn tell_trouble(front: &Front, has_told: &Cell<bool>) {
              flushed is in it"
         );
     }
+}
+
+/// Says once why a write was refused that broke the rule of zones; the figures count the others.
+fn tell_rule(front: &Front, has_told: &Cell<bool>) {
+    if has_told.get() || front.facts().zones.is_none() {
+        return;
+    }
+    if let Some(reason) = front.zone_refusal() {
+        has_told.set(true);
+        eprintln!("a write was refused, and so is every other off the pointer of its zone: {reason}");
+    }
+}
+
+/// What a host must know of a host-managed drive, if it is one.
+fn rule(front: &Front) -> Option<String> {
+    front.with(|drive, _| match (drive.zoned_mode(), drive.drive().layer.is_host_managed()) {
+        (Some(mode), _) => Some(format!(
+            "host-managed: {} zones of {}, the first {} conventional; a write off its zone's pointer is refused (EIO), TRIM \
+             resets the zones that it covers whole",
+            mode.zones,
+            human::bytes(mode.zone_sectors.0 * u64::from(mode.sector_bytes)),
+            mode.conventional_zones,
+        )),
+        (None, true) => Some(
+            "host-managed: a caveat disk, which takes writes anywhere; what a write damages reads as an error (EIO)".into(),
+        ),
+        (None, false) => None,
+    })
 }
 
 /// The threads that show the drive's figures.

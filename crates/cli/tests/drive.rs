@@ -7,10 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use imbrex_device::caveat::{CaveatDevice, ImageCaveat};
-use imbrex_device::media::file::{FileMedium, Mode};
-use imbrex_device::zoned::{ImageZoned, ZonedDevice};
-use imbrex_device::Store;
+use imbrex_device::caveat::{CaveatDevice, EmulatedCaveat};
+use imbrex_device::zoned::{EmulatedZoned, ZonedDevice};
+use imbrex_device::EmulatedDrive;
 use imbrex_disk::Lba;
 use serde_json::Value;
 
@@ -52,16 +51,15 @@ impl Image {
         self.path.to_str().expect("a path")
     }
 
-    fn opened(&self) -> imbrex_device::store::Opened<FileMedium> {
-        let media = FileMedium::open(&self.path, Mode::Write, false).expect("it is there");
-        Store::open(media, self.word()).expect("it opens")
+    fn opened(&self) -> EmulatedDrive {
+        EmulatedDrive::open_file(&self.path, false).expect("it opens")
     }
 }
 
 #[test]
 fn zones_are_described_and_dumped() {
     let image = Image::new("strict-append");
-    let mut device = ImageZoned::new(image.opened()).expect("it has zones");
+    let mut device = EmulatedZoned::new(image.opened()).expect("it has zones");
     let start = device.mode_sense().start(5);
     assert_eq!(device.append(5, &[7; 3 * 4096]).expect("there is room"), start);
     device.finish(6).expect("an empty zone can be finished");
@@ -101,7 +99,7 @@ fn zones_are_described_and_dumped() {
 #[test]
 fn a_caveat_disk_is_whole_whatever_its_host_destroyed() {
     let image = Image::new("caveat-1g:geometry.tracks=8");
-    let mut device = ImageCaveat::new(image.opened()).expect("it is a caveat disk");
+    let mut device = EmulatedCaveat::new(image.opened()).expect("it is a caveat disk");
     device.write(Lba(100), &[1; 4096]).expect("a caveat disk takes every write");
     device.write(Lba(90), &[1; 4096]).expect("a caveat disk takes every write");
     drop(device);
@@ -127,7 +125,7 @@ fn spoil(path: &Path, pattern: &[u8]) {
 #[test]
 fn damage_is_found_and_exits_with_three() {
     let image = Image::new("strict-append");
-    let mut device = ImageZoned::new(image.opened()).expect("it has zones");
+    let mut device = EmulatedZoned::new(image.opened()).expect("it has zones");
     for number in 0..4 {
         device.append(5, &[number; 4096]).expect("there is room");
         device.flush().expect("the file takes it");

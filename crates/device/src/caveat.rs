@@ -1,5 +1,6 @@
 //! The interface of a caveat disk (Singh 2014 §4.2): the host is told DID and DNOR, writes where it likes, and is refused
-//! what its writes damaged. [`ImageCaveat`] is one in an image.
+//! what its writes damaged. [`EmulatedCaveat`] is a view of an emulated drive, which serves what it is asked in order and
+//! caches no writes.
 //!
 //! *create* and *open* (§4.2.4, §4.2.5) are those of every image: `Store::create` and `Store::open`.
 //!
@@ -10,13 +11,10 @@
 //!    first such sector (§4.2.3).
 //! 3. After a flush neither is forgotten.
 
-use imbrex_disk::{Command, Extent, Lba, Pba, Sectors};
-use imbrex_layer::Plan;
-use imbrex_sim::Drive;
+use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
+use crate::drive::EmulatedDrive;
 use crate::error::DeviceError;
-use crate::media::Media;
-use crate::store::{Data, Opened, Store, Transfer};
 
 /// What a caveat disk tells its host (Singh 2014 §3.3, §4.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,41 +73,49 @@ pub trait CaveatDevice: Send {
     fn dump(&mut self) -> Result<CaveatDump, DeviceError>;
 }
 
-/// A caveat disk in an image.
-#[derive(Debug)]
-pub struct ImageCaveat<M> {
-    drive: Drive,
-    store: Store<M>,
+/// An emulated drive as a caveat disk: a view, through the drive's queue and clock. What it does takes simulated time.
+pub struct EmulatedCaveat {
+    drive: EmulatedDrive,
     mode: CaveatMode,
     head: Lba,
-    plan: Plan,
 }
 
-impl<M: Media> ImageCaveat<M> {
-    /// An opened drive, if it is a caveat disk that leaves its damage to the host.
-    pub fn new((drive, store): Opened<M>) -> Result<ImageCaveat<M>, DeviceError> {
-        let distances = drive.disk.recording.caveat_distances().filter(|_| drive.layer.is_host_managed());
+impl EmulatedCaveat {
+    /// That of `drive`, if it is a caveat disk that leaves its damage to the host.
+    pub fn new(drive: EmulatedDrive) -> Result<EmulatedCaveat, DeviceError> {
+        let simulated = drive.drive();
+        let distances = simulated.disk.recording.caveat_distances().filter(|_| simulated.layer.is_host_managed());
         let Some((no_overlap, isolation)) = distances else {
-            let reason = format!("drive '{}' is no caveat disk; make one with caveat-1g or +caveat", drive.label);
+            let label = &simulated.label;
+            let reason = format!("drive '{label}' is no caveat disk; make one with caveat-1g or +caveat");
             return Err(DeviceError::Refused(reason));
         };
         let mode = CaveatMode {
-            sector_bytes: drive.disk.sector_bytes,
-            sectors: drive.layer.capacity(),
+            sector_bytes: simulated.disk.sector_bytes,
+            sectors: simulated.layer.capacity(),
             isolation: Sectors(isolation),
             no_overlap: Sectors(no_overlap),
         };
-        Ok(ImageCaveat { drive, store, mode, head: Lba(0), plan: Plan::new() })
+        Ok(EmulatedCaveat { drive, mode, head: Lba(0) })
     }
 
-    /// The store, for whoever cuts or inspects it.
-    pub fn store(&self) -> &Store<M> {
-        &self.store
+    /// The drive: its clock and its figures.
+    pub fn drive(&self) -> &EmulatedDrive {
+        &self.drive
     }
 
-    /// Takes it apart.
-    pub fn into_opened(self) -> Opened<M> {
-        (self.drive, self.store)
+    /// The same, to let time pass.
+    pub fn drive_mut(&mut self) -> &mut EmulatedDrive {
+        &mut self.drive
+    }
+
+    /// Takes the view away.
+    pub fn into_drive(self) -> EmulatedDrive {
+        self.drive
+    }
+
+    fn offset(&self, lba: Lba) -> u64 {
+        lba.0 * u64::from(self.mode.sector_bytes)
     }
 
     fn check(&self, lba: Lba, bytes: usize) -> Result<Sectors, DeviceError> {
@@ -126,37 +132,29 @@ impl<M: Media> ImageCaveat<M> {
         }
         Ok(Sectors(sectors))
     }
-
-    fn serve(&mut self, command: Command, data: Data<'_>) -> Result<(), DeviceError> {
-        self.plan.clear();
-        self.drive.layer.plan(&[command], &mut self.plan);
-        self.store.execute(&self.plan, &mut [Transfer { lba: command.lba.0, data }])?;
-        self.head = command.end();
-        Ok(())
-    }
 }
 
-impl<M: Media> CaveatDevice for ImageCaveat<M> {
+impl CaveatDevice for EmulatedCaveat {
     fn mode_sense(&self) -> CaveatMode {
         self.mode
     }
 
     fn write(&mut self, lba: Lba, from: &[u8]) -> Result<(), DeviceError> {
         let sectors = self.check(lba, from.len())?;
-        self.serve(Command::write(lba.0, sectors.0 as u32), Data::Write(from))
+        self.drive.write(self.offset(lba), from, false)?;
+        self.head = lba + sectors;
+        Ok(())
     }
 
     fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), DeviceError> {
         let sectors = self.check(lba, into.len())?;
-        self.store.check_readable(lba, sectors, |_, _| false)?;
-        self.serve(Command::read(lba.0, sectors.0 as u32), Data::Read(into))
+        self.drive.read(self.offset(lba), into)?;
+        self.head = lba + sectors;
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
-        match self.store.stopped() {
-            Some(reason) => Err(DeviceError::Stopped(reason.into())),
-            None => self.store.barrier(),
-        }
+        self.drive.flush()
     }
 
     fn head_position(&self) -> Lba {
@@ -164,14 +162,14 @@ impl<M: Media> CaveatDevice for ImageCaveat<M> {
     }
 
     fn first_damaged(&mut self, lba: Lba, sectors: Sectors) -> Result<Option<Lba>, DeviceError> {
-        let first = self.store.first_damaged(Extent::new(Pba(lba.0), sectors))?;
+        let first = self.drive.store_mut().first_damaged(Extent::new(Pba(lba.0), sectors))?;
         Ok(first.map(|pba| Lba(pba.0)))
     }
 
     fn dump(&mut self) -> Result<CaveatDump, DeviceError> {
         let mut damaged = Vec::new();
         let all = Extent::new(Pba(0), self.mode.sectors);
-        self.store.for_each_damage(all, |run| damaged.push((Lba(run.start.0), run.sectors)))?;
+        self.drive.store_mut().for_each_damage(all, |run| damaged.push((Lba(run.start.0), run.sectors)))?;
         Ok(CaveatDump { mode: self.mode, head: self.head, damaged })
     }
 }

@@ -29,9 +29,9 @@ pub mod verify;
 mod volatile;
 pub mod zoned;
 
-pub use caveat::{CaveatDevice, ImageCaveat};
+pub use caveat::{CaveatDevice, EmulatedCaveat};
 pub use drive::{Completion, EmulatedDrive, Io, IoKind};
 pub use error::DeviceError;
 pub use media::Media;
 pub use store::Store;
-pub use zoned::{ImageZoned, ZonedDevice};
+pub use zoned::{EmulatedZoned, ZonedDevice};

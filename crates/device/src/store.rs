@@ -309,6 +309,12 @@ impl<M: Media> Store<M> {
         Ok(first)
     }
 
+
+    /// Takes it apart; what is not durable on the medium may be lost with the power.
+    pub fn into_media(self) -> M {
+        self.space.into_media()
+    }
+
     /// Why it has stopped, if it has.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()

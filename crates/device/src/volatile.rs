@@ -72,11 +72,12 @@ impl Volatile {
         self.ranges.insert(at, tail);
     }
 
-    /// Puts what is dirty of the sectors from `lba` on over `into`.
-    pub(crate) fn overlay(&self, lba: u64, into: &mut [u8]) {
+    /// Puts what is dirty of the sectors from `lba` on over `into`; says how many sectors that were.
+    pub(crate) fn overlay(&self, lba: u64, into: &mut [u8]) -> u64 {
         if self.ranges.is_empty() {
-            return;
+            return 0;
         }
+        let mut sectors = 0;
         let end = self.end(lba, into);
         let first = match self.ranges.range(..=lba).next_back() {
             Some((&start, bytes)) if self.end(start, bytes) > lba => start,
@@ -87,7 +88,9 @@ impl Volatile {
             let range =
                 |base: u64| ((from - base) * self.sector_bytes) as usize..((to - base) * self.sector_bytes) as usize;
             into[range(lba)].copy_from_slice(&bytes[range(start)]);
+            sectors += to - from;
         }
+        sectors
     }
 }
 

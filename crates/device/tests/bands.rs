@@ -75,14 +75,12 @@ fn zones_are_shown_as_they_are() {
     let conventional = zones.conventional() as usize;
     assert_eq!(count(&states(&mut drive), BandState::Empty), zones.len() as usize - conventional);
     let zone = zones.zone(zones.conventional()).expect("it has others");
-    drive.begin_zone_write(zone.start, Sectors(1)).expect("it is at the pointer");
     drive.write(zone.start.0 * SECTOR, &[1; SECTOR as usize], false).expect("at its pointer");
     let bands = drive.bands().expect("it is watched");
     assert!(bands.is_zoned());
     let band = bands.all()[conventional];
     assert_eq!((band.state, band.share), (BandState::Open, 1.0 / zone.sectors.0 as f64));
     let rest = vec![2; ((zone.sectors.0 - 1) * SECTOR) as usize];
-    drive.begin_zone_write(zone.start + Sectors(1), Sectors(zone.sectors.0 - 1)).expect("it is at the pointer");
     drive.write((zone.start.0 + 1) * SECTOR, &rest, false).expect("to its end");
     assert_eq!(drive.bands().expect("it is watched").all()[conventional].state, BandState::Full);
 }

@@ -1,13 +1,11 @@
 //! Goal: a caveat disk damages what Singh 2014 §3.2 says, no more and no less, and never forgets it. Method: random writes
 //! held against a list of sectors that follows the paper's formula by itself; the drive is killed and opened again.
 
-use imbrex_device::caveat::{CaveatDevice, ImageCaveat};
+use imbrex_device::caveat::{CaveatDevice, EmulatedCaveat};
 use imbrex_device::drive::{header_of, Making};
 use imbrex_device::media::file::{FileMedium, Mode};
-use imbrex_device::media::memory::Memory;
-use imbrex_device::media::Media;
-use imbrex_device::{DeviceError, Store};
-use imbrex_disk::{Lba, Profile, Sectors};
+use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind, Store};
+use imbrex_disk::{Lba, Profile, Sectors, SimTime};
 use imbrex_layer::verify::toy::below;
 use imbrex_sim::{Drive, DriveSpec};
 use rand_core::SeedableRng;
@@ -26,9 +24,9 @@ fn header(no_overlap: u64, isolation: u64) -> imbrex_device::image::Header {
     header_of(&drive, &spec, &making).expect("it makes an image")
 }
 
-fn disk(no_overlap: u64, isolation: u64) -> ImageCaveat<Memory> {
-    let opened = Store::create(Memory::new(), header(no_overlap, isolation)).expect("memory takes it");
-    ImageCaveat::new(opened).expect("it is a caveat disk")
+fn disk(no_overlap: u64, isolation: u64) -> EmulatedCaveat {
+    let drive = EmulatedDrive::in_memory(header(no_overlap, isolation)).expect("memory takes it");
+    EmulatedCaveat::new(drive).expect("it is a caveat disk")
 }
 
 /// The stupid twin: a stamp for every sector, or nothing where it is maybe damaged.
@@ -75,8 +73,8 @@ fn random_writes_damage_what_the_paper_says() {
         let media = FileMedium::open(&path, Mode::Create, false).expect("there is no such file yet");
         drop(Store::create(media, header(no_overlap, isolation)).expect("a file takes it"));
         let open = || {
-            let media = FileMedium::open(&path, Mode::Write, false).expect("it is there");
-            ImageCaveat::new(Store::open(media, "image").expect("it opens")).expect("it is a caveat disk")
+            let drive = EmulatedDrive::open_file(&path, false).expect("it opens");
+            EmulatedCaveat::new(drive).expect("it is a caveat disk")
         };
         let mut device = open();
         let sectors = device.mode_sense().sectors.0 as usize;
@@ -145,7 +143,37 @@ fn other_drives_are_no_caveat_disks() {
     let spec = DriveSpec::parse("cmr-7200").expect("the words are right");
     let drive = Drive::build(&spec, &Profile::named("cmr-7200").expect("built in")).expect("it can be built");
     let header = header_of(&drive, &spec, &Making::default()).expect("it makes an image");
-    let opened = Store::create(Memory::new(), header).expect("memory takes it");
-    assert!(ImageCaveat::new(opened).unwrap_err().to_string().contains("is no caveat disk"));
-    assert!(Memory::new().is_empty());
+    let drive = EmulatedDrive::in_memory(header).expect("memory takes it");
+    let refusal = EmulatedCaveat::new(drive).err().expect("it is none").to_string();
+    assert!(refusal.contains("is no caveat disk"), "{refusal}");
+}
+
+/// Goal: what a caveat disk does takes time, through the one queue that there is. Method: the view's clock, and the same
+/// writes at a depth of eight under a scheduler that would sort them.
+#[test]
+fn a_caveat_disk_keeps_the_order_of_its_writes_and_has_a_clock() {
+    let mut header = header(6, 16);
+    header.profile_overrides.push(("host.schedule".into(), "elevator".into()));
+    header.profile_overrides.push(("host.write_cache_bytes".into(), "4194304".into()));
+    let mut device =
+        EmulatedCaveat::new(EmulatedDrive::in_memory(header).expect("memory takes it")).expect("it is one");
+    device.write(Lba(500), &[1; SECTOR]).expect("a caveat disk takes every write");
+    assert!(device.drive().now().0 > 1_000_000, "a write takes a seek and a turn");
+    assert_eq!(device.drive().dirty().0, 0, "a write that waits in a cache would hide what it damages");
+    let drive = device.drive_mut();
+    let at = drive.now();
+    // From the last sector to the first: each damages the one written before it.
+    for (number, lba) in (0..8u64).map(|number| 300 - 8 * number).enumerate() {
+        let kind = IoKind::Write { fua: false };
+        let buffer = vec![number as u8 + 1; SECTOR];
+        let io = Io { tag: number as u64, kind, offset: lba * SECTOR as u64, length: SECTOR as u64, buffer };
+        drive.submit(at, io).expect("a caveat disk takes every write");
+    }
+    drive.advance(SimTime(u64::MAX));
+    assert!(drive.completions().all(|completion| completion.outcome.is_ok()));
+    let whole: Vec<u64> = (0..8u64)
+        .map(|number| 300 - 8 * number)
+        .filter(|&lba| device.read(Lba(lba), &mut [0; SECTOR]).is_ok())
+        .collect();
+    assert_eq!(whole, [244], "but the last all were damaged by the next");
 }

@@ -7,12 +7,13 @@ mod common;
 
 use std::path::Path;
 
+use common::{Shared, Subject};
 use imbrex_device::media::crashing::{Crashing, Survivors};
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::zoned::trial::{run, Reopening};
-use imbrex_device::zoned::{Condition, ImageZoned, LinuxZoned, ZoneError, ZonedDevice};
-use imbrex_device::{DeviceError, Store};
+use imbrex_device::zoned::{Condition, EmulatedZoned, LinuxZoned, ZoneError, ZonedDevice};
+use imbrex_device::{DeviceError, EmulatedDrive, Media, Store};
 use imbrex_disk::{Lba, Sectors};
 use imbrex_layer::verify::toy::below;
 use rand_core::SeedableRng;
@@ -21,15 +22,28 @@ use rand_xoshiro::Xoshiro256StarStar;
 const SECTOR: usize = 512;
 
 fn open(path: &Path) -> Result<Box<dyn ZonedDevice>, DeviceError> {
-    let media = FileMedium::open(path, Mode::Write, false)?;
-    Ok(Box::new(ImageZoned::new(Store::open(media, "image")?)?))
+    Ok(Box::new(EmulatedZoned::new(EmulatedDrive::open_file(path, false)?)?))
+}
+
+/// The drive on `medium`, seen as zones.
+fn view(medium: impl Media + 'static, what: &str) -> Result<EmulatedZoned, DeviceError> {
+    let medium: Box<dyn Media> = Box::new(medium);
+    EmulatedZoned::new(EmulatedDrive::new(Store::open(medium, what)?))
+}
+
+/// Every toy with zones, without a volatile cache and with a small one.
+fn subjects() -> Vec<Subject> {
+    let mut subjects = common::subjects_of("zoned");
+    for subject in common::subjects_of("zoned") {
+        subjects.push(subject.with_cache(16 << 10));
+    }
+    subjects
 }
 
 #[test]
 fn images_are_as_the_naive_drive() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let subjects = common::subjects_of("zoned");
-    for (number, subject) in subjects.iter().enumerate() {
+    for (number, subject) in subjects().iter().enumerate() {
         let path = folder.path().join(format!("{number}.imbrex"));
         let media = FileMedium::open(&path, Mode::Create, false).expect("there is no such file yet");
         drop(Store::create(media, subject.header.clone()).expect("a file takes it"));
@@ -79,9 +93,8 @@ struct Owed {
 }
 
 /// Opens what a cut left, and holds every zone against what is owed.
-fn judge(left: Memory, owed: &[Owed], what: &str) -> ImageZoned<Memory> {
-    let opened = Store::open(left, what).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let mut device = ImageZoned::new(opened).expect("it has zones");
+fn judge(left: &Shared<Memory>, owed: &[Owed], what: &str) -> EmulatedZoned {
+    let mut device = view(left.clone(), what).unwrap_or_else(|error| panic!("{what}: {error}"));
     let mode = device.mode_sense();
     for index in mode.conventional_zones..mode.zones {
         let zone = device.zone(index).expect("it is there");
@@ -100,7 +113,7 @@ fn judge(left: Memory, owed: &[Owed], what: &str) -> ImageZoned<Memory> {
 
 #[test]
 fn pointers_survive_power_cuts() {
-    for subject in common::subjects_of("zoned") {
+    for subject in subjects() {
         for seed in 0..4 {
             let mut random = Xoshiro256StarStar::seed_from_u64(seed);
             let (_, store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
@@ -108,8 +121,8 @@ fn pointers_survive_power_cuts() {
             let mut owed = vec![Owed::default(); 100];
             let mut stamp = 0;
             for cut in 0..12 {
-                let opened = Store::open(Crashing::new(memory, SECTOR as u32), "image").expect("it was judged");
-                let mut device = ImageZoned::new(opened).expect("it has zones");
+                let medium = Shared::new(Crashing::new(memory, SECTOR as u32));
+                let mut device = view(medium.clone(), "image").expect("it was judged");
                 let mode = device.mode_sense();
                 for _ in 0..below(&mut random, 40) {
                     let index = mode.conventional_zones + below(&mut random, 5) as u32;
@@ -137,29 +150,32 @@ fn pointers_survive_power_cuts() {
                         _ => {}
                     }
                 }
-                let medium = device.store().space().media();
-                let acts = medium.acts();
-                let kept = (0..acts).map(|_| below(&mut random, 2) == 0).collect();
-                let left = medium.cut(&Survivors { kept, torn_sectors: None });
+                drop(device);
+                let left = medium.with(|medium| {
+                    let kept = (0..medium.acts()).map(|_| below(&mut random, 2) == 0).collect();
+                    medium.cut(&Survivors { kept, torn_sectors: None })
+                });
+                let left = Shared::new(left);
                 let what = format!("{}, seed {seed}, cut {cut}", subject.what);
-                let mut device = judge(left, &owed, &what);
+                let mut device = judge(&left, &owed, &what);
                 for index in mode.conventional_zones..mode.zones {
                     let pointer = device.zone(index).expect("it is there").pointer.0;
                     owed[index as usize].written.truncate(pointer as usize);
                     owed[index as usize].flushed = pointer;
                 }
-                memory = device.into_opened().1.space().media().clone();
+                drop(device);
+                memory = left.with(|memory| memory.clone());
             }
         }
     }
 }
 
 /// A drive in memory with zones of 16 sectors, of the first subject that has some.
-fn small() -> ImageZoned<Memory> {
+fn small() -> EmulatedZoned {
     let subjects = common::subjects_of("zoned");
     let subject = subjects.iter().find(|subject| subject.what.contains("open_zones")).expect("there is one");
-    let opened = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
-    ImageZoned::new(opened).expect("it has zones")
+    let drive = EmulatedDrive::in_memory(subject.header.clone()).expect("memory takes it");
+    EmulatedZoned::new(drive).expect("it has zones")
 }
 
 #[test]
@@ -191,8 +207,7 @@ fn a_pointer_is_set_back_and_never_ahead() {
     assert!(read[3 * SECTOR..].iter().all(|&byte| byte == 0), "what lies past the pointer is given up");
     assert_eq!(device.append(0, &sector(2, 3)).expect("there is room"), Lba(3));
     // Set back and at once: it is as durable as a reset.
-    let media = device.store().space().media().clone();
-    let mut again = ImageZoned::new(Store::open(media, "image").expect("it opens")).expect("it has zones");
+    let mut again = view(device.into_drive().power_cut(), "image").expect("it opens");
     assert_eq!(again.zone(0).expect("it is there").pointer, Sectors(3));
 }
 
@@ -203,8 +218,7 @@ fn failed_zones_stay_failed() {
     device.append(1, &sector(1, 16)).expect("there is room");
     device.fail_zone(0, Condition::ReadOnly).expect("any zone can fail");
     device.fail_zone(1, Condition::Offline).expect("any zone can fail");
-    let media = device.store().space().media().clone();
-    let mut device = ImageZoned::new(Store::open(media, "image").expect("it opens")).expect("it has zones");
+    let mut device = view(device.into_drive().power_cut(), "image").expect("it opens");
     let mut read = vec![0; SECTOR];
     device.read(Lba(0), &mut read).expect("a read-only zone can be read");
     assert_eq!(read, sector(1, 0));

@@ -35,6 +35,8 @@
 //! 2. It never lies before what a flush or a FUA write acknowledged: both leave records of every pointer that moved.
 //! 3. A pointer that goes back is durable before anything is written below its old place.
 //! 4. All zones have the same number of sectors; writing one harms no other.
+//! 5. The pointer that the host is told counts writes that were accepted and are on their way; what is recorded counts only
+//!    those that were carried out. In order of acceptance the second follows the first, and nothing else moves it ahead.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -191,6 +193,21 @@ struct State {
     condition: Condition,
     /// Sectors from its start that were written.
     written: u64,
+    /// Sectors beyond those whose writes were accepted and are on their way.
+    on_the_way: u32,
+    /// Whether it is full because it was finished.
+    is_finished: bool,
+}
+
+impl State {
+    const fn fresh(condition: Condition) -> State {
+        State { condition, written: 0, on_the_way: 0, is_finished: false }
+    }
+
+    /// Sectors from its start that were written or whose writes were accepted: where the next write must go.
+    const fn accepted(&self) -> u64 {
+        self.written + self.on_the_way as u64
+    }
 }
 
 /// The zones of a drive.
@@ -217,7 +234,7 @@ impl Zones {
         let zone_sectors = if places.is_empty() { 0 } else { places.sectors(0).0 };
         assert!(places.capacity().0 == zone_sectors * places.len() as u64, "zones differ in size: invariant 4");
         let condition = |index| if index < conventional { Condition::Conventional } else { Condition::Empty };
-        let states = (0..places.len() as u32).map(|index| State { condition: condition(index), written: 0 }).collect();
+        let states = (0..places.len() as u32).map(|index| State::fresh(condition(index))).collect();
         Zones {
             places,
             zone_sectors,
@@ -280,13 +297,14 @@ impl Zones {
         let pointer = match state.condition {
             Condition::Conventional | Condition::Offline => 0,
             Condition::Full => self.zone_sectors,
-            _ => state.written,
+            _ => state.accepted(),
         };
         let start = self.places.first_lba(index as usize);
         Ok(Zone { index, start, sectors: self.zone_sectors(), condition: state.condition, pointer: Sectors(pointer) })
     }
 
-    /// Sectors of zone `index` that hold what was written, from its start: all of a conventional zone.
+    /// Sectors of zone `index` that hold what was written, from its start: all of a conventional zone. Writes that were
+    /// accepted and not yet carried out do not count.
     pub fn written(&self, index: u32) -> Result<Sectors, ZoneError> {
         let state = self.state(index)?;
         match state.condition {
@@ -312,29 +330,47 @@ impl Zones {
         ZoneError::Condition { zone, condition: self.states[zone as usize].condition, what }
     }
 
-    /// Readies the zone of `lba` for a write of `sectors` there, or says why it cannot be. The pointer moves with
-    /// [`Zones::wrote`].
-    pub fn begin_write(&mut self, lba: Lba, sectors: u64) -> Result<u32, ZoneError> {
+    /// Accepts a write of `sectors` at `lba`, which will be carried out, or says why it cannot be. For the host the pointer
+    /// has moved; what is recorded moves with [`Zones::wrote`]. A write may cross zones as long as all are conventional.
+    pub fn accept_write(&mut self, lba: Lba, sectors: u64) -> Result<u32, ZoneError> {
         self.check_range(lba, sectors.max(1))?;
         let index = self.index_of(lba)?;
         let state = self.state(index)?;
         let start = self.places.first_lba(index as usize);
         let room = match state.condition {
-            Condition::Conventional => self.zone_sectors - (lba - start).0,
+            Condition::Conventional => u64::from(self.conventional) * self.zone_sectors - lba.0,
             Condition::Full | Condition::ReadOnly | Condition::Offline => return Err(self.refused(index, "written")),
-            _ => self.zone_sectors - state.written,
+            _ => self.zone_sectors - state.accepted(),
         };
-        if state.condition != Condition::Conventional && lba != start + Sectors(state.written) {
-            return Err(ZoneError::NotAtPointer { zone: index, pointer: start + Sectors(state.written), lba });
+        let pointer = start + Sectors(state.accepted());
+        if state.condition != Condition::Conventional && lba != pointer {
+            return Err(ZoneError::NotAtPointer { zone: index, pointer, lba });
         }
         if sectors > room {
             return Err(ZoneError::NoRoom { zone: index, room, sectors });
         }
-        if !state.condition.is_open() && state.condition != Condition::Conventional {
+        if state.condition == Condition::Conventional {
+            return Ok(index);
+        }
+        if !state.condition.is_open() {
             self.make_room(index)?;
             self.set(index, Condition::ImplicitlyOpen);
         }
+        let more = u32::try_from(sectors).ok().and_then(|sectors| state.on_the_way.checked_add(sectors));
+        let more = more.expect("what is on its way to a drive fits in memory, so it is less than 2³² sectors");
+        self.states[index as usize].on_the_way = more;
+        if sectors == room {
+            self.set(index, Condition::Full);
+        }
         Ok(index)
+    }
+
+    /// The zones with a pointer that lie in these sectors from their first sector to their last.
+    pub fn whole_within(&self, lba: Lba, sectors: u64) -> std::ops::Range<u32> {
+        let end = (lba.0.saturating_add(sectors) / self.zone_sectors).min(u64::from(self.len()));
+        let first = lba.0.div_ceil(self.zone_sectors).max(u64::from(self.conventional));
+        // Both are numbers of zones, which are counted in 32 bits.
+        first.min(end) as u32..end as u32
     }
 
     /// `sectors` from `lba` on were written, in whatever order the host saw fit: each pointer lies after the farthest.
@@ -355,8 +391,13 @@ impl Zones {
         if !is_moving || written <= state.written {
             return;
         }
-        self.states[index as usize].written = written;
+        let on_the_way = state.accepted().saturating_sub(written) as u32;
+        self.states[index as usize] = State { written, on_the_way, ..state };
         self.moved.insert(index);
+        if written <= state.accepted() {
+            return;
+        }
+        // Nobody asked: a simulated host, which knows no pointers.
         if written == self.zone_sectors {
             self.set(index, Condition::Full);
         } else if state.condition == Condition::Empty {
@@ -387,7 +428,7 @@ impl Zones {
         match state.condition {
             Condition::Closed => {}
             condition if condition.is_open() => {
-                self.set(index, if state.written == 0 { Condition::Empty } else { Condition::Closed });
+                self.set(index, if state.accepted() == 0 { Condition::Empty } else { Condition::Closed });
             }
             _ => return Err(self.refused(index, "closed")),
         }
@@ -403,6 +444,7 @@ impl Zones {
             }
             _ => self.set(index, Condition::Full),
         }
+        self.states[index as usize].is_finished = true;
         self.moved.insert(index);
         self.note_moved(plan);
         Ok(())
@@ -414,16 +456,23 @@ impl Zones {
     }
 
     /// Empties every zone that can be.
-    pub fn reset_all(&mut self, plan: &mut Plan) -> Result<(), ZoneError> {
-        for index in self.conventional..self.len() {
+    pub fn reset_all(&mut self, plan: &mut Plan) {
+        self.reset_those_of(self.conventional..self.len(), plan);
+    }
+
+    /// Empties those of `zones` that can be and are not as new; says how many that were.
+    pub fn reset_those_of(&mut self, zones: std::ops::Range<u32>, plan: &mut Plan) -> u32 {
+        let mut reset = 0;
+        for index in zones.start.max(self.conventional)..zones.end {
             let state = self.states[index as usize];
-            let is_fresh = state == State { condition: Condition::Empty, written: 0 };
-            if !is_fresh && !matches!(state.condition, Condition::ReadOnly | Condition::Offline) {
+            let is_failed = matches!(state.condition, Condition::ReadOnly | Condition::Offline);
+            if state != State::fresh(Condition::Empty) && !is_failed {
                 self.put_back(index, 0, plan);
+                reset += 1;
             }
         }
         plan.barrier();
-        Ok(())
+        reset
     }
 
     /// Sets the pointer of zone `index` back to `to` sectors from its start (Singh 2014 §2.2.1): what lies from there on
@@ -433,10 +482,12 @@ impl Zones {
         if matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline) {
             return Err(self.refused(index, if to == 0 { "reset" } else { "set back" }));
         }
-        if to > state.written {
-            return Err(ZoneError::PointerAhead { zone: index, pointer: state.written, to });
+        if to > state.accepted() {
+            return Err(ZoneError::PointerAhead { zone: index, pointer: state.accepted(), to });
         }
-        if to < state.written || state.condition == Condition::Full {
+        let is_settled = to == 0 || state.accepted() == state.written;
+        assert!(is_settled, "zone {index} is set back to {to} while writes are on their way: {state:?}, invariant 5");
+        if to < state.accepted() || state.condition == Condition::Full {
             if to > 0 && !state.condition.is_active() && self.active >= self.active_max {
                 return Err(ZoneError::TooManyActive { limit: self.active_max });
             }
@@ -453,7 +504,8 @@ impl Zones {
         if to > 0 {
             plan.barrier();
         }
-        self.states[index as usize].written = to;
+        let state = &mut self.states[index as usize];
+        (state.written, state.on_the_way, state.is_finished) = (to, 0, false);
         let condition = match (to, self.states[index as usize].condition) {
             (0, _) => Condition::Empty,
             (_, Condition::Full) if to < self.zone_sectors => Condition::Closed,
@@ -502,7 +554,8 @@ impl Zones {
         if becomes_active && self.active >= self.active_max {
             return Err(ZoneError::TooManyActive { limit: self.active_max });
         }
-        self.states[index as usize].written = to;
+        let moved = &mut self.states[index as usize];
+        (moved.written, moved.on_the_way, moved.is_finished) = (to, 0, false);
         if !state.condition.is_open() || to == self.zone_sectors {
             self.set(index, self.condition_at(index, to));
         }
@@ -566,7 +619,7 @@ impl Zones {
     fn note_of(&self, index: u32) -> Note {
         let state = self.states[index as usize];
         let code = match state.condition {
-            Condition::Full if state.written < self.zone_sectors => 1,
+            Condition::Full if state.is_finished && state.written < self.zone_sectors => 1,
             Condition::ReadOnly => 2,
             Condition::Offline => 3,
             _ => 0,
@@ -602,7 +655,8 @@ impl Zones {
             2 => Condition::ReadOnly,
             _ => Condition::Offline,
         };
-        self.states[index as usize].written = written;
+        let state = &mut self.states[index as usize];
+        (state.written, state.on_the_way, state.is_finished) = (written, 0, code == 1);
         self.set(index, condition);
         Ok(())
     }
@@ -617,9 +671,9 @@ impl Zones {
             return violation(2, format!("{open} zones are open, {active} active; counted {counted}, {}", self.active));
         }
         let is_wrong = |state: &State| match state.condition {
-            Condition::Empty | Condition::Conventional => state.written != 0,
-            Condition::Closed => state.written == 0 || state.written == self.zone_sectors,
-            condition => condition.is_open() && state.written == self.zone_sectors,
+            Condition::Empty | Condition::Conventional => state.accepted() != 0,
+            Condition::Closed => state.accepted() == 0 || state.accepted() == self.zone_sectors,
+            condition => condition.is_open() && state.accepted() == self.zone_sectors,
         };
         match self.states.iter().position(is_wrong) {
             Some(index) => violation(2, format!("zone {index} is {:?}", self.states[index])),

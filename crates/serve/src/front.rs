@@ -1,12 +1,16 @@
 //! The front of a served drive: takes requests from any number of protocol threads and answers each when the drive would.
 //!
-//! Without a pace a request is served under the lock, in the caller's thread, and answered at once. With one, requests
-//! arrive at the wall clock's simulated time; the pacer thread lets the drive work up to now, and hands each completion
-//! to its caller when its time has come. Time without requests passes for the drive as for everyone, so it cleans.
+//! Without a pace a request is served under the lock, in the caller's thread, and answered at once: for the drive it arrives
+//! when the one before was answered, and no other time passes until [`IDLE_GRACE`] of quiet; from then on time passes as on
+//! the wall. So what the volatile cache holds is written back when the drive would have done so, and is lost with the process
+//! before. With a pace, requests arrive at the wall clock's simulated time; the pacer thread lets the drive work up to now,
+//! and hands each completion to its caller when its time has come. Idle time passes for the drive as for everyone, so it
+//! cleans.
 //!
 //! Invariants:
 //! 1. Every request is answered once.
 //! 2. No answer is given before its time; how much later it was given is counted.
+//! 3. The drive begins nothing before its time: at no pace does it write back, or clean, what it would do later.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -56,6 +60,11 @@ pub fn came(seen: Instant, late: Duration) -> Instant {
     seen.checked_sub(late.min(LATENESS_FORGIVEN_MAX)).unwrap_or(seen)
 }
 
+/// The simulated time of an unpaced drive that was `time` when its last request was answered, so long ago.
+fn time_after(time: SimTime, quiet: Duration) -> SimTime {
+    SimTime(time.0.saturating_add(quiet.saturating_sub(IDLE_GRACE).as_nanos() as u64))
+}
+
 /// Who is told of answers: called from the pacer's thread, and must not wait for anyone.
 pub trait Target: Send + Sync {
     /// A request is answered.
@@ -94,7 +103,7 @@ struct Inner {
     callers: BTreeMap<u64, (u64, Arc<dyn Target>)>,
     next_tag: u64,
     statistics: Statistics,
-    /// Without a pace: since when no request came, and what the simulated clock then was.
+    /// Without a pace: since when no request came, and what the host's simulated time then was.
     quiet_since: (Instant, SimTime),
 }
 
@@ -190,6 +199,11 @@ impl Front {
         self.lock().drive.store_mut().stopped().map(str::to_string)
     }
 
+    /// Why the first write was refused that broke the rule of zones, if any was.
+    pub fn zone_refusal(&self) -> Option<String> {
+        self.lock().drive.zone_counters().first_refusal.clone()
+    }
+
     /// The simulated time now.
     pub fn now(&self) -> SimTime {
         match self.clock.pace() {
@@ -206,9 +220,11 @@ impl Front {
         }
         let tag = io.tag;
         let mut inner = self.lock();
+        let (since, time) = inner.quiet_since;
+        inner.drive.pass_until(time_after(time, since.elapsed()));
         let served = inner.drive.serve(io);
         let due = Instant::now();
-        inner.quiet_since = (due, inner.drive.now());
+        inner.quiet_since = (due, inner.drive.host_time());
         match served {
             Ok(completion) => {
                 inner.statistics.completed(&completion);
@@ -300,7 +316,7 @@ impl Front {
             let (since, clock) = inner.quiet_since;
             let quiet = since.elapsed();
             if quiet >= IDLE_GRACE {
-                let until = SimTime(clock.0.saturating_add(quiet.as_nanos() as u64));
+                let until = time_after(clock, quiet);
                 // A step at a time, so that a request that comes meanwhile waits for one at most.
                 while inner.drive.step(until) == Stepped::Worked && inner.quiet_since.0 == since {
                     drop(inner);
@@ -334,6 +350,14 @@ impl Front {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_pace_no_time_passes_but_in_quiet() {
+        let ms = Duration::from_millis;
+        for (quiet, passed) in [(0, 0), (99, 0), (100, 0), (101, 1), (5100, 5000)] {
+            assert_eq!(time_after(SimTime(7), ms(quiet)), SimTime(7 + passed * 1_000_000), "{quiet} ms");
+        }
+    }
 
     #[test]
     fn a_late_answer_is_made_good_up_to_a_turn() {

@@ -1,6 +1,7 @@
 //! A served drive as seen from outside: its figures as text for people, as Prometheus text for collectors, as JSON for the
 //! live page. Simulated times are those of the drive; lateness is the wall clock's.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use imbrex_device::activity::{Activity, BINS};
@@ -47,6 +48,18 @@ pub fn text(front: &Front) -> String {
         let _ = writeln!(out, "caches of the layer: {used} of {size} bytes in use");
         let _ = writeln!(out, "volatile cache: {} sectors dirty", drive.dirty().0);
         let _ = writeln!(out, "head: radial track {}", drive.timing().actuator().radial_track());
+        if drive.zoned_mode().is_some() {
+            let zones = drive.zone_counters();
+            let _ = writeln!(out, "zones: {}", conditions(drive));
+            let _ = writeln!(
+                out,
+                "rule of zones: {} writes off the pointer refused, {} zones reset by TRIM, {} TRIMs ignored in part or whole",
+                zones.writes_off_the_pointer, zones.zones_reset_by_trim, zones.trims_ignored,
+            );
+            if let Some(reason) = &zones.first_refusal {
+                let _ = writeln!(out, "first refused: {reason}");
+            }
+        }
         out
     })
 }
@@ -91,6 +104,7 @@ pub fn prometheus(front: &Front) -> String {
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
         }
         medium(&mut out, drive);
+        zones(&mut out, drive);
         let (used, size) = cache_fill(drive);
         for (name, help, value) in [
             ("imbrex_cache_used_bytes", "Bytes in use in the layer's caches, live or dead.", used),
@@ -148,6 +162,33 @@ fn requests(out: &mut String, statistics: &Statistics) {
         let _ = writeln!(out, "{name}{{quantile=\"{quantile}\"}} {value}");
     }
     let _ = writeln!(out, "{name}_count {}", statistics.lateness_ns.len());
+}
+
+/// How many zones are in which condition.
+fn conditions(drive: &EmulatedDrive) -> String {
+    let mut zones = Vec::new();
+    drive.report_zones(0, u32::MAX, &mut zones);
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for zone in &zones {
+        *counts.entry(zone.condition.name()).or_default() += 1;
+    }
+    let words: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    words.join(", ")
+}
+
+/// How often the rule of zones came into play, on a drive that has some.
+fn zones(out: &mut String, drive: &EmulatedDrive) {
+    if drive.zoned_mode().is_none() {
+        return;
+    }
+    let zones = drive.zone_counters();
+    for (name, help, value) in [
+        ("imbrex_zone_writes_refused_total", "Writes off the pointer of their zone.", zones.writes_off_the_pointer),
+        ("imbrex_zones_reset_by_trim_total", "Zones that a TRIM covered whole.", zones.zones_reset_by_trim),
+        ("imbrex_zone_trims_ignored_total", "TRIMs that covered a zone in part.", zones.trims_ignored),
+    ] {
+        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n");
+    }
 }
 
 fn medium(out: &mut String, drive: &EmulatedDrive) {

@@ -15,6 +15,16 @@ impl Inbox {
     pub fn push(&mut self, request: Request) {
         self.0.push_back(request);
     }
+
+    /// Requests that the engine has not asked for yet.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none of them.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 impl Source for Inbox {

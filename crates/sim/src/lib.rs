@@ -7,6 +7,7 @@
 //! It knows no bytes. The same drive, workload and seed give the same results.
 
 pub mod arrival;
+pub mod carrier;
 pub mod document;
 pub mod drive;
 pub mod engine;
@@ -23,11 +24,12 @@ pub mod timing;
 pub mod write_cache;
 
 pub use arrival::Arrival;
+pub use carrier::{Carrier, Nothing, StepError};
 pub use document::{Summary, WorkloadSummary};
 pub use drive::{Drive, DriveError, DriveSpec};
 pub use engine::{Engine, Fit, Options, Outcome, Stepped};
 pub use inbox::Inbox;
-pub use observer::{IoRecord, Moved, Observer, Unobserved};
+pub use observer::{IoRecord, Observer, Unobserved};
 pub use results::{DriveResult, SUMMARY_SCHEMA};
 pub use slow::Slow;
 pub use summary::{summarize, DriveSeries};

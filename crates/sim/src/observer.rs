@@ -1,9 +1,9 @@
-//! Who watches a run: progress, served requests, plans, and, for whoever holds the bytes, what moves where.
+//! Who watches a run: progress, served requests, plans. An observer changes nothing of the run; whoever holds the bytes is a
+//! [`Carrier`](crate::carrier::Carrier).
 
 use imbrex_disk::{Command, SimTime};
 use imbrex_layer::Plan;
 
-use crate::queue::Waiting;
 use crate::timing::PlanTime;
 
 /// A served request, for `--per-io`.
@@ -42,14 +42,6 @@ pub trait Observer {
         false
     }
 
-    /// Called when data move, if [`Observer::wants_moves`], before the completions that follow from it.
-    fn moved(&mut self, _moved: Moved<'_>) {}
-
-    /// Whether [`Observer::moved`] is to be called.
-    fn wants_moves(&self) -> bool {
-        false
-    }
-
     /// Called for every plan, if [`Observer::wants_plans`].
     fn plan(&mut self, _now: SimTime, _commands: &[Command], _plan: &Plan) {}
 
@@ -72,14 +64,6 @@ impl<O: Observer + ?Sized> Observer for &mut O {
         (**self).wants_ios()
     }
 
-    fn moved(&mut self, moved: Moved<'_>) {
-        (**self).moved(moved);
-    }
-
-    fn wants_moves(&self) -> bool {
-        (**self).wants_moves()
-    }
-
     fn plan(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {
         (**self).plan(now, commands, plan);
     }
@@ -89,50 +73,7 @@ impl<O: Observer + ?Sized> Observer for &mut O {
     }
 }
 
-/// What moves, for an observer that holds the bytes. Commands are in the drive's sectors.
-#[derive(Debug)]
-pub enum Moved<'a> {
-    /// A write entered the volatile cache.
-    Absorbed {
-        /// Number of the request.
-        sequence: u64,
-        /// The write.
-        command: &'a Command,
-    },
-    /// A read is answered from the volatile cache alone.
-    ReadFromCache {
-        /// Number of the request.
-        sequence: u64,
-        /// The read.
-        command: &'a Command,
-    },
-    /// What the volatile cache holds of these sectors is overtaken by a command that goes past it.
-    Discarded {
-        /// The command.
-        command: &'a Command,
-    },
-    /// A plan serves these requests.
-    Served {
-        /// The requests, in order of arrival.
-        batch: &'a [Waiting],
-        /// What happens on the medium.
-        plan: &'a Plan,
-    },
-    /// A plan writes these ranges of the volatile cache back.
-    Destaged {
-        /// The ranges, as writes.
-        commands: &'a [Command],
-        /// What happens on the medium.
-        plan: &'a Plan,
-    },
-    /// A phase of background work.
-    Background {
-        /// What happens on the medium.
-        plan: &'a Plan,
-    },
-}
-
-/// An observer that looks away.
+/// Watches nothing.
 pub struct Unobserved;
 
 impl Observer for Unobserved {}

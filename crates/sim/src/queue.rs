@@ -5,11 +5,12 @@
 //! 2. The list of where commands begin is kept with them.
 //! 3. A command is never served before an earlier one that overlaps it, unless both read (the scheduler's choice is
 //!    corrected by [`Queue::hazard`]).
+//! 4. Nor is a write served before an earlier one that it has to be kept in order with ([`Ordered`]).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use imbrex_disk::{Command, Lba, Operation, Place, SimDuration, SimTime};
+use imbrex_disk::{Command, Lba, Operation, Place, Sectors, SimDuration, SimTime};
 
 /// A command in the queue.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,29 @@ pub struct Waiting {
     pub target: Option<Place>,
 }
 
+/// Where writes keep their order of arrival though they do not overlap: runs of equal length, such as the zones of a drive
+/// with write pointers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ordered {
+    /// The first sector of the first run; writes before it may pass each other.
+    pub from: Lba,
+    /// Sectors of a run, a multiple of which lie before `from`.
+    pub run: Sectors,
+}
+
+impl Ordered {
+    /// Whether both sectors lie in the same run.
+    pub fn share(&self, one: Lba, other: Lba) -> bool {
+        one >= self.from && other >= self.from && one.0 / self.run.0 == other.0 / self.run.0
+    }
+
+    /// The run of `lba`, if it lies in one.
+    pub fn run_of(&self, lba: Lba) -> Option<Range<Lba>> {
+        let start = lba.0 / self.run.0 * self.run.0;
+        (lba >= self.from).then(|| Lba(start)..Lba(start.saturating_add(self.run.0)))
+    }
+}
+
 /// The queue: the oldest of it lie in the drive, where its scheduler sees them; the rest wait at the host.
 #[derive(Clone, Debug)]
 pub struct Queue {
@@ -36,12 +60,29 @@ pub struct Queue {
     /// Where each begins: close together, so that a search passes over all of them in no time.
     lbas: VecDeque<u64>,
     drive_depth: usize,
+    ordered: Option<Ordered>,
 }
 
 impl Queue {
     /// An empty queue of a drive that takes `drive_depth` commands at once.
     pub fn new(drive_depth: usize) -> Queue {
-        Queue { waiting: VecDeque::new(), lbas: VecDeque::new(), drive_depth: drive_depth.max(1) }
+        Queue { waiting: VecDeque::new(), lbas: VecDeque::new(), drive_depth: drive_depth.max(1), ordered: None }
+    }
+
+    /// Keeps writes in order there from now on.
+    pub fn keep_order_in(&mut self, ordered: Ordered) {
+        self.ordered = Some(ordered);
+    }
+
+    /// Where writes are kept in order, if anywhere.
+    pub fn ordered(&self) -> Option<Ordered> {
+        self.ordered
+    }
+
+    /// Whether both are writes that have to stay in the order in which they came.
+    pub fn keeps_order(&self, one: &Command, other: &Command) -> bool {
+        let are_writes = one.operation == Operation::Write && other.operation == Operation::Write;
+        are_writes && self.ordered.is_some_and(|ordered| ordered.share(one.lba, other.lba))
     }
 
     /// How many wait.
@@ -111,8 +152,21 @@ impl Queue {
     }
 
     /// The oldest command that must be served before number `index`: an overlapping one where either is not a read, or
-    /// a flush; `index` itself if there is none. A flush waits for everything before it.
+    /// a flush; `index` itself if there is none. A flush waits for everything before it. Where writes are kept in order, what
+    /// that command waits for in turn.
     pub fn hazard(&self, index: usize) -> usize {
+        let mut first = self.conflict(index).unwrap_or(index);
+        while self.ordered.is_some() {
+            match self.conflict(first) {
+                Some(earlier) => first = earlier,
+                None => break,
+            }
+        }
+        first
+    }
+
+    /// The oldest command that number `index` conflicts with.
+    fn conflict(&self, index: usize) -> Option<usize> {
         let chosen = &self.waiting[index].command;
         let conflicts = |earlier: &Waiting| {
             let command = &earlier.command;
@@ -121,7 +175,11 @@ impl Queue {
                 || ((command.operation != Operation::Read || chosen.operation != Operation::Read)
                     && command.overlaps(chosen))
         };
-        self.waiting.iter().take(index).position(conflicts).unwrap_or(index)
+        let mut earlier = self.waiting.iter().take(index);
+        match self.ordered {
+            None => earlier.position(conflicts),
+            Some(_) => earlier.position(|earlier| conflicts(earlier) || self.keeps_order(&earlier.command, chosen)),
+        }
     }
 }
 
@@ -150,6 +208,23 @@ mod tests {
         assert_eq!(queue.hazard(3), 3);
         assert_eq!(queue.hazard(2), 1, "sectors 8 to 11 are being written");
         assert_eq!(queue.hazard(1), 1);
+    }
+
+    #[test]
+    fn what_a_hazard_waits_for_comes_first_where_order_is_kept() {
+        // The read overlaps the second write, which must not pass the first of its run.
+        let mut queue = queue(&[Command::write(10, 2), Command::write(12, 2), Command::read(12, 4)]);
+        queue.keep_order_in(Ordered { from: Lba(10), run: Sectors(10) });
+        assert_eq!(queue.hazard(2), 0);
+    }
+
+    #[test]
+    fn writes_of_one_run_keep_their_order() {
+        let commands = [3, 15, 25, 12, 1].map(|lba| Command::write(lba, 1));
+        let mut queue = queue(&commands);
+        assert_eq!((0..5).map(|index| queue.hazard(index)).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        queue.keep_order_in(Ordered { from: Lba(10), run: Sectors(10) });
+        assert_eq!((0..5).map(|index| queue.hazard(index)).collect::<Vec<_>>(), [0, 1, 2, 1, 4]);
     }
 
     #[test]

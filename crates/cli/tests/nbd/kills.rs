@@ -246,3 +246,36 @@ fn what_was_flushed_outlives_the_server_behind_a_volatile_cache() {
         server.kill();
     }
 }
+
+/// What a volatile cache holds is in memory alone: of a hundred scattered writes that nobody flushed, at most five, which a
+/// drive could have written back in the time that the test itself took, outlive the server.
+#[test]
+fn what_was_not_flushed_dies_with_the_server() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let layer = registry::named("media-cache").expect("it is registered");
+    let drive = format!("{},host.write_cache_bytes=4194304", small_drive(folder.path(), layer));
+    let image = image(folder.path(), &drive);
+    let mut server = Server::start(folder.path(), &[&image, "--time", "none"]);
+    let mut client = Client::connect(&server.socket);
+    const BYTES: usize = 4096;
+    // Far enough apart that none joins another; every one of them was something else before.
+    let places: Vec<u64> = (0..100).map(|number| number * 37 % 100 * 5 * BYTES as u64).collect();
+    for &place in &places {
+        assert_eq!(client.write(place, &[1; BYTES]), 0);
+    }
+    assert_eq!(client.ask(FLUSH, 0, 0, 0, &[]), 0);
+    for &place in &places {
+        assert_eq!(client.write(place, &[2; BYTES]), 0);
+    }
+    server.kill();
+    let server = Server::start(folder.path(), &[&image, "--time", "none"]);
+    let mut client = Client::connect(&server.socket);
+    let mut outlived = 0;
+    for &place in &places {
+        let bytes = client.read(place, BYTES as u32).expect("it can be read");
+        assert!(bytes.iter().all(|&byte| byte == bytes[0]) && [1, 2].contains(&bytes[0]), "byte {place} is mixed");
+        outlived += usize::from(bytes[0] == 2);
+    }
+    assert!(outlived <= 5, "{outlived} of 100 unflushed writes outlived the process that alone had them");
+    server.stop();
+}

@@ -9,3 +9,4 @@ mod hostile;
 mod kills;
 mod pacing;
 mod tls;
+mod zones;

@@ -5,7 +5,8 @@
 //! 1. Each fault comes once, in the order in which they fall due; of those that fall due together in the schedule's.
 //! 2. The time that counts is the drive's, so a schedule plays alike at every pace.
 
-use imbrex_disk::SimTime;
+use imbrex_disk::{Lba, Sectors, SimTime};
+use imbrex_layer::Zones;
 
 use super::{Due, Fault, FaultKind};
 use crate::drive::EmulatedDrive;
@@ -65,11 +66,23 @@ impl EmulatedDrive {
     pub(crate) fn play_due(&mut self) {
         let (requests, now) = self.requests_and_arrival();
         for kind in self.player_mut().due(requests, now) {
-            let (drive, store) = self.drive_and_store();
-            let outcome = kind.apply(drive, store);
+            let outcome = self.play(kind);
             self.take_slow_sectors();
             self.player_mut().played.push(Played { kind, outcome });
         }
+    }
+
+    /// What is on its way to a zone arrives before the zone fails or its pointer moves.
+    fn play(&mut self, kind: FaultKind) -> Result<(), DeviceError> {
+        if let FaultKind::Zone { zone, .. } | FaultKind::Pointer { zone, .. } = kind {
+            let size = self.drive().layer.zones().map_or(Sectors::ZERO, Zones::zone_sectors);
+            let start = Lba(u64::from(zone) * size.0);
+            let sectors = start..start + size;
+            self.settle(&sectors);
+            self.write_back(&sectors)?;
+        }
+        let (drive, store) = self.drive_and_store();
+        kind.apply(drive, store)
     }
 
     /// The faults that have come since this was last asked.

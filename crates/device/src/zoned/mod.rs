@@ -2,9 +2,9 @@
 //!
 //! One trait serves two readings of such a drive. Strict append (Singh 2014 §2.2.1): `mode_sense`, bands with a pointer that
 //! can be asked, set and reset, `read`, `append`. And that of the drives that are sold: zones that are reported, opened,
-//! closed, finished and reset, and written at their pointers. [`ImageZoned`] is a drive in an image, [`LinuxZoned`] a
-//! zoned block device of the host. A drive that serves many
-//! hosts at once, such as a block device of ours, takes the same commands by [`ZoneAction`].
+//! closed, finished and reset, and written at their pointers. [`EmulatedZoned`] is a view of an emulated drive,
+//! [`LinuxZoned`] a zoned block device of the host. A drive that serves many hosts at once, such as a block device of ours,
+//! takes the same commands by [`ZoneAction`].
 //!
 //! Sectors are those of the drive ([`ZonedMode::sector_bytes`]). The conditions of a zone are those of [`Condition`], whose
 //! diagram is in `imbrex_layer::zones`.
@@ -15,17 +15,17 @@
 //!    finished zone was not written. Only offline zones, and sectors that the medium lost, are errors.
 //! 3. What a flush covered is there after a power cut, and the pointers lie after it. No pointer lies past what is durable.
 
-mod image;
+mod emulated;
 #[cfg(target_os = "linux")]
 mod linux;
-mod live;
 pub mod trial;
+mod zones;
 
-pub use image::ImageZoned;
+pub use emulated::EmulatedZoned;
 pub use imbrex_layer::{Condition, Zone, ZoneError};
 #[cfg(target_os = "linux")]
 pub use linux::LinuxZoned;
-pub use live::ZoneAction;
+pub use zones::{ZoneAction, ZoneCounters};
 
 use imbrex_disk::{Lba, Sectors};
 use imbrex_layer::Zones;

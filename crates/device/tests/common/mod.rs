@@ -23,6 +23,22 @@ pub struct Subject {
     pub header: Header,
 }
 
+impl Subject {
+    /// The same drive with a volatile cache of `bytes`.
+    #[allow(dead_code)]
+    pub fn with_cache(&self, bytes: u64) -> Subject {
+        self.with("host.write_cache_bytes", &bytes.to_string())
+    }
+
+    /// The same with another value of the profile.
+    #[allow(dead_code)]
+    pub fn with(&self, key: &str, value: &str) -> Subject {
+        let mut header = self.header.clone();
+        header.profile_overrides.push((key.into(), value.into()));
+        Subject { what: format!("{}, {key}={value}", self.what), header }
+    }
+}
+
 /// Sizes that suit toys: every chunk can be tried.
 pub fn making() -> Making {
     Making { uuid: uuid::Uuid::from_u128(7), chunk_bytes: 4096, journal_bytes: 256 << 10 }

@@ -58,7 +58,7 @@ impl Rules {
         let (lba, sectors) = (command.lba, Sectors(u64::from(command.sectors)));
         match command.operation {
             Operation::Write => {
-                let refused = zones.begin_write(lba, sectors.0).err();
+                let refused = zones.accept_write(lba, sectors.0).err();
                 zones.wrote(lba, sectors);
                 if let Some(reason) = refused {
                     self.broken(|| reason.to_string()).writes += 1;

@@ -10,7 +10,7 @@ fn zones(open_max: u32, active_max: u32) -> Zones {
 }
 
 fn write(zones: &mut Zones, lba: u64, sectors: u64) -> Result<u32, ZoneError> {
-    let index = zones.begin_write(Lba(lba), sectors)?;
+    let index = zones.accept_write(Lba(lba), sectors)?;
     zones.wrote(Lba(lba), Sectors(sectors));
     zones.self_check("zones").expect("counts agree");
     Ok(index)
@@ -144,7 +144,7 @@ fn a_mended_zone_is_as_its_pointer_says() {
     ] {
         if failed != Condition::Empty {
             mended.fail(index, failed, &mut plan).expect("any zone can fail");
-            assert!(mended.begin_write(Lba(u64::from(index) * 10), 1).is_err(), "zone {index} has failed");
+            assert!(mended.accept_write(Lba(u64::from(index) * 10), 1).is_err(), "zone {index} has failed");
         }
         mended.mend(index, &mut plan).expect("it is there");
         assert_eq!(condition(&mended, index), expected, "zone {index}");
@@ -156,4 +156,42 @@ fn a_mended_zone_is_as_its_pointer_says() {
     }
     assert_eq!(condition(&again, 0), Condition::Conventional);
     assert_eq!((condition(&again, 1), condition(&again, 2)), (Condition::Empty, Condition::Closed));
+}
+
+/// Goal: the host's pointer runs ahead of what is recorded, and never the other way round (invariant 5). Method: writes that
+/// are accepted and carried out later, with records taken in between.
+#[test]
+fn accepted_writes_move_the_pointer_and_no_record() {
+    let (mut zones, mut plan) = (zones(0, 0), Plan::new());
+    assert_eq!(zones.accept_write(Lba(10), 4), Ok(1));
+    assert_eq!(zones.accept_write(Lba(14), 6), Ok(1), "the pointer counts what is on its way");
+    assert_eq!((condition(&zones, 1), zones.written(1)), (Condition::Full, Ok(Sectors(0))));
+    assert!(zones.accept_write(Lba(10), 1).is_err(), "it is full");
+    zones.wrote(Lba(10), Sectors(4));
+    zones.note_moved(&mut plan);
+    let mut after = self::zones(0, 0);
+    plan.notes.iter().for_each(|note| after.replay(note).expect("a record of these zones"));
+    assert_eq!(
+        (condition(&after, 1), after.written(1)),
+        (Condition::Closed, Ok(Sectors(4))),
+        "not full: it was not finished"
+    );
+    zones.wrote(Lba(14), Sectors(6));
+    assert_eq!((condition(&zones, 1), zones.written(1)), (Condition::Full, Ok(Sectors(10))));
+    zones.self_check("zones").expect("counts agree");
+}
+
+#[test]
+fn whole_zones_are_those_with_a_pointer_from_end_to_end() {
+    let mut zones = zones(0, 0);
+    for (lba, sectors, expected) in
+        [(0, 60, 1..6), (10, 10, 1..2), (11, 19, 2..3), (11, 18, 2..2), (9, 11, 1..2), (0, 10, 1..1)]
+    {
+        assert_eq!(zones.whole_within(Lba(lba), sectors), expected, "{sectors} from {lba}");
+    }
+    let mut plan = Plan::new();
+    write(&mut zones, 20, 3).expect("at the pointer");
+    zones.fail(3, Condition::ReadOnly, &mut plan).expect("any zone can fail");
+    assert_eq!(zones.reset_those_of(1..6, &mut plan), 1, "the others are as new, or cannot be");
+    assert_eq!((condition(&zones, 2), condition(&zones, 3)), (Condition::Empty, Condition::ReadOnly));
 }

@@ -244,8 +244,9 @@ pub fn errno_of(error: &DeviceError) -> u32 {
         | DeviceError::Spoilt { .. }
         | DeviceError::Stopped(_) => errno::EIO,
         DeviceError::Image { .. } | DeviceError::Damaged { .. } | DeviceError::Replay(_) => errno::EIO,
+        DeviceError::Zone(_) => errno::EIO,
         DeviceError::ReadOnly => errno::EPERM,
         DeviceError::PastEnd { .. } => errno::ENOSPC,
-        DeviceError::Refused(_) | DeviceError::Zone(_) => errno::EINVAL,
+        DeviceError::Refused(_) => errno::EINVAL,
     }
 }

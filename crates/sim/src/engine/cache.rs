@@ -4,11 +4,14 @@
 //! 1. Writes go into the cache in the order of their entry, and never past a change that they overlap, so that a stream
 //!    comes to have no holes and is destaged whole.
 
-use imbrex_disk::{Command, Operation, Sectors, SimDuration, SimTime};
-use imbrex_trace::{Source, TraceError};
+use std::ops::Range;
+
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration, SimTime};
+use imbrex_trace::Source;
 
 use super::{Engine, Job};
-use crate::observer::{Moved, Observer};
+use crate::carrier::{Carrier, StepError};
+use crate::observer::Observer;
 use crate::queue::Waiting;
 use crate::schedule::Schedule;
 use crate::timing::PlanTime;
@@ -17,22 +20,20 @@ use crate::write_cache::Gap;
 /// How long no request comes before an idle drive begins to write back: a stream is given the time to go on. Ours.
 const DESTAGE_AFTER: SimDuration = SimDuration(1_000_000);
 
-impl<S: Source, O: Observer> Engine<S, O> {
+impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     /// Serves from the volatile cache what can be: a write that fits, a read of dirty sectors. Says whether it did.
     pub(super) fn answer_from_cache(&mut self, waiting: &Waiting) -> bool {
         let command = &waiting.command;
         let overhead = match command.operation {
             Operation::Read if self.cache.holds(command) => {
-                if self.observer.wants_moves() {
-                    self.observer.moved(Moved::ReadFromCache { sequence: waiting.sequence, command });
-                }
+                self.carrier.read_from_cache(waiting.sequence, command);
                 SimDuration(self.drive.host.overhead_ns)
             }
             Operation::Write
                 if !command.fua && self.cache.has_room(command, waiting.entry) && !self.overtakes(command) =>
             {
                 self.cache.insert(command, waiting.sequence);
-                self.tell_absorbed(waiting);
+                self.carrier.absorb(waiting.sequence, command);
                 SimDuration(self.drive.host.write_cache_acknowledge_ns)
             }
             _ => return false,
@@ -40,21 +41,16 @@ impl<S: Source, O: Observer> Engine<S, O> {
         self.metrics.parts.overhead += overhead.0;
         let end = waiting.entry + overhead;
         self.clock.hold(end, self.outstanding);
-        self.complete(waiting, waiting.entry, end, &PlanTime::default(), waiting.cleaning_before);
+        self.complete(waiting, waiting.entry, end, &PlanTime::default(), waiting.cleaning_before, Ok(()));
         true
     }
 
-    fn tell_absorbed(&mut self, waiting: &Waiting) {
-        if self.observer.wants_moves() {
-            self.observer.moved(Moved::Absorbed { sequence: waiting.sequence, command: &waiting.command });
-        }
-    }
-
-    /// Whether `command` would enter the cache before a change that overlaps it, or before a write that waits for room
-    /// there: a stream would come to have holes, and could not be destaged whole.
+    /// Whether `command` would enter the cache before a change that overlaps it or has to be kept in order with it, or
+    /// before a write that waits for room there: a stream would come to have holes, and could not be destaged whole.
     fn overtakes(&self, command: &Command) -> bool {
         let is_overtaken = |earlier: &Command| {
-            earlier.operation != Operation::Read && (earlier.overlaps(command) || self.is_cacheable(earlier))
+            earlier.operation != Operation::Read
+                && (earlier.overlaps(command) || self.is_cacheable(earlier) || self.queue.keeps_order(earlier, command))
         };
         self.queued_changes > 0 && self.queue.iter().any(|earlier| is_overtaken(&earlier.command))
     }
@@ -78,21 +74,35 @@ impl<S: Source, O: Observer> Engine<S, O> {
     pub(super) fn absorb(&mut self, index: usize) {
         let waiting = self.take(index);
         self.cache.insert(&waiting.command, waiting.sequence);
-        self.tell_absorbed(&waiting);
+        self.carrier.absorb(waiting.sequence, &waiting.command);
         let start = self.now.max(waiting.entry);
         let end = start.max(waiting.entry + SimDuration(self.drive.host.write_cache_acknowledge_ns));
-        self.complete(&waiting, start, end, &PlanTime::default(), self.cleaning.at(end));
+        self.complete(&waiting, start, end, &PlanTime::default(), self.cleaning.at(end), Ok(()));
         self.leave(1, end);
     }
 
     /// Writes back the next dirty range, with those that the layer lets join.
-    pub(super) fn destage(&mut self) -> Result<(), TraceError> {
+    pub(super) fn destage(&mut self) -> Result<(), StepError<C::Error>> {
         let first = match self.options.schedule {
             Schedule::Fifo => self.cache.take_oldest(),
             Schedule::Elevator(_) | Schedule::Sptf(_) => self.cache.take_next(),
         };
-        self.commands.clear();
         let (first, gap) = first.expect("destaging is a job only while something is dirty");
+        self.destage_with(first, gap)
+    }
+
+    /// Writes back all that is dirty of `sectors`, from `at` on or as soon as the drive is free.
+    pub fn write_back(&mut self, sectors: &Range<Lba>, at: SimTime) -> Result<(), StepError<C::Error>> {
+        while let Some((first, gap)) = self.cache.take_within(sectors) {
+            self.now = self.now.max(at);
+            self.destage_with(first, gap)?;
+        }
+        Ok(())
+    }
+
+    /// Writes back `first`, which was taken out of the cache and left `gap` there, with what the layer lets join.
+    fn destage_with(&mut self, first: Command, gap: Gap) -> Result<(), StepError<C::Error>> {
+        self.commands.clear();
         self.commands.push(first);
         if !self.drive.layer.joinable(&first).is_empty() {
             self.gather_dirty(gap);
@@ -100,14 +110,13 @@ impl<S: Source, O: Observer> Engine<S, O> {
         }
         let start = self.now;
         self.make_plan();
-        if self.observer.wants_moves() {
-            self.observer.moved(Moved::Destaged { commands: &self.commands, plan: &self.plan });
-        }
+        let carried = self.carrier.destage(&self.commands, &self.plan, self.drive.layer.as_ref());
         let time = self.carry_out_for_host(start);
         self.now = start + time.whole;
         let sectors = self.commands.iter().map(|command| command.sectors as u64).sum();
         self.cache.leave(Sectors(sectors), start, self.now);
-        self.admit(self.now)
+        self.admit(self.now)?;
+        carried.map_err(StepError::Carrier)
     }
 
     /// Moves into the batch the dirty neighbours that may be written in the same operation.
@@ -143,12 +152,38 @@ impl<S: Source, O: Observer> Engine<S, O> {
         });
     }
 
+    /// Dirty sectors that `command`, which goes past the cache, must not overtake: earlier writes of its zone.
+    pub(super) fn dirty_before(&self, command: &Command) -> Option<Range<Lba>> {
+        if command.operation != Operation::Write || self.cache.is_empty() {
+            return None;
+        }
+        let sectors = self.queue.ordered()?.run_of(command.lba)?;
+        self.cache.holds_some_of(&sectors).then_some(sectors)
+    }
+
+    /// Forgets what is dirty of `sectors`, which their host has given up.
+    pub fn discard(&mut self, sectors: &Range<Lba>) {
+        let mut next = sectors.start;
+        while next < sectors.end {
+            let part = (sectors.end - next).0.min(u64::from(u32::MAX)) as u32;
+            let command = Command::trim(next.0, part);
+            self.cache.discard(&command);
+            self.carrier.discard(&command);
+            next = command.end();
+        }
+    }
+
+    /// What is dirty, in order of address, as writes.
+    pub fn dirty_ranges(&self) -> Vec<Command> {
+        self.cache.ranges()
+    }
+
     /// When dirty sectors would be written back if no request came.
     pub(super) fn destage_start(&self) -> Option<SimTime> {
         (!self.cache.is_empty()).then(|| self.now.max(self.clock.last_entry() + DESTAGE_AFTER))
     }
 
-    pub(super) fn destage_from(&mut self, start: SimTime) -> Result<(), TraceError> {
+    pub(super) fn destage_from(&mut self, start: SimTime) -> Result<(), StepError<C::Error>> {
         self.now = start;
         self.perform(Job::Destage)
     }

@@ -7,13 +7,14 @@ use imbrex_trace::{Request, Source, TraceError, When};
 
 use super::{Engine, Fit};
 use crate::arrival::Entry;
+use crate::carrier::Carrier;
 use crate::observer::Observer;
 use crate::queue::Waiting;
 
 /// Requests between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: u64 = 8192;
 
-impl<S: Source, O: Observer> Engine<S, O> {
+impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     /// The next request of the workload, not yet entered; read when first asked for.
     fn peek(&mut self) -> Result<Option<Request>, TraceError> {
         if self.peeked.is_none() && !self.source_ended {
@@ -62,11 +63,15 @@ impl<S: Source, O: Observer> Engine<S, O> {
         let sequence = self.requests - 1;
         let command = match self.fitted(request.command) {
             Ok(command) => command,
-            Err(reason) => return self.metrics.reject(reason),
+            Err(reason) => {
+                self.carrier.rejected(sequence, at, reason);
+                return self.metrics.reject(reason);
+            }
         };
         if let Some(checker) = &mut self.checker {
             checker.entered(&command, self.requests);
         }
+        self.carrier.entered(sequence, &command);
         self.metrics.issues.see(at.0);
         let cleaning_before = self.cleaning.at(at);
         let mut waiting =

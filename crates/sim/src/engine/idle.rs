@@ -4,17 +4,19 @@ use imbrex_disk::{SimDuration, SimTime};
 use imbrex_trace::Source;
 
 use super::Engine;
-use crate::observer::{Moved, Observer};
+use crate::carrier::{Carrier, StepError};
+use crate::observer::Observer;
 
-impl<S: Source, O: Observer> Engine<S, O> {
+impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     /// Nothing to do until `at`: background work, once the layer's threshold has passed.
-    pub(super) fn idle_until(&mut self, at: SimTime) {
+    pub(super) fn idle_until(&mut self, at: SimTime) -> Result<(), StepError<C::Error>> {
         while let Some(start) = self.background_start() {
-            if start >= at || !self.run_background(start) {
+            if start >= at || !self.run_background(start)? {
                 break;
             }
         }
         self.now = self.now.max(at);
+        Ok(())
     }
 
     /// When the next phase of background work would begin if no request came.
@@ -28,17 +30,15 @@ impl<S: Source, O: Observer> Engine<S, O> {
     }
 
     /// Does one phase of background work from `start` on; says whether there was any.
-    pub(super) fn run_background(&mut self, start: SimTime) -> bool {
+    pub(super) fn run_background(&mut self, start: SimTime) -> Result<bool, StepError<C::Error>> {
         self.plan.clear();
         self.commands.clear();
         if !self.drive.layer.idle(&mut self.plan) {
-            return false;
+            return Ok(false);
         }
-        if self.observer.wants_moves() {
-            self.observer.moved(Moved::Background { plan: &self.plan });
-        }
+        let carried = self.carrier.background(&self.plan);
         self.now = start + self.carry_out(start).whole;
         self.background_next = Some(self.now);
-        true
+        carried.map(|()| true).map_err(StepError::Carrier)
     }
 }

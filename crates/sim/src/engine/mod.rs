@@ -11,13 +11,14 @@
 //! ```
 //!
 //! [`Engine::run`] goes to the end of a workload; [`Engine::step`] does one thing at a time and never begins one after a
-//! given time, for whoever serves live requests. The engine holds no bytes: an observer that does is told by
-//! [`Moved`](crate::observer::Moved) what moves where.
+//! given time, for whoever serves live requests. The engine holds no bytes: its [`Carrier`] moves them.
 //!
 //! Invariants:
 //! 1. Requests read = completed + rejected.
 //! 2. The clock never goes back; ties are broken by order of entry.
 //! 3. The steady state allocates nothing.
+//! 4. Where the order of writes matters ([`Engine::keep_order`]), those of one run of sectors reach the medium in order of
+//!    entry, through the queue, the cache and past it.
 
 mod cache;
 mod entry;
@@ -25,17 +26,21 @@ mod idle;
 mod options;
 mod service;
 
-use imbrex_disk::{Command, Operation, Sectors, SimDuration, SimTime};
+use std::ops::Range;
+
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration, SimTime};
 use imbrex_layer::verify::Checker;
 use imbrex_layer::{Piece, Plan};
 use imbrex_trace::{Request, Source, TraceError};
 
 pub use self::options::{Fit, Options};
 use crate::arrival::ArrivalClock;
+use crate::carrier::{Carrier, Nothing, StepError};
 use crate::drive::Drive;
+use crate::inbox::Inbox;
 use crate::metrics::run::RunMetrics;
 use crate::observer::Observer;
-use crate::queue::{Queue, Waiting};
+use crate::queue::{Ordered, Queue, Waiting};
 use crate::read_ahead::ReadAhead;
 use crate::results::Integrity;
 use crate::slow::Slow;
@@ -71,11 +76,12 @@ pub struct Outcome {
 }
 
 /// One drive at work on one workload.
-pub struct Engine<S: Source, O: Observer> {
+pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     drive: Drive,
     options: Options,
     source: S,
     observer: O,
+    carrier: C,
     clock: ArrivalClock,
     queue: Queue,
     /// Commands in the queue that are not reads: with none, cached writes cannot overtake one.
@@ -129,11 +135,34 @@ enum Job {
     Absorb(usize),
     /// Write dirty sectors back.
     Destage,
+    /// Write back what is dirty of these sectors: what comes next must not overtake it.
+    WriteBack(Range<Lba>),
 }
 
 impl<S: Source, O: Observer> Engine<S, O> {
-    /// An engine that will run `source` on `drive`.
+    /// An engine that will run `source` on `drive`, without bytes.
     pub fn new(drive: Drive, options: Options, source: S, observer: O) -> Engine<S, O> {
+        Engine::with_carrier(drive, options, source, observer, Nothing)
+    }
+
+    /// Runs to the end of the workload.
+    pub fn run(self) -> Result<Outcome, TraceError> {
+        Ok(self.run_to_end()?)
+    }
+}
+
+impl<O: Observer, C: Carrier> Engine<Inbox, O, C> {
+    /// Brings a request; says under what number the engine will know it.
+    pub fn submit(&mut self, request: Request) -> u64 {
+        let number = self.requests + self.source.len() as u64;
+        self.source.push(request);
+        number
+    }
+}
+
+impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
+    /// An engine that will run `source` on `drive`, whose bytes `carrier` moves.
+    pub fn with_carrier(drive: Drive, options: Options, source: S, observer: O, carrier: C) -> Engine<S, O, C> {
         let sector_bytes = drive.disk.sector_bytes;
         let power_safe = !drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper");
         let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), power_safe));
@@ -165,11 +194,11 @@ impl<S: Source, O: Observer> Engine<S, O> {
             options,
             source,
             observer,
+            carrier,
         }
     }
 
-    /// Runs to the end of the workload.
-    pub fn run(mut self) -> Result<Outcome, TraceError> {
+    fn run_to_end(mut self) -> Result<Outcome, StepError<C::Error>> {
         loop {
             self.admit(self.now)?;
             if let Some(job) = self.next_job() {
@@ -179,7 +208,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
             let entry = self.next_entry()?;
             match (self.destage_start().filter(|start| entry.is_none_or(|at| *start < at)), entry) {
                 (Some(start), _) => self.destage_from(start)?,
-                (None, Some(at)) => self.idle_until(at),
+                (None, Some(at)) => self.idle_until(at)?,
                 (None, None) => break,
             }
         }
@@ -202,7 +231,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
 
     /// Does one thing, unless it would begin after `until`. A source that had ended is asked again, so that it may be an
     /// inbox.
-    pub fn step(&mut self, until: SimTime) -> Result<Stepped, TraceError> {
+    pub fn step(&mut self, until: SimTime) -> Result<Stepped, StepError<C::Error>> {
         self.source_ended = false;
         self.admit(self.now)?;
         if let Some(job) = self.next_job() {
@@ -224,7 +253,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
             if background > until {
                 return Ok(Stepped::NotBefore(background));
             }
-            if self.run_background(background) {
+            if self.run_background(background)? {
                 return Ok(Stepped::Worked);
             }
         }
@@ -258,6 +287,32 @@ impl<S: Source, O: Observer> Engine<S, O> {
         (&mut self.drive, &mut self.observer)
     }
 
+    /// Who carries the bytes.
+    pub fn carrier(&self) -> &C {
+        &self.carrier
+    }
+
+    /// The same, to be worked with between steps.
+    pub fn carrier_mut(&mut self) -> &mut C {
+        &mut self.carrier
+    }
+
+    /// The drive and who carries its bytes, for what is done between plans.
+    pub fn drive_and_carrier(&mut self) -> (&mut Drive, &mut C) {
+        (&mut self.drive, &mut self.carrier)
+    }
+
+    /// Switched off: who carried the bytes is what is left.
+    pub fn into_carrier(self) -> C {
+        self.carrier
+    }
+
+    /// From now on writes keep their order where `ordered` says.
+    pub fn keep_order(&mut self, ordered: Ordered) {
+        self.queue.keep_order_in(ordered);
+        self.cache.keep_order_in(ordered);
+    }
+
     /// The clock.
     pub fn now(&self) -> SimTime {
         self.now
@@ -288,6 +343,9 @@ impl<S: Source, O: Observer> Engine<S, O> {
         assert!(self.cache.used().is_zero(), "{} sectors are dirty in the cache to be replaced", self.cache.used().0);
         let sectors = |bytes: u64| Sectors(bytes / self.drive.disk.sector_bytes as u64);
         self.cache = WriteCache::new(sectors(write_cache_bytes));
+        if let Some(ordered) = self.queue.ordered() {
+            self.cache.keep_order_in(ordered);
+        }
         self.read_ahead = ReadAhead::new(sectors(read_ahead_bytes));
         (self.options.write_cache_bytes, self.options.read_ahead_bytes) = (write_cache_bytes, read_ahead_bytes);
     }
@@ -297,7 +355,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
         self.cache.used()
     }
 
-    fn perform(&mut self, job: Job) -> Result<(), TraceError> {
+    fn perform(&mut self, job: Job) -> Result<(), StepError<C::Error>> {
         // Destaging goes on after the last request, so the idle time that counts begins anew.
         self.background_next = None;
         match job {
@@ -307,6 +365,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
                 Ok(())
             }
             Job::Destage => self.destage(),
+            Job::WriteBack(sectors) => self.write_back(&sectors, self.now),
         }
     }
 
@@ -326,7 +385,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
             _ if self.is_cacheable(command) => {
                 Some(if self.cache.has_room(command, self.now) { Job::Absorb(index) } else { Job::Destage })
             }
-            _ => Some(Job::Serve(index)),
+            _ => Some(self.dirty_before(command).map_or(Job::Serve(index), Job::WriteBack)),
         }
     }
 }

@@ -3,16 +3,17 @@
 use std::ops::Range;
 
 use imbrex_disk::{Lba, Operation, SimDuration, SimTime};
-use imbrex_trace::{Source, TraceError};
+use imbrex_trace::Source;
 
 use super::Engine;
+use crate::carrier::{Carrier, StepError};
 use crate::metrics::run::{HeadSample, RunMetrics};
-use crate::observer::{IoRecord, Moved, Observer};
+use crate::observer::{IoRecord, Observer};
 use crate::queue::Waiting;
 use crate::results::Integrity;
 use crate::timing::PlanTime;
 
-impl<S: Source, O: Observer> Engine<S, O> {
+impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     pub(super) fn take(&mut self, index: usize) -> Waiting {
         let waiting = self.queue.take(index);
         self.queued_changes -= usize::from(waiting.command.operation != Operation::Read);
@@ -20,7 +21,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
     }
 
     /// Serves the command at `index`, with those that the layer lets join.
-    pub(super) fn serve(&mut self, index: usize) -> Result<(), TraceError> {
+    pub(super) fn serve(&mut self, index: usize) -> Result<(), StepError<C::Error>> {
         self.batch.clear();
         self.commands.clear();
         let chosen = self.take(index);
@@ -31,12 +32,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
             self.gather(&joinable);
         }
         if self.cache.is_on() {
-            for command in self.commands.iter().filter(|command| command.operation != Operation::Read) {
-                self.cache.discard(command);
-                if self.observer.wants_moves() {
-                    self.observer.moved(Moved::Discarded { command });
-                }
-            }
+            self.discard_overtaken();
         }
         let ready = self.batch.iter().map(|waiting| waiting.entry).max().expect("a batch is not empty")
             + SimDuration(self.drive.host.overhead_ns);
@@ -44,17 +40,32 @@ impl<S: Source, O: Observer> Engine<S, O> {
         let start = self.now.max(ready);
         self.metrics.parts.overhead += start.since(begin).0;
         self.make_plan();
-        if self.observer.wants_moves() {
-            self.observer.moved(Moved::Served { batch: &self.batch, plan: &self.plan });
-        }
+        let outcome = self.carrier.serve(&self.batch, &self.plan, self.drive.layer.as_ref());
         // A read that the drive had already begun by itself is timed from then, and answered no sooner than now.
         let from = self.read_ahead.begun(&self.commands, &self.plan).map_or(start, |begun| begun.min(start));
         let time = self.carry_out_for_host(from);
         let end = (from + time.host).max(start);
         self.admit(end)?;
-        self.complete_batch(begin, end, &time);
+        self.complete_batch(begin, end, &time, outcome.as_ref().copied());
         self.now = (from + time.whole).max(end);
         Ok(())
+    }
+
+    /// Forgets what the cache holds of the sectors that the batch writes or trims past it. A layer that keeps no trims reads
+    /// trimmed sectors as they were, so there what is dirty stays: it is newer than what the medium has.
+    fn discard_overtaken(&mut self) {
+        let keeps_trims = self.drive.layer.keeps_trims();
+        for command in &self.commands {
+            let overtakes = match command.operation {
+                Operation::Write => true,
+                Operation::Trim => keeps_trims,
+                Operation::Read | Operation::Flush => false,
+            };
+            if overtakes {
+                self.cache.discard(command);
+                self.carrier.discard(command);
+            }
+        }
     }
 
     /// Moves into the batch what waits in the sectors `joinable` and may be served in the same operation.
@@ -115,11 +126,11 @@ impl<S: Source, O: Observer> Engine<S, O> {
         time
     }
 
-    fn complete_batch(&mut self, start: SimTime, end: SimTime, time: &PlanTime) {
+    fn complete_batch(&mut self, start: SimTime, end: SimTime, time: &PlanTime, outcome: Result<(), &C::Error>) {
         let cleaning_so_far = self.cleaning.before + time.cleaning_before_host;
         let batch = std::mem::take(&mut self.batch);
         for waiting in &batch {
-            self.complete(waiting, start.max(waiting.entry), end, time, cleaning_so_far);
+            self.complete(waiting, start.max(waiting.entry), end, time, cleaning_so_far, outcome);
         }
         self.leave(batch.len(), end);
         self.batch = batch;
@@ -143,7 +154,9 @@ impl<S: Source, O: Observer> Engine<S, O> {
         end: SimTime,
         time: &PlanTime,
         cleaning: SimDuration,
+        outcome: Result<(), &C::Error>,
     ) {
+        self.carrier.complete(waiting.sequence, waiting.entry, end, outcome);
         let command = &waiting.command;
         self.metrics.complete(command.operation, command.sectors, waiting.entry, start, end);
         self.timing.cleaning.stall(cleaning.saturating_sub(waiting.cleaning_before));

@@ -7,13 +7,18 @@
 //! 1. Ranges are disjoint and non-empty; their sectors sum to `used`, which never exceeds the capacity.
 //! 2. Every dirty sector leaves by destage, by a newer write past the cache, or by a trim.
 //! 3. Every range is once in the order of address, at its start, and once in the order of age.
+//! 4. Where writes keep their order ([`Ordered`]), the first dirty range of a run is destaged before the others of it.
 
 mod ages;
 mod order;
 
+use std::ops::Range;
+
 use ages::{Ages, Dirty};
-use imbrex_disk::{Command, Sectors, SimTime};
+use imbrex_disk::{Command, Lba, Sectors, SimTime};
 use order::{Cursor, Entry, Order};
+
+use crate::queue::Ordered;
 
 /// A join never makes a range longer than this, so that one destage stays short: ours.
 const RANGE_SECTORS_MAX: u64 = 4096;
@@ -28,6 +33,7 @@ pub struct WriteCache {
     /// Where the last destage ended, for destaging in order of address.
     sweep: u64,
     leaving: Leaving,
+    ordered: Option<Ordered>,
 }
 
 /// Sectors that are being written back: their room comes free little by little.
@@ -58,7 +64,13 @@ impl WriteCache {
             ages: Ages::default(),
             sweep: 0,
             leaving: Leaving::default(),
+            ordered: None,
         }
+    }
+
+    /// Destages in order there from now on.
+    pub fn keep_order_in(&mut self, ordered: Ordered) {
+        self.ordered = Some(ordered);
     }
 
     /// Whether there is one.
@@ -173,7 +185,7 @@ impl WriteCache {
     /// Takes out the oldest range, as the write that destages it; and the gap that it leaves.
     pub fn take_oldest(&mut self) -> Option<(Command, Gap)> {
         let oldest = self.ages.oldest()?;
-        Some(self.take(self.order.find(oldest.start)))
+        Some(self.take(self.led_by(self.order.find(oldest.start))))
     }
 
     /// Takes out the next range in order of address, going round; and the gap that it leaves.
@@ -181,7 +193,49 @@ impl WriteCache {
         let ahead = self.order.find(self.sweep);
         let next = if self.order.at(ahead).is_some() { ahead } else { self.order.find(0) };
         self.order.at(next)?;
-        Some(self.take(next))
+        Some(self.take(self.led_by(next)))
+    }
+
+    /// The first range of the run that the one at `cursor` lies in, where order is kept: those before it were written
+    /// before it.
+    fn led_by(&self, mut cursor: Cursor) -> Cursor {
+        let Some(ordered) = self.ordered else { return cursor };
+        while let Some(before) = self.order.before(cursor) {
+            let last = Lba(self.range(before).end - 1);
+            if !ordered.share(last, Lba(self.range(cursor).start)) {
+                break;
+            }
+            cursor = before;
+        }
+        cursor
+    }
+
+    /// The last range that has some of `sectors`.
+    fn last_within(&self, sectors: &Range<Lba>) -> Option<Cursor> {
+        let before = self.order.before(self.order.find(sectors.end.0));
+        before.filter(|&last| self.range(last).end > sectors.start.0)
+    }
+
+    /// Whether some of `sectors` are dirty.
+    pub fn holds_some_of(&self, sectors: &Range<Lba>) -> bool {
+        self.last_within(sectors).is_some()
+    }
+
+    /// Takes out a range that has some of `sectors`, or one that must be destaged before it; and the gap that it leaves.
+    pub fn take_within(&mut self, sectors: &Range<Lba>) -> Option<(Command, Gap)> {
+        let last = self.last_within(sectors)?;
+        Some(self.take(self.led_by(last)))
+    }
+
+    /// What is dirty, in order of address, as writes.
+    pub fn ranges(&self) -> Vec<Command> {
+        let mut ranges = Vec::new();
+        let mut cursor = self.order.find(0);
+        while let Some(entry) = self.order.at(cursor) {
+            ranges.push(as_write(self.ages.get(entry.slot)));
+            cursor = self.order.find(entry.start + 1);
+        }
+        ranges
     }
 
     /// Takes out the range after `gap` if it `joins`, which makes the gap wider.
@@ -224,10 +278,7 @@ impl WriteCache {
     pub fn discard(&mut self, command: &Command) {
         let (start, end) = (command.lba.0, command.end().0);
         loop {
-            let Some(last) = self.order.before(self.order.find(end)).filter(|&last| self.range(last).end > start)
-            else {
-                return;
-            };
+            let Some(last) = self.last_within(&(command.lba..command.end())) else { return };
             let (dirty, _) = self.forget(last);
             self.keep(Dirty { end: start, ..dirty });
             self.keep(Dirty { start: end, ..dirty });
@@ -331,6 +382,29 @@ mod tests {
         assert_eq!(oldest(&mut cache), Some(Command::write(100, RANGE_SECTORS_MAX as u32)));
         assert_eq!(oldest(&mut cache), Some(Command::write(90, 10)));
         assert_eq!(oldest(&mut cache), None);
+    }
+
+    /// Goal: in a run of sectors that is written in order, what was written first leaves first (invariant 4). Method: two ranges
+    /// of a run, too long to be joined, with the sweep between them.
+    #[test]
+    fn a_run_is_destaged_from_its_start() {
+        let long = RANGE_SECTORS_MAX as u32;
+        let (first, second) = (Command::write(100, long), Command::write(100 + u64::from(long), 10));
+        let between = || {
+            let mut cache = WriteCache::new(Sectors(10_000));
+            cache.keep_order_in(Ordered { from: Lba(0), run: Sectors(50_000) });
+            cache.insert(&Command::write(140, 10), 1);
+            cache.take_next();
+            cache.insert(&first, 2);
+            cache.insert(&second, 3);
+            cache
+        };
+        let taken = |taken: Option<(Command, Gap)>| taken.map(|(command, _)| command);
+        let mut cache = between();
+        assert_eq!([taken(cache.take_next()), taken(cache.take_next())], [Some(first), Some(second)]);
+        let (mut cache, end) = (between(), second.lba..second.end());
+        assert_eq!([taken(cache.take_within(&end)), taken(cache.take_within(&end))], [Some(first), Some(second)]);
+        assert!(!cache.holds_some_of(&(Lba(0)..Lba(50_000))) && cache.ranges().is_empty());
     }
 
     #[test]

@@ -1,0 +1,264 @@
+//! The carrier of an emulated drive: moves bytes between requests, the volatile cache and the store as the engine says.
+//!
+//! Invariants:
+//! 1. Every sector that the engine's cache calls dirty has its bytes here, and no other sector has.
+//! 2. After a failure that leaves the layer ahead of the image the store has stopped, and every request that is completed
+//!    from then on is told: what the volatile cache took for it may be lost.
+//! 3. A read of a zone brings what was written and zeros past it, whatever lies there on the medium.
+
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
+use imbrex_layer::{Cause, GroupKind, Layer, Plan, ZoneError, Zones};
+use imbrex_sim::queue::Waiting;
+use imbrex_sim::Carrier;
+
+use super::requests::{Completion, Requests};
+use crate::error::DeviceError;
+use crate::media::Media;
+use crate::store::{Data, Store, Transfer};
+use crate::volatile::Volatile;
+
+/// Buffers kept to be used again: new ones cost more than what is copied into them.
+const SPARE_BUFFERS_MAX: usize = 64;
+
+/// The bytes of a drive.
+pub(super) struct Bytes {
+    pub(super) store: Store<Box<dyn Media>>,
+    pub(super) requests: Requests,
+    pub(super) completions: Vec<Completion>,
+    /// Whether there is no volatile cache, so that every write is durable when it completes.
+    pub(super) is_written_through: bool,
+    volatile: Volatile,
+    pieces: Vec<(u64, Vec<u8>)>,
+    /// Buffers of the batch that is served.
+    buffers: Vec<Vec<u8>>,
+    /// Buffers that the volatile cache has given up, for whoever brought it others.
+    spare: Vec<Vec<u8>>,
+    /// Reads of zones, less what was not written.
+    zone_reads: Plan,
+    sector_bytes: u64,
+}
+
+impl Bytes {
+    pub(super) fn new(store: Store<Box<dyn Media>>, sector_bytes: u32, is_written_through: bool) -> Bytes {
+        Bytes {
+            store,
+            requests: Requests::default(),
+            completions: Vec::new(),
+            is_written_through,
+            volatile: Volatile::new(sector_bytes),
+            pieces: Vec::new(),
+            buffers: Vec::new(),
+            spare: Vec::new(),
+            zone_reads: Plan::new(),
+            sector_bytes: u64::from(sector_bytes),
+        }
+    }
+
+    /// Stops the store: what was to be carried was not.
+    pub(super) fn stop(&mut self, error: &DeviceError) {
+        self.store.stop(&error.to_string());
+    }
+
+    /// Refuses a batch that reads sectors which are lost or unreadable, but for those that the cache holds.
+    fn check_readable(&self, batch: &[Waiting]) -> Result<(), DeviceError> {
+        let reads = batch.iter().filter(|waiting| waiting.command.operation == Operation::Read);
+        for Waiting { command, .. } in reads {
+            let is_dirty = |start, end| self.volatile.covers(start, end);
+            self.store.check_readable(command.lba, Sectors(u64::from(command.sectors)), is_dirty)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out `plan` for `batch`, whose bytes are in `buffers`.
+    fn execute(
+        &mut self,
+        batch: &[Waiting],
+        plan: &Plan,
+        layer: &dyn Layer,
+        buffers: &mut [Vec<u8>],
+    ) -> Result<(), DeviceError> {
+        let mut transfers: Vec<Transfer<'_>> = Vec::with_capacity(batch.len());
+        self.check_readable(batch)?;
+        let mut wants_barrier = false;
+        for (Waiting { command, .. }, buffer) in batch.iter().zip(buffers) {
+            let data = match command.operation {
+                Operation::Read => {
+                    buffer.resize(command.sectors as usize * self.sector_bytes as usize, 0);
+                    Data::Read(buffer)
+                }
+                Operation::Write => {
+                    wants_barrier |= command.fua || self.is_written_through;
+                    Data::Write(buffer)
+                }
+                Operation::Trim => Data::Trim(u64::from(command.sectors)),
+                Operation::Flush => {
+                    wants_barrier = true;
+                    continue;
+                }
+            };
+            transfers.push(Transfer { lba: command.lba.0, data });
+        }
+        match layer.zones() {
+            Some(zones) if batch[0].command.operation == Operation::Read => {
+                read_what_was_written(zones, batch, &mut self.zone_reads)?;
+                self.store.execute(&self.zone_reads, &mut transfers)?;
+            }
+            zones => {
+                if let Some(zones) = zones {
+                    check_order(zones, batch.iter().map(|waiting| &waiting.command));
+                }
+                self.store.execute(plan, &mut transfers)?;
+            }
+        }
+        if wants_barrier {
+            self.store.barrier().inspect_err(|error| self.store.stop(&error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts into `plan` the reads of `batch` as far as there is something written.
+fn read_what_was_written(zones: &Zones, batch: &[Waiting], plan: &mut Plan) -> Result<(), ZoneError> {
+    plan.clear();
+    plan.open(GroupKind::Host);
+    for Waiting { command, .. } in batch {
+        assert_eq!(command.operation, Operation::Read, "reads of zones are joined by reads alone");
+        let (mut next, end) = (command.lba, command.end());
+        while next < end {
+            let zone = zones.zone(zones.index_of(next)?)?;
+            let part_end = (zone.start + zone.sectors).min(end);
+            let written_end = (zone.start + zones.written(zone.index)?).min(part_end);
+            if next < written_end {
+                plan.read(Cause::Host, zones.native(next), next, written_end - next);
+            }
+            next = part_end;
+        }
+    }
+    Ok(())
+}
+
+/// The layer has moved the pointers of `commands`, which are in order: each zone must end where its latest write does.
+fn check_order<'c>(zones: &Zones, commands: impl Iterator<Item = &'c Command>) {
+    for command in commands.filter(|command| command.operation == Operation::Write) {
+        let end = command.end();
+        let last = zones.index_of(Lba(end.0 - 1)).expect("a write that was accepted lies in zones");
+        if last >= zones.conventional() {
+            let start = zones.zone(last).expect("it has this zone").start;
+            let written = zones.written(last).expect("a zone that takes writes can be read");
+            assert_eq!(start + written, end, "zone {last} was not written in order: invariant 4 of the engine");
+        }
+    }
+}
+
+/// The same error, for each of the requests that share it.
+fn again(error: &DeviceError) -> DeviceError {
+    match error {
+        DeviceError::Destroyed { lba, pba, medium } => DeviceError::Destroyed { lba: *lba, pba: *pba, medium: *medium },
+        DeviceError::Spoilt { lba, pba, medium } => DeviceError::Spoilt { lba: *lba, pba: *pba, medium: *medium },
+        DeviceError::Lost { lba } => DeviceError::Lost { lba: *lba },
+        DeviceError::Unreadable { lba } => DeviceError::Unreadable { lba: *lba },
+        DeviceError::Zone(error) => DeviceError::Zone(*error),
+        DeviceError::Stopped(reason) => DeviceError::Stopped(reason.clone()),
+        DeviceError::Medium { what, cause } => {
+            let cause = match cause.raw_os_error() {
+                Some(number) => std::io::Error::from_raw_os_error(number),
+                None => std::io::Error::new(cause.kind(), cause.to_string()),
+            };
+            DeviceError::Medium { what: what.clone(), cause }
+        }
+        other => DeviceError::Refused(other.to_string()),
+    }
+}
+
+impl Carrier for Bytes {
+    type Error = DeviceError;
+
+    fn entered(&mut self, number: u64, command: &Command) {
+        self.requests.enter(number, command, self.sector_bytes);
+    }
+
+    fn rejected(&mut self, number: u64, at: SimTime, reason: &'static str) {
+        let io = self.requests.reject(number);
+        let outcome = Err(DeviceError::Refused(reason.into()));
+        self.completions.push(Completion::of(io, at, at, outcome));
+    }
+
+    fn absorb(&mut self, number: u64, command: &Command) {
+        let instead = self.spare.pop().unwrap_or_default();
+        let bytes = std::mem::replace(&mut self.requests.entered(number).buffer, instead);
+        let expected = command.sectors as usize * self.sector_bytes as usize;
+        assert_eq!(bytes.len(), expected, "a write into the cache has other bytes than its command: invariant 1");
+        self.volatile.insert(command.lba.0, bytes);
+    }
+
+    fn read_from_cache(&mut self, number: u64, command: &Command) {
+        let buffer = &mut self.requests.entered(number).buffer;
+        buffer.resize(command.sectors as usize * self.sector_bytes as usize, 0);
+        let held = self.volatile.overlay(command.lba.0, buffer);
+        assert_eq!(held, u64::from(command.sectors), "the cache does not hold what it answers: invariant 1");
+    }
+
+    fn discard(&mut self, command: &Command) {
+        self.volatile.remove(command.lba.0, command.end().0);
+    }
+
+    fn serve(&mut self, batch: &[Waiting], plan: &Plan, layer: &dyn Layer) -> Result<(), DeviceError> {
+        let mut buffers = std::mem::take(&mut self.buffers);
+        buffers.extend(batch.iter().map(|waiting| std::mem::take(&mut self.requests.entered(waiting.sequence).buffer)));
+        let outcome = self.execute(batch, plan, layer, &mut buffers);
+        for (Waiting { command, sequence, .. }, mut buffer) in batch.iter().zip(buffers.drain(..)) {
+            if command.operation == Operation::Read && outcome.is_ok() {
+                self.volatile.overlay(command.lba.0, &mut buffer);
+            }
+            self.requests.entered(*sequence).buffer = buffer;
+        }
+        self.buffers = buffers;
+        outcome
+    }
+
+    fn destage(&mut self, commands: &[Command], plan: &Plan, layer: &dyn Layer) -> Result<(), DeviceError> {
+        if let Some(zones) = layer.zones() {
+            check_order(zones, commands.iter());
+        }
+        self.pieces.clear();
+        for command in commands {
+            self.volatile.take(command.lba.0, command.end().0, &mut self.pieces);
+        }
+        let taken: usize = self.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
+        let sectors: u64 = commands.iter().map(|command| u64::from(command.sectors)).sum();
+        assert_eq!(taken as u64, sectors * self.sector_bytes, "dirty sectors have no bytes: invariant 1");
+        let mut transfers: Vec<_> =
+            self.pieces.iter().map(|(lba, bytes)| Transfer { lba: *lba, data: Data::Write(bytes) }).collect();
+        let outcome = self.store.execute(plan, &mut transfers);
+        let room = SPARE_BUFFERS_MAX.saturating_sub(self.spare.len());
+        self.spare.extend(self.pieces.drain(..).map(|(_, bytes)| bytes).take(room));
+        outcome
+    }
+
+    fn background(&mut self, plan: &Plan) -> Result<(), DeviceError> {
+        self.store.execute(plan, &mut [])
+    }
+
+    fn complete(&mut self, number: u64, entry: SimTime, end: SimTime, outcome: Result<(), &DeviceError>) {
+        let io = self.requests.complete(number);
+        let outcome = match (outcome, self.store.stopped()) {
+            (Err(error), _) => Err(again(error)),
+            (Ok(()), Some(reason)) => Err(DeviceError::Stopped(reason.into())),
+            (Ok(()), None) => Ok(()),
+        };
+        self.completions.push(Completion::of(io, entry, end, outcome));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_the_same_for_all_who_share_it() {
+        let full = DeviceError::medium("writing 512 bytes", std::io::Error::from_raw_os_error(28));
+        assert_eq!(again(&full).to_string(), full.to_string());
+        let zone = DeviceError::Zone(ZoneError::NoSuchZone { zone: 3, zones: 2 });
+        assert!(matches!(again(&zone), DeviceError::Zone(ZoneError::NoSuchZone { zone: 3, .. })));
+    }
+}

@@ -1,0 +1,73 @@
+//! How an image of a drive is made.
+
+use std::path::Path;
+
+use imbrex_sim::{Drive, DriveSpec};
+use uuid::Uuid;
+
+use crate::error::DeviceError;
+use crate::image::Header;
+use crate::media::file::{FileMedium, Mode};
+use crate::store::{Opened, Store};
+
+/// Bytes of a chunk of a new image.
+const CHUNK_BYTES: u64 = 1 << 20;
+/// Room for each journal of a new image; it takes no space until it is written.
+const JOURNAL_BYTES: u64 = 64 << 30;
+
+/// How to make an image.
+#[derive(Clone, Copy, Debug)]
+pub struct Making {
+    /// Its name among drives; for tests a fixed one.
+    pub uuid: Uuid,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u64,
+    /// Bytes set aside for each journal.
+    pub journal_bytes: u64,
+}
+
+impl Default for Making {
+    fn default() -> Making {
+        Making { uuid: Uuid::new_v4(), chunk_bytes: CHUNK_BYTES, journal_bytes: JOURNAL_BYTES }
+    }
+}
+
+/// The header of an image of `drive`, which `spec` names.
+pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Header, DeviceError> {
+    if drive.parameters.iter().any(|(key, value)| key == "safety" && value == "paper") {
+        return Err(DeviceError::Refused(format!(
+            "drive '{}': safety=paper keeps to the paper's steps, which lose data in a power cut; leave it out",
+            drive.label
+        )));
+    }
+    let disk_sectors = drive.disk.geometry.sectors().0;
+    Ok(Header {
+        uuid: making.uuid,
+        label: drive.label.clone(),
+        profile_file: drive.profile.source_file().into(),
+        profile_text: drive.profile.source_text().into(),
+        profile_overrides: spec.profile_overrides.clone(),
+        layer: drive.layer.name().into(),
+        parameters: drive.parameters.clone(),
+        sector_bytes: drive.disk.sector_bytes,
+        disk_sectors,
+        flash_sectors: if drive.disk.flash.is_some() { disk_sectors } else { 0 },
+        chunk_bytes: making.chunk_bytes,
+        journal_bytes: making.journal_bytes,
+    })
+}
+
+/// Makes the image file `path` of the drive that `header` says. Nothing is left behind if it fails.
+pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, DeviceError> {
+    let drive = header.drive()?;
+    create_file_of(path, header, drive)
+}
+
+/// The same of `drive`, which is as new and as `header` says.
+pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opened<FileMedium>, DeviceError> {
+    let media = FileMedium::open(path, Mode::Create, true)?;
+    Store::create_of(media, header, drive).inspect_err(|_| {
+        // The file is ours: it was made just now. What stopped its making is the error to report.
+        let _ = std::fs::remove_file(path);
+    })
+}

@@ -1,0 +1,241 @@
+//! Requests to an emulated drive: as they come, on their way, and answered.
+//!
+//! Invariants:
+//! 1. A request keeps its number from submission to completion. Numbers are those of the engine and go up by one; every
+//!    number is submitted once, enters once (or is rejected) with the very command that was submitted, and is completed once.
+
+use std::collections::VecDeque;
+
+use imbrex_disk::{Command, Operation, SimTime};
+
+use crate::error::DeviceError;
+
+/// What the host wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IoKind {
+    /// Bytes.
+    Read,
+    /// To store bytes; with `fua` they are durable when it completes.
+    Write {
+        /// Force unit access.
+        fua: bool,
+    },
+    /// What was acknowledged is to be durable.
+    Flush,
+    /// The bytes are no longer needed.
+    Trim,
+}
+
+/// A request to the drive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Io {
+    /// Whatever the caller knows it by.
+    pub tag: u64,
+    /// What is wanted.
+    pub kind: IoKind,
+    /// First byte; a multiple of the sector size.
+    pub offset: u64,
+    /// How many bytes; a multiple of the sector size.
+    pub length: u64,
+    /// What to write; for a read a buffer to fill, of any length, to spare an allocation.
+    pub buffer: Vec<u8>,
+}
+
+/// An answered request.
+#[derive(Debug)]
+pub struct Completion {
+    /// As submitted.
+    pub tag: u64,
+    /// As submitted.
+    pub kind: IoKind,
+    /// As submitted.
+    pub length: u64,
+    /// When it arrived.
+    pub entry: SimTime,
+    /// When the drive answers.
+    pub end: SimTime,
+    /// What was read; for the others the buffer they came with, or another, to be used again.
+    pub buffer: Vec<u8>,
+    /// Whether it went well.
+    pub outcome: Result<(), DeviceError>,
+}
+
+impl Completion {
+    /// That of `io`, which entered at `entry` and is answered at `end`.
+    pub(crate) fn of(io: Io, entry: SimTime, end: SimTime, outcome: Result<(), DeviceError>) -> Completion {
+        let Io { tag, kind, length, buffer, .. } = io;
+        Completion { tag, kind, length, entry, end, buffer, outcome }
+    }
+}
+
+impl Io {
+    /// The command for the engine, whose units are 512 bytes.
+    pub(crate) fn command(&self) -> Command {
+        let (lba, sectors) = (self.offset / 512, (self.length / 512) as u32);
+        match self.kind {
+            IoKind::Read => Command::read(lba, sectors),
+            IoKind::Write { fua } => Command { fua, ..Command::write(lba, sectors) },
+            IoKind::Flush => Command::flush(),
+            IoKind::Trim => Command::trim(lba, sectors),
+        }
+    }
+
+    fn operation(&self) -> Operation {
+        match self.kind {
+            IoKind::Read => Operation::Read,
+            IoKind::Write { .. } => Operation::Write,
+            IoKind::Flush => Operation::Flush,
+            IoKind::Trim => Operation::Trim,
+        }
+    }
+
+    /// Whether `command`, in sectors of `sector_bytes`, is this request.
+    fn is(&self, command: &Command, sector_bytes: u64) -> bool {
+        let is_same_place =
+            command.lba.0 * sector_bytes == self.offset && u64::from(command.sectors) * sector_bytes == self.length;
+        command.operation == self.operation() && (is_same_place || self.kind == IoKind::Flush)
+    }
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// The engine has not asked for it yet.
+    Submitted,
+    /// It is in the engine's queue, or has been served and is about to be completed.
+    Entered,
+}
+
+#[derive(Debug)]
+struct Pending {
+    io: Io,
+    stage: Stage,
+}
+
+/// The requests on their way.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    /// Number of the first that `pending` has room for.
+    first: u64,
+    pending: VecDeque<Option<Pending>>,
+    count: usize,
+}
+
+impl Requests {
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Takes request `number`, which is the one after the last.
+    pub(crate) fn submit(&mut self, number: u64, io: Io) {
+        let next = self.first + self.pending.len() as u64;
+        assert_eq!(number, next, "the engine's number and ours differ: invariant 1");
+        self.pending.push_back(Some(Pending { io, stage: Stage::Submitted }));
+        self.count += 1;
+    }
+
+    fn slot(&mut self, number: u64) -> &mut Option<Pending> {
+        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
+        let slot = index.and_then(|index| self.pending.get_mut(index));
+        slot.unwrap_or_else(|| panic!("request {number} was never submitted, or completed long ago: invariant 1"))
+    }
+
+    fn get(&mut self, number: u64) -> &mut Pending {
+        let slot = self.slot(number).as_mut();
+        slot.unwrap_or_else(|| panic!("request {number} is completed already: invariant 1"))
+    }
+
+    /// Request `number` enters the engine as `command`.
+    pub(crate) fn enter(&mut self, number: u64, command: &Command, sector_bytes: u64) {
+        let pending = self.get(number);
+        assert_eq!(pending.stage, Stage::Submitted, "request {number} enters twice: invariant 1");
+        assert!(pending.io.is(command, sector_bytes), "request {number} was submitted as another: invariant 1");
+        pending.stage = Stage::Entered;
+    }
+
+    /// Request `number`, which has entered.
+    pub(crate) fn entered(&mut self, number: u64) -> &mut Io {
+        let pending = self.get(number);
+        assert_eq!(pending.stage, Stage::Entered, "request {number} is served before it enters: invariant 1");
+        &mut pending.io
+    }
+
+    /// Takes out request `number`, which has entered and is answered.
+    pub(crate) fn complete(&mut self, number: u64) -> Io {
+        self.take(number, Stage::Entered)
+    }
+
+    /// Takes out request `number`, which the engine rejected.
+    pub(crate) fn reject(&mut self, number: u64) -> Io {
+        self.take(number, Stage::Submitted)
+    }
+
+    fn take(&mut self, number: u64, stage: Stage) -> Io {
+        let taken = self.slot(number).take();
+        let pending = taken.unwrap_or_else(|| panic!("request {number} is answered twice: invariant 1"));
+        assert_eq!(pending.stage, stage, "request {number} is answered out of its turn: invariant 1");
+        self.count -= 1;
+        while self.pending.front().is_some_and(Option::is_none) {
+            self.pending.pop_front();
+            self.first += 1;
+        }
+        pending.io
+    }
+
+    /// Whether any touches these bytes.
+    pub(crate) fn touch(&self, bytes: &std::ops::Range<u64>) -> bool {
+        let touches = |io: &Io| io.offset < bytes.end && bytes.start < io.offset + io.length;
+        self.pending.iter().flatten().any(|pending| touches(&pending.io))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: a number that is seen twice, or never, is noticed. Method: each breach of invariant 1 by hand.
+
+    use super::*;
+
+    fn one() -> Requests {
+        let mut requests = Requests::default();
+        let io = Io { tag: 9, kind: IoKind::Read, offset: 4096, length: 4096, buffer: Vec::new() };
+        requests.submit(0, io);
+        requests
+    }
+
+    #[test]
+    fn a_request_goes_its_way_once() {
+        let mut requests = one();
+        requests.enter(0, &Command::read(1, 1), 4096);
+        assert!(requests.touch(&(8191..8192)) && !requests.touch(&(8192..9000)));
+        assert_eq!((requests.entered(0).tag, requests.complete(0).tag, requests.len()), (9, 9, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "was submitted as another")]
+    fn another_command_under_its_number_is_noticed() {
+        one().enter(0, &Command::read(2, 1), 4096);
+    }
+
+    #[test]
+    #[should_panic(expected = "completed long ago")]
+    fn a_second_completion_is_noticed() {
+        let mut requests = one();
+        requests.enter(0, &Command::read(1, 1), 4096);
+        requests.complete(0);
+        requests.complete(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "out of its turn")]
+    fn a_completion_before_the_entry_is_noticed() {
+        one().complete(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "the engine's number and ours differ")]
+    fn a_number_left_out_is_noticed() {
+        let io = Io { tag: 9, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() };
+        one().submit(2, io);
+    }
+}
