@@ -18,8 +18,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use imbrex_disk::{Command, Lba, Sectors, SimTime};
-use imbrex_layer::Plan;
+use imbrex_disk::{Command, Extent, Lba, Sectors, SimTime};
+use imbrex_layer::{Medium, Plan};
 use imbrex_sim::queue::Waiting;
 use imbrex_sim::{Drive, DriveSpec, Engine, Inbox, IoRecord, Moved, Observer, Options, Stepped};
 use imbrex_trace::{Request, When};
@@ -385,27 +385,42 @@ impl EmulatedDrive {
         }
     }
 
-    /// What of these bytes is stored somewhere: runs in order, each with whether it is. The rest reads as zeros.
+    /// What of these bytes is stored somewhere: runs in order, each with whether it is. The rest reads as zeros. Damaged
+    /// sectors count as stored, since they read as errors; where hosts are told of damage every sector does, for those
+    /// that were never written read as errors too.
     pub fn allocation(&mut self, offset: u64, length: u64, runs: &mut Vec<(u64, bool)>) -> Result<(), DeviceError> {
         let sector = self.sector_bytes() as u64;
         let mut pieces = Vec::new();
         let first = Lba(offset / sector);
         let sectors = Sectors((offset + length).div_ceil(sector) - first.0);
-        self.engine.drive().layer.lookup(first, sectors, &mut pieces);
+        // What the volatile cache holds may be anywhere: then nothing is called a hole.
         let is_dirty = !self.engine.dirty().is_zero();
+        if is_dirty || self.drive().disk.recording.leaves_damage_to_host() {
+            runs.push((sectors.0 * sector, true));
+            return Ok(());
+        }
+        self.engine.drive().layer.lookup(first, sectors, &mut pieces);
         let store = &mut self.engine.observer_mut().store;
         let mut push = |bytes: u64, is_stored: bool| match runs.last_mut() {
             Some((last, same)) if *same == is_stored => *last += bytes,
             _ => runs.push((bytes, is_stored)),
         };
         for piece in pieces {
-            let bytes = piece.sectors.0 * sector;
-            match piece.at {
-                // What the volatile cache holds may be anywhere: then nothing is called a hole.
-                _ if is_dirty => push(bytes, true),
-                None => push(bytes, false),
-                Some((medium, pba)) => store.for_each_stored(medium, pba, piece.sectors, &mut push)?,
+            let Some((medium, pba)) = piece.at else {
+                push(piece.sectors.0 * sector, false);
+                continue;
+            };
+            let (mut damaged, extent) = (Vec::new(), Extent::new(pba, piece.sectors));
+            if medium == Medium::Disk {
+                store.for_each_damage(extent, |run| damaged.push(run))?;
             }
+            let mut at = extent.start;
+            for run in damaged {
+                store.for_each_stored(medium, at, Sectors(run.start.0 - at.0), &mut push)?;
+                push(run.sectors.0 * sector, true);
+                at = run.end();
+            }
+            store.for_each_stored(medium, at, Sectors(extent.end().0 - at.0), &mut push)?;
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! Sockets: where clients connect, and a thread for each connection.
 //!
 //! Invariants:
-//! 1. A client costs a few threads and bounded memory, and only its own connection when it misbehaves.
-//! 2. Clients that do not finish their handshake keep no other out: the oldest of them makes room.
+//! 1. A client costs a few threads and bounded memory and time, as [`Limits`] say, and only its own connection when it
+//!    misbehaves.
+//! 2. Who is admitted, and who leaves for it, is for [`Clients`] to say.
 //! 3. A Unix socket is removed when the server ends, and never taken over from one that still listens.
 
 use std::fmt;
@@ -11,19 +12,22 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use crate::clients::{Client, Clients, Peer};
 use crate::front::Front;
+use crate::limits::Limits;
 use crate::nbd::handshake::{self, Ended, Tls};
 use crate::nbd::transmission;
+use crate::payload::{Account, Payloads};
 use crate::tls::TlsServer;
 
-/// How long a client may take over its options.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
-/// Connections at once.
-const CONNECTIONS_MAX: usize = 256;
+/// How often the server looks for new clients where none came, and for late ones.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LATE_EVERY: Duration = Duration::from_millis(100);
+/// Stack of a thread that serves a client: address space, of which it uses some kilobytes.
+const STACK_BYTES: usize = 512 << 10;
 
 /// Where to listen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,10 +83,12 @@ impl Stream {
         })
     }
 
-    pub(crate) fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
+    /// Whose connection it is.
+    pub fn peer(&self) -> Peer {
         match self {
-            Stream::Unix(stream) => stream.set_read_timeout(time),
-            Stream::Tcp(stream) => stream.set_read_timeout(time),
+            Stream::Unix(stream) => rustix::net::sockopt::socket_peercred(stream)
+                .map_or(Peer::Unknown, |credentials| Peer::User(credentials.uid.as_raw())),
+            Stream::Tcp(stream) => stream.peer_addr().map_or(Peer::Unknown, |address| address.ip().into()),
         }
     }
 
@@ -123,46 +129,15 @@ enum Listener {
     Tcp(TcpListener),
 }
 
-/// A connection, as the server knows it.
-struct Connection {
-    number: usize,
-    stream: Stream,
-    /// Whether it has come to requests.
-    is_serving: Arc<AtomicBool>,
-}
-
-/// The connections there are, oldest first; each leaves when its thread ends.
-#[derive(Default)]
-struct Connections(Mutex<Vec<Connection>>);
-
-impl Connections {
-    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.0.lock().expect("no thread panics while it holds the list")
-    }
-
-    /// Whether there is room for one more; the oldest that has not finished its handshake is sent away to make some.
-    fn make_room(&self) -> bool {
-        let list = self.lock();
-        if list.len() < CONNECTIONS_MAX {
-            return true;
-        }
-        let is_waiting = |connection: &&Connection| !connection.is_serving.swap(true, Ordering::SeqCst);
-        let Some(oldest) = list.iter().find(is_waiting) else { return false };
-        oldest.stream.shut_down();
-        // Those sent away leave at once; a flood that outruns them is turned away itself.
-        list.len() < 2 * CONNECTIONS_MAX
-    }
-}
-
-/// Takes a connection off the list when its thread ends, however it does.
+/// Takes a client off the list when its thread ends, however it does.
 struct Leaving {
-    number: usize,
-    connections: Arc<Connections>,
+    client: Arc<Client>,
+    clients: Arc<Clients>,
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        self.connections.lock().retain(|connection| connection.number != self.number);
+        self.clients.left(&self.client);
     }
 }
 
@@ -171,17 +146,26 @@ pub struct Server {
     listener: Listener,
     front: Arc<Front>,
     tls: Option<Arc<TlsServer>>,
-    connections: Arc<Connections>,
+    clients: Arc<Clients>,
+    payloads: Arc<Payloads>,
 }
 
 impl Server {
-    /// Listens at `address` for clients of `front`; with `tls`, for such as speak it.
-    pub fn bind(address: &Address, front: Arc<Front>, tls: Option<TlsServer>) -> io::Result<Server> {
+    /// Listens at `address` for clients of `front`, within `limits`; with `tls`, for such as speak it.
+    pub fn bind(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, limits: Limits) -> io::Result<Server> {
         let listener = match address {
             Address::Unix(path) => Listener::Unix(bind_unix(path)?, path.clone()),
             Address::Tcp(host) => Listener::Tcp(TcpListener::bind(host)?),
         };
-        Ok(Server { listener, front, tls: tls.map(Arc::new), connections: Arc::default() })
+        let places = (limits.connections, limits.connections_per_peer, limits.leaving_max());
+        let clients = Arc::new(Clients::new(places.0, places.1, places.2));
+        let payloads = Arc::new(Payloads::new(limits, clients.clone()));
+        Ok(Server { listener, front, tls: tls.map(Arc::new), clients, payloads })
+    }
+
+    /// Its clients, and the memory that their payloads hold: for whoever shows or tests them.
+    pub fn visitors(&self) -> (Arc<Clients>, Arc<Payloads>) {
+        (self.clients.clone(), self.payloads.clone())
     }
 
     /// The port, where there is one: for a listener at port 0.
@@ -198,22 +182,20 @@ impl Server {
             Listener::Unix(listener, _) => listener.set_nonblocking(true)?,
             Listener::Tcp(listener) => listener.set_nonblocking(true)?,
         }
-        let mut number = 0;
+        let mut looked = Instant::now();
         while !should_stop() {
+            // One client's failure, such as one that is gone already, is not the server's.
             match self.accept() {
-                Ok(stream) => {
-                    number += 1;
-                    self.welcome(number, stream);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(Duration::from_millis(20))
-                }
-                // One client's failure, such as one that is gone already, is not the server's.
-                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+                Ok(stream) => self.welcome(stream),
+                Err(_) => std::thread::sleep(LOOK_EVERY),
+            }
+            if looked.elapsed() >= LATE_EVERY {
+                self.clients.cut_late();
+                looked = Instant::now();
             }
         }
-        self.connections.lock().iter().for_each(|connection| connection.stream.shut_down());
-        while !self.connections.lock().is_empty() {
+        self.clients.cut_all();
+        while !self.clients.is_empty() {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -234,20 +216,19 @@ impl Server {
         Ok(stream)
     }
 
-    fn welcome(&self, number: usize, stream: Stream) {
-        if !self.connections.make_room() {
-            return;
-        }
+    fn welcome(&self, stream: Stream) {
         let Ok(kept) = stream.try_clone() else { return };
-        let is_serving = Arc::new(AtomicBool::new(false));
-        self.connections.lock().push(Connection { number, stream: kept, is_serving: is_serving.clone() });
-        let leaving = Leaving { number, connections: self.connections.clone() };
+        let time = self.payloads.limits().handshake_time;
+        let Some(client) = self.clients.admit(stream.peer(), time, move || kept.shut_down()) else { return };
+        let leaving = Leaving { client: client.clone(), clients: self.clients.clone() };
+        let account = Arc::new(Account::new(client, self.payloads.clone()));
         let (front, tls) = (self.front.clone(), self.tls.clone());
+        let name = format!("nbd {}", account.client().number());
         // Without a thread for it, the connection ends with what was to be moved there.
-        let _ = std::thread::Builder::new().name(format!("nbd {number}")).spawn(move || {
+        let _ = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
             let _leaving = leaving;
             // How one client's connection ended is its own affair.
-            let _ = converse(&front, tls.as_deref(), stream, &is_serving);
+            let _ = converse(&front, &account, tls.as_deref(), stream);
         });
     }
 }
@@ -276,30 +257,19 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Handshake and requests of one client.
-fn converse(
-    front: &Arc<Front>,
-    tls: Option<&TlsServer>,
-    mut stream: Stream,
-    is_serving: &AtomicBool,
-) -> io::Result<()> {
-    stream.set_read_timeout(Some(HANDSHAKE_TIME))?;
+/// Handshake and requests of one client. Whoever is late is cut off by the server, which ends what is waited for here.
+fn converse(front: &Arc<Front>, account: &Arc<Account>, tls: Option<&TlsServer>, mut stream: Stream) -> io::Result<()> {
     let Some(no_zeroes) = handshake::greet(&mut stream)? else { return Ok(()) };
     let state = if tls.is_some() { Tls::Required } else { Tls::None };
     let mut ended = handshake::options(&mut stream, front.facts(), no_zeroes, state)?;
     if let (Ended::StartTls, Some(tls)) = (ended, tls) {
         stream = tls.wrap(stream)?;
-        stream.set_read_timeout(Some(HANDSHAKE_TIME))?;
         ended = handshake::options(&mut stream, front.facts(), no_zeroes, Tls::On)?;
     }
     let Ended::Go(session) = ended else { return Ok(()) };
-    // Already set: the server has just sent this connection away.
-    if is_serving.swap(true, Ordering::SeqCst) {
-        return Ok(());
-    }
-    stream.set_read_timeout(None)?;
+    account.client().finished_handshake();
     let writer = stream.try_clone()?;
-    transmission::run(front, session, stream, writer)
+    transmission::run(front, account, session, stream, writer)
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@
 mod clients;
 mod common;
 mod file_system;
+mod holes;
 mod hostile;
 mod kills;
 mod pacing;
+mod strangers;
 mod tls;
