@@ -142,7 +142,7 @@ impl Write for Told {
 }
 
 /// A small drive in memory, `layer` on a toy disk.
-pub(crate) fn small_drive(layer: &str) -> EmulatedDrive {
+pub fn small_drive(layer: &str) -> EmulatedDrive {
     let info = registry::named(layer).expect("it is registered");
     let build = |words: &&str| {
         let spec = DriveSpec::parse(&format!("toy+{layer}:{words}")).expect("toy parameters are key=value");

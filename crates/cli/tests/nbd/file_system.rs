@@ -205,7 +205,13 @@ fn synced_files_outlive_a_power_cut() {
     let opened = Store::create(boxed, header_of(&drive, &spec, &making).unwrap()).unwrap();
     let socket = folder.path().join("socket");
     let (front, pacer) = Front::start(EmulatedDrive::new(opened), Pace::None, false);
-    let server = imbrex_serve::Server::bind(&Address::Unix(socket.clone()), front.clone(), None).unwrap();
+    let server = imbrex_serve::Server::bind(
+        &Address::Unix(socket.clone()),
+        front.clone(),
+        None,
+        imbrex_serve::Limits::default(),
+    )
+    .unwrap();
     let is_ending = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| server.run(&|| is_ending.load(Ordering::SeqCst)).unwrap());
