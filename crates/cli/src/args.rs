@@ -382,6 +382,14 @@ pub struct LimitArgs {
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = size)]
     pub peer_payload_memory: u64,
 
+    /// Bytes a second of such payloads for clients that never had a request served, all together.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    pub newcomer_rate: u64,
+
+    /// While others wait for payload memory, a client may be busy so long with one payload or one reply.
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u32).range(1..))]
+    pub shortage_time: u32,
+
     /// A client has so long for its handshake, TLS included.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub handshake_time: u32,

@@ -93,6 +93,8 @@ fn limits(args: &LimitArgs) -> (Limits, PageLimits) {
         reply_time: seconds(args.reply_time),
         payload_bytes: args.payload_memory,
         payload_bytes_per_peer: args.peer_payload_memory,
+        newcomer_bytes_per_s: args.newcomer_rate,
+        shortage_time: seconds(args.shortage_time),
         ..Limits::default()
     };
     let page_limits = PageLimits {

@@ -137,6 +137,11 @@ impl Client {
         let _ = self.receiving_since_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
     }
 
+    /// It waits for us now, and may stop sending meanwhile.
+    pub fn need_not_send(&self) {
+        self.receive_by_ms.store(0, Ordering::Relaxed);
+    }
+
     /// Nothing is expected of it: it may be idle.
     pub fn received(&self) {
         self.receive_by_ms.store(0, Ordering::Relaxed);
@@ -185,7 +190,8 @@ impl Client {
         is_past(&self.receive_by_ms) || is_past(&self.send_by_ms)
     }
 
-    fn has_served(&self) -> bool {
+    /// Whether a request of it was answered without an error.
+    pub fn has_served(&self) -> bool {
         self.has_served.load(Ordering::Relaxed)
     }
 

@@ -28,6 +28,8 @@ pub struct Limits {
     pub payload_bytes_free: u64,
     /// While others wait for payload memory, a client may be busy so long with sending one payload or taking one reply.
     pub shortage_time: Duration,
+    /// Bytes of payload a second that clients which never had a request served may have, all together, beyond their free ones.
+    pub newcomer_bytes_per_s: u64,
 }
 
 /// Payload memory is taken in steps of this many bytes, as they come.
@@ -45,6 +47,7 @@ impl Default for Limits {
             payload_bytes_per_peer: 128 * MIB,
             payload_bytes_free: 256 << 10,
             shortage_time: Duration::from_secs(2),
+            newcomer_bytes_per_s: 64 * MIB,
         }
     }
 }

@@ -6,13 +6,16 @@
 //! 2. Who is admitted, and who leaves for it, is for [`Clients`] to say.
 //! 3. A Unix socket is removed when the server ends, and never taken over from one that still listens.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::mpsc::Sender;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::clients::{Client, Clients, Peer};
@@ -129,15 +132,16 @@ enum Listener {
     Tcp(TcpListener),
 }
 
-/// Takes a client off the list when its thread ends, however it does.
+/// Tells the server that a client's thread ends, however it does.
 struct Leaving {
     client: Arc<Client>,
-    clients: Arc<Clients>,
+    gone: Sender<Arc<Client>>,
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        self.clients.left(&self.client);
+        // A server that has ended keeps no list.
+        let _ = self.gone.send(self.client.clone());
     }
 }
 
@@ -183,22 +187,36 @@ impl Server {
             Listener::Tcp(listener) => listener.set_nonblocking(true)?,
         }
         let mut looked = Instant::now();
+        let (gone, leaving) = std::sync::mpsc::channel::<Arc<Client>>();
+        let mut threads = BTreeMap::new();
         while !should_stop() {
+            leaving.try_iter().for_each(|client| self.farewell(&client, &mut threads));
             // One client's failure, such as one that is gone already, is not the server's.
             match self.accept() {
-                Ok(stream) => self.welcome(stream),
+                Ok(stream) => threads.extend(self.welcome(stream, &gone)),
                 Err(_) => std::thread::sleep(LOOK_EVERY),
             }
             if looked.elapsed() >= LATE_EVERY {
                 self.clients.cut_late();
+                self.payloads.cut_slow();
                 looked = Instant::now();
             }
         }
         self.clients.cut_all();
         while !self.clients.is_empty() {
-            std::thread::sleep(Duration::from_millis(5));
+            let client = leaving.recv().expect("a sender is here");
+            self.farewell(&client, &mut threads);
         }
         Ok(())
+    }
+
+    /// A client's place is free when its thread is no more.
+    fn farewell(&self, client: &Client, threads: &mut BTreeMap<u64, JoinHandle<()>>) {
+        if let Some(thread) = threads.remove(&client.number()) {
+            // A thread that panicked has said so itself, and has ended one connection.
+            let _ = thread.join();
+        }
+        self.clients.left(client);
     }
 
     fn accept(&self) -> io::Result<Stream> {
@@ -216,20 +234,23 @@ impl Server {
         Ok(stream)
     }
 
-    fn welcome(&self, stream: Stream) {
-        let Ok(kept) = stream.try_clone() else { return };
+    /// Takes in a client, if there is a place: its number, and its thread.
+    fn welcome(&self, stream: Stream, gone: &Sender<Arc<Client>>) -> Option<(u64, JoinHandle<()>)> {
+        let kept = stream.try_clone().ok()?;
         let time = self.payloads.limits().handshake_time;
-        let Some(client) = self.clients.admit(stream.peer(), time, move || kept.shut_down()) else { return };
-        let leaving = Leaving { client: client.clone(), clients: self.clients.clone() };
+        let client = self.clients.admit(stream.peer(), time, move || kept.shut_down())?;
+        let number = client.number();
+        let leaving = Leaving { client: client.clone(), gone: gone.clone() };
         let account = Arc::new(Account::new(client, self.payloads.clone()));
         let (front, tls) = (self.front.clone(), self.tls.clone());
-        let name = format!("nbd {}", account.client().number());
+        let builder = std::thread::Builder::new().name(format!("nbd {number}")).stack_size(STACK_BYTES);
         // Without a thread for it, the connection ends with what was to be moved there.
-        let _ = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
+        let thread = builder.spawn(move || {
             let _leaving = leaving;
             // How one client's connection ended is its own affair.
             let _ = converse(&front, &account, tls.as_deref(), stream);
         });
+        Some((number, thread.ok()?))
     }
 }
 

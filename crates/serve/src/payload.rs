@@ -1,28 +1,31 @@
 //! Memory for payloads: one budget for all clients, a share of it for each peer. Memory is taken as bytes come in, and for
 //! a read before the drive is asked.
 //!
-//! Who cannot have what it asks for waits in line. The line is passed only by those whose peer has memory left, while the
-//! peer of those before them has none. While somebody waits, whoever is slow over its payload or its reply is cut off:
-//! of the waiting client's own peer if that is short, else of the peer that holds most.
+//! Who cannot have what it asks for waits. Whose peer holds least is next, and within a peer who came first; nobody else
+//! gets what is being kept for it, but those of a peer at its share wait for their own. While somebody waits, whoever is
+//! slow over its payload or its reply is cut off: of the waiting client's own peer if that is short, else of the peer that
+//! holds most. Clients that never had a request served get so many bytes a second, all together: what they
+//! make the server and the drive do may be for nothing.
 //!
 //! Invariants:
 //! 1. What is held beyond each connection's free bytes is at most the budget and [`OVERDRAFT_BYTES`].
-//! 2. Somebody in the line always gets on: if all hold a part and wait for more, the first of them may go over the budget,
-//!    one at a time.
+//! 2. Somebody who waits always gets on: if all hold a part and wait for more, one of them may go over the budget, and it
+//!    comes first until it is even again.
 //! 3. A [`Claim`] gives back what it took when it is dropped.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use crate::clients::{Client, Clients, Peer};
 use crate::limits::Limits;
 
 /// What one client at a time may have beyond the budget: the largest payload of a request.
 pub const OVERDRAFT_BYTES: u64 = imbrex_nbd::PAYLOAD_BYTES_MAX as u64;
-/// How often who waits looks whether somebody is slow.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often who waits looks again: whether it was cut off, and whether newcomers may have more.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What one connection holds.
 struct Held {
@@ -30,26 +33,29 @@ struct Held {
     bytes: u64,
 }
 
-/// Somebody in the line.
-#[derive(Clone, Copy)]
+/// Somebody who waits.
 struct Waiting {
-    ticket: u64,
-    client: u64,
-    peer: Peer,
+    client: Arc<Client>,
     bytes: u64,
+    thread: Thread,
 }
 
-#[derive(Default)]
 struct State {
     held: BTreeMap<u64, Held>,
     by_peer: BTreeMap<Peer, u64>,
     /// Beyond the free bytes, by all.
     used: u64,
     used_max: u64,
-    line: VecDeque<Waiting>,
+    /// By ticket: in the order in which they came.
+    waiting: BTreeMap<u64, Waiting>,
+    /// Tickets that have got what they waited for.
+    granted: BTreeSet<u64>,
     next_ticket: u64,
     /// Who may go over the budget.
     overdrawn: Option<u64>,
+    /// Bytes that newcomers may have at once, less than none where the last had more; and as of when.
+    newcomer_bytes: i64,
+    newcomers_at: Instant,
 }
 
 /// Why somebody does not get memory yet.
@@ -57,14 +63,15 @@ struct State {
 enum Short {
     /// Its peer holds its share.
     Share,
-    /// All is taken, or promised to those before it.
+    /// All is taken, or kept for those before it.
     All,
+    /// Newcomers have had enough for now.
+    Newcomers,
 }
 
 /// The budget.
 pub struct Payloads {
     state: Mutex<State>,
-    changed: Condvar,
     limits: Limits,
     clients: Arc<Clients>,
 }
@@ -72,7 +79,19 @@ pub struct Payloads {
 impl Payloads {
     /// A budget as `limits` say, for `clients`.
     pub fn new(limits: Limits, clients: Arc<Clients>) -> Payloads {
-        Payloads { state: Mutex::default(), changed: Condvar::new(), limits, clients }
+        let state = State {
+            held: BTreeMap::new(),
+            by_peer: BTreeMap::new(),
+            used: 0,
+            used_max: 0,
+            waiting: BTreeMap::new(),
+            granted: BTreeSet::new(),
+            next_ticket: 0,
+            overdrawn: None,
+            newcomer_bytes: limits.newcomer_bytes_per_s as i64,
+            newcomers_at: Instant::now(),
+        };
+        Payloads { state: Mutex::new(state), limits, clients }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -90,42 +109,43 @@ impl Payloads {
         &self.limits
     }
 
-    fn take(&self, client: &Arc<Client>, bytes: u64) -> io::Result<()> {
+    /// Takes `bytes` for `client`; says whether it had to wait.
+    fn take(&self, client: &Arc<Client>, bytes: u64) -> io::Result<bool> {
         let mut state = self.lock();
-        let beyond = self.beyond(&state, client.number(), bytes);
-        if beyond == 0 {
-            self.book(&mut state, client, bytes, 0);
-            return Ok(());
+        if self.beyond(&state, client, bytes) == 0 {
+            self.book(&mut state, client, bytes);
+            return Ok(false);
         }
         let ticket = state.next_ticket;
         state.next_ticket += 1;
-        let waiting = Waiting { ticket, client: client.number(), peer: client.peer(), bytes: beyond };
-        state.line.push_back(waiting);
-        let outcome = loop {
+        state.waiting.insert(ticket, Waiting { client: client.clone(), bytes, thread: std::thread::current() });
+        let mut has_waited = false;
+        loop {
+            self.grant(&mut state);
+            if state.granted.remove(&ticket) {
+                return Ok(has_waited);
+            }
             if client.is_cut() {
-                break Err(io::ErrorKind::ConnectionAborted.into());
+                state.waiting.remove(&ticket);
+                self.grant(&mut state);
+                return Err(io::ErrorKind::ConnectionAborted.into());
             }
-            match self.shortage(&mut state, waiting) {
-                None => break Ok(()),
-                Some(short) => self.cut_slow(&state, waiting, short),
-            }
-            let waited = self.changed.wait_timeout(state, LOOK_EVERY);
-            state = waited.expect("no thread panics while it holds the books").0;
-        };
-        state.line.retain(|other| other.ticket != ticket);
-        if outcome.is_ok() {
-            self.book(&mut state, client, bytes, beyond);
+            drop(state);
+            has_waited = true;
+            std::thread::park_timeout(LOOK_EVERY);
+            state = self.lock();
         }
-        let others_wait = !state.line.is_empty();
-        drop(state);
-        if others_wait {
-            self.changed.notify_all();
-        }
-        outcome
     }
 
-    /// Books `bytes` more for `client`, `beyond` of them beyond what it has free.
-    fn book(&self, state: &mut State, client: &Arc<Client>, bytes: u64, beyond: u64) {
+    /// How much of `bytes` more is beyond what `client` has free.
+    fn beyond(&self, state: &State, client: &Client, bytes: u64) -> u64 {
+        let held = state.held.get(&client.number()).map_or(0, |held| held.bytes);
+        let counted = |bytes: u64| bytes.saturating_sub(self.limits.payload_bytes_free);
+        counted(held + bytes) - counted(held)
+    }
+
+    fn book(&self, state: &mut State, client: &Arc<Client>, bytes: u64) {
+        let beyond = self.beyond(state, client, bytes);
         let held = state.held.entry(client.number());
         held.or_insert_with(|| Held { client: client.clone(), bytes: 0 }).bytes += bytes;
         if beyond > 0 {
@@ -137,55 +157,100 @@ impl Payloads {
         assert!(state.used <= most, "invariant 1: {} bytes held of {most}", state.used);
     }
 
-    /// How much of `bytes` more is beyond what `client` has free.
-    fn beyond(&self, state: &State, client: u64, bytes: u64) -> u64 {
-        let held = state.held.get(&client).map_or(0, |held| held.bytes);
-        let counted = |bytes: u64| bytes.saturating_sub(self.limits.payload_bytes_free);
-        counted(held + bytes) - counted(held)
+    /// Gives memory to those who wait, as far as it goes.
+    fn grant(&self, state: &mut State) {
+        let elapsed = std::mem::replace(&mut state.newcomers_at, Instant::now()).elapsed();
+        let rate = self.limits.newcomer_bytes_per_s;
+        let more = (u128::from(rate) * elapsed.as_nanos() / 1_000_000_000) as i64;
+        state.newcomer_bytes = state.newcomer_bytes.saturating_add(more).min(rate as i64);
+        while let Some(ticket) = self.next(state) {
+            let waiting = state.waiting.remove(&ticket).expect("it was just found there");
+            if !waiting.client.has_served() {
+                state.newcomer_bytes -= waiting.bytes as i64;
+            }
+            self.book(state, &waiting.client, waiting.bytes);
+            state.granted.insert(ticket);
+            waiting.thread.unpark();
+        }
     }
 
-    /// Why `waiting` has to wait; nothing, if it need not.
-    fn shortage(&self, state: &mut State, waiting: Waiting) -> Option<Short> {
+    /// Those who wait, in the order in which it is their turn, each with what is short for it, if anything is.
+    fn line(&self, state: &State) -> Vec<(u64, Option<Short>)> {
         let held = |peer: Peer| state.by_peer.get(&peer).copied().unwrap_or(0);
-        let is_over_share =
-            |other: &Waiting, more: u64| held(other.peer) + more + other.bytes > self.limits.payload_bytes_per_peer;
-        let (mut promised, mut promised_to_peer) = (0, 0);
-        for before in state.line.iter().take_while(|before| before.ticket != waiting.ticket) {
-            if !is_over_share(before, 0) {
-                promised += before.bytes;
-                promised_to_peer += if before.peer == waiting.peer { before.bytes } else { 0 };
+        let mut line: Vec<(u64, &Waiting)> = state.waiting.iter().map(|(&ticket, waiting)| (ticket, waiting)).collect();
+        line.sort_by_key(|(ticket, waiting)| (held(waiting.client.peer()), *ticket));
+        let short = |waiting: &Waiting| {
+            let beyond = self.beyond(state, &waiting.client, waiting.bytes);
+            if !waiting.client.has_served() && state.newcomer_bytes <= 0 {
+                Some(Short::Newcomers)
+            } else if held(waiting.client.peer()) + beyond > self.limits.payload_bytes_per_peer {
+                Some(Short::Share)
+            } else {
+                (state.used + beyond > self.limits.payload_bytes).then_some(Short::All)
+            }
+        };
+        line.into_iter().map(|(ticket, waiting)| (ticket, short(waiting))).collect()
+    }
+
+    /// The ticket that gets what it waits for next.
+    fn next(&self, state: &mut State) -> Option<u64> {
+        if state.waiting.is_empty() {
+            return None;
+        }
+        let line = self.line(state);
+        let may_overdraw = |ticket: u64| {
+            let waiting = &state.waiting[&ticket];
+            let used = state.used + self.beyond(state, &waiting.client, waiting.bytes);
+            used <= self.limits.payload_bytes + OVERDRAFT_BYTES
+        };
+        if let Some(number) = state.overdrawn {
+            let holder = line.iter().find(|(ticket, _)| state.waiting[ticket].client.number() == number);
+            return match holder {
+                Some(&(ticket, _)) if may_overdraw(ticket) => Some(ticket),
+                _ => before_all_is_short(&line),
+            };
+        }
+        if let Some(ticket) = before_all_is_short(&line) {
+            return Some(ticket);
+        }
+        let first = line.iter().find(|(_, short)| *short != Some(Short::Newcomers))?.0;
+        let number = state.waiting[&first].client.number();
+        if !may_overdraw(first) {
+            return None;
+        }
+        state.overdrawn = Some(number);
+        Some(first)
+    }
+
+    /// Cuts off who is slow while others wait for what it holds: to be called a few times a second.
+    pub fn cut_slow(&self) {
+        let state = self.lock();
+        let mut looked_at = BTreeSet::new();
+        for (ticket, short) in self.line(&state) {
+            let waiting = &state.waiting[&ticket];
+            let heaviest = || state.by_peer.iter().max_by_key(|(_, &bytes)| bytes).map(|(&peer, _)| peer);
+            let peer = match short {
+                Some(Short::Share) => Some(waiting.client.peer()),
+                Some(Short::All) => heaviest(),
+                Some(Short::Newcomers) | None => None,
+            };
+            let Some(peer) = peer else { continue };
+            if looked_at.insert(peer) {
+                self.cut_slowest(&state, peer, waiting);
             }
         }
-        let short = if is_over_share(&waiting, promised_to_peer) {
-            Short::Share
-        } else if state.used + promised + waiting.bytes > self.limits.payload_bytes {
-            Short::All
-        } else {
-            return None;
-        };
-        let is_first = state.line.front().is_some_and(|first| first.ticket == waiting.ticket);
-        let may_overdraw = state.overdrawn == Some(waiting.client) || (state.overdrawn.is_none() && is_first);
-        if may_overdraw && state.used + waiting.bytes <= self.limits.payload_bytes + OVERDRAFT_BYTES {
-            state.overdrawn = Some(waiting.client);
-            return None;
-        }
-        Some(short)
     }
 
-    /// Cuts off who is slowest, if it is slow, among those whose memory would help.
-    fn cut_slow(&self, state: &State, waiting: Waiting, short: Short) {
-        let heaviest = || state.by_peer.iter().max_by_key(|(_, &bytes)| bytes).map(|(&peer, _)| peer);
-        let Some(peer) = (if short == Short::Share { Some(waiting.peer) } else { heaviest() }) else { return };
-        let holders = || {
-            let is_candidate = |held: &&Held| held.client.peer() == peer && held.bytes > self.limits.payload_bytes_free;
-            state.held.values().filter(is_candidate)
-        };
+    /// Cuts off the slowest client of `peer`, if it is slow and what it holds is not coming back already.
+    fn cut_slowest(&self, state: &State, peer: Peer, waiting: &Waiting) {
+        let holds = |held: &&Held| held.client.peer() == peer && held.bytes > self.limits.payload_bytes_free;
+        let holders = || state.held.values().filter(holds);
         // Those that were cut off give back theirs as soon as their threads end.
         let coming: u64 = holders().filter(|held| held.client.is_cut()).map(|held| held.bytes).sum();
         if coming >= waiting.bytes {
             return;
         }
-        let slow = holders().filter(|held| !held.client.is_cut() && held.client.number() != waiting.client);
+        let slow = holders().filter(|held| !held.client.is_cut() && held.client.number() != waiting.client.number());
         let slow = slow.filter_map(|held| Some((held.client.busy_for()?, held)));
         if let Some((busy, held)) = slow.max_by_key(|(busy, _)| *busy) {
             if busy >= self.limits.shortage_time {
@@ -212,18 +277,20 @@ impl Payloads {
             }
         }
         if state.overdrawn == Some(client.number()) {
-            let is_even = state.used <= self.limits.payload_bytes
-                && state.by_peer.get(&client.peer()).is_none_or(|&bytes| bytes <= self.limits.payload_bytes_per_peer);
+            let of_peer = state.by_peer.get(&client.peer()).copied().unwrap_or(0);
+            let is_even = state.used <= self.limits.payload_bytes && of_peer <= self.limits.payload_bytes_per_peer;
             if is_even || !state.held.contains_key(&client.number()) {
                 state.overdrawn = None;
             }
         }
-        let others_wait = !state.line.is_empty();
-        drop(state);
-        if others_wait {
-            self.changed.notify_all();
-        }
+        self.grant(&mut state);
     }
+}
+
+/// The first in line who lacks nothing, if nobody before it waits for what all share.
+fn before_all_is_short(line: &[(u64, Option<Short>)]) -> Option<u64> {
+    let before = line.iter().take_while(|(_, short)| *short != Some(Short::All));
+    before.into_iter().find(|(_, short)| short.is_none()).map(|&(ticket, _)| ticket)
 }
 
 /// A client and the budget that it draws on.
@@ -273,8 +340,10 @@ impl Claim {
     /// Takes `bytes` more, and waits for them if need be; an error if the client is cut off meanwhile. What the client
     /// sends is not waited for as long.
     pub fn grow(&mut self, bytes: u64) -> io::Result<()> {
-        self.account.client.received();
-        self.account.payloads.take(&self.account.client, bytes)?;
+        self.account.client.need_not_send();
+        if self.account.payloads.take(&self.account.client, bytes)? {
+            self.account.client.received();
+        }
         self.bytes += bytes;
         Ok(())
     }
@@ -371,7 +440,7 @@ mod tests {
         fellow.grow(KIB + 1).expect("one at a time");
         let waiting = bench.account(1);
         let thread = std::thread::spawn(move || waiting.claim().grow(2 * KIB));
-        while bench.payloads.lock().line.is_empty() {
+        while bench.payloads.lock().waiting.is_empty() {
             std::thread::yield_now();
         }
         let mut other = bench.account(2).claim();
@@ -386,11 +455,12 @@ mod tests {
         let (slow, quick) = (bench.account(1), bench.account(1));
         let mut held = [slow.claim(), quick.claim()];
         held.iter_mut().for_each(|claim| claim.grow(2 * KIB).expect("there is enough"));
-        let _over = bench.overdraw_by(1);
+        let _over = bench.overdraw_by(1, 2 * KIB);
         slow.client().receive_within(Duration::from_secs(1000));
         let waiting = bench.account(1);
         let thread = std::thread::spawn(move || waiting.claim().grow(KIB + 2 * KIB));
         while !slow.client().is_cut() {
+            bench.payloads.cut_slow();
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(!quick.client().is_cut(), "it waits for the drive, not the drive for it");
@@ -401,9 +471,9 @@ mod tests {
     }
 
     impl Bench {
-        fn overdraw_by(&self, user: u32) -> Claim {
+        fn overdraw_by(&self, user: u32, beyond: u64) -> Claim {
             let mut claim = self.account(user).claim();
-            claim.grow(KIB + 2 * KIB).expect("the first in line may");
+            claim.grow(KIB + beyond).expect("the first in line may");
             claim
         }
     }
@@ -429,6 +499,52 @@ mod tests {
         let (used, most) = bench.payloads.used_bytes();
         assert_eq!(used, 0);
         assert!(most > 3 * KIB && most <= 4 * KIB + OVERDRAFT_BYTES, "{most}");
+    }
+
+    #[test]
+    fn whose_peer_holds_least_comes_first() {
+        let bench = bench();
+        let mut all = bench.account(1).claim();
+        all.grow(KIB + 3 * KIB).expect("its share");
+        let mut rest = bench.account(2).claim();
+        rest.grow(KIB + KIB).expect("the rest");
+        let _over = bench.overdraw_by(3, 1);
+        let wait = |user: u32| {
+            let (account, payloads) = (bench.account(user), bench.payloads.clone());
+            let before = payloads.lock().waiting.len();
+            let thread = std::thread::spawn(move || {
+                let mut claim = account.claim();
+                claim.grow(KIB + 2 * KIB).map(|()| claim)
+            });
+            while payloads.lock().waiting.len() == before {
+                std::thread::yield_now();
+            }
+            thread
+        };
+        let (early, late) = (wait(2), wait(4));
+        drop(all);
+        let held = late.join().expect("no panic").expect("its peer holds nothing");
+        assert!(!early.is_finished(), "there is not enough for both");
+        drop((held, rest, _over));
+        drop(early.join().expect("no panic").expect("it gets its turn"));
+        assert_eq!(bench.payloads.used_bytes().0, 0);
+    }
+
+    #[test]
+    fn newcomers_have_a_rate() {
+        let bench = bench();
+        let newcomer = bench.payloads.limits().newcomer_bytes_per_s;
+        bench.payloads.lock().newcomer_bytes = -(newcomer as i64) * 3600;
+        let (stranger, known) = (bench.account(1), bench.account(1));
+        known.client().served();
+        let thread = std::thread::spawn(move || stranger.claim().grow(KIB + KIB));
+        while bench.payloads.lock().waiting.is_empty() {
+            std::thread::yield_now();
+        }
+        known.claim().grow(KIB + KIB).expect("it is no newcomer");
+        assert!(!thread.is_finished(), "an hour's worth is owed");
+        bench.payloads.lock().newcomer_bytes = 1;
+        thread.join().expect("no panic").expect("it gets its turn");
     }
 
     #[test]
