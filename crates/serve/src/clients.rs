@@ -340,6 +340,11 @@ impl Clients {
         self.lock().clients.retain(|other| other.number != client.number);
     }
 
+    /// Whether as many are on their way out as may be, so that nobody is admitted.
+    pub fn is_crowded(&self) -> bool {
+        self.lock().clients.len() >= self.places + self.leaving_max
+    }
+
     /// Whether everyone is gone.
     pub fn is_empty(&self) -> bool {
         self.lock().clients.is_empty()

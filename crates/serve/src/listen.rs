@@ -13,7 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ use crate::tls::TlsServer;
 /// How often the server looks for new clients where none came, and for late ones.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const LATE_EVERY: Duration = Duration::from_millis(100);
+/// How long newcomers wait for those that have been cut off to be gone.
+const LEAVING_TIME: Duration = Duration::from_secs(1);
 /// Stack of a thread that serves a client: address space, of which it uses some kilobytes.
 const STACK_BYTES: usize = 512 << 10;
 
@@ -193,12 +195,15 @@ impl Server {
             leaving.try_iter().for_each(|client| self.farewell(&client, &mut threads));
             // One client's failure, such as one that is gone already, is not the server's.
             match self.accept() {
-                Ok(stream) => threads.extend(self.welcome(stream, &gone)),
+                Ok(stream) => {
+                    self.wait_for_leaving(&leaving, &mut threads);
+                    threads.extend(self.welcome(stream, &gone));
+                }
                 Err(_) => std::thread::sleep(LOOK_EVERY),
             }
             if looked.elapsed() >= LATE_EVERY {
                 self.clients.cut_late();
-                self.payloads.cut_slow();
+                self.payloads.look_after();
                 looked = Instant::now();
             }
         }
@@ -208,6 +213,17 @@ impl Server {
             self.farewell(&client, &mut threads);
         }
         Ok(())
+    }
+
+    /// Where as many are on their way out as may be, newcomers wait for one of them: no thread is long about its end.
+    fn wait_for_leaving(&self, leaving: &Receiver<Arc<Client>>, threads: &mut BTreeMap<u64, JoinHandle<()>>) {
+        let begun = Instant::now();
+        while self.clients.is_crowded() && begun.elapsed() < LEAVING_TIME {
+            self.payloads.look_after();
+            if let Ok(client) = leaving.recv_timeout(LOOK_EVERY) {
+                self.farewell(&client, threads);
+            }
+        }
     }
 
     /// A client's place is free when its thread is no more.

@@ -25,7 +25,7 @@ use crate::limits::Limits;
 /// What one client at a time may have beyond the budget: the largest payload of a request.
 pub const OVERDRAFT_BYTES: u64 = imbrex_nbd::PAYLOAD_BYTES_MAX as u64;
 /// How often who waits looks again: whether it was cut off, and whether newcomers may have more.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// What one connection holds.
 struct Held {
@@ -159,6 +159,9 @@ impl Payloads {
 
     /// Gives memory to those who wait, as far as it goes.
     fn grant(&self, state: &mut State) {
+        if state.waiting.is_empty() {
+            return;
+        }
         let elapsed = std::mem::replace(&mut state.newcomers_at, Instant::now()).elapsed();
         let rate = self.limits.newcomer_bytes_per_s;
         let more = (u128::from(rate) * elapsed.as_nanos() / 1_000_000_000) as i64;
@@ -222,9 +225,12 @@ impl Payloads {
         Some(first)
     }
 
-    /// Cuts off who is slow while others wait for what it holds: to be called a few times a second.
-    pub fn cut_slow(&self) {
-        let state = self.lock();
+    /// Gives newcomers what they may have by now, sends away those that were cut off while they waited, and cuts off who is slow while others wait for what it holds: to be called
+    /// a few times a second.
+    pub fn look_after(&self) {
+        let mut state = self.lock();
+        self.grant(&mut state);
+        state.waiting.values().filter(|waiting| waiting.client.is_cut()).for_each(|waiting| waiting.thread.unpark());
         let mut looked_at = BTreeSet::new();
         for (ticket, short) in self.line(&state) {
             let waiting = &state.waiting[&ticket];
@@ -283,7 +289,10 @@ impl Payloads {
                 state.overdrawn = None;
             }
         }
-        self.grant(&mut state);
+        // Small requests, which hold nothing that anybody waits for, do not look through the line.
+        if beyond > 0 {
+            self.grant(&mut state);
+        }
     }
 }
 
@@ -460,7 +469,7 @@ mod tests {
         let waiting = bench.account(1);
         let thread = std::thread::spawn(move || waiting.claim().grow(KIB + 2 * KIB));
         while !slow.client().is_cut() {
-            bench.payloads.cut_slow();
+            bench.payloads.look_after();
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(!quick.client().is_cut(), "it waits for the drive, not the drive for it");
