@@ -89,7 +89,7 @@ pub(super) fn next_request(reader: &mut BufReader<impl Read>, account: &Account)
     account.client().received();
     while reader.buffer().is_empty() {
         match reader.fill_buf() {
-            Ok(bytes) if bytes.is_empty() => return Ok(None),
+            Ok([]) => return Ok(None),
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
