@@ -72,7 +72,8 @@ fn with_drive(socket: &Path, work: impl FnOnce()) {
     let header = header_of(&drive, &spec, &Making::default()).expect("it can have an image");
     let drive = EmulatedDrive::in_memory(header).expect("memory takes it");
     let (front, pacer) = Front::start(drive, Pace::None, false);
-    let server = Server::bind(&Address::Unix(socket.into()), front.clone(), None).expect("the socket is ours");
+    let server = Server::bind(&Address::Unix(socket.into()), front.clone(), None, imbrex_serve::Limits::default())
+        .expect("the socket is ours");
     let is_ending = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| server.run(&|| is_ending.load(Ordering::SeqCst)));

@@ -448,6 +448,71 @@ pub struct ServeArgs {
     /// Clients must show a certificate signed by this one (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
+
+    /// What strangers may cost.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+/// Bounds on the clients of a served drive. A peer is an address, a /64 network of IPv6, or a user at a Unix socket.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "What strangers may cost")]
+pub struct LimitArgs {
+    /// NBD connections at once; each costs a thread, with a pace two, with TLS two more, and under a MiB. Where places run
+    /// out, who never finished the handshake goes first, then the idle of the peer that holds most; no connection with a
+    /// served request of a peer within its share.
+    #[arg(long, value_name = "NUMBER", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub connections: u32,
+
+    /// Of them, from one peer.
+    #[arg(long, value_name = "NUMBER", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub peer_connections: u32,
+
+    /// Memory for payloads that have come and for replies that have not gone yet, of all clients; 256 KiB of each
+    /// connection do not count, and one request at a time may go over it by its 32 MiB.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    pub payload_memory: u64,
+
+    /// Of it, for one peer.
+    #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = size)]
+    pub peer_payload_memory: u64,
+
+    /// Bytes a second of such payloads for clients that never had a request served, all together.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    pub newcomer_rate: u64,
+
+    /// While others wait for payload memory, a client may be busy so long with one payload or one reply.
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u32).range(1..))]
+    pub shortage_time: u32,
+
+    /// A client has so long for its handshake, TLS included.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
+    pub handshake_time: u32,
+
+    /// A request that has begun must arrive in this time, each further MiB of its payload in as long again. Between requests
+    /// a client may be idle.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..))]
+    pub request_time: u32,
+
+    /// A client that takes nothing of its replies for so long is cut off.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..))]
+    pub reply_time: u32,
+
+    /// Connections to the live page at once, all on one thread; half of them from one peer.
+    #[arg(long, value_name = "NUMBER", default_value = "64", value_parser = clap::value_parser!(u32).range(2..=4096))]
+    pub page_connections: u32,
+
+    /// Bytes of a request's head that the live page takes, 8 KiB at least.
+    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = size)]
+    pub page_header: u64,
+
+    /// The live page waits so long for a request's head; a connection lasts for twelve times that at most.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub page_time: u32,
+
+    /// A name that the live page answers to, beside localhost, 127.0.0.1, [::1] and the address it listens at; again for more.
+    #[arg(long, value_name = "NAME")]
+    pub http_host: Vec<String>,
 }
 
 /// `imbrex probe`.
@@ -530,4 +595,9 @@ pub struct ReproduceArgs {
     /// Print the claims as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// A number of bytes, such as 64MiB.
+fn size(text: &str) -> Result<u64, String> {
+    imbrex_layer::parameters::parse_bytes(text).ok_or_else(|| format!("expected a size such as 64MiB, not '{text}'"))
 }

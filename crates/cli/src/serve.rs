@@ -11,11 +11,14 @@ use std::time::Duration;
 use imbrex_device::drive::{header_of, Making};
 use imbrex_device::pacing::Pace;
 use imbrex_device::EmulatedDrive;
+use imbrex_serve::clients::Clients;
+use imbrex_serve::observe::Observed;
+use imbrex_serve::payload::Payloads;
 use imbrex_serve::tls::TlsServer;
 use imbrex_serve::ublk::BlockDevice;
-use imbrex_serve::{http, Address, Front, Server};
+use imbrex_serve::{http, Address, Facts, Front, Limits, PageLimits, Server};
 
-use crate::args::ServeArgs;
+use crate::args::{LimitArgs, ServeArgs};
 use crate::drive::fault as faults;
 use crate::error::{ExitCode, Failure};
 use crate::simulate::drives;
@@ -35,6 +38,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let address = args.nbd.as_deref().map(str::parse::<Address>).transpose();
     let address = address.map_err(|reason| Failure::usage(format!("--nbd {reason}")))?;
     let pace: Pace = args.time.parse().map_err(|reason| Failure::usage(format!("--time {reason}")))?;
+    let (limits, page_limits) = limits(&args.limits);
     let tls = tls(args)?;
     let mut drive = open(args)?;
     if args.window.is_some() {
@@ -48,7 +52,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let capacity = drive.capacity_bytes();
     let (front, pacer) = Front::start(drive, pace, args.read_only);
     let door = match address {
-        Some(address) => Door::nbd(&address, front.clone(), tls)?,
+        Some(address) => Door::nbd(&address, front.clone(), tls, limits)?,
         None => {
             let number = args.ublk.flatten();
             let device = BlockDevice::start(front.clone(), number)
@@ -63,11 +67,12 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
             front.facts().label,
             human::bytes(capacity)
         );
-        if let Some(rule) = rule(&front) {
-            eprintln!("{rule}");
-        }
     }
-    let watchers = watchers(args, &front, quiet)?;
+    if !quiet {
+        tell_rules(front.facts(), &door);
+    }
+    let observed = Observed { front: front.clone(), visitors: door.visitors() };
+    let watchers = watchers(args, page_limits, &observed, quiet)?;
     interrupt::answer_with("ending all connections, writing back what the drive has cached");
     let served = door.serve(&front);
     for watcher in watchers {
@@ -98,9 +103,34 @@ fn cannot_listen(address: impl Display, option: &str, instead: &str, error: &io:
     }
 }
 
+/// The bounds as the user gave them.
+fn limits(args: &LimitArgs) -> (Limits, PageLimits) {
+    let seconds = |count: u32| Duration::from_secs(u64::from(count));
+    let limits = Limits {
+        connections: args.connections as usize,
+        connections_per_peer: args.peer_connections as usize,
+        handshake_time: seconds(args.handshake_time),
+        request_time: seconds(args.request_time),
+        reply_time: seconds(args.reply_time),
+        payload_bytes: args.payload_memory,
+        payload_bytes_per_peer: args.peer_payload_memory,
+        newcomer_bytes_per_s: args.newcomer_rate,
+        shortage_time: seconds(args.shortage_time),
+        ..Limits::default()
+    };
+    let page_limits = PageLimits {
+        connections: args.page_connections as usize,
+        connections_per_peer: args.page_connections as usize / 2,
+        header_bytes: usize::try_from(args.page_header).unwrap_or(usize::MAX),
+        header_time: seconds(args.page_time),
+        connection_time: 12 * seconds(args.page_time),
+    };
+    (limits, page_limits)
+}
+
 impl Door {
-    fn nbd(address: &Address, front: Arc<Front>, tls: Option<TlsServer>) -> Result<Door, Failure> {
-        let server = Server::bind(address, front, tls)
+    fn nbd(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, limits: Limits) -> Result<Door, Failure> {
+        let server = Server::bind(address, front, tls, limits)
             .map_err(|error| cannot_listen(address, "--nbd", "unix:PATH or tcp:PORT", &error))?;
         let shown = match (server.port(), address) {
             (Some(port), Address::Tcp(host)) => {
@@ -109,6 +139,14 @@ impl Door {
             _ => address.to_string(),
         };
         Ok(Door::Nbd { server, shown })
+    }
+
+    /// Its clients, where strangers may be among them.
+    fn visitors(&self) -> Option<(Arc<Clients>, Arc<Payloads>)> {
+        match self {
+            Door::Nbd { server, .. } => Some(server.visitors()),
+            Door::Ublk(_) => None,
+        }
     }
 
     fn shown(&self) -> String {
@@ -120,11 +158,11 @@ impl Door {
 
     /// Serves until it is interrupted; then closes.
     fn serve(self, front: &Front) -> Result<(), String> {
-        let (has_told, has_told_rule) = (Cell::new(false), Cell::new(false));
+        let (has_told, has_told_refusal) = (Cell::new(false), Cell::new(false));
         let should_end = || {
             tell_faults(front);
             tell_trouble(front, &has_told);
-            tell_rule(front, &has_told_rule);
+            tell_refusal(front, &has_told_refusal);
             interrupt::requested()
         };
         match self {
@@ -169,40 +207,46 @@ fn tell_trouble(front: &Front, has_told: &Cell<bool>) {
     }
 }
 
-/// Says once why a write was refused that broke the rule of zones; the figures count the others.
-fn tell_rule(front: &Front, has_told: &Cell<bool>) {
+/// Says once why a zone refused a request: NBD has no words for it.
+fn tell_refusal(front: &Front, has_told: &Cell<bool>) {
     if has_told.get() || front.facts().zones.is_none() {
         return;
     }
-    if let Some(reason) = front.zone_refusal() {
+    if let Some(reason) = front.with(|_, statistics| statistics.first_zone_refusal.clone()) {
         has_told.set(true);
-        eprintln!("a write was refused, and so is every other off the pointer of its zone: {reason}");
+        eprintln!("a request was against the rules of zones and got EIO: {reason}; later ones are counted (--stats)");
     }
 }
 
-/// What a host must know of a host-managed drive, if it is one.
-fn rule(front: &Front) -> Option<String> {
-    front.with(|drive, _| match (drive.zoned_mode(), drive.drive().layer.is_host_managed()) {
-        (Some(mode), _) => Some(format!(
-            "host-managed: {} zones of {}, the first {} conventional; a write off its zone's pointer is refused (EIO), TRIM \
-             resets the zones that it covers whole",
-            mode.zones,
-            human::bytes(mode.zone_sectors.0 * u64::from(mode.sector_bytes)),
-            mode.conventional_zones,
-        )),
-        (None, true) => Some(
-            "host-managed: a caveat disk, which takes writes anywhere; what a write damages reads as an error (EIO)".into(),
-        ),
-        (None, false) => None,
-    })
+/// Says what a drive demands of its host that others do not.
+fn tell_rules(facts: &Facts, door: &Door) {
+    if let (Some(zones), Door::Nbd { .. }) = (&facts.zones, door) {
+        eprintln!(
+            "this drive has zones of {}: a sequential zone takes writes at its pointer only and answers others with EIO; TRIM \
+             resets each sequential zone that it covers whole and ignores parts of zones; WRITE_ZEROES obeys the pointer; \
+             --stats tells the zones",
+            human::bytes(zones.zone_sectors.0 * u64::from(facts.sector_bytes)),
+        );
+    }
+    if facts.leaves_damage_to_host {
+        eprintln!(
+            "this drive takes writes anywhere and each destroys what follows it on the disk: such sectors, and those never \
+             written, read as EIO until they are written"
+        );
+    }
 }
 
 /// The threads that show the drive's figures.
-fn watchers(args: &ServeArgs, front: &Arc<Front>, quiet: bool) -> Result<Vec<JoinHandle<()>>, Failure> {
+fn watchers(
+    args: &ServeArgs,
+    limits: PageLimits,
+    observed: &Observed,
+    quiet: bool,
+) -> Result<Vec<JoinHandle<()>>, Failure> {
     let stop: http::Stop = Arc::new(interrupt::requested);
     let mut threads = Vec::new();
     if let Some(address) = &args.window {
-        let (shown, thread) = http::start(address, front.clone(), stop.clone())
+        let (shown, thread) = http::start(address, &args.limits.http_host, limits, observed.clone(), stop.clone())
             .map_err(|error| cannot_listen(address, "--window", "an address such as 127.0.0.1:8080", &error))?;
         if !quiet {
             eprintln!("the drive at work: http://{shown}/");
@@ -210,7 +254,7 @@ fn watchers(args: &ServeArgs, front: &Arc<Front>, quiet: bool) -> Result<Vec<Joi
         threads.push(thread);
     }
     if let Some(path) = &args.stats {
-        let thread = http::start_socket(path, front.clone(), stop)
+        let thread = http::start_socket(path, observed.clone(), stop)
             .map_err(|error| cannot_listen(path.display(), "--stats", "another path", &error))?;
         threads.push(thread);
     }

@@ -51,6 +51,37 @@ fn the_page_on_simulate_names_every_option() {
 }
 
 #[test]
+fn the_page_on_serving_names_every_option_and_every_bound() {
+    let page = include_str!("../../../docs/serve.md");
+    let help = text(&["serve", "--help"]);
+    let options = help.split_whitespace().filter(|word| word.starts_with("--"));
+    for option in options.map(|word| word.trim_end_matches([',', '.', ')', ';', ':', ']'])) {
+        let is_common = ["--help", "--quiet"].contains(&option);
+        assert!(is_common || page.contains(option), "docs/serve.md does not name {option}");
+    }
+    // The program's defaults are the library's.
+    let (limits, pages) = (imbrex_serve::Limits::default(), imbrex_serve::PageLimits::default());
+    for (option, default) in [
+        ("--connections", limits.connections.to_string()),
+        ("--peer-connections", limits.connections_per_peer.to_string()),
+        ("--payload-memory", format!("{}MiB", limits.payload_bytes >> 20)),
+        ("--peer-payload-memory", format!("{}MiB", limits.payload_bytes_per_peer >> 20)),
+        ("--newcomer-rate", format!("{}MiB", limits.newcomer_bytes_per_s >> 20)),
+        ("--shortage-time", limits.shortage_time.as_secs().to_string()),
+        ("--handshake-time", limits.handshake_time.as_secs().to_string()),
+        ("--request-time", limits.request_time.as_secs().to_string()),
+        ("--reply-time", limits.reply_time.as_secs().to_string()),
+        ("--page-connections", pages.connections.to_string()),
+        ("--page-header", format!("{}KiB", pages.header_bytes >> 10)),
+        ("--page-time", pages.header_time.as_secs().to_string()),
+    ] {
+        let of_option = help.split(&format!("{option} <")).nth(1).unwrap_or_else(|| panic!("no {option} in {help}"));
+        let told = of_option.split("[default: ").nth(1).and_then(|rest| rest.split(']').next());
+        assert_eq!(told, Some(default.as_str()), "{option}");
+    }
+}
+
+#[test]
 fn the_page_on_the_probe_names_every_option_and_every_test() {
     let page = include_str!("../../../docs/probe.md");
     let help = text(&["probe", "--help"]);

@@ -133,6 +133,8 @@ pub struct Facts {
     pub has_volatile_cache: bool,
     /// Its zones, if it has any.
     pub zones: Option<ZonedMode>,
+    /// Whether it takes writes anywhere and leaves it to the host what they destroy.
+    pub leaves_damage_to_host: bool,
 }
 
 impl Front {
@@ -146,6 +148,7 @@ impl Front {
             trims_to_zeros: drive.drive().layer.keeps_trims(),
             has_volatile_cache: drive.drive().host.write_cache_bytes > 0,
             zones: drive.zoned_mode(),
+            leaves_damage_to_host: drive.drive().disk.recording.leaves_damage_to_host(),
         };
         let inner = Inner {
             drive,
@@ -230,7 +233,10 @@ impl Front {
                 inner.statistics.completed(&completion);
                 Answer { tag, buffer: completion.buffer, outcome: completion.outcome, due }
             }
-            Err(error) => Answer { tag, buffer: Vec::new(), outcome: Err(error), due },
+            Err(error) => {
+                inner.statistics.refused(&error);
+                Answer { tag, buffer: Vec::new(), outcome: Err(error), due }
+            }
         }
     }
 
@@ -252,6 +258,7 @@ impl Front {
                 self.wake.notify_one();
             }
             Err(error) => {
+                inner.statistics.refused(&error);
                 drop(inner);
                 target.answer(Answer::now(tag, Vec::new(), Err(error)));
             }

@@ -1,75 +1,301 @@
 //! The drive's figures over HTTP: `/` the live page, `/state.json` what it draws, `/metrics` for Prometheus, `/stats` for
-//! people; and the same text to whoever connects to a Unix socket.
+//! people; and the same text to whoever connects to a Unix socket. HTTP is hyper's; all of it is one thread.
+//!
+//! A page of a stranger that a browser runs could ask for these too, under a name that it makes point here. So requests are
+//! answered only under the names that the server knows as its own.
 //!
 //! Invariants:
 //! 1. Only GET and HEAD do anything, and neither changes the drive.
+//! 2. A client costs one connection with a buffer of [`PageLimits::header_bytes`] and one answer, and no thread.
+//! 3. Looking takes the drive a fifth of its time at most, whoever asks how often.
 
+use std::convert::Infallible;
+use std::future::Future;
 use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tiny_http::{Header, Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{HeaderValue, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
 
-use crate::front::Front;
-use crate::observe;
+use crate::clients::{Client, Clients};
+use crate::limits::PageLimits;
+use crate::observe::{self, Observed};
 
 const PAGE: &str = include_str!("window.html");
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// How often it is asked whether to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// A request has no more headers than this.
+const HEADERS_MAX: usize = 64;
+/// Between two looks at the drive pass so many times what the first took, and no less than this.
+const REST_TIMES: u32 = 4;
+const REST_MIN: Duration = Duration::from_millis(5);
+/// Who connects to the statistics socket must take the text in this time.
+const SOCKET_TIME: Duration = Duration::from_secs(1);
 
 /// Whether the server should end, asked a few times a second.
 pub type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Serves HTTP at `address` until `stop`; gives the address in use, for a port of 0.
-pub fn start(address: &str, front: Arc<Front>, stop: Stop) -> io::Result<(String, JoinHandle<()>)> {
-    let server = tiny_http::Server::http(address).map_err(io::Error::other)?;
-    let shown = server.server_addr().to_ip().map_or_else(|| address.to_string(), |address| address.to_string());
+/// What all connections share.
+struct Page {
+    observed: Observed,
+    limits: PageLimits,
+    names: Vec<String>,
+    clients: Arc<Clients>,
+    /// When the drive may be looked at again.
+    next_look: tokio::sync::Mutex<Instant>,
+}
+
+/// Serves HTTP at `address` until `stop`, within `limits`, under the names of this machine, the address and `names`; gives
+/// the address in use, for a port of 0.
+pub fn start(
+    address: &str,
+    names: &[String],
+    limits: PageLimits,
+    observed: Observed,
+    stop: Stop,
+) -> io::Result<(String, JoinHandle<()>)> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let bound = listener.local_addr()?;
+    let own = ["localhost", "127.0.0.1", "[::1]", host_of(address)].map(str::to_string);
+    let names = own.into_iter().chain([name_of(bound.ip())]).chain(names.iter().cloned());
+    let page = Arc::new(Page {
+        observed,
+        names: names.map(|name| name.to_ascii_lowercase()).collect(),
+        clients: Arc::new(Clients::new(limits.connections, limits.connections_per_peer, limits.connections)),
+        limits,
+        next_look: tokio::sync::Mutex::new(Instant::now()),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let thread = std::thread::Builder::new().name("http".into()).spawn(move || {
+        runtime.block_on(async {
+            match tokio::net::TcpListener::from_std(listener) {
+                Ok(listener) => page.run(&listener, &stop).await,
+                Err(error) => eprintln!("the live page cannot be served: {error}"),
+            }
+        });
+    })?;
+    Ok((bound.to_string(), thread))
+}
+
+impl Page {
+    async fn run(self: Arc<Page>, listener: &tokio::net::TcpListener, stop: &Stop) {
+        let mut looked = Instant::now();
         while !stop() {
-            if let Ok(Some(request)) = server.recv_timeout(Duration::from_millis(200)) {
-                // A client that has gone away is no concern of ours.
-                let _ = answer(request, &front);
+            match tokio::time::timeout(LOOK_EVERY, listener.accept()).await {
+                Ok(Ok((stream, from))) => self.welcome(stream, from),
+                // One client's failure, such as one that is gone already, is not the server's.
+                Ok(Err(_)) => tokio::time::sleep(LOOK_EVERY).await,
+                Err(_) => {}
+            }
+            if looked.elapsed() >= LOOK_EVERY {
+                self.clients.cut_late();
+                looked = Instant::now();
             }
         }
-    })?;
-    Ok((shown, thread))
-}
-
-fn answer(request: Request, front: &Front) -> io::Result<()> {
-    if !matches!(request.method(), Method::Get | Method::Head) {
-        return request.respond(Response::from_string("only GET is answered here\n").with_status_code(405));
     }
-    let path = request.url().split('?').next().unwrap_or("/");
-    let (kind, body) = match path {
-        "/" => ("text/html; charset=utf-8", PAGE.to_string()),
-        "/state.json" => ("application/json", observe::state(front).to_string()),
-        "/metrics" => ("text/plain; version=0.0.4; charset=utf-8", observe::prometheus(front)),
-        "/stats" => ("text/plain; charset=utf-8", observe::text(front)),
-        _ => {
-            let words = "there are /, /state.json, /metrics and /stats\n";
-            return request.respond(Response::from_string(words).with_status_code(404));
+
+    fn welcome(self: &Arc<Page>, stream: TcpStream, from: SocketAddr) {
+        let end = Arc::new(tokio::sync::Notify::new());
+        let told = end.clone();
+        let time = self.limits.header_time;
+        let Some(client) = self.clients.admit(from.ip().into(), time, move || told.notify_one()) else { return };
+        let page = self.clone();
+        tokio::spawn(async move {
+            page.converse(stream, &client, &end).await;
+            page.clients.left(&client);
+        });
+    }
+
+    /// Answers requests of one connection until it ends, or its time does.
+    async fn converse(self: &Arc<Page>, stream: TcpStream, client: &Arc<Client>, end: &tokio::sync::Notify) {
+        let came_to = stream.local_addr().ok().map(|address| address.ip());
+        let service = service_fn(|request| self.serve(request, came_to, client));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.header_time)
+            // Less than this hyper does not take.
+            .max_buf_size(self.limits.header_bytes.max(8 << 10))
+            .max_headers(HEADERS_MAX)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = pin!(connection);
+        let mut cut = pin!(end.notified());
+        let until_cut = std::future::poll_fn(|context| {
+            let is_cut = cut.as_mut().poll(context).is_ready();
+            // How one client's connection ended is its own affair.
+            if is_cut {
+                std::task::Poll::Ready(true)
+            } else {
+                connection.as_mut().poll(context).map(|_| false)
+            }
+        });
+        if tokio::time::timeout(self.limits.connection_time, until_cut).await.is_err() {
+            // What is being answered still is.
+            connection.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(self.limits.header_time, connection).await;
         }
-    };
-    let kind = Header::from_bytes("Content-Type", kind).expect("a constant header is well-formed");
-    let stale = Header::from_bytes("Cache-Control", "no-store").expect("a constant header is well-formed");
-    request.respond(Response::from_string(body).with_header(kind).with_header(stale))
+    }
+
+    async fn serve(
+        self: &Arc<Page>,
+        request: Request<Incoming>,
+        came_to: Option<IpAddr>,
+        client: &Arc<Client>,
+    ) -> Result<Response<Full<Bytes>>, Infallible> {
+        client.finished_handshake();
+        let answer = self.answer(&request, came_to).await;
+        if answer.status() == StatusCode::OK {
+            client.served();
+        }
+        Ok(answer)
+    }
+
+    async fn answer(&self, request: &Request<Incoming>, came_to: Option<IpAddr>) -> Response<Full<Bytes>> {
+        if let Err((status, words)) = self.check_name(request, came_to) {
+            return refusal(status, words);
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here\n".into());
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return answer;
+        }
+        if !request.body().is_end_stream() {
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, "requests have no body here\n".into());
+        }
+        let observed = &self.observed;
+        let (kind, body) = match request.uri().path() {
+            "/" => ("text/html; charset=utf-8", PAGE.to_string()),
+            "/state.json" => ("application/json", self.look(|| observe::state(&observed.front).to_string()).await),
+            "/metrics" => {
+                ("text/plain; version=0.0.4; charset=utf-8", self.look(|| observe::prometheus(observed)).await)
+            }
+            "/stats" => (TEXT, self.look(|| observe::text(observed)).await),
+            _ => {
+                return refusal(StatusCode::NOT_FOUND, "there are /, /state.json, /metrics and /stats\n".into());
+            }
+        };
+        response(StatusCode::OK, kind, body)
+    }
+
+    /// Looks at the drive when it may be looked at again.
+    async fn look(&self, look: impl FnOnce() -> String) -> String {
+        let mut next_look = self.next_look.lock().await;
+        tokio::time::sleep_until((*next_look).into()).await;
+        let begun = Instant::now();
+        let seen = look();
+        let rest = REST_MIN.max(begun.elapsed() * REST_TIMES);
+        *next_look = Instant::now() + rest;
+        seen
+    }
+
+    /// Whether the request is for a name that is served here.
+    fn check_name(&self, request: &Request<Incoming>, came_to: Option<IpAddr>) -> Result<(), (StatusCode, String)> {
+        let mut named = request.headers().get_all(HOST).iter();
+        let (Some(name), None) = (named.next(), named.next()) else {
+            return Err((StatusCode::BAD_REQUEST, "a request names its host once\n".into()));
+        };
+        let name = name.to_str().map(host_of).unwrap_or_default().to_ascii_lowercase();
+        // A server at 0.0.0.0 is reached at any address of this machine.
+        let is_own =
+            |name: &str| self.names.iter().any(|own| own == name) || came_to.is_some_and(|ip| name_of(ip) == name);
+        let target = request.uri().host().map(|host| host.to_ascii_lowercase());
+        if is_own(&name) && target.is_none_or(|target| is_own(&target)) {
+            return Ok(());
+        }
+        let words = format!(
+            "this server does not go by the name it was asked under; it answers to {}; `imbrex serve --http-host NAME` \
+             gives it another\n",
+            self.names[..3].join(", ")
+        );
+        Err((StatusCode::MISDIRECTED_REQUEST, words))
+    }
 }
 
-/// Gives the text of `/stats` to whoever connects to the Unix socket `path`, until `stop`.
-pub fn start_socket(path: &Path, front: Arc<Front>, stop: Stop) -> io::Result<JoinHandle<()>> {
+/// The host of `host`, `host:port` or `[v6]:port`.
+fn host_of(text: &str) -> &str {
+    let end = match text.find(']') {
+        Some(bracket) => bracket + 1,
+        None => text.find(':').unwrap_or(text.len()),
+    };
+    text[..end].trim_end_matches('.')
+}
+
+/// An address as browsers write it into `Host`.
+fn name_of(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
+fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Whoever asked wrongly is told so and has to connect again.
+fn refusal(status: StatusCode, words: String) -> Response<Full<Bytes>> {
+    let mut response = response(status, TEXT, words);
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Gives the text of `/stats` to whoever connects to the Unix socket `path`, until `stop`: one after the other.
+pub fn start_socket(path: &Path, observed: Observed, stop: Stop) -> io::Result<JoinHandle<()>> {
     let listener = UnixListener::bind(path)?;
     listener.set_nonblocking(true)?;
     let path: PathBuf = path.into();
     std::thread::Builder::new().name("stats".into()).spawn(move || {
         while !stop() {
-            match listener.accept() {
-                Ok((mut stream, _)) => {
-                    let _ = stream.write_all(observe::text(&front).as_bytes());
-                }
-                Err(_) => std::thread::sleep(Duration::from_millis(100)),
-            }
+            let Ok((mut stream, _)) = listener.accept() else {
+                std::thread::sleep(LOOK_EVERY / 2);
+                continue;
+            };
+            let begun = Instant::now();
+            let text = observe::text(&observed);
+            let rest = REST_MIN.max(begun.elapsed() * REST_TIMES);
+            // Whoever does not take it gets no more of it.
+            let _ = stream.set_write_timeout(Some(SOCKET_TIME)).and_then(|()| stream.write_all(text.as_bytes()));
+            std::thread::sleep(rest);
         }
         let _ = std::fs::remove_file(path);
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_found_without_its_port() {
+        for (text, host) in [
+            ("localhost", "localhost"),
+            ("localhost:8080", "localhost"),
+            ("localhost.:80", "localhost"),
+            ("127.0.0.1:0", "127.0.0.1"),
+            ("[::1]:8080", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+            (":80", ""),
+        ] {
+            assert_eq!(host_of(text), host, "{text}");
+        }
+    }
 }

@@ -7,16 +7,20 @@
 //!                       └── statistics, live page
 //! ```
 
+pub mod clients;
 pub mod front;
 pub mod http;
+pub mod limits;
 pub mod listen;
 pub mod nbd;
 pub mod observe;
+pub mod payload;
 mod picture;
 pub mod statistics;
 pub mod tls;
 pub mod ublk;
 pub mod verify;
 
-pub use front::{Answer, Front, Target};
+pub use front::{Answer, Facts, Front, Target};
+pub use limits::{Limits, PageLimits};
 pub use listen::{Address, Server};

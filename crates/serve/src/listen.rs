@@ -1,29 +1,38 @@
 //! Sockets: where clients connect, and a thread for each connection.
 //!
 //! Invariants:
-//! 1. A client costs a few threads and bounded memory, and only its own connection when it misbehaves.
-//! 2. Clients that do not finish their handshake keep no other out: the oldest of them makes room.
+//! 1. A client costs a few threads and bounded memory and time, as [`Limits`] say, and only its own connection when it
+//!    misbehaves.
+//! 2. Who is admitted, and who leaves for it, is for [`Clients`] to say.
 //! 3. A Unix socket is removed when the server ends, and never taken over from one that still listens.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use crate::clients::{Client, Clients, Peer};
 use crate::front::Front;
+use crate::limits::Limits;
 use crate::nbd::handshake::{self, Ended, Tls};
 use crate::nbd::transmission;
+use crate::payload::{Account, Payloads};
 use crate::tls::TlsServer;
 
-/// How long a client may take over its options.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
-/// Connections at once.
-const CONNECTIONS_MAX: usize = 256;
+/// How often the server looks for new clients where none came, and for late ones.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LATE_EVERY: Duration = Duration::from_millis(100);
+/// How long newcomers wait for those that have been cut off to be gone.
+const LEAVING_TIME: Duration = Duration::from_secs(1);
+/// Stack of a thread that serves a client: address space, of which it uses some kilobytes.
+const STACK_BYTES: usize = 512 << 10;
 
 /// Where to listen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,10 +88,12 @@ impl Stream {
         })
     }
 
-    pub(crate) fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
+    /// Whose connection it is.
+    pub fn peer(&self) -> Peer {
         match self {
-            Stream::Unix(stream) => stream.set_read_timeout(time),
-            Stream::Tcp(stream) => stream.set_read_timeout(time),
+            Stream::Unix(stream) => rustix::net::sockopt::socket_peercred(stream)
+                .map_or(Peer::Unknown, |credentials| Peer::User(credentials.uid.as_raw())),
+            Stream::Tcp(stream) => stream.peer_addr().map_or(Peer::Unknown, |address| address.ip().into()),
         }
     }
 
@@ -123,46 +134,16 @@ enum Listener {
     Tcp(TcpListener),
 }
 
-/// A connection, as the server knows it.
-struct Connection {
-    number: usize,
-    stream: Stream,
-    /// Whether it has come to requests.
-    is_serving: Arc<AtomicBool>,
-}
-
-/// The connections there are, oldest first; each leaves when its thread ends.
-#[derive(Default)]
-struct Connections(Mutex<Vec<Connection>>);
-
-impl Connections {
-    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.0.lock().expect("no thread panics while it holds the list")
-    }
-
-    /// Whether there is room for one more; the oldest that has not finished its handshake is sent away to make some.
-    fn make_room(&self) -> bool {
-        let list = self.lock();
-        if list.len() < CONNECTIONS_MAX {
-            return true;
-        }
-        let is_waiting = |connection: &&Connection| !connection.is_serving.swap(true, Ordering::SeqCst);
-        let Some(oldest) = list.iter().find(is_waiting) else { return false };
-        oldest.stream.shut_down();
-        // Those sent away leave at once; a flood that outruns them is turned away itself.
-        list.len() < 2 * CONNECTIONS_MAX
-    }
-}
-
-/// Takes a connection off the list when its thread ends, however it does.
+/// Tells the server that a client's thread ends, however it does.
 struct Leaving {
-    number: usize,
-    connections: Arc<Connections>,
+    client: Arc<Client>,
+    gone: Sender<Arc<Client>>,
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        self.connections.lock().retain(|connection| connection.number != self.number);
+        // A server that has ended keeps no list.
+        let _ = self.gone.send(self.client.clone());
     }
 }
 
@@ -171,17 +152,26 @@ pub struct Server {
     listener: Listener,
     front: Arc<Front>,
     tls: Option<Arc<TlsServer>>,
-    connections: Arc<Connections>,
+    clients: Arc<Clients>,
+    payloads: Arc<Payloads>,
 }
 
 impl Server {
-    /// Listens at `address` for clients of `front`; with `tls`, for such as speak it.
-    pub fn bind(address: &Address, front: Arc<Front>, tls: Option<TlsServer>) -> io::Result<Server> {
+    /// Listens at `address` for clients of `front`, within `limits`; with `tls`, for such as speak it.
+    pub fn bind(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, limits: Limits) -> io::Result<Server> {
         let listener = match address {
             Address::Unix(path) => Listener::Unix(bind_unix(path)?, path.clone()),
             Address::Tcp(host) => Listener::Tcp(TcpListener::bind(host)?),
         };
-        Ok(Server { listener, front, tls: tls.map(Arc::new), connections: Arc::default() })
+        let places = (limits.connections, limits.connections_per_peer, limits.leaving_max());
+        let clients = Arc::new(Clients::new(places.0, places.1, places.2));
+        let payloads = Arc::new(Payloads::new(limits, clients.clone()));
+        Ok(Server { listener, front, tls: tls.map(Arc::new), clients, payloads })
+    }
+
+    /// Its clients, and the memory that their payloads hold: for whoever shows or tests them.
+    pub fn visitors(&self) -> (Arc<Clients>, Arc<Payloads>) {
+        (self.clients.clone(), self.payloads.clone())
     }
 
     /// The port, where there is one: for a listener at port 0.
@@ -198,25 +188,51 @@ impl Server {
             Listener::Unix(listener, _) => listener.set_nonblocking(true)?,
             Listener::Tcp(listener) => listener.set_nonblocking(true)?,
         }
-        let mut number = 0;
+        let mut looked = Instant::now();
+        let (gone, leaving) = std::sync::mpsc::channel::<Arc<Client>>();
+        let mut threads = BTreeMap::new();
         while !should_stop() {
+            leaving.try_iter().for_each(|client| self.farewell(&client, &mut threads));
+            // One client's failure, such as one that is gone already, is not the server's.
             match self.accept() {
                 Ok(stream) => {
-                    number += 1;
-                    self.welcome(number, stream);
+                    self.wait_for_leaving(&leaving, &mut threads);
+                    threads.extend(self.welcome(stream, &gone));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(Duration::from_millis(20))
-                }
-                // One client's failure, such as one that is gone already, is not the server's.
-                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+                Err(_) => std::thread::sleep(LOOK_EVERY),
+            }
+            if looked.elapsed() >= LATE_EVERY {
+                self.clients.cut_late();
+                self.payloads.look_after();
+                looked = Instant::now();
             }
         }
-        self.connections.lock().iter().for_each(|connection| connection.stream.shut_down());
-        while !self.connections.lock().is_empty() {
-            std::thread::sleep(Duration::from_millis(5));
+        self.clients.cut_all();
+        while !self.clients.is_empty() {
+            let client = leaving.recv().expect("a sender is here");
+            self.farewell(&client, &mut threads);
         }
         Ok(())
+    }
+
+    /// Where as many are on their way out as may be, newcomers wait for one of them: no thread is long about its end.
+    fn wait_for_leaving(&self, leaving: &Receiver<Arc<Client>>, threads: &mut BTreeMap<u64, JoinHandle<()>>) {
+        let begun = Instant::now();
+        while self.clients.is_crowded() && begun.elapsed() < LEAVING_TIME {
+            self.payloads.look_after();
+            if let Ok(client) = leaving.recv_timeout(LOOK_EVERY) {
+                self.farewell(&client, threads);
+            }
+        }
+    }
+
+    /// A client's place is free when its thread is no more.
+    fn farewell(&self, client: &Client, threads: &mut BTreeMap<u64, JoinHandle<()>>) {
+        if let Some(thread) = threads.remove(&client.number()) {
+            // A thread that panicked has said so itself, and has ended one connection.
+            let _ = thread.join();
+        }
+        self.clients.left(client);
     }
 
     fn accept(&self) -> io::Result<Stream> {
@@ -234,21 +250,23 @@ impl Server {
         Ok(stream)
     }
 
-    fn welcome(&self, number: usize, stream: Stream) {
-        if !self.connections.make_room() {
-            return;
-        }
-        let Ok(kept) = stream.try_clone() else { return };
-        let is_serving = Arc::new(AtomicBool::new(false));
-        self.connections.lock().push(Connection { number, stream: kept, is_serving: is_serving.clone() });
-        let leaving = Leaving { number, connections: self.connections.clone() };
+    /// Takes in a client, if there is a place: its number, and its thread.
+    fn welcome(&self, stream: Stream, gone: &Sender<Arc<Client>>) -> Option<(u64, JoinHandle<()>)> {
+        let kept = stream.try_clone().ok()?;
+        let time = self.payloads.limits().handshake_time;
+        let client = self.clients.admit(stream.peer(), time, move || kept.shut_down())?;
+        let number = client.number();
+        let leaving = Leaving { client: client.clone(), gone: gone.clone() };
+        let account = Arc::new(Account::new(client, self.payloads.clone()));
         let (front, tls) = (self.front.clone(), self.tls.clone());
+        let builder = std::thread::Builder::new().name(format!("nbd {number}")).stack_size(STACK_BYTES);
         // Without a thread for it, the connection ends with what was to be moved there.
-        let _ = std::thread::Builder::new().name(format!("nbd {number}")).spawn(move || {
+        let thread = builder.spawn(move || {
             let _leaving = leaving;
             // How one client's connection ended is its own affair.
-            let _ = converse(&front, tls.as_deref(), stream, &is_serving);
+            let _ = converse(&front, &account, tls.as_deref(), stream);
         });
+        Some((number, thread.ok()?))
     }
 }
 
@@ -276,30 +294,19 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Handshake and requests of one client.
-fn converse(
-    front: &Arc<Front>,
-    tls: Option<&TlsServer>,
-    mut stream: Stream,
-    is_serving: &AtomicBool,
-) -> io::Result<()> {
-    stream.set_read_timeout(Some(HANDSHAKE_TIME))?;
+/// Handshake and requests of one client. Whoever is late is cut off by the server, which ends what is waited for here.
+fn converse(front: &Arc<Front>, account: &Arc<Account>, tls: Option<&TlsServer>, mut stream: Stream) -> io::Result<()> {
     let Some(no_zeroes) = handshake::greet(&mut stream)? else { return Ok(()) };
     let state = if tls.is_some() { Tls::Required } else { Tls::None };
     let mut ended = handshake::options(&mut stream, front.facts(), no_zeroes, state)?;
     if let (Ended::StartTls, Some(tls)) = (ended, tls) {
         stream = tls.wrap(stream)?;
-        stream.set_read_timeout(Some(HANDSHAKE_TIME))?;
         ended = handshake::options(&mut stream, front.facts(), no_zeroes, Tls::On)?;
     }
     let Ended::Go(session) = ended else { return Ok(()) };
-    // Already set: the server has just sent this connection away.
-    if is_serving.swap(true, Ordering::SeqCst) {
-        return Ok(());
-    }
-    stream.set_read_timeout(None)?;
+    account.client().finished_handshake();
     let writer = stream.try_clone()?;
-    transmission::run(front, session, stream, writer)
+    transmission::run(front, account, session, stream, writer)
 }
 
 #[cfg(test)]

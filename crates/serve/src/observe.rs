@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use imbrex_device::activity::{Activity, BINS};
 use imbrex_device::EmulatedDrive;
@@ -10,15 +11,27 @@ use imbrex_disk::SimDuration;
 use imbrex_layer::Cause;
 use serde_json::{json, Value};
 
+use crate::clients::Clients;
 use crate::front::Front;
+use crate::payload::Payloads;
 use crate::picture;
 use crate::statistics::Statistics;
 
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
+/// What is looked at.
+#[derive(Clone)]
+pub struct Observed {
+    /// The drive.
+    pub front: Arc<Front>,
+    /// Its clients, and the memory that their payloads hold, where it has a door for strangers.
+    pub visitors: Option<(Arc<Clients>, Arc<Payloads>)>,
+}
+
 /// A line or two a fact, for people.
-pub fn text(front: &Front) -> String {
-    front.with(|drive, statistics| {
+pub fn text(observed: &Observed) -> String {
+    let front = &observed.front;
+    let mut out = front.with(|drive, statistics| {
         let mut out = format!("{}\nsimulated time {}\n", front.facts().label, SimDuration(drive.now().0));
         for kind in &statistics.kinds {
             let at = |share| SimDuration(kind.latency_ns.value_at_quantile(share));
@@ -48,25 +61,103 @@ pub fn text(front: &Front) -> String {
         let _ = writeln!(out, "caches of the layer: {used} of {size} bytes in use");
         let _ = writeln!(out, "volatile cache: {} sectors dirty", drive.dirty().0);
         let _ = writeln!(out, "head: radial track {}", drive.timing().actuator().radial_track());
-        if drive.zoned_mode().is_some() {
-            let zones = drive.zone_counters();
-            let _ = writeln!(out, "zones: {}", conditions(drive));
-            let _ = writeln!(
-                out,
-                "rule of zones: {} writes off the pointer refused, {} zones reset by TRIM, {} TRIMs ignored in part or whole",
-                zones.writes_off_the_pointer, zones.zones_reset_by_trim, zones.trims_ignored,
-            );
-            if let Some(reason) = &zones.first_refusal {
-                let _ = writeln!(out, "first refused: {reason}");
-            }
-        }
+        zones_text(&mut out, drive, statistics);
         out
-    })
+    });
+    if let Some((clients, payloads)) = &observed.visitors {
+        let counts = clients.counts();
+        let (used, most) = payloads.used_bytes();
+        let _ = writeln!(
+            out,
+            "connections: {} now, {} came, {} turned away; cut off: {} for another's place, {} late, {} for memory",
+            counts.connections,
+            counts.came,
+            counts.turned_away,
+            counts.cut_for_place,
+            counts.cut_late,
+            counts.cut_for_memory,
+        );
+        let _ = writeln!(out, "payload memory: {used} bytes held, {most} at most");
+    }
+    out
+}
+
+/// Zones by condition, and what zones refused.
+fn zones_text(out: &mut String, drive: &EmulatedDrive, statistics: &Statistics) {
+    let zones = zones_by_condition(drive);
+    if zones.is_empty() {
+        return;
+    }
+    let words: Vec<String> = zones.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let _ = writeln!(out, "zones: {}", words.join(", "));
+    let refused: Vec<String> =
+        statistics.zone_refusals.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    let refused = if refused.is_empty() { "none".into() } else { refused.join(", ") };
+    let _ = writeln!(out, "requests against the rules of zones: {refused}");
+    let counters = drive.zone_counters();
+    let _ = writeln!(
+        out,
+        "zones reset by TRIM: {}; TRIMs ignored in part or whole: {}",
+        counters.zones_reset_by_trim, counters.trims_ignored
+    );
+}
+
+/// How many zones are in each condition; nothing where there are none.
+fn zones_by_condition(drive: &EmulatedDrive) -> BTreeMap<&'static str, u64> {
+    let mut zones = Vec::new();
+    drive.report_zones(0, u32::MAX, &mut zones);
+    let mut counts = BTreeMap::new();
+    zones.iter().for_each(|zone| *counts.entry(zone.condition.name()).or_default() += 1);
+    counts
+}
+
+/// The same for collectors.
+fn zones_prometheus(out: &mut String, drive: &EmulatedDrive, statistics: &Statistics) {
+    let zones = zones_by_condition(drive);
+    if zones.is_empty() {
+        return;
+    }
+    let _ = write!(out, "# HELP imbrex_zones Zones in each condition.\n# TYPE imbrex_zones gauge\n");
+    for (name, count) in zones {
+        let _ = writeln!(out, "imbrex_zones{{condition=\"{name}\"}} {count}");
+    }
+    let name = "imbrex_zone_refusals_total";
+    let _ = write!(out, "# HELP {name} Requests against the rules of zones.\n# TYPE {name} counter\n");
+    for (reason, count) in &statistics.zone_refusals {
+        let _ = writeln!(out, "{name}{{reason=\"{reason}\"}} {count}");
+    }
+}
+
+/// Who connected, and what their payloads hold.
+fn visitors_prometheus(out: &mut String, clients: &Clients, payloads: &Payloads) {
+    let counts = clients.counts();
+    let (used, most) = payloads.used_bytes();
+    for (name, kind, help, value) in [
+        ("imbrex_connections", "gauge", "NBD connections.", counts.connections),
+        ("imbrex_connections_total", "counter", "NBD connections so far.", counts.came),
+        (
+            "imbrex_connections_refused_total",
+            "counter",
+            "Connections for which there was no place.",
+            counts.turned_away,
+        ),
+        ("imbrex_payload_bytes", "gauge", "Memory that payloads hold.", used),
+        ("imbrex_payload_bytes_max", "gauge", "The most that they ever held.", most),
+    ] {
+        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    }
+    let name = "imbrex_connections_cut_total";
+    let _ = write!(out, "# HELP {name} Connections cut off, by reason.\n# TYPE {name} counter\n");
+    for (reason, count) in
+        [("place", counts.cut_for_place), ("late", counts.cut_late), ("memory", counts.cut_for_memory)]
+    {
+        let _ = writeln!(out, "{name}{{reason=\"{reason}\"}} {count}");
+    }
 }
 
 /// Prometheus text, version 0.0.4.
-pub fn prometheus(front: &Front) -> String {
-    front.with(|drive, statistics| {
+pub fn prometheus(observed: &Observed) -> String {
+    let mut out = observed.front.with(|drive, statistics| {
         let mut out = String::new();
         requests(&mut out, statistics);
         let cleaning = &drive.timing().cleaning;
@@ -112,8 +203,13 @@ pub fn prometheus(front: &Front) -> String {
         ] {
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
         }
+        zones_prometheus(&mut out, drive, statistics);
         out
-    })
+    });
+    if let Some((clients, payloads)) = &observed.visitors {
+        visitors_prometheus(&mut out, clients, payloads);
+    }
+    out
 }
 
 /// Bytes used and held by all caches of the layer.
@@ -162,18 +258,6 @@ fn requests(out: &mut String, statistics: &Statistics) {
         let _ = writeln!(out, "{name}{{quantile=\"{quantile}\"}} {value}");
     }
     let _ = writeln!(out, "{name}_count {}", statistics.lateness_ns.len());
-}
-
-/// How many zones are in which condition.
-fn conditions(drive: &EmulatedDrive) -> String {
-    let mut zones = Vec::new();
-    drive.report_zones(0, u32::MAX, &mut zones);
-    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-    for zone in &zones {
-        *counts.entry(zone.condition.name()).or_default() += 1;
-    }
-    let words: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    words.join(", ")
 }
 
 /// How often the rule of zones came into play, on a drive that has some.

@@ -1,10 +1,11 @@
 //! What a served drive has done: latencies in simulated time, lateness on the wall clock.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use imbrex_device::{Completion, IoKind};
+use imbrex_device::{Completion, DeviceError, IoKind};
+use imbrex_layer::ZoneError;
 
 /// Three digits, up to an hour: what a stalled drive may take.
 const DIGITS: u8 = 3;
@@ -32,6 +33,10 @@ pub struct Statistics {
     pub kinds: [KindStatistics; 4],
     /// How much later than its time an answer was given, nanoseconds.
     pub lateness_ns: Histogram<u64>,
+    /// Requests against the rules of zones, by reason.
+    pub zone_refusals: BTreeMap<&'static str, u64>,
+    /// The first of them, in words.
+    pub first_zone_refusal: Option<String>,
     /// When serving began.
     pub begun: Instant,
     /// The last minutes, a second each: for the live page.
@@ -73,6 +78,8 @@ impl Statistics {
         Statistics {
             kinds: [kind("read"), kind("write"), kind("flush"), kind("trim")],
             lateness_ns: histogram(),
+            zone_refusals: BTreeMap::new(),
+            first_zone_refusal: None,
             begun: Instant::now(),
             seconds: VecDeque::new(),
         }
@@ -80,6 +87,9 @@ impl Statistics {
 
     /// A request has been completed by the drive.
     pub fn completed(&mut self, completion: &Completion) {
+        if let Err(error) = &completion.outcome {
+            self.refused(error);
+        }
         let kind = &mut self.kinds[match completion.kind {
             IoKind::Read => 0,
             IoKind::Write { .. } => 1,
@@ -88,10 +98,26 @@ impl Statistics {
         }];
         kind.requests += 1;
         kind.errors += u64::from(completion.outcome.is_err());
+
         kind.bytes += completion.length;
         let latency_ns = completion.end.since(completion.entry).0;
         kind.latency_ns.saturating_record(latency_ns);
         self.count_second(completion.end.0 / 1_000_000_000, latency_ns, completion.length);
+    }
+
+    /// A request was answered with `error`: what zones refuse is counted by reason.
+    pub fn refused(&mut self, error: &DeviceError) {
+        let DeviceError::Zone(error) = error else { return };
+        let reason = match error {
+            ZoneError::NotAtPointer { .. } => "off-pointer",
+            ZoneError::NoRoom { .. } => "no-room",
+            ZoneError::Condition { .. } => "condition",
+            ZoneError::TooManyOpen { .. } => "too-many-open",
+            ZoneError::TooManyActive { .. } => "too-many-active",
+            _ => "other",
+        };
+        *self.zone_refusals.entry(reason).or_default() += 1;
+        self.first_zone_refusal.get_or_insert_with(|| error.to_string());
     }
 
     fn count_second(&mut self, number: u64, latency_ns: u64, bytes: u64) {

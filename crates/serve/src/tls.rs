@@ -61,11 +61,10 @@ impl TlsServer {
     }
 
     /// Does the TLS handshake with the client, and gives the plain side of the connection. How long the client may take
-    /// over it is the stream's read timeout; from then on the plain side's counts alone.
+    /// over it is the server's to watch: it ends the connection then.
     pub fn wrap(&self, mut stream: Stream) -> io::Result<Stream> {
         let mut connection = ServerConnection::new(self.config.clone()).map_err(io::Error::other)?;
         connection.complete_io(&mut stream)?;
-        stream.set_read_timeout(None)?;
         let (ours, theirs) = UnixStream::pair()?;
         let connection = Arc::new(Mutex::new(connection));
         let (inward, outward) = (connection.clone(), connection);

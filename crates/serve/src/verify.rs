@@ -23,6 +23,7 @@ use crate::nbd::handshake::{greet, options, Ended, Session, Tls};
 use crate::nbd::protocol::{chunk, command, option, STRUCTURED_REPLY_MAGIC};
 use crate::nbd::protocol::{OPTION_REPLY_MAGIC, REQUEST_BYTES, REQUEST_MAGIC, SIMPLE_REPLY_MAGIC};
 use crate::nbd::transmission;
+use crate::payload::Account;
 
 /// How often a reader may come back to a stream that has ended: whoever goes on does not end.
 const READS_PAST_END_MAX: u32 = 4;
@@ -70,6 +71,7 @@ pub fn facts() -> Facts {
         trims_to_zeros: true,
         has_volatile_cache: false,
         zones: None,
+        leaves_damage_to_host: false,
     }
 }
 
@@ -140,7 +142,7 @@ impl Write for Told {
 }
 
 /// A small drive in memory, `layer` on a toy disk.
-pub(crate) fn small_drive(layer: &str) -> EmulatedDrive {
+pub fn small_drive(layer: &str) -> EmulatedDrive {
     let info = registry::named(layer).expect("it is registered");
     let build = |words: &&str| {
         let spec = DriveSpec::parse(&format!("toy+{layer}:{words}")).expect("toy parameters are key=value");
@@ -265,7 +267,7 @@ impl Requests {
         let told = Told::default();
         let mut conversation = Conversation::new(said);
         // How the connection ends is the client's affair.
-        let _ = transmission::run(&self.front, session, &mut conversation, told.clone());
+        let _ = transmission::run(&self.front, &Arc::new(Account::alone()), session, &mut conversation, told.clone());
         let mut bytes = told.0.lock().expect("nobody panics with it");
         std::mem::take(&mut *bytes)
     }
@@ -273,7 +275,7 @@ impl Requests {
     /// Serves a client that talks over `reader` and listens at `writer`, until it ends.
     pub fn serve_live(&self, reader: impl Read, writer: impl Write + Send + 'static) {
         // How the connection ends is the client's affair.
-        let _ = transmission::run(&self.front, Session::default(), reader, writer);
+        let _ = transmission::run(&self.front, &Arc::new(Account::alone()), Session::default(), reader, writer);
     }
 
     /// Takes every reply for one request; says how many there were.

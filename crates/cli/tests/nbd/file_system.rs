@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use imbrex_device::drive::{header_of, Making};
-use imbrex_device::media::crashing::{Crashing, Survivors};
+use imbrex_device::media::crashing::Crashing;
 use imbrex_device::media::memory::Memory;
 use imbrex_device::media::Media;
 use imbrex_device::pacing::Pace;
@@ -205,7 +205,13 @@ fn synced_files_outlive_a_power_cut() {
     let opened = Store::create(boxed, header_of(&drive, &spec, &making).unwrap()).unwrap();
     let socket = folder.path().join("socket");
     let (front, pacer) = Front::start(EmulatedDrive::new(opened), Pace::None, false);
-    let server = imbrex_serve::Server::bind(&Address::Unix(socket.clone()), front.clone(), None).unwrap();
+    let server = imbrex_serve::Server::bind(
+        &Address::Unix(socket.clone()),
+        front.clone(),
+        None,
+        imbrex_serve::Limits::default(),
+    )
+    .unwrap();
     let is_ending = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| server.run(&|| is_ending.load(Ordering::SeqCst)).unwrap());
@@ -214,8 +220,7 @@ fn synced_files_outlive_a_power_cut() {
             let cut = {
                 let crashing = media.0.lock().unwrap();
                 let mut random = Xoshiro256StarStar::seed_from_u64(3);
-                let kept = (0..crashing.acts()).map(|_| random.next_u64() % 2 == 0).collect();
-                crashing.cut(&Survivors { kept, torn_sectors: None })
+                crashing.cut(|_, _| random.next_u64() % 2 == 0)
             };
             save(cut, &folder.path().join("image"));
             drop((mounted, looped));

@@ -5,8 +5,10 @@
 mod clients;
 mod common;
 mod file_system;
+mod holes;
 mod hostile;
 mod kills;
 mod pacing;
+mod strangers;
 mod tls;
 mod zones;

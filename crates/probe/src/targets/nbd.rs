@@ -13,6 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use imbrex_nbd::{command, command_flag, Request, SIMPLE_REPLY_BYTES, SIMPLE_REPLY_MAGIC};
+
 use super::filler::Filler;
 use super::nbd_handshake::{self, Export};
 use super::nbd_url::{NbdUrl, Place};
@@ -20,12 +22,6 @@ use super::real_time::{sleep, Answer, Channel, RealTime};
 use crate::safety::Peek;
 use crate::target::{About, Direction, Done, Next, Operation, Target, TargetError, OPERATION_BYTES_MAX};
 
-const REQUEST_MAGIC: u32 = 0x2560_9513;
-const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-const FLAG_FUA: u16 = 1;
-const READ: u16 = 0;
-const WRITE: u16 = 1;
-const DISCONNECT: u16 = 2;
 /// A cookie carries its slot, the bytes that its reply has (31 bits), and whether they are wanted.
 const LENGTH_SHIFT: u32 = 32;
 const WANTED: u64 = 1 << 63;
@@ -170,21 +166,16 @@ impl Connection {
         let (sender, replies) = std::sync::mpsc::channel();
         let reader =
             std::thread::Builder::new().name("nbd replies".into()).spawn(move || take_all(reading, &sender))?;
-        let write_flags = if export.has_fua { FLAG_FUA } else { 0 };
+        let write_flags = if export.has_fua { command_flag::FUA } else { 0 };
         let (filler, message) = (Filler::default(), Vec::new());
         Ok(Connection { stream, replies, reader: Some(reader), filler, write_flags, message })
     }
 
     fn send(&mut self, command: u16, cookie: u64, offset: u64, length: u32) -> io::Result<()> {
         self.message.clear();
-        self.message.extend_from_slice(&REQUEST_MAGIC.to_be_bytes());
-        let flags = if command == WRITE { self.write_flags } else { 0 };
-        self.message.extend_from_slice(&flags.to_be_bytes());
-        self.message.extend_from_slice(&command.to_be_bytes());
-        self.message.extend_from_slice(&cookie.to_be_bytes());
-        self.message.extend_from_slice(&offset.to_be_bytes());
-        self.message.extend_from_slice(&length.to_be_bytes());
-        if command == WRITE {
+        let flags = if command == command::WRITE { self.write_flags } else { 0 };
+        Request { flags, command, cookie, offset, length }.put(&mut self.message);
+        if command == command::WRITE {
             self.message.extend_from_slice(self.filler.bytes(length as usize));
         }
         self.stream.write_all(&self.message)
@@ -208,7 +199,7 @@ fn closed() -> io::Error {
 impl Drop for Connection {
     fn drop(&mut self) {
         // A server that is gone does not hear the farewell.
-        let _ = self.send(DISCONNECT, 0, 0, 0);
+        let _ = self.send(command::DISCONNECT, 0, 0, 0);
         self.stream.shut_down();
         if let Some(reader) = self.reader.take() {
             reader.join().expect("the thread that takes replies does not panic");
@@ -231,7 +222,7 @@ fn take_all(stream: Stream, replies: &Sender<io::Result<Reply>>) {
 }
 
 fn take(stream: &mut impl Read, scratch: &mut [u8]) -> io::Result<Reply> {
-    let mut head = [0; 16];
+    let mut head = [0; SIMPLE_REPLY_BYTES];
     stream.read_exact(&mut head).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => closed(),
         _ => error,
@@ -273,8 +264,8 @@ fn outcome(error: u32) -> io::Result<()> {
 impl Channel for Connection {
     fn submit(&mut self, slot: usize, operation: &Operation) -> io::Result<()> {
         let (command, answered_bytes) = match operation.direction {
-            Direction::Read => (READ, operation.bytes),
-            Direction::Write => (WRITE, 0),
+            Direction::Read => (command::READ, operation.bytes),
+            Direction::Write => (command::WRITE, 0),
         };
         self.send(command, answered_bytes << LENGTH_SHIFT | slot as u64, operation.offset, operation.bytes as u32)
     }
@@ -293,7 +284,7 @@ impl Peek for Nbd {
 
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let cookie = WANTED | (into.len() as u64) << LENGTH_SHIFT;
-        self.connection.send(READ, cookie, offset, into.len() as u32)?;
+        self.connection.send(command::READ, cookie, offset, into.len() as u32)?;
         let reply = self.connection.receive()?;
         outcome(reply.error)?;
         if reply.data.len() != into.len() {

@@ -2,22 +2,9 @@
 
 use std::io::{self, Read, Write};
 
-const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
-const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-const OLD_MAGIC: u64 = 0x0000_4202_8186_1253;
-const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-const FIXED_NEWSTYLE: u16 = 1;
-const NO_ZEROES: u16 = 2;
-const EXPORT_NAME: u32 = 1;
-const GO: u32 = 7;
-const ACK: u32 = 1;
-const INFO: u32 = 3;
-const ERROR: u32 = 1 << 31;
-const INFO_EXPORT: u16 = 0;
-const INFO_DESCRIPTION: u16 = 2;
-const INFO_BLOCK_SIZE: u16 = 3;
-const FLAG_READ_ONLY: u16 = 1 << 1;
-const FLAG_FUA: u16 = 1 << 3;
+use imbrex_nbd::{flag, handshake_flag, info, option, put_option, reply};
+use imbrex_nbd::{EXPORT_ZEROES, INIT_MAGIC, OLD_STYLE_MAGIC, OPTION_MAGIC, OPTION_REPLY_BYTES, OPTION_REPLY_MAGIC};
+
 /// The longest answer to an option that makes sense.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// The unit of requests to servers that name none.
@@ -41,14 +28,14 @@ pub(super) fn run(stream: &mut (impl Read + Write), name: &str) -> io::Result<Ex
     if first != INIT_MAGIC {
         return Err(io::Error::other("whoever listens there is no NBD server"));
     }
-    if second == OLD_MAGIC || flags & FIXED_NEWSTYLE == 0 {
+    if second == OLD_STYLE_MAGIC || flags & handshake_flag::FIXED_NEWSTYLE == 0 {
         return Err(io::Error::other("the server speaks only the oldest form of NBD"));
     }
     if second != OPTION_MAGIC {
         return Err(io::Error::other("whoever listens there is no NBD server"));
     }
-    let zeroes = flags & NO_ZEROES == 0;
-    stream.write_all(&u32::from(flags & (FIXED_NEWSTYLE | NO_ZEROES)).to_be_bytes())?;
+    let zeroes = flags & handshake_flag::NO_ZEROES == 0;
+    stream.write_all(&u32::from(flags & (handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES)).to_be_bytes())?;
     match go(stream, name)? {
         Some(export) => Ok(export),
         None => by_name(stream, name, zeroes),
@@ -59,40 +46,40 @@ pub(super) fn run(stream: &mut (impl Read + Write), name: &str) -> io::Result<Ex
 fn go(stream: &mut (impl Read + Write), name: &str) -> io::Result<Option<Export>> {
     let mut data = (name.len() as u32).to_be_bytes().to_vec();
     data.extend_from_slice(name.as_bytes());
-    for word in [2, INFO_BLOCK_SIZE, INFO_DESCRIPTION] {
+    for word in [2, info::BLOCK_SIZE, info::DESCRIPTION] {
         data.extend_from_slice(&word.to_be_bytes());
     }
-    send_option(stream, GO, &data)?;
+    send_option(stream, option::GO, &data)?;
     let mut export = None;
     let mut block_bytes = BLOCK_BYTES;
     let mut description = None;
     loop {
         let (kind, data) = option_reply(stream)?;
         match kind {
-            INFO => match (data.get(..2).map(|bytes| u16_at(bytes, 0)), data.len()) {
-                (Some(INFO_EXPORT), 12) => export = Some(export_of(u64_at(&data, 2), u16_at(&data, 10))),
+            reply::INFO => match (data.get(..2).map(|bytes| u16_at(bytes, 0)), data.len()) {
+                (Some(info::EXPORT), 12) => export = Some(export_of(u64_at(&data, 2), u16_at(&data, 10))),
                 // A unit below a sector is of no use to a drive.
-                (Some(INFO_BLOCK_SIZE), 14) => block_bytes = u32_at(&data, 2).max(BLOCK_BYTES),
-                (Some(INFO_DESCRIPTION), _) => description = String::from_utf8(data[2..].to_vec()).ok(),
+                (Some(info::BLOCK_SIZE), 14) => block_bytes = u32_at(&data, 2).max(BLOCK_BYTES),
+                (Some(info::DESCRIPTION), _) => description = String::from_utf8(data[2..].to_vec()).ok(),
                 _ => {}
             },
-            ACK => {
+            reply::ACK => {
                 let export =
                     export.ok_or_else(|| io::Error::other("the server does not say how large the drive is"))?;
                 return Ok(Some(Export { block_bytes, description, ..export }));
             }
-            _ if kind == ERROR | 1 => return Ok(None),
-            _ if kind & ERROR != 0 => return Err(refused(kind & !ERROR, name, &data)),
+            reply::ERR_UNSUPPORTED => return Ok(None),
+            _ if kind & reply::ERROR != 0 => return Err(refused(kind, name, &data)),
             _ => {}
         }
     }
 }
 
 fn by_name(stream: &mut (impl Read + Write), name: &str, zeroes: bool) -> io::Result<Export> {
-    send_option(stream, EXPORT_NAME, name.as_bytes())?;
+    send_option(stream, option::EXPORT_NAME, name.as_bytes())?;
     let facts: [u8; 10] = read(stream)?;
     if zeroes {
-        let _: [u8; 124] = read(stream)?;
+        let _: [u8; EXPORT_ZEROES] = read(stream)?;
     }
     Ok(export_of(u64_at(&facts, 0), u16_at(&facts, 8)))
 }
@@ -100,8 +87,8 @@ fn by_name(stream: &mut (impl Read + Write), name: &str, zeroes: bool) -> io::Re
 fn export_of(size_bytes: u64, flags: u16) -> Export {
     Export {
         size_bytes,
-        is_read_only: flags & FLAG_READ_ONLY != 0,
-        has_fua: flags & FLAG_FUA != 0,
+        is_read_only: flags & flag::READ_ONLY != 0,
+        has_fua: flags & flag::SEND_FUA != 0,
         block_bytes: BLOCK_BYTES,
         description: None,
     }
@@ -109,26 +96,24 @@ fn export_of(size_bytes: u64, flags: u16) -> Export {
 
 fn refused(number: u32, name: &str, data: &[u8]) -> io::Error {
     let reason = match number {
-        2 => "the server's rules forbid it".to_string(),
-        5 => "the server wants TLS, which is not spoken here".to_string(),
-        6 => format!("the server has no export called '{name}'"),
-        7 => "the server is going down".to_string(),
-        other => format!("the server refuses (error {other})"),
+        reply::ERR_POLICY => "the server's rules forbid it".to_string(),
+        reply::ERR_TLS_REQUIRED => "the server wants TLS, which is not spoken here".to_string(),
+        reply::ERR_UNKNOWN => format!("the server has no export called '{name}'"),
+        reply::ERR_SHUTDOWN => "the server is going down".to_string(),
+        other => format!("the server refuses (error {})", other & !reply::ERROR),
     };
     let words = String::from_utf8_lossy(data);
     io::Error::other(if words.is_empty() { reason } else { format!("{reason}: {words}") })
 }
 
 fn send_option(stream: &mut impl Write, number: u32, data: &[u8]) -> io::Result<()> {
-    let mut message = OPTION_MAGIC.to_be_bytes().to_vec();
-    message.extend_from_slice(&number.to_be_bytes());
-    message.extend_from_slice(&(data.len() as u32).to_be_bytes());
-    message.extend_from_slice(data);
+    let mut message = Vec::new();
+    put_option(&mut message, number, data);
     stream.write_all(&message)
 }
 
 fn option_reply(stream: &mut impl Read) -> io::Result<(u32, Vec<u8>)> {
-    let head: [u8; 20] = read(stream)?;
+    let head: [u8; OPTION_REPLY_BYTES] = read(stream)?;
     let length = u32_at(&head, 16) as usize;
     if u64_at(&head, 0) != OPTION_REPLY_MAGIC || length > ANSWER_BYTES_MAX {
         return Err(io::Error::other("the server's answer makes no sense"));

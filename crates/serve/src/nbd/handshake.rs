@@ -58,14 +58,15 @@ pub fn greet(stream: &mut (impl Read + Write)) -> io::Result<Option<bool>> {
     let mut greeting = Vec::with_capacity(18);
     greeting.extend_from_slice(&INIT_MAGIC.to_be_bytes());
     greeting.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
-    greeting.extend_from_slice(&HANDSHAKE_FLAGS.to_be_bytes());
+    let offered = handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES;
+    greeting.extend_from_slice(&offered.to_be_bytes());
     stream.write_all(&greeting)?;
     stream.flush()?;
     let flags = read_word(stream)?;
-    if flags & CLIENT_FIXED_NEWSTYLE == 0 || flags & !(CLIENT_FIXED_NEWSTYLE | CLIENT_NO_ZEROES) != 0 {
+    if flags & u32::from(handshake_flag::FIXED_NEWSTYLE) == 0 || flags & !u32::from(offered) != 0 {
         return Ok(None);
     }
-    Ok(Some(flags & CLIENT_NO_ZEROES != 0))
+    Ok(Some(flags & u32::from(handshake_flag::NO_ZEROES) != 0))
 }
 
 /// Reads and answers options.
@@ -171,7 +172,7 @@ fn export_facts(stream: &mut impl Write, facts: &Facts, no_zeroes: bool) -> io::
     let mut out = facts.capacity_bytes.to_be_bytes().to_vec();
     out.extend_from_slice(&transmission_flags(facts).to_be_bytes());
     if !no_zeroes {
-        out.extend_from_slice(&[0; 124]);
+        out.extend_from_slice(&[0; EXPORT_ZEROES]);
     }
     stream.write_all(&out)?;
     stream.flush()
@@ -263,12 +264,8 @@ fn context_request(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
 }
 
 fn answer(stream: &mut impl Write, option: u32, kind: u32, data: &[u8]) -> io::Result<()> {
-    let mut out = Vec::with_capacity(20 + data.len());
-    out.extend_from_slice(&OPTION_REPLY_MAGIC.to_be_bytes());
-    out.extend_from_slice(&option.to_be_bytes());
-    out.extend_from_slice(&kind.to_be_bytes());
-    out.extend_from_slice(&(data.len() as u32).to_be_bytes());
-    out.extend_from_slice(data);
+    let mut out = Vec::with_capacity(OPTION_REPLY_BYTES + data.len());
+    put_option_reply(&mut out, option, kind, data);
     stream.write_all(&out)?;
     stream.flush()
 }

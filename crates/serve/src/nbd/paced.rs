@@ -19,6 +19,7 @@ use super::protocol::*;
 use super::transmission::{in_steps, io_of, next_request, refuse, reply, status, steps_of, Asked, Steps};
 use super::transmission::{PAYLOAD_BYTES_AT_ONCE, READ_BUFFER_BYTES};
 use crate::front::{came, Answer, Front, Target};
+use crate::payload::{Account, Claim};
 
 /// Requests of one connection that may be on their way.
 const REQUESTS_MAX: usize = 1024;
@@ -29,6 +30,10 @@ struct Reply {
     data: Vec<u8>,
     /// What the request counts for in [`State::payload_bytes`].
     payload_bytes: u64,
+    /// Given back when the reply is sent.
+    claim: Claim,
+    /// Whether the request was carried out.
+    is_served: bool,
     /// When it was to be given.
     due: Instant,
 }
@@ -37,7 +42,7 @@ struct Reply {
 #[derive(Default)]
 struct State {
     /// Submitted, by our own number, since a client may use a cookie twice.
-    submitted: BTreeMap<u64, Request>,
+    submitted: BTreeMap<u64, (Request, Claim)>,
     next: u64,
     /// Taken and not yet answered on the wire.
     requests: usize,
@@ -52,6 +57,7 @@ struct State {
 }
 
 struct Connection {
+    account: Arc<Account>,
     session: Session,
     state: Mutex<State>,
     changed: Condvar,
@@ -60,11 +66,13 @@ struct Connection {
 /// Serves one connection until it ends.
 pub(super) fn run(
     front: &Arc<Front>,
+    account: &Arc<Account>,
     session: Session,
     reader: impl Read,
     writer: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    let connection = Arc::new(Connection { session, state: Mutex::default(), changed: Condvar::new() });
+    let (account, state, changed) = (account.clone(), Mutex::default(), Condvar::new());
+    let connection = Arc::new(Connection { account, session, state, changed });
     let sending = connection.clone();
     let sender = std::thread::Builder::new().name("nbd replies".into()).spawn(move || sending.send_all(writer))?;
     let outcome = connection.take_all(front, reader);
@@ -87,30 +95,37 @@ impl Connection {
     fn take_all(self: &Arc<Connection>, front: &Arc<Front>, reader: impl Read) -> io::Result<()> {
         let target: Arc<dyn Target> = self.clone();
         let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
-        while let Some(request) = next_request(&mut reader)? {
+        while let Some(request) = next_request(&mut reader, &self.account)? {
             let seen = Instant::now();
             if !self.enter(&request) {
                 return Ok(());
             }
             let asked = Asked { request, session: self.session };
-            let mut head = Vec::new();
-            match io_of(&request, self.session, front, &mut reader, Vec::new())? {
-                Err(error) => refuse(&mut head, &asked, error, "the request cannot be served"),
+            let (mut head, mut claim) = (Vec::new(), self.account.claim());
+            let is_served = match io_of(&request, self.session, front, &mut reader, Vec::new(), &mut claim)? {
+                Err(error) => {
+                    refuse(&mut head, &asked, error, "the request cannot be served");
+                    false
+                }
                 Ok(io) => match steps_of(&request, &io) {
                     Steps::One => {
-                        let (tag, late) = self.number(request);
+                        let (tag, late) = self.number(request, claim);
                         front.submit(Io { tag, ..io }, came(seen, late), &target);
                         continue;
                     }
-                    Steps::Status => status(&mut head, front, &asked),
+                    Steps::Status => {
+                        status(&mut head, front, &asked);
+                        false
+                    }
                     several => {
                         let answer = in_steps(several, io, &mut |io| serve_and_wait(front, io));
                         reply(&mut head, &asked, &answer.outcome);
+                        answer.outcome.is_ok()
                     }
                 },
-            }
-            let (data, due) = (Vec::new(), Instant::now());
-            self.queue(Reply { head, data, payload_bytes: payload_bytes(&request), due });
+            };
+            let (data, due, payload_bytes) = (Vec::new(), Instant::now(), payload_bytes(&request));
+            self.queue(Reply { head, data, payload_bytes, claim, is_served, due });
         }
         Ok(())
     }
@@ -131,12 +146,12 @@ impl Connection {
         !state.is_broken
     }
 
-    /// A number for `request`, under which its answer will come, and how late the latest reply was.
-    fn number(&self, request: Request) -> (u64, Duration) {
+    /// A number for `request`, which holds `claim`, under which its answer will come, and how late the latest reply was.
+    fn number(&self, request: Request, claim: Claim) -> (u64, Duration) {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        state.submitted.insert(number, request);
+        state.submitted.insert(number, (request, claim));
         (number, state.late)
     }
 
@@ -149,12 +164,16 @@ impl Connection {
     fn send_all(&self, mut writer: impl Write) {
         let mut state = self.lock();
         loop {
-            if let Some(Reply { head, data, payload_bytes, due }) = state.replies.pop_front() {
+            if let Some(Reply { head, data, payload_bytes, claim, is_served, due }) = state.replies.pop_front() {
                 state.late = due.elapsed();
                 let more_wait = !state.replies.is_empty();
                 drop(state);
                 let sent = writer.write_all(&head).and_then(|()| writer.write_all(&data));
                 let sent = if more_wait { sent } else { sent.and_then(|()| writer.flush()) };
+                if is_served && sent.is_ok() {
+                    self.account.client().served();
+                }
+                drop((head, data, claim));
                 state = self.lock();
                 state.requests -= 1;
                 state.payload_bytes -= payload_bytes;
@@ -172,13 +191,13 @@ impl Connection {
 impl Target for Connection {
     fn answer(&self, answer: Answer) {
         let mut state = self.lock();
-        let Some(request) = state.submitted.remove(&answer.tag) else { return };
+        let Some((request, claim)) = state.submitted.remove(&answer.tag) else { return };
         let mut head = Vec::new();
         reply(&mut head, &Asked { request, session: self.session }, &answer.outcome);
         let has_data = request.command == command::READ && answer.outcome.is_ok();
         let data = if has_data { answer.buffer } else { Vec::new() };
-        let (payload_bytes, due) = (payload_bytes(&request), answer.due);
-        state.replies.push_back(Reply { head, data, payload_bytes, due });
+        let (payload_bytes, is_served, due) = (payload_bytes(&request), answer.outcome.is_ok(), answer.due);
+        state.replies.push_back(Reply { head, data, payload_bytes, claim, is_served, due });
         self.changed.notify_all();
     }
 }

@@ -4,10 +4,11 @@
 //! Invariants:
 //! 1. Every request with the right magic is answered once, in any order, or the connection ends.
 //! 2. A reply goes out whole: one thread writes.
-//! 3. What a request asks for is bounded before anything is allocated for it.
+//! 3. What a request asks for is bounded before anything is allocated for it, and claimed from the memory that all clients
+//!    share: a payload as its bytes come, what is read before the drive is asked.
 //! 4. A request that names other than whole sectors of the drive changes nothing.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
 
 use imbrex_device::{DeviceError, Io, IoKind};
@@ -15,7 +16,10 @@ use imbrex_device::{DeviceError, Io, IoKind};
 use super::handshake::Session;
 use super::paced;
 use super::protocol::*;
+use crate::clients::Client;
 use crate::front::{Answer, Facts, Front};
+use crate::limits::{Limits, PAYLOAD_STEP_BYTES};
+use crate::payload::{Account, Claim};
 
 /// Bytes read ahead of the requests: many small ones with one call.
 pub(super) const READ_BUFFER_BYTES: usize = 256 << 10;
@@ -23,12 +27,16 @@ pub(super) const READ_BUFFER_BYTES: usize = 256 << 10;
 const SEND_AT_BYTES: usize = 256 << 10;
 /// Payload of one connection that may be on its way to a paced drive.
 pub(super) const PAYLOAD_BYTES_AT_ONCE: u64 = 64 << 20;
-/// Bytes of a payload that room is made for before any of them is there.
-const PAYLOAD_BYTES_UNSEEN: usize = 1 << 20;
+/// A buffer of at most this many bytes is kept for the next request.
+const SPARE_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a reply that a client must take before its time begins anew.
+const SEND_STEP_BYTES: usize = 256 << 10;
 /// Extents in one answer to BLOCK_STATUS.
 const EXTENTS_MAX: usize = 8192;
+/// BLOCK_STATUS looks no further than this at once; the client asks on.
+const STATUS_BYTES_MAX: u64 = 1 << 30;
 /// Zeroes are written in pieces of this many bytes, where the layer keeps no trims.
-const ZEROES_BYTES: u64 = 8 << 20;
+const ZEROES_BYTES: u64 = 1 << 20;
 
 /// What is needed to answer.
 #[derive(Clone, Copy, Debug)]
@@ -37,22 +45,56 @@ pub(super) struct Asked {
     pub(super) session: Session,
 }
 
-/// Serves one connection until it ends.
+/// Serves one connection until it ends; `account` is the client's.
 pub fn run(
     front: &Arc<Front>,
+    account: &Arc<Account>,
     session: Session,
     reader: impl Read,
     writer: impl Write + Send + 'static,
 ) -> io::Result<()> {
+    let writer = Watched { writer, client: account.client().clone(), limits: account.limits().clone() };
     if front.is_unpaced() {
-        Inline { front, session, writer, out: Vec::new(), spare: Vec::new() }.run(reader)
+        Inline { front, account, session, writer, out: Vec::new(), spare: Vec::new() }.run(reader)
     } else {
-        paced::run(front, session, reader, writer)
+        paced::run(front, account, session, reader, writer)
     }
 }
 
-/// The next request; nothing at the end of the stream, or when the client says good-bye or breaks the protocol.
-pub(super) fn next_request(reader: &mut impl Read) -> io::Result<Option<Request>> {
+/// A writer whose client must take what it is sent, piece by piece in its time.
+struct Watched<W> {
+    writer: W,
+    client: Arc<Client>,
+    limits: Limits,
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.client.send_within(self.limits.reply_time);
+        let sent = self.writer.write(&from[..from.len().min(SEND_STEP_BYTES)]);
+        self.client.progressed();
+        sent
+    }
+
+    /// After the last piece of a reply.
+    fn flush(&mut self) -> io::Result<()> {
+        self.client.sent();
+        self.writer.flush()
+    }
+}
+
+/// The next request; nothing at the end of the stream, or when the client says good-bye or breaks the protocol. A client
+/// may be idle for as long as it likes; from the first byte on it has its time.
+pub(super) fn next_request(reader: &mut BufReader<impl Read>, account: &Account) -> io::Result<Option<Request>> {
+    account.client().received();
+    while reader.buffer().is_empty() {
+        match reader.fill_buf() {
+            Ok([]) => return Ok(None),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+    }
+    account.client().receive_within(account.limits().request_time);
     let mut header = [0; REQUEST_BYTES];
     match reader.read_exact(&mut header) {
         Ok(()) => {}
@@ -62,13 +104,15 @@ pub(super) fn next_request(reader: &mut impl Read) -> io::Result<Option<Request>
     Ok(Request::parse(&header).filter(|request| request.command != command::DISCONNECT))
 }
 
-/// The request as the drive takes it, or the error it deserves; its payload, if any, has been read.
+/// The request as the drive takes it, or the error it deserves; its payload, if any, has been read, and `claim` covers what
+/// it makes the server hold.
 pub(super) fn io_of(
     request: &Request,
     session: Session,
     front: &Front,
     reader: &mut impl Read,
     mut buffer: Vec<u8>,
+    claim: &mut Claim,
 ) -> io::Result<Result<Io, u32>> {
     let facts = front.facts();
     let is_write = request.command == command::WRITE;
@@ -77,8 +121,10 @@ pub(super) fn io_of(
         return Ok(Err(errno::EINVAL));
     }
     if is_write {
-        read_payload(reader, request.length as usize, &mut buffer)?;
+        read_payload(reader, request.length as usize, &mut buffer, claim)?;
     }
+    // All of the request is there.
+    claim.account().client().received();
     let known_flags = command_flag::FUA
         | match request.command {
             command::WRITE_ZEROES => command_flag::NO_HOLE | command_flag::FAST_ZERO,
@@ -107,6 +153,11 @@ pub(super) fn io_of(
         command::BLOCK_STATUS => IoKind::Read,
         _ => return Ok(Err(errno::EINVAL)),
     };
+    match request.command {
+        command::READ => claim.grow(u64::from(request.length))?,
+        command::WRITE_ZEROES => claim.grow(ZEROES_BYTES.min(u64::from(request.length)))?,
+        _ => {}
+    }
     Ok(Ok(Io { tag: request.cookie, kind, offset: request.offset, length: u64::from(request.length), buffer }))
 }
 
@@ -127,13 +178,19 @@ fn holds_request(read: &[u8]) -> bool {
     read.len() - REQUEST_BYTES >= payload
 }
 
-/// Fills `buffer` with `length` bytes; room is made as they come, for a client may promise more than it sends.
-fn read_payload(reader: &mut impl Read, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
+/// Fills `buffer` with `length` bytes; room is claimed and made as they come, for a client may promise more than it sends.
+fn read_payload(reader: &mut impl Read, length: usize, buffer: &mut Vec<u8>, claim: &mut Claim) -> io::Result<()> {
     let mut done = 0;
     while done < length {
-        let end = length.min((done + PAYLOAD_BYTES_UNSEEN).max(buffer.len().min(length)));
-        buffer.resize(end, 0);
-        reader.read_exact(&mut buffer[done..])?;
+        let end = length.min(done + PAYLOAD_STEP_BYTES);
+        claim.grow((end - done) as u64)?;
+        if buffer.len() < end {
+            buffer.reserve_exact(end - buffer.len());
+            buffer.resize(end, 0);
+        }
+        let account = claim.account();
+        account.client().receive_within(account.limits().request_time);
+        reader.read_exact(&mut buffer[done..end])?;
         done = end;
     }
     buffer.truncate(length);
@@ -233,14 +290,15 @@ pub(super) fn refuse(out: &mut Vec<u8>, asked: &Asked, error: u32, words: &str) 
 pub(super) fn status(out: &mut Vec<u8>, front: &Front, asked: &Asked) {
     let Request { cookie, offset, length, flags, .. } = asked.request;
     let mut runs = Vec::new();
-    if let Err(error) = front.with(|drive, _| drive.allocation(offset, u64::from(length), &mut runs)) {
+    let looked_at = u64::from(length).min(STATUS_BYTES_MAX);
+    if let Err(error) = front.with(|drive, _| drive.allocation(offset, looked_at, &mut runs)) {
         return refuse(out, asked, errno_of(&error), &error.to_string());
     }
     let wants_one = flags & command_flag::REQ_ONE != 0;
     runs.truncate(if wants_one { 1 } else { EXTENTS_MAX });
     chunk_header(out, chunk::DONE, chunk::BLOCK_STATUS, cookie, 4 + 8 * runs.len() as u32);
     out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
-    let mut left = u64::from(length);
+    let mut left = looked_at;
     for (bytes, is_stored) in runs {
         let bytes = bytes.min(left);
         left -= bytes;
@@ -252,6 +310,7 @@ pub(super) fn status(out: &mut Vec<u8>, front: &Front, asked: &Asked) {
 /// A connection to an unpaced drive.
 struct Inline<'a, W> {
     front: &'a Front,
+    account: &'a Arc<Account>,
     session: Session,
     writer: W,
     out: Vec<u8>,
@@ -262,10 +321,12 @@ struct Inline<'a, W> {
 impl<W: Write> Inline<'_, W> {
     fn run(mut self, reader: impl Read) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
-        while let Some(request) = next_request(&mut reader)? {
+        while let Some(request) = next_request(&mut reader, self.account)? {
             let asked = Asked { request, session: self.session };
             let spare = std::mem::take(&mut self.spare);
-            match io_of(&request, self.session, self.front, &mut reader, spare)? {
+            // Held until the answer is sent, or waits with other small ones.
+            let mut claim = self.account.claim();
+            match io_of(&request, self.session, self.front, &mut reader, spare, &mut claim)? {
                 Ok(io) => self.serve(&asked, io)?,
                 Err(error) => refuse(&mut self.out, &asked, error, "the request cannot be served"),
             }
@@ -293,7 +354,10 @@ impl<W: Write> Inline<'_, W> {
                 self.out.extend_from_slice(&answer.buffer);
             }
         }
-        self.spare = answer.buffer;
+        if answer.outcome.is_ok() {
+            self.account.client().served();
+        }
+        self.spare = if answer.buffer.capacity() <= SPARE_BYTES_MAX { answer.buffer } else { Vec::new() };
         Ok(())
     }
 
@@ -301,6 +365,7 @@ impl<W: Write> Inline<'_, W> {
         if !self.out.is_empty() {
             self.writer.write_all(&self.out)?;
             self.out.clear();
+            self.out.shrink_to(2 * SEND_AT_BYTES);
         }
         self.writer.flush()
     }

@@ -213,6 +213,7 @@ mod tests {
             trims_to_zeros: false,
             has_volatile_cache: true,
             zones: None,
+            leaves_damage_to_host: false,
         }
     }
 

@@ -1,0 +1,429 @@
+//! Goal: a crowd of strangers of every bad sort costs honest clients nothing but speed, and the server a bounded number of
+//! bytes and threads. Method: the built program serves over TCP; the crowd comes from a few addresses of 127/8, on one thread
+//! that works half the time at most; meanwhile, from another address, one client writes and reads all the time on one
+//! connection, others come anew, and somebody looks at the live page. All of those must be served. What the server
+//! used is read from /proc.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type};
+
+use crate::common::*;
+
+/// Every sort of stranger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sort {
+    /// Connects, and says nothing.
+    Idle,
+    /// Half of an option.
+    HalfHandshake,
+    /// Comes to requests, and sends none.
+    IdleAfterHandshake,
+    /// Promises 32 MiB, sends 31 as fast as they go, and stops.
+    Promise,
+    /// Sends its payload a byte at a time.
+    Drip,
+    /// Asks for 32 MiB again and again, and reads none of it.
+    Deaf,
+    /// Nonsense, now in place of the greeting, now of an option, now of a request.
+    Malformed,
+    /// A head of HTTP, a byte at a time.
+    Slowloris,
+    /// A head of HTTP without an end.
+    GiantHeader,
+    /// Asks for the page under a name that is not the server's.
+    WrongHost,
+}
+
+const SORTS: [Sort; 10] = [
+    Sort::Idle,
+    Sort::HalfHandshake,
+    Sort::IdleAfterHandshake,
+    Sort::Promise,
+    Sort::Drip,
+    Sort::Deaf,
+    Sort::Malformed,
+    Sort::Slowloris,
+    Sort::GiantHeader,
+    Sort::WrongHost,
+];
+const MIB: usize = 1 << 20;
+/// Who was sent away comes again after this.
+const COMES_AGAIN: Duration = Duration::from_millis(500);
+const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
+
+fn hello() -> Vec<u8> {
+    let mut bytes = 3u32.to_be_bytes().to_vec();
+    send_option(&mut bytes, GO, &[0; 6]);
+    bytes
+}
+
+/// A socket at `from` that connects to `to`, without waiting if it is not to.
+fn connect(from: Ipv4Addr, to: SocketAddr, waits: bool) -> std::io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::from((from, 0)).into())?;
+    socket.set_nonblocking(!waits)?;
+    match socket.connect(&to.into()) {
+        Err(error) if waits || error.raw_os_error() != Some(115) => Err(error),
+        _ => Ok(socket.into()),
+    }
+}
+
+/// One stranger.
+struct Stranger {
+    sort: Sort,
+    from: Ipv4Addr,
+    stream: Option<TcpStream>,
+    /// Bytes said on this connection.
+    said: usize,
+    /// How often it came.
+    came: usize,
+    comes_at: Instant,
+}
+
+impl Stranger {
+    fn new(number: usize) -> Stranger {
+        let from = Ipv4Addr::new(127, 0, 1, 1 + (number / SORTS.len() % 8) as u8);
+        let sort = SORTS[number % SORTS.len()];
+        Stranger { sort, from, stream: None, said: 0, came: 0, comes_at: Instant::now() }
+    }
+
+    fn is_of_page(&self) -> bool {
+        matches!(self.sort, Sort::Slowloris | Sort::GiantHeader | Sort::WrongHost)
+    }
+
+    /// What it would say from now on: all of it, up to a length.
+    fn words(&self) -> Vec<u8> {
+        let write = |length: usize| [hello(), request(WRITE, 0, 1, 0, length as u32).to_vec()].concat();
+        match self.sort {
+            Sort::Idle => Vec::new(),
+            Sort::HalfHandshake => hello()[..9].to_vec(),
+            Sort::IdleAfterHandshake => hello(),
+            Sort::Promise | Sort::Drip => write(32 * MIB),
+            Sort::Deaf => {
+                let reads = (0..4).flat_map(|cookie| request(READ, 0, cookie, 0, 32 * MIB as u32));
+                hello().into_iter().chain(reads).collect()
+            }
+            Sort::Malformed => match self.came % 3 {
+                0 => vec![0xff; 64],
+                1 => [&3u32.to_be_bytes()[..], &[0xee; 64]].concat(),
+                _ => [hello(), vec![0xdd; 64]].concat(),
+            },
+            Sort::Slowloris | Sort::GiantHeader => b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec(),
+            Sort::WrongHost => b"GET /stats HTTP/1.1\r\nHost: evil.example\r\n\r\n".to_vec(),
+        }
+    }
+
+    /// Does a little; says whether the page answered it otherwise than with a refusal.
+    fn step(&mut self, nbd: SocketAddr, page: SocketAddr) -> bool {
+        let Some(stream) = &mut self.stream else {
+            if Instant::now() >= self.comes_at {
+                self.stream = connect(self.from, if self.is_of_page() { page } else { nbd }, false).ok();
+                (self.said, self.came) = (0, self.came + 1);
+            }
+            return false;
+        };
+        let (mut is_gone, mut is_served) = (false, false);
+        if self.sort != Sort::Deaf {
+            let mut heard = [0; 4096];
+            match stream.read(&mut heard) {
+                Ok(0) => is_gone = true,
+                Ok(count) if self.is_of_page() => {
+                    let heard = String::from_utf8_lossy(&heard[..count]);
+                    is_served = heard.contains("HTTP/1.1 200");
+                }
+                Ok(_) => {}
+                Err(error) => is_gone = !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected),
+            }
+        }
+        is_gone |=
+            self.say().is_err_and(|error| !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected));
+        if is_gone {
+            self.stream = None;
+            self.comes_at = Instant::now() + COMES_AGAIN;
+        }
+        is_served
+    }
+
+    fn say(&mut self) -> std::io::Result<()> {
+        let words = self.words();
+        let stream = self.stream.as_mut().expect("it is connected");
+        if self.said < words.len() {
+            self.said += stream.write(&words[self.said..])?;
+            return Ok(());
+        }
+        let (most, step) = match self.sort {
+            Sort::Promise => (words.len() + 31 * MIB, 256 << 10),
+            Sort::GiantHeader => (usize::MAX, 64 << 10),
+            Sort::Drip | Sort::Slowloris => (usize::MAX, 1),
+            // Its end shows as an error.
+            Sort::Deaf => (usize::MAX, if self.said.is_multiple_of(64) { 1 } else { 0 }),
+            _ => (0, 0),
+        };
+        let step = step.min(most.saturating_sub(self.said));
+        if step > 0 {
+            self.said += stream.write(&vec![b'a'; step])?;
+        }
+        Ok(())
+    }
+}
+
+/// The program, serving a drive in memory over TCP, with its page.
+struct Served {
+    child: Child,
+    nbd: SocketAddr,
+    page: SocketAddr,
+    _folder: tempfile::TempDir,
+}
+
+impl Served {
+    fn start(bounds: &[&str]) -> Served {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let child = Command::new(env!("CARGO_BIN_EXE_imbrex"))
+            .args(["serve", "--drive", "cmr-7200", "--time", "none", "--nbd", "tcp:127.0.0.1:0"])
+            .args(["--window", "127.0.0.1:0"])
+            .args(bounds)
+            .stdin(Stdio::null())
+            .stderr(fs::File::create(&log).unwrap())
+            .spawn()
+            .expect("the program starts");
+        let address = |log: &str, before: &str| {
+            let rest = log.split_once(before)?.1;
+            rest.split([';', '/', '\n']).next()?.parse().ok()
+        };
+        let (nbd, page) = until("both addresses", || {
+            let log = fs::read_to_string(&log).unwrap();
+            Some((address(&log, " at nbd://")?, address(&log, "work: http://")?))
+        });
+        Served { child, nbd, page, _folder: folder }
+    }
+
+    /// A line of /proc/PID/status, in its unit.
+    fn status(&self, name: &str) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel says it");
+        line.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    fn statistics(&self) -> String {
+        let mut stream = connect(HONEST, self.page, true).expect("the page listens");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+            .write_all(b"GET /stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .expect("it takes this");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        answer
+    }
+
+    /// An honest client, come to requests.
+    fn client(&self) -> TcpStream {
+        let mut stream = connect(HONEST, self.nbd, true).expect("the server listens");
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.read_exact(&mut [0; 18]).expect("a greeting");
+        stream.write_all(&hello()).expect("it takes options");
+        while option_reply(&mut stream).expect("an honest handshake is answered").0 != 1 {}
+        stream
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already, which the test has then found out.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Writes a block and reads it back.
+fn write_and_read(stream: &mut TcpStream, offset: u64, bytes: &[u8]) {
+    let length = bytes.len() as u32;
+    let ask = |stream: &mut TcpStream, command, payload: &[u8]| {
+        stream.write_all(&[&request(command, 0, 5, offset, length)[..], payload].concat()).expect("it takes requests");
+        let mut reply = [0; 16];
+        stream.read_exact(&mut reply).expect("honest requests are answered");
+        assert_eq!(reply[4..8], [0; 4], "an error");
+    };
+    ask(stream, WRITE, bytes);
+    ask(stream, READ, &[]);
+    let mut back = vec![0; bytes.len()];
+    stream.read_exact(&mut back).expect("the data of a read");
+    assert!(back == bytes, "other bytes at {offset}");
+}
+
+/// What became of it.
+struct Outcome {
+    calm_bytes_per_s: f64,
+    siege_bytes_per_s: f64,
+    rss_bytes_max: u64,
+    threads_max: u64,
+    newcomers: u64,
+    longest: Duration,
+    crowd_cpu_share: f64,
+    statistics: String,
+}
+
+/// Bytes written and read back in `time` on the connection that is there all the while, a second.
+fn speed(moved: &AtomicU64, time: Duration) -> f64 {
+    let (before, begun) = (moved.load(Ordering::Relaxed), Instant::now());
+    std::thread::sleep(time);
+    (moved.load(Ordering::Relaxed) - before) as f64 / begun.elapsed().as_secs_f64()
+}
+
+/// CPU time of this thread.
+fn thread_cpu() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
+    Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())
+}
+
+fn besiege(strangers: usize, calm: Duration, siege: Duration, bounds: &[&str]) -> Outcome {
+    let served = Served::start(bounds);
+    let (ends, moved) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (newcomers, longest_ns) = (AtomicU64::new(0), AtomicU64::new(0));
+    let goes_on = || !ends.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        // However this ends, the threads do.
+        let _ending = Ending(&ends);
+        let steady = scope.spawn(|| {
+            let mut stream = served.client();
+            for round in 0u64.. {
+                if !goes_on() {
+                    break;
+                }
+                write_and_read(&mut stream, (64 << 20) + round % 64 * 65_536, &vec![round as u8; 65_536]);
+                moved.fetch_add(2 * 65_536, Ordering::Relaxed);
+            }
+        });
+        let calm_bytes_per_s = speed(&moved, calm);
+        let coming = scope.spawn(|| {
+            while goes_on() {
+                let number = newcomers.fetch_add(1, Ordering::Relaxed);
+                let begun = Instant::now();
+                // Now and then one with more than it has free.
+                let length = if number % 4 == 3 { 4 * MIB } else { 4096 };
+                write_and_read(&mut served.client(), 128 << 20, &vec![number as u8; length]);
+                longest_ns.fetch_max(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        let crowd = scope.spawn(|| {
+            let mut crowd: Vec<Stranger> = (0..strangers).map(Stranger::new).collect();
+            let (begun, cpu) = (Instant::now(), thread_cpu());
+            while goes_on() {
+                for part in crowd.chunks_mut(50) {
+                    let at = Instant::now();
+                    for stranger in part {
+                        assert!(!stranger.step(served.nbd, served.page), "the page served {:?}", stranger.sort);
+                    }
+                    std::thread::sleep(at.elapsed());
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            (thread_cpu() - cpu).as_secs_f64() / begun.elapsed().as_secs_f64()
+        });
+        let begun = Instant::now();
+        let (mut rss_bytes_max, mut threads_max, before) = (0, 0, moved.load(Ordering::Relaxed));
+        while begun.elapsed() < siege && !(steady.is_finished() || coming.is_finished() || crowd.is_finished()) {
+            rss_bytes_max = rss_bytes_max.max(served.status("VmHWM") << 10);
+            threads_max = threads_max.max(served.status("Threads"));
+            served.statistics();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let siege_bytes_per_s = (moved.load(Ordering::Relaxed) - before) as f64 / begun.elapsed().as_secs_f64();
+        let statistics = served.statistics();
+        ends.store(true, Ordering::Relaxed);
+        steady.join().expect("who was there all the while is served");
+        coming.join().expect("who comes anew is served");
+        let crowd_cpu_share = crowd.join().expect("strangers get nothing from the page");
+        let longest = Duration::from_nanos(longest_ns.load(Ordering::Relaxed));
+        let newcomers = newcomers.load(Ordering::Relaxed);
+        Outcome {
+            calm_bytes_per_s,
+            siege_bytes_per_s,
+            rss_bytes_max,
+            threads_max,
+            newcomers,
+            longest,
+            crowd_cpu_share,
+            statistics,
+        }
+    })
+}
+
+/// Ends the threads of a test that panics.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A number after `before` in the statistics.
+fn figure(statistics: &str, before: &str) -> u64 {
+    let rest = statistics.split_once(before).unwrap_or_else(|| panic!("no '{before}' in {statistics}")).1;
+    rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_hundred_strangers_cost_little() {
+    let bounds = [
+        "--connections=40",
+        "--peer-connections=20",
+        "--payload-memory=16MiB",
+        "--peer-payload-memory=8MiB",
+        "--handshake-time=1",
+        "--request-time=1",
+        "--reply-time=1",
+        "--page-connections=16",
+        "--page-header=8KiB",
+        "--page-time=1",
+    ];
+    let outcome = besiege(100, Duration::from_millis(500), Duration::from_secs(6), &bounds);
+    // A thread each, six more that are on their way out, and those of the program.
+    assert!(outcome.threads_max <= 40 + 6 + 8, "{} threads", outcome.threads_max);
+    // The drive's own, the payloads with one request over, a MiB a connection.
+    assert!(outcome.rss_bytes_max < (100 + 16 + 32 + 46) << 20, "{} bytes", outcome.rss_bytes_max);
+    let statistics = &outcome.statistics;
+    assert!(figure(statistics, "bytes held, ") <= (16 + 32) << 20, "{statistics}");
+    assert!(figure(statistics, "another's place, ") > 0, "nobody was late: {statistics}");
+    assert!(figure(statistics, "cut off: ") > 0, "there was a place for everybody: {statistics}");
+    assert!(outcome.newcomers > 3, "{} newcomers", outcome.newcomers);
+}
+
+/// The bounds as they come, a minute long: prints what it cost.
+#[test]
+#[ignore = "takes a minute"]
+fn a_thousand_strangers_cost_little() {
+    let outcome = besiege(1000, Duration::from_secs(10), Duration::from_secs(60), &[]);
+    let mib = |bytes: f64| bytes / MIB as f64;
+    println!("1,000 strangers for a minute, {:.2} of a core theirs", outcome.crowd_cpu_share);
+    println!(
+        "honest client: {:.0} MiB/s before, {:.0} MiB/s meanwhile: {:.0} % of it",
+        mib(outcome.calm_bytes_per_s),
+        mib(outcome.siege_bytes_per_s),
+        100.0 * outcome.siege_bytes_per_s / outcome.calm_bytes_per_s,
+    );
+    println!("newcomers: {} served, the slowest in {:.1} s", outcome.newcomers, outcome.longest.as_secs_f64());
+    println!("server: {:.0} MiB at most, {} threads", mib(outcome.rss_bytes_max as f64), outcome.threads_max);
+    println!(
+        "{}",
+        outcome
+            .statistics
+            .lines()
+            .filter(|line| line.contains("connections:") || line.contains("payload"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+    assert!(outcome.rss_bytes_max < 1 << 30, "{} bytes", outcome.rss_bytes_max);
+    assert!(outcome.threads_max <= 256 + 33 + 8, "{} threads", outcome.threads_max);
+    assert!(outcome.crowd_cpu_share <= 0.55, "the crowd was meant to have half a core");
+}

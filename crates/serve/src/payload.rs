@@ -1,0 +1,568 @@
+//! Memory for payloads: one budget for all clients, a share of it for each peer. Memory is taken as bytes come in, and for
+//! a read before the drive is asked.
+//!
+//! Who cannot have what it asks for waits. Whose peer holds least is next, and within a peer who came first; nobody else
+//! gets what is being kept for it, but those of a peer at its share wait for their own. While somebody waits, whoever is
+//! slow over its payload or its reply is cut off: of the waiting client's own peer if that is short, else of the peer that
+//! holds most. Clients that never had a request served get so many bytes a second, all together: what they
+//! make the server and the drive do may be for nothing.
+//!
+//! Invariants:
+//! 1. What is held beyond each connection's free bytes is at most the budget and [`OVERDRAFT_BYTES`].
+//! 2. Somebody who waits always gets on: if all hold a part and wait for more, one of them may go over the budget, and it
+//!    comes first until it is even again.
+//! 3. A [`Claim`] gives back what it took when it is dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use crate::clients::{Client, Clients, Peer};
+use crate::limits::Limits;
+
+/// What one client at a time may have beyond the budget: the largest payload of a request.
+pub const OVERDRAFT_BYTES: u64 = imbrex_nbd::PAYLOAD_BYTES_MAX as u64;
+/// How often who waits looks again: whether it was cut off, and whether newcomers may have more.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// What one connection holds.
+struct Held {
+    client: Arc<Client>,
+    bytes: u64,
+}
+
+/// Somebody who waits.
+struct Waiting {
+    client: Arc<Client>,
+    bytes: u64,
+    thread: Thread,
+}
+
+struct State {
+    held: BTreeMap<u64, Held>,
+    by_peer: BTreeMap<Peer, u64>,
+    /// Beyond the free bytes, by all.
+    used: u64,
+    used_max: u64,
+    /// By ticket: in the order in which they came.
+    waiting: BTreeMap<u64, Waiting>,
+    /// Tickets that have got what they waited for.
+    granted: BTreeSet<u64>,
+    next_ticket: u64,
+    /// Who may go over the budget.
+    overdrawn: Option<u64>,
+    /// Bytes that newcomers may have at once, less than none where the last had more; and as of when.
+    newcomer_bytes: i64,
+    newcomers_at: Instant,
+}
+
+/// Why somebody does not get memory yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Short {
+    /// Its peer holds its share.
+    Share,
+    /// All is taken, or kept for those before it.
+    All,
+    /// Newcomers have had enough for now.
+    Newcomers,
+}
+
+/// The budget.
+pub struct Payloads {
+    state: Mutex<State>,
+    limits: Limits,
+    clients: Arc<Clients>,
+}
+
+impl Payloads {
+    /// A budget as `limits` say, for `clients`.
+    pub fn new(limits: Limits, clients: Arc<Clients>) -> Payloads {
+        let state = State {
+            held: BTreeMap::new(),
+            by_peer: BTreeMap::new(),
+            used: 0,
+            used_max: 0,
+            waiting: BTreeMap::new(),
+            granted: BTreeSet::new(),
+            next_ticket: 0,
+            overdrawn: None,
+            newcomer_bytes: limits.newcomer_bytes_per_s as i64,
+            newcomers_at: Instant::now(),
+        };
+        Payloads { state: Mutex::new(state), limits, clients }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics while it holds the books")
+    }
+
+    /// Bytes held beyond the free ones, and the most that ever were.
+    pub fn used_bytes(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.used, state.used_max)
+    }
+
+    /// The bounds.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Takes `bytes` for `client`; says whether it had to wait.
+    fn take(&self, client: &Arc<Client>, bytes: u64) -> io::Result<bool> {
+        let mut state = self.lock();
+        if self.beyond(&state, client, bytes) == 0 {
+            self.book(&mut state, client, bytes);
+            return Ok(false);
+        }
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        state.waiting.insert(ticket, Waiting { client: client.clone(), bytes, thread: std::thread::current() });
+        let mut has_waited = false;
+        loop {
+            self.grant(&mut state);
+            if state.granted.remove(&ticket) {
+                return Ok(has_waited);
+            }
+            if client.is_cut() {
+                state.waiting.remove(&ticket);
+                self.grant(&mut state);
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            drop(state);
+            has_waited = true;
+            std::thread::park_timeout(LOOK_EVERY);
+            state = self.lock();
+        }
+    }
+
+    /// How much of `bytes` more is beyond what `client` has free.
+    fn beyond(&self, state: &State, client: &Client, bytes: u64) -> u64 {
+        let held = state.held.get(&client.number()).map_or(0, |held| held.bytes);
+        let counted = |bytes: u64| bytes.saturating_sub(self.limits.payload_bytes_free);
+        counted(held + bytes) - counted(held)
+    }
+
+    fn book(&self, state: &mut State, client: &Arc<Client>, bytes: u64) {
+        let beyond = self.beyond(state, client, bytes);
+        let held = state.held.entry(client.number());
+        held.or_insert_with(|| Held { client: client.clone(), bytes: 0 }).bytes += bytes;
+        if beyond > 0 {
+            *state.by_peer.entry(client.peer()).or_default() += beyond;
+        }
+        state.used += beyond;
+        state.used_max = state.used_max.max(state.used);
+        let most = self.limits.payload_bytes + OVERDRAFT_BYTES;
+        assert!(state.used <= most, "invariant 1: {} bytes held of {most}", state.used);
+    }
+
+    /// Gives memory to those who wait, as far as it goes.
+    fn grant(&self, state: &mut State) {
+        if state.waiting.is_empty() {
+            return;
+        }
+        let elapsed = std::mem::replace(&mut state.newcomers_at, Instant::now()).elapsed();
+        let rate = self.limits.newcomer_bytes_per_s;
+        let more = (u128::from(rate) * elapsed.as_nanos() / 1_000_000_000) as i64;
+        state.newcomer_bytes = state.newcomer_bytes.saturating_add(more).min(rate as i64);
+        while let Some(ticket) = self.next(state) {
+            let waiting = state.waiting.remove(&ticket).expect("it was just found there");
+            if !waiting.client.has_served() {
+                state.newcomer_bytes -= waiting.bytes as i64;
+            }
+            self.book(state, &waiting.client, waiting.bytes);
+            state.granted.insert(ticket);
+            waiting.thread.unpark();
+        }
+    }
+
+    /// Those who wait, in the order in which it is their turn, each with what is short for it, if anything is.
+    fn line(&self, state: &State) -> Vec<(u64, Option<Short>)> {
+        let held = |peer: Peer| state.by_peer.get(&peer).copied().unwrap_or(0);
+        let mut line: Vec<(u64, &Waiting)> = state.waiting.iter().map(|(&ticket, waiting)| (ticket, waiting)).collect();
+        line.sort_by_key(|(ticket, waiting)| (held(waiting.client.peer()), *ticket));
+        let short = |waiting: &Waiting| {
+            let beyond = self.beyond(state, &waiting.client, waiting.bytes);
+            if !waiting.client.has_served() && state.newcomer_bytes <= 0 {
+                Some(Short::Newcomers)
+            } else if held(waiting.client.peer()) + beyond > self.limits.payload_bytes_per_peer {
+                Some(Short::Share)
+            } else {
+                (state.used + beyond > self.limits.payload_bytes).then_some(Short::All)
+            }
+        };
+        line.into_iter().map(|(ticket, waiting)| (ticket, short(waiting))).collect()
+    }
+
+    /// The ticket that gets what it waits for next.
+    fn next(&self, state: &mut State) -> Option<u64> {
+        if state.waiting.is_empty() {
+            return None;
+        }
+        let line = self.line(state);
+        let may_overdraw = |ticket: u64| {
+            let waiting = &state.waiting[&ticket];
+            let used = state.used + self.beyond(state, &waiting.client, waiting.bytes);
+            used <= self.limits.payload_bytes + OVERDRAFT_BYTES
+        };
+        if let Some(number) = state.overdrawn {
+            let holder = line.iter().find(|(ticket, _)| state.waiting[ticket].client.number() == number);
+            return match holder {
+                Some(&(ticket, _)) if may_overdraw(ticket) => Some(ticket),
+                _ => before_all_is_short(&line),
+            };
+        }
+        if let Some(ticket) = before_all_is_short(&line) {
+            return Some(ticket);
+        }
+        let first = line.iter().find(|(_, short)| *short != Some(Short::Newcomers))?.0;
+        let number = state.waiting[&first].client.number();
+        if !may_overdraw(first) {
+            return None;
+        }
+        state.overdrawn = Some(number);
+        Some(first)
+    }
+
+    /// Gives newcomers what they may have by now, sends away those that were cut off while they waited, and cuts off who is slow while others wait for what it holds: to be called
+    /// a few times a second.
+    pub fn look_after(&self) {
+        let mut state = self.lock();
+        self.grant(&mut state);
+        state.waiting.values().filter(|waiting| waiting.client.is_cut()).for_each(|waiting| waiting.thread.unpark());
+        let mut looked_at = BTreeSet::new();
+        for (ticket, short) in self.line(&state) {
+            let waiting = &state.waiting[&ticket];
+            let heaviest = || state.by_peer.iter().max_by_key(|(_, &bytes)| bytes).map(|(&peer, _)| peer);
+            let peer = match short {
+                Some(Short::Share) => Some(waiting.client.peer()),
+                Some(Short::All) => heaviest(),
+                Some(Short::Newcomers) | None => None,
+            };
+            let Some(peer) = peer else { continue };
+            if looked_at.insert(peer) {
+                self.cut_slowest(&state, peer, waiting);
+            }
+        }
+    }
+
+    /// Cuts off the slowest client of `peer`, if it is slow and what it holds is not coming back already.
+    fn cut_slowest(&self, state: &State, peer: Peer, waiting: &Waiting) {
+        let holds = |held: &&Held| held.client.peer() == peer && held.bytes > self.limits.payload_bytes_free;
+        let holders = || state.held.values().filter(holds);
+        // Those that were cut off give back theirs as soon as their threads end.
+        let coming: u64 = holders().filter(|held| held.client.is_cut()).map(|held| held.bytes).sum();
+        if coming >= waiting.bytes {
+            return;
+        }
+        let slow = holders().filter(|held| !held.client.is_cut() && held.client.number() != waiting.client.number());
+        let slow = slow.filter_map(|held| Some((held.client.busy_for()?, held)));
+        if let Some((busy, held)) = slow.max_by_key(|(busy, _)| *busy) {
+            if busy >= self.limits.shortage_time {
+                self.clients.cut_for_memory(&held.client);
+            }
+        }
+    }
+
+    fn give(&self, client: &Client, bytes: u64) {
+        let mut state = self.lock();
+        let held = state.held.get_mut(&client.number()).expect("who gives has taken");
+        let counted = |bytes: u64| bytes.saturating_sub(self.limits.payload_bytes_free);
+        let beyond = counted(held.bytes) - counted(held.bytes - bytes);
+        held.bytes -= bytes;
+        if held.bytes == 0 {
+            state.held.remove(&client.number());
+        }
+        state.used -= beyond;
+        if beyond > 0 {
+            let of_peer = state.by_peer.get_mut(&client.peer()).expect("who gives has taken");
+            *of_peer -= beyond;
+            if *of_peer == 0 {
+                state.by_peer.remove(&client.peer());
+            }
+        }
+        if state.overdrawn == Some(client.number()) {
+            let of_peer = state.by_peer.get(&client.peer()).copied().unwrap_or(0);
+            let is_even = state.used <= self.limits.payload_bytes && of_peer <= self.limits.payload_bytes_per_peer;
+            if is_even || !state.held.contains_key(&client.number()) {
+                state.overdrawn = None;
+            }
+        }
+        // Small requests, which hold nothing that anybody waits for, do not look through the line.
+        if beyond > 0 {
+            self.grant(&mut state);
+        }
+    }
+}
+
+/// The first in line who lacks nothing, if nobody before it waits for what all share.
+fn before_all_is_short(line: &[(u64, Option<Short>)]) -> Option<u64> {
+    let before = line.iter().take_while(|(_, short)| *short != Some(Short::All));
+    before.into_iter().find(|(_, short)| short.is_none()).map(|&(ticket, _)| ticket)
+}
+
+/// A client and the budget that it draws on.
+pub struct Account {
+    client: Arc<Client>,
+    payloads: Arc<Payloads>,
+}
+
+impl Account {
+    /// The account of `client`.
+    pub fn new(client: Arc<Client>, payloads: Arc<Payloads>) -> Account {
+        Account { client, payloads }
+    }
+
+    /// An account for one who is alone: with the usual bounds, and nobody to cut it off.
+    pub fn alone() -> Account {
+        let limits = Limits::default();
+        let clients = Arc::new(Clients::new(1, 1, 1));
+        let client = clients.admit(Peer::Unknown, limits.handshake_time, || {}).expect("there is one place");
+        client.finished_handshake();
+        Account { client, payloads: Arc::new(Payloads::new(limits, clients)) }
+    }
+
+    /// Whose it is.
+    pub fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// The bounds.
+    pub fn limits(&self) -> &Limits {
+        self.payloads.limits()
+    }
+
+    /// A claim on nothing yet.
+    pub fn claim(self: &Arc<Account>) -> Claim {
+        Claim { account: self.clone(), bytes: 0 }
+    }
+}
+
+/// Memory that one request holds.
+pub struct Claim {
+    account: Arc<Account>,
+    bytes: u64,
+}
+
+impl Claim {
+    /// Takes `bytes` more, and waits for them if need be; an error if the client is cut off meanwhile. What the client
+    /// sends is not waited for as long.
+    pub fn grow(&mut self, bytes: u64) -> io::Result<()> {
+        self.account.client.need_not_send();
+        if self.account.payloads.take(&self.account.client, bytes)? {
+            self.account.client.received();
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Whose it is.
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.account.payloads.give(&self.account.client, self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: u64 = 1 << 10;
+
+    struct Bench {
+        clients: Arc<Clients>,
+        payloads: Arc<Payloads>,
+    }
+
+    /// A budget of 4 KiB, 3 KiB for a peer, 1 KiB free; whoever is busy for 50 ms is slow.
+    fn bench() -> Bench {
+        let limits = Limits {
+            payload_bytes: 4 * KIB,
+            payload_bytes_per_peer: 3 * KIB,
+            payload_bytes_free: KIB,
+            shortage_time: Duration::from_millis(50),
+            ..Limits::default()
+        };
+        let clients = Arc::new(Clients::new(64, 64, 1));
+        Bench { payloads: Arc::new(Payloads::new(limits, clients.clone())), clients }
+    }
+
+    impl Bench {
+        fn account(&self, user: u32) -> Arc<Account> {
+            let client = self.clients.admit(Peer::User(user), Duration::from_secs(1000), || {}).expect("a place");
+            client.finished_handshake();
+            Arc::new(Account::new(client, self.payloads.clone()))
+        }
+
+        fn overdraw(&self) -> Claim {
+            let mut claim = self.account(99).claim();
+            claim.grow(KIB + 4 * KIB + 1).expect("the first in line may");
+            claim
+        }
+    }
+
+    #[test]
+    fn small_requests_ask_nobody() {
+        let bench = bench();
+        let _all = bench.overdraw();
+        let account = bench.account(1);
+        let mut claim = account.claim();
+        claim.grow(KIB).expect("it is free");
+        assert_eq!(bench.payloads.used_bytes().0, 4 * KIB + 1);
+    }
+
+    #[test]
+    fn what_was_taken_is_given_back() {
+        let bench = bench();
+        let account = bench.account(1);
+        let mut claims: Vec<Claim> = (0..3).map(|_| account.claim()).collect();
+        for claim in &mut claims {
+            claim.grow(KIB).expect("there is enough");
+        }
+        assert_eq!(bench.payloads.used_bytes().0, 2 * KIB);
+        claims.remove(1);
+        assert_eq!(bench.payloads.used_bytes().0, KIB);
+        claims.clear();
+        assert_eq!(bench.payloads.used_bytes(), (0, 2 * KIB));
+        assert!(bench.payloads.lock().held.is_empty() && bench.payloads.lock().by_peer.is_empty());
+    }
+
+    #[test]
+    fn a_peer_at_its_share_leaves_the_rest_to_others() {
+        let bench = bench();
+        let hog = bench.account(1);
+        let mut held = hog.claim();
+        held.grow(KIB + 3 * KIB).expect("its share");
+        // One of its fellows may overdraw; the next has to wait, and holds up no other peer.
+        let mut over = bench.account(1).claim();
+        over.grow(2 * KIB).expect("one at a time");
+        drop(over);
+        let mut fellow = bench.account(1).claim();
+        fellow.grow(KIB + 1).expect("one at a time");
+        let waiting = bench.account(1);
+        let thread = std::thread::spawn(move || waiting.claim().grow(2 * KIB));
+        while bench.payloads.lock().waiting.is_empty() {
+            std::thread::yield_now();
+        }
+        let mut other = bench.account(2).claim();
+        other.grow(KIB + KIB - 1).expect("another peer passes the line");
+        drop(held);
+        thread.join().expect("no panic").expect("it gets its turn");
+    }
+
+    #[test]
+    fn who_is_slow_is_cut_while_others_wait() {
+        let bench = bench();
+        let (slow, quick) = (bench.account(1), bench.account(1));
+        let mut held = [slow.claim(), quick.claim()];
+        held.iter_mut().for_each(|claim| claim.grow(2 * KIB).expect("there is enough"));
+        let _over = bench.overdraw_by(1, 2 * KIB);
+        slow.client().receive_within(Duration::from_secs(1000));
+        let waiting = bench.account(1);
+        let thread = std::thread::spawn(move || waiting.claim().grow(KIB + 2 * KIB));
+        while !slow.client().is_cut() {
+            bench.payloads.look_after();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!quick.client().is_cut(), "it waits for the drive, not the drive for it");
+        drop(held);
+        drop(_over);
+        thread.join().expect("no panic").expect("it gets its turn");
+        assert_eq!(bench.clients.counts().cut_for_memory, 1);
+    }
+
+    impl Bench {
+        fn overdraw_by(&self, user: u32, beyond: u64) -> Claim {
+            let mut claim = self.account(user).claim();
+            claim.grow(KIB + beyond).expect("the first in line may");
+            claim
+        }
+    }
+
+    #[test]
+    fn all_that_hold_a_part_get_on() {
+        let bench = bench();
+        let threads: Vec<_> = (0..16)
+            .map(|number| {
+                let account = bench.account(number % 2);
+                std::thread::spawn(move || {
+                    for _ in 0..20 {
+                        let mut claim = account.claim();
+                        for _ in 0..4 {
+                            claim.grow(KIB).expect("nobody is cut off");
+                            std::thread::yield_now();
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("no deadlock, no panic"));
+        let (used, most) = bench.payloads.used_bytes();
+        assert_eq!(used, 0);
+        assert!(most > 3 * KIB && most <= 4 * KIB + OVERDRAFT_BYTES, "{most}");
+    }
+
+    #[test]
+    fn whose_peer_holds_least_comes_first() {
+        let bench = bench();
+        let mut all = bench.account(1).claim();
+        all.grow(KIB + 3 * KIB).expect("its share");
+        let mut rest = bench.account(2).claim();
+        rest.grow(KIB + KIB).expect("the rest");
+        let _over = bench.overdraw_by(3, 1);
+        let wait = |user: u32| {
+            let (account, payloads) = (bench.account(user), bench.payloads.clone());
+            let before = payloads.lock().waiting.len();
+            let thread = std::thread::spawn(move || {
+                let mut claim = account.claim();
+                claim.grow(KIB + 2 * KIB).map(|()| claim)
+            });
+            while payloads.lock().waiting.len() == before {
+                std::thread::yield_now();
+            }
+            thread
+        };
+        let (early, late) = (wait(2), wait(4));
+        drop(all);
+        let held = late.join().expect("no panic").expect("its peer holds nothing");
+        assert!(!early.is_finished(), "there is not enough for both");
+        drop((held, rest, _over));
+        drop(early.join().expect("no panic").expect("it gets its turn"));
+        assert_eq!(bench.payloads.used_bytes().0, 0);
+    }
+
+    #[test]
+    fn newcomers_have_a_rate() {
+        let bench = bench();
+        let newcomer = bench.payloads.limits().newcomer_bytes_per_s;
+        bench.payloads.lock().newcomer_bytes = -(newcomer as i64) * 3600;
+        let (stranger, known) = (bench.account(1), bench.account(1));
+        known.client().served();
+        let thread = std::thread::spawn(move || stranger.claim().grow(KIB + KIB));
+        while bench.payloads.lock().waiting.is_empty() {
+            std::thread::yield_now();
+        }
+        known.claim().grow(KIB + KIB).expect("it is no newcomer");
+        assert!(!thread.is_finished(), "an hour's worth is owed");
+        bench.payloads.lock().newcomer_bytes = 1;
+        thread.join().expect("no panic").expect("it gets its turn");
+    }
+
+    #[test]
+    fn who_is_cut_off_waits_no_longer() {
+        let bench = bench();
+        let _all = bench.overdraw();
+        let account = bench.account(1);
+        account.client().cut();
+        let error = account.claim().grow(2 * KIB).expect_err("it is gone");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+    }
+}
