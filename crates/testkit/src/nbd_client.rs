@@ -5,11 +5,13 @@
 //! Invariants:
 //! 1. It checks what it is sent: magic numbers, cookies that it gave, lengths that it asked for.
 //! 2. A server that is gone is an `io::Error`; one that breaks the protocol is a panic.
+//! 3. It never waits for room to send without taking what is sent to it: a server may do the same, and neither would go on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::server::PATIENCE;
 
@@ -40,6 +42,8 @@ const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
+/// How long to wait where neither sending nor taking gets on.
+const A_MOMENT: Duration = Duration::from_micros(50);
 const ALLOCATION: &[u8] = b"base:allocation";
 
 /// Kinds of answers to an option.
@@ -102,6 +106,8 @@ pub struct Client {
     /// Submitted and not answered, by cookie.
     asked: BTreeMap<u64, Asked>,
     next_cookie: u64,
+    /// Taken from the socket while there was no room to send.
+    inbox: VecDeque<u8>,
 }
 
 impl Client {
@@ -140,7 +146,13 @@ impl Client {
             let (kind, data) = option_reply(&mut stream).expect("an answer to GO");
             match kind {
                 option_answer::ACKNOWLEDGED => {
-                    return Client { stream, capacity_bytes, asked: BTreeMap::new(), next_cookie: 1 << 32 };
+                    return Client {
+                        stream,
+                        capacity_bytes,
+                        asked: BTreeMap::new(),
+                        next_cookie: 1 << 32,
+                        inbox: VecDeque::new(),
+                    };
                 }
                 option_answer::INFORMATION if data[..2] == [0, 0] => capacity_bytes = big_u64(&data[2..10]),
                 option_answer::INFORMATION => {}
@@ -177,7 +189,7 @@ impl Client {
     /// The next answer to what was submitted, in whatever order the server gives them.
     pub fn next_answer(&mut self) -> io::Result<Answer> {
         let mut magic = [0; 4];
-        self.stream.read_exact(&mut magic)?;
+        self.take(&mut magic)?;
         match u32::from_be_bytes(magic) {
             SIMPLE_REPLY_MAGIC => self.simple_answer(),
             STRUCTURED_REPLY_MAGIC => self.structured_answer(),
@@ -187,13 +199,13 @@ impl Client {
 
     fn simple_answer(&mut self) -> io::Result<Answer> {
         let mut bytes = [0; 12];
-        self.stream.read_exact(&mut bytes)?;
+        self.take(&mut bytes)?;
         let (error, cookie) = (big_u32(&bytes[..4]), big_u64(&bytes[4..]));
         let asked = self.asked.remove(&cookie).expect("an answer has the cookie of a request");
         let mut data = Vec::new();
         if asked.command == READ && error == 0 {
             data.resize(asked.length as usize, 0);
-            self.stream.read_exact(&mut data)?;
+            self.take(&mut data)?;
         }
         Ok(Answer { cookie, error, data, statuses: Vec::new() })
     }
@@ -204,11 +216,11 @@ impl Client {
         let mut answer: Option<(Answer, Asked)> = None;
         loop {
             let mut head = [0; 16];
-            self.stream.read_exact(&mut head)?;
+            self.take(&mut head)?;
             let (flags, kind) = (u16::from_be_bytes([head[0], head[1]]), u16::from_be_bytes([head[2], head[3]]));
             let cookie = big_u64(&head[4..12]);
             let mut payload = vec![0; big_u32(&head[12..]) as usize];
-            self.stream.read_exact(&mut payload)?;
+            self.take(&mut payload)?;
             let (answer_so_far, asked) = answer.get_or_insert_with(|| {
                 let asked = *self.asked.get(&cookie).expect("an answer has the cookie of a request");
                 let data = vec![0; if asked.command == READ { asked.length as usize } else { 0 }];
@@ -225,7 +237,7 @@ impl Client {
                 return Ok(whole);
             }
             let mut magic = [0; 4];
-            self.stream.read_exact(&mut magic)?;
+            self.take(&mut magic)?;
             assert_eq!(u32::from_be_bytes(magic), STRUCTURED_REPLY_MAGIC, "the next chunk");
         }
     }
@@ -242,13 +254,41 @@ impl Client {
     ) -> io::Result<()> {
         let mut message = request(command, flags, cookie, offset, length).to_vec();
         message.extend_from_slice(payload);
-        self.stream.write_all(&message)
+        self.stream.set_nonblocking(true)?;
+        let outcome = self.push(&message);
+        self.stream.set_nonblocking(false)?;
+        outcome
+    }
+
+    /// Sends bytes through the socket, which does not block, taking what comes meanwhile (invariant 3).
+    fn push(&mut self, mut message: &[u8]) -> io::Result<()> {
+        let mut taken = [0; 1 << 16];
+        while !message.is_empty() {
+            match self.stream.write(message) {
+                Ok(length) => message = &message[length..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.stream.read(&mut taken) {
+                    Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(length) => self.inbox.extend(&taken[..length]),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(A_MOMENT),
+                    Err(error) => return Err(error),
+                },
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next bytes that the server sent.
+    fn take(&mut self, into: &mut [u8]) -> io::Result<()> {
+        let held = self.inbox.len().min(into.len());
+        self.inbox.read_exact(&mut into[..held])?;
+        self.stream.read_exact(&mut into[held..])
     }
 
     /// Cookie and error of the next simple reply to what was sent; the payload of a read is left to be read.
     pub fn reply(&mut self) -> io::Result<(u64, u32)> {
         let mut bytes = [0; 16];
-        self.stream.read_exact(&mut bytes)?;
+        self.take(&mut bytes)?;
         assert_eq!(big_u32(&bytes[..4]), SIMPLE_REPLY_MAGIC, "the magic of a simple reply");
         Ok((big_u64(&bytes[8..]), big_u32(&bytes[4..8])))
     }

@@ -13,7 +13,7 @@ const WORK: Work = Work {
     sectors: (1, 12),
     whole_in: 8,
     align_sectors: 1,
-    places: 10,
+    places: 30,
     place_sectors: 40,
     depth: 6,
     flush_in: 20,

@@ -29,7 +29,7 @@ fn fio_ends_well(drive: &str) {
 
 #[test]
 #[ignore = "takes minutes"]
-fn long_fio_writes_at_random_over_half_a_gigabyte() {
+fn long_soak_fio_writes_at_random_over_half_a_gigabyte() {
     let failed: Vec<&str> =
         ["seagate-st5000as0011", "seagate-st8000as0011", "seagate-st8000as0022", "seagate-st8000dm004"]
             .into_iter()

@@ -77,6 +77,6 @@ fn what_was_flushed_outlives_kills_at_every_pace() {
 
 #[test]
 #[ignore = "takes minutes: twenty kills of each drive at each pace"]
-fn long_what_was_flushed_outlives_kills_at_every_pace() {
+fn long_soak_what_was_flushed_outlives_kills_at_every_pace() {
     kill_rounds(&DRIVES, from_environment("IMBREX_KILL_ROUNDS", 20.0) as u64);
 }

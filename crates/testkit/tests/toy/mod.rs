@@ -15,7 +15,7 @@ use imbrex_testkit::Random;
 
 const SECTOR: usize = 512;
 
-/// A way to be false, once.
+/// A way to be false; once, but for trims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// Answers a flush without doing it, and loses the cache.
@@ -34,7 +34,7 @@ pub enum Fault {
     FlippedBit,
     /// Answers a read with an I/O error.
     Error,
-    /// Forgets a trim that a flush covered.
+    /// Forgets all trims of a round.
     ForgetTrim,
     /// Writes a sector one too far.
     Misplaced,
@@ -199,7 +199,7 @@ impl Toy {
                 return (0, sectors.flat_map(|sector| self.get(sector)).collect());
             }
             FLUSH => {
-                if self.strikes_soon(Fault::LieAboutFlush, 6) {
+                if self.strikes_soon(Fault::LieAboutFlush, 3) {
                     self.loses_cache = true;
                 } else if !self.loses_cache {
                     self.destage();
@@ -211,7 +211,7 @@ impl Toy {
     }
 
     fn change(&mut self, command: u16, is_durable: bool, sectors: std::ops::Range<u64>, data: &[u8]) {
-        if command == TRIM && self.strikes_soon(Fault::ForgetTrim, 3) {
+        if command == TRIM && self.fault == Some(Fault::ForgetTrim) {
             return;
         }
         if command == WRITE && self.strikes_soon(Fault::LoseAnswered, 100) {
@@ -219,7 +219,7 @@ impl Toy {
             self.loses_cache = true;
         }
         let shift = u64::from(command == WRITE && self.strikes(Fault::Misplaced));
-        let lies = is_durable && self.strikes_soon(Fault::LieAboutFua, 6);
+        let lies = is_durable && self.strikes_soon(Fault::LieAboutFua, 4);
         self.loses_cache |= lies;
         for (index, sector) in sectors.enumerate() {
             let zeros = [0; SECTOR];
