@@ -3,7 +3,7 @@
 # checks; kills behind volatile caches at every pace; fio. A line a round, and tables; all of it goes to out/soak.log too.
 #
 #   scripts/soak.sh            everything: hours
-#   scripts/soak.sh rounds     one part: rounds, zones, kills, volatile, fio
+#   scripts/soak.sh rounds     one part: rounds, kills, volatile, fio
 #
 # IMBREX_SOAK_GIB, IMBREX_SOAK_DRIVES, IMBREX_SOAK_LAYERS, IMBREX_SOAK_SEED and IMBREX_KILL_ROUNDS say how much, of what, and
 # how: the head of crates/cli/tests/soak/main.rs tells of each. IMBREX_SOAK_PROFILE=dev builds without optimization.

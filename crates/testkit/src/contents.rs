@@ -24,6 +24,8 @@ pub enum Value {
     Zeros,
     /// The bytes of the write of this number; numbers begin with 1.
     Version(u64),
+    /// It reads as an error, for its host wrote so close to it that the drive may have destroyed it.
+    Unreadable,
 }
 
 impl fmt::Display for Value {
@@ -31,6 +33,7 @@ impl fmt::Display for Value {
         match self {
             Value::Zeros => write!(f, "zeros"),
             Value::Version(version) => write!(f, "version {version}"),
+            Value::Unreadable => write!(f, "an error"),
         }
     }
 }
@@ -82,7 +85,8 @@ impl Contents {
     pub fn is(&self, bytes: &[u8], sector: u64, value: Value) -> bool {
         let version = match value {
             Value::Version(version) if self.is_stamped(sector, version) => version,
-            _ => return is_zeros(bytes),
+            Value::Version(_) | Value::Zeros => return is_zeros(bytes),
+            Value::Unreadable => return false,
         };
         let stamp = self.stamp(sector, version);
         let (stamped, zeros) = bytes.split_at(if self.is_full { bytes.len() } else { STAMP_BYTES });

@@ -16,6 +16,7 @@ pub mod random;
 pub mod record;
 pub mod server;
 pub mod writer;
+pub mod zones;
 
 pub use contents::{Contents, Value};
 pub use nbd_client::Client;
@@ -24,3 +25,4 @@ pub use random::Random;
 pub use record::Record;
 pub use server::Server;
 pub use writer::{Ended, Work, Writer};
+pub use zones::{Zone, ZoneWriter};

@@ -5,6 +5,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::zones::Zone;
+
 /// Where the program under test lies.
 #[derive(Clone, Debug)]
 pub struct Program(PathBuf);
@@ -50,6 +52,22 @@ impl Program {
         let output = self.run(&["drive", "info", text(image), "--json"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("drive info --json prints a document")
+    }
+
+    /// The zones of a zoned drive, in order, as `imbrex drive dump --bands --json` lists them.
+    pub fn zones(&self, image: &Path) -> Vec<Zone> {
+        let output = self.run(&["drive", "dump", text(image), "--bands", "--json"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).expect("drive dump --json prints a document");
+        let zone = |row: &Value| {
+            let start = row["lba"].as_u64()?;
+            Some(Zone {
+                sectors: start..start + row["sectors"].as_u64()?,
+                is_sequential: row["condition"] != "conventional",
+            })
+        };
+        let rows = document["bands"].as_array().expect("a list of zones");
+        rows.iter().map(|row| zone(row).expect("a zone has a place and a length")).collect()
     }
 
     /// `imbrex drive check --json`.

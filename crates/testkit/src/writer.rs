@@ -9,7 +9,7 @@
 //! 2. While the drive runs, a sector must hold the value acknowledged last, or one on its way.
 //! 3. Everything it does follows from the seed and from the order of the answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -24,6 +24,8 @@ const LOSSES_TOLD: usize = 20;
 /// Reads on their way at once when all is looked at, and bytes of the longest.
 const LOOKS_IN_FLIGHT: usize = 8;
 const LOOK_BYTES: u64 = 1 << 20;
+/// Reads that failed and were tried again in halves, at most: where all fails, that is enough.
+const SPLITS_MAX: u32 = 2000;
 
 /// What the writer does.
 #[derive(Clone, Debug)]
@@ -52,6 +54,8 @@ pub struct Work {
     pub read_in: u64,
     /// Whether the drive has a volatile cache: what it answered is durable only when flushed.
     pub is_volatile: bool,
+    /// Whether a write that a kill cut short may leave its sectors unreadable: on caveat disks.
+    pub cut_destroys: bool,
 }
 
 /// A request of the writer on its way.
@@ -65,12 +69,12 @@ struct OnItsWay {
     moment: u64,
 }
 
-/// A sector that does not hold what it must.
+/// Sectors that do not hold what they must.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
     /// Which.
-    pub sector: u64,
-    /// What it may hold, the durable value first.
+    pub sectors: Range<u64>,
+    /// What each may hold, the durable value first.
     pub allowed: Vec<Value>,
     /// What was read, in words.
     pub found: String,
@@ -79,7 +83,8 @@ pub struct Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let allowed: Vec<_> = self.allowed.iter().map(Value::to_string).collect();
-        write!(f, "sector {} may hold {}, and held {}", self.sector, allowed.join(" or "), self.found)
+        let (first, last) = (self.sectors.start, self.sectors.end - 1);
+        write!(f, "sectors {first} to {last} may hold {}, and held {}", allowed.join(" or "), self.found)
     }
 }
 
@@ -98,7 +103,7 @@ pub struct Verdict {
 
 impl Verdict {
     fn lose(&mut self, loss: Loss) {
-        self.lost += 1;
+        self.lost += loss.sectors.end - loss.sectors.start;
         if self.losses.len() < LOSSES_TOLD {
             self.losses.push(loss);
         }
@@ -224,16 +229,26 @@ impl Writer {
 
     /// Sends a flush, and waits for its answer and all before it.
     pub fn flush(&mut self, client: &mut Client) -> Result<(), Ended> {
-        let moment = self.record.flush_begins();
-        let flush = OnItsWay { command: FLUSH, flags: 0, sectors: 0..0, value: Value::Zeros, moment };
-        self.submit(client, flush).map_err(Ended::Gone)?;
+        self.send(client, FLUSH, 0, 0..0)?;
         self.drain(client)
     }
 
-    /// Sends a write to `sectors`, where no other request may be on its way.
-    pub fn write(&mut self, client: &mut Client, sectors: Range<u64>, flags: u16) -> Result<(), Ended> {
-        let value = self.new_version();
-        self.submit(client, OnItsWay { command: WRITE, flags, sectors, value, moment: 0 }).map_err(Ended::Gone)
+    /// Sends a command, to sectors where no other request is on its way.
+    pub fn send(&mut self, client: &mut Client, command: u16, flags: u16, sectors: Range<u64>) -> Result<(), Ended> {
+        assert!(!self.is_busy(&sectors), "requests on their way do not overlap");
+        let value = if command == WRITE { self.new_version() } else { Value::Zeros };
+        let moment = self.record.flush_begins();
+        self.submit(client, OnItsWay { command, flags, sectors, value, moment }).map_err(Ended::Gone)
+    }
+
+    /// Whether something is on its way to some of the sectors.
+    pub fn is_busy(&self, sectors: &Range<u64>) -> bool {
+        self.on_their_way.values().any(|other| other.sectors.start < sectors.end && sectors.start < other.sectors.end)
+    }
+
+    /// Requests on their way.
+    pub fn in_flight(&self) -> usize {
+        self.on_their_way.len()
     }
 
     fn new_version(&mut self) -> Value {
@@ -249,10 +264,10 @@ impl Writer {
             return Some(OnItsWay { command: FLUSH, flags: 0, sectors: 0..0, value: Value::Zeros, moment });
         }
         let sectors = place(&self.work, capacity_bytes / u64::from(self.contents.sector_bytes), random);
-        let meets = |other: &OnItsWay| other.sectors.start < sectors.end && sectors.start < other.sectors.end;
-        if self.on_their_way.values().any(meets) {
+        if self.is_busy(&sectors) {
             return None;
         }
+        let random = &mut self.random;
         let (command, flags) = if random.one_in(self.work.read_in) {
             (READ, 0)
         } else if random.one_in(self.work.trim_in) {
@@ -275,6 +290,9 @@ impl Writer {
             self.contents.fill(&mut self.payload, sectors.start, request.value);
         }
         if matches!(request.command, WRITE | WRITE_ZEROES | TRIM) {
+            if self.work.cut_destroys {
+                self.record.begin(sectors.clone(), Value::Unreadable);
+            }
             self.record.begin(sectors, request.value);
         }
         let cookie = client.submit(request.command, request.flags, offset, bytes as u32, &self.payload)?;
@@ -282,7 +300,8 @@ impl Writer {
         Ok(())
     }
 
-    fn take_answer(&mut self, client: &mut Client) -> Result<(), Ended> {
+    /// Takes the next answer.
+    pub fn take_answer(&mut self, client: &mut Client) -> Result<(), Ended> {
         let answer = client.next_answer().map_err(Ended::Gone)?;
         self.answered(answer)
     }
@@ -327,11 +346,12 @@ impl Writer {
     pub fn look(&mut self, client: &mut Client, moment: Moment) -> Result<Verdict, Ended> {
         assert!(self.on_their_way.is_empty(), "nothing is on its way");
         let sector_bytes = self.sector_bytes();
-        let mut looks = self.looks().into_iter();
+        let mut looks: VecDeque<Range<u64>> = self.looks().into();
+        let mut splits = SPLITS_MAX;
         let (mut verdict, mut asked, mut found) = (Verdict::default(), BTreeMap::new(), Vec::new());
         loop {
             while asked.len() < LOOKS_IN_FLIGHT {
-                let Some(sectors) = looks.next() else { break };
+                let Some(sectors) = looks.pop_front() else { break };
                 let (offset, bytes) = (sectors.start * sector_bytes, (sectors.end - sectors.start) * sector_bytes);
                 let cookie = client.submit(READ, 0, offset, bytes as u32, &[]).map_err(Ended::Gone)?;
                 asked.insert(cookie, sectors);
@@ -344,6 +364,11 @@ impl Writer {
             if answer.error == 0 {
                 let learn = |sectors, value| found.push((sectors, value));
                 verdict.add(judge(&self.record, &self.contents, sectors, &answer.data, moment, learn));
+            } else if sectors.end - sectors.start > 1 && splits > 0 {
+                // Which of them it is shows when they are read apart.
+                splits -= 1;
+                let middle = sectors.start.midpoint(sectors.end);
+                looks.extend([sectors.start..middle, middle..sectors.end]);
             } else {
                 verdict.add(self.unreadable(&sectors, answer.error));
             }
@@ -379,15 +404,16 @@ impl Writer {
         looks
     }
 
-    /// A read that failed: all its sectors are lost.
+    /// A read that failed: all its sectors are lost, but for those that a write cut short may have destroyed.
     fn unreadable(&self, sectors: &Range<u64>, error: u32) -> Verdict {
         let mut verdict = Verdict { sectors: sectors.end - sectors.start, ..Verdict::default() };
         for (part, candidates) in self.record.within(sectors.clone()) {
             let allowed: Vec<Value> = candidates.iter().map(|candidate| candidate.value).collect();
-            for sector in part {
-                let found = format!("error {error} (read of {} to {})", sectors.start, sectors.end);
-                verdict.lose(Loss { sector, allowed: allowed.clone(), found });
+            if allowed.contains(&Value::Unreadable) {
+                continue;
             }
+            let found = format!("error {error} (read of {} to {})", sectors.start, sectors.end - 1);
+            verdict.lose(Loss { sectors: part, allowed, found });
         }
         verdict
     }
@@ -423,7 +449,7 @@ fn judge(
             let found = &bytes[at..at + sector_bytes];
             let Some(which) = allowed.iter().rposition(|candidate| contents.is(found, sector, candidate.value)) else {
                 let allowed = allowed.iter().map(|candidate| candidate.value).collect();
-                verdict.lose(Loss { sector, allowed, found: contents.describe(found) });
+                verdict.lose(Loss { sectors: sector..sector + 1, allowed, found: contents.describe(found) });
                 continue;
             };
             verdict.reverted += u64::from(which < newest_acknowledged);

@@ -22,6 +22,7 @@ const WORK: Work = Work {
     zeroes_in: 15,
     read_in: 10,
     is_volatile: true,
+    cut_destroys: false,
 };
 
 /// Rounds of work, kill and comparison; the faults come in the third round.

@@ -44,6 +44,9 @@ pub const PROFILES: [&str; 13] = [
     "imr-1t:host.write_cache_bytes=0",
 ];
 
+/// Profiles whose host must keep to their rules.
+pub const HOST_MANAGED: [&str; 4] = ["hm-zoned", "strict-append", "caveat-1g", "caveat-1g-512"];
+
 /// Other layers, each on the smallest profile that takes it.
 pub const LAYERS: [&str; 11] = [
     "cassuto-307g+region-rmw",
@@ -127,11 +130,16 @@ impl Image {
             zeroes_in: 40,
             read_in: 20,
             is_volatile: self.is_volatile,
+            cut_destroys: false,
         };
         match self.layer.as_str() {
             // Every small write takes a packet of whole tracks.
             "media-cache" => Work { sectors: (block, block), whole_in: 400, places: 400, ..work },
-            // A write to a bottom track is a rewrite of three: tracks of 2 MiB.
+            // Places lie further apart than a write destroys, and are written whole, since each of its writes destroys what follows
+            // it. What was never written is an error to read.
+            "caveat" => Work { whole_in: 1, places: 300, zeroes_in: 0, read_in: 0, cut_destroys: true, ..work },
+            // What was written at a pointer is durable when flushed.
+            "zoned" => Work { flush_in: 60, is_volatile: true, ..work },
             _ => work,
         }
     }

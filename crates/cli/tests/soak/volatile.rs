@@ -2,6 +2,7 @@
 //! scattered 4 KiB writes into a cache that holds far more, SIGKILL as soon as the last is answered; opened again, at
 //! least 95 of them are gone. A flush before them shows that what is older is kept.
 
+use imbrex_testkit::nbd_client::WRITE;
 use imbrex_testkit::writer::Moment;
 use imbrex_testkit::{Client, Contents, Server, Work, Writer};
 
@@ -23,11 +24,11 @@ fn lost_at(drive: &str, time: &str) -> u64 {
     let gap = client.capacity_bytes / u64::from(image.sector_bytes) / WRITES / block * block;
     let place = |number: u64| number * gap..number * gap + block;
     for number in [0, WRITES / 2] {
-        writer.write(&mut client, place(number), 0).expect("the server takes writes");
+        writer.send(&mut client, WRITE, 0, place(number)).expect("the server takes writes");
     }
     writer.flush(&mut client).expect("the server flushes");
     for number in 0..WRITES {
-        writer.write(&mut client, place(number), 0).expect("the server takes writes");
+        writer.send(&mut client, WRITE, 0, place(number)).expect("the server takes writes");
         writer.drain(&mut client).unwrap_or_else(|ended| panic!("{drive} at {time}: {ended}; {}", server.log()));
     }
     server.kill();
