@@ -23,9 +23,10 @@ test:            ## Install what is needed and run everything
 test-guest:      ## The tests that boot a kernel in QEMU: ublk and its file systems
 	scripts/guest/test.sh
 
-test-long:       ## The tests that take minutes: every stand-in at full length, kills in 10 GB a layer
+test-long:       ## The tests that take minutes or hours: every stand-in at full length, kills, 100 GiB of every drive
 	@scripts/install.sh test
-	$(CARGO) test --release --workspace --locked -- --ignored
+	$(CARGO) test --release --workspace --locked -- --ignored --skip long_soak_
+	scripts/soak.sh
 
 probe-nightly:   ## The probe on drives of terabytes, others each night
 	scripts/probe-nightly.sh

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 #[path = "../nbd/common.rs"]
-#[allow(dead_code)] // the tests of served drives use the rest
+#[allow(dead_code, unused_imports)] // the tests of served drives use the rest
 mod common;
 mod ends;
 mod real_time;

@@ -1,0 +1,155 @@
+//! The drives that are tried for long, and the work that suits each: what makes a drive pass over its platters in
+//! minutes without filling the host's disk.
+
+use std::path::{Path, PathBuf};
+
+use imbrex_testkit::{Contents, Program, Work};
+
+/// The built program.
+pub fn program() -> Program {
+    Program::new(env!("CARGO_BIN_EXE_imbrex"))
+}
+
+/// A number from the environment.
+pub fn from_environment(name: &str, otherwise: f64) -> f64 {
+    let Ok(words) = std::env::var(name) else { return otherwise };
+    words.parse().unwrap_or_else(|_| panic!("{name}={words}: not a number"))
+}
+
+/// The seed of the run.
+pub fn seed() -> u64 {
+    from_environment("IMBREX_SOAK_SEED", 1.0) as u64
+}
+
+/// Whether `drive` was asked for, or nothing was.
+pub fn is_wanted(drive: &str) -> bool {
+    let Ok(words) = std::env::var("IMBREX_SOAK_DRIVES") else { return true };
+    words.split(',').any(|word| word == drive)
+}
+
+/// Every built-in profile that a host need not manage, with the layer it comes with.
+pub const PROFILES: [&str; 13] = [
+    "cmr-5900",
+    "cmr-7200",
+    "cassuto-307g",
+    "emulated-smr-1",
+    "emulated-smr-2",
+    "emulated-smr-3",
+    "imr-1t",
+    "imr-20t",
+    "seagate-st5000as0011",
+    "seagate-st8000as0011",
+    "seagate-st8000as0022",
+    "seagate-st8000dm004",
+    "imr-1t:host.write_cache_bytes=0",
+];
+
+/// Profiles whose host must keep to their rules.
+pub const HOST_MANAGED: [&str; 4] = ["hm-zoned", "strict-append", "caveat-1g", "caveat-1g-512"];
+
+/// Other layers, each on the smallest profile that takes it.
+pub const LAYERS: [&str; 11] = [
+    "cassuto-307g+region-rmw",
+    "cassuto-307g+s-blocks",
+    "cassuto-307g+log-structured",
+    "cassuto-307g+fully-associative",
+    "imr-1t+block-swap",
+    "imr-1t+flip-cache",
+    "imr-1t+top-buffer",
+    "imr-1t+track-cache",
+    "imr-1t+track-flip",
+    "imr-1t+track-map",
+    "imr-1t+write-buffer",
+];
+
+/// An image of a drive in a folder of its own.
+pub struct Image {
+    /// The folder, removed at the end.
+    pub folder: tempfile::TempDir,
+    /// The file.
+    pub path: PathBuf,
+    /// Its layer.
+    pub layer: String,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// Bytes of the platters.
+    pub physical_bytes: u64,
+    /// Whether it has a volatile cache.
+    pub is_volatile: bool,
+}
+
+impl Image {
+    /// Makes it.
+    pub fn create(drive: &str) -> Image {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("image");
+        program().create(&path, drive);
+        let info = program().info(&path);
+        Image {
+            path,
+            folder,
+            layer: info["layer"].as_str().expect("a layer").into(),
+            sector_bytes: info["sector_bytes"].as_u64().expect("bytes of a sector") as u32,
+            physical_bytes: info["physical_bytes"].as_u64().expect("bytes of the platters"),
+            is_volatile: has_write_cache(drive),
+        }
+    }
+
+    /// The folder's path.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The image's path as a word.
+    pub fn word(&self) -> &str {
+        self.path.to_str().expect("a temporary folder has a plain name")
+    }
+
+    /// How its sectors are stamped: sparsely, where it takes large writes.
+    pub fn contents(&self, seed: u64) -> Contents {
+        let stamped_in = if self.layer == "media-cache" { 1 } else { 32 };
+        Contents { sector_bytes: self.sector_bytes, seed, stamped_in, is_full: false }
+    }
+
+    /// Work that takes it over much platter in little time.
+    pub fn work(&self) -> Work {
+        let block = 4096 / u64::from(self.sector_bytes);
+        let mebibyte = (1 << 20) / u64::from(self.sector_bytes);
+        let keeps_trims = ["media-cache", "fully-associative", "set-associative", "log-structured", "s-blocks"];
+        let trim_in = if keeps_trims.contains(&self.layer.as_str()) { 40 } else { 0 };
+        let work = Work {
+            sectors: (block, mebibyte),
+            whole_in: 2,
+            align_sectors: block,
+            places: 2000,
+            place_sectors: mebibyte,
+            depth: 4,
+            flush_in: 100,
+            fua_in: 50,
+            trim_in,
+            zeroes_in: 40,
+            read_in: 20,
+            is_volatile: self.is_volatile,
+            cut_destroys: false,
+        };
+        match self.layer.as_str() {
+            // Every small write takes a packet of whole tracks.
+            "media-cache" => Work { sectors: (block, block), whole_in: 400, places: 400, ..work },
+            // Places lie further apart than a write destroys, and are written whole, since each of its writes destroys what follows
+            // it. What was never written is an error to read.
+            "caveat" => Work { whole_in: 1, places: 300, zeroes_in: 0, read_in: 0, cut_destroys: true, ..work },
+            // What was written at a pointer is durable when flushed.
+            "zoned" => Work { flush_in: 60, is_volatile: true, ..work },
+            _ => work,
+        }
+    }
+}
+
+/// Whether the drive keeps what it answered in a cache that a kill takes away: the interlaced profiles do, and others when
+/// told.
+fn has_write_cache(drive: &str) -> bool {
+    match drive.split("host.write_cache_bytes=").nth(1) {
+        Some(bytes) => !bytes.starts_with('0'),
+        None => drive.starts_with("imr-"),
+    }
+}

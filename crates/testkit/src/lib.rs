@@ -1,0 +1,28 @@
+//! Independent judges of emulated drives, for tests. Nothing here uses another crate of Imbrex: a drive is seen as its
+//! users see it, through the program, the NBD protocol and what `imbrex drive check` prints.
+//!
+//! ```text
+//!   Writer ── requests ──► Client ── NBD ──► imbrex serve (Server: started, killed, stopped)
+//!     │                                          │
+//!     └── Record: what every sector may hold ◄───┘ what is read back
+//! ```
+
+#![allow(clippy::unwrap_used)] // this crate is only linked into tests, where a panic is the report
+
+pub mod contents;
+pub mod nbd_client;
+pub mod program;
+pub mod random;
+pub mod record;
+pub mod server;
+pub mod writer;
+pub mod zones;
+
+pub use contents::{Contents, Value};
+pub use nbd_client::Client;
+pub use program::Program;
+pub use random::Random;
+pub use record::Record;
+pub use server::Server;
+pub use writer::{Ended, Work, Writer};
+pub use zones::{Zone, ZoneWriter};

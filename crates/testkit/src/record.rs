@@ -1,0 +1,254 @@
+//! What every sector of a drive may hold, by what its host was told: the memory of the independent writer.
+//!
+//! A sector has one durable value, and after it those given since, oldest first. An acknowledged write adds one; a flush
+//! that was answered makes the last one acknowledged before it was sent the durable one. After a power cut a sector may
+//! hold the durable value or any later one.
+//!
+//! Kept by runs of sectors that have the same history, so that a drive of terabytes costs what was written to it.
+//!
+//! Invariants:
+//! 1. Runs do not overlap and are not empty; what lies in none was never touched, and holds zeros.
+//! 2. A run has at least one candidate, the durable one first, and candidates not yet acknowledged last.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::contents::Value;
+
+/// A value that a sector may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Candidate {
+    /// The value.
+    pub value: Value,
+    /// When it was acknowledged, counted in acknowledgements; [`IN_FLIGHT`] before.
+    pub acknowledged: u64,
+}
+
+/// The place of what is not acknowledged in the order of acknowledgements: after all.
+pub const IN_FLIGHT: u64 = u64::MAX;
+
+const UNTOUCHED: Candidate = Candidate { value: Value::Zeros, acknowledged: 0 };
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Run {
+    end: u64,
+    candidates: Vec<Candidate>,
+}
+
+/// What every sector may hold.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// By first sector.
+    runs: BTreeMap<u64, Run>,
+    /// What has more than its durable value.
+    unsettled: Vec<Range<u64>>,
+    acknowledgements: u64,
+}
+
+impl Record {
+    /// A new drive: zeros.
+    pub fn new() -> Record {
+        Record::default()
+    }
+
+    /// A command that will give `sectors` a value is on its way.
+    pub fn begin(&mut self, sectors: Range<u64>, value: Value) {
+        self.for_each_run(sectors.clone(), |candidates| {
+            candidates.push(Candidate { value, acknowledged: IN_FLIGHT });
+        });
+        self.unsettled.push(sectors);
+    }
+
+    /// It was acknowledged; with `is_durable` nothing older may come back.
+    pub fn acknowledge(&mut self, sectors: Range<u64>, value: Value, is_durable: bool) {
+        self.acknowledgements += 1;
+        let acknowledged = self.acknowledgements;
+        self.for_each_run(sectors, |candidates| {
+            let mine = candidates.iter_mut().rposition(|at| at.value == value && at.acknowledged == IN_FLIGHT);
+            let mine = mine.expect("what is acknowledged was begun");
+            candidates[mine].acknowledged = acknowledged;
+            if is_durable {
+                candidates.drain(..mine);
+            }
+        });
+    }
+
+    /// The moment at which a flush is sent, to be given to [`Record::flushed`] when it was answered.
+    pub fn flush_begins(&self) -> u64 {
+        self.acknowledgements
+    }
+
+    /// A flush sent at `moment` was answered.
+    pub fn flushed(&mut self, moment: u64) {
+        let unsettled = std::mem::take(&mut self.unsettled);
+        for sectors in unsettled {
+            let mut is_settled = true;
+            self.for_each_run(sectors.clone(), |candidates| {
+                let durable = candidates.iter().rposition(|candidate| candidate.acknowledged <= moment);
+                candidates.drain(..durable.unwrap_or(0));
+                is_settled &= candidates.len() == 1;
+            });
+            if !is_settled {
+                self.unsettled.push(sectors);
+            }
+        }
+    }
+
+    /// The drive came back after a power cut, and these sectors, of one run, hold `value`, which was possible. It counts
+    /// as acknowledged.
+    pub fn found(&mut self, sectors: Range<u64>, value: Value) {
+        let acknowledged = self.acknowledgements;
+        self.for_each_run(sectors, |candidates| {
+            *candidates = vec![Candidate { value, acknowledged }];
+        });
+    }
+
+    /// After a power cut all was looked at: nothing waits for a flush any more.
+    pub fn all_found(&mut self) {
+        self.unsettled.clear();
+    }
+
+    /// All that was touched: runs of one history, in order.
+    pub fn runs(&self) -> impl Iterator<Item = (Range<u64>, &[Candidate])> {
+        self.runs.iter().map(|(&start, run)| (start..run.end, run.candidates.as_slice()))
+    }
+
+    /// What `sectors` may hold, in order, with those never touched.
+    pub fn within(&self, sectors: Range<u64>) -> Vec<(Range<u64>, Vec<Candidate>)> {
+        let (mut pieces, mut next) = (Vec::new(), sectors.start);
+        let first = self.runs.range(..=sectors.start).next_back().map_or(sectors.start, |(&start, _)| start);
+        for (&start, run) in self.runs.range(first..sectors.end) {
+            let (start, end) = (start.max(sectors.start), run.end.min(sectors.end));
+            if start >= end {
+                continue;
+            }
+            if next < start {
+                pieces.push((next..start, vec![UNTOUCHED]));
+            }
+            pieces.push((start..end, run.candidates.clone()));
+            next = end;
+        }
+        if next < sectors.end {
+            pieces.push((next..sectors.end, vec![UNTOUCHED]));
+        }
+        pieces
+    }
+
+    /// Sectors touched.
+    pub fn sectors(&self) -> u64 {
+        self.runs.iter().map(|(start, run)| run.end - start).sum()
+    }
+
+    /// Makes runs begin and end with `sectors`, and calls `change` with the history of each in them.
+    fn for_each_run(&mut self, sectors: Range<u64>, mut change: impl FnMut(&mut Vec<Candidate>)) {
+        self.split(sectors.start);
+        self.split(sectors.end);
+        let mut gaps = Vec::new();
+        let mut next = sectors.start;
+        for (&start, run) in self.runs.range(sectors.clone()) {
+            if next < start {
+                gaps.push(next..start);
+            }
+            next = run.end;
+        }
+        if next < sectors.end {
+            gaps.push(next..sectors.end);
+        }
+        for gap in gaps {
+            self.runs.insert(gap.start, Run { end: gap.end, candidates: vec![UNTOUCHED] });
+        }
+        self.runs.range_mut(sectors.clone()).for_each(|(_, run)| change(&mut run.candidates));
+        self.join(sectors);
+    }
+
+    /// Makes a run that reaches over `sector` two.
+    fn split(&mut self, sector: u64) {
+        let Some((_, run)) = self.runs.range_mut(..sector).next_back().filter(|(_, run)| run.end > sector) else {
+            return;
+        };
+        let rest = run.clone();
+        run.end = sector;
+        self.runs.insert(sector, rest);
+    }
+
+    /// Makes neighbours of the same history one, from the run before `sectors` to the one after.
+    fn join(&mut self, sectors: Range<u64>) {
+        let first = self.runs.range(..sectors.start).next_back().map_or(sectors.start, |(&start, _)| start);
+        let starts: Vec<u64> = self.runs.range(first..=sectors.end).map(|(&start, _)| start).collect();
+        let mut kept: Option<u64> = None;
+        for start in starts {
+            let before = kept.and_then(|kept| self.runs.get(&kept));
+            let run = &self.runs[&start];
+            if before.is_some_and(|before| before.end == start && before.candidates == run.candidates) {
+                let end = run.end;
+                self.runs.remove(&start);
+                self.runs.get_mut(&kept.expect("there is one before")).expect("it is kept").end = end;
+            } else {
+                kept = Some(start);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: runs say what a list of sectors would. Method: the same random commands to both, compared after each.
+
+    use super::*;
+    use crate::random::Random;
+
+    const SECTORS: u64 = 60;
+
+    /// A history for each sector.
+    type Naive = Vec<Vec<Candidate>>;
+
+    fn check(record: &Record, naive: &Naive, seed: u64) {
+        for (sectors, candidates) in record.within(0..SECTORS) {
+            for sector in sectors {
+                assert_eq!(candidates, naive[sector as usize], "sector {sector}, seed {seed}");
+            }
+        }
+        let neighbours = record.runs().zip(record.runs().skip(1));
+        for ((left, before), (right, after)) in neighbours {
+            assert!(left.end < right.start || before != after, "{left:?} and {right:?} are one, seed {seed}");
+        }
+    }
+
+    #[test]
+    fn runs_say_what_sectors_would() {
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let (mut record, mut naive) = (Record::new(), vec![vec![UNTOUCHED]; SECTORS as usize]);
+            let mut acknowledgements = 0;
+            for version in 1..40 {
+                let start = random.below(SECTORS);
+                let sectors = start..start + 1 + random.below((SECTORS - start).min(12));
+                let (value, is_durable) = (Value::Version(version), random.one_in(3));
+                record.begin(sectors.clone(), value);
+                let is_acknowledged = !random.one_in(4);
+                for sector in sectors.clone() {
+                    naive[sector as usize].push(Candidate { value, acknowledged: IN_FLIGHT });
+                }
+                if is_acknowledged {
+                    record.acknowledge(sectors.clone(), value, is_durable);
+                    acknowledgements += 1;
+                    for sector in sectors {
+                        let history = &mut naive[sector as usize];
+                        history.last_mut().unwrap().acknowledged = acknowledgements;
+                        if is_durable {
+                            history.drain(..history.len() - 1);
+                        }
+                    }
+                }
+                if random.one_in(6) {
+                    record.flushed(record.flush_begins());
+                    for history in &mut naive {
+                        let durable = history.iter().rposition(|at| at.acknowledged != IN_FLIGHT).unwrap_or(0);
+                        history.drain(..durable);
+                    }
+                }
+                check(&record, &naive, seed);
+            }
+        }
+    }
+}

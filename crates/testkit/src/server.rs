@@ -1,0 +1,133 @@
+//! `imbrex serve` as a child process: started, asked for its figures, killed, stopped.
+//!
+//! Invariants:
+//! 1. A server does not outlive the test that started it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::Program;
+
+/// How long anything may take before a test gives up on it: no bound on speed, only an end to hanging.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Waits until `happened` gives something.
+pub fn until<T>(what: &str, mut happened: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(value) = happened() {
+            return value;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A running `imbrex serve` at a Unix socket.
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub socket: PathBuf,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `imbrex serve` with `words`, its socket and log in `folder`, and waits until it listens. A server that ends
+    /// before is an error, with what it said.
+    pub fn try_start(program: &Program, folder: &Path, words: &[&str]) -> Result<Server, String> {
+        let (socket, log) = (folder.join("socket"), folder.join("log"));
+        // What a killed server left behind is no sign of this one.
+        let _ = fs::remove_file(&socket);
+        let child = Command::new(program.path())
+            .arg("serve")
+            .args(words)
+            .args(["--nbd", &format!("unix:{}", socket.display())])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log).expect("the folder is ours"))
+            .spawn()
+            .expect("the program starts");
+        let mut server = Server { child, socket, log };
+        let has_ended = until("the server", || match server.child.try_wait().expect("a child can be asked") {
+            Some(status) => Some(Some(status)),
+            None => UnixStream::connect(&server.socket).ok().map(|_| None),
+        });
+        match has_ended {
+            None => Ok(server),
+            Some(status) => Err(format!("{status}: {}", server.log())),
+        }
+    }
+
+    /// The same of a server that must start.
+    pub fn start(program: &Program, folder: &Path, words: &[&str]) -> Server {
+        Server::try_start(program, folder, words).unwrap_or_else(|error| panic!("serve {words:?}: {error}"))
+    }
+
+    /// What it has written to standard error so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).expect("it was made at the start")
+    }
+
+    /// As tools want it.
+    pub fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket.display())
+    }
+
+    /// SIGKILL, and waits for the end.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it is ours");
+        self.child.wait().expect("it is ours");
+    }
+
+    /// Ctrl-C; gives what it said until its end, as an error if it did not end well.
+    pub fn stop(mut self) -> Result<String, String> {
+        let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(asked.expect("there is a kill").success(), "it is ours");
+        let status = until("the server's end", || self.child.try_wait().expect("a child can be asked"));
+        if status.success() {
+            Ok(self.log())
+        } else {
+            Err(format!("{status}: {}", self.log()))
+        }
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be asked").is_none()
+    }
+
+    /// Bytes of platter written since the start, padding and cleaning as well. The server must have been started with
+    /// `--window 127.0.0.1:0`, whose address it prints.
+    pub fn platter_bytes(&self) -> u64 {
+        let log = self.log();
+        let address = log.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("it shows a window");
+        let metrics = fetch(address, "/metrics");
+        let values = metrics.lines().filter(|line| line.starts_with("imbrex_medium_written_bytes_total{"));
+        values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
+    }
+}
+
+/// GET, the bare minimum.
+fn fetch(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the window is open");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("the window takes requests");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the window answers in text");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
