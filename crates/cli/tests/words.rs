@@ -59,6 +59,8 @@ fn the_page_on_serving_names_every_option_and_every_bound() {
         let is_common = ["--help", "--quiet"].contains(&option);
         assert!(is_common || page.contains(option), "docs/serve.md does not name {option}");
     }
+    // Its lines are as wide as the terminal.
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     // The program's defaults are the library's.
     let (limits, pages) = (imbrex_serve::Limits::default(), imbrex_serve::PageLimits::default());
     for (option, default) in [

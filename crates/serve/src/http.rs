@@ -97,7 +97,10 @@ impl Page {
         let mut looked = Instant::now();
         while !stop() {
             match tokio::time::timeout(LOOK_EVERY, listener.accept()).await {
-                Ok(Ok((stream, from))) => self.welcome(stream, from),
+                Ok(Ok((stream, from))) => {
+                    self.wait_for_leaving().await;
+                    self.welcome(stream, from);
+                }
                 // One client's failure, such as one that is gone already, is not the server's.
                 Ok(Err(_)) => tokio::time::sleep(LOOK_EVERY).await,
                 Err(_) => {}
@@ -106,6 +109,16 @@ impl Page {
                 self.clients.cut_late();
                 looked = Instant::now();
             }
+        }
+    }
+
+    /// Lets those that have been cut off end before more are taken: each needs one turn for it.
+    async fn wait_for_leaving(&self) {
+        for _ in 0..self.limits.connections {
+            if !self.clients.is_crowded() {
+                return;
+            }
+            tokio::task::yield_now().await;
         }
     }
 
