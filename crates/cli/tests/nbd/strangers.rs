@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
 
+use imbrex_testkit::server::PATIENCE;
+
 use crate::common::*;
 
 /// Every sort of stranger.
