@@ -19,24 +19,43 @@ use crate::Row;
 /// What a served drive should reach of nbdkit's throughput.
 const TARGET: f64 = 0.8;
 /// Runs of each server, in turn.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 const DRIVE: &str = "cmr-7200";
 
-/// Name, fio's pattern, block and depth; bytes worked on.
-const ROWS: [(&str, &str, &str, &str, &str); 8] = [
-    ("serve 1 MiB sequential writes, depth 1", "write", "1m", "1", "256m"),
-    ("serve 1 MiB sequential writes, depth 32", "write", "1m", "32", "256m"),
-    ("serve 1 MiB sequential reads, depth 1", "read", "1m", "1", "256m"),
-    ("serve 1 MiB sequential reads, depth 32", "read", "1m", "32", "256m"),
-    ("serve 4 KiB random writes, depth 1", "randwrite", "4k", "1", "64m"),
-    ("serve 4 KiB random writes, depth 32", "randwrite", "4k", "32", "64m"),
-    ("serve 4 KiB random reads, depth 1", "randread", "4k", "1", "64m"),
-    ("serve 4 KiB random reads, depth 32", "randread", "4k", "32", "64m"),
+/// Name and fio's words of a pattern; bytes worked on.
+const PATTERNS: [(&str, &str, &str, &str); 4] = [
+    ("1 MiB sequential writes", "write", "1m", "256m"),
+    ("1 MiB sequential reads", "read", "1m", "256m"),
+    ("4 KiB random writes", "randwrite", "4k", "64m"),
+    ("4 KiB random reads", "randread", "4k", "64m"),
 ];
+/// Requests on their way at once.
+const DEPTHS: [&str; 3] = ["1", "4", "32"];
+
+/// What is measured.
+struct Case {
+    name: String,
+    pattern: &'static str,
+    block: &'static str,
+    depth: &'static str,
+    size: &'static str,
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    PATTERNS.into_iter().flat_map(|(name, pattern, block, size)| {
+        DEPTHS.into_iter().map(move |depth| Case {
+            name: format!("serve {name}, depth {depth}"),
+            pattern,
+            block,
+            depth,
+            size,
+        })
+    })
+}
 
 /// Measures the rows whose name holds `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
-    let rows: Vec<_> = ROWS.iter().filter(|(name, ..)| name.contains(only)).collect();
+    let rows: Vec<Case> = cases().filter(|case| case.name.contains(only)).collect();
     if rows.is_empty() {
         return;
     }
@@ -85,7 +104,7 @@ fn with_drive(socket: &Path, work: impl FnOnce()) {
 
 /// Measures each row with both servers, of which there are socket and process.
 fn measure_all(
-    rows: &[&(&'static str, &str, &str, &str, &str)],
+    rows: &[Case],
     servers: &[(&PathBuf, u32); 2],
     report: &mut dyn FnMut(Row),
 ) {
@@ -93,7 +112,7 @@ fn measure_all(
     for (socket, _) in servers {
         fio(socket, &["--rw=write", "--bs=1m", "--size=256m"]);
     }
-    for (name, pattern, block, depth, size) in rows {
+    for Case { name, pattern, block, depth, size } in rows {
         let words = [
             format!("--rw={pattern}"),
             format!("--bs={block}"),
@@ -121,7 +140,7 @@ fn measure_all(
             speeds[ROUNDS / 2]
         });
         let unit = "of nbdkit's memory plugin";
-        report(Row { name: (*name).into(), value: ours / theirs, unit, target: Some(TARGET) });
+        report(Row { name: name.clone(), value: ours / theirs, unit, target: Some(TARGET) });
         let [theirs, ours] = [0, 1].map(|index| bytes[index] / ticks[index]);
         let name = format!("{name}, by CPU time");
         report(Row { name, value: ours / theirs, unit, target: Some(TARGET) });

@@ -41,6 +41,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let (limits, page_limits) = limits(&args.limits);
     let tls = tls(args)?;
     let mut drive = open(args)?;
+    tell_damage(args.image.as_deref(), &mut drive);
     if args.window.is_some() {
         drive.watch();
     }
@@ -100,6 +101,18 @@ fn cannot_listen(address: impl Display, option: &str, instead: &str, error: &io:
         }
         io::ErrorKind::PermissionDenied => failure.or_try("a folder of your own, or a port above 1023"),
         _ => failure.or_try(format!("{option} with {instead}, of this machine")),
+    }
+}
+
+/// Says what the opening of a damaged image could do without, and what to do about it.
+fn tell_damage(image: Option<&Path>, drive: &mut EmulatedDrive) {
+    let Some(image) = image.map(Path::display) else { return };
+    let notices = drive.store_mut().notices();
+    for notice in notices {
+        eprintln!("{image}: {notice}");
+    }
+    if !notices.is_empty() {
+        eprintln!("{image} is damaged; it is served as far as it is whole. `imbrex drive check {image}` says what is lost");
     }
 }
 

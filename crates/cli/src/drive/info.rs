@@ -88,6 +88,8 @@ fn facts(drive: &Drive, store: &mut Store<FileMedium>) -> Result<Vec<Fact>, Fail
         damaged,
         format!("{damaged} sectors (of any kind; `drive check` says whether live ones)"),
     ));
+    let lost: u64 = store.lost().runs().map(|(_, sectors)| sectors.0).sum();
+    facts.push(fact("lost_sectors", "lost", lost, format!("{lost} sectors, to damage, until they are written")));
     Ok(facts)
 }
 
