@@ -68,6 +68,7 @@ fn sectors_are_unreadable_until_they_are_written() {
         create_file(&path, drive(words).1).map(drop).expect("there is room");
         let mut drive = reopened(&path);
         write(&mut drive, 96, 24, 1);
+        drive.flush().expect("the file takes it");
         drive.play_faults(now(unreadable(100, 8))).expect("it lies on the drive");
         assert_eq!(read(&mut drive, 90, 40), Err(Lba(100)), "{words}");
         assert_eq!(read(&mut drive, 105, 1), Err(Lba(105)), "{words}");
