@@ -121,7 +121,11 @@ impl fmt::Display for Finding {
                 write!(f, "{count} live sectors from {lba} on cannot be read: damage at {pba} of the {medium:?}")
             }
             Finding::Unmendable { lba, sectors } => {
-                write!(f, "{} live sectors from {lba} on cannot be mended: damage to what they were to be made of", sectors.0)
+                write!(
+                    f,
+                    "{} live sectors from {lba} on cannot be mended: damage to what they were to be made of",
+                    sectors.0
+                )
             }
         }
     }

@@ -51,7 +51,8 @@ pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> 
     if has_orphans {
         lose_unplaced(&drive, &mut store)?;
     }
-    lose_unreadable(&drive, &mut store, &mut repaired)?;
+    // What is damaged may be what mending writes anew; what was destroyed no mending reads.
+    lose_unreadable(&drive, &mut store, &mut repaired, |finding| matches!(finding, Finding::Destroyed { .. }))?;
     if let Err(error) = store.begin_work(drive.layer.as_mut()) {
         if !is_damage(&error) {
             return Err(error);
@@ -59,8 +60,7 @@ pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> 
         repaired.findings.push(Finding::Unopenable(error.to_string()));
         drive = empty(&mut store, &mut repaired)?;
     }
-    // Mending what was half done may have come upon more.
-    lose_unreadable(&drive, &mut store, &mut repaired)?;
+    lose_unreadable(&drive, &mut store, &mut repaired, |_| true)?;
     repaired.left = store.check(drive.layer.as_ref(), place, &mut |_, _| {})?;
     store.seal()?;
     // Mending reads too: what it came upon is lost as well.
@@ -100,15 +100,16 @@ fn empty<M: Media>(store: &mut Store<M>, repaired: &mut Repaired) -> Result<imbr
     Ok(drive)
 }
 
-/// Makes lost every live sector that cannot be read; its place reads as zeros from now on, so that it can be moved.
+/// Makes lost every live sector that cannot be read, if it `is_chosen`; its place reads as zeros from now on, so that it can be moved.
 fn lose_unreadable<M: Media>(
     drive: &imbrex_sim::Drive,
     store: &mut Store<M>,
     repaired: &mut Repaired,
+    is_chosen: impl Fn(&Finding) -> bool,
 ) -> Result<(), DeviceError> {
     let mut unreadable = Vec::new();
     store.for_each_unreadable(drive.layer.as_ref(), |finding| unreadable.push(finding))?;
-    for finding in unreadable {
+    for finding in unreadable.into_iter().filter(is_chosen) {
         let (medium, pba) = match finding {
             Finding::Destroyed { pba, .. } => (Medium::Disk, pba),
             Finding::Unreadable { medium, pba, .. } => (medium, pba),
@@ -124,10 +125,7 @@ fn lose_unreadable<M: Media>(
 }
 
 /// Makes lost every sector that the map puts where no slot is: it may have been in one whose owner is not known.
-fn lose_unplaced<M: Media>(
-    drive: &imbrex_sim::Drive,
-    store: &mut Store<M>,
-) -> Result<(), DeviceError> {
+fn lose_unplaced<M: Media>(drive: &imbrex_sim::Drive, store: &mut Store<M>) -> Result<(), DeviceError> {
     let mut unplaced = Lost::default();
     for_each_piece(drive.layer.as_ref(), |piece| {
         let Some((medium, pba)) = piece.at else { return };

@@ -317,7 +317,6 @@ impl<M: Media> Store<M> {
         Ok(first)
     }
 
-
     /// Takes it apart; what is not durable on the medium may be lost with the power.
     pub fn into_media(self) -> M {
         self.space.into_media()

@@ -187,7 +187,8 @@ fn piece(lba: u64, sectors: u64, pba: u64) -> Piece {
 fn a_wrong_map_is_found() {
     let (_, mut store) = opened("conventional");
     let past = store.header().disk_sectors - 1;
-    let mut check = |pieces: &[Piece]| store.check(&Map(pieces.to_vec(), None), "image", &mut |_, _| {}).expect("memory reads");
+    let mut check =
+        |pieces: &[Piece]| store.check(&Map(pieces.to_vec(), None), "image", &mut |_, _| {}).expect("memory reads");
     let map = |lba, what| Finding::Map { lba: Lba(lba), what };
     assert_eq!(check(&[piece(0, 100, 0)]), []);
     assert_eq!(check(&[piece(0, 40, 0), piece(50, 50, 50)]), [map(40, "leaves sectors out")]);

@@ -310,11 +310,7 @@ fn reads_see_what_the_cache_holds() {
     drive.flush().expect("it is whole");
     assert_eq!(drive.dirty().0, 0);
     drop(drive);
-    let mut drive = open(
-        medium.with(|medium| medium.cut(|_, _| false)),
-        "cache",
-    )
-    .expect("it is whole");
+    let mut drive = open(medium.with(|medium| medium.cut(|_, _| false)), "cache").expect("it is whole");
     let mut read = [0; 1024];
     drive.read(8 * 512, &mut read).expect("it is whole");
     assert_eq!(read, [9; 1024]);

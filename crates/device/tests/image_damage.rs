@@ -9,6 +9,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
+use common::damage::Damage;
 use common::recorded::{bytes_of, open, read_all, recorded, used, Host, Readings, Recorded};
 use common::Subject;
 use imbrex_device::check::check_image;
@@ -19,73 +20,11 @@ use imbrex_device::repair::repair_image;
 use imbrex_device::DeviceError;
 use imbrex_layer::registry;
 use imbrex_layer::verify::toy::below;
-use rand_core::{RngCore, SeedableRng};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 
-/// The longest run that is damaged, in bytes: shorter than what lies between two copies of one fact in the smallest image.
-const RUN_MAX: u64 = 4096;
 /// Damages done to one image before another is made.
 const DAMAGES_AN_IMAGE: u64 = 100;
-
-/// What is done to an image.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Damage {
-    /// Bits of a run are flipped, by a seed.
-    Flip { offset: u64, bytes: u64, seed: u64 },
-    /// A run becomes zeros.
-    Zero { offset: u64, bytes: u64 },
-    /// Two runs change places.
-    Swap { first: u64, second: u64, bytes: u64 },
-    /// The file ends here.
-    Truncate { at: u64 },
-}
-
-impl Damage {
-    /// One in a piece of kind `what`, or of any kinds where they swap.
-    fn draw(random: &mut impl RngCore, pieces: &[Used], what: Use, number: u64) -> Damage {
-        let place = |random: &mut dyn RngCore, what: Option<Use>| {
-            let chosen: Vec<&Used> = pieces.iter().filter(|used| what.is_none_or(|what| used.what == what)).collect();
-            let piece = chosen[(random.next_u64() % chosen.len() as u64) as usize];
-            piece.offset + random.next_u64() % piece.bytes
-        };
-        let offset = place(random, Some(what));
-        // Log-uniform.
-        let magnitude = below(random, u64::from(RUN_MAX.ilog2()) + 1);
-        let bytes = 1 + below(random, 1 << magnitude);
-        match number % 5 {
-            0 => Damage::Flip { offset, bytes, seed: random.next_u64() },
-            1 => Damage::Zero { offset, bytes },
-            2 => Damage::Swap { first: offset, second: place(random, Some(what)), bytes },
-            3 => Damage::Swap { first: offset, second: place(random, None), bytes },
-            _ => Damage::Truncate { at: offset },
-        }
-    }
-
-    /// The image after it.
-    fn applied(self, whole: &[u8]) -> Memory {
-        let mut bytes = whole.to_vec();
-        let run = |offset: u64, length: u64| offset as usize..whole.len().min((offset + length) as usize);
-        match self {
-            Damage::Flip { offset, bytes: length, seed } => {
-                let mut random = Xoshiro256StarStar::seed_from_u64(seed);
-                let run = &mut bytes[run(offset, length)];
-                for byte in run.iter_mut() {
-                    *byte ^= (random.next_u64() & random.next_u64()) as u8;
-                }
-                run[0] ^= 1;
-            }
-            Damage::Zero { offset, bytes: length } => bytes[run(offset, length)].fill(0),
-            Damage::Swap { first, second, bytes: length } => {
-                let (low, high) = (first.min(second), first.max(second));
-                let length = length.min(high - low).min(whole.len() as u64 - high);
-                let (before, after) = bytes.split_at_mut(high as usize);
-                before[low as usize..(low + length) as usize].swap_with_slice(&mut after[..length as usize]);
-            }
-            Damage::Truncate { at } => bytes.truncate(at as usize),
-        }
-        Memory::with(&bytes)
-    }
-}
 
 /// Which bytes in use are not what they were.
 struct Changed {
@@ -187,7 +126,9 @@ impl Trial<'_> {
             Err(error @ (DeviceError::Image { .. } | DeviceError::Damaged { .. })) if !self.must_open() => {
                 tally.refused += 1;
                 let said = error.to_string();
-                if !["--repair", "restore it", "drive create", "use the one that made it"].iter().any(|way| said.contains(way))
+                if !["--repair", "restore it", "drive create", "use the one that made it"]
+                    .iter()
+                    .any(|way| said.contains(way))
                 {
                     self.complain(tally, format!("says not what to do: {said}"));
                     tally.unnamed += 1;
@@ -243,8 +184,7 @@ impl Trial<'_> {
                 return self.complain(tally, format!("cannot be repaired: {error}"));
             }
         };
-        let lost: BTreeSet<u64> =
-            repaired.lost.iter().flat_map(|(lba, sectors)| lba.0..lba.0 + sectors.0).collect();
+        let lost: BTreeSet<u64> = repaired.lost.iter().flat_map(|(lba, sectors)| lba.0..lba.0 + sectors.0).collect();
         tally.named_lost += lost.len() as u64;
         let is_too_much = was_open && !self.changed.is_truncated && lost.len() as u64 > self.changed.sectors;
         let is_unnamed = !self.changed.kinds.is_empty() && repaired.findings.is_empty();
@@ -342,7 +282,18 @@ fn damaged(subjects: &[Subject], damages: u64, tally: &mut Tally) {
 fn no_damage_passes_for_data() {
     println!(
         "{:<16}{:>8}{:>8}{:>8}{:>8}{:>11}{:>8}{:>8}{:>6}{:>7}{:>8}{:>9}",
-        "layer", "damages", "changed", "opened", "refused", "unreadable", "lost", "beyond", "wrong", "panics", "unnamed", "unusable"
+        "layer",
+        "damages",
+        "changed",
+        "opened",
+        "refused",
+        "unreadable",
+        "lost",
+        "beyond",
+        "wrong",
+        "panics",
+        "unnamed",
+        "unusable"
     );
     let mut complaints = Vec::new();
     for info in registry::all() {

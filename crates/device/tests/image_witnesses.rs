@@ -76,7 +76,10 @@ fn one_spoilt_copy_costs_nothing_and_is_named() {
                     let is_noticed = matches!(what, Use::Header | Use::State | Use::Directory);
                     assert!(!is_noticed || notices.iter().any(|notice| notice.contains("damaged")), "{place}");
                     let found = findings(&spoilt);
-                    assert!(!found.is_empty() && found.iter().all(|finding| names(finding, what)), "{place}: {found:?}");
+                    assert!(
+                        !found.is_empty() && found.iter().all(|finding| names(finding, what)),
+                        "{place}: {found:?}"
+                    );
                     let (done, after) = repaired(&spoilt);
                     assert!(done.findings.iter().any(|finding| names(finding, what)), "{place}: {done:?}");
                     assert!(done.lost.is_empty() && done.left.is_empty() && !done.is_emptied, "{place}: {done:?}");

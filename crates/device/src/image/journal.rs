@@ -17,11 +17,11 @@
 
 use imbrex_layer::Note;
 
-use crate::error::DeviceError;
 use super::checksum::Salt;
 use super::layout::Region;
 use super::space::Space;
 use super::state::State;
+use crate::error::DeviceError;
 use crate::media::Media;
 
 /// Tags from here on are notes of the store, not of a layer.

@@ -258,8 +258,7 @@ pub fn used(image: &Memory) -> Vec<Used> {
 /// Where the two copies of every journal record lie.
 pub fn journal_places(image: &Memory) -> [Vec<u64>; 2] {
     let records = used(image).into_iter().filter(|used| used.what == Use::Journal);
-    let mut first: Vec<u64> =
-        records.flat_map(|used| (used.offset..used.offset + used.bytes).step_by(64)).collect();
+    let mut first: Vec<u64> = records.flat_map(|used| (used.offset..used.offset + used.bytes).step_by(64)).collect();
     let second = first.split_off(first.len() / 2);
     [first, second]
 }
