@@ -1,7 +1,8 @@
 //! The check of an image: what must hold of it beyond that it opens. What it finds, [`crate::repair`] can put right.
 //!
 //! A drive whose process was killed is whole once it is mended; so [`check_image`] mends it in memory, leaves the medium
-//! as it is, and checks the outcome.
+//! as it is, and checks the outcome. The space of the image is looked at before anything is written over it, for to mend
+//! writes states and sectors anew, and with them what is damaged there.
 //!
 //! Invariants:
 //! 1. Memory is bounded: runs of the map are looked at so many at a time, however many there are.
@@ -80,13 +81,22 @@ pub enum Finding {
         /// How many.
         sectors: Sectors,
     },
+    /// Sectors that the map points to cannot be read once what was half done is mended: for that needs what is damaged.
+    Unmendable {
+        /// The first logical sector.
+        lba: Lba,
+        /// How many.
+        sectors: Sectors,
+    },
 }
 
 impl Finding {
     /// The logical sectors that it makes unreadable, where it names any.
     pub fn lbas(&self) -> Option<(Lba, Sectors)> {
         match self {
-            Finding::Destroyed { lba, sectors, .. } | Finding::Unreadable { lba, sectors, .. } => Some((*lba, *sectors)),
+            Finding::Destroyed { lba, sectors, .. }
+            | Finding::Unreadable { lba, sectors, .. }
+            | Finding::Unmendable { lba, sectors } => Some((*lba, *sectors)),
             _ => None,
         }
     }
@@ -110,6 +120,13 @@ impl fmt::Display for Finding {
                 let count = sectors.0;
                 write!(f, "{count} live sectors from {lba} on cannot be read: damage at {pba} of the {medium:?}")
             }
+            Finding::Unmendable { lba, sectors } => {
+                write!(
+                    f,
+                    "{} live sectors from {lba} on cannot be mended: damage to what they were to be made of",
+                    sectors.0
+                )
+            }
         }
     }
 }
@@ -129,16 +146,29 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 /// Checks the image on `media`, named `place` in errors, as it would be once opened. An image that cannot be used at all,
 /// being foreign or of another version, is an error; one that was whole once and does not open is a finding.
 pub fn check_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> Result<Checked, DeviceError> {
-    match Store::open(Overlay::new(media), place) {
-        Ok((drive, mut store)) => {
-            let findings = store.check(drive.layer.as_ref(), place, progress)?;
-            Ok(Checked { findings, lost: store.lost().runs().collect() })
-        }
-        Err(error) if is_damage(&error) => {
-            Ok(Checked { findings: vec![Finding::Unopenable(error.to_string())], lost: Vec::new() })
-        }
-        Err(error) => Err(error),
+    let mut checked = Checked::default();
+    match check_opened(Overlay::new(media), place, progress, &mut checked) {
+        Err(error) if is_damage(&error) => checked.findings.push(Finding::Unopenable(error.to_string())),
+        outcome => outcome?,
     }
+    Ok(checked)
+}
+
+fn check_opened<M: Media>(
+    media: M,
+    place: &str,
+    progress: Progress<'_>,
+    checked: &mut Checked,
+) -> Result<(), DeviceError> {
+    let (mut drive, mut store) = Store::open_to_look(media, place)?;
+    let before = store.lost().clone();
+    checked.lost = before.runs().collect();
+    store.settle()?;
+    store.check_space(place, progress, &mut checked.findings)?;
+    store.begin_work(drive.layer.as_mut())?;
+    let unmendable = store.lost().less(&before);
+    checked.findings.extend(unmendable.runs().map(|(lba, sectors)| Finding::Unmendable { lba, sectors }));
+    store.check_map(drive.layer.as_ref(), &mut checked.findings)
 }
 
 /// Whether an image that does not open for this reason was whole once.
@@ -155,34 +185,49 @@ impl<M: Media> Store<M> {
         place: &str,
         progress: Progress<'_>,
     ) -> Result<Vec<Finding>, DeviceError> {
-        let mut findings: Vec<Finding> = layer.self_check().err().map(Finding::Layer).into_iter().collect();
+        let mut findings = Vec::new();
+        self.check_space(place, progress, &mut findings)?;
+        self.check_map(layer, &mut findings)?;
+        Ok(findings)
+    }
+
+    /// Checks the journal and the space of the image, as they lie.
+    pub(crate) fn check_space(
+        &mut self,
+        place: &str,
+        progress: Progress<'_>,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), DeviceError> {
         self.journal.for_each_spoilt(&mut self.space, |record, copy| {
-            push(&mut findings, Finding::Journal { record, copy });
+            push(findings, Finding::Journal { record, copy });
         })?;
-        let (flaws, _) = self.flaws(place, progress)?;
-        flaws.into_iter().for_each(|flaw| push(&mut findings, Finding::Image(flaw)));
+        let flaws = self.flaws(place, progress)?;
+        flaws.into_iter().for_each(|flaw| push(findings, Finding::Image(flaw)));
+        Ok(())
+    }
+
+    /// Checks the map of `layer`, and that what it points to can be read.
+    fn check_map(&mut self, layer: &dyn Layer, findings: &mut Vec<Finding>) -> Result<(), DeviceError> {
+        findings.extend(layer.self_check().err().map(Finding::Layer));
         let limits = [Sectors(self.header().disk_sectors), Sectors(self.header().flash_sectors)];
         findings.extend(check_coverage(layer, limits));
         for medium in [Medium::Disk, Medium::Flash] {
             findings.extend(check_sharing(layer, medium, RUNS_MAX));
         }
-        self.for_each_unreadable(layer, |finding| push(&mut findings, finding))?;
-        Ok(findings)
+        self.for_each_unreadable(layer, |finding| push(findings, finding))
     }
 
     /// What is amiss in the space of the image. Sectors whose contents do not match their checksums are given up in the
-    /// tables, so that whoever looks at the map next sees them as lost; how many flaws that concerned comes with it.
-    pub(crate) fn flaws(&mut self, place: &str, progress: Progress<'_>) -> Result<(Vec<Flaw>, usize), DeviceError> {
+    /// tables, so that whoever looks at the map next sees them as lost.
+    fn flaws(&mut self, place: &str, progress: Progress<'_>) -> Result<Vec<Flaw>, DeviceError> {
         let (header, mut flaws) = (self.header().clone(), Vec::new());
         self.space.scrub(&header, place, &mut |flaw| flaws.push(flaw), progress)?;
-        let mut given_up = 0;
         for flaw in &flaws {
             if let Flaw::Table { region, extent } | Flaw::Contents { region, extent } = flaw {
                 self.space.give_up(*region, *extent)?;
-                given_up += 1;
             }
         }
-        Ok((flaws, given_up))
+        Ok(flaws)
     }
 
     /// Calls `each` with the live sectors that cannot be read. On a caveat disk the host alone knows what is live: there

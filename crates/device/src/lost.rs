@@ -81,6 +81,13 @@ impl Lost {
         }
     }
 
+    /// Those of them that `others` are not.
+    pub fn less(&self, others: &Lost) -> Lost {
+        let mut rest = self.clone();
+        others.runs().for_each(|(lba, sectors)| rest.remove(lba, sectors));
+        rest
+    }
+
     /// Whether `note` speaks of lost sectors.
     pub fn owns(note: &Note) -> bool {
         matches!(note.tag, NOTE_LOST | NOTE_FOUND)

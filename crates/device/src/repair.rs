@@ -11,7 +11,7 @@
 //! 1. A repaired image opens, and its check finds nothing.
 //! 2. What is not named as lost reads as it did.
 
-use imbrex_disk::{Extent, Lba, Pba, Sectors};
+use imbrex_disk::{Extent, Lba, Sectors};
 use imbrex_layer::Medium;
 
 use crate::check::{for_each_piece, is_damage, Finding, Progress};
@@ -39,20 +39,20 @@ pub struct Repaired {
 pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> Result<(Repaired, M), DeviceError> {
     let mut repaired = Repaired::default();
     let (mut drive, mut store) = open_ruined(media, place, &mut repaired)?;
-    store.space.settle()?;
+    let before = if repaired.is_emptied { Lost::default() } else { store.lost().clone() };
+    store.settle()?;
+    // As it lies, before a new state forgets how many slots were given.
+    store.check_space(place, progress, &mut repaired.findings)?;
+    let has_orphans = repaired.findings.iter().any(|finding| matches!(finding, Finding::Image(Flaw::Orphans { .. })));
     store.journal.begin_epoch(&mut store.space)?;
-    let (space, journal) = (&mut store.space, &store.journal);
-    journal.for_each_spoilt(space, |record, copy| repaired.findings.push(Finding::Journal { record, copy }))?;
-    journal.heal(space)?;
-    let (flaws, _) = store.flaws(place, progress)?;
-    let has_orphans = flaws.iter().any(|flaw| matches!(flaw, Flaw::Orphans { .. }));
-    repaired.findings.extend(flaws.into_iter().map(Finding::Image));
+    store.journal.heal(&mut store.space)?;
     let header = store.header().clone();
     store.space.heal(&header)?;
     if has_orphans {
-        lose_unplaced(&drive, &mut store, &mut repaired)?;
+        lose_unplaced(&drive, &mut store)?;
     }
-    lose_unreadable(&drive, &mut store, &mut repaired)?;
+    // What is damaged may be what mending writes anew; what was destroyed no mending reads.
+    lose_unreadable(&drive, &mut store, &mut repaired, |finding| matches!(finding, Finding::Destroyed { .. }))?;
     if let Err(error) = store.begin_work(drive.layer.as_mut()) {
         if !is_damage(&error) {
             return Err(error);
@@ -60,11 +60,12 @@ pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> 
         repaired.findings.push(Finding::Unopenable(error.to_string()));
         drive = empty(&mut store, &mut repaired)?;
     }
-    // Mending what was half done may have come upon more.
-    lose_unreadable(&drive, &mut store, &mut repaired)?;
+    lose_unreadable(&drive, &mut store, &mut repaired, |_| true)?;
     repaired.left = store.check(drive.layer.as_ref(), place, &mut |_, _| {})?;
     store.seal()?;
-    repaired.lost = merged(&repaired.lost);
+    // Mending reads too: what it came upon is lost as well.
+    let before = if repaired.is_emptied { Lost::default() } else { before };
+    repaired.lost = store.lost().less(&before).runs().collect();
     Ok((repaired, store.space.into_media()))
 }
 
@@ -95,29 +96,20 @@ fn empty<M: Media>(store: &mut Store<M>, repaired: &mut Repaired) -> Result<imbr
     let drive = header.drive()?;
     store.start_anew(&drive)?;
     repaired.is_emptied = true;
-    lose(store, Lba(0), drive.layer.capacity(), repaired)?;
+    store.lose(Lba(0), drive.layer.capacity())?;
     Ok(drive)
 }
 
-fn lose<M: Media>(
-    store: &mut Store<M>,
-    lba: Lba,
-    sectors: Sectors,
-    repaired: &mut Repaired,
-) -> Result<(), DeviceError> {
-    repaired.lost.push((lba, sectors));
-    store.lose(lba, sectors)
-}
-
-/// Makes lost every live sector that cannot be read; its place reads as zeros from now on, so that it can be moved.
+/// Makes lost every live sector that cannot be read, if it `is_chosen`; its place reads as zeros from now on, so that it can be moved.
 fn lose_unreadable<M: Media>(
     drive: &imbrex_sim::Drive,
     store: &mut Store<M>,
     repaired: &mut Repaired,
+    is_chosen: impl Fn(&Finding) -> bool,
 ) -> Result<(), DeviceError> {
     let mut unreadable = Vec::new();
     store.for_each_unreadable(drive.layer.as_ref(), |finding| unreadable.push(finding))?;
-    for finding in unreadable {
+    for finding in unreadable.into_iter().filter(is_chosen) {
         let (medium, pba) = match finding {
             Finding::Destroyed { pba, .. } => (Medium::Disk, pba),
             Finding::Unreadable { medium, pba, .. } => (medium, pba),
@@ -125,7 +117,7 @@ fn lose_unreadable<M: Media>(
         };
         let Some((lba, sectors)) = finding.lbas() else { continue };
         repaired.findings.push(finding);
-        lose(store, lba, sectors, repaired)?;
+        store.lose(lba, sectors)?;
         let region = if medium == Medium::Disk { Region::Disk } else { Region::Flash };
         store.space.blank(region, Extent::new(pba, sectors))?;
     }
@@ -133,25 +125,17 @@ fn lose_unreadable<M: Media>(
 }
 
 /// Makes lost every sector that the map puts where no slot is: it may have been in one whose owner is not known.
-fn lose_unplaced<M: Media>(
-    drive: &imbrex_sim::Drive,
-    store: &mut Store<M>,
-    repaired: &mut Repaired,
-) -> Result<(), DeviceError> {
-    let mut unplaced: Vec<(Lba, Sectors)> = Vec::new();
+fn lose_unplaced<M: Media>(drive: &imbrex_sim::Drive, store: &mut Store<M>) -> Result<(), DeviceError> {
+    let mut unplaced = Lost::default();
     for_each_piece(drive.layer.as_ref(), |piece| {
         let Some((medium, pba)) = piece.at else { return };
         let region = if medium == Medium::Disk { Region::Disk } else { Region::Flash };
         for run in store.space.without_slot(region, Extent::new(pba, piece.sectors)) {
-            unplaced.push((piece.lba + (run.start - Pba(pba.0)), run.sectors));
+            unplaced.insert(piece.lba + (run.start - pba), run.sectors);
         }
     });
-    merged(&unplaced).into_iter().try_for_each(|(lba, sectors)| lose(store, lba, sectors, repaired))
-}
-
-/// The runs in order, joined where they touch.
-fn merged(runs: &[(Lba, Sectors)]) -> Vec<(Lba, Sectors)> {
-    let mut lost = Lost::default();
-    runs.iter().for_each(|&(lba, sectors)| lost.insert(lba, sectors));
-    lost.runs().collect()
+    for (lba, sectors) in unplaced.runs() {
+        store.lose(lba, sectors)?;
+    }
+    Ok(())
 }

@@ -62,6 +62,8 @@ pub struct Store<M> {
     destroyed: Vec<Extent>,
     /// What the latest read came upon.
     unread: Vec<Fault>,
+    /// Why the host's reads of the plan that is carried out fail, if they do.
+    unserved: Option<DeviceError>,
     scratch: Vec<u8>,
     stopped: Option<String>,
     /// Whether no write destroys anything, so that there is no damage to look for.
@@ -146,9 +148,14 @@ impl<M: Media> Store<M> {
         Ok((drive, store))
     }
 
+    /// Settles of the sectors written last, after a power cut, whether they are old or new.
+    pub(crate) fn settle(&mut self) -> Result<(), DeviceError> {
+        self.space.settle()
+    }
+
     /// Settles what a power cut left, and has `layer` mend what was half done.
     pub(crate) fn begin_work(&mut self, layer: &mut dyn Layer) -> Result<(), DeviceError> {
-        self.space.settle()?;
+        self.settle()?;
         self.journal.begin_epoch(&mut self.space)?;
         let mut plan = Plan::new();
         layer.repair(&mut plan);
@@ -193,6 +200,7 @@ impl<M: Media> Store<M> {
             staging: [Staging::new(sector_bytes), Staging::new(sector_bytes)],
             destroyed: Vec::new(),
             unread: Vec::new(),
+            unserved: None,
             scratch: Vec::new(),
             stopped: None,
             header,
@@ -309,7 +317,6 @@ impl<M: Media> Store<M> {
         Ok(first)
     }
 
-
     /// Takes it apart; what is not durable on the medium may be lost with the power.
     pub fn into_media(self) -> M {
         self.space.into_media()
@@ -325,8 +332,8 @@ impl<M: Media> Store<M> {
         self.stopped.get_or_insert_with(|| reason.into());
     }
 
-    /// Carries `plan` out. A failed read in a plan that changes nothing is that command's error alone; any other failure
-    /// stops the store.
+    /// Carries `plan` out. Sectors of the host's own reads that cannot be read are that command's error alone, and the rest
+    /// of the plan is carried out. So is a failed read in a plan that changes nothing; any other failure stops the store.
     pub fn execute(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
         if let Some(reason) = &self.stopped {
             return Err(DeviceError::Stopped(reason.clone()));
@@ -338,7 +345,8 @@ impl<M: Media> Store<M> {
                 self.stop(&error.to_string());
             }
         }
-        outcome
+        let unserved = self.unserved.take();
+        outcome.and(unserved.map_or(Ok(()), Err))
     }
 
     /// What `transfers` have written can be read again, once it is durable.
@@ -393,24 +401,23 @@ impl<M: Media> Store<M> {
                 }
             }
             if is_host && !is_direct && index + 1 == host_group_end(plan, index) {
-                self.give_staged(transfers)?;
+                self.give_staged(transfers);
             }
         }
         Ok(())
     }
 
     /// Gives the reads of a host group what is staged.
-    fn give_staged(&mut self, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+    fn give_staged(&mut self, transfers: &mut [Transfer<'_>]) {
         let sector_bytes = u64::from(self.disk.sector_bytes);
         for transfer in transfers.iter_mut() {
             let Data::Read(into) = &mut transfer.data else { continue };
             let sectors = into.len() as u64 / sector_bytes;
             if let Some(&(lba, _)) = self.staging[0].spoilt(transfer.lba, sectors).first() {
-                return Err(DeviceError::Lost { lba: Lba(lba) });
+                self.unserved.get_or_insert(DeviceError::Lost { lba: Lba(lba) });
             }
             self.staging[0].overlay(transfer.lba, into);
         }
-        Ok(())
     }
 
     /// All so far is durable before anything that follows.
@@ -495,7 +502,7 @@ impl<M: Media> Store<M> {
                 self.unread.clear();
                 self.space.read(region_of(step.medium), first, part, &mut self.unread)?;
                 if let Some(fault) = self.unread.first() {
-                    return Err(error_of(step, fault));
+                    self.unserved.get_or_insert_with(|| error_of(step, fault));
                 }
             }
         }

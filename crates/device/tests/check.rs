@@ -3,16 +3,15 @@
 
 mod common;
 
-use imbrex_device::check::{check_image, Finding};
-use imbrex_device::image::space::SlotFault;
-use imbrex_device::image::{Region, Space};
+use common::recorded::{flip, journal_places};
+use imbrex_device::check::{check_image, Checked, Finding};
+use imbrex_device::image::scrub::Flaw;
+use imbrex_device::image::transfer::Write;
+use imbrex_device::image::Region;
 use imbrex_device::media::memory::Memory;
 use imbrex_device::{DeviceError, Media, Store};
-use imbrex_disk::{Command, Lba, Pba, Sectors};
+use imbrex_disk::{Command, Extent, Lba, Pba, Sectors};
 use imbrex_layer::{GroupKind, Layer, MapMemory, Medium, Note, Piece, Plan, ReplayError, Violation};
-
-/// Where the table of an image begins.
-const TABLE: u64 = (64 << 10) + 8192;
 
 /// A worked image of a layer, opened to look.
 fn opened(layer: &str) -> (imbrex_sim::Drive, Store<Memory>) {
@@ -20,25 +19,24 @@ fn opened(layer: &str) -> (imbrex_sim::Drive, Store<Memory>) {
     Store::open_to_look(common::worked(&subject, 3, 60), "image").expect("it is whole")
 }
 
-/// Where byte `offset` of `region` lies on the medium.
-fn place(space: &mut Space<Memory>, region: Region, offset: u64) -> u64 {
-    let mut runs = Vec::new();
-    space.runs(region, offset, 1, false, &mut runs).expect("memory reads");
-    runs[0].at.expect("it was written")
+fn check(media: impl Media) -> Result<Checked, DeviceError> {
+    check_image(media, "image", &mut |_, _| {})
 }
 
-fn flip(media: &mut Memory, at: u64) {
-    let mut byte = [0];
-    media.read_at(at, &mut byte).expect("memory reads");
-    media.write_at(at, &[byte[0] ^ 0x10]).expect("memory takes it");
+/// Where logical sector `lba` lies on the platters.
+fn place_of(drive: &imbrex_sim::Drive, lba: u64) -> Pba {
+    let mut pieces = Vec::new();
+    drive.layer.lookup(Lba(lba), Sectors(1), &mut pieces);
+    let Some((Medium::Disk, pba)) = pieces[0].at else { panic!("LBA {lba} lies nowhere: {pieces:?}") };
+    pba
 }
 
 #[test]
 fn worked_images_are_whole() {
     for subject in common::drive_managed_subjects() {
         for deeds in [0, 5, 80] {
-            let findings = check_image(common::worked(&subject, 2, deeds), "image").expect("it opens");
-            assert_eq!(findings, [], "{}, {deeds} deeds", subject.what);
+            let checked = check(common::worked(&subject, 2, deeds)).expect("it opens");
+            assert_eq!(checked, Checked::default(), "{}, {deeds} deeds", subject.what);
         }
     }
 }
@@ -53,75 +51,67 @@ fn the_check_leaves_the_image_alone() {
         bytes
     };
     let shared = common::Shared::new(image.clone());
-    check_image(shared.clone(), "image").expect("it opens");
+    check(shared.clone()).expect("it opens");
     assert!(bytes(image) == bytes(shared.with(|media| media.clone())));
 }
 
 #[test]
 fn a_destroyed_live_sector_is_found() {
     let (drive, mut store) = opened("set-associative");
-    let mut pieces = Vec::new();
-    drive.layer.lookup(Lba(20), Sectors(1), &mut pieces);
-    let Some((Medium::Disk, pba)) = pieces[0].at else { panic!("LBA 20 lies nowhere: {pieces:?}") };
-    let byte = [1 << (pba.0 % 8)];
-    store.space_mut().write_together(&[(Region::Damage, pba.0 / 8, &byte)]).expect("memory takes it");
-    let findings = check_image(store.space().media().clone(), "image").expect("it opens");
-    let lost = |finding: &Finding| *finding == Finding::Destroyed { lba: Lba(20), pba, sectors: Sectors(1) };
-    assert!(findings.iter().any(lost), "{findings:?}");
-    assert!(findings.iter().all(|finding| matches!(finding, Finding::Destroyed { .. })), "{findings:?}");
+    let pba = place_of(&drive, 20);
+    let extent = Extent::new(pba, Sectors(1));
+    let write = Write { region: Region::Disk, extent, contents: None, destroyed: &[extent] };
+    store.space_mut().write(&write).expect("memory takes it");
+    let findings = check(store.space().media().clone()).expect("it opens").findings;
+    assert_eq!(findings, [Finding::Destroyed { lba: Lba(20), pba, sectors: Sectors(1) }]);
 }
 
 #[test]
-fn a_spoilt_journal_record_is_found_in_an_open_image() {
+fn a_flipped_bit_in_contents_is_found_with_its_sector() {
+    let subject = common::subjects_of("set-associative").swap_remove(0);
+    let recorded = common::recorded::recorded(&subject, 3, 60, Default::default());
+    let lba = recorded.right.iter().position(|&version| version != 0).expect("something was written") as u64;
+    let (drive, mut store) = Store::open_to_look(recorded.image.clone(), "image").expect("it is whole");
+    let pba = place_of(&drive, lba);
+    let mut offset = None;
+    store.for_each_used(&mut |used| offset = offset.max(Some(used.offset + used.bytes))).expect("memory reads");
+    let at = (0..offset.expect("it holds something"))
+        .step_by(512)
+        .find(|&at| store.space().sector_at(at) == Some((Region::Disk, pba.0)))
+        .expect("it lies somewhere");
+    let mut image = recorded.image;
+    flip(&mut image, at + 77);
+    let extent = Extent::new(pba, Sectors(1));
+    let expected = [
+        Finding::Image(Flaw::Contents { region: Region::Disk, extent }),
+        Finding::Unreadable { lba: Lba(lba), medium: Medium::Disk, pba, sectors: Sectors(1) },
+    ];
+    assert_eq!(check(image).expect("it opens").findings, expected);
+}
+
+#[test]
+fn a_spoilt_copy_of_a_journal_record_is_found_in_an_open_image() {
     let (drive, mut store) = opened("set-associative");
     let record = store.journal().records() / 2;
-    let at = place(store.space_mut(), Region::JournalA, record * 64 + 30);
-    flip(store.space_mut().media_mut(), at);
-    assert_eq!(store.check(drive.layer.as_ref()).expect("memory reads"), [Finding::Journal { record }]);
+    for copy in [0, 1] {
+        let at = journal_places(store.space().media())[copy][record as usize] + 30;
+        flip(store.space_mut().media_mut(), at);
+        let findings = store.check(drive.layer.as_ref(), "image", &mut |_, _| {}).expect("memory reads");
+        assert_eq!(findings, [Finding::Journal { record, copy }]);
+        flip(store.space_mut().media_mut(), at);
+    }
 }
 
 #[test]
-fn a_spoilt_journal_record_keeps_the_image_shut() {
+fn a_record_whose_two_copies_are_spoilt_keeps_the_image_shut() {
     let (_, mut store) = opened("set-associative");
-    let at = place(store.space_mut(), Region::JournalA, 64 + 30);
-    flip(store.space_mut().media_mut(), at);
-    let findings = check_image(store.space().media().clone(), "image").expect("that is a finding");
-    assert!(matches!(&findings[..], [Finding::Unopenable(reason)] if reason.contains("record 1 of its journal")));
-}
-
-#[test]
-fn two_chunks_in_one_slot_are_found() {
-    let (_, mut store) = opened("set-associative");
-    let mut first = [0; 4];
-    let media = store.space_mut().media_mut();
-    media.read_at(TABLE, &mut first).expect("memory reads");
-    let slot = u64::from(u32::from_le_bytes(first)) - 1;
-    // The last chunk of journal B, which nothing was written to.
-    let header = store.header().clone();
-    let damage_chunks = (header.disk_sectors / 8).div_ceil(4096);
-    let disk_chunks = [header.disk_sectors, header.flash_sectors].map(|sectors| (sectors * 512).div_ceil(4096));
-    let chunk = disk_chunks[0] + disk_chunks[1] + damage_chunks + 2 * (header.journal_bytes / 4096) - 1;
-    store.space_mut().media_mut().write_at(TABLE + chunk * 4, &first).expect("memory takes it");
-    let findings = check_image(store.space().media().clone(), "image").expect("it opens");
-    assert_eq!(findings, [Finding::Slots(SlotFault::Shared { chunk, slot })]);
-}
-
-#[test]
-fn a_slot_that_was_never_given_is_found() {
-    let (drive, mut store) = opened("set-associative");
-    let unused = store.header().disk_sectors * 512 / 4096 + 1;
-    store.space_mut().media_mut().write_at(TABLE + unused * 4, &999_999u32.to_le_bytes()).expect("memory takes it");
-    let findings = store.check(drive.layer.as_ref()).expect("memory reads");
-    assert_eq!(findings, [Finding::Slots(SlotFault::NeverGiven { chunk: unused, slot: 999_998 })]);
-    let reopened = check_image(store.space().media().clone(), "image").expect("it opens");
-    assert_eq!(reopened, findings);
-    // One that the opening needs keeps the image shut: that of the journal's first chunk.
-    let header = store.header().clone();
-    let before = [header.disk_sectors * 512, header.flash_sectors * 512, header.disk_sectors.div_ceil(8)];
-    let chunk: u64 = before.iter().map(|bytes| bytes.div_ceil(4096)).sum();
-    store.space_mut().media_mut().write_at(TABLE + chunk * 4, &999_999u32.to_le_bytes()).expect("memory takes it");
-    let shut = check_image(store.space().media().clone(), "image").expect("that is a finding");
-    assert!(matches!(&shut[..], [Finding::Unopenable(reason)] if reason.contains("its table says slot 999999")));
+    let places = journal_places(store.space().media());
+    places.iter().for_each(|copy| flip(store.space_mut().media_mut(), copy[1] + 30));
+    let findings = check(store.space().media().clone()).expect("that is a finding").findings;
+    assert!(
+        matches!(&findings[..], [Finding::Unopenable(reason)] if reason.contains("both copies of record 1 of its journal")),
+        "{findings:?}"
+    );
 }
 
 /// Whether a physical sector serves two logical ones, sector by sector.
@@ -156,7 +146,7 @@ fn two_sectors_in_one_place_are_found() {
     plan.note(twice);
     plan.barrier();
     store.execute(&plan, &mut []).expect("memory takes it");
-    let findings = check_image(store.space().media().clone(), "image").expect("it opens");
+    let findings = check(store.space().media().clone()).expect("it opens").findings;
     assert!(findings.iter().any(|finding| matches!(finding, Finding::Shared { .. })), "{twice:?}: {findings:?}");
 }
 
@@ -197,7 +187,8 @@ fn piece(lba: u64, sectors: u64, pba: u64) -> Piece {
 fn a_wrong_map_is_found() {
     let (_, mut store) = opened("conventional");
     let past = store.header().disk_sectors - 1;
-    let mut check = |pieces: &[Piece]| store.check(&Map(pieces.to_vec(), None)).expect("memory reads");
+    let mut check =
+        |pieces: &[Piece]| store.check(&Map(pieces.to_vec(), None), "image", &mut |_, _| {}).expect("memory reads");
     let map = |lba, what| Finding::Map { lba: Lba(lba), what };
     assert_eq!(check(&[piece(0, 100, 0)]), []);
     assert_eq!(check(&[piece(0, 40, 0), piece(50, 50, 50)]), [map(40, "leaves sectors out")]);
@@ -213,12 +204,13 @@ fn a_wrong_map_is_found() {
 fn a_broken_invariant_of_the_layer_is_found() {
     let (_, mut store) = opened("conventional");
     let violation = Violation { layer: "map", invariant: 2, detail: "made by hand".into() };
-    let findings = store.check(&Map(vec![piece(0, 100, 0)], Some(violation.clone()))).expect("memory reads");
+    let map = Map(vec![piece(0, 100, 0)], Some(violation.clone()));
+    let findings = store.check(&map, "image", &mut |_, _| {}).expect("memory reads");
     assert_eq!(findings, [Finding::Layer(violation)]);
 }
 
 #[test]
 fn a_foreign_file_is_no_finding_but_an_error() {
-    let error = check_image(Memory::with(b"something else"), "notes.txt").expect_err("it is no image");
+    let error = check(Memory::with(b"something else")).expect_err("it is no image");
     assert!(matches!(error, DeviceError::Image { .. }), "{error}");
 }

@@ -8,8 +8,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Shared, Subject};
-use imbrex_device::image::Header;
-use imbrex_device::media::crashing::{Crashing, Survivors};
+use imbrex_device::image::{Bounds, Header};
+use imbrex_device::media::crashing::Crashing;
 use imbrex_device::media::faulty::{Failure, Faulty, When};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::verify::values::{fill, version_in};
@@ -202,8 +202,12 @@ fn with_cache(subject: &Subject, bytes: u64) -> Header {
 }
 
 fn open(medium: impl Media + 'static, what: &str) -> Result<EmulatedDrive, DeviceError> {
+    open_within(Bounds::default(), medium, what)
+}
+
+fn open_within(bounds: Bounds, medium: impl Media + 'static, what: &str) -> Result<EmulatedDrive, DeviceError> {
     let medium: Box<dyn Media> = Box::new(medium);
-    Store::open(medium, what).map(EmulatedDrive::new)
+    Store::open_bounded(medium, what, bounds, |_| {}).map(EmulatedDrive::new)
 }
 
 fn image_of(header: Header) -> Memory {
@@ -211,16 +215,16 @@ fn image_of(header: Header) -> Memory {
     store.space().media().clone()
 }
 
-/// What a cut leaves: everything, as when only the process died, or a part of what was not flushed.
+/// What a cut leaves: everything, as when only the process died, or any subset of the blocks that were not flushed.
 fn cut(medium: &Crashing, random: &mut impl RngCore) -> Memory {
-    let kept = match below(random, 3) {
-        0 => return medium.whole().clone(),
-        1 => vec![false; medium.acts()],
-        _ => (0..medium.acts()).map(|_| random.next_u64() & 1 == 0).collect(),
-    };
-    let sectors = medium.last_sectors();
-    let torn_sectors = (sectors > 1 && random.next_u64() & 1 == 0).then(|| 1 + below(random, sectors - 1));
-    medium.cut(&Survivors { kept, torn_sectors })
+    match below(random, 4) {
+        0 => medium.whole().clone(),
+        1 => medium.cut(|_, _| false),
+        _ => {
+            let eighths = [1, 4, 7][below(random, 3) as usize];
+            medium.cut(|_, _| below(random, 8) < eighths)
+        }
+    }
 }
 
 fn seeds() -> u64 {
@@ -228,14 +232,15 @@ fn seeds() -> u64 {
 }
 
 /// Runs a drive on a medium that is cut again and again.
-fn killed_again_and_again(subject: &Subject, seed: u64, cache_bytes: u64) {
-    let what = format!("{}, cache of {cache_bytes}, seed {seed}", subject.what);
+fn killed_again_and_again(subject: &Subject, seed: u64, cache_bytes: u64, bounds: Bounds) {
+    let what = format!("{}, cache of {cache_bytes}, seed {seed}, {bounds:?}", subject.what);
     let mut random = Xoshiro256StarStar::seed_from_u64(seed ^ 0xd1e);
     let mut image = image_of(with_cache(subject, cache_bytes));
     let mut host: Option<Host> = None;
     for life in 0..8 {
         let medium = Shared::new(Crashing::new(image, SECTOR as u32));
-        let mut drive = open(medium.clone(), &what).unwrap_or_else(|error| panic!("{what}, life {life}: {error}"));
+        let opened = open_within(bounds, medium.clone(), &what);
+        let mut drive = opened.unwrap_or_else(|error| panic!("{what}, life {life}: {error}"));
         let host = host.get_or_insert_with(|| Host::new(&drive, seed));
         host.compare(&mut drive, &format!("{what}, life {life}"));
         let failed = host.work(&mut drive, 1 + below(&mut random, 40), &what);
@@ -249,8 +254,12 @@ fn killed_again_and_again(subject: &Subject, seed: u64, cache_bytes: u64) {
 fn killed_drives_keep_what_they_promised() {
     for subject in common::drive_managed_subjects() {
         for seed in 0..seeds() {
-            killed_again_and_again(&subject, seed, 16 << 10);
-            killed_again_and_again(&subject, seed + 1000, 0);
+            for (offset, bounds) in [(0, Bounds::default()), (2000, Bounds::SMALLEST)] {
+                killed_again_and_again(&subject, seed + offset, 16 << 10, bounds);
+                killed_again_and_again(&subject, seed + offset + 1000, 0, bounds);
+            }
+            // A volatile cache of one sector is full all the time.
+            killed_again_and_again(&subject, seed + 4000, SECTOR as u64, Bounds::SMALLEST);
         }
     }
 }
@@ -301,11 +310,7 @@ fn reads_see_what_the_cache_holds() {
     drive.flush().expect("it is whole");
     assert_eq!(drive.dirty().0, 0);
     drop(drive);
-    let mut drive = open(
-        medium.with(|medium| medium.cut(&Survivors { kept: vec![false; medium.acts()], torn_sectors: None })),
-        "cache",
-    )
-    .expect("it is whole");
+    let mut drive = open(medium.with(|medium| medium.cut(|_, _| false)), "cache").expect("it is whole");
     let mut read = [0; 1024];
     drive.read(8 * 512, &mut read).expect("it is whole");
     assert_eq!(read, [9; 1024]);

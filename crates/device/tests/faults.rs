@@ -10,7 +10,7 @@ use imbrex_device::image::Header;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::{
-    CaveatDevice, DeviceError, EmulatedDrive, ImageCaveat, ImageZoned, Io, IoKind, Store, ZonedDevice,
+    CaveatDevice, DeviceError, EmulatedCaveat, EmulatedDrive, EmulatedZoned, Io, IoKind, Store, ZonedDevice,
 };
 use imbrex_disk::{Lba, Profile, Sectors, SimDuration, SimTime};
 use imbrex_layer::Condition;
@@ -68,6 +68,7 @@ fn sectors_are_unreadable_until_they_are_written() {
         create_file(&path, drive(words).1).map(drop).expect("there is room");
         let mut drive = reopened(&path);
         write(&mut drive, 96, 24, 1);
+        drive.flush().expect("the file takes it");
         drive.play_faults(now(unreadable(100, 8))).expect("it lies on the drive");
         assert_eq!(read(&mut drive, 90, 40), Err(Lba(100)), "{words}");
         assert_eq!(read(&mut drive, 105, 1), Err(Lba(105)), "{words}");
@@ -130,10 +131,9 @@ fn what_the_volatile_cache_holds_can_be_read() {
 
 #[test]
 fn a_caveat_disk_has_unreadable_sectors_too() {
-    let (_, header) = drive("caveat-1g:geometry.tracks=8");
-    let (mut drive, mut store) = Store::create(Memory::new(), header).expect("memory takes it");
-    unreadable(5, 1).apply(&mut drive, &mut store).expect("it lies on the drive");
-    let mut device = ImageCaveat::new((drive, store)).expect("it is a caveat disk");
+    let mut drive = in_memory("caveat-1g:geometry.tracks=8");
+    drive.play_faults(now(unreadable(5, 1))).expect("it lies on the drive");
+    let mut device = EmulatedCaveat::new(drive).expect("it is a caveat disk");
     device.write(Lba(4), &[1; 4096]).expect("it takes writes anywhere");
     device.read(Lba(4), &mut [0; 4096]).expect("it was written");
     device.write(Lba(5), &[1; 4096]).expect("it takes writes anywhere");
@@ -180,12 +180,14 @@ fn slow_sectors_and_failed_zones_outlive_the_process() {
         FaultKind::Pointer { zone: 7, to: Sectors(3) },
     ];
     let open = || Store::open(FileMedium::open(&path, Mode::Write, false).expect("free"), "image").expect("it opens");
-    let mut device = ImageZoned::new(open()).expect("it has zones");
+    let view = || EmulatedZoned::new(reopened(&path)).expect("it has zones");
+    let mut device = view();
     for zone in [5, 6, 7] {
         device.append(zone, &[9; 2 * 4096]).expect("an empty zone takes it");
     }
     device.flush().expect("the file takes it");
-    let (mut drive, mut store) = device.into_opened();
+    drop(device);
+    let (mut drive, mut store) = open();
     for kind in kinds {
         kind.apply(&mut drive, &mut store).unwrap_or_else(|error| panic!("{kind}: {error}"));
     }
@@ -193,7 +195,8 @@ fn slow_sectors_and_failed_zones_outlive_the_process() {
     let (drive, store) = open();
     assert_eq!(store.faults().slow().iter().collect::<Vec<_>>(), [(Lba(7), Sectors(2), by)]);
     assert_eq!(faults::failed_zones(&drive), [(5, Condition::ReadOnly), (6, Condition::Offline)]);
-    let mut device = ImageZoned::new((drive, store)).expect("it has zones");
+    drop(store);
+    let mut device = view();
     let start = |zone| device.mode_sense().start(zone);
     let (fifth, sixth, seventh) = (start(5), start(6), start(7));
     let mut sector = [0; 4096];
@@ -207,14 +210,16 @@ fn slow_sectors_and_failed_zones_outlive_the_process() {
     assert!(device.write(seventh + Sectors(2), &[1; 4096]).is_err(), "the pointer has gone ahead");
     device.write(seventh + Sectors(3), &[1; 4096]).expect("to here");
     // Back again: what was written there is given up.
-    let (mut drive, mut store) = device.into_opened();
+    device.flush().expect("the file takes it");
+    drop(device);
+    let (mut drive, mut store) = open();
     FaultKind::Pointer { zone: 7, to: Sectors(1) }.apply(&mut drive, &mut store).expect("back is as good");
     faults::clear(&mut drive, &mut store).expect("the file takes it");
     drop(store);
-    let mut device = ImageZoned::new(open()).expect("it has zones");
+    let mut device = view();
     assert_eq!(device.append(7, &[1; 4096]).expect("it takes it"), seventh + Sectors(1));
     assert_eq!(device.append(5, &[1; 4096]).expect("it is mended"), fifth + Sectors(2));
-    assert!(device.store().faults().slow().is_empty());
+    assert!(device.drive_mut().store_mut().faults().slow().is_empty());
 }
 
 #[test]

@@ -5,26 +5,18 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
+use common::recorded::{bytes_of, flip, journal_places, killed, open, read_all, recorded, used, Recorded};
 use imbrex_device::drive::create_file;
-use imbrex_device::image::header::HEADER_BYTES;
-use imbrex_device::image::Region;
+use imbrex_device::image::regions::Use;
+use imbrex_device::image::Bounds;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
-use imbrex_device::{DeviceError, EmulatedDrive, Media, Store};
+use imbrex_device::{DeviceError, EmulatedDrive, Store};
 use tempfile::TempDir;
 
-const STATE: u64 = HEADER_BYTES;
-
-fn bytes_of(mut media: Memory) -> Vec<u8> {
-    let mut bytes = vec![0; media.len() as usize];
-    media.read_at(0, &mut bytes).expect("memory reads");
-    bytes
-}
-
-/// An image after some work.
-fn worked() -> Vec<u8> {
-    let subject = common::subjects_of("set-associative").swap_remove(0);
-    bytes_of(common::worked(&subject, 1, 80))
+/// An image after some work, switched off in good order.
+fn worked() -> Recorded {
+    recorded(&common::first_subject_of("set-associative"), 1, 80, Bounds::default())
 }
 
 fn file_of(bytes: &[u8]) -> (TempDir, PathBuf) {
@@ -46,11 +38,6 @@ fn refused(bytes: &[u8]) -> DeviceError {
     error
 }
 
-/// The error of opening `bytes` in memory.
-fn error_in_memory(bytes: &[u8]) -> Option<DeviceError> {
-    Store::open_to_look(Memory::with(bytes), "image").err()
-}
-
 #[test]
 fn foreign_files_are_refused() {
     for bytes in [b"".as_slice(), b"IMBREX", b"a letter to a friend", &[0; 100_000], &[0xff; 100_000]] {
@@ -62,112 +49,76 @@ fn foreign_files_are_refused() {
 
 #[test]
 fn a_newer_version_is_refused() {
-    let mut bytes = worked();
-    bytes[8..12].copy_from_slice(&2u32.to_le_bytes());
+    let image = worked().image;
+    let copies: Vec<u64> =
+        used(&image).iter().filter(|used| used.what == Use::Header).map(|used| used.offset).collect();
+    assert_eq!(copies.len(), 3);
+    let mut bytes = bytes_of(image);
+    for copy in copies {
+        bytes[copy as usize + 8..copy as usize + 12].copy_from_slice(&3u32.to_le_bytes());
+    }
     let error = refused(&bytes).to_string();
-    assert!(error.contains("version 2, this program reads version 1; use the one that made it"), "{error}");
+    assert!(error.contains("version 3, this program reads version 2; use the one that made it"), "{error}");
 }
 
 #[test]
-fn files_cut_short_are_refused() {
-    let whole = worked();
-    for length in [20, 100, 1000, STATE, STATE + 20, STATE + 4096 + 20, STATE + 8192, STATE + 8192 + 100] {
-        let error = refused(&whole[..length as usize]);
+fn files_cut_short_bring_errors_and_never_zeros() {
+    let Recorded { image, right } = worked();
+    let whole = bytes_of(image);
+    let (mut opened, mut shut) = (0, 0);
+    for length in (0..whole.len()).step_by(997).chain([20, 100, 1000, whole.len() - 1]) {
+        match open(Memory::with(&whole[..length]), Bounds::default()) {
+            Err(error) => {
+                assert!(matches!(error, DeviceError::Image { .. } | DeviceError::Damaged { .. }), "{length}: {error}");
+                shut += 1;
+            }
+            Ok(mut drive) => {
+                assert!(drive.store_mut().notices().iter().any(|notice| notice.contains("is cut short")), "{length}");
+                assert!(read_all(&mut drive, &right).wrong.is_empty(), "cut to {length} bytes of {}", whole.len());
+                opened += 1;
+            }
+        }
+    }
+    assert!(opened > 0 && shut > 0, "{opened} opened, {shut} shut");
+    for length in [20, 100, 1000, 70_000, whole.len() / 2] {
+        let error = refused(&whole[..length]);
         assert!(!matches!(error, DeviceError::Medium { .. }), "{length}: {error}");
     }
-    for length in (0..whole.len()).step_by(997).chain([whole.len() - 1]) {
-        assert!(error_in_memory(&whole[..length]).is_some(), "{length} of {} bytes are opened", whole.len());
-    }
-    let slots = refused(&whole[..whole.len() - 5000]).to_string();
-    assert!(slots.contains("is cut short") && slots.contains(&whole.len().to_string()), "{slots}");
 }
 
 #[test]
-fn spoilt_headers_and_states_are_refused() {
-    let whole = worked();
-    let length = u32::from_le_bytes(whole[12..16].try_into().expect("four bytes")) as usize;
-    let header = (0..24 + length).step_by(7).chain(0..24);
-    let states = [0, 4096].into_iter().flat_map(|copy| (STATE as usize + copy..).take(48));
-    let mut spoilt = whole.clone();
-    for at in header.chain(states) {
-        for bit in [0, 3, 7] {
-            spoilt[at] ^= 1 << bit;
-            assert!(error_in_memory(&spoilt).is_some(), "bit {bit} of byte {at} was flipped, and it was opened");
-            spoilt[at] = whole[at];
-        }
-    }
-    spoilt[STATE as usize + 8] ^= 1;
-    assert!(refused(&spoilt).to_string().contains("of the two copies of its state one is spoilt"));
-}
-
-/// A worked image, how many journal records it has, and where each lies.
-fn journal() -> (Vec<u8>, Vec<u64>) {
-    let bytes = worked();
-    let (_, mut store) = Store::open_to_look(Memory::with(&bytes), "image").expect("it is whole");
-    let records = store.journal().records();
-    let place = |number: u64| {
-        let mut runs = Vec::new();
-        store.space_mut().runs(Region::JournalA, number * 64, 64, false, &mut runs).expect("memory reads");
-        runs[0].at.expect("it was written")
-    };
-    (bytes, (0..records).map(place).collect())
-}
-
-#[test]
-fn a_spoilt_record_that_was_durable_is_refused() {
-    let (whole, places) = journal();
-    // The records since the barrier before the last have no witness: they may end the journal, and nothing else.
-    let witnessed = {
-        let last = *places.last().expect("there are records") as usize;
-        u64::from_le_bytes(whole[last + 56..last + 64].try_into().expect("eight bytes")) as usize
-    };
-    assert!(witnessed > 20 && witnessed < places.len(), "{witnessed} of {}", places.len());
-    let mut spoilt = whole.clone();
-    for (number, &at) in places.iter().enumerate() {
+fn a_record_whose_two_copies_are_spoilt_is_refused_wherever_it_is() {
+    let image = worked().image;
+    let places = journal_places(&image);
+    assert!(places[0].len() > 20, "{} records", places[0].len());
+    for number in 0..places[0].len() {
         for offset in [0, 5, 9, 16, 24, 40, 56, 63] {
-            spoilt[at as usize + offset] ^= 0x20;
-            match Store::open_to_look(Memory::with(&spoilt), "image") {
-                Err(error) => {
-                    assert!(number < witnessed, "record {number}: {error}");
-                    let expected = format!("record {number} of its journal is spoilt, and {witnessed} were durable");
-                    assert!(error.to_string().contains(&expected), "{error}");
-                }
-                Ok((_, store)) => {
-                    assert!(number >= witnessed, "record {number} of {witnessed} durable ones was dropped silently");
-                    assert_eq!(store.journal().records(), number as u64);
-                }
-            }
-            spoilt[at as usize + offset] = whole[at as usize + offset];
+            let mut spoilt = image.clone();
+            places.iter().for_each(|copy| flip(&mut spoilt, copy[number] + offset));
+            let error = Store::open_to_look(spoilt, "image").expect_err("a durable record is dropped").to_string();
+            let says = format!("both copies of record {number} of its journal are spoilt, and {}", places[0].len());
+            assert!(error.contains(&says) && error.contains("--repair"), "{error}");
         }
     }
-    spoilt[places[3] as usize] ^= 1;
-    refused(&spoilt);
+    let mut spoilt = image;
+    places.iter().for_each(|copy| flip(&mut spoilt, copy[3]));
+    refused(&bytes_of(spoilt));
 }
 
 #[test]
-fn after_a_shutdown_every_record_is_witnessed() {
-    let (bytes, places) = journal();
-    let opened = Store::open(Box::new(common::Shared::new(Memory::with(&bytes))) as Box<dyn Media>, "image");
-    let (drive, store) = opened.expect("it is whole");
-    let mut drive = EmulatedDrive::new((drive, store));
-    drive.write(0, &[7; 512 * 16], false).expect("memory takes it");
-    drive.shut_down().expect("memory takes it");
-    let (records, bytes) = {
-        let store = drive.store_mut();
-        let records = store.journal().records();
-        let media = store.space_mut().media_mut();
-        let mut bytes = vec![0; media.len() as usize];
-        media.read_at(0, &mut bytes).expect("memory reads");
-        (records, bytes)
-    };
-    assert!(records > places.len() as u64, "the write left no record");
-    let (_, mut store) = Store::open_to_look(Memory::with(&bytes), "image").expect("it is whole");
-    let mut runs = Vec::new();
-    store.space_mut().runs(Region::JournalA, (records - 1) * 64, 64, false, &mut runs).expect("memory reads");
-    let mut spoilt = bytes;
-    spoilt[runs[0].at.expect("it was written") as usize + 30] ^= 1;
-    let error = error_in_memory(&spoilt).expect("the last record is missed");
-    assert!(error.to_string().contains(&format!("record {} of its journal", records - 1)), "{error}");
+fn a_killed_drive_opened_to_look_reads_all_that_was_acknowledged() {
+    for layer in ["region-rmw", "track-flip", "track-cache", "set-associative"] {
+        for (number, subject) in common::subjects_of(layer).iter().enumerate() {
+            let Recorded { image, right } = killed(subject, number as u64, 120);
+            let bytes = bytes_of(image);
+            let (_folder, path) = file_of(&bytes);
+            let mut drive = EmulatedDrive::open_file_to_look(&path).unwrap_or_else(|error| panic!("{error}"));
+            let readings = read_all(&mut drive, &right);
+            assert_eq!((readings.wrong, readings.errors), (vec![], vec![]), "{}", subject.what);
+            drop(drive);
+            assert!(std::fs::read(&path).expect("it is there") == bytes, "{}: the file was changed", subject.what);
+        }
+    }
 }
 
 fn made(path: &Path) -> Store<FileMedium> {
@@ -226,16 +177,16 @@ fn an_image_that_may_only_be_read_is_looked_at_but_not_worked_on() {
 
 #[test]
 fn a_making_that_is_cut_short_leaves_an_empty_drive_or_none() {
-    use imbrex_device::media::crashing::{Crashing, Survivors};
+    use imbrex_device::media::crashing::Crashing;
     use imbrex_device::verify::recorder::Recorder;
     let header = common::subjects_of("set-associative").swap_remove(0).header;
     let (_, mut store) = Store::create(Recorder::new(Memory::new()), header).expect("memory takes it");
     let mut medium = Crashing::new(Memory::new(), 512);
     for event in store.space_mut().media_mut().take_events() {
         event.apply(&mut medium);
-        for torn in 1..=medium.last_sectors().max(1) {
-            let kept = vec![true; medium.acts()];
-            let image = medium.cut(&Survivors { kept, torn_sectors: (medium.acts() > 0).then_some(torn) });
+        let newest = medium.acts().checked_sub(1);
+        for torn in 1..=newest.map_or(1, |newest| medium.blocks_of(newest)) {
+            let image = medium.cut(|act, block| newest != Some(act) || block < torn);
             match Store::open_to_look(image, "image") {
                 Ok((_, store)) => assert_eq!(store.journal().records(), 0),
                 Err(error) => assert!(!matches!(error, DeviceError::Medium { .. }), "{error}"),

@@ -8,7 +8,7 @@ mod common;
 use std::path::Path;
 
 use common::{Shared, Subject};
-use imbrex_device::media::crashing::{Crashing, Survivors};
+use imbrex_device::media::crashing::Crashing;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::zoned::trial::{run, Reopening};
@@ -151,10 +151,7 @@ fn pointers_survive_power_cuts() {
                     }
                 }
                 drop(device);
-                let left = medium.with(|medium| {
-                    let kept = (0..medium.acts()).map(|_| below(&mut random, 2) == 0).collect();
-                    medium.cut(&Survivors { kept, torn_sectors: None })
-                });
+                let left = medium.with(|medium| medium.cut(|_, _| below(&mut random, 2) == 0));
                 let left = Shared::new(left);
                 let what = format!("{}, seed {seed}, cut {cut}", subject.what);
                 let mut device = judge(&left, &owed, &what);

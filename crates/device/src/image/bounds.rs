@@ -10,6 +10,8 @@
 pub struct Bounds {
     /// Blocks of sector tables kept in memory; each covers 62 sectors.
     pub table_blocks: usize,
+    /// Entries of the directory read at once.
+    pub directory_batch: u64,
     /// The most slots that are prepared at once, durably, before the first of them is given to a chunk.
     pub slots_prepared: u64,
     /// Journal records read or written at once.
@@ -22,14 +24,21 @@ pub struct Bounds {
 
 impl Bounds {
     /// The smallest that work.
-    pub const SMALLEST: Bounds =
-        Bounds { table_blocks: 1, slots_prepared: 1, journal_batch: 1, journal_before_checkpoint: 1, read_bytes: 1 };
+    pub const SMALLEST: Bounds = Bounds {
+        table_blocks: 1,
+        directory_batch: 1,
+        slots_prepared: 1,
+        journal_batch: 1,
+        journal_before_checkpoint: 1,
+        read_bytes: 1,
+    };
 }
 
 impl Default for Bounds {
     fn default() -> Bounds {
         Bounds {
             table_blocks: 32 << 10,
+            directory_batch: 4096,
             slots_prepared: 64,
             journal_batch: 16 << 10,
             journal_before_checkpoint: 1 << 18,

@@ -17,11 +17,11 @@
 
 use imbrex_layer::Note;
 
-use crate::error::DeviceError;
 use super::checksum::Salt;
 use super::layout::Region;
 use super::space::Space;
 use super::state::State;
+use crate::error::DeviceError;
 use crate::media::Media;
 
 /// Tags from here on are notes of the store, not of a layer.
@@ -209,7 +209,8 @@ impl Journal {
         space.update(|state| *state = State { journal_records: records, is_sealed: true, ..*state })
     }
 
-    /// Calls `each` with the number of every record and which of its copies cannot be read back as it was written.
+    /// Calls `each` with the number of every record and which of its copies cannot be read back as it was written, but for
+    /// those of which a power cut left one.
     pub fn for_each_spoilt<M: Media>(
         &self,
         space: &mut Space<M>,
@@ -221,7 +222,8 @@ impl Journal {
                 expected = number + 1;
                 let newest = latest(salt, number, copies);
                 for (copy, bytes) in copies.into_iter().enumerate() {
-                    if newest.is_none() || Record::decode(salt, bytes, number) != newest {
+                    let is_spoilt = newest.is_none() || Record::decode(salt, bytes, number) != newest;
+                    if is_spoilt && self.halves.binary_search(&number).is_err() {
                         each(number, copy);
                     }
                 }

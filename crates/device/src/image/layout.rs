@@ -81,8 +81,14 @@ impl Layout {
     pub fn new(header: &Header) -> Layout {
         let (sector_bytes, chunk_bytes) = (u64::from(header.sector_bytes), header.chunk_bytes);
         let journal = header.journal_bytes;
-        let sizes =
-            [header.disk_sectors * sector_bytes, header.flash_sectors * sector_bytes, journal, journal, journal, journal];
+        let sizes = [
+            header.disk_sectors * sector_bytes,
+            header.flash_sectors * sector_bytes,
+            journal,
+            journal,
+            journal,
+            journal,
+        ];
         let mut first_chunk = [0; REGIONS + 1];
         for (index, bytes) in sizes.iter().enumerate() {
             first_chunk[index + 1] = first_chunk[index] + bytes.div_ceil(chunk_bytes);

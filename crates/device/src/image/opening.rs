@@ -16,9 +16,6 @@ use super::state::{State, STATE_BYTES};
 use crate::error::DeviceError;
 use crate::media::Media;
 
-/// Entries of the directory read at once.
-const ENTRIES_AT_ONCE: u64 = 4096;
-
 impl<M: Media> Space<M> {
     /// The space of an image; `place` names it in errors.
     pub fn open(media: M, header: &Header, place: &str, bounds: Bounds) -> Result<Space<M>, DeviceError> {
@@ -85,7 +82,7 @@ impl<M: Media> Space<M> {
         let mut first = 0;
         let mut bytes = Vec::new();
         while first < self.state.slot_mark {
-            let count = ENTRIES_AT_ONCE.min(self.state.slot_mark - first);
+            let count = self.bounds.directory_batch.max(1).min(self.state.slot_mark - first);
             bytes.resize((count * ENTRY_BYTES) as usize, 0);
             let failed = |cause| DeviceError::medium("reading the image's directory", cause);
             self.media.read_at(self.layout.entry(first), &mut bytes).map_err(failed)?;

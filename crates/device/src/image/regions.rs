@@ -34,15 +34,8 @@ pub enum Use {
 
 impl Use {
     /// All of them.
-    pub const ALL: [Use; 7] = [
-        Use::Header,
-        Use::State,
-        Use::Directory,
-        Use::SlotHeader,
-        Use::SectorTable,
-        Use::Contents,
-        Use::Journal,
-    ];
+    pub const ALL: [Use; 7] =
+        [Use::Header, Use::State, Use::Directory, Use::SlotHeader, Use::SectorTable, Use::Contents, Use::Journal];
 
     /// Its name in listings.
     pub fn name(self) -> &'static str {

@@ -73,7 +73,8 @@ pub enum Flaw {
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sectors = |extent: &Extent| format!("{} sectors from physical sector {} on", extent.sectors.0, extent.start.0);
+        let sectors =
+            |extent: &Extent| format!("{} sectors from physical sector {} on", extent.sectors.0, extent.start.0);
         match self {
             Flaw::Header { copy } => write!(f, "copy {copy} of the header is damaged; another is whole"),
             Flaw::State { copy, place } => write!(f, "copy {copy} of state {place} is damaged; another is whole"),

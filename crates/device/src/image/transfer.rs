@@ -378,7 +378,8 @@ impl<M: Media> Space<M> {
         while sector < end {
             let number = sector / SECTORS_PER_BLOCK;
             let block_end = end.min((number + 1) * SECTORS_PER_BLOCK);
-            let found = self.scratch.changed.iter().position(|changed| changed.slot == slot && changed.number == number);
+            let found =
+                self.scratch.changed.iter().position(|changed| changed.slot == slot && changed.number == number);
             // Where a block is not whole, nothing is known of its other sectors.
             let mut block = match found {
                 Some(index) => self.scratch.changed.swap_remove(index).block,

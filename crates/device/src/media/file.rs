@@ -1,4 +1,8 @@
 //! A medium in a sparse file, locked while it is open so that no two processes work on one image.
+//!
+//! Invariants:
+//! 1. A file that somebody cuts short under a running drive never reads as zeros where it held something, and is found out
+//!    by the next flush, or by the write that would make it as long as before.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -57,6 +61,15 @@ impl FileMedium {
     }
 }
 
+/// The error of a file that has lost its end.
+fn cut_short(place: &str, bytes: u64, needed: u64) -> io::Error {
+    let words = format!(
+        "{place} was cut short while in use: {bytes} bytes of {needed}; stop the drive and see what \
+         `imbrex drive check --repair` can save"
+    );
+    io::Error::new(io::ErrorKind::UnexpectedEof, words)
+}
+
 /// The same failure of `place`; where the host's disk has no room, with what to do.
 fn with_remedy(place: &str, cause: io::Error) -> io::Error {
     let what = match cause.kind() {
@@ -84,6 +97,17 @@ fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
     DeviceError::image(place, reason)
 }
 
+impl FileMedium {
+    /// Refuses to go on with a file that has lost its end.
+    fn check_length(&self) -> io::Result<()> {
+        let bytes = self.file.metadata()?.len();
+        if bytes < self.len {
+            return Err(cut_short(&self.place, bytes, self.len));
+        }
+        Ok(())
+    }
+}
+
 impl Media for FileMedium {
     fn len(&self) -> u64 {
         self.len
@@ -93,6 +117,9 @@ impl Media for FileMedium {
         let mut done = 0;
         while done < into.len() {
             match self.file.read_at(&mut into[done..], offset + done as u64) {
+                Ok(0) if offset + (done as u64) < self.len => {
+                    return Err(cut_short(&self.place, self.file.metadata()?.len(), self.len));
+                }
                 Ok(0) => {
                     into[done..].fill(0);
                     break;
@@ -109,12 +136,19 @@ impl Media for FileMedium {
         if !self.is_writable {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the image was opened to be looked at only"));
         }
+        if offset + from.len() as u64 >= self.len {
+            // It would hide that the file was cut short.
+            self.check_length()?;
+        }
         self.file.write_all_at(from, offset).map_err(|cause| with_remedy(&self.place, cause))?;
         self.len = self.len.max(offset + from.len() as u64);
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if self.is_writable {
+            self.check_length()?;
+        }
         if self.syncs {
             self.file.sync_data().map_err(|cause| with_remedy(&self.place, cause))?;
         }

@@ -14,9 +14,9 @@ use imbrex_layer::{registry, Layer, Note, Plan};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;
 
+use crate::image::checksum::{Salt, What};
 use crate::image::header::{MAGIC, VERSION};
 use crate::image::journal::{Record, RECORD_BYTES};
-use crate::image::checksum::{Salt, What};
 use crate::image::{Bounds, Header, Journal, Region, Space};
 use crate::media::memory::Memory;
 

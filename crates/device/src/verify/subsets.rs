@@ -75,8 +75,8 @@ pub fn of(medium: &Crashing, random: &mut impl RngCore) -> Vec<Survivors> {
     subsets.extend((0..newest).map(Survivors::Newest));
     subsets.extend((0..blocks).map(Survivors::Without));
     subsets.extend((0..blocks).map(Survivors::Only));
-    subsets.extend((0..SUBSETS_DRAWN).map(|index| {
-        Survivors::Drawn { seed: random.next_u64(), eighths: [1, 4, 7][index % 3] }
-    }));
+    subsets.extend(
+        (0..SUBSETS_DRAWN).map(|index| Survivors::Drawn { seed: random.next_u64(), eighths: [1, 4, 7][index % 3] }),
+    );
     subsets
 }

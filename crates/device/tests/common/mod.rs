@@ -1,5 +1,10 @@
 //! What the tests of this crate share: every layer on every toy disk, as images of a few hundred kilobytes.
 
+#[allow(dead_code)] // each test file uses its own part of this
+pub mod damage;
+#[allow(dead_code)]
+pub mod recorded;
+
 use std::io;
 use std::sync::{Arc, Mutex};
 
