@@ -141,3 +141,30 @@ fn a_closed_pipe_is_no_error() {
     let output = child.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// The page names tests as `FOLDER/tests/FILE.rs::NAME`, below `crates`.
+#[test]
+fn every_test_that_the_page_on_power_loss_names_is_there() {
+    let page = include_str!("../../../docs/power-loss.md");
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder of crates");
+    let rows = page.lines().skip_while(|line| *line != "| promise | test |").skip(2);
+    let mut named = 0;
+    for row in rows.take_while(|line| line.starts_with('|')) {
+        let tests: Vec<(&str, &str)> = row.split('`').filter_map(|word| word.split_once("::")).collect();
+        assert!(!tests.is_empty(), "a promise without a test: {row}");
+        for (file, name) in tests {
+            let source = std::fs::read_to_string(crates.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+            assert!(is_test(&source, name), "{file} has no test {name}");
+            named += 1;
+        }
+    }
+    assert!(named >= 40, "{named} tests are named");
+}
+
+/// Whether `source` has a function `name` with `#[test]` among the attributes above it.
+fn is_test(source: &str, name: &str) -> bool {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let function = format!("fn {name}()");
+    let Some(at) = lines.iter().position(|line| line.starts_with(&function)) else { return false };
+    lines[..at].iter().rev().take_while(|line| line.starts_with("#[")).any(|line| *line == "#[test]")
+}

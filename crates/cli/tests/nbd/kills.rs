@@ -279,3 +279,29 @@ fn what_was_not_flushed_dies_with_the_server() {
     assert!(outlived <= 5, "{outlived} of 100 unflushed writes outlived the process that alone had them");
     server.stop();
 }
+
+/// A flush on one connection is durable for what the drive had answered on others; so is each FUA write for itself.
+#[test]
+fn a_flush_covers_what_other_connections_were_answered() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let layer = registry::named("media-cache").expect("it is registered");
+    let drive = format!("{},host.write_cache_bytes=4194304", small_drive(folder.path(), layer));
+    let image = image(folder.path(), &drive);
+    let mut server = Server::start(folder.path(), &[&image, "--time", "none"]);
+    let mut clients: Vec<Client> = (0..3).map(|_| Client::connect(&server.socket)).collect();
+    const BYTES: u64 = 4096;
+    for number in 0..60 {
+        assert_eq!(clients[number as usize % 2].write(number * 5 * BYTES, &[7; BYTES as usize]), 0);
+    }
+    // The third wrote nothing itself.
+    assert_eq!(clients[2].ask(FLUSH, 0, 0, 0, &[]), 0);
+    assert_eq!(clients[0].ask(WRITE, FUA, 400 * BYTES, BYTES as u32, &[7; BYTES as usize]), 0);
+    server.kill();
+    let server = Server::start(folder.path(), &[&image, "--time", "none"]);
+    let mut client = Client::connect(&server.socket);
+    for place in (0..60).map(|number| number * 5).chain([400]) {
+        let bytes = client.read(place * BYTES, BYTES as u32).expect("it can be read");
+        assert!(bytes.iter().all(|&byte| byte == 7), "block {place} was flushed, and is gone");
+    }
+    server.stop();
+}

@@ -1,19 +1,77 @@
 //! Goal: a volatile cache is volatile at `--time none` as at `real`, since that is what hosts test their flushes with. Method: a hundred
 //! scattered 4 KiB writes into a cache that holds far more, SIGKILL as soon as the last is answered; opened again, at
 //! least 95 of them are gone. A flush before them shows that what is older is kept.
+//!
+//! On the wall a drive writes back whenever its host pauses for a millisecond, and layers that join what waits write all of it then:
+//! how much a kill takes follows from how quick this machine was. Drives with such a layer are judged at `real` by what the engine
+//! without bytes says of the very times at which the client sent, was answered and killed. `--time none` waits for a pause of a tenth of
+//! a second; a run in which the machine itself paused as long is no run of writes in a row, and is done again.
 
+use std::time::{Duration, Instant};
+
+use imbrex_disk::{Command, Profile, SimDuration, SimTime};
+use imbrex_sim::{Drive, DriveSpec, Engine, Inbox, Options, Stepped, Unobserved};
 use imbrex_testkit::nbd_client::WRITE;
 use imbrex_testkit::writer::Moment;
 use imbrex_testkit::{Client, Contents, Server, Work, Writer};
+use imbrex_trace::{Request, When};
 
 use crate::drives::*;
 
 const WRITES: u64 = 100;
 const LOST_MIN: u64 = 95;
 const CACHE: &str = "host.write_cache_bytes=67108864";
+/// A pause of the client shorter than this is none at `--time none`, which waits for a tenth of a second.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Runs on a machine that is busy with other things.
+const RUNS: u32 = 8;
 
-/// How many of the writes a kill at the last answer takes.
-fn lost_at(drive: &str, time: &str) -> u64 {
+/// What a run came to.
+struct Run {
+    /// Writes that the kill took.
+    lost: u64,
+    /// When each was sent and answered, and when the server was gone, from the first on.
+    times: Vec<(Duration, Duration)>,
+    gone: Duration,
+    /// First sectors of the writes, and how many sectors each has.
+    places: Vec<u64>,
+    block: u64,
+}
+
+impl Run {
+    fn longest_pause(&self) -> Duration {
+        let next = self.times.iter().skip(1).map(|&(_, answered)| answered).chain([self.gone]);
+        self.times.iter().zip(next).map(|(&(sent, _), next)| next - sent).max().expect("there are writes")
+    }
+
+    /// How many writes the engine would have written back by the end, if they came as they were sent, or as they were answered.
+    fn written_back(&self, drive: &str) -> u64 {
+        let dirty = [false, true].map(|is_late| {
+            let at = |&(sent, answered): &(Duration, Duration)| if is_late { answered } else { sent };
+            dirty_after(drive, &self.places, self.block, self.times.iter().map(at), self.gone)
+        });
+        WRITES - dirty[0].min(dirty[1])
+    }
+}
+
+/// Of writes that come at these times how many are dirty at the end, in an engine without bytes.
+fn dirty_after(drive: &str, places: &[u64], block: u64, times: impl Iterator<Item = Duration>, end: Duration) -> u64 {
+    let spec = DriveSpec::parse(&format!("{drive}:{CACHE}")).expect("words of a drive");
+    let profile = Profile::named(&spec.profile).expect("a built-in profile");
+    let plain = Drive::build(&spec, &profile).expect("it makes a drive");
+    let options = Options::live(&plain);
+    let mut engine = Engine::new(plain, options, Inbox::default(), Unobserved);
+    let at = |wall: Duration| SimTime::ZERO + SimDuration(1_000_000 + wall.as_nanos() as u64);
+    for (&place, time) in places.iter().zip(times) {
+        let command = Command::write(place, block as u32);
+        engine.submit(Request { when: When::At(at(time)), device: 0, command });
+    }
+    while engine.step(at(end)).expect("an inbox does not fail") == Stepped::Worked {}
+    engine.dirty().0 / block
+}
+
+/// Writes, and kills at the last answer.
+fn run_at(drive: &str, time: &str) -> Run {
     let image = Image::create(&format!("{drive}:{CACHE}"));
     let block = 4096 / u64::from(image.sector_bytes);
     let contents = Contents { stamped_in: 1, ..image.contents(seed()) };
@@ -27,28 +85,56 @@ fn lost_at(drive: &str, time: &str) -> u64 {
         writer.send(&mut client, WRITE, 0, place(number)).expect("the server takes writes");
     }
     writer.flush(&mut client).expect("the server flushes");
+    let (begun, mut times) = (Instant::now(), Vec::new());
     for number in 0..WRITES {
+        let sent = begun.elapsed();
         writer.send(&mut client, WRITE, 0, place(number)).expect("the server takes writes");
         writer.drain(&mut client).unwrap_or_else(|ended| panic!("{drive} at {time}: {ended}; {}", server.log()));
+        times.push((sent, begun.elapsed()));
     }
     server.kill();
+    let gone = begun.elapsed();
     let server = Server::start(&program(), image.folder(), &[image.word(), "--time", "none"]);
     let mut client = Client::connect(&server.socket);
     let verdict = writer.look(&mut client, Moment::AfterCut).expect("it can be read");
     assert_eq!(verdict.lost, 0, "{drive} at {time}: {verdict}; {}", server.log());
     assert_eq!(verdict.reverted % block, 0, "{drive} at {time}: a write of {block} sectors was torn");
-    verdict.reverted / block
+    let places = (0..WRITES).map(|number| place(number).start).collect();
+    Run { lost: verdict.reverted / block, times, gone, places, block }
+}
+
+/// Whether a layer joins all that waits when it is written back.
+fn joins(drive: &str) -> bool {
+    ["cassuto-307g", "emulated-smr-3", "seagate-st5000as0011"].contains(&drive)
+}
+
+/// Runs until the machine let the writes come in a row; why too many were kept, if they were.
+fn judged_at(drive: &str, time: &str) -> Result<(), String> {
+    let mut kept = String::new();
+    for _ in 0..RUNS {
+        let run = run_at(drive, time);
+        let by_engine = if joins(drive) && time == "real" { run.written_back(drive) } else { 0 };
+        kept = format!("{drive} at {time}: {} of {WRITES} unflushed writes lost", run.lost);
+        eprintln!(
+            "{kept}, longest pause {:.1} ms, {by_engine} written back by the engine",
+            run.longest_pause().as_secs_f64() * 1e3
+        );
+        if run.lost + by_engine >= LOST_MIN {
+            return Ok(());
+        }
+        let is_in_a_row = time == "none" && run.longest_pause() < PAUSE;
+        if is_in_a_row || (time == "real" && !joins(drive)) {
+            break;
+        }
+    }
+    Err(kept)
 }
 
 fn is_lost_at(drives: &[&str], times: &[&str]) {
     let mut kept = Vec::new();
     for drive in drives {
         for time in times {
-            let lost = lost_at(drive, time);
-            eprintln!("{drive} at {time}: {lost} of {WRITES} unflushed writes lost");
-            if lost < LOST_MIN {
-                kept.push(format!("{drive} at {time}: only {lost} of {WRITES}"));
-            }
+            kept.extend(judged_at(drive, time).err());
         }
     }
     assert!(kept.is_empty(), "{}", kept.join("; "));
