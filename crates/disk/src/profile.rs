@@ -9,6 +9,7 @@
 //! 1. A [`Profile`] is checked: its disk can be built.
 //! 2. Unknown keys and impossible values are refused with file and line, or the override's key, a reason and a remedy.
 
+mod controller;
 mod definition;
 mod host;
 mod source;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use controller::{Controller, ExtraDisconnect, ImmediateReport, ReadOn, WatermarkOf};
 pub use host::{Flash, Host};
 
 use crate::geometry::{Geometry, GeometryConfig, LayoutName};
@@ -219,12 +221,14 @@ impl Profile {
             GeometryConfig::listed(self.geometry.surfaces, LayoutName::Cylinder, self.geometry.rotation_ns, &zones);
         // From one cylinder to the next the head changes too, unless there is only one.
         let head_skew_ns = if self.geometry.surfaces > 1 { self.geometry.head_skew_ns } else { 0 };
-        let geometry = GeometryConfig {
+        let plain = GeometryConfig {
             track_skew_ns: self.geometry.track_skew_ns.max(head_skew_ns),
             head_skew_ns: self.geometry.head_skew_ns,
             slips: self.geometry.slips.clone(),
             ..listed
         };
+        // A measured drive is conventional, and stays as it was measured.
+        let geometry = if self.geometry.measured.is_some() { self.geometry.clone() } else { plain };
         let mut changes = self.changes.clone();
         changes.push(Change::Conventional);
         Profile {

@@ -7,6 +7,7 @@
 //! It knows no bytes. The same drive, workload and seed give the same results.
 
 pub mod arrival;
+pub mod controller;
 pub mod document;
 pub mod drive;
 pub mod engine;

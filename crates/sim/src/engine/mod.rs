@@ -32,6 +32,7 @@ use imbrex_trace::{Request, Source, TraceError};
 
 pub use self::options::{Fit, Options};
 use crate::arrival::ArrivalClock;
+use crate::controller::Controller;
 use crate::drive::Drive;
 use crate::metrics::run::RunMetrics;
 use crate::observer::Observer;
@@ -81,6 +82,8 @@ pub struct Engine<S: Source, O: Observer> {
     queued_changes: usize,
     cache: WriteCache,
     read_ahead: ReadAhead,
+    /// The controller in detail, where the profile has it.
+    controller: Option<Controller>,
     timing: Timing,
     metrics: RunMetrics,
     checker: Option<Checker>,
@@ -141,6 +144,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
             queued_changes: 0,
             cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
             read_ahead: ReadAhead::new(Sectors(options.read_ahead_bytes / sector_bytes as u64)),
+            controller: drive.host.controller.as_ref().map(Controller::new),
             timing: Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks()),
             metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes),
             integrity: if options.check { Integrity::ok() } else { Integrity::off() },
