@@ -5,5 +5,8 @@
 
 pub mod compare;
 pub mod disksim;
+pub mod fit;
 pub mod measured;
+pub mod readers;
 pub mod replay;
+pub mod validate;
