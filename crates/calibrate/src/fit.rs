@@ -101,7 +101,7 @@ pub fn fit(
         return Err(FitError::Measurement(reason));
     }
     let (first, second) = measured.halves();
-    let base: toml::Table = profile.source_text().parse().expect("the profile was read from this text");
+    let base = profile.table();
     let mut search = Search { profile, base: &base, measured: &first, values: values(profile, &base) };
     let (mut best, before_first) = search.judge()?;
     let before_second = judge_on(profile, &second)?;
@@ -224,8 +224,7 @@ impl Search<'_> {
             self.values[index].now = tried;
             let figure = self.try_it()?;
             if figure < best {
-                self.values[index].step *= 1.5 * direction.signum();
-                self.values[index].step = self.values[index].step.abs();
+                self.values[index].step = step * 1.5;
                 return Ok(figure);
             }
         }

@@ -3,7 +3,8 @@
 //!
 //! Top level: `name`, `summary`, `default_layer`, `density_gain` with `density_source` (of an interlaced disk the gain
 //! that tops as full as bottoms would have; what they hold less comes off it), `sector_bytes`, `nameplate_bytes`, `fill`; sections `[geometry]`, `[mechanics]`, `[recording]` (`kind` and its own keys), `[host]`,
-//! `[flash]`, and `[layer.NAME]` for the parameters of layers. Times are `…_ns`, sizes `…_bytes` or `…_sectors`.
+//! `[flash]`, and `[layer.NAME]` for the parameters of layers. `base = "PROFILE"` takes what is not said from another
+//! profile: tables key by key, but those whole that have a `kind` or a `model`. Times are `…_ns`, sizes `…_bytes` or `…_sectors`.
 //!
 //! Invariants:
 //! 1. A [`Profile`] is checked: its disk can be built.
@@ -169,6 +170,11 @@ impl Profile {
     /// Its text, as it was read.
     pub fn source_text(&self) -> &str {
         self.source.text()
+    }
+
+    /// Its text as a table, filled up from its base; without overrides.
+    pub fn table(&self) -> toml::Table {
+        source::merged(self.source.text())
     }
 
     /// What the profile sets for `layer`, as text: the user's own parameters go after these.

@@ -1,19 +1,21 @@
-//! `imbrex drive`: emulated drives kept in files.
+//! `imbrex drive`: emulated drives kept in files, and profiles made of descriptions of real ones.
 
 mod check;
 mod create;
 mod dump;
+mod import;
 mod info;
 
 use crate::args::DriveCommand;
 use crate::error::{ExitCode, Failure};
 
 /// Runs the command.
-pub fn run(command: &DriveCommand) -> Result<ExitCode, Failure> {
+pub fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
         DriveCommand::Create { image, drive, json } => create::run(image, drive, *json),
         DriveCommand::Check { image, json } => check::run(image, *json),
         DriveCommand::Dump { image, parts, json } => dump::run(image, *parts, *json),
+        DriveCommand::Import { description, out } => import::run(description, out.as_deref(), quiet),
         DriveCommand::Info { image, json } => info::run(image, *json),
     }
 }
