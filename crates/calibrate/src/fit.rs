@@ -376,7 +376,8 @@ fn written(base: &toml::Table, overrides: &[(String, String)], name: &str, file:
         }
         let key = line.split(" = ").next().unwrap_or("");
         let whole = if section.is_empty() { key.to_string() } else { format!("{section}.{key}") };
-        let marked = overrides.iter().any(|(fitted, _)| *fitted == whole || (*fitted == section && line.starts_with('[')));
+        let marked =
+            overrides.iter().any(|(fitted, _)| *fitted == whole || (*fitted == section && line.starts_with('[')));
         text.push_str(line);
         text.push_str(if marked { " # fitted\n" } else { "\n" });
     }

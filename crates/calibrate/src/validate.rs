@@ -24,6 +24,12 @@ const DISTANCES: [(u32, &str); 5] = [
     (u32::MAX, "seek of more than 1,000 cylinders"),
 ];
 
+/// Standard errors by which a stretch of the seek curve has to differ from the others.
+const SURELY: f64 = 3.0;
+
+/// Where distances differ by this share of what they have in common, that is the seeks' too.
+const SHARE_OF_SEEKS: f64 = 0.03;
+
 /// A class of requests compared.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Class {
@@ -153,7 +159,9 @@ struct Group {
 fn suspect(pairs: &[Pair], whole: &Comparison) -> Suspect {
     let mut groups = Vec::new();
     let hits = |operation| move |pair: &&Pair| pair.hit && pair.operation == operation;
-    for (operation, words) in [(Operation::Read, "reads found in the buffer"), (Operation::Write, "writes reported early")] {
+    for (operation, words) in
+        [(Operation::Read, "reads found in the buffer"), (Operation::Write, "writes reported early")]
+    {
         groups.extend(group("overheads", words, pairs.iter().filter(hits(operation)), 0.0));
     }
     let misses = || pairs.iter().filter(|pair| !pair.hit);
@@ -176,33 +184,32 @@ fn suspect(pairs: &[Pair], whole: &Comparison) -> Suspect {
     }
 }
 
-/// Seek distances whose mean differs from that of all requests the medium serves.
+/// Seek distances whose mean differs from that of all requests the medium serves. Where some surely do, what all have in
+/// common is taken for the seeks' too.
 fn seeks<'a, I: Iterator<Item = &'a Pair>>(misses: impl Fn() -> I, common: f64) -> Option<Group> {
     let (mut from, mut weight, mut worst) = (1u32, 0.0, None::<(f64, f64, f64, u32)>);
     // Twice as far each time, so that a short stretch of the curve is seen.
     while from < 1 << 30 {
         let to = from * 2;
-        if let Some((count, mean)) = sure_mean(misses().filter(|pair| (from..to).contains(&pair.distance))) {
+        if let Some((count, mean, error)) = mean_of(misses().filter(|pair| (from..to).contains(&pair.distance))) {
             let apart = mean - common;
-            let own = count * apart * apart;
-            weight += own;
-            if worst.is_none_or(|(most, ..)| own > most) {
-                worst = Some((own, mean, count, from));
+            if apart.abs() > SURELY * error {
+                let own = count * apart * apart;
+                weight += own;
+                if worst.is_none_or(|(most, ..)| own > most) {
+                    worst = Some((own, mean, count, from));
+                }
             }
         }
         from = to;
     }
     let (_, mean, count, from) = worst?;
-    // A constant over all distances is the seeks' too, if requests without a seek do not share it.
-    let still = sure_mean(misses().filter(|pair| pair.distance == 0)).map_or(0.0, |(_, mean)| mean);
-    let moving = misses().filter(|pair| pair.distance > 0);
-    if let Some((count, mean)) = sure_mean(moving) {
-        if (mean - still).abs() > mean.abs() / 2.0 && still.abs() < mean.abs() / 2.0 {
-            weight += count * mean * mean;
-        }
+    let all = misses().count() as f64 * common * common;
+    if weight > all * SHARE_OF_SEEKS {
+        weight += all;
     }
     let words = format!(
-        "seeks: over {from} to {} cylinders they are {} in the mean ({count:.0} requests): look at mechanics.seek and the \
+        "over {from} to {} cylinders they are {} in the mean ({count:.0} requests): look at mechanics.seek and the \
          settle times",
         from * 2 - 1,
         difference_words(mean)
@@ -218,7 +225,7 @@ fn transfers<'a, I: Iterator<Item = &'a Pair>>(misses: impl Fn() -> I) -> Option
     let (_, short) = sure_mean(misses().filter(|pair| pair.sectors <= middle))?;
     let (count, long) = sure_mean(misses().filter(|pair| pair.sectors > middle))?;
     let apart = long - short;
-    let words = format!("transfers: requests of more than {middle} sectors are {}", difference_words(long));
+    let words = format!("requests of more than {middle} sectors are {}", difference_words(long));
     Some(Group { part: "transfers", words, weight: count * apart * apart })
 }
 
@@ -234,26 +241,31 @@ fn cache(pairs: &[Pair]) -> Option<Group> {
     }
     let weight: f64 = chosen.iter().map(|pair| pair.difference() * pair.difference()).sum::<f64>() / 4.0;
     let words = format!(
-        "the cache: {} of {} requests wait for the medium on one side alone: look at segments and read-ahead",
+        "{} of {} requests wait for the medium on one side alone: look at segments and read-ahead",
         chosen.len(),
         pairs.len()
     );
     Some(Group { part: "cache", words, weight })
 }
 
-fn group<'a>(
-    part: &'static str,
-    what: &str,
-    pairs: impl Iterator<Item = &'a Pair>,
-    common: f64,
-) -> Option<Group> {
+fn group<'a>(part: &'static str, what: &str, pairs: impl Iterator<Item = &'a Pair>, common: f64) -> Option<Group> {
     let (count, mean) = sure_mean(pairs)?;
     let apart = mean - common;
-    Some(Group { part, words: format!("{what}, {} in the mean", difference_words(mean)), weight: count * apart * apart })
+    Some(Group {
+        part,
+        words: format!("{what}, {} in the mean", difference_words(mean)),
+        weight: count * apart * apart,
+    })
 }
 
 /// How many there are and their mean difference, where that exceeds twice its standard error.
 fn sure_mean<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Option<(f64, f64)> {
+    let (count, mean, error) = mean_of(pairs)?;
+    (mean.abs() > 2.0 * error && mean != 0.0).then_some((count, mean))
+}
+
+/// How many there are, their mean difference and its standard error; nothing where they are too few.
+fn mean_of<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Option<(f64, f64, f64)> {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for pair in pairs {
         let difference = pair.difference();
@@ -265,8 +277,7 @@ fn sure_mean<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Option<(f64, f64)> {
         return None;
     }
     let mean = sum / count;
-    let error = ((squares / count - mean * mean).max(0.0) / count).sqrt();
-    (mean.abs() > 2.0 * error && mean != 0.0).then_some((count, mean))
+    Some((count, mean, ((squares / count - mean * mean).max(0.0) / count).sqrt()))
 }
 
 fn difference_words(ns: f64) -> String {

@@ -94,7 +94,11 @@ pub fn read(fields: &Fields<'_>, bus: Bus, notes: &mut Vec<String>) -> Result<Co
         holds_bus_writing: fields.is_on("Hold bus entire write xfer")?,
         read_watermark: water("High (read) water mark")?,
         write_watermark: water("Low (write) water mark")?,
-        watermark_of: if fields.is_on("Set watermark by reqsize")? { WatermarkOf::Request } else { WatermarkOf::Segment },
+        watermark_of: if fields.is_on("Set watermark by reqsize")? {
+            WatermarkOf::Request
+        } else {
+            WatermarkOf::Segment
+        },
         segments: segments.max(if own_write_segment { 2 } else { 1 }),
         segment_sectors: fields.whole("Segment size (in blks)")?.unwrap_or(1).clamp(1, u32::MAX as u64) as u32,
         own_write_segment,

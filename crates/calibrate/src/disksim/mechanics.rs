@@ -18,7 +18,12 @@ pub struct Mechanical {
 }
 
 /// Reads the block for a disk of `cylinders`.
-pub fn read(fields: &Fields<'_>, cylinders: u32, read: Read<'_>, notes: &mut Vec<String>) -> Result<Mechanical, ImportError> {
+pub fn read(
+    fields: &Fields<'_>,
+    cylinders: u32,
+    read: Read<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Mechanical, ImportError> {
     let rpm = fields.needed("Rotation speed (in rpms)")?;
     if !(1.0..1e6).contains(&rpm) {
         let parameter = fields.parameter("Rotation speed (in rpms)").expect("it has just been read");

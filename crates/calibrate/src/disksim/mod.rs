@@ -75,7 +75,10 @@ pub fn import(file: &str, read: Read<'_>) -> Result<Imported, ImportError> {
     let items = syntax::parse(file, read)?;
     let mut notes = Vec::new();
     let disk = disk_of(&items).ok_or_else(|| {
-        ImportError::new(file, "describes no disk: expected a block of kind disksim_disk, or 'source FILE.diskspecs'".into())
+        ImportError::new(
+            file,
+            "describes no disk: expected a block of kind disksim_disk, or 'source FILE.diskspecs'".into(),
+        )
     })?;
     let bus = bus::of(&items, &disk.name)?;
     if bus.is_none() {
@@ -167,7 +170,9 @@ fn compare_count(model: &Block, profile: &Profile, notes: &mut Vec<String>) -> R
     let stated = Fields::new(model).whole("Block count")?;
     let built = profile.disk().geometry.sectors().0;
     if let Some(stated) = stated.filter(|&stated| stated != built) {
-        notes.push(format!("'Block count' is {stated}, zones, spares and defects make {built} sectors: these are taken"));
+        notes.push(format!(
+            "'Block count' is {stated}, zones, spares and defects make {built} sectors: these are taken"
+        ));
     }
     Ok(())
 }

@@ -291,7 +291,9 @@ impl Parser<'_> {
             Some("{" | "}" | "]" | "=" | ",") | None => self.refuse("a value is missing"),
             Some(_) => {
                 let is_block = |token: Option<&Token>| token.is_some_and(|token| token.text == "{");
-                if is_block(self.tokens.get(self.at + 1)) || is_block(self.tokens.get(self.at + 2)) && !self.ends_after_word() {
+                if is_block(self.tokens.get(self.at + 1))
+                    || is_block(self.tokens.get(self.at + 2)) && !self.ends_after_word()
+                {
                     return Ok(Value::Block(self.block()?));
                 }
                 let mut word = self.take()?;

@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::{wrong, Record};
 use crate::measured::{Measured, MeasuredRequest};
 
-const EXPECTED: &str = "milliseconds, nanoseconds, 0 to 2, bytes, offset in bytes (fio --write_lat_log with --log_offset=1)";
+const EXPECTED: &str =
+    "milliseconds, nanoseconds, 0 to 2, bytes, offset in bytes (fio --write_lat_log with --log_offset=1)";
 
 /// A millisecond of the log's clock.
 const TICK_NS: u64 = 1_000_000;
@@ -75,7 +76,9 @@ fn straighten(measured: &mut Measured) {
         request.issued = before + pause;
         before = request.completed();
     }
-    measured.notes.push("one request at a time: pauses within the log's clock of a millisecond are taken as none".into());
+    measured
+        .notes
+        .push("one request at a time: pauses within the log's clock of a millisecond are taken as none".into());
 }
 
 /// Whether it is fio's JSON.

@@ -73,7 +73,11 @@ fn unknown(name: &str, why: &str) -> TraceError {
 /// An error at `line` of `name`.
 fn wrong(name: &str, line: usize, expected: &str, found: &str) -> TraceError {
     let shown: String = found.chars().take(80).collect();
-    TraceError { place: format!("{name}, line {line}"), reason: format!("expected {expected}, found «{shown}»"), cause: None }
+    TraceError {
+        place: format!("{name}, line {line}"),
+        reason: format!("expected {expected}, found «{shown}»"),
+        cause: None,
+    }
 }
 
 /// A number with decimals in units of `unit_ns`, as nanoseconds.

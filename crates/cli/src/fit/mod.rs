@@ -48,7 +48,10 @@ pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
         let rows: Vec<Vec<String>> = judged(&found).into_iter().chain(found.fitted.iter().map(row)).collect();
         let columns = ["Value", "Before", "After", "Determined within"];
         let title = format!("{} fitted to {name}", args.from);
-        write_whole(path, &facts_page("imbrex fit", &title, &columns, &rows, Some(distributions(&second, &simulated))))?;
+        write_whole(
+            path,
+            &facts_page("imbrex fit", &title, &columns, &rows, Some(distributions(&second, &simulated))),
+        )?;
     }
     Ok(ExitCode::Done)
 }

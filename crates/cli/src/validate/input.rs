@@ -23,8 +23,12 @@ pub fn read(args: &MeasuredArgs) -> Result<Record, Failure> {
         return own(path, args.device.as_deref()).map(Record::Requests);
     }
     let mut bytes = Vec::new();
-    let contents = std::mem::replace(&mut unpacked.contents, imbrex_trace::input::Contents::Stream(Box::new(std::io::empty())));
-    contents.into_stream().read_to_end(&mut bytes).map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
+    let contents =
+        std::mem::replace(&mut unpacked.contents, imbrex_trace::input::Contents::Stream(Box::new(std::io::empty())));
+    contents
+        .into_stream()
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
     let (columns, units) = (args.columns.clone(), args.units.clone());
     let options = ReadOptions { columns, units, device: args.device.clone() };
     Ok(readers::read(&name, &bytes, &options)?)
@@ -38,7 +42,10 @@ pub fn requests(args: &MeasuredArgs) -> Result<Measured, Failure> {
         }
         Record::Requests(measured) => Ok(measured),
         Record::Distribution { .. } => {
-            let reason = format!("{}: a distribution names no requests, so they cannot be issued again", args.measured.display());
+            let reason = format!(
+                "{}: a distribution names no requests, so they cannot be issued again",
+                args.measured.display()
+            );
             Err(Failure::failed(reason).or_try("fio with --write_lat_log=NAME --log_offset=1"))
         }
     }
@@ -49,7 +56,8 @@ fn own(path: &Path, drive: Option<&str>) -> Result<Measured, Failure> {
     let failed = |error: String| Failure::failed(format!("{}: {error}", path.display()));
     let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
     let reader = SerializedFileReader::new(file).map_err(|error| failed(error.to_string()))?;
-    let fields = reader.metadata().file_metadata().schema_descr().columns().iter().map(|column| column.name().to_string());
+    let fields =
+        reader.metadata().file_metadata().schema_descr().columns().iter().map(|column| column.name().to_string());
     let fields: Vec<String> = fields.collect();
     let place = |name: &str| {
         let found = fields.iter().position(|field| field == name);

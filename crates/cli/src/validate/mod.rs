@@ -33,8 +33,10 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
         }
         Record::Distribution { .. } => {
             let name = args.measured.measured.display();
-            return Err(Failure::failed(format!("{name}: a distribution names no requests, so they cannot be issued again"))
-                .or_try("fio with --write_lat_log=NAME --log_offset=1, whose log has them"));
+            return Err(Failure::failed(format!(
+                "{name}: a distribution names no requests, so they cannot be issued again"
+            ))
+            .or_try("fio with --write_lat_log=NAME --log_offset=1, whose log has them"));
         }
     };
     if !quiet {
@@ -107,7 +109,8 @@ fn print(validation: &Validation) -> Result<(), Failure> {
         "class", "requests", "measured ms", "simulated ms", "RMS ms", "difference"
     ))?;
     let all = ("all".to_string(), *whole, validation.mean_difference_ns);
-    let classes = validation.classes.iter().map(|class| (class.class.clone(), class.comparison, class.mean_difference_ns));
+    let classes =
+        validation.classes.iter().map(|class| (class.class.clone(), class.comparison, class.mean_difference_ns));
     for (name, comparison, difference) in std::iter::once(all).chain(classes) {
         output::line(&format!(
             "{name:<36}{:>9}{:>13}{:>13}{:>10}{:>+12.3}",
@@ -121,7 +124,10 @@ fn print(validation: &Validation) -> Result<(), Failure> {
     if validation.rejected > 0 {
         output::line(&format!("\n{} requests lie past the end of the drive and are left out", validation.rejected))?;
     }
-    output::line(&format!("\nThe largest differences point at {}: {}.", validation.suspect.part, validation.suspect.because))
+    output::line(&format!(
+        "\nThe largest differences point at {}: {}.",
+        validation.suspect.part, validation.suspect.because
+    ))
 }
 
 /// Milliseconds with three decimals.

@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 
 use imbrex_calibrate::measured::Measured;
-use imbrex_calibrate::validate::Validation;
 use imbrex_calibrate::replay::Simulated;
+use imbrex_calibrate::validate::Validation;
 
 use super::{ms, Judged};
 use crate::args::ValidateArgs;
@@ -44,7 +44,8 @@ pub fn html(args: &ValidateArgs, measured: &Measured, judged: &Judged) -> String
 
 /// Charts in a section of their own.
 fn figures(charts: &[Chart]) -> String {
-    let mut html = String::from("<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">");
+    let mut html =
+        String::from("<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">");
     for chart in charts {
         let _ = write!(
             html,
@@ -65,7 +66,11 @@ pub fn facts_page(kind: &str, title: &str, columns: &[&str], rows: &[Vec<String>
         body += &figures(&charts);
     }
     let command: Vec<String> = std::env::args().collect();
-    let _ = write!(body, "<section><h2>How it was made</h2><p><code>{}</code></p></section></main>", escape(&shell(&command)));
+    let _ = write!(
+        body,
+        "<section><h2>How it was made</h2><p><code>{}</code></p></section></main>",
+        escape(&shell(&command))
+    );
     document(&format!("{title} – {kind}"), &body, &charts_json(&charts.iter().collect::<Vec<_>>()))
 }
 
@@ -117,7 +122,8 @@ pub fn distributions(measured: &Measured, simulated: &[Simulated]) -> Chart {
         times.into_iter().enumerate().map(|(index, ns)| (ns as f64, (index + 1) as f64 / count)).collect::<Vec<_>>()
     };
     let theirs = steps(measured.requests.iter().map(|request| request.taken.0).collect());
-    let ours = steps(simulated.iter().filter(|simulated| simulated.served).map(|simulated| simulated.taken.0).collect());
+    let ours =
+        steps(simulated.iter().filter(|simulated| simulated.served).map(|simulated| simulated.taken.0).collect());
     Chart::new(
         "distributions",
         "Requests that took at most so long",

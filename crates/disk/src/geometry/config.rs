@@ -208,7 +208,9 @@ impl GeometryConfig {
     /// What a measured geometry says itself cannot be said beside it.
     fn check_measured(&self, measured: &MeasuredConfig) -> Result<(), String> {
         if self.layout != LayoutName::Cylinder {
-            return Err("`measured` needs layout `cylinder`: other layouts have no spares and defects of their own".into());
+            return Err(
+                "`measured` needs layout `cylinder`: other layouts have no spares and defects of their own".into()
+            );
         }
         let beside = [
             ("zones", !self.zones.is_empty()),

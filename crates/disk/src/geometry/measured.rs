@@ -123,7 +123,8 @@ impl MeasuredConfig {
     pub(super) fn zones(&self) -> Result<Vec<ZoneConfig>, String> {
         let mut zones = Vec::with_capacity(self.zones.len());
         for (index, zone) in self.zones.iter().enumerate() {
-            let end = self.zones.get(index + 1).map_or(zone.first_cylinder + zone.cylinders, |next| next.first_cylinder);
+            let end =
+                self.zones.get(index + 1).map_or(zone.first_cylinder + zone.cylinders, |next| next.first_cylinder);
             if end < zone.first_cylinder.saturating_add(zone.cylinders) || (index == 0 && zone.first_cylinder != 0) {
                 return Err(format!(
                     "measured zone {index} has cylinders {} to {}, the next begins at {end}: zones begin at 0, rise, and do not overlap",
@@ -371,8 +372,8 @@ impl Measured {
 
     fn turned(&self, mut spot: Spot) -> Spot {
         if !self.pushing.is_empty() {
-            let tracks = spot.radial_offset as u64 * self.surfaces as u64
-                + if self.by_track { spot.surface as u64 } else { 0 };
+            let tracks =
+                spot.radial_offset as u64 * self.surfaces as u64 + if self.by_track { spot.surface as u64 } else { 0 };
             let before = tracks * spot.length.divisor();
             spot.skew_ns += self.pushing.partition_point(|&slip| slip < before) as u64 * self.sector_ns;
         }

@@ -192,7 +192,9 @@ impl Controller {
             }
         }
         match self.steps().into_iter().find(|&(_, ns)| ns > STEP_NS_MAX) {
-            Some((key, ns)) => Err((key, format!("{ns} ns is longer than any drive takes; give at most {STEP_NS_MAX}"))),
+            Some((key, ns)) => {
+                Err((key, format!("{ns} ns is longer than any drive takes; give at most {STEP_NS_MAX}")))
+            }
             None => Ok(()),
         }
     }

@@ -66,7 +66,8 @@ pub fn carry(controller: &Controller, medium: &mut Medium<'_>, outgoing: &Outgoi
         if reached > out {
             at += SimDuration(sector_ns * (reached - out));
             out = reached;
-        } else if controller.holds_bus_reading || controller.never_disconnects || leaving_is_free(controller, outgoing) {
+        } else if controller.holds_bus_reading || controller.never_disconnects || leaving_is_free(controller, outgoing)
+        {
             // Sector by sector where the bus is the faster; else the rest has come by the time it is asked for.
             at = at.max(medium.time_of(out + 1, outgoing));
         } else {
@@ -79,7 +80,9 @@ pub fn carry(controller: &Controller, medium: &mut Medium<'_>, outgoing: &Outgoi
 
 /// Whether leaving the bus and taking it again costs nothing, so that it need not be told apart from keeping it.
 fn leaving_is_free(controller: &Controller, outgoing: &Outgoing) -> bool {
-    outgoing.disconnect.is_zero() && controller.reselect_ns == 0 && controller.data_prepare_ns == 0
+    outgoing.disconnect.is_zero()
+        && controller.reselect_ns == 0
+        && controller.data_prepare_ns == 0
         && controller.read_watermark == 0.0
 }
 

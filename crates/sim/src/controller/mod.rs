@@ -127,8 +127,11 @@ impl Controller {
     }
 
     fn read_disconnect(&self) -> SimDuration {
-        let ns =
-            if self.last_wrote { self.is.read_disconnect_after_write_ns } else { self.is.read_disconnect_after_read_ns };
+        let ns = if self.last_wrote {
+            self.is.read_disconnect_after_write_ns
+        } else {
+            self.is.read_disconnect_after_read_ns
+        };
         SimDuration(ns)
     }
 
@@ -148,7 +151,14 @@ impl Controller {
         stopped
     }
 
-    fn read(&mut self, actuator: &mut Actuator, command: &Command, run: Pba, arrived: SimTime, free: SimTime) -> Served {
+    fn read(
+        &mut self,
+        actuator: &mut Actuator,
+        command: &Command,
+        run: Pba,
+        arrived: SimTime,
+        free: SimTime,
+    ) -> Served {
         let asked = sectors_of(command);
         let offset = asked.start.wrapping_sub(run.0);
         self.read_on(actuator, arrived);
@@ -177,7 +187,9 @@ impl Controller {
             start: go.asked.start,
             end: go.asked.end,
             held_until: go.asked.start,
-            from: go.arrived + overhead + if self.is.never_disconnects { self.prepare() } else { self.read_disconnect() },
+            from: go.arrived
+                + overhead
+                + if self.is.never_disconnects { self.prepare() } else { self.read_disconnect() },
             connected: self.is.never_disconnects,
             disconnect: self.read_disconnect(),
         };
@@ -275,7 +287,8 @@ impl Controller {
         let pba = |lba: u64| Pba(lba.wrapping_sub(go.offset));
         let disk_end = geometry.sectors().0.wrapping_add(go.offset);
         let track_end = |lba: u64| geometry.track_of(pba(lba)).end().0.wrapping_add(go.offset);
-        let most = if self.is.read_on_max_sectors > 0 { self.is.read_on_max_sectors as u64 } else { self.segments.size() };
+        let most =
+            if self.is.read_on_max_sectors > 0 { self.is.read_on_max_sectors as u64 } else { self.segments.size() };
         let limit = match self.is.read_on {
             ReadOn::None => end,
             ReadOn::Track => track_end(end - 1).min(end + most),
@@ -308,7 +321,14 @@ impl Controller {
         end.0.wrapping_add(go.offset).min(most)
     }
 
-    fn write(&mut self, actuator: &mut Actuator, command: &Command, run: Pba, arrived: SimTime, free: SimTime) -> Served {
+    fn write(
+        &mut self,
+        actuator: &mut Actuator,
+        command: &Command,
+        run: Pba,
+        arrived: SimTime,
+        free: SimTime,
+    ) -> Served {
         let asked = sectors_of(command);
         let sectors = asked.end - asked.start;
         let being_read = self.reading.map(|reading| reading.segment);
@@ -318,7 +338,11 @@ impl Controller {
         let stream = stream.filter(|stream| arrived < stream.until && stream.until == free);
         let way = self.way_of(&asked, arrived, free, early, stream.is_some());
         let segment = self.segments.take_for_write(&asked, being_read.filter(|_| stream.is_none()));
-        let incoming = Incoming { from: way.bus, sector: SimDuration(self.is.bus_write_sector_ns), start: self.start_sectors(sectors) };
+        let incoming = Incoming {
+            from: way.bus,
+            sector: SimDuration(self.is.bus_write_sector_ns),
+            start: self.start_sectors(sectors),
+        };
         let seek_min = if stream.is_some() { 0 } else { self.is.write_seek_min_ns };
         let put = Put {
             extent: Extent::new(run, Sectors(sectors)),
@@ -352,7 +376,11 @@ impl Controller {
     /// Sectors that have to come before a write of `sectors` begins.
     fn start_sectors(&self, sectors: u64) -> u64 {
         let start = self.is.extra_disconnect.map_or(0, |extra| {
-            if sectors < extra.long_from_sectors as u64 { extra.start_sectors } else { extra.long_start_sectors }
+            if sectors < extra.long_from_sectors as u64 {
+                extra.start_sectors
+            } else {
+                extra.long_start_sectors
+            }
         });
         (start as u64).min(sectors)
     }

@@ -74,7 +74,8 @@ impl<S: Source, O: Observer> Engine<S, O> {
             let begin = begin.min(served.answered);
             let (seek, rotation, transfer) = (served.seek, served.rotation, served.transfer);
             let host = served.answered.since(begin);
-            let time = PlanTime { host, whole: served.free.since(begin), seek, rotation, transfer, ..PlanTime::default() };
+            let time =
+                PlanTime { host, whole: served.free.since(begin), seek, rotation, transfer, ..PlanTime::default() };
             (time, served.answered, served.free)
         } else {
             let (from, after) = controller.pass_by(self.timing.actuator_mut(), &command, entry);

@@ -74,11 +74,19 @@ impl Event {
         }
         let u32_at = |at: usize| {
             let bytes: [u8; 4] = record[at..at + 4].try_into().expect("four bytes are four");
-            if is_little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) }
+            if is_little {
+                u32::from_le_bytes(bytes)
+            } else {
+                u32::from_be_bytes(bytes)
+            }
         };
         let u64_at = |at: usize| {
             let bytes: [u8; 8] = record[at..at + 8].try_into().expect("eight bytes are eight");
-            if is_little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) }
+            if is_little {
+                u64::from_le_bytes(bytes)
+            } else {
+                u64::from_be_bytes(bytes)
+            }
         };
         let after = [record[46], record[47]];
         let action = u32_at(28);
@@ -126,7 +134,8 @@ impl Stream {
         let passed = passed.map_err(|cause| Fault::Reading(place, cause))?;
         self.offset += EVENT_BYTES as u64 + passed;
         if passed < after {
-            let reason = format!("the file ends {passed} bytes into the {after} that follow the event: it is cut short");
+            let reason =
+                format!("the file ends {passed} bytes into the {after} that follow the event: it is cut short");
             return Err(Fault::Malformed(place, Malformed::of(reason)));
         }
         self.next = Some(event);
