@@ -26,6 +26,9 @@ pub const SCHEMA: &str = "imbrex.fit/1";
 /// Passes over all values.
 const ROUNDS: usize = 14;
 
+/// A step is taken where the square of the figure falls by this much at least: less is chance.
+const WORTH: f64 = 0.999;
+
 /// A value counts as determined where moving it makes the figure this much larger.
 const RISE: f64 = 1.05;
 
@@ -223,7 +226,7 @@ impl Search<'_> {
             }
             self.values[index].now = tried;
             let figure = self.try_it()?;
-            if figure < best {
+            if figure < best * WORTH {
                 self.values[index].step = step * 1.5;
                 return Ok(figure);
             }

@@ -59,7 +59,10 @@ fn what_is_wrong_is_pointed_at() {
         let times = simulated(&drive(overrides), &measured);
         validate(&measured, &times).expect("requests were served").suspect.part
     };
-    assert_eq!(suspect(&[("mechanics.seek.short_root_ns", "30000"), ("mechanics.seek.long_base_ns", "5700000")]), "seeks");
+    assert_eq!(
+        suspect(&[("mechanics.seek.short_root_ns", "30000"), ("mechanics.seek.long_base_ns", "5700000")]),
+        "seeks"
+    );
     assert_eq!(suspect(&[("host.overhead_ns", "1600000")]), "overheads");
 }
 

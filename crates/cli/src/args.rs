@@ -79,7 +79,7 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "LIST")]
     pub units: Option<String>,
 
-    /// `blkparse`: which action is the request (Q, D or C) [default: the first of these present].
+    /// `blkparse`, `blktrace`: which action is the request (Q, D or C) [default: the first of these present].
     #[arg(long, value_name = "LETTER")]
     pub action: Option<char>,
 

@@ -115,7 +115,8 @@ fn a_write_that_is_not_reported_early_ends_on_the_medium() {
 #[test]
 fn the_segment_that_was_used_longest_ago_goes_first() {
     let at = |lba: u64| (Command::read(lba, 2), 30_000);
-    let seen = times(&[at(100), at(3_000), at(100), at(6_000), at(100), at(3_000)], &[("host.controller.read_on", "none")]);
+    let seen =
+        times(&[at(100), at(3_000), at(100), at(6_000), at(100), at(3_000)], &[("host.controller.read_on", "none")]);
     let is_hit: Vec<bool> = seen.iter().map(|&us| us == 460).collect();
     assert_eq!(is_hit, [false, false, true, false, true, false]);
 }

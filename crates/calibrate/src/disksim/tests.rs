@@ -87,7 +87,11 @@ fn sectors_lie_where_zones_spares_slips_and_remaps_put_them() {
 fn bus_overheads_and_seeks_are_taken_over() {
     let drive = imported("toy.parv", &files()).expect("is right");
     let controller = drive.profile.host.controller.as_ref().expect("an imported drive has one");
-    assert_eq!((controller.bus_read_sector_ns, controller.bus_write_sector_ns), (200_000, 100_000), "the slowest counts");
+    assert_eq!(
+        (controller.bus_read_sector_ns, controller.bus_write_sector_ns),
+        (200_000, 100_000),
+        "the slowest counts"
+    );
     assert_eq!(controller.read_hit_after_read_ns, 100_000, "overheads are scaled");
     let mechanics = &drive.profile.disk().mechanics;
     let seeks = [1, 2, 11, 20].map(|distance| mechanics.seek(distance).0);
@@ -114,7 +118,12 @@ fn a_specification_alone_warns_of_the_bus() {
 #[test]
 fn what_is_wrong_is_told_with_file_and_line() {
     for (file, from, to, told) in [
-        ("toy.model", "Blocks per track = 50", "Blocks per track = fifty", "toy.model, line 12: 'Blocks per track': expected a number"),
+        (
+            "toy.model",
+            "Blocks per track = 50",
+            "Blocks per track = fifty",
+            "toy.model, line 11: 'Blocks per track': expected a number",
+        ),
         ("toy.model", "dm_layout_g1 {", "dm_layout_g4 {", "layout model dm_layout_g4 is not read"),
         ("toy.model", "Sparing scheme used = 9", "Sparing scheme used = 11", "11 is none of 0 to 10"),
         ("toy.seek", "2,\t1.500", "1,\t1.500", "toy.seek, line 3: distance 1 follows 1"),

@@ -17,7 +17,7 @@ use crate::error::Failure;
 pub fn read(args: &MeasuredArgs) -> Result<Record, Failure> {
     let path = &args.measured;
     let name = path.display().to_string();
-    let file = std::fs::File::open(path).map_err(|error| Failure::failed(format!("cannot open {name}: {error}")))?;
+    let file = crate::workload::open_trace(&name)?;
     let mut unpacked = Input::file(&name, file).unpack()?;
     if unpacked.head.starts_with(b"PAR1") {
         return own(path, args.device.as_deref()).map(Record::Requests);

@@ -6,7 +6,6 @@ mod page;
 pub use self::input::requests;
 pub use self::page::{distributions, facts_page};
 
-use imbrex_calibrate::compare::{compare, Comparison};
 use imbrex_calibrate::measured::Measured;
 use imbrex_calibrate::readers::Record;
 use imbrex_calibrate::replay::{replay, Simulated};
@@ -71,14 +70,6 @@ pub fn judge(measured: &Measured, drive: Drive) -> Result<Judged, Failure> {
         Failure::failed("every request lies past the end of the drive").or_try("a drive of the measured size")
     })?;
     Ok(Judged { validation, simulated })
-}
-
-/// The figure over all requests alone.
-pub fn figure(measured: &Measured, drive: Drive) -> Result<Comparison, Failure> {
-    let simulated = replay(measured, drive)?;
-    let mut ours: Vec<u64> = simulated.iter().map(|simulated| simulated.taken.0).collect();
-    let mut theirs: Vec<u64> = measured.requests.iter().map(|request| request.taken.0).collect();
-    compare(&mut theirs, &mut ours).ok_or_else(|| Failure::failed("nothing was measured"))
 }
 
 fn document(args: &ValidateArgs, measured: &Measured, validation: &Validation) -> Result<String, Failure> {

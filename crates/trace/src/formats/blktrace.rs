@@ -5,14 +5,14 @@
 //! lower half of the action is what happened (1 queued, 7 issued, 8 completed), the upper half the kind of request, in
 //! bits. A discard bears the write bit too, a flush without data the read bit.
 //!
-//! blktrace writes a file for each processor: [`open_streams`] merges them by time.
+//! blktrace writes a file for each processor: [`open_streams`] reads them as one trace, [`merge`] makes one file of them.
 //!
 //! Invariants:
 //! 1. Of the streams the event of the earliest time comes next; each stream keeps its order.
 //! 2. An event that is cut or bears no magic number is malformed, told by its offset. Nothing after it can be read, since
 //!    events differ in length.
 
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Write};
 
 use imbrex_disk::{Command, Lba, Operation, SimTime};
 
@@ -216,6 +216,67 @@ fn first_action(head: &[u8]) -> u32 {
     best
 }
 
+/// Writes the events of all `parts` (name and contents) into one stream, by time.
+pub fn merge(parts: Vec<(String, Box<dyn Read + Send>)>, out: &mut dyn Write) -> Result<(), TraceError> {
+    let mut parts: Vec<Part> = parts.into_iter().map(|(name, reader)| Part::new(name, reader)).collect();
+    for part in &mut parts {
+        part.advance()?;
+    }
+    loop {
+        let waiting = parts.iter().enumerate().filter_map(|(index, part)| Some((part.time_ns?, index)));
+        let Some((_, index)) = waiting.min() else { return Ok(()) };
+        let part = &mut parts[index];
+        out.write_all(&part.event).map_err(|cause| TraceError {
+            place: part.name.clone(),
+            reason: "its events cannot be written beside those of the other processors".into(),
+            cause: Some(cause),
+        })?;
+        part.advance()?;
+    }
+}
+
+/// A file to be merged, with its next event as it stands there.
+struct Part {
+    name: String,
+    reader: BufReader<Box<dyn Read + Send>>,
+    offset: u64,
+    event: Vec<u8>,
+    time_ns: Option<u64>,
+}
+
+impl Part {
+    fn new(name: String, reader: Box<dyn Read + Send>) -> Part {
+        Part { name, reader: BufReader::with_capacity(1 << 16, reader), offset: 0, event: Vec::new(), time_ns: None }
+    }
+
+    fn advance(&mut self) -> Result<(), TraceError> {
+        self.offset += self.event.len() as u64;
+        self.time_ns = None;
+        self.event.resize(EVENT_BYTES, 0);
+        let got = fill(&mut self.reader, &mut self.event)
+            .map_err(|cause| unpacking_failed(&self.name, self.offset, cause))?;
+        if got == 0 {
+            return Ok(());
+        }
+        let Some(event) = Event::parse(&self.event[..got]) else {
+            return Err(self.malformed(format!("expected an event of version {VERSION}, or the end of the file")));
+        };
+        let whole = EVENT_BYTES + usize::from(event.after);
+        self.event.resize(whole, 0);
+        let more = fill(&mut self.reader, &mut self.event[EVENT_BYTES..])
+            .map_err(|cause| unpacking_failed(&self.name, self.offset, cause))?;
+        if EVENT_BYTES + more < whole {
+            return Err(self.malformed("the file ends within what follows an event: it is cut short".into()));
+        }
+        self.time_ns = Some(event.time_ns);
+        Ok(())
+    }
+
+    fn malformed(&self, reason: String) -> TraceError {
+        TraceError { place: format!("{}, byte {}", self.name, self.offset), reason, cause: None }
+    }
+}
+
 /// The source.
 struct BlkTrace {
     streams: Vec<Stream>,
@@ -379,6 +440,18 @@ mod tests {
             sectors.push(request.command.lba.0);
         }
         assert_eq!(sectors, [10, 20, 30, 40, 50, 60]);
+    }
+
+    #[test]
+    fn files_of_several_processors_become_one_file() {
+        let events = |times: &[u64]| -> Vec<u8> {
+            times.iter().flat_map(|&time| event(time, time, 512, QUEUED, READ, b"abc", false)).collect()
+        };
+        let part =
+            |times: &[u64]| ("t".to_string(), Box::new(std::io::Cursor::new(events(times))) as Box<dyn Read + Send>);
+        let mut merged = Vec::new();
+        merge(vec![part(&[10, 40]), part(&[20, 30, 60])], &mut merged).expect("nothing is malformed");
+        assert_eq!(merged, events(&[10, 20, 30, 40, 60]));
     }
 
     #[test]
