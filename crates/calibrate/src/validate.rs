@@ -28,7 +28,7 @@ const DISTANCES: [(u32, &str); 5] = [
 const SURELY: f64 = 3.0;
 
 /// Where distances differ by this share of what they have in common, that is the seeks' too.
-const SHARE_OF_SEEKS: f64 = 0.03;
+const SHARE_OF_SEEKS: f64 = 0.01;
 
 /// A class of requests compared.
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -124,5 +124,5 @@ fn a_profile_takes_from_its_base_what_it_does_not_say() {
     assert_eq!(profile.disk().geometry.sectors(), base.disk().geometry.sectors());
     assert_eq!(profile.disk().mechanics.seek(1).0, 1, "a table with a model is taken whole");
     let error = Profile::parse("mine.toml", "\nbase = \"none\"\n", &[]).expect_err("there is no such base").to_string();
-    assert!(error.starts_with("mine.toml, line 2") && error.contains("no profile is called 'none'"), "{error}");
+    assert!(error.starts_with("mine.toml:2: base") && error.contains("no profile is called 'none'"), "{error}");
 }
