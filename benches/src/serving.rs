@@ -103,11 +103,7 @@ fn with_drive(socket: &Path, work: impl FnOnce()) {
 }
 
 /// Measures each row with both servers, of which there are socket and process.
-fn measure_all(
-    rows: &[Case],
-    servers: &[(&PathBuf, u32); 2],
-    report: &mut dyn FnMut(Row),
-) {
+fn measure_all(rows: &[Case], servers: &[(&PathBuf, u32); 2], report: &mut dyn FnMut(Row)) {
     // Memory that both will use is given to them first.
     for (socket, _) in servers {
         fio(socket, &["--rw=write", "--bs=1m", "--size=256m"]);

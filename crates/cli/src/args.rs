@@ -33,6 +33,10 @@ pub enum Command {
     Drive(DriveCommand),
     /// Serve an emulated drive as a block device.
     Serve(ServeArgs),
+    /// Hold a simulated drive against a real one, by what was measured of it.
+    Validate(ValidateArgs),
+    /// Fit a profile to what was measured of a real drive.
+    Fit(FitArgs),
     /// Find out what is inside a drive: shingled or not, its cache, how it cleans.
     Probe(ProbeArgs),
     /// List what there is: profiles, layers, formats, generators, experiments.
@@ -76,7 +80,7 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "LIST")]
     pub units: Option<String>,
 
-    /// `blkparse`: which action is the request (Q, D or C) [default: the first of these present].
+    /// `blkparse`, `blktrace`: which action is the request (Q, D or C) [default: the first of these present].
     #[arg(long, value_name = "LETTER")]
     pub action: Option<char>,
 
@@ -292,6 +296,15 @@ pub enum DriveCommand {
         /// Print the drive's faults as JSON.
         #[arg(long, global = true)]
         json: bool,
+    },
+    /// Make a profile of DiskSim's description of a drive.
+    Import {
+        /// The description: FILE.parv, which has the bus too, or FILE.diskspecs. The files that it names lie beside it.
+        #[arg(value_name = "FILE")]
+        description: PathBuf,
+        /// Where the profile goes [default: standard output].
+        #[arg(long, value_name = "FILE.toml")]
+        out: Option<PathBuf>,
     },
     /// Print what a drive is and what is in it: sector size, bands, layer, fill, damage.
     Info {
@@ -555,6 +568,71 @@ pub struct ProbeArgs {
     /// Write the drive's profile, ready for `--drive`: what was measured once can be simulated from then on.
     #[arg(long, value_name = "FILE.toml")]
     pub emit_profile: Option<PathBuf>,
+}
+
+/// What was measured, and how to read it.
+#[derive(Args, Debug, Clone)]
+pub struct MeasuredArgs {
+    /// What a real drive did: DiskSim's validation format, blktrace or blkparse with issues and completions, fio's
+    /// latency log with --log_offset=1, fio's json+ (as a distribution only), ios.parquet, or csv with a column `latency`.
+    #[arg(value_name = "MEASURED")]
+    pub measured: PathBuf,
+
+    /// Columns of a csv, in order: time,op,offset,size,latency, `_` for one to skip.
+    #[arg(long, value_name = "LIST")]
+    pub columns: Option<String>,
+
+    /// Units of those columns: s, ms, us, ns or 100ns for time and latency; B or sectors for offset and size.
+    #[arg(long, value_name = "LIST")]
+    pub units: Option<String>,
+
+    /// The device to take from a record of several; the drive of an ios.parquet [default: all, of an ios.parquet the first].
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+}
+
+/// `imbrex validate`.
+#[derive(Args, Debug)]
+pub struct ValidateArgs {
+    /// What was measured.
+    #[command(flatten)]
+    pub measured: MeasuredArgs,
+
+    /// The drive to hold against it: PROFILE[+LAYER][:key=value,…] or a TOML file.
+    #[arg(long, short = 'd', value_name = "DRIVE")]
+    pub drive: String,
+
+    /// Print the judgement as JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write the judgement as a page for a browser.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+/// `imbrex fit`.
+#[derive(Args, Debug)]
+pub struct FitArgs {
+    /// What was measured.
+    #[command(flatten)]
+    pub measured: MeasuredArgs,
+
+    /// The profile to begin with: a name or a TOML file.
+    #[arg(long, value_name = "PROFILE")]
+    pub from: String,
+
+    /// Where the fitted profile goes.
+    #[arg(long, value_name = "FILE.toml")]
+    pub out: Option<PathBuf>,
+
+    /// Print what was found as JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write what was found as a page for a browser.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// `imbrex list`.

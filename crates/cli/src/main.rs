@@ -6,6 +6,7 @@ mod chart;
 mod drive;
 mod error;
 mod files;
+mod fit;
 mod human;
 mod interrupt;
 mod list;
@@ -21,6 +22,7 @@ mod serve;
 mod simulate;
 mod trace;
 mod trace_info;
+mod validate;
 mod workload;
 
 use clap::Parser;
@@ -45,8 +47,10 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
     match &cli.command {
         Command::Simulate(args) => simulate::run(args, cli.quiet),
         Command::Trace(command) => trace::run(command, cli.quiet),
-        Command::Drive(command) => drive::run(command),
+        Command::Drive(command) => drive::run(command, cli.quiet),
         Command::Serve(args) => serve::run(args, cli.quiet),
+        Command::Validate(args) => validate::run(args, cli.quiet),
+        Command::Fit(args) => fit::run(args, cli.quiet),
         Command::Probe(args) => probe::run(args, cli.quiet),
         Command::List(args) => list::run(args),
         Command::Reproduce(args) => reproduce::run(args, cli.quiet),

@@ -112,7 +112,9 @@ fn tell_damage(image: Option<&Path>, drive: &mut EmulatedDrive) {
         eprintln!("{image}: {notice}");
     }
     if !notices.is_empty() {
-        eprintln!("{image} is damaged; it is served as far as it is whole. `imbrex drive check {image}` says what is lost");
+        eprintln!(
+            "{image} is damaged; it is served as far as it is whole. `imbrex drive check {image}` says what is lost"
+        );
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -124,8 +124,7 @@ impl Workload {
         if Path::new(word).is_dir() {
             return Err(Failure::usage(format!("'{word}' is a folder")).or_try("a trace file inside it"));
         }
-        let file = File::open(word).map_err(|error| Failure::failed(format!("cannot open {word}: {error}")))?;
-        trace(args, file, word, bars)
+        trace(args, open_trace(word)?, word, bars)
     }
 
     /// Its requests from the first on, for a drive of `device_sectors` sectors of 512 bytes.
@@ -250,6 +249,45 @@ fn spooled() -> Result<File, Failure> {
     std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(failed)?;
     file.seek(SeekFrom::Start(0)).map_err(failed)?;
     Ok(file)
+}
+
+/// Opens a trace. One processor's file of a blktrace (`NAME.blktrace.0`) stands for all of them, which become one file
+/// without a name.
+pub fn open_trace(path: &str) -> Result<File, Failure> {
+    let open = |path: &Path| {
+        File::open(path).map_err(|error| Failure::failed(format!("cannot open {}: {error}", path.display())))
+    };
+    let parts = processors(Path::new(path));
+    if parts.len() < 2 {
+        return open(Path::new(path));
+    }
+    let mut readers: Vec<(String, Box<dyn Read + Send>)> = Vec::new();
+    for part in &parts {
+        readers.push((part.display().to_string(), Box::new(open(part)?)));
+    }
+    let failed = |error| Failure::failed(format!("cannot keep the merged trace in a temporary file: {error}"));
+    let mut merged = std::io::BufWriter::new(tempfile::tempfile().map_err(failed)?);
+    imbrex_trace::formats::blktrace::merge(readers, &mut merged)?;
+    let mut file = merged.into_inner().map_err(|error| failed(error.into_error()))?;
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    Ok(file)
+}
+
+/// The files that blktrace wrote beside this one, this among them: `NAME.blktrace.` and a number.
+fn processors(path: &Path) -> Vec<std::path::PathBuf> {
+    let numbered = |name: &str| {
+        let (stem, number) = name.rsplit_once('.')?;
+        let is_one =
+            stem.ends_with(".blktrace") && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_one.then(|| stem.to_string())
+    };
+    let stem_of = |path: &Path| path.file_name().and_then(|name| name.to_str()).and_then(numbered);
+    let Some(stem) = stem_of(path) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut parts: Vec<_> = entries.filter(|entry| stem_of(entry).as_ref() == Some(&stem)).collect();
+    parts.sort();
+    parts
 }
 
 /// A handle of its own, at the beginning: handles that are duplicated would share their place in the file.

@@ -47,7 +47,7 @@ impl Layer for Mutant {
         self.altered(plan, from);
     }
     fn background(&self) -> Option<Background> {
-        self.inner.background().map(|_| Background { idle_after: SimDuration::from_secs(1) })
+        self.inner.background().map(|_| Background { idle_after: SimDuration::from_secs(1), rest: SimDuration::ZERO })
     }
     fn idle(&mut self, plan: &mut Plan) -> bool {
         let from = plan.phases.len();

@@ -5,10 +5,12 @@
 //! 2. The same accesses from the same state at the same times take the same time: no randomness, no floating clock.
 
 mod head_log;
+mod pass;
 #[cfg(test)]
 mod tests;
 
 pub use head_log::{HeadLog, HeadSample};
+pub use pass::{Pass, Passing};
 
 use crate::mechanics::half::Half;
 use crate::mechanics::{exact, none, Rotation};

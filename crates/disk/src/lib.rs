@@ -14,7 +14,7 @@ pub mod units;
 
 use std::sync::Arc;
 
-pub use actuator::{Access, AccessTime, Actuator, HeadLog, HeadSample, Purpose};
+pub use actuator::{Access, AccessTime, Actuator, HeadLog, HeadSample, Pass, Passing, Purpose};
 pub use command::{Command, Operation};
 pub use geometry::{Geometry, Place, TrackPiece};
 pub use mechanics::Mechanics;

@@ -3,12 +3,14 @@
 //!
 //! Top level: `name`, `summary`, `default_layer`, `density_gain` with `density_source` (of an interlaced disk the gain
 //! that tops as full as bottoms would have; what they hold less comes off it), `sector_bytes`, `nameplate_bytes`, `fill`; sections `[geometry]`, `[mechanics]`, `[recording]` (`kind` and its own keys), `[host]`,
-//! `[flash]`, and `[layer.NAME]` for the parameters of layers. Times are `…_ns`, sizes `…_bytes` or `…_sectors`.
+//! `[flash]`, and `[layer.NAME]` for the parameters of layers. `base = "PROFILE"` takes what is not said from another
+//! profile: tables key by key, but those whole that have a `kind` or a `model`. Times are `…_ns`, sizes `…_bytes` or `…_sectors`.
 //!
 //! Invariants:
 //! 1. A [`Profile`] is checked: its disk can be built.
 //! 2. Unknown keys and impossible values are refused with file and line, or the override's key, a reason and a remedy.
 
+mod controller;
 mod definition;
 mod host;
 mod source;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use controller::{Controller, ExtraDisconnect, ImmediateReport, ReadOn, WatermarkOf};
 pub use host::{Flash, Host};
 
 use crate::geometry::{Geometry, GeometryConfig, LayoutName};
@@ -33,12 +36,15 @@ use source::Source;
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("cmr-7200", include_str!("../profiles/cmr-7200.toml")),
     ("cmr-5900", include_str!("../profiles/cmr-5900.toml")),
+    ("exos-x18", include_str!("../profiles/exos-x18.toml")),
     ("cassuto-307g", include_str!("../profiles/cassuto-307g.toml")),
     ("emulated-smr-1", include_str!("../profiles/emulated-smr-1.toml")),
     ("emulated-smr-2", include_str!("../profiles/emulated-smr-2.toml")),
     ("emulated-smr-3", include_str!("../profiles/emulated-smr-3.toml")),
     ("seagate-st5000as0011", include_str!("../profiles/seagate-st5000as0011.toml")),
     ("seagate-st8000as0011", include_str!("../profiles/seagate-st8000as0011.toml")),
+    ("seagate-st5000as0011-as-sold", include_str!("../profiles/seagate-st5000as0011-as-sold.toml")),
+    ("seagate-st8000as0011-as-sold", include_str!("../profiles/seagate-st8000as0011-as-sold.toml")),
     ("seagate-st8000as0022", include_str!("../profiles/seagate-st8000as0022.toml")),
     ("seagate-st8000dm004", include_str!("../profiles/seagate-st8000dm004.toml")),
     ("imr-1t", include_str!("../profiles/imr-1t.toml")),
@@ -169,6 +175,11 @@ impl Profile {
         self.source.text()
     }
 
+    /// Its text as a table, filled up from its base; without overrides.
+    pub fn table(&self) -> toml::Table {
+        source::merged(self.source.text())
+    }
+
     /// What the profile sets for `layer`, as text: the user's own parameters go after these.
     pub fn parameters_for(&self, layer: &str) -> Vec<(String, String)> {
         let table = self.layer_parameters.get(layer).and_then(toml::Value::as_table);
@@ -219,12 +230,14 @@ impl Profile {
             GeometryConfig::listed(self.geometry.surfaces, LayoutName::Cylinder, self.geometry.rotation_ns, &zones);
         // From one cylinder to the next the head changes too, unless there is only one.
         let head_skew_ns = if self.geometry.surfaces > 1 { self.geometry.head_skew_ns } else { 0 };
-        let geometry = GeometryConfig {
+        let plain = GeometryConfig {
             track_skew_ns: self.geometry.track_skew_ns.max(head_skew_ns),
             head_skew_ns: self.geometry.head_skew_ns,
             slips: self.geometry.slips.clone(),
             ..listed
         };
+        // A measured drive is conventional, and stays as it was measured.
+        let geometry = if self.geometry.measured.is_some() { self.geometry.clone() } else { plain };
         let mut changes = self.changes.clone();
         changes.push(Change::Conventional);
         Profile {

@@ -71,6 +71,8 @@ pub struct Cache {
 pub struct Background {
     /// Time without host commands before it starts.
     pub idle_after: SimDuration,
+    /// How long it rests before its next phase, once it has started.
+    pub rest: SimDuration,
 }
 
 /// A translation layer.

@@ -5,7 +5,8 @@
 //! begun when that one ended: what the drive had already read by now costs nothing more, and for the rest it is under way.
 //!
 //! Invariants:
-//! 1. Only a read that lies on the medium where the last one went on, in one run, gains by it.
+//! 1. Only a read of the platters that goes on where the last one ended gains by it, or one that skips sectors of the same
+//!    run.
 //! 2. Whatever else moves the head ends it.
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimTime};
@@ -36,11 +37,14 @@ impl ReadAhead {
     pub fn begun(&self, commands: &[Command], plan: &Plan) -> Option<SimTime> {
         let going_on = self.going_on?;
         let [command] = commands else { return None };
-        let first = one_run(command, plan)?;
         let ahead = command.end().0.checked_sub(going_on.lba.0)?;
         let skipped = command.lba.0.checked_sub(going_on.lba.0)?;
-        let follows = first.pba.0 == going_on.pba.0 + skipped && ahead <= self.sectors_max;
-        follows.then_some(going_on.since)
+        // What comes next is read wherever it lies; over what is skipped the drive passes only on the same run.
+        let on_the_way = match skipped {
+            0 => reads_on_platters(command, plan),
+            _ => one_run(command, plan).is_some_and(|first| first.pba.0 == going_on.pba.0 + skipped),
+        };
+        (on_the_way && ahead <= self.sectors_max).then_some(going_on.since)
     }
 
     /// Told that `plan` for `commands` was carried out and ended at `end`.
@@ -50,11 +54,22 @@ impl ReadAhead {
             return;
         }
         let [command] = commands else { return };
-        if let Some(first) = one_run(command, plan) {
-            let pba = Pba(first.pba.0 + command.sectors as u64);
-            self.going_on = Some(GoingOn { lba: command.end(), pba, since: end });
-        }
+        let Some(last) = plan.steps.last().filter(|_| reads_on_platters(command, plan)) else { return };
+        let pba = Pba(last.pba.0 + last.sectors as u64);
+        self.going_on = Some(GoingOn { lba: command.end(), pba, since: end });
     }
+}
+
+/// Whether `plan` does nothing but read the whole of `command` from the platters, in the order of its sectors.
+fn reads_on_platters(command: &Command, plan: &Plan) -> bool {
+    let mut next = command.lba;
+    for step in &plan.steps {
+        if step.op != StepOp::Read || step.medium != Medium::Disk || step.lba != next {
+            return false;
+        }
+        next = Lba(next.0 + step.sectors as u64);
+    }
+    command.operation == Operation::Read && next == command.end() && next > command.lba
 }
 
 /// The first step of a plan that reads the whole of `command` in one run on the platters.

@@ -83,6 +83,14 @@ impl Timing {
         &mut self.actuator
     }
 
+    /// Counts what `plan` does to the medium, where somebody else times it.
+    pub fn count(&mut self, plan: &Plan) {
+        for step in plan.steps.iter().filter(|step| step.is_access()) {
+            let direction = if step.op == StepOp::Read { Direction::Read } else { Direction::Write };
+            self.counters.count(direction, step.cause, step.sectors as u64);
+        }
+    }
+
     /// Carries out `plan` from `start` on.
     pub fn run(&mut self, plan: &Plan, start: SimTime) -> PlanTime {
         let mut time = PlanTime::default();

@@ -248,7 +248,7 @@ impl Admission {
 
     /// All that was seen so far.
     pub fn facts(&self) -> Facts {
-        Facts { device_names: self.devices.names.clone(), ..self.facts.clone() }
+        Facts { device_names: self.devices.names.clone(), origin_ns: self.origin_ns, ..self.facts.clone() }
     }
 }
 

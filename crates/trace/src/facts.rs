@@ -21,6 +21,8 @@ pub struct Facts {
     pub first_malformed: Option<String>,
     /// What was decided on the way and a user should hear, such as the unit of the times.
     pub notes: Vec<String>,
+    /// Nanoseconds from the trace's own epoch to its first request, which is at 0.
+    pub origin_ns: Option<u64>,
     /// The devices by number, as far as the trace names them.
     pub device_names: BTreeMap<u32, String>,
 }

@@ -177,7 +177,7 @@ impl<F: LineFormat> Source for LineReader<F> {
 
 impl Contents {
     /// All of it from front to back.
-    pub(crate) fn into_stream(self) -> Box<dyn Read + Send> {
+    pub fn into_stream(self) -> Box<dyn Read + Send> {
         match self {
             Contents::Stream(reader) => reader,
             Contents::Random(RandomAccess::File(file)) => Box::new(file),

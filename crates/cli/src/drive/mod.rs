@@ -1,16 +1,17 @@
-//! `imbrex drive`: emulated drives kept in files.
+//! `imbrex drive`: emulated drives kept in files, and profiles made of descriptions of real ones.
 
 mod check;
 mod create;
 mod dump;
 pub mod fault;
+mod import;
 mod info;
 
 use crate::args::DriveCommand;
 use crate::error::{ExitCode, Failure};
 
 /// Runs the command.
-pub fn run(command: &DriveCommand) -> Result<ExitCode, Failure> {
+pub fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
         DriveCommand::Create { image, drive, json } => create::run(image, drive, *json),
         DriveCommand::Check { image, repair, json } => check::run(image, *repair, *json),
@@ -18,6 +19,7 @@ pub fn run(command: &DriveCommand) -> Result<ExitCode, Failure> {
         DriveCommand::Fault { image, fault, schedule, json } => {
             fault::run(image, fault.as_ref(), schedule.as_deref(), *json)
         }
+        DriveCommand::Import { description, out } => import::run(description, out.as_deref(), quiet),
         DriveCommand::Info { image, json } => info::run(image, *json),
     }
 }

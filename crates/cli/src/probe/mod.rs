@@ -117,7 +117,7 @@ fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
 }
 
 /// Writes `text` into the file `path`, which appears only when it is whole.
-fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let write = || -> std::io::Result<()> {
         let mut file = WholeFile::create(path)?;
         file.write_all(text.as_bytes())?;
@@ -127,7 +127,7 @@ fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Whether `path` can become a file: asked before hours are spent on what is to stand in it.
-fn check_writable(path: &Path, option: &str) -> Result<(), Failure> {
+pub fn check_writable(path: &Path, option: &str) -> Result<(), Failure> {
     let refused = |reason: String| Failure::failed(format!("{option} {}: {reason}", path.display()));
     if path.is_dir() {
         return Err(refused("is a folder".into()));

@@ -1,8 +1,9 @@
-//! The guide "what shingling costs": words of its own around tables that `imbrex reproduce costs` makes.
+//! Pages with words of their own around tables that experiments make: the guide "what shingling costs"
+//! (`imbrex reproduce costs`) and "validation" (`imbrex reproduce validation`).
 //!
 //! Invariants:
-//! 1. Only what stands between the marks of an experiment is ever replaced; every mark of the guide is an experiment's,
-//!    and every experiment of `costs` has its marks.
+//! 1. Only what stands between the marks of an experiment is ever replaced; every mark of a page is an experiment's,
+//!    and every experiment of `costs` and `validation` has its marks.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,19 +12,43 @@ use super::{Experiment, Report, Table};
 use crate::error::Failure;
 use crate::files::replace;
 
-const FILE: &str = "what-shingling-costs.md";
-/// The guide as it was built in: what is renewed in a folder that has none.
-const GUIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-shingling-costs.md"));
-
-/// Whether the experiment is one of the guide's.
-pub fn has(experiment: &Experiment) -> bool {
-    experiment.name.starts_with("costs/")
+/// A page: the first word of its experiments, its file, and its text as it was built in, for a folder that has none.
+struct Page {
+    experiments: &'static str,
+    file: &'static str,
+    text: &'static str,
 }
 
-/// Puts the tables of `report` into the guide in `folder`.
+const PAGES: [Page; 2] = [
+    Page {
+        experiments: "costs/",
+        file: "what-shingling-costs.md",
+        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-shingling-costs.md")),
+    },
+    Page {
+        experiments: "validation/",
+        file: "validation.md",
+        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/validation.md")),
+    },
+];
+
+fn page_of(experiment: &Experiment) -> Option<&'static Page> {
+    PAGES.iter().find(|page| experiment.name.starts_with(page.experiments))
+}
+
+/// Whether the experiment is one of these pages'.
+pub fn has(experiment: &Experiment) -> bool {
+    page_of(experiment).is_some()
+}
+
+/// Puts the tables of `report` into its page in `folder`. One that came to no table leaves the page as it is.
 pub fn renew(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
-    let path = folder.join(FILE);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|_| GUIDE.to_string());
+    let page = page_of(experiment).expect("called only for experiments of a page");
+    if report.tables.is_empty() && report.claims.is_empty() {
+        return Ok(());
+    }
+    let path = folder.join(page.file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|_| page.text.to_string());
     let renewed = with_part(&text, experiment.name, &as_markdown(report)).ok_or_else(|| {
         Failure::failed(format!("{} has no part marked <!-- {} -->", path.display(), experiment.name))
             .or_try("--out with another folder, or put the marks back")
@@ -41,6 +66,13 @@ fn with_part(text: &str, name: &str, part: &str) -> Option<String> {
 
 fn as_markdown(report: &Report) -> String {
     let mut text = format!("{}\n", report.method);
+    if !report.claims.is_empty() {
+        text.push_str("\n| claim | theirs | ours | holds |\n|---|---:|---:|---|\n");
+    }
+    for claim in &report.claims {
+        let holds = claim.holds.map_or("not judged", |holds| if holds { "yes" } else { "no" });
+        let _ = writeln!(text, "| {} | {} | {} | {holds} |", claim.claim, claim.theirs, claim.ours);
+    }
     for table in &report.tables {
         let _ = write!(text, "\n**{}**\n\n| {} |\n|{}\n", table.heading, table.columns.join(" | "), rule(table));
         for row in &table.rows {
@@ -97,11 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn the_guide_has_the_marks_of_every_experiment_and_no_others() {
-        let names: Vec<_> = all().into_iter().filter(|one| has(one)).map(|one| one.name).collect();
-        for name in &names {
-            assert!(with_part(GUIDE, name, "").is_some(), "{name} has no marks in the guide");
+    fn the_pages_have_the_marks_of_every_experiment_and_no_others() {
+        for page in &PAGES {
+            let names: Vec<_> =
+                all().into_iter().map(|one| one.name).filter(|name| name.starts_with(page.experiments)).collect();
+            for name in &names {
+                assert!(with_part(page.text, name, "").is_some(), "{name} has no marks in {}", page.file);
+            }
+            assert_eq!(page.text.matches(&format!("<!-- {}", page.experiments)).count(), names.len());
         }
-        assert_eq!(GUIDE.matches("<!-- costs/").count(), names.len());
     }
 }

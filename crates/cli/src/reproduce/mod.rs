@@ -4,7 +4,7 @@
 //! or workload that the paper does not give: the ordering, the cliff, the side of a ratio must hold), *not reproducible*
 //! (needs their trace or hardware: said plainly, with the closest thing run instead).
 //!
-//! The experiments of `costs` are no paper's: they make the tables of the guide ([`guide`]) and claim nothing.
+//! The experiments of `costs` and `validation` are no paper's: they make the tables of pages of ours ([`guide`]).
 
 mod aghayev;
 mod cassuto;
@@ -14,6 +14,7 @@ mod hajkazemi;
 mod lab;
 mod later_drives;
 mod page;
+mod validation;
 
 use std::path::Path;
 
@@ -96,7 +97,8 @@ impl Report {
 /// Every experiment.
 pub fn all() -> Vec<&'static Experiment> {
     let papers = [cassuto::ALL.as_slice(), aghayev::ALL.as_slice(), hajkazemi::ALL.as_slice()];
-    [papers.concat().as_slice(), later_drives::ALL.as_slice(), costs::ALL.as_slice()].concat()
+    [papers.concat().as_slice(), later_drives::ALL.as_slice(), validation::ALL.as_slice(), costs::ALL.as_slice()]
+        .concat()
 }
 
 /// The list of experiments.

@@ -129,7 +129,8 @@ pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
     Ok((drive, spec))
 }
 
-fn find_profile(name: &str) -> Result<Profile, Failure> {
+/// The profile called `name`, or in the file of that name.
+pub fn find_profile(name: &str) -> Result<Profile, Failure> {
     if let Some(profile) = Profile::named(name) {
         return Ok(profile);
     }

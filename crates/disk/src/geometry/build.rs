@@ -7,7 +7,9 @@ use super::bottom_then_top::BottomThenTop;
 use super::config::{GeometryConfig, LayoutName, SlipConfig, ZoneConfig};
 use super::cylinder::Cylinder;
 use super::finder::Finder;
+use super::gaps::Gaps;
 use super::horizontal::{Horizontal, Strokes};
+use super::measured::{Measured, MeasuredConfig, MeasuredZone};
 use super::slips::{next_random, Slips};
 use super::{Divider, Geometry, Layout, RadialDirection, RecordingZone, Run, ZoneSkew};
 use crate::units::{Extent, Pba, Sectors};
@@ -15,6 +17,12 @@ use crate::units::{Extent, Pba, Sectors};
 pub(super) fn build(config: &GeometryConfig) -> Result<Geometry, String> {
     let zone_configs = config.resolved_zones()?;
     let mut builder = Builder::new(config, &zone_configs);
+    if let Some(measured) = &config.measured {
+        for (zone, found) in zone_configs.iter().zip(&measured.zones) {
+            builder.measured(measured, zone, found);
+        }
+        return Ok(with_gaps(builder.finish(), measured));
+    }
     for zone in &zone_configs {
         builder.zone(zone);
     }
@@ -64,6 +72,20 @@ impl<'a> Builder<'a> {
             track_sectors: zone.track_sectors,
             shingling,
             conventional,
+        });
+    }
+
+    fn measured(&mut self, config: &MeasuredConfig, zone: &ZoneConfig, found: &MeasuredZone) {
+        let (start, radial_start) = (self.address, self.radial_track);
+        let layout = Measured::new(config, found, self.config.surfaces, self.config.rotation_ns);
+        self.push(Layout::Measured(layout), zone.tracks, plain_sectors(zone), 0);
+        self.zones.push(RecordingZone {
+            extent: Extent::between(Pba(start), Pba(self.address)),
+            radial_start,
+            tracks: zone.tracks,
+            track_sectors: zone.track_sectors,
+            shingling: RadialDirection::Inward,
+            conventional: false,
         });
     }
 
@@ -133,6 +155,8 @@ impl<'a> Builder<'a> {
             runs: self.runs,
             zones: self.zones,
             slips: None,
+            gaps: None,
+            irregular: false,
             sectors: self.address,
             radial_tracks: self.radial_tracks,
             surfaces: self.config.surfaces,
@@ -198,5 +222,26 @@ fn with_slips(mut geometry: Geometry, tracks: &BTreeMap<u64, (u32, u32)>) -> Geo
         zone.extent = Extent::new(Pba(start), Sectors(end - start));
     }
     geometry.slips = Some(slips);
+    geometry.irregular = true;
+    geometry
+}
+
+/// The same geometry with PBAs for the user's sectors alone.
+fn with_gaps(mut geometry: Geometry, measured: &MeasuredConfig) -> Geometry {
+    let (mut stretches, mut remaps) = (Vec::new(), Vec::new());
+    for (zone, found) in geometry.zones.iter().zip(&measured.zones) {
+        let start = zone.extent.start.0;
+        let kept = measured.stretches(found, geometry.surfaces);
+        stretches.extend(kept.iter().map(|stretch| (start + stretch.start, stretch.end - stretch.start)));
+        remaps.extend(measured.remapped(found).map(|(from, to)| (start + from, start + to)));
+    }
+    let gaps = Gaps::new(&stretches, &remaps);
+    geometry.sectors = gaps.sectors();
+    for zone in &mut geometry.zones {
+        let (start, end) = (gaps.rank(zone.extent.start.0), gaps.rank(zone.extent.end().0));
+        zone.extent = Extent::new(Pba(start), Sectors(end - start));
+    }
+    geometry.gaps = Some(gaps);
+    geometry.irregular = true;
     geometry
 }

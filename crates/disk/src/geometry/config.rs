@@ -10,6 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::measured::MeasuredConfig;
+
 /// Sectors of a disk: 2⁴⁸, far above any drive, low enough that no product of the address arithmetic overflows.
 const SECTORS_MAX: u64 = 1 << 48;
 
@@ -160,6 +162,9 @@ pub struct GeometryConfig {
     /// Slipped sectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slips: Option<SlipsConfig>,
+    /// A conventional drive as it was measured, in place of zones, formula, skews and slips.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredConfig>,
 }
 
 impl GeometryConfig {
@@ -182,14 +187,46 @@ impl GeometryConfig {
             horizontal: None,
             interlaced: None,
             slips: None,
+            measured: None,
         }
     }
 
     /// The recording zones from the outer to the inner diameter, or why there are none.
     pub fn resolved_zones(&self) -> Result<Vec<ZoneConfig>, String> {
+        if let Some(measured) = &self.measured {
+            self.check_measured(measured)?;
+            let zones = measured.zones()?;
+            self.check(&zones)?;
+            measured.check(self.surfaces, self.rotation_ns)?;
+            return Ok(zones);
+        }
         let zones = if self.zones.is_empty() { self.zones_by_formula()? } else { self.zones_as_listed()? };
         self.check(&zones)?;
         Ok(zones)
+    }
+
+    /// What a measured geometry says itself cannot be said beside it.
+    fn check_measured(&self, measured: &MeasuredConfig) -> Result<(), String> {
+        if self.layout != LayoutName::Cylinder {
+            return Err(
+                "`measured` needs layout `cylinder`: other layouts have no spares and defects of their own".into()
+            );
+        }
+        let beside = [
+            ("zones", !self.zones.is_empty()),
+            ("tracks", self.tracks.is_some()),
+            ("track_sectors_od", self.track_sectors_od.is_some()),
+            ("track_skew_ns", self.track_skew_ns != 0),
+            ("head_skew_ns", self.head_skew_ns != 0),
+            ("slips", self.slips.is_some()),
+        ];
+        if let Some((key, _)) = beside.iter().find(|(_, given)| *given) {
+            return Err(format!("`{key}` is given beside `measured`, which says it zone by zone: drop one of them"));
+        }
+        if measured.zones.is_empty() {
+            return Err("a measured geometry lists at least one zone".into());
+        }
+        Ok(())
     }
 
     fn zones_as_listed(&self) -> Result<Vec<ZoneConfig>, String> {
@@ -339,6 +376,9 @@ impl GeometryConfig {
     /// The same zones with `numerator / denominator` times the tracks, rounded up. Slipped tracks stay as many.
     pub fn grown(&self, numerator: u64, denominator: u64) -> Result<GeometryConfig, String> {
         assert!(denominator > 0, "a share has a denominator");
+        if self.measured.is_some() {
+            return Err("a measured drive is as large as it was found to be".into());
+        }
         let unit = self.track_unit() as u128;
         let mut zones = self.resolved_zones()?;
         for zone in &mut zones {

@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! 1. [`Geometry::locate`] and [`Geometry::pba`] are exact inverses (property-tested).
-//! 2. Both cost O(log zones), and O(log slipped tracks) more where tracks are slipped.
+//! 2. Both cost O(log zones), and O(log slipped tracks) more where tracks are slipped, O(log gaps) where a geometry is
+//!    measured.
 //! 3. Zones follow each other in PBA order as they do from the outer to the inner diameter.
 
 mod bottom_then_top;
@@ -15,7 +16,9 @@ mod config;
 mod cylinder;
 mod divide;
 mod finder;
+mod gaps;
 mod horizontal;
+mod measured;
 mod slips;
 #[cfg(test)]
 mod tests;
@@ -24,9 +27,11 @@ pub use config::{
     GeometryConfig, HorizontalConfig, InterlacedConfig, LayoutName, SlipConfig, SlipsConfig, TopOrder, ZoneConfig,
 };
 pub(crate) use divide::Divider;
+pub use measured::{MeasuredConfig, MeasuredZone, SpareScheme, SurfaceOrder};
 
 use crate::units::{Extent, Pba, Sectors, SimDuration};
 use finder::Finder;
+use gaps::Gaps;
 use slips::Slips;
 
 /// Where a sector lies.
@@ -64,7 +69,7 @@ impl Place {
 pub struct TrackPiece {
     /// Its first sector.
     pub place: Place,
-    /// How many sectors.
+    /// How many sectors, without a gap between them.
     pub sectors: u32,
     /// Time in which they pass the head.
     pub transfer_ns: u32,
@@ -140,6 +145,7 @@ enum Layout {
     Cylinder(cylinder::Cylinder),
     Horizontal(horizontal::Horizontal),
     BottomThenTop(bottom_then_top::BottomThenTop),
+    Measured(measured::Measured),
 }
 
 impl Layout {
@@ -149,6 +155,7 @@ impl Layout {
             Layout::Cylinder(zone) => zone.spot(offset),
             Layout::Horizontal(zone) => zone.spot(offset),
             Layout::BottomThenTop(zone) => zone.spot(offset),
+            Layout::Measured(zone) => zone.spot(offset),
         }
     }
 
@@ -158,6 +165,7 @@ impl Layout {
             Layout::Cylinder(zone) => zone.track(radial_offset, surface),
             Layout::Horizontal(zone) => zone.track(radial_offset, surface),
             Layout::BottomThenTop(zone) => zone.track(radial_offset, surface),
+            Layout::Measured(zone) => zone.track(radial_offset, surface),
         }
     }
 }
@@ -179,6 +187,9 @@ pub struct Geometry {
     zones: Vec<RecordingZone>,
     zones_by_radius: Finder,
     slips: Option<Slips>,
+    gaps: Option<Gaps>,
+    /// Whether there are slips or gaps.
+    irregular: bool,
     sectors: u64,
     radial_tracks: u32,
     surfaces: u8,
@@ -207,8 +218,8 @@ impl Geometry {
     #[inline(always)]
     fn locate_with_length(&self, pba: Pba) -> (Place, Divider) {
         assert!(pba.0 < self.sectors, "{pba} is not on a disk of {} sectors", self.sectors);
-        if self.slips.is_some() {
-            return self.locate_among_slips(pba.0);
+        if self.irregular {
+            return self.locate_irregular(pba.0);
         }
         let (run, spot) = self.spot(pba.0);
         let track_start = pba.0 - spot.sector as u64;
@@ -233,6 +244,34 @@ impl Geometry {
             angle_ns: self.rotation.remainder(angle_ns) as u32,
             track_start: Pba(track_start),
         }
+    }
+
+    #[inline(never)]
+    fn locate_irregular(&self, pba: u64) -> (Place, Divider) {
+        match &self.gaps {
+            Some(gaps) => {
+                let (place, length, _, _) = self.locate_among_gaps(gaps, pba);
+                (place, length)
+            }
+            None => self.locate_among_slips(pba),
+        }
+    }
+
+    /// The place of a PBA among gaps, the length of its track with all that is on it, its sector there, and how many follow
+    /// it without a gap. The place counts the user's sectors alone, a remapped one as a track of its own.
+    fn locate_among_gaps(&self, gaps: &Gaps, pba: u64) -> (Place, Divider, u32, u64) {
+        let found = gaps.find(pba);
+        let (run, spot) = self.spot(found.address);
+        let track_address = found.address - spot.sector as u64;
+        let (first, end) = if found.is_remapped {
+            (pba, pba + 1)
+        } else {
+            (gaps.rank(track_address), gaps.rank(track_address + spot.length.divisor()))
+        };
+        let mut place = self.place(run, &spot, first);
+        place.sector = (pba - first) as u32;
+        place.track_sectors = (end - first) as u32;
+        (place, spot.length, spot.sector, found.together)
     }
 
     fn locate_among_slips(&self, pba: u64) -> (Place, Divider) {
@@ -271,6 +310,12 @@ impl Geometry {
         let run = &self.runs[self.by_radius.find(radial_track as u64)];
         let (offset, spot) = run.layout.track(radial_track - run.radial_start, surface);
         let address = run.start + offset;
+        if let Some(gaps) = &self.gaps {
+            let (first, end) = (gaps.rank(address), gaps.rank(address + spot.length.divisor()));
+            let mut place = self.place(run, &spot, first);
+            place.track_sectors = (end - first) as u32;
+            return place;
+        }
         match &self.slips {
             None => self.place(run, &spot, address),
             Some(slips) => self.place_among_slips(slips, slips.index_at_track(address), run, spot, address).0,
@@ -294,13 +339,13 @@ impl Geometry {
     /// the same surface: how many, and their sectors. `None` in a layout without strokes, among slipped tracks, or within
     /// a track.
     pub fn stroke_from(&self, pba: Pba) -> Option<(u64, Sectors)> {
-        if self.slips.is_some() || pba.0 >= self.sectors {
+        if self.irregular || pba.0 >= self.sectors {
             return None;
         }
         let run = &self.runs[self.by_address.find(pba.0)];
         match &run.layout {
             Layout::Horizontal(zone) => zone.stroke_from(pba.0 - run.start),
-            Layout::Cylinder(_) | Layout::BottomThenTop(_) => None,
+            Layout::Cylinder(_) | Layout::BottomThenTop(_) | Layout::Measured(_) => None,
         }
     }
 
@@ -312,10 +357,28 @@ impl Geometry {
     /// The part of the `sectors` from `pba` on that lies on the track of `pba`, with the time it takes to pass.
     #[inline]
     pub fn piece(&self, pba: Pba, sectors: Sectors) -> TrackPiece {
+        if self.irregular {
+            return self.piece_irregular(pba, sectors);
+        }
         let (place, length) = self.locate_with_length(pba);
         let count = sectors.0.min((place.track_sectors - place.sector) as u64);
         let passed_ns = |sector: u64| length.quotient(sector * self.rotation.divisor());
         let (first, end) = (place.sector as u64, place.sector as u64 + count);
+        TrackPiece { place, sectors: count as u32, transfer_ns: (passed_ns(end) - passed_ns(first)) as u32 }
+    }
+
+    #[inline(never)]
+    fn piece_irregular(&self, pba: Pba, sectors: Sectors) -> TrackPiece {
+        let (place, length, sector, together) = match &self.gaps {
+            Some(gaps) => self.locate_among_gaps(gaps, pba.0),
+            None => {
+                let (place, length) = self.locate_among_slips(pba.0);
+                (place, length, place.sector, u64::MAX)
+            }
+        };
+        let count = sectors.0.min((place.track_sectors - place.sector) as u64).min(together);
+        let passed_ns = |sector: u64| length.quotient(sector * self.rotation.divisor());
+        let (first, end) = (sector as u64, sector as u64 + count);
         TrackPiece { place, sectors: count as u32, transfer_ns: (passed_ns(end) - passed_ns(first)) as u32 }
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn positioning_ns(disk: &Disk, head: &Head, now: SimTime, target: &Pl
 
 /// Time from `clock_ns` until `angle_ns` comes round.
 #[inline]
-fn wait_ns(geometry: &Geometry, clock_ns: u64, angle_ns: u32) -> u64 {
+pub(crate) fn wait_ns(geometry: &Geometry, clock_ns: u64, angle_ns: u32) -> u64 {
     let rotation = geometry.rotation_divider();
     let (angle_ns, phase_ns) = (angle_ns as u64, rotation.remainder(clock_ns));
     if angle_ns >= phase_ns {

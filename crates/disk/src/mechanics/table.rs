@@ -1,5 +1,5 @@
 //! The `table` seek model: measured points, linear in between. Below the first point its time holds; beyond the last
-//! one the last slope goes on.
+//! one the last slope goes on. Times may fall between points, as those of real drives do here and there.
 
 use super::SeekPoint;
 use crate::geometry::Divider;
@@ -10,6 +10,7 @@ struct Segment {
     tracks: u32,
     seek_ns: u64,
     rise_ns: u64,
+    falls: bool,
     width: Divider,
 }
 
@@ -20,7 +21,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Segments between `points`, which rise in distance and do not fall in time.
+    /// Segments between `points`, which rise in distance.
     pub(super) fn new(points: &[SeekPoint]) -> Result<Table, String> {
         if points.len() < 2 {
             return Err("`points` needs at least two measured seeks".into());
@@ -28,16 +29,17 @@ impl Table {
         let mut segments = Vec::with_capacity(points.len() - 1);
         for pair in points.windows(2) {
             let (from, to) = (pair[0], pair[1]);
-            if from.tracks >= to.tracks || from.seek_ns > to.seek_ns || to.seek_ns > u32::MAX as u64 {
+            if from.tracks >= to.tracks || from.seek_ns.max(to.seek_ns) > u32::MAX as u64 {
                 return Err(format!(
-                    "`points` must rise: {} tracks in {} ns, then {} in {} ns",
+                    "`points` must rise in distance and stay below 4.3 s: {} tracks in {} ns, then {} in {} ns",
                     from.tracks, from.seek_ns, to.tracks, to.seek_ns
                 ));
             }
             segments.push(Segment {
                 tracks: from.tracks,
                 seek_ns: from.seek_ns,
-                rise_ns: to.seek_ns - from.seek_ns,
+                rise_ns: to.seek_ns.abs_diff(from.seek_ns),
+                falls: to.seek_ns < from.seek_ns,
                 width: Divider::new((to.tracks - from.tracks) as u64),
             });
         }
@@ -50,6 +52,11 @@ impl Table {
         let index = self.segments.partition_point(|segment| segment.tracks <= distance).saturating_sub(1);
         let segment = &self.segments[index];
         let beyond = distance.saturating_sub(segment.tracks) as u64;
-        segment.seek_ns + segment.width.quotient(beyond * segment.rise_ns)
+        let change_ns = segment.width.quotient(beyond * segment.rise_ns);
+        if segment.falls {
+            segment.seek_ns.saturating_sub(change_ns)
+        } else {
+            segment.seek_ns + change_ns
+        }
     }
 }

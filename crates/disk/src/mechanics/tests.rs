@@ -65,7 +65,7 @@ fn seek_and_head_switch_overlap_and_settling_follows() {
 
 #[test]
 fn impossible_mechanics_are_refused_with_the_reason() {
-    let falling = [(10, 2), (20, 1)].map(|(tracks, seek_ns)| SeekPoint { tracks, seek_ns }).to_vec();
+    let falling = [(20, 1), (10, 2)].map(|(tracks, seek_ns)| SeekPoint { tracks, seek_ns }).to_vec();
     let refused = [
         (SeekConfig::Linear { min_ns: 2, max_ns: 1 }, "min_ns"),
         (SeekConfig::Table { points: falling }, "must rise"),

@@ -11,7 +11,7 @@ use toml::Spanned;
 use super::source::{Positions, Source};
 use super::{Fill, Flash, Host, ProfileError};
 use crate::geometry::{Geometry, GeometryConfig};
-use crate::mechanics::{Mechanics, MechanicsConfig};
+use crate::mechanics::{Mechanics, MechanicsConfig, Rotation};
 use crate::recording::{self, BuildError, Recording};
 
 /// A profile as its text states it; `recording` is read apart, by its kind.
@@ -151,6 +151,10 @@ impl Definition {
         Mechanics::new(&self.mechanics, &geometry).map_err(|reason| ("mechanics".into(), reason))?;
         self.recording.check(&geometry).map_err(|refusal| (format!("recording.{}", refusal.key), refusal.reason))?;
         self.host.check(self.sector_bytes).map_err(|(key, reason)| (format!("host.{key}"), reason))?;
+        if self.host.controller.is_some() && self.mechanics.rotation != Rotation::Exact {
+            let reason = "a controller in detail needs `rotation = \"exact\"`: data move while sectors pass";
+            return Err(("host.controller".into(), reason.into()));
+        }
         if let Some(flash) = &self.flash {
             flash.check().map_err(|(key, reason)| (format!("flash.{key}"), reason))?;
         }

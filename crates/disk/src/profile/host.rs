@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::controller::Controller;
+
 /// The schedulers a profile may name.
 const SCHEDULES: &[&str] = &["fifo", "elevator", "sptf"];
 
@@ -42,6 +44,9 @@ pub struct Host {
     pub overhead_ns: u64,
     /// Time without requests after which the drive counts as idle; a layer may wait longer.
     pub idle_threshold_ns: u64,
+    /// The controller in detail, in place of `overhead_ns` and of the two caches above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<Controller>,
 }
 
 impl Default for Host {
@@ -55,6 +60,7 @@ impl Default for Host {
             read_ahead_bytes: 0,
             overhead_ns: 100_000,
             idle_threshold_ns: 0,
+            controller: None,
         }
     }
 }
@@ -76,7 +82,21 @@ impl Host {
                 return Err((key, reason));
             }
         }
-        Ok(())
+        self.check_controller()
+    }
+}
+
+impl Host {
+    fn check_controller(&self) -> Result<(), (&'static str, String)> {
+        let Some(controller) = &self.controller else { return Ok(()) };
+        for (key, bytes) in [("write_cache_bytes", self.write_cache_bytes), ("read_ahead_bytes", self.read_ahead_bytes)]
+        {
+            if bytes > 0 {
+                let reason = "the controller has segments of its own: drop one of the two".into();
+                return Err((key, reason));
+            }
+        }
+        controller.check().map_err(|(key, reason)| ("controller", format!("`{key}`: {reason}")))
     }
 }
 

@@ -82,12 +82,37 @@ impl Source {
         let parsed = DeTable::parse(&self.text).map_err(|error| self.syntax_error(&error))?;
         let span = parsed.span();
         let mut root = parsed.into_inner();
+        self.stand_on_base(&mut root)?;
         for index in 0..self.overrides.len() {
             self.set(&mut root, index)?;
         }
         let mut positions = BTreeMap::new();
         note_positions(&root, "", &mut positions);
         Ok((Spanned::new(span, root), Positions(positions)))
+    }
+
+    /// Where the text says `base = "PROFILE"`, fills in from that profile what it does not say itself. What comes from
+    /// there has the place of the word `base`.
+    fn stand_on_base(&self, root: &mut DeTable<'_>) -> Result<(), ProfileError> {
+        let Some((key, value)) = root.remove_entry("base") else { return Ok(()) };
+        let position = key.span();
+        let refuse = |reason: String| {
+            let mut positions = BTreeMap::new();
+            positions.insert("base".to_string(), position.start);
+            self.refuse(&Positions(positions), "base", reason)
+        };
+        let DeValue::String(name) = value.get_ref() else {
+            return Err(refuse("give the name of a profile that comes with Imbrex, in quotes".into()));
+        };
+        let Some((name, text)) = super::BUILT_IN.iter().find(|(known, _)| *known == name.as_ref()) else {
+            let names: Vec<&str> = super::BUILT_IN.iter().map(|(known, _)| *known).collect();
+            return Err(refuse(format!("no profile is called '{name}'; there are {}", names.join(", "))));
+        };
+        let parsed = DeTable::parse(text).map_err(|error| refuse(format!("{name}: {error}")))?;
+        let mut base = parsed.into_inner();
+        Source::new(name, text).stand_on_base(&mut base)?;
+        fill_in(root, base, &position);
+        Ok(())
     }
 
     /// Sets the override of number `index` in the tree.
@@ -227,6 +252,55 @@ fn set_item<'a>(
         _ => return None,
     }
     Some(())
+}
+
+/// Fills `table` up from `base`: tables key by key, all else where it is missing. A table that says of what kind or model
+/// it is says all there is to say.
+fn fill_in<'a>(table: &mut DeTable<'a>, base: DeTable<'a>, position: &Range<usize>) {
+    for (key, mut value) in base {
+        match (table.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut), value.get_mut()) {
+            (None, inner) => {
+                place_all(inner, position);
+                let key = Spanned::new(position.clone(), key.into_inner());
+                table.insert(key, Spanned::new(position.clone(), value.into_inner()));
+            }
+            (Some(DeValue::Table(own)), DeValue::Table(inner)) if !says_all(own) => {
+                fill_in(own, std::mem::take(inner), position);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn says_all(table: &DeTable<'_>) -> bool {
+    table.contains_key("kind") || table.contains_key("model")
+}
+
+/// A profile's text as a table, filled up from its base.
+pub(super) fn merged(text: &str) -> toml::Table {
+    let mut table: toml::Table = text.parse().expect("checked when the profile was read");
+    let Some(toml::Value::String(name)) = table.remove("base") else { return table };
+    let known = super::BUILT_IN.iter().find(|(known, _)| *known == name);
+    let (_, base) = known.expect("checked when the profile was read");
+    fill_table(&mut table, merged(base));
+    table
+}
+
+/// The same as [`fill_in`], of values without positions.
+fn fill_table(table: &mut toml::Table, base: toml::Table) {
+    for (key, value) in base {
+        match (table.get_mut(&key), value) {
+            (None, value) => {
+                table.insert(key, value);
+            }
+            (Some(toml::Value::Table(own)), toml::Value::Table(inner))
+                if !own.contains_key("kind") && !own.contains_key("model") =>
+            {
+                fill_table(own, inner);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Gives `position` to everything inside `value`.

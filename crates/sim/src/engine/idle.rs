@@ -38,7 +38,8 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         }
         let carried = self.carrier.background(&self.plan);
         self.now = start + self.carry_out(start).whole;
-        self.background_next = Some(self.now);
+        let rest = self.drive.layer.background().map_or(SimDuration::ZERO, |background| background.rest);
+        self.background_next = Some(self.now + rest);
         carried.map(|()| true).map_err(StepError::Carrier)
     }
 }

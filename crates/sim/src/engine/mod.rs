@@ -36,6 +36,7 @@ use imbrex_trace::{Request, Source, TraceError};
 pub use self::options::{Fit, Options};
 use crate::arrival::ArrivalClock;
 use crate::carrier::{Carrier, Nothing, StepError};
+use crate::controller::Controller;
 use crate::drive::Drive;
 use crate::inbox::Inbox;
 use crate::metrics::run::RunMetrics;
@@ -89,6 +90,8 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     cache: WriteCache,
     read_ahead: ReadAhead,
     slow: Slow,
+    /// The controller in detail, where the profile has it.
+    controller: Option<Controller>,
     timing: Timing,
     metrics: RunMetrics,
     checker: Option<Checker>,
@@ -173,6 +176,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
             read_ahead: ReadAhead::new(Sectors(options.read_ahead_bytes / sector_bytes as u64)),
             slow: Slow::default(),
+            controller: drive.host.controller.as_ref().map(Controller::new),
             timing: Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks()),
             metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes),
             integrity: if options.check { Integrity::ok() } else { Integrity::off() },

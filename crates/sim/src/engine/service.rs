@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use imbrex_disk::{Lba, Operation, SimDuration, SimTime};
+use imbrex_disk::{Command, Lba, Operation, Pba, SimDuration, SimTime};
+use imbrex_layer::{Medium, Plan, StepOp};
 use imbrex_trace::Source;
 
 use super::Engine;
@@ -38,9 +39,14 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             + SimDuration(self.drive.host.overhead_ns);
         let begin = self.now.max(self.batch[0].entry);
         let start = self.now.max(ready);
-        self.metrics.parts.overhead += start.since(begin).0;
+        if self.controller.is_none() {
+            self.metrics.parts.overhead += start.since(begin).0;
+        }
         self.make_plan();
         let outcome = self.carrier.serve(&self.batch, &self.plan, self.drive.layer.as_ref());
+        if self.controller.is_some() {
+            return self.serve_through_controller(begin, outcome.as_ref().copied());
+        }
         // A read that the drive had already begun by itself is timed from then, and answered no sooner than now.
         let from = self.read_ahead.begun(&self.commands, &self.plan).map_or(start, |begun| begun.min(start));
         let time = self.carry_out_for_host(from);
@@ -66,6 +72,54 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
                 self.carrier.discard(command);
             }
         }
+    }
+
+    /// Serves the batch, whose plan is made, with the controller in detail; the arm is free from now on.
+    fn serve_through_controller(
+        &mut self,
+        begin: SimTime,
+        outcome: Result<(), &C::Error>,
+    ) -> Result<(), StepError<C::Error>> {
+        let (command, entry, free) = (self.commands[0], self.batch[0].entry, self.now);
+        let run = one_run(&self.commands, &self.plan);
+        let controller = self.controller.as_mut().expect("called only where there is one");
+        let (time, end, free) = if let Some(run) = run {
+            let served = controller.serve(self.timing.actuator_mut(), &command, run, entry, free);
+            self.timing.count(&self.plan);
+            let begin = begin.min(served.answered);
+            let (seek, rotation, transfer) = (served.seek, served.rotation, served.transfer);
+            let host = served.answered.since(begin);
+            let time =
+                PlanTime { host, whole: served.free.since(begin), seek, rotation, transfer, ..PlanTime::default() };
+            (time, served.answered, served.free)
+        } else {
+            let (from, after) = controller.pass_by(self.timing.actuator_mut(), &command, entry);
+            let start = from.max(free);
+            let time = self.timing.run(&self.plan, start);
+            let end = start + time.host + after;
+            (time, end, (start + time.whole).max(end))
+        };
+        let extra = if self.slow.is_empty() { SimDuration::ZERO } else { self.slow.extra(&self.commands) };
+        let (end, free) = (end + extra, free + extra);
+        self.account(begin.min(end), end, &time);
+        self.look_at(begin, free);
+        self.admit(end)?;
+        self.complete_batch(begin.min(end), end, &time, outcome);
+        self.now = free.max(self.now);
+        Ok(())
+    }
+
+    /// Counts the parts of a service from `begin` to `end`; what neither arm nor platter took is the controller's and the
+    /// bus's.
+    fn account(&mut self, begin: SimTime, end: SimTime, time: &PlanTime) {
+        let parts = &mut self.metrics.parts;
+        parts.seek += time.seek.0;
+        parts.rotation += time.rotation.0;
+        parts.transfer += time.transfer.0;
+        parts.cleaning += time.cleaning.0;
+        let mechanical = time.seek + time.rotation + time.transfer + time.cleaning_before_host;
+        parts.overhead += end.since(begin).saturating_sub(mechanical).0;
+        self.cleaning.spend(begin, time.cleaning);
     }
 
     /// Moves into the batch what waits in the sectors `joinable` and may be served in the same operation.
@@ -112,8 +166,14 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.read_ahead.carried_out(&self.commands, &self.plan, start + time.whole);
         self.metrics.parts.cleaning += time.cleaning.0;
         self.cleaning.spend(start, time.cleaning);
+        self.look_at(start, start + time.whole);
+        time
+    }
+
+    /// Checks and reports the plan in hand, carried out from `start` to `end`.
+    fn look_at(&mut self, start: SimTime, end: SimTime) {
         let radial_track = self.timing.actuator().radial_track();
-        self.metrics.head.see(HeadSample { at_ns: (start + time.whole).0, radial_track });
+        self.metrics.head.see(HeadSample { at_ns: end.0, radial_track });
         if let Some(checker) = &mut self.checker {
             if let Err(error) = checker.check(&self.plan, &self.commands, self.drive.layer.as_ref()) {
                 self.integrity = Integrity::Violation { violation: error.to_string(), request: self.requests };
@@ -123,7 +183,6 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         if self.observer.wants_plans() {
             self.observer.plan(start, &self.commands, &self.plan);
         }
-        time
     }
 
     fn complete_batch(&mut self, start: SimTime, end: SimTime, time: &PlanTime, outcome: Result<(), &C::Error>) {
@@ -182,4 +241,23 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.timing.counters = Default::default();
         self.timing.cleaning = Default::default();
     }
+}
+
+/// Where the plan of a single command lies on the platters, if it is one run of the command's own direction.
+fn one_run(commands: &[Command], plan: &Plan) -> Option<Pba> {
+    let ([command], Some(first)) = (commands, plan.steps.first()) else { return None };
+    let op = match command.operation {
+        Operation::Read => StepOp::Read,
+        Operation::Write => StepOp::Write,
+        Operation::Flush | Operation::Trim => return None,
+    };
+    let mut end = first.pba;
+    for step in plan.steps.iter().filter(|step| step.is_access()) {
+        if step.op != op || step.medium != Medium::Disk || step.pba != end {
+            return None;
+        }
+        end = Pba(end.0 + step.sectors as u64);
+    }
+    let whole = end.0 - first.pba.0 == command.sectors as u64 && command.sectors > 0;
+    (whole && plan.steps.iter().all(|step| step.op != StepOp::Drop)).then_some(first.pba)
 }

@@ -7,6 +7,7 @@
 
 mod blkparse;
 mod blkreplay;
+pub mod blktrace;
 mod cloud;
 mod cloudphysics_csv;
 mod csv;
@@ -90,6 +91,7 @@ impl<'a> Head<'a> {
 pub fn all() -> &'static [&'static Format] {
     &[
         &imbrex::FORMAT,
+        &blktrace::FORMAT,
         &vscsi::VSCSI2,
         &vscsi::VSCSI1,
         &cloudphysics_csv::FORMAT,

@@ -34,11 +34,6 @@ pub fn reason(head: &Head<'_>) -> String {
     if bytes.get(257..262) == Some(b"ustar") {
         return "this is a tar archive: unpack it and give a trace inside it".into();
     }
-    if is_blktrace(bytes) {
-        return "this is the binary output of blktrace, one file for each processor: merge them with `blkparse -i NAME` \
-                and give what that prints"
-            .into();
-    }
     if is_oracle_general(head) {
         return "this looks like oracleGeneral of libCacheSim, which records no operations: reads cannot be told from \
                 writes, so it cannot drive a disk; give the trace it was made from, or name another format with \
@@ -54,11 +49,6 @@ pub fn reason(head: &Head<'_>) -> String {
         );
     }
     format!("binary data in no format we recognise: if it is a trace, name its format with --format ({names})")
-}
-
-/// The magic number of a blktrace record, in either order of bytes; its lowest byte is the version.
-fn is_blktrace(bytes: &[u8]) -> bool {
-    bytes.get(1..4) == Some(b"tae") || bytes.starts_with(b"eat\x07")
 }
 
 /// Records of 24 bytes, `u32 time, u64 object, u32 size, i64 next`, where times never fall and next is -1 or ahead.
@@ -100,8 +90,6 @@ mod tests {
         assert_eq!(told(b""), "t: the file is empty");
         assert_eq!(told(b"\n \n"), "t: the file holds nothing but blanks");
         assert!(told(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR").starts_with("t: this is no trace but a PNG image"));
-        assert!(told(b"\x07tae\0\0\0\0").contains("blkparse"), "little-endian blktrace");
-        assert!(told(b"eat\x07\0\0\0\0").contains("blkparse"), "big-endian blktrace");
         assert!(told(b"Dear diary,\ntoday\n").contains("begins «Dear diary,»"));
         assert!(told(b"Dear diary,\ntoday\n").contains("--format"));
         assert!(told(&[7, 0, 1, 2, 255, 254]).contains("binary data"));

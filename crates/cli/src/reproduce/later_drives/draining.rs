@@ -44,8 +44,9 @@ fn run(bars: &Bars) -> Result<Report, Failure> {
     }
     report.remarks.push(
         "The source tells of 28,672 blocks of 1 MiB, which fill the first drive's cache; the second's 9 hours are taken for \
-         its own full cache of 49,152. What is merged at once is fitted, one figure for both drives: a band of 16 tracks. \
-         Read as 28,672 blocks on the second drive too, 9 hours would ask for larger bands there."
+         its own full cache of 49,152. Of the first drive the rest after each band is fitted to the 5 hours, what is merged at \
+         once to the speed at which stalled writes are let go (docs/validation.md); of the second, of which that speed is not \
+         known, a band of 16 tracks without a rest is fitted to the 9."
             .into(),
     );
     Ok(report)

@@ -207,7 +207,7 @@ impl Layer for FullyAssociative {
     }
 
     fn background(&self) -> Option<Background> {
-        self.aggressive.then_some(Background { idle_after: self.idle_after })
+        self.aggressive.then_some(Background { idle_after: self.idle_after, rest: SimDuration::ZERO })
     }
 
     fn idle(&mut self, plan: &mut Plan) -> bool {

@@ -256,7 +256,7 @@ impl<T: Translation> Layer for Interlaced<T> {
 
     fn background(&self) -> Option<Background> {
         let idle_after = SimDuration(self.options.idle_after_ns);
-        self.map.moves().then_some(Background { idle_after })
+        self.map.moves().then_some(Background { idle_after, rest: SimDuration::ZERO })
     }
 
     fn idle(&mut self, plan: &mut Plan) -> bool {

@@ -253,7 +253,7 @@ impl Layer for LogStructured {
     }
 
     fn background(&self) -> Option<Background> {
-        (self.idle_zones > 0).then_some(Background { idle_after: self.idle_after })
+        (self.idle_zones > 0).then_some(Background { idle_after: self.idle_after, rest: SimDuration::ZERO })
     }
 
     fn idle(&mut self, plan: &mut Plan) -> bool {

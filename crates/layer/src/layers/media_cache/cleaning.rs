@@ -61,6 +61,11 @@ impl Cleaning {
         }
     }
 
+    /// Whether no band is in hand.
+    pub(super) fn is_resting(&self) -> bool {
+        self.now.is_none()
+    }
+
     /// Records say that the spare holds `band`, or no longer does.
     pub(super) fn set_rewriting(&mut self, band: Option<usize>) {
         self.now = band.map(|band| (band, Stage::Rewriting(0)));

@@ -266,11 +266,16 @@ impl MediaCache {
         }
     }
 
-    /// How many of the `sectors` from `lba` on one entry takes: those in one band, so that cleaning cuts no entry in two.
+    /// How many of the `sectors` from `lba` on one entry takes: mostly those in one band, so that cleaning cuts no entry in
+    /// two.
     fn entry_for(&self, lba: Lba, sectors: Sectors) -> Sectors {
         let Store::InPlace(zones) = &self.store else { unreachable!("zones are overwritten in place") };
+        let most = sectors.min(Sectors(zones.entry_sectors));
+        if !self.settings.entries_end_at_bands {
+            return most;
+        }
         let band_end = self.shape.bands.first_lba(self.shape.bands.locate(lba).region + 1);
-        sectors.min(band_end - lba).min(Sectors(zones.entry_sectors))
+        most.min(band_end - lba)
     }
 
     fn write_new(&mut self, lba: Lba, place: Extent, plan: &mut Plan) {

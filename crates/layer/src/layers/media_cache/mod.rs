@@ -86,6 +86,7 @@ pub const INFO: LayerInfo = LayerInfo {
         parameter("map_update_tracks", ParameterKind::Count, "1", "tracks of the map that cleaning a band writes"),
         parameter("band_tracks", ParameterKind::Count, "0", "tracks of a band; 0: as the recording has it, or 20"),
         parameter("idle", ParameterKind::Duration, "1.2s", "time without commands before cleaning starts by itself"),
+        parameter("idle_rest", ParameterKind::Duration, "0s", "how long it rests after each band it cleans by itself"),
         parameter("out_of_band", ParameterKind::Count, "4", "half tracks of out-of-band data in a packet"),
         parameter(
             "half_track_payload",
@@ -108,6 +109,12 @@ pub const INFO: LayerInfo = LayerInfo {
             "what cleaning reads of the journal to find one cached block of its band",
         ),
         parameter("cache_block", ParameterKind::Bytes, "1MiB", "in place: the most that an entry of the map takes"),
+        parameter(
+            "cache_entry",
+            ParameterKind::Choice(&["band", "block"]),
+            "band",
+            "in place: what an entry of the map ends at, bands as well as blocks, or blocks alone",
+        ),
         parameter("cache_zone", ParameterKind::Bytes, "256MiB", "in place: cache zone; eviction goes round by zone"),
         parameter(
             "stream_size",
@@ -140,6 +147,8 @@ pub const INFO: LayerInfo = LayerInfo {
          stream_size=4k,map_merge_tracks=1,cache_position=id",
         "placement=in-place,cache_size=20k,map_entries=5,band_tracks=3,cache_block=2k,cache_zone=4k,\
          map_merge_tracks=1",
+        "placement=in-place,cache_size=30k,map_entries=12,band_tracks=1,cache_block=3k,cache_zone=9k,\
+         cache_entry=block,idle_rest=1ms,map_update_tracks=0,map_merge_tracks=1",
     ],
     build,
 };
@@ -162,6 +171,8 @@ struct Settings {
     stream_sectors: u64,
     band_sectors_min: Sectors,
     idle_after: SimDuration,
+    idle_rest: SimDuration,
+    entries_end_at_bands: bool,
     power_safe: bool,
 }
 
@@ -209,6 +220,8 @@ impl MediaCache {
             stream_sectors: in_sectors("stream_size").max(1),
             band_sectors_min,
             idle_after: SimDuration(parameters.duration_ns("idle")),
+            idle_rest: SimDuration(parameters.duration_ns("idle_rest")),
+            entries_end_at_bands: parameters.choice("cache_entry") == "band",
             power_safe: parameters.choice("safety") == "power",
         };
         if settings.map_entries < 2 {
@@ -393,7 +406,8 @@ impl Layer for MediaCache {
     }
 
     fn background(&self) -> Option<Background> {
-        Some(Background { idle_after: self.settings.idle_after })
+        let rest = if self.cleaning.is_resting() { self.settings.idle_rest } else { SimDuration::ZERO };
+        Some(Background { idle_after: self.settings.idle_after, rest })
     }
 
     fn idle(&mut self, plan: &mut Plan) -> bool {

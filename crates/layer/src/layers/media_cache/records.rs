@@ -140,7 +140,7 @@ impl MediaCache {
                 if is_cached
                     || !zones.is_free(place)
                     || !zones.is_in_one(place)
-                    || self.shape.bands.first_lba(band + 1) < lba + sectors
+                    || (self.settings.entries_end_at_bands && self.shape.bands.first_lba(band + 1) < lba + sectors)
                 {
                     return Err("it does not lie in a free place of the cache, or not in one band");
                 }

@@ -385,7 +385,7 @@ impl Layer for WriteBuffer {
     }
 
     fn background(&self) -> Option<Background> {
-        Some(Background { idle_after: SimDuration(self.options.idle_after_ns) })
+        Some(Background { idle_after: SimDuration(self.options.idle_after_ns), rest: SimDuration::ZERO })
     }
 
     fn idle(&mut self, plan: &mut Plan) -> bool {

@@ -1,0 +1,178 @@
+//! DiskSim's descriptions of drives (`.parv`, `.diskspecs`, `.model`, `.seek`) as profiles.
+//!
+//! What the parameters mean is said in the DiskSim 4.0 reference manual (Bucy, Schindler, Schlosser, Ganger 2008,
+//! CMU-PDL-08-101): §3.4.5 the controller, appendix B the layout and the mechanics. Of the layout models the first (`g1`)
+//! is read, which all drives of the validation set have.
+//!
+//! Invariants:
+//! 1. No parameter is dropped in silence: what has no meaning here is in the notes, with the reason.
+//! 2. The text that comes out is a profile: it has been parsed and built.
+
+mod bus;
+mod controller;
+mod fields;
+mod layout;
+mod mechanics;
+mod syntax;
+#[cfg(test)]
+mod tests;
+
+use imbrex_disk::geometry::{GeometryConfig, LayoutName};
+use imbrex_disk::mechanics::MechanicsConfig;
+use imbrex_disk::profile::Host;
+use imbrex_disk::Profile;
+use serde::Serialize;
+
+use self::fields::Fields;
+use self::syntax::{Block, Item, Read};
+
+/// Why a description was refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{place}: {reason}")]
+pub struct ImportError {
+    /// File and line.
+    pub place: String,
+    /// What is wrong and what was expected.
+    pub reason: String,
+}
+
+impl ImportError {
+    fn new(place: &str, reason: String) -> ImportError {
+        ImportError { place: place.into(), reason }
+    }
+}
+
+/// A drive that was read.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The profile, as TOML.
+    pub toml: String,
+    /// The same, checked.
+    pub profile: Profile,
+    /// What was left out or decided, line by line.
+    pub notes: Vec<String>,
+}
+
+/// The profile as it is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    name: &'a str,
+    summary: &'a str,
+    default_layer: &'a str,
+    geometry: GeometryConfig,
+    mechanics: MechanicsConfig,
+    recording: Conventional,
+    host: Host,
+}
+
+#[derive(Serialize)]
+struct Conventional {
+    kind: &'static str,
+}
+
+/// Reads the drive that `file` describes, and the files it names through `read`.
+pub fn import(file: &str, read: Read<'_>) -> Result<Imported, ImportError> {
+    let items = syntax::parse(file, read)?;
+    let mut notes = Vec::new();
+    let disk = disk_of(&items).ok_or_else(|| {
+        ImportError::new(
+            file,
+            "describes no disk: expected a block of kind disksim_disk, or 'source FILE.diskspecs'".into(),
+        )
+    })?;
+    let bus = bus::of(&items, &disk.name)?;
+    if bus.is_none() {
+        notes.push(format!(
+            "{file} describes no bus: transfers take what the drive's own 'Bulk sector transfer time' says; \
+             import the .parv to have the bus"
+        ));
+    }
+    let fields = Fields::new(disk);
+    let model = fields.block("Model")?.ok_or_else(|| fields.missing("Model"))?;
+    let controller = controller::read(&fields, bus.unwrap_or_default(), &mut notes)?;
+    let (geometry, mechanics) = read_model(model, read, &mut notes)?;
+    notes.extend(unread(&fields));
+    let host = Host { overhead_ns: 0, controller: Some(controller), ..Host::default() };
+    let summary = format!("{}, as extracted from the drive and described for DiskSim", disk.name);
+    let written = Written {
+        name: &disk.name,
+        summary: &summary,
+        default_layer: "conventional",
+        geometry,
+        mechanics,
+        recording: Conventional { kind: "conventional" },
+        host,
+    };
+    let toml = text(file, &written);
+    let profile = Profile::parse(&format!("{}.toml", disk.name), &toml, &[])
+        .map_err(|error| ImportError::new(file, format!("describes no drive that can be: {error}")))?;
+    compare_count(model, &profile, &mut notes)?;
+    Ok(Imported { toml, profile, notes })
+}
+
+fn text(file: &str, written: &Written<'_>) -> String {
+    let body = toml::to_string(written).expect("a profile is tables of numbers and words");
+    format!(
+        "# Imported by `imbrex drive import` from {file}.\n# What the values mean: DiskSim 4.0 reference manual, \
+         CMU-PDL-08-101.\n{body}"
+    )
+}
+
+fn disk_of(items: &[Item]) -> Option<&Block> {
+    items.iter().find_map(|item| match item {
+        Item::Block(block) if block.kind == "disksim_disk" => Some(block),
+        _ => None,
+    })
+}
+
+fn read_model(
+    model: &Block,
+    read: Read<'_>,
+    notes: &mut Vec<String>,
+) -> Result<(GeometryConfig, MechanicsConfig), ImportError> {
+    let fields = Fields::new(model);
+    let surfaces = fields.needed_whole("Number of data surfaces")?;
+    let cylinders = fields.needed_whole("Number of cylinders")?;
+    let layout = fields.block("Layout Model")?.ok_or_else(|| fields.missing("Layout Model"))?;
+    let mechanical = fields.block("Mechanical Model")?.ok_or_else(|| fields.missing("Mechanical Model"))?;
+    if layout.kind != "dm_layout_g1" {
+        let reason = format!("layout model {} is not read: expected dm_layout_g1", layout.kind);
+        return Err(ImportError { place: layout.place.clone(), reason });
+    }
+    let (Ok(surfaces), Ok(cylinders)) = (u8::try_from(surfaces), u32::try_from(cylinders)) else {
+        let reason = format!("{surfaces} surfaces of {cylinders} cylinders are beyond any drive");
+        return Err(ImportError { place: model.place.clone(), reason });
+    };
+    let mechanical = Fields::new(mechanical);
+    let mechanics = mechanics::read(&mechanical, cylinders, read, notes)?;
+    let layout = Fields::new(layout);
+    let measured = layout::read(&layout, mechanics.rotation_ns)?;
+    fields.parameter("Block count");
+    // Given beside a seek curve, they say the same as it does.
+    for name in ["Single cylinder seek time", "Average seek time", "Full strobe seek time", "Full seek curve"] {
+        mechanical.parameter(name);
+    }
+    for name in ["First ten seek times", "HPL seek equation values", "Constant seek time", "Constant access time"] {
+        mechanical.parameter(name);
+    }
+    notes.extend(unread(&fields).into_iter().chain(unread(&layout)).chain(unread(&mechanical)));
+    let plain = GeometryConfig::listed(surfaces, LayoutName::Cylinder, mechanics.rotation_ns, &[]);
+    Ok((GeometryConfig { measured: Some(measured), ..plain }, mechanics.config))
+}
+
+/// A note for each parameter that nobody knows.
+fn unread(fields: &Fields<'_>) -> Vec<String> {
+    let note = |parameter: &&syntax::Parameter| format!("{}: '{}' is not known here", parameter.place, parameter.name);
+    fields.rest().iter().map(note).collect()
+}
+
+fn compare_count(model: &Block, profile: &Profile, notes: &mut Vec<String>) -> Result<(), ImportError> {
+    let stated = Fields::new(model).whole("Block count")?;
+    let built = profile.disk().geometry.sectors().0;
+    if let Some(stated) = stated.filter(|&stated| stated != built) {
+        notes.push(format!(
+            "'Block count' is {stated}, zones, spares and defects make {built} sectors: these are taken"
+        ));
+    }
+    Ok(())
+}

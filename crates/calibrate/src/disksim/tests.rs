@@ -1,0 +1,141 @@
+//! Goal: what a description says is what the profile is. Method: a small drive written here in the syntax of DiskSim, whose
+//! places and times follow from the reference manual by hand.
+
+use std::collections::BTreeMap;
+
+use imbrex_disk::Pba;
+
+use super::*;
+
+const MODEL: &str = "dm_disk TOY_model {
+   Number of data surfaces = 2, Number of cylinders = 30, Block count = 4985,
+   Layout Model = dm_layout_g1 {
+      LBN-to-PBN mapping scheme = 0, Sparing scheme used = 9, Rangesize for sparing = 1,
+      Zones = [ dm_layout_g1_zone {
+         First cylinder number = 0, Last cylinder number = 19, Blocks per track = 100,
+         Offset of first block = 0.000000, Empty space at zone front = 5,
+         Skew for track switch = 10.0, Skew for cylinder switch = 20.0, Number of spares = 10,
+         slips = [ 7, 150 ], defects = [ 40, 3990 ]
+      }, dm_layout_g1_zone {
+         First cylinder number = 20, Last cylinder number = 29, Blocks per track = 50,
+         Offset of first block = 3, Empty space at zone front = 0,
+         Skew for track switch = 5, Skew for cylinder switch = 10, Number of spares = 0, slips = [], defects = []
+      } ]
+   },
+   Mechanical Model = dm_mech_g1 {
+      Access time type = trackSwitchPlusRotation, Seek type = extracted, Full seek curve = toy.seek,
+      Add. write settling delay = 0.5, Head switch time = 0.3, # a comment, with = and {
+      Rotation speed (in rpms) = 6000, Percent error in rpms = 0.0
+   }
+} # end
+";
+
+const SPECS: &str = "disksim_disk TOY {
+   Model = source toy.model, Scheduler = disksim_ioqueue { Scheduling policy = 1 },
+   Per-request overhead time = 0.0, Time scale for overheads = 2.0, Bulk sector transfer time = 0.1,
+   Number of buffer segments = 4, Segment size (in blks) = 64, Enable caching in buffer = 1,
+   Buffer continuous read = 3, Fast write level = 2, Read hit over. after read = 0.05,
+   Set watermark by reqsize = 1, Unheard-of parameter = 3
+}
+";
+
+const PARV: &str = "disksim_bus BUS1 { type = 1, Read block transfer time = 0.2, Write block transfer time = 0.05 }
+disksim_ctlr CTLR0 { type = 1, Bulk sector transfer time = 0.0 }
+source toy.diskspecs
+instantiate [ bus1 ] as BUS1
+instantiate [ disk0, disk1 ] as TOY
+topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_ctlr ctlr0 [ disksim_bus bus1 [ disksim_disk disk0 [] ] ] ] ]
+";
+
+fn files() -> BTreeMap<&'static str, String> {
+    let seek = "Seek distances measured: 3\n1,\t1.000\n2,\t1.500\n20,\t1.400\n";
+    [("toy.parv", PARV), ("toy.diskspecs", SPECS), ("toy.model", MODEL), ("toy.seek", seek)]
+        .map(|(name, text)| (name, text.to_string()))
+        .into()
+}
+
+fn imported(file: &str, files: &BTreeMap<&'static str, String>) -> Result<Imported, ImportError> {
+    import(file, &|name| files.get(name).cloned().ok_or(format!("there is no {name}")))
+}
+
+#[test]
+fn sectors_lie_where_zones_spares_slips_and_remaps_put_them() {
+    let drive = imported("toy.parv", &files()).expect("is right");
+    let geometry = &drive.profile.disk().geometry;
+    // 20 cylinders of 200 sectors less 5 reserved and 10 spares, and 10 cylinders of 100.
+    assert_eq!(geometry.sectors().0, 3985 + 1000);
+    let place = |pba: u64| {
+        let place = geometry.locate(Pba(pba));
+        (place.radial_track, place.surface, place.angle_ns)
+    };
+    let sector_ns = 100_000;
+    // Five are reserved; 7 is slipped: user sector 2 is zone address 8.
+    assert_eq!(place(0), (0, 0, 5 * sector_ns));
+    assert_eq!(place(2), (0, 0, 8 * sector_ns));
+    // Zone address 40 is user sector 34, and lies at 3990: cylinder 19, second surface, sector 90.
+    let skew = 19 * (10 + 20) + 10;
+    assert_eq!(place(34), (19, 1, (90 + skew) % 100 * sector_ns));
+    assert_eq!(place(35), (0, 0, 41 * sector_ns));
+    // The first sector of the second track, after a head skew of ten.
+    assert_eq!(place(94), (0, 1, 10 * sector_ns));
+    // The second zone, whose sectors are twice as wide, begins at three of them.
+    assert_eq!(place(3985), (20, 0, 3 * 2 * sector_ns));
+    assert_eq!(geometry.piece(Pba(0), imbrex_disk::Sectors(50)).sectors, 2, "a piece ends at a slipped sector");
+}
+
+#[test]
+fn bus_overheads_and_seeks_are_taken_over() {
+    let drive = imported("toy.parv", &files()).expect("is right");
+    let controller = drive.profile.host.controller.as_ref().expect("an imported drive has one");
+    assert_eq!(
+        (controller.bus_read_sector_ns, controller.bus_write_sector_ns),
+        (200_000, 100_000),
+        "the slowest counts"
+    );
+    assert_eq!(controller.read_hit_after_read_ns, 100_000, "overheads are scaled");
+    let mechanics = &drive.profile.disk().mechanics;
+    let seeks = [1, 2, 11, 20].map(|distance| mechanics.seek(distance).0);
+    assert_eq!(seeks, [1_000_000, 1_500_000, 1_450_000, 1_400_000], "a measured curve may fall");
+    assert!(drive.notes.iter().any(|note| note.contains("Unheard-of parameter")), "{:?}", drive.notes);
+    assert!(drive.notes.iter().any(|note| note.contains("'Scheduler' is not used")));
+}
+
+#[test]
+fn the_text_is_the_profile() {
+    let drive = imported("toy.parv", &files()).expect("is right");
+    let again = Profile::parse("t.toml", &drive.toml, &[]).expect("it was parsed before");
+    assert_eq!(again.disk().geometry.sectors(), drive.profile.disk().geometry.sectors());
+    assert_eq!(again.host, drive.profile.host);
+}
+
+#[test]
+fn a_specification_alone_warns_of_the_bus() {
+    let drive = imported("toy.diskspecs", &files()).expect("is right");
+    assert!(drive.notes[0].contains("describes no bus"), "{:?}", drive.notes);
+    assert_eq!(drive.profile.host.controller.as_ref().map(|controller| controller.bus_read_sector_ns), Some(100_000));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_file_and_line() {
+    for (file, from, to, told) in [
+        (
+            "toy.model",
+            "Blocks per track = 50",
+            "Blocks per track = fifty",
+            "toy.model, line 11: 'Blocks per track': expected a number",
+        ),
+        ("toy.model", "dm_layout_g1 {", "dm_layout_g4 {", "layout model dm_layout_g4 is not read"),
+        ("toy.model", "Sparing scheme used = 9", "Sparing scheme used = 11", "11 is none of 0 to 10"),
+        ("toy.seek", "2,\t1.500", "1,\t1.500", "toy.seek, line 3: distance 1 follows 1"),
+        ("toy.diskspecs", "Scheduler = ", "Scheduler ", "expected 'name = value'"),
+        ("toy.diskspecs", "source toy.model", "source toy.diskspecs", "in a circle"),
+        ("toy.diskspecs", "}\n", "\n", "a brace is missing"),
+    ] {
+        let mut files = files();
+        let text = files.get_mut(file).expect("it is there");
+        let at = text.rfind(from).expect("it is there");
+        text.replace_range(at..at + from.len(), to);
+        let error = imported("toy.parv", &files).expect_err(told).to_string();
+        assert!(error.contains(told), "{error} should say {told}");
+    }
+}

@@ -1,0 +1,112 @@
+//! fio's own measurements: its log of latencies with offsets, and the distribution in its json+.
+//!
+//! A line of the log (`--write_lat_log` with `--log_offset=1`): `milliseconds, nanoseconds, direction, bytes, offset[, …]`.
+//! The time is that of completion, in whole milliseconds, and the latency in nanoseconds (microseconds before fio 3). With
+//! one request at a time (depth 1) the pauses between them are too short for such a clock: they are taken as none.
+
+use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
+use imbrex_trace::TraceError;
+use serde_json::Value;
+
+use super::{wrong, Record};
+use crate::measured::{Measured, MeasuredRequest};
+
+const EXPECTED: &str =
+    "milliseconds, nanoseconds, 0 to 2, bytes, offset in bytes (fio --write_lat_log with --log_offset=1)";
+
+/// A millisecond of the log's clock.
+const TICK_NS: u64 = 1_000_000;
+
+/// Whether the first line is one of a log with offsets.
+pub fn is_log(text: &str) -> bool {
+    text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| fields(line).is_some())
+}
+
+fn fields(line: &str) -> Option<(u64, u64, Operation, u64, u64)> {
+    let words: Vec<&str> = line.split(',').map(str::trim).collect();
+    if !(5..=8).contains(&words.len()) {
+        return None;
+    }
+    let number = |index: usize| {
+        let word: &str = words[index];
+        let hexadecimal = word.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
+        hexadecimal.unwrap_or_else(|| word.parse()).ok()
+    };
+    let operation = match number(2)? {
+        0 => Operation::Read,
+        1 => Operation::Write,
+        2 => Operation::Trim,
+        _ => return None,
+    };
+    Some((number(0)?, number(1)?, operation, number(3)?, number(4)?))
+}
+
+/// Reads a log.
+pub fn read(name: &str, text: &str) -> Result<Measured, TraceError> {
+    let mut measured = Measured { format: "fio-lat-log".into(), ..Measured::default() };
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let Some((ms, taken_ns, operation, bytes, offset)) = fields(line) else {
+            return Err(wrong(name, index + 1, EXPECTED, line));
+        };
+        let sectors = u32::try_from(bytes.div_ceil(512)).ok().filter(|&sectors| sectors > 0 && offset % 512 == 0);
+        let Some(sectors) = sectors else {
+            return Err(wrong(name, index + 1, "whole sectors of 512 bytes", line));
+        };
+        let completed = ms.saturating_mul(TICK_NS);
+        let command = Command { operation, fua: false, sectors, lba: Lba(offset / 512) };
+        let issued = SimTime(completed.saturating_sub(taken_ns));
+        measured.requests.push(MeasuredRequest { command, issued, taken: SimDuration(taken_ns), hit: None });
+    }
+    straighten(&mut measured);
+    Ok(measured)
+}
+
+/// Puts requests in order of issue; what overlaps by less than the log's clock can tell is taken as one after the other.
+fn straighten(measured: &mut Measured) {
+    let overlaps = |pair: &[MeasuredRequest]| pair[0].completed().0 > pair[1].issued.0 + 2 * TICK_NS;
+    if measured.requests.windows(2).any(overlaps) {
+        measured.requests.sort_by_key(|request| request.issued);
+        measured.notes.push("requests overlap: they are issued at their times, known to a millisecond".into());
+        return;
+    }
+    let mut before = SimTime::ZERO;
+    for request in &mut measured.requests {
+        let pause = request.issued.since(before);
+        let pause = if pause.0 <= 2 * TICK_NS { SimDuration::ZERO } else { pause };
+        request.issued = before + pause;
+        before = request.completed();
+    }
+    measured
+        .notes
+        .push("one request at a time: pauses within the log's clock of a millisecond are taken as none".into());
+}
+
+/// Whether it is fio's JSON.
+pub fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with('{') && text.contains("\"fio version\"")
+}
+
+/// The distribution in fio's json+: the bins of completion latency over all jobs.
+pub fn distribution(name: &str, text: &str) -> Result<Record, TraceError> {
+    let refuse = |reason: &str| TraceError { place: name.into(), reason: reason.into(), cause: None };
+    let document: Value = serde_json::from_str(text).map_err(|error| refuse(&format!("is no JSON: {error}")))?;
+    let jobs = document["jobs"].as_array().ok_or_else(|| refuse("has no `jobs`"))?;
+    let bins = |direction: &str| {
+        let mut all = std::collections::BTreeMap::<u64, u64>::new();
+        for job in jobs {
+            let side = &job[direction];
+            let bins = ["lat_ns", "clat_ns"].iter().find_map(|key| side[*key]["bins"].as_object());
+            for (ns, count) in bins.into_iter().flatten() {
+                if let (Ok(ns), Some(count)) = (ns.parse::<u64>(), count.as_u64()) {
+                    *all.entry(ns).or_default() += count;
+                }
+            }
+        }
+        all.into_iter().collect::<Vec<_>>()
+    };
+    let (reads, writes) = (bins("read"), bins("write"));
+    if reads.is_empty() && writes.is_empty() {
+        return Err(refuse("has no bins of latencies: run fio with --output-format=json+"));
+    }
+    Ok(Record::Distribution { reads, writes })
+}

@@ -1,0 +1,35 @@
+//! `imbrex drive import`: DiskSim's description of a drive as a profile.
+
+use std::path::Path;
+
+use imbrex_calibrate::disksim;
+
+use crate::error::{ExitCode, Failure};
+use crate::probe::write_whole;
+
+/// Runs the command.
+pub fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result<ExitCode, Failure> {
+    let folder = description.parent().unwrap_or(Path::new(""));
+    let name = description.file_name().and_then(|name| name.to_str());
+    let Some(name) = name else {
+        return Err(Failure::usage(format!("{}: expected a file such as NAME.parv", description.display())));
+    };
+    if let Some(out) = out.filter(|out| out.extension().is_none_or(|ending| ending != "toml")) {
+        return Err(Failure::usage(format!("--out {}: a profile's name ends in .toml", out.display())));
+    }
+    let read = |file: &str| {
+        let path = folder.join(file);
+        std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    let imported = disksim::import(name, &read).map_err(Failure::failed)?;
+    if !quiet {
+        for note in &imported.notes {
+            eprintln!("imbrex: {note}");
+        }
+    }
+    match out {
+        Some(out) => write_whole(out, &imported.toml)?,
+        None => crate::output::part(&imported.toml)?,
+    }
+    Ok(ExitCode::Done)
+}

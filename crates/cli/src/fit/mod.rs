@@ -1,0 +1,90 @@
+//! `imbrex fit`: a profile brought closer to what was measured of a real drive.
+
+use imbrex_calibrate::compare::Comparison;
+use imbrex_calibrate::fit::{fit, Fit, Fitted, SCHEMA};
+use imbrex_calibrate::replay::replay;
+use imbrex_sim::Drive;
+use serde_json::json;
+
+use crate::args::FitArgs;
+use crate::error::{ExitCode, Failure};
+use crate::output;
+use crate::probe::{check_writable, write_whole};
+use crate::progress::Bars;
+use crate::simulate::drives::find_profile;
+use crate::validate::{distributions, facts_page, ms, requests};
+
+/// Runs the command.
+pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    for (path, option) in [(&args.out, "--out"), (&args.report, "--report")] {
+        if let Some(path) = path {
+            check_writable(path, option)?;
+        }
+    }
+    let profile = find_profile(&args.from)?;
+    let measured = requests(&args.measured)?;
+    let bars = Bars::new(quiet);
+    let bar = bars.steps("fitting");
+    let name = args.measured.measured.display().to_string();
+    let found = fit(&measured, &profile, &name, &mut |round, of| {
+        bar.set_message(format!("round {} of {of}", round + 1));
+        bar.tick();
+    });
+    bar.finish_and_clear();
+    let found = found.map_err(Failure::failed)?;
+    if args.json {
+        output::line(&document(args, &found)?)?;
+    } else {
+        print(&found)?;
+    }
+    if let Some(out) = &args.out {
+        write_whole(out, &found.toml)?;
+    }
+    if let Some(path) = &args.report {
+        let (_, second) = measured.halves();
+        let profile = found.profile.clone();
+        let drive = Drive::assemble(&profile.name.clone(), profile.clone(), &profile.default_layer, &[])?;
+        let simulated = replay(&second, drive)?;
+        let rows: Vec<Vec<String>> = judged(&found).into_iter().chain(found.fitted.iter().map(row)).collect();
+        let columns = ["Value", "Before", "After", "Determined within"];
+        let title = format!("{} fitted to {name}", args.from);
+        write_whole(
+            path,
+            &facts_page("imbrex fit", &title, &columns, &rows, Some(distributions(&second, &simulated))),
+        )?;
+    }
+    Ok(ExitCode::Done)
+}
+
+fn judged(found: &Fit) -> Vec<Vec<String>> {
+    let row = |name: &str, (before, after): &(Comparison, Comparison)| {
+        vec![name.to_string(), format!("{} ms", ms(before.rms_ns)), format!("{} ms", ms(after.rms_ns)), String::new()]
+    };
+    vec![row("RMS of the first half, fitted", &found.first), row("RMS of the second half, judged", &found.second)]
+}
+
+fn row(fitted: &Fitted) -> Vec<String> {
+    let within = fitted.within.map_or("not determined".to_string(), |within| format!("± {within:.0} ns"));
+    vec![fitted.key.clone(), format!("{:.0}", fitted.before), format!("{:.0}", fitted.after), within]
+}
+
+fn print(found: &Fit) -> Result<(), Failure> {
+    for cells in judged(found).into_iter().chain(found.fitted.iter().map(row)) {
+        output::line(&format!("{:<58}{:>14}{:>14}  {}", cells[0], cells[1], cells[2], cells[3]))?;
+    }
+    Ok(())
+}
+
+fn document(args: &FitArgs, found: &Fit) -> Result<String, Failure> {
+    let half = |(before, after): &(Comparison, Comparison)| json!({"before": before, "after": after});
+    let document = json!({
+        "schema": SCHEMA,
+        "imbrex": env!("CARGO_PKG_VERSION"),
+        "measured": args.measured.measured.display().to_string(),
+        "from": args.from,
+        "fitted_half": half(&found.first),
+        "judged_half": half(&found.second),
+        "values": found.fitted,
+    });
+    serde_json::to_string_pretty(&document).map_err(Failure::failed)
+}

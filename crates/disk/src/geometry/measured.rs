@@ -1,0 +1,383 @@
+//! The `measured` geometry: a conventional drive as it was found to be, zone by zone, with the sectors that hold no data of
+//! the user's (spares, slipped defects, the maker's own) where they lie. What programs that take real drives apart report,
+//! such as DIXtrac (Schindler and Ganger 1999), has this form; the terms follow the DiskSim 4.0 reference manual, B.4.2.
+//!
+//! Tracks are numbered cylinder by cylinder. A zone's sectors are counted from its first track on, spares and defects
+//! included: these *zone addresses* are what slips and remaps name.
+//!
+//! Invariants:
+//! 1. Sectors of the user's follow each other as their zone addresses do; only a remapped one lies elsewhere.
+//! 2. A zone's part of the user's sectors is what its count, spares, slips and reserved sectors leave, by its scheme.
+
+use serde::{Deserialize, Serialize};
+
+use super::config::ZoneConfig;
+use super::cylinder::Cylinder;
+use super::{Spot, ZoneSkew};
+
+/// The order of the surfaces of a cylinder.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SurfaceOrder {
+    /// From the first surface to the last on every cylinder.
+    #[default]
+    Forward,
+    /// Forward on a zone's first cylinder, backward on its second, and so on: the head changes only within cylinders.
+    SerpentineInZone,
+    /// Forward on cylinders of even number, backward on those of odd number.
+    Serpentine,
+}
+
+/// Where spare sectors lie, and what a slipped sector costs.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpareScheme {
+    /// No spares; slips are ignored.
+    #[default]
+    None,
+    /// Whole tracks at the end of a zone; slips and remaps name tracks of the zone.
+    ZoneTracks,
+    /// Sectors at the end of each cylinder; a slip uses one.
+    Cylinder,
+    /// Sectors at the end of each track; a slip uses one.
+    Track,
+    /// Sectors at the end of each cylinder; a slip moves everything up to the end of the zone instead of using one.
+    CylinderSlipToEnd,
+    /// Sectors at the front of each cylinder; a slip uses one.
+    CylinderFront,
+    /// Sectors at the front of each cylinder; a slip moves everything up to the end of the zone.
+    CylinderFrontSlipToEnd,
+    /// Spares at the end of the disk: a slip moves everything up to the end of the zone.
+    Disk,
+    /// Sectors at the end of each range of `range_cylinders`; a slip uses one.
+    Range,
+    /// Sectors at the end of each zone; a slip uses one.
+    Zone,
+    /// Sectors at the end of each zone; a slip moves everything up to it and uses none.
+    ZoneSlipToEnd,
+}
+
+/// A measured zone.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredZone {
+    /// Its outermost cylinder.
+    pub first_cylinder: u32,
+    /// How many cylinders.
+    pub cylinders: u32,
+    /// Sectors that a track has room for.
+    pub track_sectors: u32,
+    /// Angle at which its first sector begins, after the index mark.
+    #[serde(default)]
+    pub start_ns: u32,
+    /// Angle by which a track starts later than the one before on its cylinder.
+    #[serde(default)]
+    pub track_skew_ns: u32,
+    /// The same from the last track of a cylinder to the first of the next.
+    #[serde(default)]
+    pub cylinder_skew_ns: u32,
+    /// Sectors at its front that the drive keeps for itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reserved_sectors: u64,
+    /// Spares in each unit of the scheme: sectors, or tracks with `zone-tracks`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spares: u64,
+    /// Zone addresses passed over as defective, rising; tracks with `zone-tracks`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slips: Vec<u64>,
+    /// Defective zone addresses, each with the one that stands in for it; tracks with `zone-tracks`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remaps: Vec<[u64; 2]>,
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// What only a measured geometry has.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredConfig {
+    /// The order of surfaces.
+    #[serde(default)]
+    pub order: SurfaceOrder,
+    /// Where spares lie.
+    #[serde(default)]
+    pub spares: SpareScheme,
+    /// With `spares = "range"`: cylinders of a range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_cylinders: Option<u32>,
+    /// The zones, from the outer to the inner diameter.
+    pub zones: Vec<MeasuredZone>,
+}
+
+/// A stretch of a zone's addresses that holds consecutive sectors of the user's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stretch {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl MeasuredConfig {
+    /// The zones as the layout has them: each reaches to the first cylinder of the next.
+    pub(super) fn zones(&self) -> Result<Vec<ZoneConfig>, String> {
+        let mut zones = Vec::with_capacity(self.zones.len());
+        for (index, zone) in self.zones.iter().enumerate() {
+            let end =
+                self.zones.get(index + 1).map_or(zone.first_cylinder + zone.cylinders, |next| next.first_cylinder);
+            if end < zone.first_cylinder.saturating_add(zone.cylinders) || (index == 0 && zone.first_cylinder != 0) {
+                return Err(format!(
+                    "measured zone {index} has cylinders {} to {}, the next begins at {end}: zones begin at 0, rise, and do not overlap",
+                    zone.first_cylinder,
+                    zone.first_cylinder as u64 + zone.cylinders as u64
+                ));
+            }
+            zones.push(ZoneConfig { tracks: end - zone.first_cylinder, track_sectors: zone.track_sectors });
+        }
+        Ok(zones)
+    }
+
+    /// Whether slips of the scheme name tracks.
+    fn counts_tracks(&self) -> bool {
+        self.spares == SpareScheme::ZoneTracks
+    }
+
+    /// Refuses what cannot be: angles past a rotation, slips and spares outside their zone.
+    pub(super) fn check(&self, surfaces: u8, rotation_ns: u32) -> Result<(), String> {
+        if self.zones.is_empty() {
+            return Err("a measured geometry lists at least one zone".into());
+        }
+        if self.spares == SpareScheme::Range && self.range_cylinders.unwrap_or(0) == 0 {
+            return Err("`range_cylinders` is missing: spares of ranges need the cylinders of a range".into());
+        }
+        for (index, zone) in self.zones.iter().enumerate() {
+            let refuse = |what: String| Err(format!("measured zone {index}: {what}"));
+            for (key, angle) in [
+                ("start_ns", zone.start_ns),
+                ("track_skew_ns", zone.track_skew_ns),
+                ("cylinder_skew_ns", zone.cylinder_skew_ns),
+            ] {
+                if angle >= rotation_ns {
+                    return refuse(format!("`{key}` {angle} is not below `rotation_ns` {rotation_ns}"));
+                }
+            }
+            let places = zone.cylinders as u64
+                * surfaces as u64
+                * if self.counts_tracks() { 1 } else { zone.track_sectors as u64 };
+            let named = zone.slips.iter().chain(zone.remaps.iter().flatten());
+            if let Some(far) = named.copied().find(|&at| at >= places) {
+                return refuse(format!("slip or remap {far} lies outside its {places} places"));
+            }
+            if !zone.slips.is_sorted_by(|a, b| a < b) {
+                return refuse("`slips` must rise".into());
+            }
+            if self.stretches(zone, surfaces).is_empty() {
+                return refuse("spares, slips and reserved sectors leave nothing to the user".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The stretches of `zone` that hold sectors of the user's, in order.
+    pub(super) fn stretches(&self, zone: &MeasuredZone, surfaces: u8) -> Vec<Stretch> {
+        let track = zone.track_sectors as u64;
+        let cylinder = track * surfaces as u64;
+        let all = cylinder * zone.cylinders as u64;
+        let (spares, unit) = (zone.spares, self.unit_sectors(zone, surfaces));
+        let mut kept = Kept { stretches: Vec::new(), skip: zone.reserved_sectors };
+        let mut slips = Slipped { slips: &zone.slips, size: if self.counts_tracks() { track } else { 1 }, next: 0 };
+        let mut start = 0;
+        while start < all {
+            let end = (start + unit).min(all);
+            let whole = end - start == unit;
+            let slipped = if self.spares == SpareScheme::None { 0 } else { slips.within(start, end) };
+            match self.spares {
+                SpareScheme::None => kept.add(&mut Slipped { slips: &[], size: 1, next: 0 }, start, end, u64::MAX),
+                SpareScheme::Disk => kept.add(&mut slips, start, end, u64::MAX),
+                SpareScheme::CylinderSlipToEnd => {
+                    let end = end.saturating_sub(spares).max(start);
+                    kept.add(&mut slips, start, end, u64::MAX);
+                }
+                SpareScheme::CylinderFrontSlipToEnd => kept.add(&mut slips, (start + spares).min(end), end, u64::MAX),
+                SpareScheme::CylinderFront => {
+                    let front = spares.saturating_sub(slipped);
+                    kept.add(&mut slips, (start + front).min(end), end, u64::MAX);
+                }
+                // A last, shorter range has no spares of its own.
+                SpareScheme::Range if !whole => kept.add(&mut slips, start, end, u64::MAX),
+                SpareScheme::ZoneTracks => kept.add(&mut slips, start, end, unit.saturating_sub(spares * track)),
+                SpareScheme::ZoneSlipToEnd => {
+                    kept.add(&mut slips, start, end, unit.saturating_sub(spares + slipped));
+                }
+                SpareScheme::Cylinder | SpareScheme::Track | SpareScheme::Range | SpareScheme::Zone => {
+                    kept.add(&mut slips, start, end, unit.saturating_sub(spares));
+                }
+            }
+            slips.pass(end);
+            start = end;
+        }
+        kept.stretches
+    }
+
+    /// Sectors over which the spares of the scheme stand in for each other.
+    fn unit_sectors(&self, zone: &MeasuredZone, surfaces: u8) -> u64 {
+        let track = zone.track_sectors as u64;
+        let cylinder = track * surfaces as u64;
+        match self.spares {
+            SpareScheme::Track => track,
+            SpareScheme::Cylinder
+            | SpareScheme::CylinderSlipToEnd
+            | SpareScheme::CylinderFront
+            | SpareScheme::CylinderFrontSlipToEnd => cylinder,
+            SpareScheme::Range => cylinder * self.range_cylinders.unwrap_or(1).max(1) as u64,
+            SpareScheme::None
+            | SpareScheme::Disk
+            | SpareScheme::Zone
+            | SpareScheme::ZoneSlipToEnd
+            | SpareScheme::ZoneTracks => (cylinder * zone.cylinders as u64).max(1),
+        }
+    }
+
+    /// Zone addresses that lie elsewhere: each with the one that stands in for it, track by track or sector by sector.
+    pub(super) fn remapped<'a>(&'a self, zone: &'a MeasuredZone) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let size = if self.counts_tracks() { zone.track_sectors as u64 } else { 1 };
+        let moved = zone.remaps.iter().filter(|[from, to]| from != to);
+        moved.flat_map(move |&[from, to]| (0..size).map(move |sector| (from * size + sector, to * size + sector)))
+    }
+
+    /// Zone addresses of the slips that push the skew of what follows on: those of schemes by track and by cylinder.
+    pub(super) fn pushing_slips(&self, zone: &MeasuredZone) -> Vec<u64> {
+        match self.spares {
+            SpareScheme::Cylinder
+            | SpareScheme::Track
+            | SpareScheme::CylinderSlipToEnd
+            | SpareScheme::CylinderFront
+            | SpareScheme::CylinderFrontSlipToEnd => zone.slips.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The slips of a zone, walked along with it.
+struct Slipped<'a> {
+    slips: &'a [u64],
+    size: u64,
+    next: usize,
+}
+
+impl Slipped<'_> {
+    /// How many sectors from `start` up to `end` are slipped.
+    fn within(&self, start: u64, end: u64) -> u64 {
+        let rest = &self.slips[self.next..];
+        let count = |limit: u64| rest.partition_point(|&slip| slip * self.size < limit) as u64;
+        (count(end) - count(start)) * self.size
+    }
+
+    fn pass(&mut self, end: u64) {
+        self.next += self.slips[self.next..].partition_point(|&slip| slip * self.size < end);
+    }
+}
+
+/// Stretches as they are found.
+struct Kept {
+    stretches: Vec<Stretch>,
+    /// Sectors still to be left to the drive.
+    skip: u64,
+}
+
+impl Kept {
+    /// Adds what lies from `start` up to `end` and is not slipped, at most `limit` sectors of it.
+    fn add(&mut self, slips: &mut Slipped<'_>, start: u64, end: u64, mut limit: u64) {
+        let mut at = start;
+        slips.pass(start);
+        while at < end && limit > 0 {
+            let slip = slips.slips.get(slips.next).map(|slip| slip * slips.size);
+            if slip.is_some_and(|slip| slip <= at) {
+                at = slip.expect("it was looked at") + slips.size;
+                slips.next += 1;
+                continue;
+            }
+            let until = slip.unwrap_or(end).min(end).min(at.saturating_add(limit));
+            limit -= until - at;
+            self.push(at, until);
+            at = until;
+        }
+    }
+
+    fn push(&mut self, start: u64, end: u64) {
+        let skipped = self.skip.min(end - start);
+        self.skip -= skipped;
+        let start = start + skipped;
+        match self.stretches.last_mut() {
+            _ if start == end => {}
+            Some(last) if last.end == start => last.end = end,
+            _ => self.stretches.push(Stretch { start, end }),
+        }
+    }
+}
+
+/// A measured zone as built.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    tracks: Cylinder,
+    order: SurfaceOrder,
+    first_cylinder: u32,
+    surfaces: u8,
+    /// Zone addresses of slips that push on the skew of later tracks.
+    pushing: Vec<u64>,
+    by_track: bool,
+    sector_ns: u64,
+}
+
+impl Measured {
+    pub(super) fn new(config: &MeasuredConfig, zone: &MeasuredZone, surfaces: u8, rotation_ns: u32) -> Measured {
+        let skew = ZoneSkew {
+            base_ns: zone.start_ns as u64,
+            track_ns: zone.cylinder_skew_ns as u64,
+            head_ns: zone.track_skew_ns as u64,
+        };
+        Measured {
+            tracks: Cylinder::new(zone.track_sectors, surfaces, skew),
+            order: config.order,
+            first_cylinder: zone.first_cylinder,
+            surfaces,
+            pushing: config.pushing_slips(zone),
+            by_track: config.spares == SpareScheme::Track,
+            sector_ns: rotation_ns as u64 / zone.track_sectors as u64,
+        }
+    }
+
+    pub(super) fn spot(&self, offset: u64) -> Spot {
+        self.turned(self.tracks.spot(offset))
+    }
+
+    pub(super) fn track(&self, radial_offset: u32, surface: u8) -> (u64, Spot) {
+        let (offset, spot) = self.tracks.track(radial_offset, self.turn(radial_offset, surface));
+        (offset, self.turned(spot))
+    }
+
+    /// The surface that comes in place `surface` of a cylinder, and the other way round.
+    fn turn(&self, radial_offset: u32, surface: u8) -> u8 {
+        let backward = match self.order {
+            SurfaceOrder::Forward => false,
+            SurfaceOrder::SerpentineInZone => radial_offset % 2 == 1,
+            SurfaceOrder::Serpentine => (self.first_cylinder + radial_offset) % 2 == 1,
+        };
+        if backward {
+            self.surfaces - 1 - surface
+        } else {
+            surface
+        }
+    }
+
+    fn turned(&self, mut spot: Spot) -> Spot {
+        if !self.pushing.is_empty() {
+            let tracks =
+                spot.radial_offset as u64 * self.surfaces as u64 + if self.by_track { spot.surface as u64 } else { 0 };
+            let before = tracks * spot.length.divisor();
+            spot.skew_ns += self.pushing.partition_point(|&slip| slip < before) as u64 * self.sector_ns;
+        }
+        spot.surface = self.turn(spot.radial_offset, spot.surface);
+        spot
+    }
+}

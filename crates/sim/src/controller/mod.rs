@@ -1,0 +1,443 @@
+//! The controller of a drive, where its profile describes it: what a command costs by its kind and by the one before it,
+//! the bus beside the medium, the segments of the buffer, reading on, and writes reported before they are on the medium.
+//!
+//! One command is served at a time; what it leaves behind (a drive reading on, a write on its way to the medium) goes on
+//! until the next one needs the arm. The terms and what they mean are those of the DiskSim 4.0 reference manual §3.4.5.
+//! Not modelled: a command that moves data while the arm works for another, other than a stream of writes and a read found
+//! whole; preseeking, which makes no difference to one command at a time.
+//!
+//! Invariants:
+//! 1. The arm serves one command after the other; it is never free before it has been.
+//! 2. A write that is reported is in the buffer or on the medium, and nothing that conflicts with it is served before the
+//!    medium has it.
+//! 3. Serving allocates nothing.
+
+mod bus;
+mod reading;
+mod segments;
+mod writing;
+
+use std::ops::Range;
+
+use imbrex_disk::profile::{Controller as Description, ImmediateReport, ReadOn};
+use imbrex_disk::{Actuator, Command, Extent, Operation, Pba, Sectors, SimDuration, SimTime};
+
+use self::bus::{carry, Medium, Outgoing};
+use self::reading::{Reading, Spent};
+use self::segments::{Hit, Segments};
+use self::writing::{write, Incoming, Put};
+
+/// How a command was served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Served {
+    /// When the host has its answer.
+    pub answered: SimTime,
+    /// When the arm has done what the command needs.
+    pub free: SimTime,
+    /// Arm movement until the answer.
+    pub seek: SimDuration,
+    /// Rotational wait until the answer.
+    pub rotation: SimDuration,
+    /// Sectors passing until the answer.
+    pub transfer: SimDuration,
+}
+
+/// A stream of writes that were reported and are on their way to the medium.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    /// Where it goes on.
+    lba: u64,
+    pba: u64,
+    /// Until when the arm works for it.
+    until: SimTime,
+    /// From when on there is room for so many sectors more.
+    started: SimTime,
+}
+
+/// A controller at work.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    is: Description,
+    segments: Segments,
+    reading: Option<Reading>,
+    stream: Option<Stream>,
+    last_wrote: bool,
+    /// Where the last command ended, if it was a write.
+    last_write_end: Option<u64>,
+}
+
+impl Controller {
+    /// The controller that a profile describes, at rest.
+    pub fn new(description: &Description) -> Controller {
+        Controller {
+            segments: Segments::new(description),
+            is: description.clone(),
+            reading: None,
+            stream: None,
+            last_wrote: false,
+            last_write_end: None,
+        }
+    }
+
+    /// Serves `command`, which entered at `entry` and lies on the medium in one run at `run`; the arm is free at `free`.
+    pub fn serve(
+        &mut self,
+        actuator: &mut Actuator,
+        command: &Command,
+        run: Pba,
+        entry: SimTime,
+        free: SimTime,
+    ) -> Served {
+        let arrived = entry + SimDuration(self.is.command_ns);
+        let served = match command.operation {
+            Operation::Read => self.read(actuator, command, run, arrived, free),
+            _ => self.write(actuator, command, run, arrived, free),
+        };
+        self.last_wrote = command.operation != Operation::Read;
+        self.last_write_end = self.last_wrote.then_some(command.end().0);
+        served
+    }
+
+    /// What a command costs that is not one run of sectors, before the arm and after it; what it changes is forgotten.
+    pub fn pass_by(&mut self, actuator: &mut Actuator, command: &Command, entry: SimTime) -> (SimTime, SimDuration) {
+        let arrived = entry + SimDuration(self.is.command_ns);
+        let begin = self.stop_reading(actuator, arrived);
+        let wrote = self.last_wrote;
+        self.stream = None;
+        self.last_write_end = None;
+        let is_read = command.operation == Operation::Read;
+        self.last_wrote = !is_read;
+        if is_read {
+            let bus = self.is.bus_read_sector_ns * command.sectors as u64;
+            return (begin.max(arrived + self.read_miss(wrote)), SimDuration(bus + self.is.read_complete_ns));
+        }
+        self.segments.forget(&sectors_of(command));
+        let bus = self.is.bus_write_sector_ns * command.sectors as u64;
+        let overhead = if wrote { self.is.write_miss_after_write_ns } else { self.is.write_miss_after_read_ns };
+        (begin.max(arrived + SimDuration(overhead + bus)), SimDuration(self.is.write_complete_ns))
+    }
+
+    fn read_hit(&self) -> SimDuration {
+        let ns = if self.last_wrote { self.is.read_hit_after_write_ns } else { self.is.read_hit_after_read_ns };
+        SimDuration(ns)
+    }
+
+    fn read_miss(&self, after_write: bool) -> SimDuration {
+        SimDuration(if after_write { self.is.read_miss_after_write_ns } else { self.is.read_miss_after_read_ns })
+    }
+
+    fn read_disconnect(&self) -> SimDuration {
+        let ns = if self.last_wrote {
+            self.is.read_disconnect_after_write_ns
+        } else {
+            self.is.read_disconnect_after_read_ns
+        };
+        SimDuration(ns)
+    }
+
+    /// The drive reads on until `time`: its segment reaches as far as it came.
+    fn read_on(&mut self, actuator: &mut Actuator, time: SimTime) {
+        if let Some(reading) = &mut self.reading {
+            let reached = reading.until(actuator, time);
+            self.segments.reach(reading.segment, reached);
+        }
+    }
+
+    /// Ends reading on at `time`; says when the arm is free.
+    fn stop_reading(&mut self, actuator: &mut Actuator, time: SimTime) -> SimTime {
+        self.read_on(actuator, time);
+        let stopped = self.reading.map_or(time, |reading| reading.stopped_at(time, self.is.stops_in_sector));
+        self.reading = None;
+        stopped
+    }
+
+    fn read(
+        &mut self,
+        actuator: &mut Actuator,
+        command: &Command,
+        run: Pba,
+        arrived: SimTime,
+        free: SimTime,
+    ) -> Served {
+        let asked = sectors_of(command);
+        let offset = asked.start.wrapping_sub(run.0);
+        self.read_on(actuator, arrived);
+        let being_read = self.reading.filter(|reading| reading.offset == offset && !reading.is_over(arrived));
+        let almost = being_read.filter(|_| self.is.hits_sector_being_read).map(|reading| reading.segment);
+        let hit = self.segments.find(&asked, almost);
+        let busy = free > arrived;
+        let go = Go { asked, offset, arrived, free, busy };
+        match hit {
+            Hit::Miss => self.read_from_medium(actuator, &go),
+            Hit::Whole(segment) | Hit::Partial(segment) => self.read_from_buffer(actuator, &go, segment),
+        }
+    }
+
+    /// A read of which the buffer has nothing.
+    fn read_from_medium(&mut self, actuator: &mut Actuator, go: &Go) -> Served {
+        let overhead = self.read_miss(self.last_wrote);
+        let being_read = self.reading.map(|reading| reading.segment);
+        let stopped = self.stop_reading(actuator, go.arrived);
+        let segment = self.segments.take_for_read(go.asked.start, being_read);
+        let begin = (go.arrived + overhead).max(go.free).max(stopped);
+        let limit = self.read_on_limit(actuator, go, segment);
+        let (mut reading, spent) =
+            Reading::begin(actuator, begin, segment, go.asked.start, limit, go.offset, self.is.reads_on_arrival);
+        let outgoing = Outgoing {
+            start: go.asked.start,
+            end: go.asked.end,
+            held_until: go.asked.start,
+            from: go.arrived
+                + overhead
+                + if self.is.never_disconnects { self.prepare() } else { self.read_disconnect() },
+            connected: self.is.never_disconnects,
+            disconnect: self.read_disconnect(),
+        };
+        let mut medium = Medium { actuator, reading: Some(&mut reading), spent };
+        let gone = carry(&self.is, &mut medium, &outgoing, self.segments.size());
+        let mut spent = medium.spent;
+        let read = reading.time_of(actuator, go.asked.end, &mut spent);
+        self.reading = Some(reading);
+        self.answered(actuator, go, segment, gone, read, spent)
+    }
+
+    fn prepare(&self) -> SimDuration {
+        SimDuration(self.is.data_prepare_ns)
+    }
+
+    /// A read of which segment `segment` has all or the first sectors.
+    fn read_from_buffer(&mut self, actuator: &mut Actuator, go: &Go, segment: usize) -> Served {
+        let held = self.segments.sectors(segment);
+        self.segments.use_again(segment);
+        let whole = held.end >= go.asked.end;
+        let miss = go.arrived + self.read_miss(self.last_wrote);
+        let goes_on = self.reading.is_some_and(|reading| reading.segment == segment && !reading.is_over(go.arrived));
+        let stopped = if goes_on { go.arrived } else { self.stop_reading(actuator, go.arrived) };
+        let mut spent = Spent::default();
+        let begin = miss.max(go.free).max(stopped);
+        let limit = self.read_on_limit(actuator, go, segment);
+        if goes_on {
+            let reading = self.reading.as_mut().expect("it goes on");
+            reading.extend(actuator, limit.max(go.asked.end));
+        } else if !whole || (self.is.read_on_after_hit && limit > held.end && !go.busy) {
+            let (start, limit) = (held.end, limit.max(go.asked.end));
+            let (reading, first) =
+                Reading::begin(actuator, begin, segment, start, limit, go.offset, self.is.reads_on_arrival);
+            self.reading = Some(reading);
+            spent = if whole { Spent::default() } else { first };
+        }
+        let at_once = whole || self.is.partial_hit_at_once || self.above_watermark(go, held.end);
+        let connected = at_once && (!go.busy || (whole && self.is.hits_while_busy)) || self.is.never_disconnects;
+        let from = if connected {
+            go.arrived + self.read_hit() + self.prepare()
+        } else {
+            (miss + self.read_disconnect()).max(go.free)
+        };
+        let outgoing = Outgoing {
+            start: go.asked.start,
+            end: go.asked.end,
+            held_until: held.end.min(go.asked.end),
+            from,
+            connected,
+            disconnect: self.read_disconnect(),
+        };
+        let mut reading = self.reading;
+        let mut medium = Medium { actuator, reading: reading.as_mut().filter(|_| !whole), spent };
+        let gone = carry(&self.is, &mut medium, &outgoing, self.segments.size());
+        let mut spent = medium.spent;
+        let read = match &mut reading {
+            Some(reading) if !whole => reading.time_of(actuator, go.asked.end, &mut spent),
+            _ => go.arrived,
+        };
+        self.reading = reading;
+        self.answered(actuator, go, segment, gone, read, spent)
+    }
+
+    fn above_watermark(&self, go: &Go, held_end: u64) -> bool {
+        let asked = (go.asked.end - go.asked.start).min(self.segments.size()) as f64;
+        (held_end - go.asked.start) as f64 >= (asked * self.is.read_watermark).max(1.0)
+    }
+
+    /// Puts together how a read was served: its data had gone at `gone`, and were off the medium at `read`.
+    fn answered(
+        &mut self,
+        actuator: &mut Actuator,
+        go: &Go,
+        segment: usize,
+        gone: SimTime,
+        read: SimTime,
+        mut spent: Spent,
+    ) -> Served {
+        let answered = gone + SimDuration(self.is.read_complete_ns);
+        self.segments.reach(segment, go.asked.end);
+        let mut free = read.max(answered);
+        if let Some(reading) = self.reading.as_mut().filter(|_| self.is.read_on_min_sectors > 0) {
+            let least = (go.asked.end + self.is.read_on_min_sectors as u64).min(reading.limit);
+            free = free.max(reading.time_of(actuator, least, &mut spent));
+        }
+        self.stream = None;
+        let (seek, rotation, transfer) = (spent.seek, spent.rotation, spent.transfer);
+        Served { answered, free: free.max(go.free), seek, rotation, transfer }
+    }
+
+    /// The LBA up to which the drive reads on after this read.
+    fn read_on_limit(&self, actuator: &Actuator, go: &Go, segment: usize) -> u64 {
+        let end = go.asked.end;
+        let geometry = &actuator.disk().geometry;
+        let pba = |lba: u64| Pba(lba.wrapping_sub(go.offset));
+        let disk_end = geometry.sectors().0.wrapping_add(go.offset);
+        let track_end = |lba: u64| geometry.track_of(pba(lba)).end().0.wrapping_add(go.offset);
+        let most =
+            if self.is.read_on_max_sectors > 0 { self.is.read_on_max_sectors as u64 } else { self.segments.size() };
+        let limit = match self.is.read_on {
+            ReadOn::None => end,
+            ReadOn::Track => track_end(end - 1).min(end + most),
+            ReadOn::Cylinder => self.cylinder_end(actuator, go, end + most),
+            ReadOn::Segment if self.is.read_on_max_sectors == 0 && !self.is.read_on_over_requested => {
+                go.asked.start + self.segments.size()
+            }
+            ReadOn::Segment => end + most,
+            ReadOn::NextTrack if end >= disk_end => end,
+            ReadOn::NextTrack => {
+                let track = geometry.track_of(pba(end));
+                let start = track.start.0.wrapping_add(go.offset);
+                let (end_of_track, sectors) = (track.end().0.wrapping_add(go.offset), track.sectors.0);
+                let reaches_back = self.segments.sectors(segment).start.min(go.asked.start) < start;
+                let limit = if reaches_back { end_of_track + sectors } else { end_of_track };
+                limit.min(end + most)
+            }
+        };
+        limit.max(end + self.is.read_on_min_sectors as u64).clamp(end, disk_end.max(end))
+    }
+
+    fn cylinder_end(&self, actuator: &Actuator, go: &Go, most: u64) -> u64 {
+        let geometry = &actuator.disk().geometry;
+        let last = Pba((go.asked.end - 1).wrapping_sub(go.offset));
+        let cylinder = geometry.locate(last).radial_track;
+        let mut end = geometry.track_of(last).end();
+        while end.0 < geometry.sectors().0 && geometry.locate(end).radial_track == cylinder {
+            end = geometry.track_of(end).end();
+        }
+        end.0.wrapping_add(go.offset).min(most)
+    }
+
+    fn write(
+        &mut self,
+        actuator: &mut Actuator,
+        command: &Command,
+        run: Pba,
+        arrived: SimTime,
+        free: SimTime,
+    ) -> Served {
+        let asked = sectors_of(command);
+        let sectors = asked.end - asked.start;
+        let being_read = self.reading.map(|reading| reading.segment);
+        let stopped = self.stop_reading(actuator, arrived);
+        let early = self.is.immediate_report != ImmediateReport::Never && !command.fua;
+        let stream = self.stream.filter(|stream| early && stream.lba == asked.start && stream.pba == run.0);
+        let stream = stream.filter(|stream| arrived < stream.until && stream.until == free);
+        let way = self.way_of(&asked, arrived, free, early, stream.is_some());
+        let segment = self.segments.take_for_write(&asked, being_read.filter(|_| stream.is_none()));
+        let incoming = Incoming {
+            from: way.bus,
+            sector: SimDuration(self.is.bus_write_sector_ns),
+            start: self.start_sectors(sectors),
+        };
+        let seek_min = if stream.is_some() { 0 } else { self.is.write_seek_min_ns };
+        let put = Put {
+            extent: Extent::new(run, Sectors(sectors)),
+            from: way.arm.max(stopped).max(free),
+            seek_min: SimDuration(seek_min),
+            on_arrival: self.is.writes_on_arrival,
+        };
+        let (down, spent) = write(actuator, &put, &incoming);
+        let come = incoming.come(sectors);
+        self.segments.reach(segment, asked.end);
+        let complete = SimDuration(self.is.write_complete_ns);
+        if !early {
+            self.stream = None;
+            let reported = if self.is.never_disconnects {
+                come.max(down)
+            } else {
+                (come + way.disconnect).max(down) + way.reselect
+            };
+            let answered = reported + complete;
+            let Spent { seek, rotation, transfer } = spent;
+            return Served { answered, free: answered.max(free), seek, rotation, transfer };
+        }
+        // What is longer than a segment waits for room, which the medium makes.
+        let answered = if sectors > self.segments.size() { come.max(down) } else { come } + complete;
+        let started = stream.map_or(put.from, |stream| stream.started);
+        self.stream = Some(Stream { lba: asked.end, pba: run.0 + sectors, until: down.max(answered), started });
+        let zero = SimDuration::ZERO;
+        Served { answered, free: down.max(answered), seek: zero, rotation: zero, transfer: zero }
+    }
+
+    /// Sectors that have to come before a write of `sectors` begins.
+    fn start_sectors(&self, sectors: u64) -> u64 {
+        let start = self.is.extra_disconnect.map_or(0, |extra| {
+            if sectors < extra.long_from_sectors as u64 {
+                extra.start_sectors
+            } else {
+                extra.long_start_sectors
+            }
+        });
+        (start as u64).min(sectors)
+    }
+
+    /// When a write's data come and its arm may move.
+    fn way_of(&self, asked: &Range<u64>, arrived: SimTime, free: SimTime, early: bool, goes_on: bool) -> Way {
+        let (is, wrote) = (&self.is, self.last_wrote);
+        let overhead = SimDuration(match (early, wrote) {
+            (true, false) => is.write_hit_after_read_ns,
+            (true, true) => is.write_hit_after_write_ns,
+            (false, false) => is.write_miss_after_read_ns,
+            (false, true) => is.write_miss_after_write_ns,
+        });
+        let (prepare, reselect) = (self.prepare(), SimDuration(is.reselect_ns));
+        let disconnect = SimDuration(is.write_disconnect_ns);
+        let waits = free > arrived && !goes_on && !is.never_disconnects;
+        let elsewhere = self.last_write_end.is_some_and(|end| end != asked.start);
+        if let Some(extra) = is.extra_disconnect.filter(|_| elsewhere && !waits && !is.never_disconnects) {
+            let left = arrived + SimDuration(extra.command_ns + extra.disconnect_ns + extra.pause_ns);
+            return Way {
+                bus: left + reselect + prepare,
+                arm: arrived + SimDuration(extra.command_ns + extra.seek_delay_ns),
+                disconnect: SimDuration(extra.second_disconnect_ns),
+                reselect: SimDuration(is.reselect_again_ns),
+            };
+        }
+        let arm = arrived + overhead;
+        let bus = if waits { (arm + disconnect).max(free) + reselect + prepare } else { arm + prepare };
+        Way { bus, arm, disconnect, reselect }
+    }
+}
+
+/// A read on its way.
+#[derive(Clone, Debug)]
+struct Go {
+    asked: Range<u64>,
+    /// LBA less PBA.
+    offset: u64,
+    arrived: SimTime,
+    free: SimTime,
+    /// Whether the arm works for another command as it arrives.
+    busy: bool,
+}
+
+/// How a write goes over the bus.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// When its data begin to come.
+    bus: SimTime,
+    /// When the arm may move.
+    arm: SimTime,
+    /// Leaving the bus after the data.
+    disconnect: SimDuration,
+    /// Taking it again to report.
+    reselect: SimDuration,
+}
+
+fn sectors_of(command: &Command) -> Range<u64> {
+    command.lba.0..command.end().0
+}

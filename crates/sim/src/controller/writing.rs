@@ -1,0 +1,98 @@
+//! Writing a run: sectors come over the bus one after the other, and each goes down when it passes and has come. Where the
+//! bus is slower than the medium, a rotation is lost and the drive goes on where it was.
+
+use imbrex_disk::{Actuator, Direction, Extent, Pass, Passing, Sectors, SimDuration, SimTime};
+
+use super::reading::Spent;
+
+/// How the data come.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming {
+    /// When the first sector begins to come.
+    pub from: SimTime,
+    /// Time of a sector.
+    pub sector: SimDuration,
+    /// Nothing is written before so many have come.
+    pub start: u64,
+}
+
+impl Incoming {
+    /// When the first `sectors` have come.
+    pub fn come(&self, sectors: u64) -> SimTime {
+        self.from + SimDuration(self.sector.0 * sectors)
+    }
+
+    /// When they may be written.
+    fn ready(&self, sectors: u64) -> SimTime {
+        self.come(sectors.max(self.start))
+    }
+}
+
+/// How a run is to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Put {
+    /// Where.
+    pub extent: Extent,
+    /// When the arm may begin.
+    pub from: SimTime,
+    /// The arm takes at least so long.
+    pub seek_min: SimDuration,
+    /// Whether sectors may go down in the order in which they pass.
+    pub on_arrival: bool,
+}
+
+/// Writes a run; says when its last sector is down, and what the arm and platter did until then.
+pub fn write(actuator: &mut Actuator, put: &Put, incoming: &Incoming) -> (SimTime, Spent) {
+    let (mut now, mut done, mut spent) = (put.from, 0, Spent::default());
+    let mut seek_min = put.seek_min;
+    while done < put.extent.sectors.0 {
+        let extent = Extent::new(put.extent.start + Sectors(done), put.extent.sectors - Sectors(done));
+        let passing = Passing { direction: Direction::Write, extent, on_arrival: put.on_arrival, seek_min };
+        let pass = actuator.pass(now, &passing);
+        let rotation = SimDuration(actuator.disk().geometry.rotation_ns() as u64);
+        let (ends, lost) = put_down(&pass, incoming, done, rotation);
+        spent.seek += pass.on_track.since(now);
+        spent.rotation += pass.begins.since(pass.on_track) + lost;
+        spent.transfer += pass.ends.since(pass.begins);
+        done += pass.piece.sectors as u64;
+        now = ends;
+        seek_min = SimDuration::ZERO;
+    }
+    (now, spent)
+}
+
+/// When the sectors of `pass` are down, `before` others of the run having come first, and the rotations lost.
+fn put_down(pass: &Pass, incoming: &Incoming, before: u64, rotation: SimDuration) -> (SimTime, SimDuration) {
+    let (mut pass, mut lost, sectors) = (*pass, SimDuration::ZERO, pass.piece.sectors as u64);
+    let mut next = 0;
+    while let Some(late) = first_late(&pass, incoming, before, next) {
+        let needed = incoming.ready(before + late + 1).since(pass.passed_at(late));
+        let wait = SimDuration(needed.0.div_ceil(rotation.0.max(1)) * rotation.0);
+        pass = pass.later(wait);
+        lost += wait;
+        next = late;
+        if next + 1 >= sectors {
+            break;
+        }
+    }
+    (pass.ends, lost)
+}
+
+/// The first sector from `next` on that passes before it has come. The times of both are straight lines, so the first, the
+/// last and one between tell.
+fn first_late(pass: &Pass, incoming: &Incoming, before: u64, next: u64) -> Option<u64> {
+    let is_late = |sector: u64| incoming.ready(before + sector + 1) > pass.passed_at(sector);
+    let last = pass.piece.sectors as u64 - 1;
+    if is_late(next) {
+        return Some(next);
+    }
+    if !is_late(last) {
+        return None;
+    }
+    let (mut on_time, mut late) = (next, last);
+    while late - on_time > 1 {
+        let middle = on_time + (late - on_time) / 2;
+        *(if is_late(middle) { &mut late } else { &mut on_time }) = middle;
+    }
+    Some(late)
+}

@@ -1,0 +1,122 @@
+//! Goal: a described controller takes the times that its description says. Method: a small drive of whole numbers
+//! (rotations of 10 ms, 100 sectors a track), single requests, sums worked by hand.
+
+use imbrex_disk::{Command, Profile, SimDuration};
+use imbrex_sim::{Arrival, Drive, Engine, IoRecord, Observer, Options};
+use imbrex_trace::{Recorded, Request, When};
+
+const PROFILE: &str = r#"
+name = "toy"
+summary = "a drive of whole numbers"
+default_layer = "conventional"
+[geometry]
+layout = "cylinder"
+surfaces = 1
+rotation_ns = 10_000_000
+zones = [{ tracks = 100, track_sectors = 100 }]
+[mechanics]
+write_settle_ns = 500_000
+[mechanics.seek]
+model = "linear"
+min_ns = 2_000_000
+max_ns = 2_000_000
+[recording]
+kind = "conventional"
+[host.controller]
+read_hit_after_read_ns = 50_000
+read_hit_after_write_ns = 70_000
+read_miss_after_read_ns = 300_000
+read_miss_after_write_ns = 400_000
+write_hit_after_read_ns = 600_000
+write_hit_after_write_ns = 700_000
+write_miss_after_read_ns = 800_000
+write_miss_after_write_ns = 900_000
+read_complete_ns = 10_000
+write_complete_ns = 20_000
+bus_read_sector_ns = 200_000
+bus_write_sector_ns = 200_000
+segments = 2
+segment_sectors = 200
+caches = true
+hits_written = true
+read_on = "segment"
+read_on_max_sectors = 50
+read_on_over_requested = true
+partial_hit_at_once = true
+immediate_report = "mixed"
+"#;
+
+struct Times(Vec<u64>);
+
+impl Observer for Times {
+    fn wants_ios(&self) -> bool {
+        true
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        self.0.push(record.end.since(record.entry).0);
+    }
+}
+
+/// Service times in microseconds of requests that each follow on the answer before by `pause_us`.
+fn times(requests: &[(Command, u64)], overrides: &[(&str, &str)]) -> Vec<u64> {
+    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let profile = Profile::parse("toy.toml", PROFILE, &overrides).expect("is right");
+    let drive = Drive::assemble("toy", profile, "conventional", &[]).expect("can be built");
+    let request = |&(command, pause_us): &(Command, u64)| Request {
+        when: When::Drained(SimDuration(pause_us * 1000)),
+        device: 0,
+        command,
+    };
+    let source = Recorded::new(requests.iter().map(request).collect::<Vec<_>>());
+    let options = Options { arrival: Arrival::Closed(1), ..Options::live(&drive) };
+    let mut times = Times(Vec::new());
+    Engine::new(drive, options, source, &mut times).run().expect("nothing is read from outside");
+    times.0.iter().map(|ns| ns / 1000).collect()
+}
+
+#[test]
+fn a_miss_waits_for_arm_and_platter_and_a_hit_for_the_bus_alone() {
+    // 0.3 to begin with, until sector 10 passes at 1.0 and has passed at 1.1; four sectors over the bus at 0.2; 0.01.
+    // The drive reads on: 54 sectors by the time the next comes. A hit is 0.05 + 4 × 0.2 + 0.01.
+    let requests = [(Command::read(10, 4), 0), (Command::read(14, 4), 8_000), (Command::read(60, 4), 8_000)];
+    assert_eq!(times(&requests, &[])[..3], [1_100 + 800 + 10, 860, 860]);
+}
+
+#[test]
+fn the_bus_waits_for_the_medium_where_it_is_the_faster() {
+    let fast = [("host.controller.bus_read_sector_ns", "50000")];
+    // Four sectors have passed at 1.4; the last goes over the bus in 0.05 then.
+    assert_eq!(times(&[(Command::read(10, 4), 0)], &fast), [1_400 + 50 + 10]);
+}
+
+#[test]
+fn a_write_is_reported_from_the_buffer_and_what_follows_waits_for_the_medium() {
+    // 0.6 + 2 × 0.2 + 0.02, whatever the medium does. It goes down on track 1 after a seek of 2 and 0.5 of settling, when
+    // sector 50 of it passes at 5.0, and is over at 5.2. A read of another track, asked for at once, then takes a seek of 2
+    // from there: at 7.2, to sector 20 at 12.0, over at 12.1, 0.2 over the bus, 0.01.
+    let requests = [(Command::write(150, 2), 0), (Command::read(220, 1), 0)];
+    let seen = times(&requests, &[]);
+    assert_eq!(seen, [1_020, 12_100 + 200 + 10 - 1_020]);
+    // One that goes on where the write ended joins it: 0.7 + 0.4 + 0.02.
+    assert_eq!(times(&[(Command::write(150, 2), 0), (Command::write(152, 2), 0)], &[])[1], 1_120);
+}
+
+#[test]
+fn a_write_that_is_not_reported_early_ends_on_the_medium() {
+    let slow = [("host.controller.immediate_report", "never")];
+    // 0.8, and the seek of 2.5: sector 150 passes at 5.0, two of them by 5.2; 0.02.
+    assert_eq!(times(&[(Command::write(150, 2), 0)], &slow), [5_200 + 20]);
+    // A bus so slow that the second sector comes after it should have passed costs a rotation.
+    let slower = [slow[0], ("host.controller.bus_write_sector_ns", "2200000")];
+    assert_eq!(times(&[(Command::write(150, 2), 0)], &slower), [15_200 + 20]);
+}
+
+#[test]
+fn the_segment_that_was_used_longest_ago_goes_first() {
+    let at = |lba: u64| (Command::read(lba, 2), 30_000);
+    let seen =
+        times(&[at(100), at(3_000), at(100), at(6_000), at(100), at(3_000)], &[("host.controller.read_on", "none")]);
+    let is_hit: Vec<bool> = seen.iter().map(|&us| us == 460).collect();
+    assert_eq!(is_hit, [false, false, true, false, true, false]);
+}
