@@ -28,7 +28,7 @@ fn measured() -> Measured {
         let lba = (state >> 20) % 7_000_000_000 / 8 * 8;
         let command = if index % 5 == 0 { Command::write(lba, 8) } else { Command::read(lba, 8) };
         measured.requests.push(MeasuredRequest { command, issued: at, taken: SimDuration(1), hit: None });
-        at = at + SimDuration(40_000_000 + (state >> 40) % 9_000_000);
+        at += SimDuration(40_000_000 + (state >> 40) % 9_000_000);
     }
     // What the drive made of them becomes what was measured, so that pauses are pauses.
     for _ in 0..2 {

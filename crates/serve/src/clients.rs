@@ -10,7 +10,7 @@
 //! most of them; then those of the peer that holds most. Nobody makes room for a peer that holds as much as itself.
 //!
 //! Invariants:
-//! 1. There are never more clients than [`Limits::connections`], and [`Limits::leaving_max`] that have been cut off.
+//! 1. There are never more clients than [`crate::Limits::connections`], and [`crate::Limits::leaving_max`] that have been cut off.
 //! 2. A connection with a served request, of a peer that holds no more than its share, loses its place to nobody. The share
 //!    is the number of places divided by the number of peers.
 //! 3. A client that has been cut off stays so, and its socket is shut down.
