@@ -249,7 +249,7 @@ fn damaged(subjects: &[Subject], damages: u64, tally: &mut Tally) {
         if number % damages_an_image == 0 {
             let round = number / damages_an_image;
             let which = round as usize % subjects.len();
-            let bounds = if u64::is_multiple_of(round as u64, 2) { Bounds::default() } else { Bounds::SMALLEST };
+            let bounds = if round.is_multiple_of(2) { Bounds::default() } else { Bounds::SMALLEST };
             let recorded = recorded(&subjects[which], round, 120, bounds);
             let (pieces, bytes) = (used(&recorded.image), bytes_of(recorded.image.clone()));
             image = Some((which, recorded, pieces, bytes));

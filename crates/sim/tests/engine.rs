@@ -258,7 +258,7 @@ impl Layer for Restless {
     }
 
     fn background(&self) -> Option<Background> {
-        Some(Background { idle_after: SimDuration::from_millis(5) })
+        Some(Background { idle_after: SimDuration::from_millis(5), rest: SimDuration::ZERO })
     }
 
     fn idle(&mut self, plan: &mut Plan) -> bool {
