@@ -188,7 +188,7 @@ fn damage_is_told_and_repaired_by_the_program() {
         let info = json(&imbrex(folder.path(), &["drive", "info", "disk.imbrex", "--json"]));
         let sector_bytes = info["sector_bytes"].as_u64().unwrap_or_else(|| panic!("no size of sectors: {info}"));
         let (mut refused, mut errors) = (0, 0);
-        for number in 0..14 {
+        for number in 0..24 {
             fs::copy(&kept, &path).expect("there is room");
             let what = format!("{drive}: {}", damage(&path, &pieces, number));
             let damaged = fs::read(&path).expect("it is there");

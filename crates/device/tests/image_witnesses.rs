@@ -49,14 +49,14 @@ fn read(image: &Memory, right: &[u64]) -> (Vec<String>, Vec<u64>, Vec<u64>) {
 
 /// Whether `finding` is of something that serves as `what`.
 fn names(finding: &Finding, what: Use) -> bool {
-    match (finding, what) {
+    matches!(
+        (finding, what),
         (Finding::Image(Flaw::Header { .. }), Use::Header)
-        | (Finding::Image(Flaw::State { .. }), Use::State)
-        | (Finding::Image(Flaw::Entry { .. }), Use::Directory)
-        | (Finding::Image(Flaw::SlotHeader { .. }), Use::SlotHeader)
-        | (Finding::Journal { .. }, Use::Journal) => true,
-        _ => false,
-    }
+            | (Finding::Image(Flaw::State { .. }), Use::State)
+            | (Finding::Image(Flaw::Entry { .. }), Use::Directory)
+            | (Finding::Image(Flaw::SlotHeader { .. }), Use::SlotHeader)
+            | (Finding::Journal { .. }, Use::Journal)
+    )
 }
 
 #[test]

@@ -208,16 +208,17 @@ impl<M: Media> Space<M> {
         let blank = [0; ENTRY_BYTES as usize];
         for slot in 0..self.state.slot_mark {
             match self.directory.chunk(slot) {
-                Some(chunk) => {
-                    if self.read_entry(slot)? != Owner::Chunk(chunk) || self.slot_header(slot)? != Owner::Chunk(chunk) {
-                        self.write_owner(slot, chunk)?;
-                    }
+                Some(chunk)
+                    if self.read_entry(slot)? != Owner::Chunk(chunk)
+                        || self.slot_header(slot)? != Owner::Chunk(chunk) =>
+                {
+                    self.write_owner(slot, chunk)?;
                 }
                 None if self.read_entry(slot)? != Owner::Nobody => {
                     let failed = |cause| DeviceError::medium("writing the image's directory", cause);
                     self.media.write_at(self.layout.entry(slot), &blank).map_err(failed)?;
                 }
-                None => {}
+                _ => {}
             }
         }
         self.notices.clear();
