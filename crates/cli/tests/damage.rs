@@ -22,7 +22,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
-/// `imbrex serve` of an image, and a connection to it in the transmission phase of the oldstyle-free NBD protocol.
+/// `imbrex serve` of an image, and a connection to it that speaks NBD.
 struct Served {
     server: Child,
     stream: UnixStream,
@@ -178,7 +178,7 @@ fn made(folder: &Path, drive: &str) -> PathBuf {
 
 #[test]
 fn damage_is_told_and_repaired_by_the_program() {
-    for drive in ["imr-1t:geometry.tracks=2000", "seagate-st8000as0011"] {
+    for drive in ["imr-1t:geometry.tracks=2000", "cassuto-307g+set-associative:geometry.tracks=4000"] {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = made(folder.path(), drive);
         let kept = folder.path().join("kept");

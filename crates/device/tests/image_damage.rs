@@ -246,7 +246,7 @@ fn damaged(subjects: &[Subject], damages: u64, tally: &mut Tally) {
     let mut image: Option<(usize, Recorded, Vec<Used>, Vec<u8>)> = None;
     let damages_an_image = DAMAGES_AN_IMAGE.min(damages.div_ceil(2));
     for number in 0..damages {
-        if number % damages_an_image == 0 {
+        if number.is_multiple_of(damages_an_image) {
             let round = number / damages_an_image;
             let which = round as usize % subjects.len();
             let bounds = if round.is_multiple_of(2) { Bounds::default() } else { Bounds::SMALLEST };

@@ -63,8 +63,14 @@ fn a_newer_version_is_refused() {
 
 #[test]
 fn files_cut_short_bring_errors_and_never_zeros() {
-    let Recorded { image, right } = worked();
-    let whole = bytes_of(image);
+    // A drive whose journal lies in the first slots, and one without any.
+    for layer in ["set-associative", "conventional"] {
+        cut_everywhere(&recorded(&common::first_subject_of(layer), 1, 80, Bounds::default()));
+    }
+}
+
+fn cut_everywhere(Recorded { image, right }: &Recorded) {
+    let whole = bytes_of(image.clone());
     let (mut opened, mut shut) = (0, 0);
     for length in (0..whole.len()).step_by(997).chain([20, 100, 1000, whole.len() - 1]) {
         match open(Memory::with(&whole[..length]), Bounds::default()) {
@@ -74,13 +80,13 @@ fn files_cut_short_bring_errors_and_never_zeros() {
             }
             Ok(mut drive) => {
                 assert!(drive.store_mut().notices().iter().any(|notice| notice.contains("is cut short")), "{length}");
-                assert!(read_all(&mut drive, &right).wrong.is_empty(), "cut to {length} bytes of {}", whole.len());
+                assert!(read_all(&mut drive, right).wrong.is_empty(), "cut to {length} bytes of {}", whole.len());
                 opened += 1;
             }
         }
     }
     assert!(opened > 0 && shut > 0, "{opened} opened, {shut} shut");
-    for length in [20, 100, 1000, 70_000, whole.len() / 2] {
+    for length in [20, 100, 1000, 70_000] {
         let error = refused(&whole[..length]);
         assert!(!matches!(error, DeviceError::Medium { .. }), "{length}: {error}");
     }

@@ -207,15 +207,18 @@ impl<M: Media> Space<M> {
         }
         let blank = [0; ENTRY_BYTES as usize];
         for slot in 0..self.state.slot_mark {
-            let (owner, entry) = (self.directory.chunk(slot), self.read_entry(slot)?);
-            let is_blank = owner.is_none() && entry == Owner::Nobody;
-            if let Some(chunk) = owner {
-                if entry != Owner::Chunk(chunk) || self.slot_header(slot)? != Owner::Chunk(chunk) {
+            match self.directory.chunk(slot) {
+                Some(chunk)
+                    if self.read_entry(slot)? != Owner::Chunk(chunk)
+                        || self.slot_header(slot)? != Owner::Chunk(chunk) =>
+                {
                     self.write_owner(slot, chunk)?;
                 }
-            } else if !is_blank {
-                let failed = |cause| DeviceError::medium("writing the image's directory", cause);
-                self.media.write_at(self.layout.entry(slot), &blank).map_err(failed)?;
+                None if self.read_entry(slot)? != Owner::Nobody => {
+                    let failed = |cause| DeviceError::medium("writing the image's directory", cause);
+                    self.media.write_at(self.layout.entry(slot), &blank).map_err(failed)?;
+                }
+                _ => {}
             }
         }
         self.notices.clear();
