@@ -62,6 +62,9 @@ pub const LAYERS: [&str; 11] = [
     "imr-1t+write-buffer",
 ];
 
+/// The parameter of media-cache with which a packet of small writes fills whole tracks.
+const PADS_WRITES: &str = "placement=journal";
+
 /// An image of a drive in a folder of its own.
 pub struct Image {
     /// The folder, removed at the end.
@@ -76,6 +79,8 @@ pub struct Image {
     pub physical_bytes: u64,
     /// Whether it has a volatile cache.
     pub is_volatile: bool,
+    /// Whether every small write takes whole tracks of its cache.
+    pub pads_writes: bool,
 }
 
 impl Image {
@@ -92,6 +97,7 @@ impl Image {
             sector_bytes: info["sector_bytes"].as_u64().expect("bytes of a sector") as u32,
             physical_bytes: info["physical_bytes"].as_u64().expect("bytes of the platters"),
             is_volatile: has_write_cache(drive),
+            pads_writes: info["parameters"].as_array().is_some_and(|all| all.iter().any(|word| word == PADS_WRITES)),
         }
     }
 
@@ -107,7 +113,7 @@ impl Image {
 
     /// How its sectors are stamped: sparsely, where it takes large writes.
     pub fn contents(&self, seed: u64) -> Contents {
-        let stamped_in = if self.layer == "media-cache" { 1 } else { 32 };
+        let stamped_in = if self.pads_writes { 1 } else { 32 };
         Contents { sector_bytes: self.sector_bytes, seed, stamped_in, is_full: false }
     }
 
@@ -133,8 +139,7 @@ impl Image {
             cut_destroys: false,
         };
         match self.layer.as_str() {
-            // Every small write takes a packet of whole tracks.
-            "media-cache" => Work { sectors: (block, block), whole_in: 400, places: 400, ..work },
+            "media-cache" if self.pads_writes => Work { sectors: (block, block), whole_in: 400, places: 400, ..work },
             // Places lie further apart than a write destroys, and are written whole, since each of its writes destroys what follows
             // it. What was never written is an error to read.
             "caveat" => Work { whole_in: 1, places: 300, zeroes_in: 0, read_in: 0, cut_destroys: true, ..work },
