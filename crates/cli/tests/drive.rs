@@ -138,7 +138,7 @@ fn damage_is_found_and_exits_with_three() {
     let output = imbrex(&["drive", "check", image.word(), "--json"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(output.status.code(), Some(3), "{document}");
-    assert_eq!((&document["is_whole"], &document["findings"][0]["kind"]), (&false.into(), &"unopenable".into()));
+    assert_eq!((&document["is_whole"], &document["findings"][0]["kind"]), (&false.into(), &"journal".into()));
     let output = imbrex(&["drive", "check", image.word()]);
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stdout).contains("journal"));
