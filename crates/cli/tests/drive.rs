@@ -161,6 +161,13 @@ fn what_is_no_image_is_refused_and_left_alone() {
             (short.clone(), "cut short"),
             (place("."), "is a folder, not an image"),
         ] {
+            // What was an image once, and is cut short, is damage; that is for the check to find.
+            if command == "check" && path == short {
+                let output = imbrex(&["drive", command, &path]);
+                let found = String::from_utf8_lossy(&output.stdout).into_owned();
+                assert!(output.status.code() == Some(3) && found.contains(says), "drive check {path}: {found}");
+                continue;
+            }
             let (code, said) = failure(&["drive", command, &path]);
             assert!(code == Some(1) && said.contains(says), "drive {command} {path}: {code:?}, {said}");
         }

@@ -81,7 +81,7 @@ fn get(address: &str, path: &str) -> String {
 #[test]
 fn a_served_drive_can_be_watched() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let served = serve(folder.path(), "cmr-7200");
+    let served = serve(folder.path(), "cmr-7200:host.write_cache_bytes=0");
     write_pages(&folder.path().join("nbd"), (0..37).map(|number| number * 8192));
 
     let metrics = get(&served.window, "/metrics");
@@ -94,7 +94,7 @@ fn a_served_drive_can_be_watched() {
     assert!(text.contains("write: 37 requests, 0 errors, 151552 bytes"), "{text}");
 
     let Some(page) = look(&served.window) else { return };
-    assert!(page.contains("cmr-7200: a drive at work"), "the page does not name the drive:\n{page}");
+    assert!(page.contains("cmr-7200:host.write_cache_bytes=0: a drive at work"), "the page does not name the drive:\n{page}");
     assert!(page.contains("<td>write</td><td>37</td>"), "the table lacks the writes:\n{page}");
     assert!(page.contains("this drive has none"), "a conventional drive has no bands:\n{page}");
 }
@@ -138,15 +138,15 @@ fn bands_are_drawn_in_their_states() {
 fn zones_are_drawn_with_their_pointers() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let served = serve(folder.path(), ZONES);
-    // Two zones that have a pointer: half of one, and one to its end. NBD knows no zones, so none is opened by a write.
+    // Two zones that have a pointer: half of one, which its writes opened, and one to its end.
     let start = |zone| (CONVENTIONAL_ZONES + zone) * ZONE_BYTES;
     let half = (0..ZONE_BYTES / 8192).map(|page| start(1) + page * 4096);
     let whole = (0..ZONE_BYTES / 4096).map(|page| start(3) + page * 4096);
     write_pages(&folder.path().join("nbd"), half.chain(whole));
     let Some(page) = look(&served.window) else { return };
-    assert_eq!(["conventional", "closed", "full"].map(|state| counted(&page, state)), [64, 1, 1], "{page}");
-    assert!(page.contains("zone 65: 1 closed, 50.0 %"), "the pointer is half way:\n{page}");
-    assert_eq!((cells(&page, "conventional"), cells(&page, "closed"), cells(&page, "full")), (64, 1, 1));
+    assert_eq!(["conventional", "open", "full"].map(|state| counted(&page, state)), [64, 1, 1], "{page}");
+    assert!(page.contains("zone 65: 1 open, 50.0 %"), "the pointer is half way:\n{page}");
+    assert_eq!((cells(&page, "conventional"), cells(&page, "open"), cells(&page, "full")), (64, 1, 1));
     assert!(drawn(&page, "band-bins") > 0, "{page}");
 }
 

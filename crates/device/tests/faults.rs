@@ -142,7 +142,7 @@ fn a_caveat_disk_has_unreadable_sectors_too() {
 
 /// How long the first request to a new drive took, and what was counted as overhead.
 fn first_latency(slow: Option<FaultKind>, io: Io) -> (SimDuration, u64) {
-    let mut drive = in_memory("cmr-7200:geometry.tracks=2000");
+    let mut drive = in_memory("cmr-7200:geometry.tracks=2000,host.write_cache_bytes=0");
     drive.play_faults(slow.map(|kind| Fault { kind, due: Due::Now })).expect("it lies on the drive");
     let completion = drive.serve(io).expect("it is right");
     completion.outcome.expect("slow is not broken");

@@ -32,11 +32,13 @@ fn random(seed: u64) -> Xoshiro256StarStar {
     Xoshiro256StarStar::seed_from_u64(seed)
 }
 
-/// The first bytes of an image, and the length of the header in them.
+/// One copy of a header, as it lies at the start of an image.
 fn valid_header() -> Vec<u8> {
     let mut media = imbrex_device::media::memory::Memory::new();
-    first_subject_of("media-cache").header.write(&mut media).expect("memory takes it");
-    let mut bytes = vec![0; media.len() as usize];
+    let header = first_subject_of("media-cache").header;
+    header.write(&mut media).expect("memory takes it");
+    // The first of its copies: another would make up for what is altered in it.
+    let mut bytes = vec![0; header.length() as usize];
     media.read_at(0, &mut bytes).expect("memory gives it");
     bytes
 }

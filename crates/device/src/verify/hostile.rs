@@ -49,13 +49,16 @@ pub fn header_text(json: &[u8]) -> Option<Header> {
     header(&data)
 }
 
+/// The identity of the image in which journals are tried: their checksums are made with it.
+pub const UUID: Uuid = Uuid::from_u128(7);
+
 /// Takes `data` for the contents of a journal; says how many records were accepted.
 pub fn journal(data: &[u8]) -> u64 {
     // What was never written reads as zeros, which may be the end of a record.
     let mut data = data[..data.len().min(JOURNAL_BYTES as usize)].to_vec();
     data.resize(data.len().next_multiple_of(RECORD_BYTES), 0);
     let mut space = journal_space(&data);
-    let salt = Salt::new(Uuid::nil(), What::Journal);
+    let salt = Salt::new(UUID, What::Journal);
     let mut accepted = 0;
     let replayed = Journal::replay(&mut space, JOURNAL_BYTES, PLACE, |note| {
         let from = accepted as usize * RECORD_BYTES;
@@ -76,7 +79,7 @@ pub fn journal(data: &[u8]) -> u64 {
 /// A small image whose valid journal holds `data`.
 fn journal_space(data: &[u8]) -> Space<Memory> {
     let sizes = Header {
-        uuid: Uuid::nil(),
+        uuid: UUID,
         label: "toy".into(),
         profile_file: String::new(),
         profile_text: String::new(),
