@@ -94,7 +94,10 @@ fn a_served_drive_can_be_watched() {
     assert!(text.contains("write: 37 requests, 0 errors, 151552 bytes"), "{text}");
 
     let Some(page) = look(&served.window) else { return };
-    assert!(page.contains("cmr-7200:host.write_cache_bytes=0: a drive at work"), "the page does not name the drive:\n{page}");
+    assert!(
+        page.contains("cmr-7200:host.write_cache_bytes=0: a drive at work"),
+        "the page does not name the drive:\n{page}"
+    );
     assert!(page.contains("<td>write</td><td>37</td>"), "the table lacks the writes:\n{page}");
     assert!(page.contains("this drive has none"), "a conventional drive has no bands:\n{page}");
 }

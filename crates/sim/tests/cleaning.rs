@@ -28,7 +28,8 @@ fn journal() -> String {
 fn in_place(map_entries: u32) -> String {
     format!(
         "seagate-st8000as0022:{SMALL},geometry.stroke_tracks_od=60,geometry.stroke_tracks_id=60,cache_size=768KiB,\
-         cache_block=16KiB,cache_zone=128KiB,map_entries={map_entries},map_merge_tracks=1,stream_size=16KiB,idle=1s"
+         cache_block=16KiB,cache_zone=128KiB,map_entries={map_entries},map_merge_tracks=1,stream_size=16KiB,idle=1s,\
+         band_tracks=16"
     )
 }
 

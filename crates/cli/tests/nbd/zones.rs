@@ -57,7 +57,10 @@ fn writes_off_the_pointer_are_refused_and_trims_reset() {
             let log = server.log();
             log.contains("against the rules of zones").then_some(log)
         });
-        assert!(log.contains("this drive has zones of") && log.matches("against the rules of zones").count() == 1, "{log}");
+        assert!(
+            log.contains("this drive has zones of") && log.matches("against the rules of zones").count() == 1,
+            "{log}"
+        );
         server.stop();
     }
 }
