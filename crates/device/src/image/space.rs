@@ -10,7 +10,7 @@ use super::bounds::Bounds;
 use super::checksum::{Salt, What};
 use super::directory::Directory;
 use super::header::Header;
-use super::layout::{Layout, Region, BLOCK_BYTES, COPIES};
+use super::layout::{Layout, Region, BLOCK_BYTES, COPIES, ENTRY_BYTES};
 use super::sectors::{Block, Kept, Seal, ABSENT};
 use super::state::State;
 use crate::error::DeviceError;
@@ -219,6 +219,9 @@ impl<M: Media> Space<M> {
         }
         let failed = |cause| DeviceError::medium("lengthening the image", cause);
         self.media.write_at(self.layout.slot(first + count) - 1, &[0]).map_err(failed)?;
+        // Their entries mean something from now on: whatever stood there must not.
+        let entries = vec![0; (count * ENTRY_BYTES) as usize];
+        self.media.write_at(self.layout.entry(first), &entries).map_err(failed)?;
         let mut head = Vec::with_capacity(self.layout.slot_head_bytes());
         for slot in first..first + count {
             head.clear();
