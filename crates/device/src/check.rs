@@ -81,22 +81,15 @@ pub enum Finding {
         /// How many.
         sectors: Sectors,
     },
-    /// Sectors that the map points to cannot be read once what was half done is mended: for that needs what is damaged.
-    Unmendable {
-        /// The first logical sector.
-        lba: Lba,
-        /// How many.
-        sectors: Sectors,
-    },
 }
 
 impl Finding {
     /// The logical sectors that it makes unreadable, where it names any.
     pub fn lbas(&self) -> Option<(Lba, Sectors)> {
         match self {
-            Finding::Destroyed { lba, sectors, .. }
-            | Finding::Unreadable { lba, sectors, .. }
-            | Finding::Unmendable { lba, sectors } => Some((*lba, *sectors)),
+            Finding::Destroyed { lba, sectors, .. } | Finding::Unreadable { lba, sectors, .. } => {
+                Some((*lba, *sectors))
+            }
             _ => None,
         }
     }
@@ -119,13 +112,6 @@ impl fmt::Display for Finding {
             Finding::Unreadable { lba, medium, pba, sectors } => {
                 let count = sectors.0;
                 write!(f, "{count} live sectors from {lba} on cannot be read: damage at {pba} of the {medium:?}")
-            }
-            Finding::Unmendable { lba, sectors } => {
-                write!(
-                    f,
-                    "{} live sectors from {lba} on cannot be mended: damage to what they were to be made of",
-                    sectors.0
-                )
             }
         }
     }
@@ -161,13 +147,10 @@ fn check_opened<M: Media>(
     checked: &mut Checked,
 ) -> Result<(), DeviceError> {
     let (mut drive, mut store) = Store::open_to_look(media, place)?;
-    let before = store.lost().clone();
-    checked.lost = before.runs().collect();
+    checked.lost = store.lost().runs().collect();
     store.settle()?;
     store.check_space(place, progress, &mut checked.findings)?;
     store.begin_work(drive.layer.as_mut())?;
-    let unmendable = store.lost().less(&before);
-    checked.findings.extend(unmendable.runs().map(|(lba, sectors)| Finding::Unmendable { lba, sectors }));
     store.check_map(drive.layer.as_ref(), &mut checked.findings)
 }
 

@@ -1,6 +1,5 @@
 //! Logical sectors that are lost: reading them is an error until they are written. Damage to the image becomes such
-//! sectors when it is repaired, or when cleaning comes upon it. Faults that somebody asks for are others
-//! ([`crate::faults`]), for those can be cleared.
+//! sectors when it is repaired. Faults that somebody asks for are others ([`crate::faults`]), for those can be cleared.
 //!
 //! They are kept by logical sector, apart from where those lie: the drive can move, merge and clean what is around them.
 //!

@@ -430,6 +430,7 @@ impl<M: Media> Store<M> {
     /// Begins the journal anew, for a drive whose map is lost: `drive` is as new. For repair alone.
     pub(crate) fn start_anew(&mut self, drive: &Drive) -> Result<(), DeviceError> {
         self.journal = Journal::begin_anew(&mut self.space, self.header.journal_bytes)?;
+        self.space.forget_sectors()?;
         self.faults.lost = Lost::default();
         self.stopped = None;
         assert_eq!(drive.disk.geometry.sectors().0, self.header.disk_sectors, "the drive is another");
@@ -510,9 +511,7 @@ impl<M: Media> Store<M> {
     }
 
     fn write(&mut self, step: &Step, is_host: bool, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
-        if step.kind == Kind::Data {
-            self.lose_spoilt(step, is_host, transfers)?;
-        }
+        let spoilt = if step.kind == Kind::Data { self.spoilt_of(step, is_host, transfers) } else { Vec::new() };
         self.destroyed.clear();
         if !self.is_harmless && step.medium == Medium::Disk {
             self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut self.destroyed);
@@ -527,27 +526,30 @@ impl<M: Media> Store<M> {
             _ => None,
         };
         let (region, extent) = (region_of(step.medium), step.extent());
-        let outcome = self.space.write(&Write { region, extent, contents, destroyed: &self.destroyed });
+        let outcome =
+            self.space.write(&Write { region, extent, contents, spoilt: &spoilt, destroyed: &self.destroyed });
         self.scratch = scratch;
         outcome
     }
 
-    /// What `step` would write of sectors that could not be read is lost, unless the host gives them anew: that is in the
-    /// journal, durably, before zeros are written in their stead.
-    fn lose_spoilt(&mut self, step: &Step, is_host: bool, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
+    /// What `step` would write of sectors that could not be read, unless the host gives them anew. They stay unreadable
+    /// where they are written: a copy that nobody needs any more does no harm, and one that is needed cannot be read there.
+    fn spoilt_of(&self, step: &Step, is_host: bool, transfers: &[Transfer<'_>]) -> Vec<Extent> {
         let spoilt = self.staging[usize::from(!is_host)].spoilt(step.lba.0, u64::from(step.sectors));
         if spoilt.is_empty() {
-            return Ok(());
+            return Vec::new();
         }
-        let mut lost = Lost::default();
-        spoilt.iter().for_each(|&(lba, sectors)| lost.insert(Lba(lba), Sectors(sectors)));
+        let mut left = Lost::default();
+        spoilt.iter().for_each(|&(lba, sectors)| left.insert(Lba(lba), Sectors(sectors)));
         for transfer in transfers.iter().filter(|_| is_host) {
-            if let Data::Write(from) = &transfer.data {
-                lost.remove(Lba(transfer.lba), Sectors(from.len() as u64 / u64::from(self.disk.sector_bytes)));
-            }
+            let sectors = match &transfer.data {
+                Data::Write(from) => from.len() as u64 / u64::from(self.disk.sector_bytes),
+                Data::Trim(sectors) if self.keeps_trims => *sectors,
+                Data::Trim(_) | Data::Read(_) => continue,
+            };
+            left.remove(Lba(transfer.lba), Sectors(sectors));
         }
-        let runs: Vec<(Lba, Sectors)> = lost.runs().collect();
-        runs.into_iter().try_for_each(|(lba, sectors)| self.lose(lba, sectors))
+        left.runs().map(|(lba, sectors)| Extent::new(step.pba + (lba - step.lba), sectors)).collect()
     }
 
     /// The bytes of a write: zeros, what is staged over them, and in a host group the host's own data over both.

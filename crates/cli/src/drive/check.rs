@@ -149,6 +149,5 @@ fn kind(finding: &Finding) -> &'static str {
         Finding::Shared { .. } => "shared",
         Finding::Destroyed { .. } => "destroyed",
         Finding::Unreadable { .. } => "unreadable",
-        Finding::Unmendable { .. } => "unmendable",
     }
 }

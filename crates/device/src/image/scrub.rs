@@ -13,7 +13,7 @@ use imbrex_disk::{Extent, Pba, Sectors};
 use super::directory::Owner;
 use super::header::Header;
 use super::layout::{Region, ENTRY_BYTES, SECTORS_PER_BLOCK};
-use super::sectors::{is_sum, SPOILT};
+use super::sectors::{is_sum, ABSENT, SPOILT};
 use super::space::Space;
 use crate::error::DeviceError;
 use crate::media::Media;
@@ -224,6 +224,19 @@ impl<M: Media> Space<M> {
         self.notices.clear();
         self.update(|_| {})?;
         self.update(|_| {})
+    }
+
+    /// Makes of every sector one that was never written.
+    pub fn forget_sectors(&mut self) -> Result<(), DeviceError> {
+        let given: Vec<u64> = self.directory.given_slots().map(|(_, chunk)| chunk).collect();
+        for chunk in given {
+            let Some((region, offset)) = self.layout.region_of(chunk).filter(|(region, _)| region.has_sectors()) else {
+                continue;
+            };
+            let first = Pba(offset / self.layout.sector_bytes);
+            self.redraw(region, Extent::new(first, Sectors(self.layout.chunk_sectors())), ABSENT)?;
+        }
+        Ok(())
     }
 
     /// Gives up the sectors of `extent`: from now on they are known to be lost.

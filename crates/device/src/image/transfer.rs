@@ -79,6 +79,8 @@ pub struct Write<'a> {
     pub extent: Extent,
     /// Their contents; without any they are zeros.
     pub contents: Option<&'a [u8]>,
+    /// Those of them whose contents are not known, for what they were copied from is damaged: they cannot be read.
+    pub spoilt: &'a [Extent],
     /// Sectors of the platters that it destroys.
     pub destroyed: &'a [Extent],
 }
@@ -281,7 +283,7 @@ impl<M: Media> Space<M> {
         outcome
     }
 
-    /// The codes of what is written: sums, or zeros.
+    /// The codes of what is written: sums, zeros, or that it cannot be read.
     fn codes_of(&self, write: &Write<'_>, codes: &mut Vec<u32>) {
         codes.clear();
         let Some(bytes) = write.contents else {
@@ -294,6 +296,10 @@ impl<M: Media> Space<M> {
             let is_blank = is_zero(&bytes[index * sector_bytes..(index + 1) * sector_bytes]);
             codes.push(if is_blank { ZERO } else { sum });
         });
+        for extent in write.spoilt {
+            let begin = (extent.start.0 - write.extent.start.0) as usize;
+            codes[begin..begin + extent.sectors.0 as usize].fill(SPOILT);
+        }
     }
 
     fn write_summed(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<(), DeviceError> {

@@ -55,7 +55,7 @@ pub(super) fn torn(
         destroyed.clear();
         disk.recording.destroys(&disk.geometry, extent, &mut destroyed);
         let contents = Some(&run.bytes[..(kept * sector_bytes) as usize]);
-        space.write(&Write { region: Region::Disk, extent, contents, destroyed: &destroyed })?;
+        space.write(&Write { region: Region::Disk, extent, contents, spoilt: &[], destroyed: &destroyed })?;
     }
     let records = space.state().journal_records;
     space.barrier(records)?;
