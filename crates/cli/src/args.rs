@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use imbrex::{Failure, WorkloadOptions};
+use imbrex_calibrate::readers::ReadOptions;
 use imbrex_disk::SimDuration;
 
 /// Simulate, characterise and emulate disks whose tracks overlap: shingled (SMR) and interlaced (IMR).
@@ -103,6 +105,27 @@ pub struct WorkloadArgs {
     /// Take only the first requests.
     #[arg(long, value_name = "REQUESTS")]
     pub limit: Option<u64>,
+}
+
+impl WorkloadArgs {
+    /// What they say of how to read the workload.
+    pub fn options(&self) -> Result<WorkloadOptions, Failure> {
+        let time_unit = match self.time_unit.as_deref() {
+            Some(unit) => Some(unit.parse().map_err(|error| Failure::usage(format!("--time-unit: {error}")))?),
+            None => None,
+        };
+        let trace = imbrex_trace::Options {
+            format: self.format.clone(),
+            device: self.device.as_ref().map(|device| device.parse().expect("any word names a device")),
+            skip_malformed: self.skip_malformed,
+            columns: self.columns.clone(),
+            units: self.units.clone(),
+            action: self.action,
+            read_flag: self.read_flag,
+            time_unit,
+        };
+        Ok(WorkloadOptions { trace, seed: self.seed, limit: self.limit })
+    }
 }
 
 /// `imbrex simulate`.
@@ -589,6 +612,13 @@ pub struct MeasuredArgs {
     /// The device to take from a record of several; the drive of an ios.parquet [default: all, of an ios.parquet the first].
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
+}
+
+impl MeasuredArgs {
+    /// What they say of how to read it.
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions { columns: self.columns.clone(), units: self.units.clone(), device: self.device.clone() }
+    }
 }
 
 /// `imbrex validate`.

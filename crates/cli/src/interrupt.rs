@@ -10,7 +10,7 @@ static ANSWER: OnceLock<&str> = OnceLock::new();
 pub fn listen() {
     let _ = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
-            crate::files::discard_unfinished();
+            imbrex::files::discard_unfinished();
             imbrex_probe::targets::restore_all();
             std::process::exit(1);
         }

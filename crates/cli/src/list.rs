@@ -7,8 +7,10 @@ use imbrex_trace::{formats, generators};
 use serde_json::{json, Value};
 
 use crate::args::{ListArgs, ListChoice};
-use crate::error::{ExitCode, Failure};
-use crate::{human, output};
+use crate::error::ExitCode;
+use crate::output;
+use imbrex::human;
+use imbrex::Failure;
 
 /// One list: its name, its columns, its rows.
 pub struct Listing {

@@ -5,8 +5,9 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use crate::args::Cli;
-use crate::error::{ExitCode, Failure};
+use crate::error::ExitCode;
 use crate::output;
+use imbrex::Failure;
 
 /// Prints completions for `shell`.
 pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {

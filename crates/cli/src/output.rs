@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::error::Failure;
+use imbrex::Failure;
 
 /// Prints one line, or several.
 pub fn line(text: &str) -> Result<(), Failure> {

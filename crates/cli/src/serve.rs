@@ -20,9 +20,11 @@ use imbrex_serve::{http, Address, Facts, Front, Limits, PageLimits, Server};
 
 use crate::args::{LimitArgs, ServeArgs};
 use crate::drive::fault as faults;
-use crate::error::{ExitCode, Failure};
-use crate::simulate::drives;
-use crate::{human, interrupt};
+use crate::error::ExitCode;
+use crate::interrupt;
+use imbrex::drives;
+use imbrex::human;
+use imbrex::Failure;
 
 /// How often a block device is looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

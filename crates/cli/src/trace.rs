@@ -7,31 +7,41 @@ use imbrex_trace::{writers, Request, Source, When};
 use serde_json::{json, Value};
 
 use crate::args::{TraceCommand, WorkloadArgs};
-use crate::error::{ExitCode, Failure};
-use crate::files::Draft;
-use crate::progress::Bars;
-use crate::workload::{Counted, Workload};
-use crate::{human, interrupt, output, trace_info};
+use crate::error::ExitCode;
+use crate::{interrupt, output, trace_info};
+use imbrex::files::Draft;
+use imbrex::human;
+use imbrex::workload::{Counted, Workload};
+use imbrex::Failure;
+use imbrex::Progress;
 
 /// The space of a generator that names none: 1 TB.
 pub const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
 
 /// Runs the command.
 pub fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {
-    let bars = Bars::new(quiet);
+    let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     match command {
-        TraceCommand::Info { workload, json, plot } => trace_info::run(workload, *json, plot.as_deref(), &bars),
-        TraceCommand::Convert { workload, output, to, json } => convert(workload, output, to.as_deref(), *json, &bars),
-        TraceCommand::Head { workload, count, json } => head(workload, *count, *json, &bars),
+        TraceCommand::Info { workload, json, plot } => trace_info::run(workload, *json, plot.as_deref(), &progress),
+        TraceCommand::Convert { workload, output, to, json } => {
+            convert(workload, output, to.as_deref(), *json, &progress)
+        }
+        TraceCommand::Head { workload, count, json } => head(workload, *count, *json, &progress),
     }
 }
 
-fn convert(args: &WorkloadArgs, path: &Path, to: Option<&str>, json: bool, bars: &Bars) -> Result<ExitCode, Failure> {
+fn convert(
+    args: &WorkloadArgs,
+    path: &Path,
+    to: Option<&str>,
+    json: bool,
+    progress: &Progress,
+) -> Result<ExitCode, Failure> {
     let writer = writer_for(path, to)?;
-    let workload = Workload::find(args, bars)?;
+    let workload = Workload::find(&args.workload, &args.options()?, progress)?;
     let mut source = workload.open(GENERATOR_SECTORS)?;
     let draft = Draft::create(path)?;
-    let bar = bars.requests(writer.name, workload.expected_requests());
+    let bar = progress.requests(writer.name, workload.expected_requests());
     let mut written = (writer.open)(Box::new(draft.writer()?), &path.display().to_string())?;
     while let Some(request) = source.next(SimTime::ZERO)? {
         written.write(&request)?;
@@ -76,9 +86,9 @@ fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static writers::WriterI
     })
 }
 
-fn head(args: &WorkloadArgs, count: u64, json: bool, bars: &Bars) -> Result<ExitCode, Failure> {
+fn head(args: &WorkloadArgs, count: u64, json: bool, progress: &Progress) -> Result<ExitCode, Failure> {
     let limited = WorkloadArgs { limit: Some(args.limit.map_or(count, |limit| limit.min(count))), ..args.clone() };
-    let workload = Workload::find(&limited, bars)?;
+    let workload = Workload::find(&limited.workload, &limited.options()?, progress)?;
     let mut source: Counted = workload.open(GENERATOR_SECTORS)?;
     if !json {
         output::line("when               operation  lba           sectors")?;

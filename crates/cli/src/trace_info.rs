@@ -11,21 +11,23 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::WorkloadArgs;
-use crate::chart::{Axis, Chart, Series, Shape, Style, Unit};
-use crate::error::{ExitCode, Failure};
-use crate::progress::Bars;
+use crate::error::ExitCode;
 use crate::trace::GENERATOR_SECTORS;
-use crate::workload::{Counted, Workload};
-use crate::{files, human, interrupt, output};
+use crate::{interrupt, output};
+use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::workload::{Counted, Workload};
+use imbrex::Failure;
+use imbrex::Progress;
+use imbrex::{files, human};
 
 /// Points of the plot at most: of a longer trace every n-th request is drawn.
 const PLOT_POINTS: usize = 6000;
 
 /// Runs the command.
-pub fn run(args: &WorkloadArgs, json: bool, plot: Option<&Path>, bars: &Bars) -> Result<ExitCode, Failure> {
-    let workload = Workload::find(args, bars)?;
+pub fn run(args: &WorkloadArgs, json: bool, plot: Option<&Path>, progress: &Progress) -> Result<ExitCode, Failure> {
+    let workload = Workload::find(&args.workload, &args.options()?, progress)?;
     let source = workload.open(GENERATOR_SECTORS)?;
-    let bar = bars.requests("counting", workload.expected_requests());
+    let bar = progress.requests("counting", workload.expected_requests());
     let mut watched = Watched { source, bar: &bar, reads: Sample::default(), writes: Sample::default() };
     let mut info = TraceInfo::of(&mut watched, None)?;
     bar.finish_and_clear();

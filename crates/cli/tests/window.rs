@@ -155,11 +155,7 @@ fn zones_are_drawn_with_their_pointers() {
 
 /// Opens the page in a browser: the document as it stands after its script; nothing where there is no browser.
 fn look(address: &str) -> Option<String> {
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let Some(browser) = names.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok()) else {
-        eprintln!("skipped: chromium is not installed (apt-get install chromium)");
-        return None;
-    };
+    let browser = imbrex_testkit::browser::chromium()?;
     let profile = tempfile::tempdir().expect("a temporary folder");
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"])

@@ -27,7 +27,7 @@ const LATE_NS: u64 = 300_000;
 
 /// How far the probe is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress<'a> {
+pub struct ProbeState<'a> {
     /// The test in hand.
     pub test: &'a str,
     /// Operations done.
@@ -47,7 +47,7 @@ pub struct Options<'a> {
     /// Seeds the random places.
     pub seed: u64,
     /// Told how far the probe is, at the beginning of each test and often within; `false` ends the probe.
-    pub progress: &'a mut dyn FnMut(&Progress<'_>) -> bool,
+    pub progress: &'a mut dyn FnMut(&ProbeState<'_>) -> bool,
 }
 
 /// Probes `target`.

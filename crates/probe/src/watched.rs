@@ -5,7 +5,7 @@
 //! 2. No operation reaches the target that does not lie in it, in whole sectors, or is larger than any target takes.
 //! 3. On a target in real time a pause is ended within [`SLICE_NS`].
 
-use crate::run::Progress;
+use crate::run::ProbeState;
 use crate::target::{About, Done, HeadPath, Next, Operation, Target, TargetError, OPERATION_BYTES_MAX};
 
 /// The longest part of a pause in real time.
@@ -16,7 +16,7 @@ const TOLD_EVERY: u64 = 256;
 /// A target under watch.
 pub(crate) struct Watched<'a> {
     target: &'a mut dyn Target,
-    progress: &'a mut dyn FnMut(&Progress<'_>) -> bool,
+    progress: &'a mut dyn FnMut(&ProbeState<'_>) -> bool,
     begun_ns: u64,
     budget_ns: u64,
     /// The test in hand.
@@ -29,7 +29,7 @@ impl<'a> Watched<'a> {
     /// Watches `target` from now on.
     pub fn new(
         target: &'a mut dyn Target,
-        progress: &'a mut dyn FnMut(&Progress<'_>) -> bool,
+        progress: &'a mut dyn FnMut(&ProbeState<'_>) -> bool,
         budget_ns: u64,
     ) -> Watched<'a> {
         let begun_ns = target.now_ns();
@@ -57,7 +57,7 @@ impl<'a> Watched<'a> {
         if spent_ns > self.budget_ns {
             return Err(TargetError::BudgetSpent);
         }
-        let told = Progress { test: self.test, operations: self.operations, spent_ns };
+        let told = ProbeState { test: self.test, operations: self.operations, spent_ns };
         if (self.progress)(&told) {
             Ok(())
         } else {
@@ -112,7 +112,7 @@ impl Target for Watched<'_> {
                 let spent_ns = timed.end_ns.saturating_sub(begun_ns);
                 if spent_ns > budget_ns {
                     *ending.borrow_mut() = Some(TargetError::BudgetSpent);
-                } else if operations.is_multiple_of(every) && !progress(&Progress { test, operations, spent_ns }) {
+                } else if operations.is_multiple_of(every) && !progress(&ProbeState { test, operations, spent_ns }) {
                     *ending.borrow_mut() = Some(TargetError::Interrupted);
                 }
                 goes_on && ending.borrow().is_none()
@@ -200,7 +200,7 @@ mod tests {
     /// how a second run ended.
     fn run(operations_max: u64) -> (Result<(), TargetError>, u64, Result<(), TargetError>) {
         let mut slow = slow(7_000_000);
-        let mut progress = |told: &Progress<'_>| told.operations < operations_max;
+        let mut progress = |told: &ProbeState<'_>| told.operations < operations_max;
         let mut watched = Watched::new(&mut slow, &mut progress, 50_000_000);
         let mut done = 0;
         let outcome = watched.perform(1, &mut || Some(Operation::read(0, 4096)), &mut |_| {
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_pause_ends_with_the_budget_and_within_a_slice() {
         let mut slow = slow(0);
-        let mut progress = |_: &Progress<'_>| true;
+        let mut progress = |_: &ProbeState<'_>| true;
         let mut watched = Watched::new(&mut slow, &mut progress, 1_000_000_000);
         assert_eq!(watched.sleep(400_000_000), Ok(()));
         assert_eq!(watched.sleep(3600 * 1_000_000_000), Err(TargetError::BudgetSpent));
@@ -237,7 +237,7 @@ mod tests {
     fn what_does_not_lie_in_the_target_does_not_reach_it() {
         for operation in [Operation::read(1 << 20, 4096), Operation::read(512, 4096), Operation::write(0, 0)] {
             let mut slow = slow(0);
-            let mut progress = |_: &Progress<'_>| true;
+            let mut progress = |_: &ProbeState<'_>| true;
             let mut watched = Watched::new(&mut slow, &mut progress, u64::MAX);
             let mut next = Some(operation);
             let outcome = watched.perform(1, &mut || next.take(), &mut |_| true);

@@ -9,6 +9,7 @@
 
 #![allow(clippy::unwrap_used)] // this crate is only linked into tests, where a panic is the report
 
+pub mod browser;
 pub mod contents;
 pub mod nbd_client;
 pub mod program;

@@ -11,9 +11,10 @@ use imbrex_disk::{Lba, Sectors};
 use indicatif::ProgressBar;
 use serde_json::{json, Value};
 
-use crate::error::{ExitCode, Failure};
+use crate::error::ExitCode;
 use crate::output;
-use crate::progress::Bars;
+use imbrex::Failure;
+use imbrex::Progress;
 
 /// Checks it; damage is told on standard output and by the exit code.
 pub fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode, Failure> {
@@ -21,7 +22,7 @@ pub fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode, Failu
         return repair(image, as_json);
     }
     let media = FileMedium::open(image, Mode::Read, false)?;
-    let bar = Bars::new(as_json).bytes("checking");
+    let bar = Progress::on_terminal(as_json).bytes("checking");
     let checked = check_image(media, &place(image), &mut |done, all| tell(&bar, done, all))?;
     bar.finish_and_clear();
     let findings = &checked.findings;
@@ -54,7 +55,7 @@ pub fn run(image: &Path, repairs: bool, as_json: bool) -> Result<ExitCode, Failu
 /// Repairs it and says what was lost.
 fn repair(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     let media = FileMedium::open(image, Mode::Write, true)?;
-    let bar = Bars::new(as_json).bytes("repairing");
+    let bar = Progress::on_terminal(as_json).bytes("repairing");
     let (repaired, _) = repair_image(media, &place(image), &mut |done, all| tell(&bar, done, all))?;
     bar.finish_and_clear();
     if as_json {

@@ -7,9 +7,11 @@ use imbrex_device::drive::{create_file_of, header_of, Making};
 use imbrex_device::DeviceError;
 use serde_json::json;
 
-use crate::error::{ExitCode, Failure};
-use crate::simulate::drives;
-use crate::{human, output};
+use crate::error::ExitCode;
+use crate::output;
+use imbrex::drives;
+use imbrex::human;
+use imbrex::Failure;
 
 /// Why there is no image.
 fn not_made(image: &Path, error: DeviceError) -> Failure {

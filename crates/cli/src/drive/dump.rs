@@ -20,8 +20,9 @@ use imbrex_sim::Drive;
 use serde_json::{json, Value};
 
 use crate::args::DumpParts;
-use crate::error::{ExitCode, Failure};
+use crate::error::ExitCode;
 use crate::output;
+use imbrex::Failure;
 
 /// What a zone's record says of it.
 const ZONE_STATES: [&str; 4] = ["as its pointer says", "finished", "read-only", "offline"];

@@ -11,8 +11,9 @@ use imbrex_layer::Condition;
 use serde_json::{json, Value};
 
 use crate::args::{FaultWords, ZoneState};
-use crate::error::{ExitCode, Failure};
+use crate::error::ExitCode;
 use crate::output;
+use imbrex::Failure;
 
 /// What to do with words that ask for nothing.
 const REMEDY: &str = "unreadable, slow, zone, pointer, list or clear after the image, or --schedule FILE; \

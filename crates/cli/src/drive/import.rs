@@ -4,8 +4,9 @@ use std::path::Path;
 
 use imbrex_calibrate::disksim;
 
-use crate::error::{ExitCode, Failure};
+use crate::error::ExitCode;
 use crate::probe::write_whole;
+use imbrex::Failure;
 
 /// Runs the command.
 pub fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result<ExitCode, Failure> {

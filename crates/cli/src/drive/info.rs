@@ -10,8 +10,10 @@ use imbrex_layer::{Condition, Piece, Zones};
 use imbrex_sim::Drive;
 use serde_json::{json, Map, Value};
 
-use crate::error::{ExitCode, Failure};
-use crate::{human, output};
+use crate::error::ExitCode;
+use crate::output;
+use imbrex::human;
+use imbrex::Failure;
 
 /// Prints it.
 pub fn run(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {

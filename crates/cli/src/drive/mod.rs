@@ -8,7 +8,8 @@ mod import;
 mod info;
 
 use crate::args::DriveCommand;
-use crate::error::{ExitCode, Failure};
+use crate::error::ExitCode;
+use imbrex::Failure;
 
 /// Runs the command.
 pub fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failure> {

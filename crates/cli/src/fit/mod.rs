@@ -7,12 +7,16 @@ use imbrex_sim::Drive;
 use serde_json::json;
 
 use crate::args::FitArgs;
-use crate::error::{ExitCode, Failure};
+use crate::error::ExitCode;
+use crate::interrupt;
 use crate::output;
 use crate::probe::{check_writable, write_whole};
-use crate::progress::Bars;
-use crate::simulate::drives::find_profile;
-use crate::validate::{distributions, facts_page, ms, requests};
+use crate::validate::{distributions, facts_page};
+use imbrex::drives::find_profile;
+use imbrex::human::ms;
+use imbrex::measured::requests;
+use imbrex::Failure;
+use imbrex::Progress;
 
 /// Runs the command.
 pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -22,9 +26,9 @@ pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
         }
     }
     let profile = find_profile(&args.from)?;
-    let measured = requests(&args.measured)?;
-    let bars = Bars::new(quiet);
-    let bar = bars.steps("fitting");
+    let measured = requests(&args.measured.measured, &args.measured.options())?;
+    let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
+    let bar = progress.steps("fitting");
     let name = args.measured.measured.display().to_string();
     let found = fit(&measured, &profile, &name, &mut |round, of| {
         bar.set_message(format!("round {} of {of}", round + 1));

@@ -18,9 +18,9 @@ use imbrex_probe::targets::{Access, Block, Image, Nbd};
 use imbrex_probe::{Simulated, Target, TargetError};
 
 use crate::args::ProbeArgs;
-use crate::error::Failure;
-use crate::human;
-use crate::simulate::drives::DrivePlan;
+use imbrex::drives::DrivePlan;
+use imbrex::human;
+use imbrex::Failure;
 
 /// Below this the tests have no room.
 const SIZE_BYTES_MIN: u64 = 64 << 20;

@@ -9,13 +9,15 @@ use std::io::Write;
 use std::path::Path;
 
 use imbrex_layer::parameters::parse_duration_ns;
-use imbrex_probe::{emit_profile, experiments, probe, Options, Progress, Verdict};
+use imbrex_probe::{emit_profile, experiments, probe, Options, ProbeState, Verdict};
 
 use crate::args::ProbeArgs;
-use crate::error::{ExitCode, Failure};
-use crate::files::WholeFile;
-use crate::progress::Bars;
-use crate::{human, interrupt, output};
+use crate::error::ExitCode;
+use crate::{interrupt, output};
+use imbrex::files::WholeFile;
+use imbrex::human;
+use imbrex::Failure;
+use imbrex::Progress;
 
 /// Runs the command.
 pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -65,8 +67,8 @@ fn budget_ns(args: &ProbeArgs) -> Result<u64, Failure> {
 }
 
 fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::Opened) -> Verdict {
-    let bars = Bars::new(quiet);
-    let bar = bars.steps(&args.target);
+    let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
+    let bar = progress.steps(&args.target);
     let mut options = Options {
         may_write: leave::may_write(args),
         only: args.tests.clone(),
@@ -84,7 +86,7 @@ fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::
 }
 
 /// The line that is shown while a test runs.
-fn step(told: &Progress<'_>, budget_ns: u64) -> String {
+fn step(told: &ProbeState<'_>, budget_ns: u64) -> String {
     let spent = human::duration_ns(told.spent_ns);
     let of = if budget_ns == u64::MAX { String::new() } else { format!(" of {}", human::duration_ns(budget_ns)) };
     format!("{}  {} operations, {spent}{of}", told.test, human::count(told.operations))

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use imbrex_probe::{Head, Property, Series as Measured, Verdict};
 
 use super::table::{confidence, headline, name, parts, shown};
-use crate::chart::{escape, label, Axis, Chart, Series, Shape, Style, Unit};
-use crate::report::{charts_json, document, shell};
+use imbrex::chart::{escape, label, Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::report::{charts_json, document, shell};
 
 /// More points than the pixels of a chart show.
 const POINTS: usize = 1200;
@@ -44,7 +44,7 @@ pub fn html(verdict: &Verdict, command: &[String]) -> String {
 fn masthead(verdict: &Verdict) -> String {
     let clock = if verdict.is_virtual { "of simulated time" } else { "of measuring" };
     let mut facts = vec![
-        format!("<b>{}</b>", crate::human::bytes(verdict.size_bytes)),
+        format!("<b>{}</b>", imbrex::human::bytes(verdict.size_bytes)),
         format!("<b>{}</b> {clock}", label::duration(verdict.target_ns as f64)),
     ];
     facts.extend(verdict.facts.iter().map(|fact| format!("{}: <b>{}</b>", escape(fact.name), escape(&fact.value))));
@@ -305,8 +305,8 @@ fn words() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::browser;
     use imbrex_probe::{Confidence, Fact, Value};
+    use imbrex_testkit::browser;
 
     /// A verdict with a series of each kind, and words that would be markup.
     fn verdict() -> Verdict {

@@ -3,8 +3,9 @@
 use comfy_table::{presets, ContentArrangement, Table};
 use imbrex_probe::{experiments, Property, Value, Verdict};
 
-use crate::error::Failure;
-use crate::{human, output};
+use crate::output;
+use imbrex::human;
+use imbrex::Failure;
 
 /// Prints `verdict` on standard output.
 pub fn print(verdict: &Verdict) -> Result<(), Failure> {

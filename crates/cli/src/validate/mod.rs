@@ -1,23 +1,22 @@
 //! `imbrex validate`: a simulated drive held against what was measured of a real one.
 
-mod input;
 mod page;
 
-pub use self::input::requests;
 pub use self::page::{distributions, facts_page};
 
 use imbrex_calibrate::measured::Measured;
 use imbrex_calibrate::readers::Record;
-use imbrex_calibrate::replay::{replay, Simulated};
-use imbrex_calibrate::validate::{validate, Validation, SCHEMA};
-use imbrex_sim::Drive;
+use imbrex_calibrate::validate::{Validation, SCHEMA};
 use serde_json::json;
 
 use crate::args::ValidateArgs;
-use crate::error::{ExitCode, Failure};
+use crate::error::ExitCode;
 use crate::output;
 use crate::probe::{check_writable, write_whole};
-use crate::simulate::drives;
+use imbrex::drives;
+use imbrex::human::ms;
+use imbrex::measured::{judge, read};
+use imbrex::Failure;
 
 /// Runs the command.
 pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -25,7 +24,7 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
         check_writable(path, "--report")?;
     }
     let (drive, _) = drives::build(&args.drive)?;
-    let measured = match input::read(&args.measured)? {
+    let measured = match read(&args.measured.measured, &args.measured.options())? {
         Record::Requests(measured) if !measured.requests.is_empty() => measured,
         Record::Requests(_) => {
             return Err(Failure::failed(format!("{}: no request in it", args.measured.measured.display())))
@@ -55,23 +54,6 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// A judgement with the times behind it.
-pub struct Judged {
-    /// The judgement.
-    pub validation: Validation,
-    /// The times of the simulated drive.
-    pub simulated: Vec<Simulated>,
-}
-
-/// Plays `measured` to `drive` and judges it.
-pub fn judge(measured: &Measured, drive: Drive) -> Result<Judged, Failure> {
-    let simulated = replay(measured, drive)?;
-    let validation = validate(measured, &simulated).ok_or_else(|| {
-        Failure::failed("every request lies past the end of the drive").or_try("a drive of the measured size")
-    })?;
-    Ok(Judged { validation, simulated })
-}
-
 fn document(args: &ValidateArgs, measured: &Measured, validation: &Validation) -> Result<String, Failure> {
     let mut document = json!({
         "schema": SCHEMA,
@@ -91,7 +73,7 @@ fn print(validation: &Validation) -> Result<(), Failure> {
     let whole = &validation.whole;
     output::line(&format!(
         "{} requests: RMS {} ms, {:.2} % of the mean\n",
-        crate::human::count(whole.requests),
+        imbrex::human::count(whole.requests),
         ms(whole.rms_ns),
         whole.rms_share * 100.0
     ))?;
@@ -119,9 +101,4 @@ fn print(validation: &Validation) -> Result<(), Failure> {
         "\nThe largest differences point at {}: {}.",
         validation.suspect.part, validation.suspect.because
     ))
-}
-
-/// Milliseconds with three decimals.
-pub fn ms(ns: u64) -> String {
-    format!("{:.3}", ns as f64 / 1e6)
 }

@@ -9,10 +9,11 @@ use imbrex_calibrate::measured::Measured;
 use imbrex_calibrate::replay::Simulated;
 use imbrex_calibrate::validate::Validation;
 
-use super::{ms, Judged};
 use crate::args::ValidateArgs;
-use crate::chart::{escape, Axis, Chart, Series, Shape, Style, Unit};
-use crate::report::{charts_json, document, shell};
+use imbrex::chart::{escape, Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::human::ms;
+use imbrex::measured::Judged;
+use imbrex::report::{charts_json, document, shell};
 
 const SIZE: (f64, f64) = (580.0, 300.0);
 /// More points than the pixels of a chart show.

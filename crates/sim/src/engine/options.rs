@@ -39,19 +39,29 @@ pub struct Options {
 }
 
 impl Options {
-    /// For requests brought as they come: served as the drive's host side says, unmeasured in the main.
-    pub fn live(drive: &Drive) -> Options {
-        let host = &drive.host;
+    /// For a drive laid bare: in the order of arrival, without caches.
+    pub fn bare(arrival: Arrival) -> Options {
         Options {
-            arrival: Arrival::Open,
-            schedule: Schedule::named(&host.schedule, SimDuration(host.age_limit_ns))
-                .expect("a profile names a schedule that there is"),
-            write_cache_bytes: host.write_cache_bytes,
-            read_ahead_bytes: host.read_ahead_bytes,
+            arrival,
+            schedule: Schedule::Fifo,
+            write_cache_bytes: 0,
+            read_ahead_bytes: 0,
             fit: Fit::Reject,
             warmup_requests: 0,
             window: SimDuration::from_secs(1),
             check: false,
+        }
+    }
+
+    /// For requests brought as they come: served as the drive's host side says, unmeasured in the main.
+    pub fn live(drive: &Drive) -> Options {
+        let host = &drive.host;
+        Options {
+            schedule: Schedule::named(&host.schedule, SimDuration(host.age_limit_ns))
+                .expect("a profile names a schedule that there is"),
+            write_cache_bytes: host.write_cache_bytes,
+            read_ahead_bytes: host.read_ahead_bytes,
+            ..Options::bare(Arrival::Open)
         }
     }
 }

@@ -1,0 +1,60 @@
+//! The `imbrex` program: words in, work done by the crates below, results on standard output, all else on standard
+//! error. Exit codes: 0 done, 1 failed, 2 usage, 3 found damage.
+//!
+//! It is a library so that a program that brings layers of its own gets all commands for them:
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     // imbrex_layer::registry::register(&MY_LAYER) first, then
+//!     imbrex_cli::main()
+//! }
+//! ```
+
+mod args;
+mod drive;
+mod error;
+mod fit;
+mod interrupt;
+mod list;
+mod manual;
+mod output;
+mod probe;
+mod reproduce;
+mod serve;
+mod simulate;
+mod trace;
+mod trace_info;
+mod validate;
+
+use clap::Parser;
+use imbrex::Failure;
+
+use crate::args::{Cli, Command};
+use crate::error::ExitCode;
+
+/// Does what the command line asks for.
+pub fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    interrupt::listen();
+    let code = run(&cli).unwrap_or_else(|failure| {
+        eprintln!("imbrex: {failure}");
+        ExitCode::from(&failure)
+    });
+    std::process::ExitCode::from(code as u8)
+}
+
+fn run(cli: &Cli) -> Result<ExitCode, Failure> {
+    match &cli.command {
+        Command::Simulate(args) => simulate::run(args, cli.quiet),
+        Command::Trace(command) => trace::run(command, cli.quiet),
+        Command::Drive(command) => drive::run(command, cli.quiet),
+        Command::Serve(args) => serve::run(args, cli.quiet),
+        Command::Validate(args) => validate::run(args, cli.quiet),
+        Command::Fit(args) => fit::run(args, cli.quiet),
+        Command::Probe(args) => probe::run(args, cli.quiet),
+        Command::List(args) => list::run(args),
+        Command::Reproduce(args) => reproduce::run(args, cli.quiet),
+        Command::Completions { shell } => manual::completions(*shell),
+        Command::Man { folder } => manual::pages(folder),
+    }
+}

@@ -1,0 +1,51 @@
+//! `imbrex reproduce`: runs the papers' experiments, prints ours beside theirs, and writes the pages.
+
+use std::path::Path;
+
+use imbrex::{Failure, Progress};
+use imbrex_papers::{all, as_json, as_text, choose, write};
+
+use crate::args::ReproduceArgs;
+use crate::error::ExitCode;
+use crate::interrupt;
+use crate::list::Listing;
+use crate::output;
+
+/// The list of experiments.
+pub fn listing() -> Listing {
+    let rows = all().into_iter().map(|experiment| vec![experiment.name.to_string(), experiment.title.to_string()]);
+    Listing {
+        name: "experiments",
+        columns: &["experiment", "what it shows"],
+        rows: rows.collect(),
+        details: Vec::new(),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let chosen = choose(args.experiment.as_deref())?;
+    let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
+    let mut reports = Vec::new();
+    for experiment in chosen {
+        progress.say(&format!("{}: {}", experiment.name, experiment.title));
+        let report = (experiment.run)(&progress)?;
+        if !args.json {
+            output::line(&as_text(experiment, &report))?;
+        }
+        // As each ends, so that whoever stops a long run keeps what it has come to.
+        write(Path::new(&args.out), experiment, &report)?;
+        reports.push((experiment, report));
+    }
+    if args.json {
+        output::line(&as_json(&reports)?)?;
+    }
+    let failed =
+        reports.iter().flat_map(|(_, report)| &report.claims).filter(|claim| claim.holds == Some(false)).count();
+    if failed > 0 {
+        eprintln!(
+            "imbrex: {failed} claims did not come out as the papers have them: findings, with their reasons beside"
+        );
+    }
+    Ok(ExitCode::Done)
+}

@@ -1,0 +1,73 @@
+//! Numbers as people read them.
+
+/// Bytes in binary units, with the precision that fits: `4 KiB`, `18.6 GiB`.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 || value >= 100.0 || value.fract() == 0.0 {
+        return format!("{value:.0} {}", UNITS[unit]);
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A whole number with thin groups: `113,872`.
+pub fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A duration in nanoseconds, in a fitting unit.
+pub fn duration_ns(ns: u64) -> String {
+    imbrex_disk::SimDuration(ns).to_string()
+}
+
+/// Milliseconds with three decimals, without the unit.
+pub fn ms(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e6)
+}
+
+/// A ratio: `1.00`, `38.1`, `12,345`.
+pub fn ratio(value: f64) -> String {
+    match value {
+        value if value >= 1000.0 => count(value.round() as u64),
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+/// A share as a signed percentage: `+24 %`.
+pub fn gain(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    if percent.abs() < 0.05 {
+        return "±0 %".into();
+    }
+    format!("{percent:+.1} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(bytes(4096), "4 KiB");
+        assert_eq!(bytes(20_000_000_000), "18.6 GiB");
+        assert_eq!(count(113_872), "113,872");
+        assert_eq!(count(7), "7");
+        assert_eq!(ratio(38.12), "38.1");
+        assert_eq!(gain(1.238), "+23.8 %");
+    }
+}

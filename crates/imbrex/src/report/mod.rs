@@ -1,0 +1,170 @@
+//! `report.html`: one page with the comparison, the charts and how it was made, for a browser without a network.
+//!
+//! Invariants:
+//! 1. The page names no other resource, and its policy forbids fetching any.
+//! 2. It reads without scripts; they add read-outs under the pointer and drives that can be hidden.
+//! 3. Nothing of the wall clock is in it: two runs give the same bytes.
+//! 4. What is drawn is in the page as JSON, too: `charts` holds the points of every series, `summary` the results.
+
+#[cfg(test)]
+mod browser;
+mod comparison;
+mod data;
+mod figures;
+mod glossary;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
+use imbrex_sim::{DriveSeries, Summary};
+
+use crate::chart::{escape, label, palette, Chart};
+use crate::files::{FilesError, Folder};
+
+impl Folder {
+    /// Writes `report.html`; `series` stands in the order of the drives.
+    pub fn write_report(&self, summary: &Summary, series: &[DriveSeries]) -> Result<std::path::PathBuf, FilesError> {
+        let page = html(summary, series);
+        self.write("report.html", |out| out.write_all(page.as_bytes()))
+    }
+}
+
+/// The page; `series` stands in the order of the drives.
+pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
+    assert_eq!(summary.drives.len(), series.len(), "every drive has its curves");
+    let figures = figures::all(summary, series);
+    let mut body = masthead(summary);
+    body += "<main><section aria-labelledby=\"comparison\"><h2 id=\"comparison\">Comparison</h2>";
+    body += &comparison::table(summary);
+    body += "</section><section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">";
+    for figure in &figures {
+        body += &figure.html();
+    }
+    body += "</div></section>";
+    body += &made(summary);
+    body += &glossary::section();
+    body += "</main>";
+    let title = format!("{} – imbrex simulate", summary.workload.name);
+    document(&title, &body, &data::json(summary, &figures))
+}
+
+/// A page of the house: `body` in its style, with `data` as JSON for its script.
+pub fn document(title: &str, body: &str, data: &str) -> String {
+    let mut page = head(title);
+    page += body;
+    let _ = write!(page, "<script type=\"application/json\" id=\"data\">{data}</script>");
+    let _ = writeln!(page, "<script>{}</script></body></html>", include_str!("page.js"));
+    page
+}
+
+/// The data of a page that has charts and nothing else.
+pub fn charts_json(charts: &[&Chart]) -> String {
+    data::charts_json(charts)
+}
+
+fn head(title: &str) -> String {
+    let colours = |names: &[&str]| -> String {
+        names.iter().enumerate().map(|(index, colour)| format!("--series-{index}:{colour};")).collect()
+    };
+    let style = include_str!("page.css")
+        .replace("/*light series*/", &colours(&palette::LIGHT))
+        .replace("/*dark series*/", &colours(&palette::DARK));
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"referrer\" content=\"no-referrer\">\
+         <title>{}</title><style>{style}</style></head><body>",
+        escape(title)
+    )
+}
+
+fn masthead(summary: &Summary) -> String {
+    let workload = &summary.workload;
+    let count = |value: u64| label::count(value as f64);
+    let mut facts = vec![
+        format!("<b>{}</b> requests", count(workload.requests)),
+        format!("<b>{}</b> reads, {}", count(workload.reads), label::bytes(workload.read_bytes as f64)),
+        format!("<b>{}</b> writes, {}", count(workload.writes), label::bytes(workload.write_bytes as f64)),
+    ];
+    if workload.flushes > 0 {
+        facts.push(format!("<b>{}</b> flushes", count(workload.flushes)));
+    }
+    if workload.trims > 0 {
+        facts.push(format!("<b>{}</b> trims", count(workload.trims)));
+    }
+    if workload.span_ns > 0 {
+        facts.push(format!("arriving over <b>{}</b>", label::duration(workload.span_ns as f64)));
+    }
+    for (reason, rejected) in &workload.rejected {
+        facts.push(format!("<b>{}</b> not taken: {}", count(*rejected), escape(reason)));
+    }
+    let drives = summary.drives.len();
+    format!(
+        "<header><p class=\"kind\">imbrex simulate</p><h1>{}</h1><p class=\"facts\">{}</p><p class=\"facts\">\
+         {drives} drive{} side by side in simulated time · seed {} · version {}</p></header>",
+        escape(&workload.name),
+        facts.join(" · "),
+        if drives == 1 { "" } else { "s" },
+        summary.seed,
+        escape(&summary.imbrex),
+    )
+}
+
+/// How it was made: enough to make it again.
+fn made(summary: &Summary) -> String {
+    let workload = &summary.workload;
+    let facts = [
+        ("Command", format!("<code>{}</code>", escape(&shell(&summary.command)))),
+        ("Program", format!("imbrex {}, results {}", escape(&summary.imbrex), escape(&summary.schema))),
+        ("Seed", summary.seed.to_string()),
+        ("Workload", format!("{} ({})", escape(&workload.name), escape(&workload.format))),
+        ("SHA-256 of the input", format!("<code>{}</code>", escape(&workload.sha256))),
+        ("Sectors touched", format!("up to {} (of 512 bytes)", label::count(workload.lba_end as f64))),
+    ];
+    let mut html =
+        String::from("<section aria-labelledby=\"made\"><h2 id=\"made\">How it was made</h2><dl class=\"made\">");
+    for (name, value) in facts {
+        let _ = write!(html, "<dt>{name}</dt><dd>{value}</dd>");
+    }
+    html += "</dl><p>The same command with the same input gives the same page, byte for byte.</p>";
+    html += "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Drives as simulated\"><table class=\"made\">\
+             <thead><tr>";
+    for name in ["Drive", "Profile", "Layer", "Arrival", "Queue", "Scheduler", "Write cache", "Parameters"] {
+        let _ = write!(html, "<th scope=\"col\">{name}</th>");
+    }
+    html += "</tr></thead><tbody>";
+    for drive in &summary.drives {
+        let queue = if drive.queue_depth == 0 { "unbounded".to_string() } else { drive.queue_depth.to_string() };
+        let cache =
+            if drive.write_cache_bytes == 0 { "off".into() } else { label::bytes(drive.write_cache_bytes as f64) };
+        let parameters: Vec<String> = drive.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&drive.drive));
+        for text in
+            [&drive.profile, &drive.layer, &drive.arrival, &queue, &drive.schedule, &cache, &parameters.join(" ")]
+        {
+            let _ = write!(html, "<td>{}</td>", escape(text));
+        }
+        html += "</tr>";
+    }
+    html + "</tbody></table></div></section>"
+}
+
+/// The command as one would type it.
+pub fn shell(words: &[String]) -> String {
+    let is_plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c));
+    let quoted =
+        words.iter().map(
+            |word| {
+                if is_plain(word) {
+                    word.clone()
+                } else {
+                    format!("'{}'", word.replace('\'', "'\\''"))
+                }
+            },
+        );
+    quoted.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,373 @@
+//! One workload on several drives, side by side, and beside each what a conventional drive would do.
+//!
+//! ```
+//! use imbrex::{Progress, Simulation, Workload};
+//!
+//! # fn main() -> Result<(), imbrex::Failure> {
+//! let progress = Progress::silent();
+//! let workload = Workload::named("rw=randwrite,bs=4k,size=1GiB,number_ios=500", &progress)?;
+//! let simulation = Simulation::new().drive("imr-1t+track-map")?;
+//! let simulated = simulation.run(&workload, &progress)?;
+//! assert_eq!(simulated.summary.drives[0].completed, 500);
+//! println!("{}", simulated.table());
+//! # Ok(())
+//! # }
+//! ```
+
+use std::path::PathBuf;
+
+use imbrex_disk::{Command, SimDuration, SimTime};
+use imbrex_layer::Plan;
+use imbrex_sim::observer::IoRecord;
+use imbrex_sim::schedule::Schedule;
+use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, Fit, Observer, Options, Summary, WorkloadSummary};
+
+use crate::drives::{self, DrivePlan, FitChoice};
+use crate::error::Failure;
+use crate::progress::Progress;
+use crate::run::sinks::{Sinks, Spools};
+use crate::run::{many, Run};
+use crate::table;
+use crate::workload::{Workload, WorkloadCounts};
+
+/// How requests reach the drives, and what is kept of the run. What is `None` is as the workload or the drive's profile
+/// has it.
+#[derive(Clone, Debug)]
+pub struct SimulationOptions {
+    /// What to do with a workload that reaches past a drive.
+    pub fit: FitChoice,
+    /// How requests arrive: `fixed-queue`, `closed`, `open` or `flat-out`.
+    pub arrival: Option<String>,
+    /// Requests outstanding at most.
+    pub queue: Option<u32>,
+    /// Which waiting request is served next: `fifo`, `elevator` or `sptf`.
+    pub schedule: Option<String>,
+    /// Volatile write cache; 0 for none.
+    pub write_cache_bytes: Option<u64>,
+    /// Read look-ahead; 0 for none.
+    pub read_ahead_bytes: Option<u64>,
+    /// Requests served before measuring begins.
+    pub warmup_requests: u64,
+    /// Width of the windows in which completions are counted.
+    pub window: SimDuration,
+    /// Whether what every physical sector holds is tracked, to prove that nothing live is lost.
+    pub check: bool,
+    /// Drives simulated at once; `None` for as many as there are cores.
+    pub jobs: Option<u32>,
+    /// The folder that takes the result files, if they are to be written.
+    pub out: Option<PathBuf>,
+    /// With `out`: also `ios.parquet`, one row a request.
+    pub per_io: bool,
+    /// With `out`: also `plan.jsonl`, every step on the medium.
+    pub plans: bool,
+}
+
+impl Default for SimulationOptions {
+    fn default() -> SimulationOptions {
+        SimulationOptions {
+            fit: FitChoice::Grow,
+            arrival: None,
+            queue: None,
+            schedule: None,
+            write_cache_bytes: None,
+            read_ahead_bytes: None,
+            warmup_requests: 0,
+            window: SimDuration::from_secs(1),
+            check: false,
+            jobs: None,
+            out: None,
+            per_io: false,
+            plans: false,
+        }
+    }
+}
+
+/// What the drives are compared with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Baseline {
+    /// Each with the conventional drive of its own geometry.
+    #[default]
+    Conventional,
+    /// All with this drive.
+    Drive(String),
+    /// With nothing.
+    None,
+}
+
+/// A simulation to be made.
+#[derive(Clone, Debug, Default)]
+pub struct Simulation {
+    drives: Vec<DrivePlan>,
+    baseline: Baseline,
+    options: SimulationOptions,
+    command: Vec<String>,
+}
+
+/// What a simulation came to.
+pub struct Simulated {
+    /// The results, as `summary.json` has them.
+    pub summary: Summary,
+    /// The curves, in the order of the drives.
+    pub series: Vec<DriveSeries>,
+    /// Whether it was stopped: then the results are those of the requests read until then.
+    pub is_stopped: bool,
+}
+
+/// What came of one drive.
+struct RanDrive {
+    result: DriveResult,
+    series: DriveSeries,
+    /// What it was asked: the same for all, unless a generator runs by simulated time.
+    counts: WorkloadCounts,
+    is_stopped: bool,
+}
+
+impl Simulation {
+    /// Without drives yet: run so, it takes one of every kind.
+    pub fn new() -> Simulation {
+        Simulation::default()
+    }
+
+    /// Adds the drive that `text` names: `PROFILE[+LAYER][:key=value,…]`, or a TOML file.
+    pub fn drive(mut self, text: &str) -> Result<Simulation, Failure> {
+        self.drives.push(DrivePlan::parse(text)?);
+        Ok(self)
+    }
+
+    /// What the drives are compared with.
+    pub fn baseline(self, baseline: Baseline) -> Simulation {
+        Simulation { baseline, ..self }
+    }
+
+    /// How requests reach the drives, and what is kept.
+    pub fn options(self, options: SimulationOptions) -> Simulation {
+        Simulation { options, ..self }
+    }
+
+    /// The words that ask for it, for who wants to make it again: they stand in the results.
+    pub fn command(self, command: Vec<String>) -> Simulation {
+        Simulation { command, ..self }
+    }
+
+    /// Adds what is missing, one drive of every kind and the baselines, and finds out whether results can be written:
+    /// before a long trace is read.
+    pub fn prepared(mut self) -> Result<Prepared, Failure> {
+        if self.drives.is_empty() {
+            self.drives =
+                drives::one_of_every_kind().iter().map(|text| DrivePlan::parse(text)).collect::<Result<_, _>>()?;
+        }
+        self.add_baselines()?;
+        let sinks = Sinks::prepare(&self.options)?;
+        Ok(Prepared { simulation: self, sinks })
+    }
+
+    /// Runs `workload` on every drive, and writes the files that the options ask for.
+    pub fn run(self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
+        self.prepared()?.run(workload, progress)
+    }
+
+    fn add_baselines(&mut self) -> Result<(), Failure> {
+        match &self.baseline {
+            Baseline::None => {}
+            Baseline::Drive(text) => {
+                let mut baseline = DrivePlan::parse(text)?;
+                baseline.is_baseline = true;
+                self.drives.push(baseline);
+            }
+            // One for each geometry; with conventional drives alone the first of them is what the others compare with.
+            Baseline::Conventional => {
+                for index in 0..self.drives.len() {
+                    let label = self.drives[index].baseline_label();
+                    let is_there = self.drives.iter().any(|drive| drive.label() == label);
+                    if !self.drives[index].is_conventional() && !is_there {
+                        self.drives.push(self.drives[index].baseline()?);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills in the slowdown of each drive: over the baseline given, else over the conventional drive of its own geometry, a
+    /// conventional one over the first such, a baseline over itself.
+    fn compare(&self, ran: &mut [RanDrive]) {
+        if self.baseline == Baseline::None {
+            return;
+        }
+        let first = self.drives.iter().position(|drive| drive.is_baseline);
+        let first = first.or_else(|| self.drives.iter().position(DrivePlan::is_conventional));
+        let is_given = matches!(self.baseline, Baseline::Drive(_));
+        for (index, drive) in self.drives.iter().enumerate() {
+            let own = if drive.is_baseline {
+                Some(index)
+            } else if is_given || drive.is_conventional() {
+                first
+            } else {
+                let label = drive.baseline_label();
+                self.drives.iter().position(|other| other.label() == label)
+            };
+            if let Some(own) = own {
+                let baseline_ns = ran[own].result.duration_ns.max(1);
+                ran[index].result.slowdown = Some(ran[index].result.duration_ns as f64 / baseline_ns as f64);
+            }
+        }
+    }
+}
+
+/// A simulation whose drives are known, and whose files can be written.
+pub struct Prepared {
+    simulation: Simulation,
+    sinks: Sinks,
+}
+
+impl Prepared {
+    /// Runs `workload` on every drive, and writes the files that the options ask for.
+    pub fn run(mut self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
+        self.fit(workload, progress)?;
+        let drives = &self.simulation.drives;
+        let device_sectors = smallest(drives);
+        let mut ran = many::of_each(drives, self.simulation.options.jobs, |index, drive| {
+            self.run_one(workload, device_sectors, (index, drive), progress)
+        })?;
+        self.simulation.compare(&mut ran);
+        let summary = summary_of(self.simulation.command, workload, &ran);
+        let is_stopped = ran.iter().any(|ran| ran.is_stopped);
+        let series: Vec<_> = ran.into_iter().map(|ran| ran.series).collect();
+        if let Some(folder) = self.sinks.finish(&summary, &series)? {
+            let report = folder.file("report.html");
+            progress.say(&format!("results are in {}: open {}", folder.path().display(), report.display()));
+        }
+        Ok(Simulated { summary, series, is_stopped })
+    }
+
+    /// Makes every drive hold the workload, or refuses.
+    fn fit(&mut self, workload: &Workload, progress: &Progress) -> Result<(), Failure> {
+        let Some(end) = workload.end_sectors() else { return Ok(()) };
+        for drive in &mut self.simulation.drives {
+            if let Some(remark) = drive.fit(self.simulation.options.fit, end * 512)? {
+                progress.say(&remark);
+            }
+        }
+        Ok(())
+    }
+
+    fn run_one(
+        &self,
+        workload: &Workload,
+        device_sectors: u64,
+        (index, plan): (usize, &DrivePlan),
+        progress: &Progress,
+    ) -> Result<RanDrive, Failure> {
+        let drive = plan.build()?;
+        let options = self.simulation.options.for_drive(workload, &drive)?;
+        let mut source = workload.open(device_sectors)?;
+        let mut observer = Watch { spools: self.sinks.spools(plan.label())? };
+        let ran = Run::new(drive, options).shown(plan.label(), progress).on(&mut source, &mut observer)?;
+        self.sinks.keep(index, observer.spools)?;
+        let (mut result, series) = ran.summary(plan.label());
+        result.baseline = plan.is_baseline;
+        Ok(RanDrive { result, series, counts: source.counts(), is_stopped: ran.is_stopped })
+    }
+}
+
+/// Sectors (of 512 bytes) that every drive has: the space of a generator that names none.
+fn smallest(drives: &[DrivePlan]) -> u64 {
+    drives.iter().map(|drive| drive.capacity_bytes() / 512).min().unwrap_or(0)
+}
+
+impl SimulationOptions {
+    /// What they come to for `workload` on `drive`.
+    fn for_drive(&self, workload: &Workload, drive: &Drive) -> Result<Options, Failure> {
+        let depth = self.queue.unwrap_or_else(|| workload.default_depth());
+        let arrival = self.arrival.as_deref().unwrap_or_else(|| workload.default_arrival());
+        let schedule = self.schedule.as_deref().unwrap_or(&drive.host.schedule);
+        let arrival = Arrival::named(arrival, depth).ok_or_else(|| {
+            Failure::usage(format!("no arrival is called '{arrival}'")).or_try("fixed-queue, closed, open or flat-out")
+        })?;
+        Ok(Options {
+            arrival,
+            schedule: Schedule::named(schedule, SimDuration(drive.host.age_limit_ns)).ok_or_else(|| {
+                Failure::usage(format!("no scheduler is called '{schedule}'")).or_try("fifo, elevator or sptf")
+            })?,
+            write_cache_bytes: self.write_cache_bytes.unwrap_or(drive.host.write_cache_bytes),
+            read_ahead_bytes: self.read_ahead_bytes.unwrap_or(drive.host.read_ahead_bytes),
+            fit: match self.fit {
+                FitChoice::Wrap => Fit::Wrap,
+                FitChoice::Scale => Fit::Scale(workload.end_sectors().unwrap_or(0)),
+                FitChoice::Grow | FitChoice::Error => Fit::Reject,
+            },
+            warmup_requests: self.warmup_requests,
+            window: self.window,
+            check: self.check,
+        })
+    }
+}
+
+fn summary_of(command: Vec<String>, workload: &Workload, ran: &[RanDrive]) -> Summary {
+    // A generator that runs by simulated time asks each drive for what it can take: the first stands for all.
+    let counts = workload.counts.unwrap_or(ran[0].counts);
+    let mut rejected = std::collections::BTreeMap::new();
+    if workload.facts.malformed > 0 {
+        rejected.insert("malformed".to_string(), workload.facts.malformed);
+    }
+    let asked = WorkloadSummary {
+        name: workload.name.clone(),
+        format: workload.format.clone(),
+        requests: counts.requests,
+        reads: counts.reads,
+        writes: counts.writes,
+        flushes: counts.flushes,
+        trims: counts.trims,
+        read_bytes: counts.read_bytes,
+        write_bytes: counts.write_bytes,
+        rejected,
+        span_ns: counts.span_ns,
+        lba_end: counts.end_sectors,
+        sha256: workload.sha256.clone(),
+    };
+    let drives: Vec<DriveResult> = ran.iter().map(|ran| ran.result.clone()).collect();
+    Summary::new(env!("CARGO_PKG_VERSION"), command, workload.seed, asked, drives)
+}
+
+impl Simulated {
+    /// The results to look at first, as a table for people: a drive a line, and remarks below.
+    pub fn table(&self) -> String {
+        let mut text = table::render(&self.summary.drives);
+        for remark in table::remarks(&self.summary.drives) {
+            text += &format!("\n\n{remark}");
+        }
+        text
+    }
+}
+
+/// Passes records on to the files, and ends the run when one of them fails.
+struct Watch {
+    spools: Spools,
+}
+
+impl Observer for Watch {
+    fn progress(&mut self, _requests: u64, _now: SimTime) -> bool {
+        let ios_failed = self.spools.ios.as_ref().is_some_and(|spool| spool.has_failed());
+        !ios_failed && !self.spools.plans.as_ref().is_some_and(|spool| spool.has_failed())
+    }
+
+    fn wants_ios(&self) -> bool {
+        self.spools.ios.is_some()
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        if let Some(spool) = &mut self.spools.ios {
+            spool.record(record);
+        }
+    }
+
+    fn wants_plans(&self) -> bool {
+        self.spools.plans.is_some()
+    }
+
+    fn plan(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {
+        if let Some(spool) = &mut self.spools.plans {
+            spool.record(now, commands, plan);
+        }
+    }
+}

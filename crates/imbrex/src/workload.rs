@@ -1,0 +1,459 @@
+//! Workloads: from a word to requests, as often as there are drives to run.
+//!
+//! A trace is read through once before anything runs: for its counts, its reach, its hash and its busiest device. What
+//! comes on standard input is kept in a temporary file for that.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Mutex;
+
+use imbrex_disk::{Operation, SimTime};
+use imbrex_trace::generators::{self, BuiltIn, WorkloadSpec};
+use imbrex_trace::survey::DeviceSummary;
+use imbrex_trace::{Device, Facts, Input, Request, Source, TraceError, When};
+use sha2::{Digest, Sha256};
+
+use crate::error::Failure;
+use crate::human;
+use crate::progress::Progress;
+
+/// How to read a workload.
+#[derive(Clone, Debug, Default)]
+pub struct WorkloadOptions {
+    /// How to read a trace.
+    pub trace: imbrex_trace::Options,
+    /// Seed of a generator, over the one in its words.
+    pub seed: Option<u64>,
+    /// Take only the first requests.
+    pub limit: Option<u64>,
+}
+
+/// A workload that can be opened again and again.
+pub struct Workload {
+    /// What it is called in results.
+    pub name: String,
+    /// A trace format, or `generator`.
+    pub format: String,
+    /// Hash of the trace's bytes, or of the generator's words and seed.
+    pub sha256: String,
+    /// Seed of a generator; zero for a trace.
+    pub seed: u64,
+    /// What reading it through taught, for a trace.
+    pub counts: Option<WorkloadCounts>,
+    /// Remarks of the reader.
+    pub facts: Facts,
+    limit: Option<u64>,
+    /// All devices of a trace of several.
+    devices: Option<Vec<DeviceSummary>>,
+    kind: Kind,
+}
+
+enum Kind {
+    Trace { file: Mutex<File>, path: String, options: imbrex_trace::Options },
+    Words(WorkloadSpec),
+    BuiltIn { entry: &'static BuiltIn, seed: Option<u64> },
+}
+
+/// What a workload asked.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct WorkloadCounts {
+    /// Requests.
+    pub requests: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Trims.
+    pub trims: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// From the first request to the last, where the workload has times.
+    pub span_ns: u64,
+    /// One past the last sector of 512 bytes.
+    pub end_sectors: u64,
+}
+
+impl WorkloadCounts {
+    fn see(&mut self, request: &Request) {
+        let command = &request.command;
+        let bytes = command.sectors as u64 * 512;
+        self.requests += 1;
+        match command.operation {
+            Operation::Read => {
+                self.reads += 1;
+                self.read_bytes += bytes;
+            }
+            Operation::Write => {
+                self.writes += 1;
+                self.write_bytes += bytes;
+            }
+            Operation::Flush => self.flushes += 1,
+            Operation::Trim => self.trims += 1,
+        }
+        if command.sectors > 0 {
+            self.end_sectors = self.end_sectors.max(command.end().0);
+        }
+        if let When::At(at) = request.when {
+            self.span_ns = self.span_ns.max(at.0);
+        }
+    }
+}
+
+impl Workload {
+    /// The workload called `word`: a trace file, `-` for standard input, a built-in workload, a generator in fio's words
+    /// or a TOML file of the same. A trace is read through once.
+    pub fn named(word: &str, progress: &Progress) -> Result<Workload, Failure> {
+        Workload::find(word, &WorkloadOptions::default(), progress)
+    }
+
+    /// The same, read as `args` say.
+    pub fn find(word: &str, args: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
+        if word == "-" {
+            return trace(args, spooled()?, "standard input", progress);
+        }
+        let is_file = Path::new(word).exists();
+        if !is_file && (word.contains('=') || word.contains(';')) {
+            let spec = WorkloadSpec::parse(word).map_err(Failure::usage)?;
+            return Ok(from_words(args, spec, word));
+        }
+        if let Some(entry) = generators::named(word).filter(|_| !is_file) {
+            return Ok(built_in(args, entry, progress));
+        }
+        if !is_file {
+            return Err(Failure::usage(format!("no file and no built-in workload is called '{word}'"))
+                .or_try("`imbrex list generators`, or words such as rw=randwrite,bs=4k,number_ios=10000"));
+        }
+        if word.ends_with(".toml") {
+            let text = std::fs::read_to_string(word)
+                .map_err(|error| Failure::failed(format!("cannot read the workload {word}: {error}")))?;
+            let spec = WorkloadSpec::parse_toml(&text).map_err(|error| Failure::usage(format!("{word}: {error}")))?;
+            return Ok(from_words(args, spec, word));
+        }
+        if Path::new(word).is_dir() {
+            return Err(Failure::usage(format!("'{word}' is a folder")).or_try("a trace file inside it"));
+        }
+        trace(args, open_trace(word)?, word, progress)
+    }
+
+    /// Its requests from the first on, for a drive of `device_sectors` sectors of 512 bytes.
+    pub fn open(&self, device_sectors: u64) -> Result<Counted, Failure> {
+        let source = match &self.kind {
+            Kind::Trace { file, path, options } => {
+                let input = Input::file(path.clone(), reopened(file, path)?);
+                imbrex_trace::open(input, options)?.source
+            }
+            Kind::Words(spec) => {
+                Box::new(generators::Generator::new(spec.clone(), device_sectors).map_err(Failure::usage)?)
+            }
+            Kind::BuiltIn { entry, seed } => entry.open(device_sectors, *seed).map_err(Failure::usage)?.source,
+        };
+        Ok(Counted { source, counts: WorkloadCounts::default(), left: self.limit.unwrap_or(u64::MAX) })
+    }
+
+    /// Requests in all, where known before they are read.
+    pub fn expected_requests(&self) -> Option<u64> {
+        let known = match &self.counts {
+            Some(counts) => Some(counts.requests),
+            None => self.open(1 << 40).ok().and_then(|opened| opened.source.expected_requests()),
+        };
+        match (known, self.limit) {
+            (Some(known), Some(limit)) => Some(known.min(limit)),
+            (known, limit) => known.or(limit),
+        }
+    }
+
+    /// One past the last sector (of 512 bytes) it names, where known.
+    pub fn end_sectors(&self) -> Option<u64> {
+        match (&self.kind, self.counts) {
+            (Kind::BuiltIn { entry, .. }, _) => entry.reach_sectors,
+            (_, counts) => counts.map(|counts| counts.end_sectors),
+        }
+    }
+
+    /// All devices of a trace that holds several.
+    pub fn devices(&self) -> Option<&[DeviceSummary]> {
+        self.devices.as_deref()
+    }
+
+    /// The figures it was made to, where it was made to figures: they are those of the whole, so that a part has none.
+    pub fn targets(&self) -> Vec<generators::Target> {
+        match &self.kind {
+            Kind::BuiltIn { entry, .. } if self.limit.is_none() => {
+                entry.targets.map_or_else(Vec::new, |targets| targets())
+            }
+            Kind::BuiltIn { .. } | Kind::Trace { .. } | Kind::Words(_) => Vec::new(),
+        }
+    }
+
+    /// How its requests arrive unless the user says otherwise.
+    pub fn default_arrival(&self) -> &'static str {
+        match self.generator_arrival() {
+            None | Some(generators::Arrival::AsTraced) => "fixed-queue",
+            Some(generators::Arrival::AsTimed) => "open",
+            Some(generators::Arrival::Closed { .. }) => "closed",
+        }
+    }
+
+    /// How many may be outstanding unless the user says otherwise: 64 for traces, as Hajkazemi 2019 §3 has it.
+    pub fn default_depth(&self) -> u32 {
+        match self.generator_arrival() {
+            Some(generators::Arrival::Closed { depth }) => depth,
+            _ => 64,
+        }
+    }
+
+    fn generator_arrival(&self) -> Option<generators::Arrival> {
+        match &self.kind {
+            Kind::Trace { .. } => None,
+            Kind::Words(spec) => Some(spec.arrival()),
+            Kind::BuiltIn { entry, seed } => entry.open(1 << 40, *seed).ok().map(|opened| opened.arrival),
+        }
+    }
+}
+
+/// Seed of a built-in workload where none is given.
+const BUILT_IN_SEED: u64 = 1;
+
+fn from_words(args: &WorkloadOptions, spec: WorkloadSpec, name: &str) -> Workload {
+    let spec = match args.seed {
+        Some(seed) => spec.with_seed(seed),
+        None => spec,
+    };
+    Workload {
+        name: name.into(),
+        format: "generator".into(),
+        sha256: hex(&Sha256::digest(spec.to_string())),
+        seed: spec.seed(),
+        counts: None,
+        facts: Facts::default(),
+        limit: args.limit,
+        devices: None,
+        kind: Kind::Words(spec),
+    }
+}
+
+fn built_in(args: &WorkloadOptions, entry: &'static BuiltIn, progress: &Progress) -> Workload {
+    if let Some(note) = entry.note {
+        progress.say(&format!("note: {note}"));
+    }
+    let seed = args.seed.unwrap_or(BUILT_IN_SEED);
+    Workload {
+        name: entry.name.into(),
+        format: "generator".into(),
+        sha256: hex(&Sha256::digest(format!("{} seed={seed} imbrex={}", entry.name, env!("CARGO_PKG_VERSION")))),
+        seed,
+        counts: None,
+        facts: Facts::default(),
+        limit: args.limit,
+        devices: None,
+        kind: Kind::BuiltIn { entry, seed: Some(seed) },
+    }
+}
+
+/// Standard input, kept in a temporary file that has no name.
+fn spooled() -> Result<File, Failure> {
+    let failed = |error| Failure::failed(format!("cannot keep standard input in a temporary file: {error}"));
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(failed)?;
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    Ok(file)
+}
+
+/// Opens a trace. One processor's file of a blktrace (`NAME.blktrace.0`) stands for all of them, which become one file
+/// without a name.
+pub fn open_trace(path: &str) -> Result<File, Failure> {
+    let open = |path: &Path| {
+        File::open(path).map_err(|error| Failure::failed(format!("cannot open {}: {error}", path.display())))
+    };
+    let parts = processors(Path::new(path));
+    if parts.len() < 2 {
+        return open(Path::new(path));
+    }
+    let mut readers: Vec<(String, Box<dyn Read + Send>)> = Vec::new();
+    for part in &parts {
+        readers.push((part.display().to_string(), Box::new(open(part)?)));
+    }
+    let failed = |error| Failure::failed(format!("cannot keep the merged trace in a temporary file: {error}"));
+    let mut merged = std::io::BufWriter::new(tempfile::tempfile().map_err(failed)?);
+    imbrex_trace::formats::blktrace::merge(readers, &mut merged)?;
+    let mut file = merged.into_inner().map_err(|error| failed(error.into_error()))?;
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    Ok(file)
+}
+
+/// The files that blktrace wrote beside this one, this among them: `NAME.blktrace.` and a number.
+fn processors(path: &Path) -> Vec<std::path::PathBuf> {
+    let numbered = |name: &str| {
+        let (stem, number) = name.rsplit_once('.')?;
+        let is_one =
+            stem.ends_with(".blktrace") && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_one.then(|| stem.to_string())
+    };
+    let stem_of = |path: &Path| path.file_name().and_then(|name| name.to_str()).and_then(numbered);
+    let Some(stem) = stem_of(path) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut parts: Vec<_> = entries.filter(|entry| stem_of(entry).as_ref() == Some(&stem)).collect();
+    parts.sort();
+    parts
+}
+
+/// A handle of its own, at the beginning: handles that are duplicated would share their place in the file.
+fn reopened(file: &Mutex<File>, path: &str) -> Result<File, Failure> {
+    let held = file.lock().expect("no thread panics while it holds the file");
+    #[cfg(target_os = "linux")]
+    let path_of_handle = {
+        use std::os::fd::AsRawFd;
+        format!("/proc/self/fd/{}", held.as_raw_fd())
+    };
+    #[cfg(not(target_os = "linux"))]
+    let path_of_handle = path.to_string();
+    drop(held);
+    File::open(path_of_handle).map_err(|error| Failure::failed(format!("cannot open {path} again: {error}")))
+}
+
+/// A trace in an open file: read through once for its counts (twice if it holds several devices), hashed beside.
+fn trace(args: &WorkloadOptions, file: File, path: &str, progress: &Progress) -> Result<Workload, Failure> {
+    let mut options = args.trace.clone();
+    let file = Mutex::new(file);
+    let raw = reopened(&file, path)?;
+    let hashing = std::thread::spawn(move || hash(raw));
+    let mut read = read_through(reopened(&file, path)?, path, &options, args.limit, progress)?;
+    let mut devices = None;
+    if options.device.is_none() && read.devices.len() > 1 {
+        let all = surveyed(&read);
+        let busiest = &all[0];
+        progress.say(&format!(
+            "{path}: {} devices; taking the busiest, {} ({} of {} requests); --device picks another",
+            all.len(),
+            busiest.name,
+            human::count(busiest.requests),
+            human::count(read.counts.requests)
+        ));
+        options.device = Some(Device::Number(busiest.device));
+        devices = Some(all);
+        read = read_through(reopened(&file, path)?, path, &options, args.limit, progress)?;
+    }
+    if read.counts.requests == 0 {
+        return Err(Failure::failed(format!("{path}: no requests in this trace"))
+            .or_try("--device with one of those that `imbrex trace info` lists"));
+    }
+    for note in &read.facts.notes {
+        progress.say(&format!("{path}: {note}"));
+    }
+    let sha256 = hashing.join().expect("hashing does not panic");
+    let sha256 = sha256.map_err(|error| Failure::failed(format!("cannot read {path}: {error}")))?;
+    Ok(Workload {
+        name: path.into(),
+        format: read.format.into(),
+        sha256,
+        seed: 0,
+        counts: Some(read.counts),
+        facts: read.facts,
+        limit: args.limit,
+        devices,
+        kind: Kind::Trace { file, path: path.into(), options },
+    })
+}
+
+/// What one reading of a trace taught.
+struct ReadThrough {
+    counts: WorkloadCounts,
+    devices: BTreeMap<u32, DeviceSummary>,
+    facts: Facts,
+    format: &'static str,
+}
+
+fn read_through(
+    file: File,
+    path: &str,
+    options: &imbrex_trace::Options,
+    limit: Option<u64>,
+    progress: &Progress,
+) -> Result<ReadThrough, Failure> {
+    let opened = imbrex_trace::open(Input::file(path, file), options)?;
+    let bar = progress.requests("reading the trace", opened.source.expected_requests());
+    let format = opened.format.name;
+    let mut source =
+        Counted { source: opened.source, counts: WorkloadCounts::default(), left: limit.unwrap_or(u64::MAX) };
+    let mut devices = BTreeMap::new();
+    while let Some(request) = source.next(SimTime::ZERO)? {
+        devices.entry(request.device).or_insert_with(|| DeviceSummary::new(request.device)).count(&request);
+        if source.counts.requests.is_multiple_of(65_536) {
+            bar.set_position(source.counts.requests);
+            if progress.should_stop() {
+                return Err(Failure::failed(format!("interrupted while reading {path}; nothing was written")));
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(ReadThrough { counts: source.counts, devices, facts: source.source.facts(), format })
+}
+
+/// Every device, the busiest first, by name where the trace names them.
+fn surveyed(read: &ReadThrough) -> Vec<DeviceSummary> {
+    let mut devices: Vec<_> = read.devices.values().cloned().collect();
+    for device in &mut devices {
+        if let Some(name) = read.facts.device_names.get(&device.device) {
+            device.name = name.clone();
+        }
+    }
+    devices.sort_by_key(|device| (std::cmp::Reverse(device.requests), device.device));
+    devices
+}
+
+fn hash(mut file: File) -> std::io::Result<String> {
+    let mut digest = Sha256::new();
+    std::io::copy(&mut file, &mut digest)?;
+    Ok(hex(&digest.finalize()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string does not fail");
+        text
+    })
+}
+
+/// A source that counts what it yields, up to a limit.
+pub struct Counted {
+    source: Box<dyn Source>,
+    counts: WorkloadCounts,
+    left: u64,
+}
+
+impl Counted {
+    /// What it has yielded.
+    pub fn counts(&self) -> WorkloadCounts {
+        self.counts
+    }
+}
+
+impl Source for Counted {
+    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let request = self.source.next(now)?;
+        if let Some(request) = &request {
+            self.left -= 1;
+            self.counts.see(request);
+        }
+        Ok(request)
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.source.expected_requests()
+    }
+
+    fn facts(&self) -> Facts {
+        self.source.facts()
+    }
+}

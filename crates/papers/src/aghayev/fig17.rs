@@ -1,0 +1,95 @@
+//! Fig. 17: test 10, switching between tracks of two bands tells static from dynamic mapping.
+
+use imbrex_disk::{Command, SimDuration};
+
+use super::super::{ClaimKind, Experiment, Report};
+use super::trial::{Script, Trial};
+use super::{BLOCK_SECTORS, EMULATED_3, MIB_SECTORS, SEAGATE};
+use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "aghayev/fig17",
+    title: "a band read again after cleaning tells static from dynamic mapping",
+    run,
+};
+
+/// The paper's track and block for this test, in MiB and sectors.
+const TRACK_MIB: u64 = 2;
+const READ_SECTORS: u64 = 32;
+/// Where band a begins, in MiB, for both drives a multiple of the band's size; and how far off band b is.
+const OFFSET_MIB: u64 = 2_384_200;
+/// Time that cleaning has.
+const PAUSE: SimDuration = SimDuration(20_000_000_000);
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method: format!(
+            "Test 10: blocks of 16 KiB of the first track of band a and, in turn, of the first and second track \
+             of band b are read; then the first two tracks of b are written anew, 20 s pass, and the reads are \
+             made again. Tracks are taken for {TRACK_MIB} MiB, as in the paper; bands for 20 MiB on \
+             Emulated-SMR-3, 30 MiB on the Seagate."
+        ),
+        ..Report::default()
+    };
+    for (drive, band_mib, is_static) in [(EMULATED_3, 20, false), (SEAGATE, 30, true)] {
+        let (before, after) = test_10(drive, band_mib, progress)?;
+        let alike = before.iter().zip(&after).filter(|(before, after)| (*before - *after).abs() < 0.2).count();
+        let share = alike as f64 / before.len() as f64;
+        report.claim(
+            ClaimKind::Shape,
+            &format!("{drive}: reads as long after cleaning as before"),
+            if is_static { "the same pattern: static mapping" } else { "another pattern: dynamic mapping" },
+            format!("{:.0} % of {} within 0.2 ms", share * 100.0, before.len()),
+            Some((share > 0.9) == is_static),
+        );
+        let name = format!("aghayev-fig17-{drive}");
+        report.figures.push((format!("{name}.svg"), chart(&name, drive, &before, &after)));
+    }
+    Ok(report)
+}
+
+/// Latencies of the reads before and after cleaning, in ms.
+fn test_10(drive: &str, band_mib: u64, progress: &Progress) -> Result<(Vec<f64>, Vec<f64>), Failure> {
+    let a = OFFSET_MIB * MIB_SECTORS;
+    let b = a + band_mib * MIB_SECTORS;
+    let mut script = Script::default();
+    read_in_turn(&mut script, a, b, SimDuration::ZERO);
+    let blocks = 2 * TRACK_MIB * MIB_SECTORS / BLOCK_SECTORS;
+    script.write_blocks((0..blocks).map(|block| b + block * BLOCK_SECTORS));
+    read_in_turn(&mut script, a, b, PAUSE);
+    let trial = Trial::run(drive, 1, script, progress)?;
+    let latencies: Vec<f64> = trial.reads().iter().map(|served| served.latency_ms()).collect();
+    let half = latencies.len() / 2;
+    // The first of each half comes from elsewhere.
+    Ok((latencies[1..half].to_vec(), latencies[half + 1..].to_vec()))
+}
+
+fn read_in_turn(script: &mut Script, a: u64, b: u64, pause: SimDuration) {
+    let track = TRACK_MIB * MIB_SECTORS;
+    let mut pause = pause;
+    for pass in 0..2 {
+        for block in (0..track).step_by(READ_SECTORS as usize) {
+            script.after(pause, Command::read(a + block, READ_SECTORS as u32));
+            pause = SimDuration::ZERO;
+            script.push(Command::read(b + pass * track + block, READ_SECTORS as u32));
+        }
+    }
+}
+
+fn chart(id: &str, drive: &str, before: &[f64], after: &[f64]) -> String {
+    let points = |latencies: &[f64]| {
+        latencies.iter().enumerate().map(|(index, latency)| (index as f64 + 1.0, latency * 1e6)).collect::<Vec<_>>()
+    };
+    Chart::new(
+        id,
+        format!("Reads of two bands in turn, {drive}"),
+        Axis::linear("read", Unit::Count),
+        Axis::linear("latency", Unit::Nanoseconds),
+    )
+    .with(Series::new("before", Shape::Dots, 0, points(before)))
+    .with(Series::new("after b was cleaned", Shape::Dots, 1, points(after)))
+    .svg(Style::Standalone)
+}

@@ -1,0 +1,256 @@
+//! Figs 18 and 19: test 11, sequential reads show the Seagate's zones and how the head goes through them.
+
+use imbrex_disk::{Command, Lba, Sectors, SimDuration};
+use imbrex_sim::Drive;
+
+use super::super::{ClaimKind, Experiment, Report};
+use super::trial::{capacity_sectors, fresh, is_near, mean, radial_tracks, Script, Trial};
+use super::{MIB_SECTORS, SEAGATE};
+use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "aghayev/fig18-19",
+    title: "sequential reads show horizontal zones, and the head going to and fro with them",
+    run,
+};
+
+/// Samples over the drive, and MiB between samples of the part shown in detail.
+const SAMPLES: u64 = 2000;
+const DETAIL_STEP_MIB: u64 = 512;
+/// The part in detail: two passes over the eight surfaces.
+const DETAIL_MIB: u64 = 16 * 20 * 1024;
+/// MiB read at once: what look-ahead makes of reads of a MiB.
+const READ_MIB: u64 = 16;
+
+/// What a place on the drive looks like.
+#[derive(Clone, Copy)]
+struct Sample {
+    mib: u64,
+    bytes_per_second: f64,
+    track: u32,
+    surface: u8,
+    /// The outermost track of its zone.
+    zone: u32,
+}
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let drive = fresh(SEAGATE)?;
+    let end_mib = capacity_sectors(&drive) / MIB_SECTORS - READ_MIB;
+    let mut report = Report {
+        method: format!(
+            "Test 11 by samples: at {SAMPLES} places over the drive, and every {DETAIL_STEP_MIB} MiB of three \
+             parts of it, {READ_MIB} MiB are read in one go, as look-ahead makes a stream of reads of a MiB. Time \
+             is what reading everything at those rates takes."
+        ),
+        ..Report::default()
+    };
+    let whole = sample(&drive, 0, end_mib, end_mib / SAMPLES, progress)?;
+    let outer = sample(&drive, 0, DETAIL_MIB, DETAIL_STEP_MIB, progress)?;
+    let inner = sample(&drive, end_mib - DETAIL_MIB / 4, end_mib, DETAIL_STEP_MIB / 4, progress)?;
+    let middle_mib = middle(&drive, end_mib);
+    let middle =
+        sample(&drive, middle_mib - DETAIL_MIB / 4, middle_mib + DETAIL_MIB / 4, DETAIL_STEP_MIB / 2, progress)?;
+    throughput_claims(&mut report, &whole, &outer);
+    zone_claims(&mut report, &drive, end_mib);
+    head_claims(&mut report, &outer, &inner);
+    report.figures.push(("aghayev-fig18.svg".into(), throughput_chart("aghayev-fig18", "the whole drive", &whole)));
+    report
+        .figures
+        .push(("aghayev-fig18-detail.svg".into(), throughput_chart("aghayev-fig18-detail", "the first zones", &outer)));
+    let paths = [("a", "outer diameter", &outer), ("b", "inner diameter", &inner), ("c", "middle", &middle)];
+    for (part, name, samples) in paths {
+        let id = format!("aghayev-fig19{part}");
+        report.figures.push((format!("{id}.svg"), head_chart(&id, name, samples)));
+    }
+    report.remarks.push(
+        "The zone at the middle diameter is drawn with the same strokes as its neighbours: the conventional \
+         region there has a layout of its own in the paper (fig. 19c), of which it gives no numbers."
+            .into(),
+    );
+    Ok(report)
+}
+
+fn sample(
+    drive: &Drive,
+    from_mib: u64,
+    to_mib: u64,
+    step_mib: u64,
+    progress: &Progress,
+) -> Result<Vec<Sample>, Failure> {
+    let places: Vec<u64> = (from_mib..to_mib).step_by(step_mib as usize).collect();
+    let mut script = Script::default();
+    for mib in &places {
+        // A read before takes the head there: what is measured is the stream alone.
+        script.push(Command::read(mib * MIB_SECTORS, 8));
+        script.push(Command::read(mib * MIB_SECTORS + 8, (READ_MIB * MIB_SECTORS) as u32));
+    }
+    let trial = Trial::run(SEAGATE, 1, script, progress)?;
+    let mut samples = Vec::with_capacity(places.len());
+    for (mib, pair) in places.into_iter().zip(trial.served.chunks(2)) {
+        let stream = &pair[1].io;
+        let moving = stream.time.whole - stream.time.rotation.min(SimDuration(10_000_000));
+        let step = pair[1].step.expect("a read touches the medium");
+        let place = drive.disk.geometry.locate(step.pba);
+        let bytes_per_second = (READ_MIB << 20) as f64 / moving.as_secs_f64();
+        let zone = drive.disk.geometry.zone_of(place.radial_track).radial_start;
+        samples.push(Sample { mib, bytes_per_second, track: place.radial_track, surface: place.surface, zone });
+    }
+    Ok(samples)
+}
+
+/// Where the conventional part at the middle diameter is, in MiB of addresses.
+fn middle(drive: &Drive, end_mib: u64) -> u64 {
+    let half = drive.disk.geometry.radial_tracks() / 2;
+    let is_inside = |mib: u64| track_at(drive, mib).0 >= half;
+    let (mut low, mut high) = (0, end_mib);
+    while high - low > 1024 {
+        let at = (low + high) / 2;
+        if is_inside(at) {
+            high = at;
+        } else {
+            low = at;
+        }
+    }
+    low
+}
+
+/// Track of an address, and the plateau it is in: its zone and surface.
+fn track_at(drive: &Drive, mib: u64) -> (u32, (u32, u8)) {
+    let mut pieces = Vec::new();
+    drive.layer.lookup(Lba(mib * MIB_SECTORS), Sectors(1), &mut pieces);
+    let (_, pba) = pieces.first().and_then(|piece| piece.at).expect("nothing was trimmed");
+    let place = drive.disk.geometry.locate(pba);
+    let zone = drive.disk.geometry.zone_of(place.radial_track).radial_start;
+    (place.radial_track, (zone, place.surface))
+}
+
+fn throughput_claims(report: &mut Report, whole: &[Sample], outer: &[Sample]) {
+    let tenth = whole.len() / 10;
+    let first = mean(whole[..tenth].iter().map(|sample| sample.bytes_per_second));
+    let last = mean(whole[whole.len() - tenth..].iter().map(|sample| sample.bytes_per_second));
+    report.claim(
+        ClaimKind::Shape,
+        "throughput at the lowest and the highest addresses",
+        "falls towards higher addresses",
+        format!("{:.0} and {:.0} MB/s (mean of a tenth each)", first / 1e6, last / 1e6),
+        Some(last < 0.7 * first),
+    );
+    let strokes = strokes(outer);
+    let surfaces: Vec<u8> = strokes.iter().map(|stroke| stroke[0].surface).collect();
+    // The last plateau descending and the first ascending are on one surface.
+    let mirrored = surfaces.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) > 1).count() == 0;
+    report.claim(
+        ClaimKind::Shape,
+        "plateaus of the first zones",
+        "mirrored about an axis: the head goes down through the surfaces and up again",
+        format!("surfaces {surfaces:?}"),
+        Some(mirrored && surfaces.contains(&0) && surfaces.contains(&7)),
+    );
+    let whole_strokes: Vec<_> = strokes.iter().skip(1).take(6).collect();
+    let seconds = mean(whole_strokes.iter().map(|stroke| {
+        let each = stroke.iter().map(|sample| (DETAIL_STEP_MIB << 20) as f64 / sample.bytes_per_second);
+        each.sum::<f64>()
+    }));
+    report.claim(
+        ClaimKind::Exact,
+        "time of a plateau among the first zones",
+        "115 s (seven from 1,457 to 2,264 s)",
+        format!("{seconds:.0} s"),
+        Some(is_near(seconds, (2264.0 - 1457.0) / 7.0, 0.05)),
+    );
+}
+
+/// Samples that follow each other on one surface of one zone.
+fn strokes(samples: &[Sample]) -> Vec<&[Sample]> {
+    samples.chunk_by(|a, b| (a.surface, a.zone) == (b.surface, b.zone)).collect()
+}
+
+/// Sizes of plateaus at the two ends.
+fn zone_claims(report: &mut Report, drive: &Drive, end_mib: u64) {
+    let outer = zone_sizes(drive, 0, 400 * 1024);
+    let inner = zone_sizes(drive, end_mib - 100 * 1024, end_mib);
+    let told = |sizes: &[f64]| {
+        let low = sizes.iter().copied().fold(f64::MAX, f64::min);
+        let high = sizes.iter().copied().fold(0.0, f64::max);
+        (low, high)
+    };
+    let (outer, inner) = (told(&outer), told(&inner));
+    report.claim(
+        ClaimKind::Exact,
+        "size of a plateau's zone: lowest and highest addresses",
+        "18 to 20 GiB, falling to 4 GiB",
+        format!("{:.1} to {:.1} GiB; {:.1} to {:.1} GiB", outer.0, outer.1, inner.0, inner.1),
+        Some(outer.0 >= 18.0 * 0.95 && outer.1 <= 20.0 * 1.05 && is_near(inner.0, 4.0, 0.05)),
+    );
+}
+
+/// GiB of whole plateaus between two addresses.
+fn zone_sizes(drive: &Drive, from_mib: u64, to_mib: u64) -> Vec<f64> {
+    let mut edges = Vec::new();
+    let (_, mut last) = track_at(drive, from_mib);
+    for mib in (from_mib..to_mib).step_by(32).skip(1) {
+        let (_, now) = track_at(drive, mib);
+        if now != last {
+            edges.push(mib);
+        }
+        last = now;
+    }
+    edges.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1024.0).collect()
+}
+
+fn head_claims(report: &mut Report, outer: &[Sample], inner: &[Sample]) {
+    let towards = |samples: &[Sample]| {
+        let steps: Vec<_> = samples.windows(2).filter(|pair| pair[0].surface == pair[1].surface).collect();
+        let inwards = steps.iter().filter(|pair| pair[1].track > pair[0].track).count();
+        inwards as f64 / steps.len().max(1) as f64
+    };
+    let (at_outer, at_inner) = (towards(outer), towards(inner));
+    report.claim(
+        ClaimKind::Shape,
+        "direction of the head within a zone: outer and inner diameter",
+        "inwards and outwards: shingled towards the middle from both sides",
+        format!("inwards in {:.0} % and {:.0} % of the steps", at_outer * 100.0, at_inner * 100.0),
+        Some(at_outer > 0.9 && at_inner < 0.1),
+    );
+}
+
+/// (seconds, sample) as reading everything would have it.
+fn timed(samples: &[Sample]) -> Vec<(f64, Sample)> {
+    let mut seconds = 0.0;
+    let mut last: Option<Sample> = None;
+    let at = |sample: &Sample| {
+        if let Some(last) = last {
+            seconds += ((sample.mib - last.mib) << 20) as f64 / last.bytes_per_second;
+        }
+        last = Some(*sample);
+        (seconds, *sample)
+    };
+    samples.iter().map(at).collect()
+}
+
+fn throughput_chart(id: &str, what: &str, samples: &[Sample]) -> String {
+    let points = timed(samples).into_iter().map(|(seconds, sample)| (seconds, sample.bytes_per_second)).collect();
+    Chart::new(
+        id,
+        format!("Sequential read throughput of the Seagate, {what}"),
+        Axis::linear("time (s)", Unit::Count),
+        Axis::linear("throughput", Unit::BytesPerSecond),
+    )
+    .with(Series::new("read", Shape::Line, 0, points))
+    .svg(Style::Standalone)
+}
+
+fn head_chart(id: &str, what: &str, samples: &[Sample]) -> String {
+    let tracks = radial_tracks(SEAGATE);
+    let points = timed(samples).into_iter().map(|(seconds, sample)| (seconds, sample.track as f64)).collect();
+    let chart = Chart::new(
+        id,
+        format!("The Seagate's head during sequential reads, {what}"),
+        Axis::linear("time (s)", Unit::Count),
+        Axis::linear("tracks from the outer diameter", Unit::Count).ranged(0.0, tracks),
+    );
+    chart.with(Series::new("head", Shape::Dots, 0, points)).svg(Style::Standalone)
+}

@@ -1,0 +1,60 @@
+//! Table 2: tests 6 to 8, writes until cleaning starts.
+
+use super::super::{ClaimKind, Experiment, Report};
+use super::trial::writes_until_cleaning;
+use super::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "aghayev/table2",
+    title: "random writes until cleaning starts tell the cache's size, its raw size and its map's",
+    run,
+};
+
+/// A row: drive, size of a write in KiB, depth, the paper's count, how far ours may lie below and above it.
+type Row = (&'static str, u64, u32, u64, f64, f64);
+
+/// The paper's rows. It read the cliff of emulated drives off in steps of about 1 GiB (9,175,056 is 35 GiB), so
+/// theirs may be too low by as much.
+const ROWS: [Row; 8] = [
+    (SEAGATE, 4, 1, 22_800, 0.02, 0.02),
+    (SEAGATE, 4, 31, 182_270, 0.02, 0.02),
+    (SEAGATE, 64, 31, 182_231, 0.02, 0.02),
+    (SEAGATE, 128, 31, 137_496, 0.02, 0.02),
+    (SEAGATE, 256, 31, 67_830, 0.02, 0.02),
+    (EMULATED_1, 4, 1, 9_175_056, 0.0, 0.04),
+    (EMULATED_2, 4, 1, 2_464_153, 0.0, 0.04),
+    (EMULATED_3, 4, 1, 9_175_056, 0.0, 0.04),
+];
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method: "Writes uniform over the drive until one of them has to wait for cleaning; the count is of the \
+                 writes before it. The Seagate's rows may differ by 2 %. The paper read the cliff of the emulated \
+                 drives off in steps of about 1 GiB (9,175,056 writes are 35 GiB), so ours may lie up to 4 % \
+                 above."
+            .into(),
+        ..Report::default()
+    };
+    for (drive, kib, depth, theirs, below, above) in ROWS {
+        let most = theirs + theirs / 8;
+        let words = format!("rw=randwrite,bs={kib}k,number_ios={most}");
+        let ours = writes_until_cleaning(drive, depth, &words, progress)?;
+        let told = ours.map_or(format!("none in {most}"), |ours| {
+            let gib = (ours * kib) as f64 / (1 << 20) as f64;
+            format!("{ours} ({:+.2} %), {gib:.2} GiB", (ours as f64 / theirs as f64 - 1.0) * 100.0)
+        });
+        let gib = (theirs * kib) as f64 / (1 << 20) as f64;
+        let share = ours.map(|ours| ours as f64 / theirs as f64 - 1.0);
+        report.claim(
+            ClaimKind::Exact,
+            &format!("{drive}: writes of {kib} KiB at depth {depth}"),
+            &format!("{theirs}, {gib:.2} GiB"),
+            told,
+            Some(share.is_some_and(|share| (-below..=above).contains(&share))),
+        );
+    }
+    Ok(report)
+}

@@ -1,0 +1,71 @@
+//! Fig. 5: write overloading and slowdown against the size of the disk cache.
+
+use super::super::lab::Bench;
+use super::super::{ClaimKind, Experiment, Report};
+use super::CONVENTIONAL;
+use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "cassuto/fig05",
+    title: "write overloading and slowdown fall, convex, as the cache grows from 1 to 10 %",
+    run,
+};
+
+/// A stand-in for the paper's write-intensive PC trace: half writes, nine tenths of them to a tenth of the drive, sizes
+/// as table I's means.
+const WORKLOAD: &str = "rw=randrw,rwmixread=50,bssplit=4k/40:16k/40:64k/20,random_distribution=zoned:90/10:10/90,\
+percentage_random=70,number_ios=6000000,seed=5";
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let conventional = Bench::flat_out(CONVENTIONAL).run(WORKLOAD, progress, &mut |_| {})?;
+    let (mut overloading, mut slowdown) = (Vec::new(), Vec::new());
+    for percent in 1..=10 {
+        let drive = format!("cassuto-307g+set-associative:safety=paper,cache_share={percent}%");
+        let result = Bench::flat_out(&drive).run(WORKLOAD, progress, &mut |_| {})?;
+        overloading.push((percent as f64, result.write_overloading));
+        slowdown.push((percent as f64, result.duration_ns as f64 / conventional.duration_ns as f64));
+    }
+    let mut report = Report {
+        method: format!(
+            "Ten drives of 1 to 10 % cache, flat out, over the conventional drive of the same mechanics. The paper's trace is \
+             not public; the workload is `{WORKLOAD}`."
+        ),
+        ..Report::default()
+    };
+    for (name, curve) in [("write overloading", &overloading), ("slowdown", &slowdown)] {
+        report.claim(
+            ClaimKind::Shape,
+            &format!("{name} from 1 to 10 % cache"),
+            "falls monotonically, convex",
+            curve.iter().map(|point| format!("{:.2}", point.1)).collect::<Vec<_>>().join(", "),
+            Some(falls(curve) && is_convex(curve)),
+        );
+    }
+    let chart = Chart::new(
+        "cassuto-fig05",
+        "Write overloading and slowdown against cache size",
+        Axis::linear("disk cache (% of the drive)", Unit::Count),
+        Axis::linear("times the conventional drive", Unit::Ratio),
+    )
+    .with(Series::new("write overloading", Shape::Line, 0, overloading))
+    .with(Series::new("slowdown", Shape::Line, 1, slowdown));
+    report.figures.push(("cassuto-fig05.svg".into(), chart.svg(Style::Standalone)));
+    Ok(report)
+}
+
+fn falls(curve: &[(f64, f64)]) -> bool {
+    curve.windows(2).all(|pair| pair[1].1 <= pair[0].1)
+}
+
+/// Whether the first half falls more steeply than the second, and no chord lies under the curve by over 5 % of its fall: a
+/// run has the grain of whole collections.
+fn is_convex(curve: &[(f64, f64)]) -> bool {
+    let first = curve[0].1 - curve[4].1;
+    let second = curve[5].1 - curve[9].1;
+    let grain = 0.05 * (curve[0].1 - curve[9].1);
+    let under = |i: usize| (curve[i - 1].1 + curve[i + 1].1) / 2.0 + grain >= curve[i].1;
+    first > second && (1..curve.len() - 1).all(under)
+}

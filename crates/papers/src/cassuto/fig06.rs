@@ -1,0 +1,163 @@
+//! Figs 6–8: random 4 KiB writes on the set-associative disk cache, with large and with small regions.
+
+use imbrex_disk::SimTime;
+use imbrex_sim::IoRecord;
+
+use super::super::lab::{mean, Bench, Counts};
+use super::super::{ClaimKind, Experiment, Report};
+use super::SET_ASSOCIATIVE;
+use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "cassuto/fig06-08",
+    title: "random 4 KiB writes: high and flat, then the cliff; small regions leave no gaps",
+    run,
+};
+
+/// Writes that fill a cache of 1 % of 6·10⁸ blocks, eight blocks each.
+const CACHE_WRITES: f64 = 750_000.0;
+
+/// Enough that every cache region is collected once.
+const WRITES: u64 = 1_050_000;
+
+/// Regions of 10,000 blocks, and tracks for the guards of 60,000 of them: 60,000 · (10,000 + 2,999) / 3000.
+const SMALL_REGIONS: &str = "region_size=5120000,geometry.tracks=259980";
+
+/// What one run showed.
+struct Run {
+    counts: Counts,
+    /// Number of the write that found its cache region full, for each region's first time.
+    first_collections: Vec<u64>,
+    cliff: SimTime,
+    end: SimTime,
+}
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let large = measure(SET_ASSOCIATIVE, 50_000, progress)?;
+    let small_drive = format!("{SET_ASSOCIATIVE},{SMALL_REGIONS}");
+    let small = measure(&small_drive, 10_000, progress)?;
+    let mut report = Report {
+        method: format!(
+            "{WRITES} writes of 4 KiB, uniform over the drive, one after the other, on `{SET_ASSOCIATIVE}` (regions of \
+             50,000 blocks) and with regions of 10,000 blocks (`{SMALL_REGIONS}`: more guards, outside the 6·10⁸ blocks). The cliff is the first collection."
+        ),
+        ..Report::default()
+    };
+    cliff_claims(&mut report, &large, 50_000, (0.02, 0.05));
+    cliff_claims(&mut report, &small, 10_000, (0.07, 0.11));
+    gap_claims(&mut report, &large, &small);
+    report.figures.push(("cassuto-fig06.svg".into(), chart("cassuto-fig06", "10 s windows", &[&large], None)));
+    report.figures.push((
+        "cassuto-fig07-08.svg".into(),
+        chart("cassuto-fig07-08", "the low end", &[&large, &small], Some(100.0)),
+    ));
+    Ok(report)
+}
+
+fn measure(drive: &str, region_blocks: u64, progress: &Progress) -> Result<Run, Failure> {
+    let mut counts = Counts::every(10);
+    let mut first_collections = std::collections::BTreeMap::new();
+    let (mut cliff, mut end) = (None, SimTime::ZERO);
+    // 1 % of 6·10⁸ blocks.
+    let cache_regions = 6_000_000 / region_blocks;
+    let mut each = |record: &IoRecord| {
+        counts.see(record.end);
+        end = record.end;
+        if !record.time.cleaning.is_zero() {
+            cliff.get_or_insert(record.start);
+            let region = record.command.lba.0 / region_blocks % cache_regions;
+            first_collections.entry(region).or_insert(record.sequence);
+        }
+    };
+    Bench::flat_out(drive).run(&format!("rw=randwrite,bs=4k,number_ios={WRITES}"), progress, &mut each)?;
+    let mut first_collections: Vec<_> = first_collections.into_values().collect();
+    first_collections.sort_unstable();
+    Ok(Run { counts, first_collections, cliff: cliff.unwrap_or(end), end })
+}
+
+fn cliff_claims(report: &mut Report, run: &Run, blocks: u64, (least, most): (f64, f64)) {
+    let first = run.first_collections.first().copied().unwrap_or(WRITES) as f64;
+    let early = 1.0 - first / CACHE_WRITES;
+    report.claim(
+        ClaimKind::Shape,
+        &format!("regions of {blocks}: writes before the first collection"),
+        &format!("{:.0}–{:.0} % before 750,000 (the cache holds 3.07 GB)", least * 100.0, most * 100.0),
+        format!("{first:.0}: {:.1} % before", early * 100.0),
+        Some((least..=most).contains(&early)),
+    );
+    let median = run.first_collections[run.first_collections.len() / 2] as f64;
+    report.claim(
+        ClaimKind::Shape,
+        &format!("regions of {blocks}: the median cache region is full"),
+        "at 750,000 writes ± 1 %",
+        format!("at {median:.0} writes"),
+        Some((median / CACHE_WRITES - 1.0).abs() <= 0.01),
+    );
+    let seconds = run.cliff.0 as f64 / 1e9;
+    let per_write_ms = seconds * 1e3 / first;
+    report.claim(
+        ClaimKind::Shape,
+        &format!("regions of {blocks}: time of a write while the cache fills"),
+        "780 s for about 750,000 writes: 1.04 ms",
+        format!("{per_write_ms:.3} ms; the first collection at {seconds:.0} s"),
+        Some((per_write_ms / 1.04 - 1.0).abs() <= 0.03),
+    );
+}
+
+fn gap_claims(report: &mut Report, large: &Run, small: &Run) {
+    let after_large = large.counts.between(large.cliff, large.end);
+    let after_small = small.counts.between(small.cliff, small.end);
+    let (low, gaps) = (share(after_large, |count| count < 500), share(after_large, |count| count == 0));
+    report.claim(
+        ClaimKind::Shape,
+        "regions of 50,000: windows of 10 s under 50 IOPS after the cliff, and at zero",
+        "under 50 IOPS, many at zero",
+        format!("{:.0} % under 50 IOPS, {:.0} % at zero", low * 100.0, gaps * 100.0),
+        Some(low > 0.5 && gaps > 0.1),
+    );
+    let small_gaps = share(after_small, |count| count == 0);
+    report.claim(
+        ClaimKind::Shape,
+        "regions of 10,000: windows of 10 s at zero",
+        "none",
+        format!("{:.1} %", small_gaps * 100.0),
+        Some(small_gaps == 0.0),
+    );
+    let (large_mean, small_mean) = (WRITES as f64 / seconds(large.end), WRITES as f64 / seconds(small.end));
+    report.claim(
+        ClaimKind::Shape,
+        "mean IOPS over the whole run, large and small regions",
+        "the same",
+        format!(
+            "{large_mean:.0} and {small_mean:.0} (after the cliff {:.1} and {:.1})",
+            mean(after_large) / 10.0,
+            mean(after_small) / 10.0
+        ),
+        Some((small_mean / large_mean - 1.0).abs() <= 0.15),
+    );
+}
+
+fn share(windows: &[u32], is_counted: impl Fn(u32) -> bool) -> f64 {
+    windows.iter().filter(|&&count| is_counted(count)).count() as f64 / windows.len().max(1) as f64
+}
+
+fn seconds(time: SimTime) -> f64 {
+    time.0 as f64 / 1e9
+}
+
+fn chart(id: &str, what: &str, runs: &[&Run], top: Option<f64>) -> String {
+    let mut iops = Axis::linear("4 KiB writes a second", Unit::Count);
+    if let Some(top) = top {
+        iops = iops.ranged(0.0, top);
+    }
+    let title = format!("Random writes on the set-associative cache, {what}");
+    let mut chart = Chart::new(id, title, Axis::linear("simulated time (s)", Unit::Count), iops);
+    for (look, (run, name)) in runs.iter().zip(["regions of 50,000 blocks", "regions of 10,000 blocks"]).enumerate() {
+        chart = chart.with(Series::new(name, Shape::Steps, look, run.counts.points()));
+    }
+    let cliff_seconds = runs[0].cliff.0 as f64 / 1e9;
+    chart.mark_x(cliff_seconds, "first collection").thin(1500).svg(Style::Standalone)
+}

@@ -1,0 +1,192 @@
+//! The bench of the guide: a drive as it is sold, a workload, and what a buyer asks of it.
+//!
+//! Invariants:
+//! 1. Every drive has a volatile cache of 64 MiB, whatever its profile says, unless the run says otherwise; every flush
+//!    empties it.
+//! 2. The cliff is the first time that a request of the host has to wait until the layer has cleaned something; it is
+//!    told from the plans, so that a volatile cache does not hide it.
+
+use imbrex::{Failure, Progress, Run};
+use imbrex_disk::{Command, SimDuration, SimTime};
+use imbrex_layer::{GroupKind, Plan};
+use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, DriveSpec, IoRecord, Observer, Options};
+use imbrex_trace::generators::{self, Generator, WorkloadSpec};
+use imbrex_trace::Source;
+
+/// The volatile cache: what drives of the time have.
+const WRITE_CACHE_BYTES: u64 = 64 << 20;
+
+/// A run to be made.
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    /// `PROFILE+LAYER:key=value,…`.
+    pub drive: &'a str,
+    /// A built-in workload, or words.
+    pub workload: &'a str,
+    /// Whether the volatile cache is on.
+    pub has_write_cache: bool,
+    /// Requests after the cliff at which the run ends; the workload's own end if `None`.
+    pub past_cliff: Option<u64>,
+}
+
+/// The cliff.
+#[derive(Clone, Copy, Default)]
+pub struct Cliff {
+    /// Requests completed before it.
+    pub requests: u64,
+    /// When.
+    pub at: SimTime,
+}
+
+/// What a run came to.
+pub struct Cost {
+    /// The summary, as `imbrex simulate` has it.
+    pub result: DriveResult,
+    /// Completions over time.
+    pub series: DriveSeries,
+    /// The cliff, if the run came to it.
+    pub cliff: Option<Cliff>,
+    /// The stretches between pauses of the workload of a second or more.
+    pub bursts: Vec<Burst>,
+}
+
+/// A stretch of the workload without a pause.
+#[derive(Clone, Copy)]
+pub struct Burst {
+    /// Requests completed in it before one had to wait for cleaning; all of them if none had to.
+    pub free: u64,
+    /// Whether one had to.
+    pub has_waited: bool,
+}
+
+impl<'a> Case<'a> {
+    /// `workload` on `drive` as it is sold, to the workload's end.
+    pub fn new(drive: &'a str, workload: &'a str) -> Case<'a> {
+        Case { drive, workload, has_write_cache: true, past_cliff: None }
+    }
+
+    /// Makes it.
+    pub fn make(&self, progress: &Progress) -> Result<Cost, Failure> {
+        let spec = DriveSpec::parse(self.drive)?;
+        let profile = imbrex_disk::Profile::named(&spec.profile).expect("the guide names built-in profiles");
+        let drive = Drive::build(&spec, &profile)?;
+        let (mut source, arrival) = open(self.workload, drive.capacity_bytes() / 512)?;
+        let options = self.options(&drive, arrival);
+        let mut watch = Watch { past_cliff: self.past_cliff, ..Watch::default() };
+        let ran = Run::new(drive, options).shown(self.drive, progress).on(source.as_mut(), &mut watch)?.whole()?;
+        let (result, series) = ran.summary(self.drive);
+        Ok(Cost { result, series, cliff: watch.cliff, bursts: watch.bursts })
+    }
+
+    fn options(&self, drive: &Drive, arrival: Arrival) -> Options {
+        let write_cache_bytes = if self.has_write_cache { WRITE_CACHE_BYTES } else { 0 };
+        Options { arrival, write_cache_bytes, ..Options::live(drive) }
+    }
+}
+
+/// The workload called or worded `text`, on a drive of `device_sectors` sectors of 512 bytes.
+fn open(text: &str, device_sectors: u64) -> Result<(Box<dyn Source>, Arrival), Failure> {
+    let (source, arrival) = match generators::named(text) {
+        Some(entry) => {
+            let opened = entry.open(device_sectors, None).map_err(Failure::usage)?;
+            (opened.source, opened.arrival)
+        }
+        None => {
+            let spec = WorkloadSpec::parse(text).map_err(Failure::usage)?;
+            let arrival = spec.arrival();
+            (Box::new(Generator::new(spec, device_sectors).map_err(Failure::usage)?) as Box<dyn Source>, arrival)
+        }
+    };
+    let generators::Arrival::Closed { depth } = arrival else {
+        return Err(Failure::usage(format!("'{text}' keeps no queue full: the guide asks for throughput")));
+    };
+    Ok((source, Arrival::Closed(depth)))
+}
+
+impl Cost {
+    /// Simulated seconds in all.
+    pub fn seconds(&self) -> f64 {
+        self.result.duration_ns as f64 / 1e9
+    }
+
+    /// Requests a second over the whole run.
+    pub fn rate(&self) -> f64 {
+        self.result.completed as f64 / self.seconds()
+    }
+
+    /// Requests a second before the cliff, or over the whole run.
+    pub fn rate_before(&self) -> f64 {
+        match self.cliff {
+            Some(cliff) if cliff.requests > 0 => cliff.requests as f64 / (cliff.at.0 as f64 / 1e9),
+            Some(_) => 0.0,
+            None => self.rate(),
+        }
+    }
+
+    /// Requests a second after the cliff, if there was one.
+    pub fn rate_after(&self) -> Option<f64> {
+        let cliff = self.cliff?;
+        let seconds = self.seconds() - cliff.at.0 as f64 / 1e9;
+        (seconds > 0.0).then(|| (self.result.completed - cliff.requests) as f64 / seconds)
+    }
+
+    /// Bytes a second, read and written.
+    pub fn bytes_per_second(&self) -> f64 {
+        let host = &self.result.host;
+        (host.read_blocks + host.write_blocks) as f64 * 512.0 / self.seconds()
+    }
+
+    /// (seconds, requests a second) of every window.
+    pub fn points(&self) -> Vec<(f64, f64)> {
+        let width = self.series.window_ns as f64 / 1e9;
+        let windows = self.series.windows.iter().enumerate();
+        windows.map(|(index, window)| (index as f64 * width, (window.reads + window.writes) as f64 / width)).collect()
+    }
+}
+
+#[derive(Default)]
+struct Watch {
+    past_cliff: Option<u64>,
+    completed: u64,
+    cliff: Option<Cliff>,
+    bursts: Vec<Burst>,
+    last_end: SimTime,
+}
+
+/// A pause of the workload as long as this begins a burst.
+const PAUSE: SimDuration = SimDuration::from_secs(1);
+
+impl Observer for Watch {
+    fn progress(&mut self, requests: u64, _now: SimTime) -> bool {
+        let enough = self.cliff.zip(self.past_cliff).is_some_and(|(cliff, more)| requests >= cliff.requests + more);
+        !enough
+    }
+
+    fn wants_ios(&self) -> bool {
+        true
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        self.completed += 1;
+        if self.bursts.is_empty() || record.entry.0 >= self.last_end.0 + PAUSE.0 {
+            self.bursts.push(Burst { free: 0, has_waited: false });
+        }
+        self.last_end = self.last_end.max(record.end);
+        let burst = self.bursts.last_mut().expect("one has just begun");
+        burst.free += u64::from(!burst.has_waited);
+    }
+
+    fn wants_plans(&self) -> bool {
+        true
+    }
+
+    fn plan(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {
+        let cleans = !commands.is_empty() && plan.phases.iter().any(|phase| phase.kind == GroupKind::Cleaning);
+        if cleans {
+            self.cliff.get_or_insert(Cliff { requests: self.completed, at: now });
+            if let Some(burst) = self.bursts.last_mut() {
+                burst.has_waited = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The cliff: random 4 KiB writes without a pause, until caches are full and beyond.
+
+use super::super::{Experiment, Report};
+use super::bench::{Case, Cost};
+use super::table::{cells, rate, seconds, table, COLUMNS};
+use super::DRIVES;
+use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::error::Failure;
+use imbrex::human;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment =
+    Experiment { name: "costs/cliff", title: "random 4 KiB writes until caches are full, and beyond", run };
+
+/// As the built-in `random-4k`, but long enough for the largest cache.
+const WORDS: &str = "rw=randwrite,bs=4k,number_ios=10000000,iodepth=31";
+/// Writes after the cliff.
+const PAST_CLIFF: u64 = 100_000;
+/// Writes of a drive that has no cliff, or stands on it from the start.
+const WITHOUT: &str = "random-4k";
+/// Drives of which the chart shows the throughput.
+const SHOWN: [&str; 5] = ["cmr-5900", "st5000as0011", "st8000as0022", "emulated-smr-2", "imr-1t"];
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method: format!(
+            "`{WORDS}`, ended {PAST_CLIFF} writes after the cliff: the first time that a write has to wait until \
+             the drive has cleaned something. A drive without one has the 500,000 writes of `{WITHOUT}`."
+        ),
+        ..Report::default()
+    };
+    let mut columns = vec!["drive", "writes before", "time before", "writes/s before", "writes/s after"];
+    columns.extend(COLUMNS);
+    let mut rows = table("Random writes of 4 KiB, 31 at a time", &columns);
+    let mut lines = Vec::new();
+    for (name, drive) in DRIVES {
+        let cost = measure(drive, progress)?;
+        let mut row = vec![name.to_string()];
+        row.extend(before_and_after(&cost));
+        row.extend(cells(&cost));
+        rows.rows.push(row);
+        if let Some(look) = SHOWN.iter().position(|shown| *shown == name) {
+            lines.push(Series::new(name, Shape::Steps, look, smoothed(&cost.points())));
+        }
+    }
+    report.tables.push(rows);
+    report.figures.push(("costs-cliff.svg".into(), chart(lines)));
+    Ok(report)
+}
+
+fn has_cache(drive: &str) -> bool {
+    !(drive.starts_with("cmr") || drive.starts_with("imr"))
+}
+
+fn measure(drive: &str, progress: &Progress) -> Result<Cost, Failure> {
+    match has_cache(drive) {
+        true => Case { past_cliff: Some(PAST_CLIFF), ..Case::new(drive, WORDS) }.make(progress),
+        false => Case::new(drive, WITHOUT).make(progress),
+    }
+}
+
+/// Writes and time before the cliff, writes a second before and after it.
+pub fn before_and_after(cost: &Cost) -> [String; 4] {
+    let none = || "–".to_string();
+    match cost.cliff {
+        None => [none(), none(), rate(cost.rate()), none()],
+        Some(cliff) => [
+            human::count(cliff.requests),
+            seconds(cliff.at.0 as f64 / 1e9),
+            rate(cost.rate_before()),
+            cost.rate_after().map_or_else(none, rate),
+        ],
+    }
+}
+
+/// Means of ten windows, none of zero: a logarithm cannot show one.
+fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mean = |chunk: &[(f64, f64)]| chunk.iter().map(|point| point.1).sum::<f64>() / chunk.len() as f64;
+    points.chunks(10).map(|chunk| (chunk[0].0.max(1.0), mean(chunk).max(0.1))).collect()
+}
+
+fn chart(lines: Vec<Series>) -> String {
+    let mut chart = Chart::new(
+        "costs-cliff",
+        "Random writes of 4 KiB, 31 at a time",
+        Axis::log10("simulated time (s)", Unit::Count),
+        Axis::log10("writes a second, means of ten windows", Unit::Count),
+    )
+    .sized(860.0, 460.0);
+    for line in lines {
+        chart = chart.with(line);
+    }
+    chart.thin(600).svg(Style::Standalone)
+}

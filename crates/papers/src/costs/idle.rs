@@ -1,0 +1,60 @@
+//! What an idle period buys: the cache is filled by random writes, the drive is left alone, and writes go on.
+
+use super::super::{Experiment, Report};
+use super::bench::{Burst, Case};
+use super::table::table;
+use imbrex::error::Failure;
+use imbrex::human;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment =
+    Experiment { name: "costs/idle", title: "writes that a pause buys a drive whose cache is full", run };
+
+/// Drives, with the writes that fill their cache from all over, and the writes tried after the pause.
+const DRIVES: [(&str, &str, u64); 4] = [
+    ("st5000as0011", "seagate-st5000as0011", 250_000),
+    ("st8000as0011", "seagate-st8000as0011", 300_000),
+    ("st8000as0022", "seagate-st8000as0022", 250_000),
+    ("st8000dm004", "seagate-st8000dm004", 450_000),
+];
+const PAUSES: [(&str, &str); 5] = [("1 min", "1m"), ("10 min", "10m"), ("1 h", "1h"), ("8 h", "8h"), ("24 h", "24h")];
+/// Where the writes go: all over, or to a part as large as a busy directory.
+const PLACES: [(&str, &str); 2] = [("the whole drive", "100%"), ("10 GiB", "10G")];
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method: "Random writes of 4 KiB, 31 at a time, until the cache has been full for a while; then pauses, each \
+                 followed by as many writes again. What a pause bought are the writes after it before one has to \
+                 wait for cleaning."
+            .into(),
+        ..Report::default()
+    };
+    for (place, size) in PLACES {
+        let mut columns = vec!["drive"];
+        columns.extend(PAUSES.iter().map(|(name, _)| *name));
+        let mut rows = table(&format!("Writes that a pause buys, random over {place}"), &columns);
+        for (name, drive, writes) in DRIVES {
+            let mut row = vec![name.to_string()];
+            row.extend(bought(drive, writes, size, progress)?);
+            rows.rows.push(row);
+        }
+        report.tables.push(rows);
+    }
+    Ok(report)
+}
+
+/// What each pause buys `drive`, on one run.
+fn bought(drive: &str, writes: u64, size: &str, progress: &Progress) -> Result<Vec<String>, Failure> {
+    let mut words = format!("rw=randwrite,bs=4k,size={size},number_ios={writes},iodepth=31");
+    for (_, pause) in PAUSES {
+        words += &format!(";idle={pause};number_ios={writes}");
+    }
+    let cost = Case::new(drive, &words).make(progress)?;
+    assert_eq!(cost.bursts.len(), 1 + PAUSES.len(), "a stall of {drive} looks like a pause");
+    let of_burst = |burst: &Burst| match burst.has_waited {
+        true => human::count(burst.free),
+        false => format!("over {}", human::count(burst.free)),
+    };
+    Ok(cost.bursts[1..].iter().map(of_burst).collect())
+}

@@ -1,0 +1,179 @@
+//! Figs 2, 4, 10 and 11: how many tracks are hot, and whether their neighbours are.
+
+use imbrex_disk::{Operation, SimTime};
+use imbrex_trace::Source;
+
+use super::super::{ClaimKind, Experiment, Report};
+use super::trial::Trial;
+use super::workloads;
+use super::RMW;
+use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment =
+    Experiment { name: "hajkazemi/fig10-11", title: "how many tracks are hot, and whether their neighbours are", run };
+
+/// Sectors of a track of 2 MiB.
+const TRACK_SECTORS: u64 = 4096;
+/// Fig. 2 shows so many of the hottest.
+const SHOWN: usize = 3000;
+/// Fig. 4 shows so many with their neighbours.
+const HOTTEST: usize = 20;
+/// The tracks that the cache of the paper holds.
+const CACHED: usize = 100;
+/// Machine, the share of its writes to its hottest tracks by the paper, of how many.
+const SHARES: [(&str, usize, &str, std::ops::Range<f64>); 4] = [
+    ("w106", CACHED, "80 % (§2.2)", 0.75..0.85),
+    ("w39", 10, "half, to a handful of tracks", 0.4..0.6),
+    ("w09", CACHED, "around 20 %", 0.15..0.25),
+    ("w87", CACHED, "around 15 %", 0.1..0.2),
+];
+
+/// Writes to each track of 2 MiB, by address.
+struct Heat {
+    writes: Vec<u64>,
+    /// Tracks, hottest first, of equals the lower.
+    ranked: Vec<usize>,
+}
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let names = ["w106", "w39", "w09", "w87", "w17"];
+    let mut heats = Vec::new();
+    for name in names {
+        heats.push((name, Heat::of(name, progress)?));
+    }
+    let mut report = Report {
+        method: "Writes of the stand-ins to each 2 MiB of addresses, counted over the whole week. The \
+                 shares of w106, w39, w09 and w87 and the neighbours of w17 and w87 were put into \
+                 the stand-ins, so they say that the stand-ins are what they should be. Neighbours are counted by address, \
+                 as the figures of the paper number tracks, and as they lie on the drive, which numbers 128 bottom tracks \
+                 and then the 128 tops between them."
+            .into(),
+        ..Report::default()
+    };
+    for ((_, heat), (name, tracks, theirs, range)) in heats.iter().zip(SHARES) {
+        let share = heat.share(tracks);
+        report.claim(
+            ClaimKind::Shape,
+            &format!("{name}: share of writes to the {tracks} hottest tracks"),
+            theirs,
+            format!("{:.1} %", share * 100.0),
+            Some(range.contains(&share)),
+        );
+    }
+    report.figures.push(("hajkazemi-fig10.svg".into(), shares_chart(&heats)));
+    let drive = Trial::new(RMW)?;
+    for (name, theirs, friendly) in
+        [("w17", "most hot tracks have a cold neighbour", true), ("w87", "many are surrounded by similar ones", false)]
+    {
+        let heat = &heats.iter().find(|(other, _)| *other == name).expect("it is one of the names").1;
+        let crowded = heat.crowded(|track| [track.checked_sub(1), Some(track + 1)]);
+        let on_drive = heat.crowded(|track| physical_neighbours(&drive, track));
+        report.claim(
+            ClaimKind::Shape,
+            &format!("{name}: of the {CACHED} hottest tracks, those with both neighbours over half as hot"),
+            theirs,
+            format!("{crowded} by address; {on_drive} as the drive lays tracks"),
+            Some(if friendly { crowded * 4 < CACHED } else { crowded * 4 > CACHED }),
+        );
+        let id = if friendly { "hajkazemi-fig04" } else { "hajkazemi-fig11" };
+        report.figures.push((format!("{id}.svg"), neighbours_chart(id, name, heat)));
+    }
+    report.remarks.push(
+        "On the drive the neighbours of a bottom track are tops with addresses some 128 tracks away, so a row of hot \
+         addresses no longer than that has cold neighbours: flipping does better on w87 than its fig. 11 lets expect."
+            .into(),
+    );
+    Ok(report)
+}
+
+impl Heat {
+    fn of(name: &str, progress: &Progress) -> Result<Heat, Failure> {
+        let sectors = workloads::reach_sectors(name).expect("stand-ins have a reach");
+        let mut source = workloads::open_whole(name, sectors)?;
+        let bar = progress.requests(name, source.expected_requests());
+        let mut writes = vec![0; sectors.div_ceil(TRACK_SECTORS) as usize];
+        let mut requests = 0u64;
+        while let Some(request) = source.next(SimTime::ZERO)? {
+            requests += 1;
+            if requests.is_multiple_of(1 << 16) {
+                bar.set_position(requests);
+                if progress.should_stop() {
+                    return Err(Failure::failed("interrupted; nothing was written"));
+                }
+            }
+            let command = request.command;
+            if command.operation == Operation::Write {
+                let tracks = command.lba.0 / TRACK_SECTORS..=(command.end().0 - 1) / TRACK_SECTORS;
+                tracks.for_each(|track| writes[track as usize] += 1);
+            }
+        }
+        bar.finish_and_clear();
+        let mut ranked: Vec<usize> = (0..writes.len()).collect();
+        ranked.sort_by_key(|&track| (std::cmp::Reverse(writes[track]), track));
+        Ok(Heat { writes, ranked })
+    }
+
+    /// The share of writes that the hottest `tracks` take.
+    fn share(&self, tracks: usize) -> f64 {
+        let hot: u64 = self.ranked.iter().take(tracks).map(|&track| self.writes[track]).sum();
+        hot as f64 / self.writes.iter().sum::<u64>() as f64
+    }
+
+    /// Of the hottest, those whose neighbours all took over half as many writes.
+    fn crowded(&self, neighbours: impl Fn(usize) -> [Option<usize>; 2]) -> usize {
+        let is_hot = |track: usize, neighbour: Option<usize>| {
+            let writes = neighbour.and_then(|neighbour| self.writes.get(neighbour)).copied().unwrap_or(0);
+            2 * writes > self.writes[track]
+        };
+        let hottest = self.ranked.iter().take(CACHED);
+        hottest.filter(|&&track| neighbours(track).into_iter().all(|neighbour| is_hot(track, neighbour))).count()
+    }
+}
+
+/// The tracks of addresses that lie beside that of a track of addresses.
+fn physical_neighbours(drive: &Trial, track: usize) -> [Option<usize>; 2] {
+    let (radial, _) = drive.track_of(track as u64 * TRACK_SECTORS);
+    let at = |radial: Option<u32>| {
+        let radial = radial.filter(|&radial| radial < drive.disk.geometry.radial_tracks())?;
+        drive.lba_of_track(radial).map(|lba| (lba / TRACK_SECTORS) as usize)
+    };
+    [at(radial.checked_sub(1)), at(radial.checked_add(1))]
+}
+
+fn shares_chart(heats: &[(&str, Heat)]) -> String {
+    let mut chart = Chart::new(
+        "hajkazemi-fig10",
+        "Share of writes to the hottest tracks",
+        Axis::log10("hottest tracks", Unit::Count),
+        Axis::linear("share of writes", Unit::Share).ranged(0.0, 1.0),
+    );
+    for (look, (name, heat)) in heats.iter().enumerate() {
+        let total = heat.writes.iter().sum::<u64>() as f64;
+        let mut sum = 0;
+        let points = heat.ranked.iter().take(SHOWN).enumerate().map(|(index, &track)| {
+            sum += heat.writes[track];
+            ((index + 1) as f64, sum as f64 / total)
+        });
+        chart = chart.with(Series::new(*name, Shape::Line, look, points.collect()));
+    }
+    chart.thin(400).svg(Style::Standalone)
+}
+
+fn neighbours_chart(id: &str, name: &str, heat: &Heat) -> String {
+    let hottest = &heat.ranked[..HOTTEST];
+    let groups = hottest.iter().map(|track| track.to_string()).collect();
+    let title = format!("The {HOTTEST} hottest tracks of {name}, by address, and their neighbours");
+    let axis = Axis::linear("writes", Unit::Count);
+    let mut chart = BarChart::new(id, title, axis, groups, BarArrangement::Grouped).sized(1080.0, 420.0);
+    for (look, (part, offset)) in [("track before", -1i64), ("track", 0), ("track after", 1)].into_iter().enumerate() {
+        let writes = |&track: &usize| {
+            let at = usize::try_from(track as i64 + offset).ok();
+            at.and_then(|at| heat.writes.get(at)).copied().unwrap_or(0) as f64
+        };
+        chart = chart.with(part, look, hottest.iter().map(writes).collect());
+    }
+    chart.svg(Style::Standalone)
+}

@@ -1,0 +1,172 @@
+//! A layer on the drive of the paper without its host side: operations one by one, their cost in seeks and rotations.
+//!
+//! Invariants:
+//! 1. Seeks are counted from the head's own path by eq. 1 of the paper, not from what the mechanics say they took.
+
+use imbrex_disk::actuator::{Actuator, HeadLog, HeadSample};
+use imbrex_disk::{Command, Pba, Sectors, SharedDisk, SimTime};
+use imbrex_layer::{registry, Layer, Plan};
+use imbrex_sim::timing::Timing;
+use imbrex_sim::{Drive, DriveSpec};
+
+use super::{CONVENTIONAL, PROFILE, RMW};
+use imbrex::error::Failure;
+
+/// Samples of the head's path that a trial may make before any is left out.
+const HEAD_SAMPLES: usize = 1 << 20;
+/// A change of at most so many tracks is a switch: from one neighbour of a bottom track to the other.
+const SWITCH_TRACKS: u32 = 2;
+
+/// What an operation cost.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Cost {
+    /// All of it.
+    pub whole_ns: u64,
+    /// Seeks over more tracks than a switch.
+    pub seeks: u64,
+    /// What they took by eq. 1.
+    pub seek_ns: u64,
+    /// Switches.
+    pub switches: u64,
+    /// What they took by eq. 1.
+    pub switch_ns: u64,
+}
+
+impl std::ops::Add for Cost {
+    type Output = Cost;
+
+    fn add(self, other: Cost) -> Cost {
+        Cost {
+            whole_ns: self.whole_ns + other.whole_ns,
+            seeks: self.seeks + other.seeks,
+            seek_ns: self.seek_ns + other.seek_ns,
+            switches: self.switches + other.switches,
+            switch_ns: self.switch_ns + other.switch_ns,
+        }
+    }
+}
+
+/// A layer and the mechanics below it.
+pub struct Trial {
+    /// The disk.
+    pub disk: SharedDisk,
+    layer: Box<dyn Layer>,
+    /// The same tracks with nothing moved: where LBAs are at home.
+    home: Box<dyn Layer>,
+    timing: Timing,
+    now: SimTime,
+    plan: Plan,
+    samples_seen: usize,
+}
+
+impl Trial {
+    /// `layer` (with `:key=value,…`) on the drive of the paper.
+    pub fn new(layer: &str) -> Result<Trial, Failure> {
+        let spec = DriveSpec::parse(&format!("{PROFILE}+{layer}"))?;
+        let profile = imbrex_disk::Profile::named(PROFILE).expect("the profile is built in");
+        let drive = Drive::build(&spec, &profile)?;
+        let unmoved = if drive.layer.name() == CONVENTIONAL { CONVENTIONAL } else { RMW };
+        let home = registry::build(unmoved, &drive.disk, &[]).expect("each works on the disk it is for");
+        let mut timing = Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks());
+        *timing.actuator_mut() = Actuator::with_log(drive.disk.clone(), HeadLog::new(HEAD_SAMPLES));
+        let (layer, disk) = (drive.layer, drive.disk);
+        Ok(Trial { disk, layer, home, timing, now: SimTime::ZERO, plan: Plan::new(), samples_seen: 0 })
+    }
+
+    /// Serves `command`.
+    pub fn serve(&mut self, command: Command) -> Cost {
+        self.plan.clear();
+        self.layer.plan(&[command], &mut self.plan);
+        self.run()
+    }
+
+    /// A phase of background work; none where there is nothing to do.
+    pub fn idle(&mut self) -> Option<Cost> {
+        self.plan.clear();
+        self.layer.idle(&mut self.plan).then(|| self.run())
+    }
+
+    fn run(&mut self) -> Cost {
+        let from = self.timing.actuator().radial_track();
+        self.samples_seen = self.head().len();
+        let time = self.timing.run(&self.plan, self.now);
+        self.now += time.whole;
+        let mut cost = Cost { whole_ns: time.whole.0, ..Cost::default() };
+        let mut at = from;
+        for sample in self.path() {
+            let distance = at.abs_diff(sample.radial_track);
+            at = sample.radial_track;
+            let ns = self.seek_ns(distance);
+            let (count, sum) = match distance {
+                0 => continue,
+                1..=SWITCH_TRACKS => (&mut cost.switches, &mut cost.switch_ns),
+                _ => (&mut cost.seeks, &mut cost.seek_ns),
+            };
+            *count += 1;
+            *sum += ns;
+        }
+        cost
+    }
+
+    fn head(&self) -> &[HeadSample] {
+        self.timing.actuator().head_log().expect("it was given one").samples()
+    }
+
+    /// The head's path in the operation served last.
+    pub fn path(&self) -> &[HeadSample] {
+        &self.head()[self.samples_seen..]
+    }
+
+    /// Eq. 1: 2 ms, and 18 ms more over the whole disk.
+    pub fn seek_ns(&self, distance: u32) -> u64 {
+        let span = self.disk.geometry.radial_tracks() as u64 - 1;
+        if distance == 0 {
+            return 0;
+        }
+        2_000_000 + 18_000_000 * distance as u64 / span
+    }
+
+    /// Sectors that the layer offers.
+    pub fn capacity(&self) -> u64 {
+        self.layer.capacity().0
+    }
+
+    /// Bytes of mapping state, by formula and as measured.
+    pub fn memory(&self) -> imbrex_layer::MapMemory {
+        self.layer.memory()
+    }
+
+    /// The LBA at home in the first sector of a track; none where the track is set aside.
+    pub fn lba_of_track(&self, radial_track: u32) -> Option<u64> {
+        let wanted = self.disk.geometry.pba(radial_track, 0, 0);
+        let (mut low, mut high) = (0, self.home.capacity().0);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if place(self.home.as_ref(), middle) < wanted {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low < self.capacity().min(self.home.capacity().0) && place(self.home.as_ref(), low) == wanted).then_some(low)
+    }
+
+    /// Whether the sector lies at home on a bottom track.
+    pub fn is_bottom(&self, lba: u64) -> bool {
+        let pba = place(self.layer.as_ref(), lba);
+        self.disk.geometry.is_bottom(self.disk.geometry.locate(pba).radial_track)
+    }
+
+    /// Where the sector lies: its track, and the sector of the track.
+    pub fn track_of(&self, lba: u64) -> (u32, u64) {
+        let pba = place(self.layer.as_ref(), lba);
+        let found = self.disk.geometry.locate(pba);
+        (found.radial_track, pba.0 - found.track_start.0)
+    }
+}
+
+fn place(layer: &dyn Layer, lba: u64) -> Pba {
+    let mut pieces = Vec::new();
+    layer.lookup(imbrex_disk::Lba(lba), Sectors(1), &mut pieces);
+    pieces.first().and_then(|piece| piece.at).expect("every sector lies somewhere").1
+}

@@ -1,0 +1,116 @@
+//! The laboratory: one drive, one workload, and what is measured of it beyond the summary.
+
+use imbrex::{Failure, Progress, Run};
+use imbrex_disk::SimTime;
+use imbrex_sim::{Arrival, Drive, DriveResult, DriveSpec, IoRecord, Observer, Options};
+use imbrex_trace::generators::{Generator, WorkloadSpec};
+use imbrex_trace::Source;
+
+/// A run to be made.
+pub struct Bench<'a> {
+    /// `PROFILE+LAYER:key=value,…`.
+    pub drive: &'a str,
+    /// Requests served before measuring begins.
+    pub warmup_requests: u64,
+    /// How requests arrive.
+    pub arrival: Arrival,
+}
+
+impl<'a> Bench<'a> {
+    /// `drive`, flat out: as Cassuto 2010 §III.B counts.
+    pub fn flat_out(drive: &'a str) -> Bench<'a> {
+        Bench { drive, warmup_requests: 0, arrival: Arrival::FlatOut }
+    }
+
+    /// The drive, fresh.
+    pub fn drive(&self) -> Result<Drive, Failure> {
+        let spec = DriveSpec::parse(self.drive)?;
+        let profile = imbrex_disk::Profile::named(&spec.profile).expect("experiments name built-in profiles");
+        Ok(Drive::build(&spec, &profile)?)
+    }
+
+    /// Runs `words` on it; `each` sees every request served.
+    pub fn run(
+        &self,
+        words: &str,
+        progress: &Progress,
+        each: &mut dyn FnMut(&IoRecord),
+    ) -> Result<DriveResult, Failure> {
+        let drive = self.drive()?;
+        let device_sectors = drive.capacity_bytes() / 512;
+        let spec = WorkloadSpec::parse(words).expect("experiments' words are right: a test runs them");
+        let mut source = Generator::new(spec, device_sectors).expect("experiments' words are right: a test runs them");
+        self.run_source(drive, &mut source, progress, each)
+    }
+
+    /// Runs `source` on `drive`.
+    pub fn run_source(
+        &self,
+        drive: Drive,
+        source: &mut dyn Source,
+        progress: &Progress,
+        each: &mut dyn FnMut(&IoRecord),
+    ) -> Result<DriveResult, Failure> {
+        let options = Options { warmup_requests: self.warmup_requests, ..Options::bare(self.arrival) };
+        let ran = Run::new(drive, options).shown(self.drive, progress).on(source, &mut Notebook { each })?.whole()?;
+        Ok(ran.summary(self.drive).0)
+    }
+}
+
+struct Notebook<'a> {
+    each: &'a mut dyn FnMut(&IoRecord),
+}
+
+impl Observer for Notebook<'_> {
+    fn wants_ios(&self) -> bool {
+        true
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        (self.each)(record);
+    }
+}
+
+/// Completions counted in windows of one width.
+pub struct Counts {
+    width_ns: u64,
+    counts: Vec<u32>,
+}
+
+impl Counts {
+    /// Windows of `seconds`.
+    pub fn every(seconds: u64) -> Counts {
+        Counts { width_ns: seconds * 1_000_000_000, counts: Vec::new() }
+    }
+
+    /// Counts a completion.
+    pub fn see(&mut self, at: SimTime) {
+        let index = (at.0 / self.width_ns) as usize;
+        if index >= self.counts.len() {
+            self.counts.resize(index + 1, 0);
+        }
+        self.counts[index] += 1;
+    }
+
+    /// The whole windows from `from` on, up to `to`; the last of all, cut short by the end, is left out.
+    pub fn between(&self, from: SimTime, to: SimTime) -> &[u32] {
+        let first = (from.0.div_ceil(self.width_ns) as usize).min(self.counts.len());
+        let last = ((to.0 / self.width_ns) as usize).min(self.counts.len().saturating_sub(1));
+        &self.counts[first..last.max(first)]
+    }
+
+    /// (seconds, requests a second) of every window: the points of a chart.
+    pub fn points(&self) -> Vec<(f64, f64)> {
+        let seconds = self.width_ns as f64 / 1e9;
+        let rates = self.counts.iter().enumerate();
+        rates.map(|(index, &count)| (index as f64 * seconds, count as f64 / seconds)).collect()
+    }
+}
+
+/// The mean of counts, zero where there is none.
+pub fn mean(counts: &[u32]) -> f64 {
+    if counts.is_empty() {
+        return 0.0;
+    }
+    counts.iter().map(|&count| count as f64).sum::<f64>() / counts.len() as f64
+}

@@ -1,0 +1,40 @@
+//! How much is written until the first write stalls, by size of write: entries of the map for small ones, space for large.
+
+use super::super::aghayev::trial::{is_near, writes_until_cleaning};
+use super::super::{ClaimKind, Experiment, Report};
+use super::{DRIVES, SOURCE};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "later-drives/cache-size",
+    title: "the effective size of the cache is set by its map for small writes, by its space for large ones",
+    run,
+};
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method:
+            "Writes uniform over the drive, 31 outstanding, until one of them has to wait for cleaning; the effective \
+                 size is what was written before it. Ours may differ by 2 %."
+                .into(),
+        ..Report::default()
+    };
+    for drive in &DRIVES {
+        for &(kib, theirs) in drive.effective_gib {
+            let most = (60 << 20) / kib;
+            let words = format!("rw=randwrite,bs={kib}k,number_ios={}", most.min(400_000));
+            let writes = writes_until_cleaning(drive.profile, 31, &words, progress)?;
+            let gib = writes.map(|writes| (writes * kib) as f64 / (1 << 20) as f64);
+            report.claim(
+                ClaimKind::Exact,
+                &format!("{}: GiB until the cliff, writes of {kib} KiB", drive.profile),
+                &format!("{theirs} ({SOURCE})"),
+                gib.map_or("no cliff".into(), |gib| format!("{gib:.2}")),
+                Some(gib.is_some_and(|gib| is_near(gib, theirs, 0.02))),
+            );
+        }
+    }
+    Ok(report)
+}

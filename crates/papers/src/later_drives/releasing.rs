@@ -1,0 +1,47 @@
+//! A full cache lets one waiting write go on for each block it frees.
+
+use imbrex_disk::SimDuration;
+
+use super::super::aghayev::trial::is_near;
+use super::super::{ClaimKind, Experiment, Report};
+use super::trial::{write_blocks, MIB_SECTORS};
+use super::{DRIVES, SOURCE};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "later-drives/releasing",
+    title: "a full cache releases one stalled write for each block it frees",
+    run,
+};
+
+/// Writes beyond what the cache holds.
+const STALLED: u64 = 500;
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method: format!(
+            "Random writes of 1 MiB, no two to the same place, 31 outstanding: as many as fill the cache, and {STALLED} \
+             more. What cleaning reads of the cache for a stalled write is what it frees: its blocks, whole or the part \
+             that lies in the band cleaned. It is counted against what the host writes from the first stall on. A band can \
+             have more than one block, so ours may differ by 10 %."
+        ),
+        ..Report::default()
+    };
+    for drive in &DRIVES {
+        let blocks = drive.cache_gib << 10;
+        let seen = write_blocks(drive.profile, blocks + STALLED, SimDuration::ZERO, progress)?;
+        let stalled: Vec<u64> = seen.freed_sectors.iter().copied().skip_while(|&freed| freed == 0).collect();
+        let freed = stalled.iter().sum::<u64>() as f64 / MIB_SECTORS as f64;
+        let per_write = freed / stalled.len().max(1) as f64;
+        report.claim(
+            ClaimKind::Exact,
+            &format!("{}: blocks freed for each write released", drive.profile),
+            &format!("1 ({SOURCE})"),
+            format!("{per_write:.3}: {freed:.1} blocks for {} writes from the first stall on", stalled.len()),
+            Some(is_near(per_write, 1.0, 0.1) && is_near(stalled.len() as f64, STALLED as f64, 0.1)),
+        );
+    }
+    Ok(report)
+}

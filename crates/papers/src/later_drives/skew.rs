@@ -1,0 +1,71 @@
+//! A block that is written again takes no new entry: the effective size grows with skew.
+
+use imbrex_disk::SimTime;
+use imbrex_trace::generators::{Generator, WorkloadSpec};
+use imbrex_trace::Source;
+
+use super::super::aghayev::trial::{capacity_sectors, fresh, is_near, writes_until_cleaning};
+use super::super::{ClaimKind, Experiment, Report};
+use super::{DRIVES, SOURCE};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "later-drives/skew",
+    title: "the effective size of the cache grows with skew, since blocks written again take no new entries",
+    run,
+};
+
+/// Size of a write.
+const KIB: u64 = 64;
+/// Zipf's exponents, evenest first.
+const EXPONENTS: [&str; 3] = ["0.5", "0.8", "0.95"];
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method: format!(
+            "Writes of {KIB} KiB by Zipf's law over the drive, 31 outstanding, until one of them has to wait for cleaning. \
+             Beside it the writes that a set of the blocks seen takes until it holds as many as the map has entries."
+        ),
+        ..Report::default()
+    };
+    for drive in &DRIVES {
+        let mut before = 0.0;
+        for exponent in EXPONENTS {
+            let words = format!("rw=randwrite,bs={KIB}k,random_distribution=zipf:{exponent},number_ios=3000000");
+            let writes = writes_until_cleaning(drive.profile, 31, &words, progress)?.unwrap_or(u64::MAX);
+            let expected = writes_until_blocks(drive.profile, &words)?;
+            let gib = (writes.saturating_mul(KIB)) as f64 / (1 << 20) as f64;
+            report.claim(
+                ClaimKind::Shape,
+                &format!("{}: GiB until the cliff, exponent {exponent}", drive.profile),
+                &format!("grows with skew ({SOURCE})"),
+                format!("{gib:.2}; {writes} writes, {expected} until the blocks seen fill the map"),
+                Some(gib > before && is_near(writes as f64, expected as f64, 0.02)),
+            );
+            before = gib;
+        }
+    }
+    Ok(report)
+}
+
+/// Writes of `words` until they have touched as many blocks as the drive's map has entries.
+fn writes_until_blocks(profile: &str, words: &str) -> Result<u64, Failure> {
+    let drive = fresh(profile)?;
+    let parameters = imbrex_disk::Profile::named(profile).expect("experiments name built-in profiles");
+    let parameters = parameters.parameters_for("media-cache");
+    let entries = parameters.iter().find(|(key, _)| key == "map_entries").and_then(|(_, value)| value.parse().ok());
+    let entries: usize = entries.expect("the profiles of these drives say how many");
+    let spec = WorkloadSpec::parse(words).expect("experiments' words are right");
+    let mut source = Generator::new(spec, capacity_sectors(&drive)).expect("experiments' words are right");
+    let (mut seen, mut writes) = (std::collections::BTreeSet::new(), 0);
+    while let Some(request) = source.next(SimTime::ZERO)? {
+        seen.insert(request.command.lba);
+        if seen.len() > entries {
+            break;
+        }
+        writes += 1;
+    }
+    Ok(writes)
+}

@@ -1,0 +1,41 @@
+//! How fast writes from anywhere go into the cache.
+
+use imbrex_disk::{SimDuration, SimTime};
+
+use super::super::aghayev::trial::is_near;
+use super::super::{ClaimKind, Experiment, Report};
+use super::trial::write_blocks;
+use super::{DRIVES, SOURCE};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "later-drives/speed",
+    title: "random writes go into the cache at the rate of the medium there",
+    run,
+};
+
+/// Blocks of a mebibyte written.
+const BLOCKS: u64 = 4096;
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method: format!(
+            "{BLOCKS} random writes of 1 MiB, 31 outstanding, into the empty cache. Ours may differ by 10 %."
+        ),
+        ..Report::default()
+    };
+    for drive in &DRIVES {
+        let seen = write_blocks(drive.profile, BLOCKS, SimDuration::ZERO, progress)?;
+        let rate = (BLOCKS << 20) as f64 / 1e6 / seen.written.since(SimTime::ZERO).as_secs_f64();
+        report.claim(
+            ClaimKind::Exact,
+            &format!("{}: MB/s into the cache", drive.profile),
+            &format!("{} ({SOURCE})", drive.megabytes_per_second),
+            format!("{rate:.1}"),
+            Some(is_near(rate, drive.megabytes_per_second, 0.1)),
+        );
+    }
+    Ok(report)
+}

@@ -1,0 +1,100 @@
+//! Writes of a mebibyte to places of their own, and what the drive does about them.
+
+use imbrex::{Failure, Progress, Run};
+use imbrex_disk::{Command, Extent, SimDuration, SimTime};
+use imbrex_layer::{Cause, Kind, Plan, StepOp};
+use imbrex_sim::{Arrival, IoRecord, Observer, Options};
+use imbrex_trace::{Recorded, Request, When};
+
+use super::super::aghayev::trial::{capacity_sectors, fresh, Dice};
+
+/// Sectors of a mebibyte.
+pub const MIB_SECTORS: u64 = 2048;
+/// Commands outstanding: what the drive takes.
+const DEPTH: u32 = 31;
+
+/// What was seen.
+#[derive(Default)]
+pub struct Seen {
+    /// When the last write completed.
+    pub written: SimTime,
+    /// Sectors of the cache that cleaning freed for each write, in order of service.
+    pub freed_sectors: Vec<u64>,
+    /// When cleaning in idle time began, and when its last phase did.
+    pub background: Option<(SimTime, SimTime)>,
+}
+
+/// Writes `count` blocks of a mebibyte to a fresh `drive`, no two alike, then leaves it alone for `pause`.
+pub fn write_blocks(drive: &str, count: u64, pause: SimDuration, progress: &Progress) -> Result<Seen, Failure> {
+    let drive = fresh(drive)?;
+    let places = capacity_sectors(&drive) / MIB_SECTORS;
+    let mut requests: Vec<Request> = different(places, count).map(|place| request(place, None)).collect();
+    requests.push(request(0, Some(pause)));
+    let (label, mut watch) = (drive.label.clone(), Watch { seen: Seen::default(), cache: None });
+    let run = Run::new(drive, Options::bare(Arrival::Closed(DEPTH))).shown(&label, progress);
+    run.on(&mut Recorded::new(requests), &mut watch)?.whole()?;
+    Ok(watch.seen)
+}
+
+/// A write of block `place`, or a read of it after a pause.
+fn request(place: u64, pause: Option<SimDuration>) -> Request {
+    let (lba, sectors) = (place * MIB_SECTORS, MIB_SECTORS as u32);
+    match pause {
+        None => Request { when: When::Free(SimDuration::ZERO), device: 0, command: Command::write(lba, sectors) },
+        Some(pause) => Request { when: When::Drained(pause), device: 0, command: Command::read(lba, sectors) },
+    }
+}
+
+/// `count` different numbers below `bound`, in random order.
+fn different(bound: u64, count: u64) -> impl Iterator<Item = u64> {
+    let (mut dice, mut seen) = (Dice(2026), std::collections::BTreeSet::new());
+    let draws = std::iter::repeat_with(move || dice.below(bound)).filter(move |&number| seen.insert(number));
+    draws.take(count as usize)
+}
+
+struct Watch {
+    seen: Seen,
+    /// From the first to the last place that the host's writes went to: no two of them are of one stream, so all go to the
+    /// cache.
+    cache: Option<Extent>,
+}
+
+impl Observer for Watch {
+    fn wants_ios(&self) -> bool {
+        true
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        if record.command.operation == imbrex_disk::Operation::Write {
+            self.seen.written = self.seen.written.max(record.end);
+        }
+    }
+
+    fn wants_plans(&self) -> bool {
+        true
+    }
+
+    fn plan(&mut self, now: SimTime, commands: &[Command], plan: &Plan) {
+        if commands.is_empty() {
+            let first = self.seen.background.map_or(now, |(first, _)| first);
+            self.seen.background = Some((first, now));
+        } else {
+            let freed = self.freed_sectors(plan);
+            self.seen.freed_sectors.push(freed);
+        }
+    }
+}
+
+impl Watch {
+    /// What cleaning takes out of the cache in `plan`.
+    fn freed_sectors(&mut self, plan: &Plan) -> u64 {
+        let data = plan.steps.iter().filter(|step| step.kind == Kind::Data);
+        for step in data.clone().filter(|step| step.op == StepOp::Write && step.cause == Cause::Host) {
+            let cache = self.cache.get_or_insert(step.extent());
+            *cache = Extent::between(cache.start.min(step.extent().start), cache.end().max(step.extent().end()));
+        }
+        let Some(cache) = self.cache else { return 0 };
+        let freed = data.filter(|step| step.op == StepOp::Read && step.cause == Cause::Cleaning);
+        freed.filter(|step| cache.contains(step.pba)).map(|step| step.sectors as u64).sum()
+    }
+}

@@ -1,0 +1,77 @@
+//! The drive-managed drive released and drained at two speeds, against a public measurement (2026, unrefereed).
+
+use imbrex_disk::SimTime;
+use imbrex_sim::{Arrival, Engine, IoRecord, Observer, Options};
+use imbrex_trace::generators::{Generator, WorkloadSpec};
+
+use super::super::aghayev::trial::{fresh, is_near};
+use super::super::{ClaimKind, Experiment, Report};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "validation/two-speeds",
+    title: "random writes on a drained ST8000AS0022, and again on a full one",
+    run,
+};
+
+const DRIVE: &str = "seagate-st8000as0022";
+const WRITES: u64 = 35_840;
+const WORKLOAD: &str = "rw=randwrite,bs=1m,iodepth=64,number_ios=35840,size=7168GB;idle=2h;\
+                        rw=randwrite,bs=1m,number_ios=35840,size=7168GB";
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method: format!(
+            "`{WORKLOAD}` on `{DRIVE}`: seconds from the first write of each part to the last. Ours may differ by 20 %."
+        ),
+        ..Report::default()
+    };
+    let drive = fresh(DRIVE)?;
+    let options = Options { arrival: Arrival::Closed(64), ..Options::live(&drive) };
+    let capacity = drive.capacity_bytes();
+    let spec = WorkloadSpec::parse(WORKLOAD).map_err(Failure::failed)?;
+    let source = Generator::new(spec, capacity / 512).map_err(Failure::failed)?;
+    let bar = progress.requests(DRIVE, Some(2 * WRITES));
+    let mut ends = Ends { parts: [(SimTime::ZERO, SimTime::ZERO); 2] };
+    Engine::new(drive, options, source, &mut ends).run()?;
+    bar.finish_and_clear();
+    let [fresh, full] = ends.parts.map(|(from, to)| to.since(from).as_secs_f64());
+    for (what, theirs, ours) in [("on a drained drive", 1434.0, fresh), ("again after 2 h of idle", 5150.0, full)] {
+        report.claim(
+            ClaimKind::Exact,
+            &format!("{WRITES} writes of 1 MiB {what}, in seconds"),
+            &format!("{theirs:.0} (2026, unrefereed)"),
+            format!("{ours:.0}"),
+            Some(is_near(ours, theirs, 0.2)),
+        );
+    }
+    report.remarks.push(
+        "The mechanism: a unit of merging of two tracks, cleaned one for each write that waits, and in idle time with a rest \
+         after each. It predicts that a drive left alone drains as fast after short writes as after long ones by the \
+         number of bands they lie in, and that writes close together drain in a fraction of the time."
+            .into(),
+    );
+    Ok(report)
+}
+
+/// When the writes of each part entered first and completed last.
+struct Ends {
+    parts: [(SimTime, SimTime); 2],
+}
+
+impl Observer for Ends {
+    fn wants_ios(&self) -> bool {
+        true
+    }
+
+    fn io(&mut self, record: &IoRecord) {
+        let part = &mut self.parts[usize::from(record.sequence >= WRITES)];
+        if part.1 == SimTime::ZERO {
+            part.0 = record.entry;
+        }
+        part.0 = part.0.min(record.entry);
+        part.1 = part.1.max(record.end);
+    }
+}
