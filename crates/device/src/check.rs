@@ -266,7 +266,7 @@ fn below_pointer(layer: &dyn Layer, piece: &Piece) -> Piece {
 }
 
 /// Calls `each` with every piece of the map, in order.
-pub(crate) fn for_each_piece(layer: &dyn Layer, mut each: impl FnMut(&Piece)) {
+fn for_each_piece(layer: &dyn Layer, mut each: impl FnMut(&Piece)) {
     let (mut pieces, mut start) = (Vec::new(), 0);
     while start < layer.capacity().0 {
         let sectors = WINDOW_SECTORS.min(layer.capacity().0 - start);

@@ -14,9 +14,8 @@
 use imbrex_disk::{Extent, Lba, Sectors};
 use imbrex_layer::Medium;
 
-use crate::check::{for_each_piece, is_damage, Finding, Progress};
+use crate::check::{is_damage, Finding, Progress};
 use crate::error::DeviceError;
-use crate::image::scrub::Flaw;
 use crate::image::{Bounds, Header, Journal, Region, Space};
 use crate::lost::Lost;
 use crate::media::Media;
@@ -43,14 +42,10 @@ pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> 
     store.settle()?;
     // As it lies, before a new state forgets how many slots were given.
     store.check_space(place, progress, &mut repaired.findings)?;
-    let has_orphans = repaired.findings.iter().any(|finding| matches!(finding, Finding::Image(Flaw::Orphans { .. })));
     store.journal.begin_epoch(&mut store.space)?;
     store.journal.heal(&mut store.space)?;
     let header = store.header().clone();
     store.space.heal(&header)?;
-    if has_orphans {
-        lose_unplaced(&drive, &mut store)?;
-    }
     // What is damaged may be what mending writes anew; what was destroyed no mending reads.
     lose_unreadable(&drive, &mut store, &mut repaired, |finding| matches!(finding, Finding::Destroyed { .. }))?;
     if let Err(error) = store.begin_work(drive.layer.as_mut()) {
@@ -61,6 +56,7 @@ pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> 
         drive = empty(&mut store, &mut repaired)?;
     }
     lose_unreadable(&drive, &mut store, &mut repaired, |_| true)?;
+    store.space.forget_orphans();
     repaired.left = store.check(drive.layer.as_ref(), place, &mut |_, _| {})?;
     store.seal()?;
     // Mending reads too: what it came upon is lost as well.
@@ -94,6 +90,7 @@ fn open_ruined<M: Media>(mut media: M, place: &str, repaired: &mut Repaired) -> 
 fn empty<M: Media>(store: &mut Store<M>, repaired: &mut Repaired) -> Result<imbrex_sim::Drive, DeviceError> {
     let header = store.header().clone();
     let drive = header.drive()?;
+    store.space.forget_orphans();
     store.start_anew(&drive)?;
     repaired.is_emptied = true;
     store.lose(Lba(0), drive.layer.capacity())?;
@@ -120,22 +117,6 @@ fn lose_unreadable<M: Media>(
         store.lose(lba, sectors)?;
         let region = if medium == Medium::Disk { Region::Disk } else { Region::Flash };
         store.space.blank(region, Extent::new(pba, sectors))?;
-    }
-    Ok(())
-}
-
-/// Makes lost every sector that the map puts where no slot is: it may have been in one whose owner is not known.
-fn lose_unplaced<M: Media>(drive: &imbrex_sim::Drive, store: &mut Store<M>) -> Result<(), DeviceError> {
-    let mut unplaced = Lost::default();
-    for_each_piece(drive.layer.as_ref(), |piece| {
-        let Some((medium, pba)) = piece.at else { return };
-        let region = if medium == Medium::Disk { Region::Disk } else { Region::Flash };
-        for run in store.space.without_slot(region, Extent::new(pba, piece.sectors)) {
-            unplaced.insert(piece.lba + (run.start - pba), run.sectors);
-        }
-    });
-    for (lba, sectors) in unplaced.runs() {
-        store.lose(lba, sectors)?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ impl<M: Media> Space<M> {
     pub fn open(media: M, header: &Header, place: &str, bounds: Bounds) -> Result<Space<M>, DeviceError> {
         let space = Space::open_ruined(media, header, place, bounds)?;
         let (known, given) = (space.directory.given, space.state.slots_given);
-        if known < given {
+        if space.has_orphans {
             return Err(DeviceError::damaged(
                 place,
                 format!(
@@ -33,7 +33,8 @@ impl<M: Media> Space<M> {
         Ok(space)
     }
 
-    /// The same, for whoever repairs it: even if slots are there whose owners are lost.
+    /// The same, for whoever repairs it: even if slots are there whose owners are lost. What lies in no slot then counts
+    /// as damaged until [`Space::forget_orphans`], for it may have been in one of those.
     pub fn open_ruined(media: M, header: &Header, place: &str, bounds: Bounds) -> Result<Space<M>, DeviceError> {
         let mut space = Space::over(media, header, bounds);
         let spoilt = header.spoilt_copies(&mut space.media, place)?;
@@ -44,6 +45,7 @@ impl<M: Media> Space<M> {
             space.notices.push(format!("it is cut short: {length} bytes of {needed}"));
         }
         space.read_directory()?;
+        space.has_orphans = space.directory.given < space.state.slots_given;
         Ok(space)
     }
 

@@ -230,13 +230,31 @@ impl<M: Media> Space<M> {
     pub fn forget_sectors(&mut self) -> Result<(), DeviceError> {
         let given: Vec<u64> = self.directory.given_slots().map(|(_, chunk)| chunk).collect();
         for chunk in given {
-            let Some((region, offset)) = self.layout.region_of(chunk).filter(|(region, _)| region.has_sectors()) else {
-                continue;
-            };
-            let first = Pba(offset / self.layout.sector_bytes);
-            self.redraw(region, Extent::new(first, Sectors(self.layout.chunk_sectors())), ABSENT)?;
+            if let Some((region, extent)) = self.sectors_of(chunk) {
+                self.redraw(region, extent, ABSENT)?;
+            }
         }
         Ok(())
+    }
+
+    /// From now on what lies in no slot was never written, though slots are there whose owners are lost.
+    pub fn forget_orphans(&mut self) {
+        self.has_orphans = false;
+    }
+
+    /// Gives up what `chunk` had in the slot that it was in, if it was in one whose owner is lost.
+    pub(super) fn give_up_chunk(&mut self, chunk: u64) -> Result<(), DeviceError> {
+        match self.sectors_of(chunk) {
+            Some((region, extent)) => self.redraw(region, extent, SPOILT),
+            None => Ok(()),
+        }
+    }
+
+    /// The sectors of `chunk`, if it has any.
+    fn sectors_of(&self, chunk: u64) -> Option<(Region, Extent)> {
+        let (region, offset) = self.layout.region_of(chunk).filter(|(region, _)| region.has_sectors())?;
+        let first = Pba(offset / self.layout.sector_bytes);
+        Some((region, Extent::new(first, Sectors(self.layout.chunk_sectors()))))
     }
 
     /// Gives up the sectors of `extent`: from now on they are known to be lost.

@@ -43,6 +43,8 @@ pub struct Space<M> {
     pub(super) state_salt: Salt,
     pub(super) bounds: Bounds,
     pub(super) blank: Blank,
+    /// Whether slots were given whose owners are lost: what lies in no slot may have been in one of them.
+    pub(super) has_orphans: bool,
     /// Slots up to here are prepared and were not used since.
     prepared: u64,
     /// Whether anything was written since the last barrier.
@@ -79,6 +81,7 @@ impl<M: Media> Space<M> {
             state_salt: salt(What::State),
             bounds,
             blank: Blank::default(),
+            has_orphans: false,
             prepared: 0,
             is_changed: false,
             notices: Vec::new(),
@@ -200,6 +203,9 @@ impl<M: Media> Space<M> {
         let was_free = self.directory.set(slot, chunk);
         assert!(was_free, "chunk {chunk} had no slot a moment ago");
         self.write_owner(slot, chunk)?;
+        if self.has_orphans {
+            self.give_up_chunk(chunk)?;
+        }
         Ok(slot)
     }
 

@@ -163,7 +163,8 @@ impl<M: Media> Space<M> {
         };
         for part in self.parts(region, extent) {
             let Some(slot) = self.directory.slot(part.chunk) else {
-                push(part.address, part.sectors, Class::Absent);
+                let class = if self.has_orphans { Class::Spoilt } else { Class::Absent };
+                push(part.address, part.sectors, class);
                 continue;
             };
             let mut block: Option<(u64, Option<Block>)> = None;
@@ -201,7 +202,9 @@ impl<M: Media> Space<M> {
                 Some(slot) => self.read_part(region, slot, part, bytes, faults)?,
                 None => {
                     bytes.fill(0);
-                    if self.blank.is_damaged && region == Region::Disk {
+                    if self.has_orphans {
+                        push_fault(faults, part.address, part.sectors, FaultKind::Damaged);
+                    } else if self.blank.is_damaged && region == Region::Disk {
                         push_fault(faults, part.address, part.sectors, FaultKind::Destroyed);
                     }
                 }
@@ -468,12 +471,6 @@ impl<M: Media> Space<M> {
         let place = write.extent.start.0;
         let failed = |cause| DeviceError::medium(format!("writing {:?} at sector {place}", write.region), cause);
         self.media.write_together(&pieces).map_err(failed)
-    }
-
-    /// The parts of `extent` that lie in chunks without a slot.
-    pub fn without_slot(&self, region: Region, extent: Extent) -> Vec<Extent> {
-        let parts = self.parts(region, extent).filter(|part| self.directory.slot(part.chunk).is_none());
-        parts.map(|part| Extent::new(Pba(part.address), Sectors(part.sectors))).collect()
     }
 
     /// Makes sectors read as zeros, whatever they were.
