@@ -84,7 +84,7 @@ fn profiles() -> Listing {
 }
 
 fn layers() -> Listing {
-    let rows = registry::all().iter().map(|info| {
+    let rows = registry::all().into_iter().map(|info| {
         vec![
             info.name.to_string(),
             info.recordings.join(", "),
@@ -93,7 +93,7 @@ fn layers() -> Listing {
             info.summary.to_string(),
         ]
     });
-    let parameters = registry::all().iter().flat_map(|info| {
+    let parameters = registry::all().into_iter().flat_map(|info| {
         info.parameters
             .iter()
             .map(|parameter| format!("{}:{}={}  {}", info.name, parameter.key, parameter.default, parameter.help))

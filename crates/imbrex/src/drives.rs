@@ -48,8 +48,8 @@ pub fn one_of_every_kind() -> Vec<String> {
         Some(format!("{}+{}", profile.name, info.name))
     };
     // A host that knows no zones and no distances would only destroy its own data on a host-managed drive.
-    let translating = registry::all().iter().filter(|info| !info.host_managed);
-    translating.filter_map(|info| drive_for(info)).collect()
+    let translating = registry::all().into_iter().filter(|info| !info.host_managed);
+    translating.filter_map(drive_for).collect()
 }
 
 impl DrivePlan {

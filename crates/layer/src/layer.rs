@@ -15,8 +15,9 @@ use std::ops::Range;
 
 use imbrex_disk::{Command, Lba, Pba, Sectors, SimDuration};
 
-use crate::note::{Note, ReplayError};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Medium, Plan};
+use crate::violation::Violation;
 use crate::zones::Zones;
 
 /// Where a run of logical sectors lies.
@@ -28,18 +29,6 @@ pub struct Piece {
     pub sectors: Sectors,
     /// Where, or nowhere if trimmed.
     pub at: Option<(Medium, Pba)>,
-}
-
-/// A broken invariant of a layer: a bug of ours.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{layer}: invariant {invariant} broken: {detail}")]
-pub struct Violation {
-    /// The layer.
-    pub layer: &'static str,
-    /// The number of the invariant in its file's header.
-    pub invariant: u32,
-    /// The operands.
-    pub detail: String,
 }
 
 /// Bytes of mapping state.

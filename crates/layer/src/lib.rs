@@ -4,23 +4,24 @@
 //! simulator, executed on bytes by the emulated drive, checked against what writes destroy, and cut short by the
 //! crash tests. Layers live in [`layers`], one file each; [`registry`] lists them.
 
-pub mod extent_map;
+pub mod context;
+pub mod info;
 pub mod layer;
 pub mod layers;
-pub mod note;
+pub mod map;
 pub mod parameters;
 pub mod plan;
+pub mod region;
 pub mod registry;
-pub mod rewrite;
-pub mod run_list;
-pub mod run_map;
-pub mod space;
 pub mod verify;
+pub mod violation;
 pub mod zones;
 
-pub use layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
-pub use note::{Note, ReplayError};
+pub use context::Context;
+pub use info::LayerInfo;
+pub use layer::{Background, Cache, Layer, MapMemory, Piece};
 pub use parameters::{ConfigError, Parameters};
+pub use plan::note::{Note, ReplayError};
 pub use plan::{Cause, GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
-pub use registry::{Context, LayerInfo};
+pub use violation::Violation;
 pub use zones::{Condition, Zone, ZoneError, Zones};

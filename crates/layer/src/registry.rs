@@ -1,64 +1,16 @@
-//! The registry of layers: one line each in [`all`]. Help, `imbrex list layers`, the documentation tables and the
-//! all-layers tests follow from it.
+//! The registry of layers: one line each in [`built_in`], and those that a program adds with [`register`].
+
+use std::sync::RwLock;
 
 use imbrex_disk::SharedDisk;
 
+use crate::context::Context;
+use crate::info::LayerInfo;
 use crate::layer::Layer;
-use crate::parameters::{ConfigError, ParameterInfo, Parameters};
+use crate::parameters::{ConfigError, Parameters};
 
-/// What a layer is built for.
-#[derive(Clone, Debug)]
-pub struct Context {
-    /// The disk below.
-    pub disk: SharedDisk,
-    /// The layer's parameters.
-    pub parameters: Parameters,
-}
-
-/// A layer, as the registry lists it.
-pub struct LayerInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// One line of what it does.
-    pub summary: &'static str,
-    /// The recordings it can work on, by name.
-    pub recordings: &'static [&'static str],
-    /// Whether it leaves to the host what writes destroy: see [`Layer::is_host_managed`].
-    pub host_managed: bool,
-    /// What one mapping entry covers.
-    pub mapping_unit: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// What it can be told.
-    pub parameters: &'static [ParameterInfo],
-    /// What its journal records say, in groups that layers may share.
-    pub records: &'static [&'static [RecordInfo]],
-    /// Parameters that suit a toy disk, as on the command line (`key=value,key=value`): each is tested by itself.
-    pub toys: &'static [&'static str],
-    /// Builds one.
-    pub build: fn(&Context) -> Result<Box<dyn Layer>, ConfigError>,
-}
-
-/// What a kind of journal record says.
-#[derive(Debug)]
-pub struct RecordInfo {
-    /// Its tag.
-    pub tag: u8,
-    /// In words.
-    pub what: &'static str,
-    /// Names of its operands; the others are zero.
-    pub fields: &'static [&'static str],
-}
-
-impl LayerInfo {
-    /// What a record with `tag` says, if this layer has such.
-    pub fn record(&self, tag: u8) -> Option<&'static RecordInfo> {
-        self.records.iter().copied().flatten().find(|record| record.tag == tag)
-    }
-}
-
-/// Every layer.
-pub fn all() -> &'static [&'static LayerInfo] {
+/// The layers that come with this crate.
+pub fn built_in() -> &'static [&'static LayerInfo] {
     use crate::layers::*;
     &[
         &block_swap::INFO,
@@ -81,9 +33,29 @@ pub fn all() -> &'static [&'static LayerInfo] {
     ]
 }
 
+/// The layers of programs that bring their own.
+static ADDED: RwLock<Vec<&'static LayerInfo>> = RwLock::new(Vec::new());
+
+/// Adds a layer to those that can be asked for by name: from now on drives, images, `imbrex list layers` and the tests of
+/// all layers know it. A name that is taken is refused. A program does so first of all, before it builds a drive.
+pub fn register(info: &'static LayerInfo) -> Result<(), ConfigError> {
+    let mut added = ADDED.write().expect("no thread panics while it adds a layer");
+    if built_in().iter().chain(added.iter()).any(|other| other.name == info.name) {
+        return Err(ConfigError(format!("a layer called '{}' is registered already", info.name)));
+    }
+    added.push(info);
+    Ok(())
+}
+
+/// Every layer: those that come with this crate, then those that were added, in the order in which that was done.
+pub fn all() -> Vec<&'static LayerInfo> {
+    let added = ADDED.read().expect("no thread panics while it adds a layer");
+    built_in().iter().chain(added.iter()).copied().collect()
+}
+
 /// The layer called `name`.
 pub fn named(name: &str) -> Option<&'static LayerInfo> {
-    all().iter().copied().find(|info| info.name == name)
+    all().into_iter().find(|info| info.name == name)
 }
 
 /// Builds the layer called `name` over `disk` with `given` parameters.

@@ -7,7 +7,7 @@
 //! 2. What is answered without an access to the medium takes no longer.
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
-use imbrex_layer::run_map::{Along, RunMap};
+use imbrex_layer::map::run_map::{Along, RunMap};
 
 /// What a command takes longer: the same all along a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

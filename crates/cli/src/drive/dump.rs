@@ -13,7 +13,7 @@ use imbrex_device::lost::Lost;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::Store;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
-use imbrex_layer::space::{RegionSize, Regions};
+use imbrex_layer::region::{RegionSize, Regions};
 use imbrex_layer::zones::NOTE_ZONE;
 use imbrex_layer::{registry, Layer, Medium, Note, Piece};
 use imbrex_sim::Drive;

@@ -194,7 +194,7 @@ fn fio_survives(layer: &LayerInfo, server: &mut Server, start: impl Fn() -> Serv
 fn every_layer_survives(bytes: u64) {
     let only = std::env::var("IMBREX_LAYER").ok();
     // What a host-managed drive loses is its host's affair, and fio is no such host.
-    let drive_managed = registry::all().iter().filter(|layer| !layer.host_managed);
+    let drive_managed = registry::all().into_iter().filter(|layer| !layer.host_managed);
     for layer in drive_managed.filter(|layer| only.as_deref().is_none_or(|only| only == layer.name)) {
         survives(layer, bytes);
     }

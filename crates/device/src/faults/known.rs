@@ -11,7 +11,7 @@
 //!    error and never older bytes; a flush covers both.
 
 use imbrex_disk::{Lba, Sectors, SimDuration};
-use imbrex_layer::run_map::RunMap;
+use imbrex_layer::map::run_map::RunMap;
 use imbrex_layer::{Note, ReplayError};
 use imbrex_sim::Slow;
 

@@ -18,9 +18,10 @@ use super::interlaced::options::{
 };
 use super::interlaced::zones::Zones;
 use super::track_map::{self, Map};
+use crate::context::Context;
+use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
-use crate::registry::{Context, LayerInfo};
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {

@@ -2,9 +2,10 @@
 //! the host, who was told DID and DNOR.
 
 use super::identity::Identity;
+use crate::context::Context;
+use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
-use crate::registry::{Context, LayerInfo};
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {

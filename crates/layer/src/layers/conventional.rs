@@ -1,9 +1,10 @@
 //! `conventional`: the [identity](super::identity) on a drive without overlap. The baseline of all comparisons.
 
 use super::identity::Identity;
+use crate::context::Context;
+use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
-use crate::registry::{Context, LayerInfo};
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {

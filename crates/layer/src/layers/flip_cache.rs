@@ -31,11 +31,13 @@ use super::interlaced::options::{
 use super::interlaced::{Run, Track, Translation};
 use super::track_cache::{self, Cache, CacheAreas, CACHE_HEADER, CACHE_POSITION, CACHE_TRACKS};
 use super::track_flip::{self, Flips, PART_BITS};
-use crate::layer::{self, Layer, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::LayerInfo;
+use crate::layer::{self, Layer};
 use crate::parameters::ConfigError;
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
-use crate::registry::{Context, LayerInfo};
+use crate::violation::Violation;
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {

@@ -8,10 +8,12 @@
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
-use crate::layer::{Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::LayerInfo;
+use crate::layer::{Layer, MapMemory, Piece};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo};
+use crate::violation::Violation;
 
 /// The identity, under the name of the layer it serves.
 pub(super) struct Identity {

@@ -20,9 +20,10 @@ use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::Host;
 use super::interlaced::options::{MoveOptions, BACKUP_REGIONS, SAFETY};
 use super::interlaced::{Run, Track, Translation};
+use crate::context::Context;
+use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
-use crate::registry::{Context, LayerInfo};
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {

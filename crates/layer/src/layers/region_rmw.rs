@@ -2,7 +2,7 @@
 //! region; a write reads its region from the first modified sector to the end (`rmw=tail`) or all of it (`rmw=whole`),
 //! modifies it and writes it back.
 //!
-//! With `safety=power` the new content goes to a spare region first ([`crate::rewrite`]); `safety=paper` keeps to the
+//! With `safety=power` the new content goes to a spare region first ([`crate::region::rewrite`]); `safety=paper` keeps to the
 //! paper's steps, which lose data in a power cut.
 //!
 //! Does not model: angular locality (§II.A says why it is not worth it), TRIM (a fixed place keeps its old contents).
@@ -15,13 +15,15 @@
 
 use imbrex_disk::{Command, Lba, Operation, Sectors};
 
-use crate::layer::{Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
+use crate::layer::{Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo, RecordInfo};
-use crate::rewrite::{Rewriter, Target};
-use crate::space::Regions;
+use crate::region::rewrite::{Rewriter, Target};
+use crate::region::Regions;
+use crate::violation::Violation;
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -32,15 +34,15 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "none",
     source: "Cassuto 2010 §II.B",
     parameters: &[
-        crate::space::REGION_SIZE,
-        crate::space::REGION_TRACKS,
+        crate::region::REGION_SIZE,
+        crate::region::REGION_TRACKS,
         ParameterInfo {
             key: "rmw",
             kind: ParameterKind::Choice(&["tail", "whole"]),
             default: "tail",
             help: "what a write reads and rewrites: from the first modified sector on, or the whole region",
         },
-        crate::rewrite::SAFETY,
+        crate::region::rewrite::SAFETY,
     ],
     records: &[&[
         RecordInfo { tag: TAG_BEGIN, what: "the spare holds this run", fields: &["lba", "sectors", "pba"] },

@@ -8,7 +8,7 @@
 //! - TRIM: kept as absence in the map, which costs no cache; it is merged when its native region is.
 //! - Reads come from cache or native place.
 //!
-//! With `safety=power` a merge goes to a spare region first ([`crate::rewrite`]).
+//! With `safety=power` a merge goes to a spare region first ([`crate::region::rewrite`]).
 //!
 //! Does not model: collection in idle time (the paper's is lazy), bypass of the cache by sequential streams (§V.E says it
 //! takes S-blocks for that).
@@ -24,14 +24,16 @@
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
-use crate::extent_map::{ExtentMap, Run, Target as Mapped};
-use crate::layer::{Cache, Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
+use crate::layer::{Cache, Layer, MapMemory, Piece};
+use crate::map::extent_map::{ExtentMap, Run, Target as Mapped};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
-use crate::registry::{Context, LayerInfo, RecordInfo};
-use crate::rewrite::{Rewriter, Target};
-use crate::space::{Position, Regions};
+use crate::region::rewrite::{Rewriter, Target};
+use crate::region::{Position, Regions};
+use crate::violation::Violation;
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -42,8 +44,8 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "extent of cached sectors",
     source: "Cassuto 2010 §IV, Aghayev 2015 §3.1",
     parameters: &[
-        crate::space::REGION_SIZE,
-        crate::space::REGION_TRACKS,
+        crate::region::REGION_SIZE,
+        crate::region::REGION_TRACKS,
         ParameterInfo {
             key: "cache_share",
             kind: ParameterKind::Share,
@@ -74,7 +76,7 @@ pub const INFO: LayerInfo = LayerInfo {
             default: "whole",
             help: "what a merge reads and rewrites: the whole region, or from the first modified sector on",
         },
-        crate::rewrite::SAFETY,
+        crate::region::rewrite::SAFETY,
     ],
     records: &[&[
         RecordInfo { tag: TAG_APPEND, what: "written to a cache region", fields: &["lba", "sectors", "pba"] },

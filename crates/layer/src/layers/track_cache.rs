@@ -29,11 +29,13 @@ use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::{Run, Track, Translation};
-use crate::layer::{self, Layer, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
+use crate::layer::{self, Layer};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Medium, Plan};
-use crate::registry::{Context, LayerInfo, RecordInfo};
+use crate::violation::Violation;
 
 /// Size of the cache.
 pub(super) const CACHE_TRACKS: ParameterInfo = ParameterInfo {

@@ -35,11 +35,13 @@ use super::interlaced::options::{
 };
 use super::interlaced::zones::{Piece, Zones};
 use super::interlaced::{Run, Span, Track, Translation};
-use crate::layer::{Layer, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
+use crate::layer::Layer;
 use crate::parameters::ConfigError;
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Plan};
-use crate::registry::{Context, LayerInfo, RecordInfo};
+use crate::violation::Violation;
 
 /// Its own records.
 pub(super) const RECORDS: &[RecordInfo] = &[

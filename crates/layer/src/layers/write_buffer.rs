@@ -9,8 +9,8 @@
 use super::interlaced::backup;
 use super::interlaced::options::{BACKUP_REGIONS, IDLE, SAFETY};
 use super::top_buffer::{self, BUFFER_RUNS, CLEAN_ABOVE, FULL, TOPS};
+use crate::info::LayerInfo;
 use crate::parameters::{ParameterInfo, ParameterKind};
-use crate::registry::LayerInfo;
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {

@@ -13,12 +13,14 @@
 
 use imbrex_disk::{Command, Disk, Extent, Lba, Operation, Sectors};
 
-use crate::layer::{Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
+use crate::layer::{Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo, RecordInfo};
-use crate::space::{RegionSize, Regions};
+use crate::region::{RegionSize, Regions};
+use crate::violation::Violation;
 use crate::zones::Zones;
 
 /// Its line in the registry.

@@ -23,8 +23,8 @@ use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors, SharedDisk};
 use super::fault::{CheckError, Fault, WriteNumber};
 use super::rules::{RuleBreaks, Rules};
 use crate::layer::{Layer, Piece};
+use crate::map::run_map::{Along, RunMap};
 use crate::plan::{GroupKind, Kind, Medium, Plan, Step, StepOp};
-use crate::run_map::{Along, RunMap};
 
 /// A place on a medium, moving along its run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,7 +16,7 @@ use super::harm;
 use super::image::{Act, Execution, Image, LOST};
 use super::toy::{below, Commands};
 use crate::layer::{Layer, Piece};
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{GroupKind, Plan};
 
 /// A random run with cuts.

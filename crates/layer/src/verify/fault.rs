@@ -5,8 +5,8 @@ use std::fmt;
 use imbrex_disk::integrity::Contents;
 use imbrex_disk::{Lba, Pba};
 
-use crate::layer::Violation;
 use crate::plan::{Medium, Step};
+use crate::violation::Violation;
 
 /// The number of a write as the checker gives it: which plan, and which of its steps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use imbrex_disk::{Command, Extent, Operation, Pba, Sectors, SharedDisk};
 
 use crate::layer::Layer;
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{Kind, Medium, Plan, Step, StepOp};
 
 /// What a sector holds.

@@ -11,8 +11,8 @@
 use imbrex_disk::{Command, Lba, Operation, Sectors};
 
 use crate::layer::Layer;
+use crate::map::run_map::RunMap;
 use crate::plan::Plan;
-use crate::run_map::RunMap;
 use crate::zones::{Condition, Zones};
 
 /// What a host did against its drive's rules and to its own data.

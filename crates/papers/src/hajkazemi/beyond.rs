@@ -33,7 +33,7 @@ fn map_bytes(layer: &str) -> Result<u64, Failure> {
 
 /// The paper's layers, and after them all others of interlaced disks that are registered.
 fn layers() -> Vec<&'static str> {
-    let others = registry::all().iter().filter(|info| info.recordings.contains(&"interlaced"));
+    let others = registry::all().into_iter().filter(|info| info.recordings.contains(&"interlaced"));
     let others = others.map(|info| info.name).filter(|name| !COMPARED.contains(name));
     COMPARED.into_iter().chain(others).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::zone::Zone;
 use super::INFO;
-use crate::layer::Violation;
+use crate::violation::Violation;
 
 pub(super) fn check_zone(index: usize, zone: &Zone) -> Result<(), Violation> {
     check_bands(zone)
@@ -77,7 +77,7 @@ fn check_streams(zone: &Zone) -> Result<(), Broken> {
 fn check_next_merge(zone: &Zone) -> Result<(), Broken> {
     let Some(&oldest) = zone.logs.front() else { return Ok(()) };
     let passed = &zone.runs[..zone.next_merge as usize];
-    let is_there = |list: &crate::run_list::RunList| {
+    let is_there = |list: &crate::map::run_list::RunList| {
         list.runs().iter().any(|run| !run.is_absent() && run.place / zone.band_sectors == oldest)
     };
     match passed.iter().position(is_there) {

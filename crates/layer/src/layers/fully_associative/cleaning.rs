@@ -10,7 +10,7 @@ use imbrex_disk::{Lba, Sectors};
 
 use super::state::{tag, Part};
 use super::FullyAssociative;
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl FullyAssociative {

@@ -12,7 +12,7 @@ use imbrex_disk::{Command, Lba, Sectors};
 
 use super::state::{tag, Part};
 use super::FullyAssociative;
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// How many streams are told apart among all writes.

@@ -31,11 +31,13 @@ mod zone;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Medium, Plan};
-use crate::registry::{Context, LayerInfo, RecordInfo};
+use crate::violation::Violation;
 use host::RecentChains;
 use state::State;
 use zone::Zone;

@@ -20,9 +20,9 @@
 use imbrex_disk::{Disk, Lba, Pba, Sectors};
 
 use super::zone::{Zone, NOWHERE};
-use crate::note::Note;
 use crate::parameters::{ConfigError, Parameters};
-use crate::space::{RegionSize, Regions};
+use crate::plan::note::Note;
+use crate::region::{RegionSize, Regions};
 
 /// Tags of the records.
 pub(super) mod tag {

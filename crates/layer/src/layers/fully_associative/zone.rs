@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use crate::run_list::{RunList, ShortRun, ABSENT};
+use crate::map::run_list::{RunList, ShortRun, ABSENT};
 
 /// No home: between the records of a checkpoint only.
 pub(super) const NOWHERE: u32 = u32::MAX;

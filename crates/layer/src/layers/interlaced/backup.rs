@@ -20,10 +20,10 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::home::{Area, Planner};
 use super::Run;
-use crate::note::{Note, ReplayError};
+use crate::info::RecordInfo;
 use crate::parameters::ConfigError;
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
-use crate::registry::RecordInfo;
 
 /// The first note of a record that has several: backup place, two LBAs, and how many sectors of each (upper and lower half).
 const FIRST_PART: u8 = 1;

@@ -19,9 +19,10 @@ use super::host::Host;
 use super::moves::{Moves, Outcome};
 use super::options::MoveOptions;
 use super::{Run, Translation, NO_HEAT};
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Plan};
+use crate::violation::Violation;
 
 /// Where the write lies that the queue was searched for: found once, for the search and for the plan.
 #[derive(Clone, Copy)]

@@ -20,7 +20,7 @@ use super::home::Home;
 use super::live::LiveSet;
 use super::{Run, Span, Translation};
 use crate::layer::Piece;
-use crate::note::{Note, ReplayError};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
 
 /// Sectors from the first up to the second field are live; numbered among the backup log's records.

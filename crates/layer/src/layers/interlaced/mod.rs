@@ -24,9 +24,10 @@ pub mod zones;
 
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors};
 
-use crate::layer::{Cache, Violation};
-use crate::note::{Note, ReplayError};
+use crate::layer::Cache;
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
+use crate::violation::Violation;
 use heat::HeatLog;
 use home::Home;
 use moves::Transfers;

@@ -2,7 +2,7 @@
 
 use super::state::{Placed, State, Use, Zone};
 use super::INFO;
-use crate::layer::Violation;
+use crate::violation::Violation;
 
 type Broken = (u32, String);
 

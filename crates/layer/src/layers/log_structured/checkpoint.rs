@@ -8,8 +8,8 @@
 //! 2. Between the first record and the last, live blocks are counted of named zones alone.
 
 use super::state::{for_each_zone, tag, Entry, Placed, State, Use, Zone, CHUNK_BLOCKS, STREAMS};
-use crate::note::Note;
-use crate::run_list::{RunList, ShortRun, ABSENT};
+use crate::map::run_list::{RunList, ShortRun, ABSENT};
+use crate::plan::note::Note;
 
 /// In place of a stream: a closed zone.
 const CLOSED: u64 = STREAMS as u64;

@@ -10,7 +10,7 @@ use imbrex_disk::{Command, Lba, Sectors};
 
 use super::state::{tag, Placed, Stream};
 use super::LogStructured;
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl LogStructured {

@@ -35,12 +35,14 @@ mod tests;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo, RecordInfo};
-use crate::space::{RegionSize, Regions};
+use crate::region::{RegionSize, Regions};
+use crate::violation::Violation;
 use state::{Placed, State, Stream};
 
 /// Its line in the registry.

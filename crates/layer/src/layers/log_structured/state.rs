@@ -23,9 +23,9 @@ use std::collections::VecDeque;
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
-use crate::note::Note;
-use crate::run_list::{RunList, ShortRun, ABSENT};
-use crate::space::Regions;
+use crate::map::run_list::{RunList, ShortRun, ABSENT};
+use crate::plan::note::Note;
+use crate::region::Regions;
 
 /// Tags of the records.
 pub(super) mod tag {

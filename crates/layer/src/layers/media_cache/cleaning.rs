@@ -17,8 +17,8 @@
 use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::{MediaCache, Store};
-use crate::extent_map::{Run, Target};
-use crate::note::Note;
+use crate::map::extent_map::{Run, Target};
+use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 use super::records::{TAG_BEGIN, TAG_END};

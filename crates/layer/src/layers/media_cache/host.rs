@@ -9,8 +9,8 @@ use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors};
 use super::journal::{Entry, Journal};
 use super::records::{TAG_CACHED, TAG_PACKET, TAG_TRIM};
 use super::{MediaCache, Store};
-use crate::extent_map::{Run, Target};
-use crate::note::Note;
+use crate::map::extent_map::{Run, Target};
+use crate::plan::note::Note;
 use crate::plan::{Cause, Kind, Medium, Plan, StepOp};
 
 impl MediaCache {

@@ -21,8 +21,8 @@ use std::collections::VecDeque;
 use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::tracks::Tracks;
-use crate::extent_map::{ExtentMap, Target};
 use crate::layer::Cache;
+use crate::map::extent_map::{ExtentMap, Target};
 use crate::plan::Medium;
 
 /// A host write, as it lies in a packet.

@@ -41,13 +41,15 @@ use std::ops::Range;
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimDuration};
 
-use crate::extent_map::{ExtentMap, Run, Target};
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
+use crate::map::extent_map::{ExtentMap, Run, Target};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo, RecordInfo};
-use crate::space::Position;
+use crate::region::Position;
+use crate::violation::Violation;
 use cleaning::Cleaning;
 use journal::{Entry, Journal};
 use shape::Shape;
@@ -122,7 +124,7 @@ pub const INFO: LayerInfo = LayerInfo {
             "1MiB",
             "commands of this size are joined until they cover bands",
         ),
-        crate::rewrite::SAFETY,
+        crate::region::rewrite::SAFETY,
     ],
     records: &[&[
         RecordInfo { tag: records::TAG_CACHED, what: "written to the cache", fields: &["lba", "sectors", "pba"] },

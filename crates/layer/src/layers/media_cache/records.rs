@@ -7,8 +7,8 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::journal::Entry;
 use super::{MediaCache, Store};
-use crate::extent_map::Target;
-use crate::note::{Note, ReplayError};
+use crate::map::extent_map::Target;
+use crate::plan::note::{Note, ReplayError};
 
 /// lba sectors pba: cached.
 pub(super) const TAG_CACHED: u8 = 1;

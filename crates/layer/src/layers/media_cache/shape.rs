@@ -12,10 +12,10 @@ use super::journal::{Journal, PacketRules};
 use super::tracks::{Others, Tracks};
 use super::zones::Zones;
 use super::Store;
+use crate::context::Context;
+use crate::map::run_map::RunMap;
 use crate::parameters::{ConfigError, Parameters};
-use crate::registry::Context;
-use crate::run_map::RunMap;
-use crate::space::{Position, RegionSize, Regions};
+use crate::region::{Position, RegionSize, Regions};
 
 /// Tracks of a band where neither parameter nor recording says (Aghayev 2015 §4.7 gives 36 MiB in tracks of 1.8).
 const BAND_TRACKS: u64 = 20;

@@ -16,7 +16,7 @@ use imbrex_disk::{Command, Lba, Sectors};
 use super::cleaning::end_rewrite;
 use super::records::{TAG_BARE, TAG_PLACED};
 use super::MediaCache;
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{Cause, Plan};
 
 /// The most bands that commands are joined to cover.

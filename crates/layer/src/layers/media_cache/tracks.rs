@@ -10,8 +10,8 @@
 
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
-use crate::run_map::RunMap;
-use crate::space::Regions;
+use crate::map::run_map::RunMap;
+use crate::region::Regions;
 
 /// Neighbours on the same surface that could destroy a track: heads are narrower than this.
 const HEAD_TRACKS_MAX: u32 = 32;

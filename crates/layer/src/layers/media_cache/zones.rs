@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
-use crate::extent_map::{Run, Target};
 use crate::layer::Cache;
+use crate::map::extent_map::{Run, Target};
+use crate::map::run_map::{Along, RunMap};
 use crate::plan::Medium;
-use crate::run_map::{Along, RunMap};
 
 /// Free runs looked at for one that takes a write whole, before it is cut.
 const SEARCHED_MAX: usize = 16;

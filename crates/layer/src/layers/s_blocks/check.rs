@@ -4,7 +4,7 @@ use super::ring::Position;
 use super::shape::Shape;
 use super::state::{Entry, Section, State, DEAD};
 use super::INFO;
-use crate::layer::Violation;
+use crate::violation::Violation;
 
 /// Host blocks by which the paper's map of the cache counts (4 KiB).
 const CACHED_BLOCK_SECTORS: u64 = 8;

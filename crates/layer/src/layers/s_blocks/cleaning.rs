@@ -11,7 +11,7 @@ use imbrex_disk::{Lba, Sectors};
 use super::ring::Position;
 use super::state::{tag, EntryPiece};
 use super::SBlocks;
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// Which buffer of a section.

@@ -10,7 +10,7 @@ use super::cleaning::Buffer;
 use super::ring::Position;
 use super::state::tag;
 use super::{Direct, SBlocks};
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// How many streams are told apart.

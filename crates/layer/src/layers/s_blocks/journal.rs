@@ -6,7 +6,7 @@
 //!    trims, heads. Each record lies at or past the head that those before it made.
 
 use super::state::{tag, State, DEAD};
-use crate::note::Note;
+use crate::plan::note::Note;
 
 /// Appends the records that rebuild `state`.
 pub(super) fn checkpoint(state: &State, notes: &mut Vec<Note>) {

@@ -38,11 +38,13 @@ mod tests;
 
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
-use crate::layer::{Cache, Layer, MapMemory, Piece, Violation};
-use crate::note::{Note, ReplayError};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
+use crate::layer::{Cache, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
-use crate::registry::{Context, LayerInfo, RecordInfo};
+use crate::violation::Violation;
 use cleaning::Buffer;
 use host::RecentEnds;
 use placement::RingStarts;

@@ -24,7 +24,7 @@ use super::cached::{CachedRun, CachedRuns};
 use super::placement::RingStarts;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
-use crate::note::Note;
+use crate::plan::note::Note;
 
 /// Tags of the records.
 pub(super) mod tag {

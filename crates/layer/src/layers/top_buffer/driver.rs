@@ -21,14 +21,15 @@ use std::ops::Range;
 use imbrex_disk::{Command, Extent, Lba, Operation, Sectors, SimDuration};
 
 use super::map::{BufferMap, Buffered, WriteHome};
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece, Violation};
+use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::layers::interlaced::backup::BackupLog;
 use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::Host;
 use crate::layers::interlaced::moves::{Moves, Outcome};
 use crate::layers::interlaced::{Run, Translation};
-use crate::note::{Note, ReplayError};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
+use crate::violation::Violation;
 
 /// Sectors before the data of an append, with its records.
 const HEADER_SECTORS: u32 = 1;

@@ -14,7 +14,7 @@ use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::{merge, push_runs_at};
 use crate::layers::interlaced::moves::{Timing, Transfer, Transfers};
 use crate::layers::interlaced::{Run, Track, Translation};
-use crate::note::{Note, ReplayError};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
 
 /// Bytes of a run in a controller's tables: its LBA and its place in five each, its length in two, and four that list it by

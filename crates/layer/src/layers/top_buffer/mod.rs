@@ -27,9 +27,10 @@ use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
 use super::interlaced::options::{BACKUP_REGIONS, IDLE, SAFETY};
+use crate::context::Context;
+use crate::info::{LayerInfo, RecordInfo};
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
-use crate::registry::{Context, LayerInfo, RecordInfo};
 
 /// Its own records.
 pub(super) const RECORDS: &[RecordInfo] = &[

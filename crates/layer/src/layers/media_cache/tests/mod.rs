@@ -9,10 +9,10 @@ mod times;
 use imbrex_disk::{Command, Profile};
 
 use super::MediaCache;
+use crate::context::Context;
 use crate::layer::Layer;
 use crate::parameters::Parameters;
 use crate::plan::{GroupKind, Kind, Plan, StepOp};
-use crate::registry::Context;
 
 /// One surface of tracks of four sectors: a block of Aghayev 2015 fig. 14 is a sector, a half track two.
 const TOY: &str = "name = 'toy'

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{GroupKind, Plan, Step, StepOp};
 
 /// What a sector holds.

@@ -10,7 +10,7 @@ use super::super::{Direct, Policy, SBlocks, Shape};
 use super::medium::{Cell, Medium};
 use super::TOY;
 use crate::layer::{Layer, Piece};
-use crate::note::Note;
+use crate::plan::note::Note;
 use crate::plan::{Plan, Step};
 
 /// What the host last did to an LBA: version 0 is nothing, none is trimmed.

@@ -20,11 +20,13 @@
 //! 3. Steps that continue each other on the medium in one direction count as one access, whatever their LBAs.
 //! 4. A plan reuses its buffers: [`Plan::clear`] keeps the capacity.
 
+pub mod note;
+
 use std::fmt;
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
-use crate::note::Note;
+use self::note::Note;
 
 /// What a step does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -38,154 +38,19 @@
 //! 5. The pointer that the host is told counts writes that were accepted and are on their way; what is recorded counts only
 //!    those that were carried out. In order of acceptance the second follows the first, and nothing else moves it ahead.
 
+mod condition;
+mod journal;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
-use crate::layer::Violation;
-use crate::note::{Note, ReplayError};
+pub use self::condition::{Condition, Zone, ZoneError};
 use crate::plan::Plan;
-use crate::space::Regions;
+use crate::region::Regions;
 
 /// The tag of their journal records.
 pub const NOTE_ZONE: u8 = 1;
-
-/// The condition of a zone.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Condition {
-    /// It has no write pointer: every sector can be rewritten.
-    Conventional,
-    /// Nothing is written.
-    Empty,
-    /// A write opened it.
-    ImplicitlyOpen,
-    /// The host opened it.
-    ExplicitlyOpen,
-    /// Partly written, and not open.
-    Closed,
-    /// Written to its end, or finished.
-    Full,
-    /// A fault left it readable only.
-    ReadOnly,
-    /// A fault left nothing of it.
-    Offline,
-}
-
-impl Condition {
-    /// Its name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Condition::Conventional => "conventional",
-            Condition::Empty => "empty",
-            Condition::ImplicitlyOpen => "implicitly-open",
-            Condition::ExplicitlyOpen => "explicitly-open",
-            Condition::Closed => "closed",
-            Condition::Full => "full",
-            Condition::ReadOnly => "read-only",
-            Condition::Offline => "offline",
-        }
-    }
-
-    /// Whether it is open.
-    pub const fn is_open(self) -> bool {
-        matches!(self, Condition::ImplicitlyOpen | Condition::ExplicitlyOpen)
-    }
-
-    /// Whether it counts towards the limit of active zones.
-    pub const fn is_active(self) -> bool {
-        self.is_open() || matches!(self, Condition::Closed)
-    }
-}
-
-/// A zone, as reported.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Zone {
-    /// Its number.
-    pub index: u32,
-    /// Its first sector.
-    pub start: Lba,
-    /// Its sectors.
-    pub sectors: Sectors,
-    /// Its condition.
-    pub condition: Condition,
-    /// Where the next write must go, in sectors from its start: its length once it is full; 0 where it has none.
-    pub pointer: Sectors,
-}
-
-/// What a zone refuses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ZoneError {
-    /// There is no such zone.
-    #[error("there is no zone {zone}: the drive has {zones}")]
-    NoSuchZone {
-        /// Asked for.
-        zone: u32,
-        /// There are.
-        zones: u32,
-    },
-    /// Sectors past the last zone.
-    #[error("{sectors} sectors from LBA {} reach past the end of the drive at {end}", .lba.0)]
-    PastEnd {
-        /// First sector.
-        lba: Lba,
-        /// How many.
-        sectors: u64,
-        /// The end.
-        end: u64,
-    },
-    /// A write elsewhere than at the pointer.
-    #[error("zone {zone} takes its next write at LBA {}, not at {}: a write elsewhere would destroy data", .pointer.0, .lba.0)]
-    NotAtPointer {
-        /// Which zone.
-        zone: u32,
-        /// Where its pointer is.
-        pointer: Lba,
-        /// Where the write was to go.
-        lba: Lba,
-    },
-    /// A write over the end of a zone.
-    #[error("zone {zone} has room for {room} sectors more, not for {sectors}")]
-    NoRoom {
-        /// Which zone.
-        zone: u32,
-        /// What fits.
-        room: u64,
-        /// What was to be written.
-        sectors: u64,
-    },
-    /// The zone's condition does not allow it.
-    #[error("zone {zone} is {}: it cannot be {what}", .condition.name())]
-    Condition {
-        /// Which zone.
-        zone: u32,
-        /// Its condition.
-        condition: Condition,
-        /// What was asked: "written", "reset", …
-        what: &'static str,
-    },
-    /// As many zones are explicitly open as may be.
-    #[error("{limit} zones are explicitly open, the most there may be: close or finish one")]
-    TooManyOpen {
-        /// The limit.
-        limit: u32,
-    },
-    /// As many zones are open or closed as may be.
-    #[error("{limit} zones are open or closed, the most there may be: finish or reset one")]
-    TooManyActive {
-        /// The limit.
-        limit: u32,
-    },
-    /// A pointer cannot be set ahead.
-    #[error("zone {zone} is written up to sector {pointer}: its pointer cannot be set ahead to {to}")]
-    PointerAhead {
-        /// Which zone.
-        zone: u32,
-        /// Where it is.
-        pointer: u64,
-        /// Where it was to be.
-        to: u64,
-    },
-}
 
 /// What is kept of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -613,71 +478,6 @@ impl Zones {
         }
         if condition == Condition::ImplicitlyOpen {
             self.implicitly_open.push_back(index);
-        }
-    }
-
-    fn note_of(&self, index: u32) -> Note {
-        let state = self.states[index as usize];
-        let code = match state.condition {
-            Condition::Full if state.is_finished && state.written < self.zone_sectors => 1,
-            Condition::ReadOnly => 2,
-            Condition::Offline => 3,
-            _ => 0,
-        };
-        Note::new(NOTE_ZONE, &[u64::from(index), state.written, code])
-    }
-
-    /// Appends the records of every zone that is not as new.
-    pub fn checkpoint(&self, notes: &mut Vec<Note>) {
-        for index in 0..self.len() {
-            let state = self.states[index as usize];
-            let is_fault = matches!(state.condition, Condition::ReadOnly | Condition::Offline | Condition::Full);
-            if state.written > 0 || is_fault {
-                notes.push(self.note_of(index));
-            }
-        }
-    }
-
-    /// Takes one durable record.
-    pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        let refused = |reason: String| ReplayError { note: *note, reason };
-        let [zone, written, code, _] = note.fields;
-        if note.tag != NOTE_ZONE || zone >= u64::from(self.len()) || written > self.zone_sectors || code > 3 {
-            return Err(refused(format!("the drive has {} zones of {} sectors", self.len(), self.zone_sectors)));
-        }
-        let index = zone as u32;
-        if index < self.conventional && (code == 1 || written > 0) {
-            return Err(refused(format!("zone {index} is conventional and has no pointer")));
-        }
-        let condition = match code {
-            0 => self.condition_at(index, written),
-            1 => Condition::Full,
-            2 => Condition::ReadOnly,
-            _ => Condition::Offline,
-        };
-        let state = &mut self.states[index as usize];
-        (state.written, state.on_the_way, state.is_finished) = (written, 0, code == 1);
-        self.set(index, condition);
-        Ok(())
-    }
-
-    /// Checks that counts and conditions agree.
-    pub fn self_check(&self, layer: &'static str) -> Result<(), Violation> {
-        let violation = |invariant, detail| Err(Violation { layer, invariant, detail });
-        let count = |is: fn(Condition) -> bool| self.states.iter().filter(|state| is(state.condition)).count();
-        let (open, active) = (count(Condition::is_open), count(Condition::is_active));
-        let counted = self.explicitly_open as usize + self.implicitly_open.len();
-        if open != counted || active != self.active as usize || open > self.open_max as usize {
-            return violation(2, format!("{open} zones are open, {active} active; counted {counted}, {}", self.active));
-        }
-        let is_wrong = |state: &State| match state.condition {
-            Condition::Empty | Condition::Conventional => state.accepted() != 0,
-            Condition::Closed => state.accepted() == 0 || state.accepted() == self.zone_sectors,
-            condition => condition.is_open() && state.accepted() == self.zone_sectors,
-        };
-        match self.states.iter().position(is_wrong) {
-            Some(index) => violation(2, format!("zone {index} is {:?}", self.states[index])),
-            None => Ok(()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A map from runs of numbers to values that move along: versions by LBA, places taken.
 //!
-//! Independent of [`crate::extent_map`], which the checker judges; runs may be longer than 2³² sectors.
+//! Independent of [`crate::map::extent_map`], which the checker judges; runs may be longer than 2³² sectors.
 //!
 //! Invariants:
 //! 1. Runs are disjoint and non-empty.

@@ -21,8 +21,8 @@
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
-use crate::note::{Note, ReplayError};
 use crate::parameters::{ParameterInfo, ParameterKind};
+use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// The parameter that says whether a spare is used: `power` or `paper`.

@@ -11,9 +11,9 @@
 
 use imbrex_disk::{Disk, Extent, Lba, Pba, Sectors};
 
+use crate::context::Context;
+use crate::map::run_map::RunMap;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
-use crate::registry::Context;
-use crate::run_map::RunMap;
 
 /// The parameter that sizes regions in bytes.
 pub const REGION_SIZE: ParameterInfo = ParameterInfo {

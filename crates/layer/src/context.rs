@@ -1,0 +1,14 @@
+//! What a layer is built over.
+
+use imbrex_disk::SharedDisk;
+
+use crate::parameters::Parameters;
+
+/// What a layer is built for.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The disk below.
+    pub disk: SharedDisk,
+    /// The layer's parameters.
+    pub parameters: Parameters,
+}

@@ -1,0 +1,6 @@
+//! Maps from runs of sectors: of extents to places ([`extent_map`]), of runs to values ([`run_map`]), of runs to few values
+//! kept small ([`run_list`]).
+
+pub mod extent_map;
+pub mod run_list;
+pub mod run_map;

@@ -1,0 +1,13 @@
+//! What a layer says of itself when one of the numbered invariants of its file does not hold.
+
+/// A broken invariant of a layer: a bug of ours.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{layer}: invariant {invariant} broken: {detail}")]
+pub struct Violation {
+    /// The layer.
+    pub layer: &'static str,
+    /// The number of the invariant in its file's header.
+    pub invariant: u32,
+    /// The operands.
+    pub detail: String,
+}
