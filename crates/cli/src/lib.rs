@@ -16,6 +16,7 @@ mod error;
 mod fit;
 mod interrupt;
 mod list;
+mod listing;
 mod manual;
 mod output;
 mod probe;

@@ -8,21 +8,10 @@ use serde_json::{json, Value};
 
 use crate::args::{ListArgs, ListChoice};
 use crate::error::ExitCode;
+use crate::listing::Listing;
 use crate::output;
 use imbrex::human;
 use imbrex::Failure;
-
-/// One list: its name, its columns, its rows.
-pub struct Listing {
-    /// What is listed.
-    pub name: &'static str,
-    /// Column heads.
-    pub columns: &'static [&'static str],
-    /// Rows.
-    pub rows: Vec<Vec<String>>,
-    /// Lines shown when this list alone is asked for.
-    pub details: Vec<String>,
-}
 
 /// Runs the command.
 pub fn run(args: &ListArgs) -> Result<ExitCode, Failure> {

@@ -8,7 +8,7 @@ use imbrex_papers::{all, as_json, as_text, choose, write};
 use crate::args::ReproduceArgs;
 use crate::error::ExitCode;
 use crate::interrupt;
-use crate::list::Listing;
+use crate::listing::Listing;
 use crate::output;
 
 /// The list of experiments.

@@ -8,15 +8,13 @@ use serde_json::{json, Value};
 
 use crate::args::{TraceCommand, WorkloadArgs};
 use crate::error::ExitCode;
+use crate::trace_info::GENERATOR_SECTORS;
 use crate::{interrupt, output, trace_info};
 use imbrex::files::Draft;
 use imbrex::human;
 use imbrex::workload::{Counted, Workload};
 use imbrex::Failure;
 use imbrex::Progress;
-
-/// The space of a generator that names none: 1 TB.
-pub const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
 
 /// Runs the command.
 pub fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {

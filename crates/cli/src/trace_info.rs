@@ -12,13 +12,15 @@ use serde_json::Value;
 
 use crate::args::WorkloadArgs;
 use crate::error::ExitCode;
-use crate::trace::GENERATOR_SECTORS;
 use crate::{interrupt, output};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::workload::{Counted, Workload};
 use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::{files, human};
+
+/// The space of a generator that names none: 1 TB.
+pub const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
 
 /// Points of the plot at most: of a longer trace every n-th request is drawn.
 const PLOT_POINTS: usize = 6000;

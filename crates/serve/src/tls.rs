@@ -1,12 +1,13 @@
 //! TLS, by rustls. A connection's plain side is one end of a pair of Unix sockets; two threads carry bytes between it and
 //! the client, so that the protocol's reader and writer need not share a lock.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::listen::Stream;
@@ -35,10 +36,10 @@ impl TlsServer {
     /// Reads a certificate chain and its key, both PEM; with `client_ca`, clients must show a certificate signed by it.
     pub fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<TlsServer, TlsError> {
         let chain = certificates(certificate)?;
-        let mut reader = BufReader::new(File::open(key).map_err(|error| wrong(key, error))?);
-        let private = rustls_pemfile::private_key(&mut reader)
-            .map_err(|error| wrong(key, error))?
-            .ok_or_else(|| wrong(key, "holds no private key in PEM"))?;
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
+            pem::Error::NoItemsFound => wrong(key, "holds no private key in PEM"),
+            error => wrong(key, error),
+        })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
@@ -84,9 +85,8 @@ impl TlsServer {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<rustls::pki_types::CertificateDer<'static>>, TlsError> {
-    let mut reader = BufReader::new(File::open(path).map_err(|error| wrong(path, error))?);
-    let read: Result<Vec<_>, _> = rustls_pemfile::certs(&mut reader).collect();
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let read = read.map_err(|error| wrong(path, error))?;
     if read.is_empty() {
         return Err(wrong(path, "holds no certificate in PEM"));

@@ -149,7 +149,7 @@ impl Compression {
             Compression::None => packed,
             Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(packed)?),
-            Compression::Xz => Box::new(xz2::read::XzDecoder::new_multi_decoder(packed)),
+            Compression::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(packed)),
             Compression::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(packed)),
         })
     }
@@ -202,7 +202,7 @@ mod tests {
             }
             Compression::Zstd => zstd::encode_all(TEXT, 1).unwrap(),
             Compression::Xz => {
-                let mut encoder = xz2::write::XzEncoder::new(Vec::new(), 1);
+                let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
                 encoder.write_all(TEXT).unwrap();
                 encoder.finish().unwrap()
             }
