@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out
 
-.PHONY: help build demo test test-guest test-long probe-nightly bench reproduce clean
+.PHONY: help build demo check test test-guest test-long probe-nightly bench reproduce clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -15,6 +15,9 @@ build:           ## Build the program (target/release/imbrex)
 demo: build      ## Run a built-in workload on one drive of every kind; table and report
 	target/release/imbrex simulate demo --out $(OUT)/demo
 	@echo "The report is $(OUT)/demo/report.html: open it in a browser."
+
+check:           ## Format, lints, the fast tests: for people at work
+	scripts/check.sh
 
 test:            ## Install what is needed and run everything
 	@scripts/install.sh test

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use imbrex_device::drive::{header_of, Making};
 use imbrex_device::pacing::Pace;
 use imbrex_device::EmulatedDrive;
 use imbrex_serve::clients::Clients;
@@ -280,9 +279,7 @@ fn watchers(
 
 fn open(args: &ServeArgs) -> Result<EmulatedDrive, Failure> {
     if let Some(words) = &args.drive {
-        let (drive, spec) = drives::build(words)?;
-        let header = header_of(&drive, &spec, &Making::default())?;
-        return Ok(EmulatedDrive::in_memory_of(header, drive)?);
+        return drives::emulated(words);
     }
     let image: &Path = args.image.as_deref().expect("the parser demands an image or a drive");
     if args.read_only {

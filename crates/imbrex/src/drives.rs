@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use imbrex_device::drive::{header_of, EmulatedDrive, Making};
 use imbrex_disk::{Profile, Sectors};
 use imbrex_layer::{registry, LayerInfo};
 use imbrex_sim::{Drive, DriveError, DriveSpec};
@@ -139,6 +140,13 @@ pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
     let spec = DriveSpec::parse(text)?;
     let drive = Drive::build(&spec, &find_profile(&spec.profile)?)?;
     Ok((drive, spec))
+}
+
+/// The drive that `text` names, as new, with bytes in memory and a clock of its own: to be served, or used as it is.
+pub fn emulated(text: &str) -> Result<EmulatedDrive, Failure> {
+    let (drive, spec) = build(text)?;
+    let header = header_of(&drive, &spec, &Making::default())?;
+    Ok(EmulatedDrive::in_memory_of(header, drive)?)
 }
 
 /// The profile called `name`, or in the file of that name.

@@ -1,8 +1,8 @@
 //! The papers' tables and figures as experiments, ours beside theirs. One experiment a file, one line in [`all`].
 //!
-//! ```no_run
+//! ```
 //! let progress = imbrex::Progress::silent();
-//! for experiment in imbrex_papers::choose(Some("cassuto/fig12-14"))? {
+//! for experiment in imbrex_papers::choose(Some("cassuto/definition4"))? {
 //!     let report = (experiment.run)(&progress)?;
 //!     println!("{}", imbrex_papers::as_text(experiment, &report));
 //! }

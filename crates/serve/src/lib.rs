@@ -6,6 +6,24 @@
 //!  ublk queue ─────┘    ▲              └─ pacer thread: lets the drive work, answers when the drive would
 //!                       └── statistics, live page
 //! ```
+//!
+//! A drive in memory, served until somebody wants an end:
+//!
+//! ```
+//! use imbrex_serve::{Address, Front, Limits, Server};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let address = format!("unix:{}", folder.path().join("drive.sock").display());
+//! let drive = imbrex::drives::emulated("imr-1t+track-map")?;
+//! let (front, pacer) = Front::start(drive, "none".parse()?, false);
+//! let server = Server::bind(&address.parse::<Address>()?, front.clone(), None, Limits::default())?;
+//! let should_stop = || true; // a program asks whether Ctrl-C was pressed
+//! server.run(&should_stop)?;
+//! front.stop(pacer)?;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod clients;
 pub mod front;

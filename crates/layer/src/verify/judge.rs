@@ -1,0 +1,164 @@
+//! The judge of a layer: everything that the all-layers tests ask of the layers of this crate, for a layer of anybody.
+//!
+//! A program that brings its own layer calls [`everything`] in a test; each part by itself is a function here. What is found
+//! is a panic that says which toy disk, which parameters and which seed.
+
+use imbrex_disk::SharedDisk;
+
+use super::cuts::{self, Tally, Trial};
+use super::{toy, Checker};
+use crate::context::Context;
+use crate::info::LayerInfo;
+use crate::layer::Layer;
+use crate::parameters::{ConfigError, Parameters};
+use crate::plan::{Medium, Plan};
+
+/// All of it, with as many seeds as fit a commit: a few seconds for a layer.
+pub fn everything(info: &'static LayerInfo) {
+    described(info);
+    random_runs(info, 0..2);
+    papers_own_steps(info);
+    every_cut_of_short_runs(info, 0..1);
+    random_cuts_of_long_runs(info, 0..1);
+    same_plans_twice(info);
+}
+
+/// `key=value,key=value` as the registry takes it.
+fn parameters(text: &str) -> Vec<(String, String)> {
+    let pairs = text.split(',').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').expect("key=value")).map(|(key, value)| (key.into(), value.into())).collect()
+}
+
+/// `info`'s layer over `disk`, told `toy`.
+fn built(info: &'static LayerInfo, disk: &SharedDisk, toy: &str) -> Result<Box<dyn Layer>, ConfigError> {
+    let parameters = Parameters::new(info.parameters, &parameters(toy))?;
+    (info.build)(&Context { disk: disk.clone(), parameters })
+}
+
+/// Calls `test` with every toy disk and toy parameters of a layer. A disk that the layer refuses is skipped aloud, but it
+/// takes a disk of every recording it lists, and each of its toys suits some disk.
+pub fn for_each_toy(info: &'static LayerInfo, mut test: impl FnMut(&SharedDisk, &dyn Fn() -> Box<dyn Layer>, &str)) {
+    assert!(!info.toys.is_empty(), "{} has no toy parameters, and so no tests", info.name);
+    let mut untried_toys: Vec<_> = info.toys.to_vec();
+    let mut untried_recordings: Vec<_> = info.recordings.to_vec();
+    for (recording, disk) in info.recordings.iter().flat_map(|&name| toy::disks(name).map(move |disk| (name, disk))) {
+        for toy in info.toys {
+            let what = format!("{}:{toy} on {}", info.name, disk.name);
+            let build = || built(info, &disk.disk, toy);
+            if let Err(error) = build() {
+                eprintln!("does not fit: {what}: {error}");
+                continue;
+            }
+            untried_toys.retain(|untried| untried != toy);
+            untried_recordings.retain(|untried| *untried != recording);
+            test(&disk.disk, &|| build().expect("it was built a moment ago"), &what);
+        }
+    }
+    assert!(untried_toys.is_empty(), "{}: no toy disk suits {untried_toys:?}", info.name);
+    assert!(untried_recordings.is_empty(), "{}: no toy suits {untried_recordings:?}", info.name);
+}
+
+/// A run of `plans` random plans under the checker.
+fn run_checked(
+    disk: &SharedDisk,
+    layer: &mut dyn Layer,
+    power_safe: bool,
+    seed: u64,
+    plans: u32,
+) -> Result<(), String> {
+    let mut checker = Checker::new(disk, layer, power_safe);
+    let mut commands = toy::Commands::new(seed, layer.capacity(), 24);
+    let mut plan = Plan::new();
+    for number in 0..plans {
+        let given = commands.plan(layer, &mut plan);
+        checker.check(&plan, &given, layer).map_err(|error| format!("seed {seed}: {error}\n{given:?}\n{plan:?}"))?;
+        if number % 16 == 0 {
+            layer.self_check().map_err(|violation| format!("seed {seed}, plan {number}: {violation}"))?;
+            layer.caches(&mut |cache| {
+                assert!(cache.used <= cache.size && cache.start < cache.end, "seed {seed}, plan {number}: {cache:?}");
+                let ends_on_disk = cache.end.0 <= disk.geometry.sectors().0;
+                assert!(cache.medium == Medium::Flash || ends_on_disk, "{cache:?} reaches past the disk");
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Random runs lose nothing, and read the newest.
+pub fn random_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
+    for_each_toy(info, |disk, build, what| {
+        for seed in seeds.clone() {
+            run_checked(disk, build().as_mut(), true, seed, 1500).unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+    });
+}
+
+/// Where a layer can be told to take the steps of its paper, those lose nothing as long as the power stays on.
+pub fn papers_own_steps(info: &'static LayerInfo) {
+    if !info.parameters.iter().any(|known| known.key == "safety") {
+        return;
+    }
+    for disk in info.recordings.iter().flat_map(|recording| toy::disks(recording)) {
+        for toy in info.toys {
+            let text = format!("{toy},safety=paper");
+            let Ok(mut layer) = built(info, &disk.disk, &text) else { continue };
+            run_checked(&disk.disk, layer.as_mut(), false, 7, 1500)
+                .unwrap_or_else(|error| panic!("{}:{text}: {error}", info.name));
+        }
+    }
+}
+
+fn cut(disk: &SharedDisk, build: &dyn Fn() -> Box<dyn Layer>, seed: u64, plans: u32, images: usize) -> Tally {
+    let trial = Trial { disk, build, seed, plans, sectors_max: 24, images_per_step: images };
+    cuts::run(&trial).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The power may fail after every step of a short run.
+pub fn every_cut_of_short_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
+    for_each_toy(info, |disk, build, what| {
+        eprintln!("{what}");
+        for seed in seeds.clone() {
+            let tally = cut(disk, build, seed, 40, usize::MAX);
+            assert!(tally.images > 40, "{tally:?}");
+        }
+    });
+}
+
+/// The power may fail anywhere in a long run.
+pub fn random_cuts_of_long_runs(info: &'static LayerInfo, seeds: std::ops::Range<u64>) {
+    for_each_toy(info, |disk, build, what| {
+        eprintln!("{what}");
+        for seed in seeds.clone() {
+            let tally = cut(disk, build, 1000 + seed, 200, 2);
+            assert!(tally.adopted > 0 && tally.checkpoints > 0, "{tally:?}");
+        }
+    });
+}
+
+/// Two runs plan the same.
+pub fn same_plans_twice(info: &'static LayerInfo) {
+    for_each_toy(info, |_, build, what| {
+        let run = || {
+            let mut layer = build();
+            let mut commands = toy::Commands::new(3, layer.capacity(), 24);
+            let (mut plan, mut all) = (Plan::new(), Vec::new());
+            for _ in 0..300 {
+                commands.plan(layer.as_mut(), &mut plan);
+                all.push(plan.clone());
+            }
+            all
+        };
+        assert!(run() == run(), "{what} plans differently the second time");
+    });
+}
+
+/// It says of itself what a user must know, and takes its own defaults.
+pub fn described(info: &'static LayerInfo) {
+    assert!(!info.summary.is_empty() && !info.source.is_empty() && !info.mapping_unit.is_empty());
+    for parameter in info.parameters {
+        let given = [(parameter.key.to_string(), parameter.default.to_string())];
+        let read = Parameters::new(info.parameters, &given);
+        assert!(read.is_ok(), "{}: the default of {} is refused: {read:?}", info.name, parameter.key);
+        assert!(!parameter.help.is_empty(), "{}: {} has no help", info.name, parameter.key);
+    }
+}

@@ -1,0 +1,6 @@
+//! `imbrex` with one layer more.
+
+fn main() -> std::process::ExitCode {
+    imbrex_layer::registry::register(&own_layer::INFO).expect("no other layer has its name");
+    imbrex_cli::main()
+}
