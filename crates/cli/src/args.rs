@@ -401,7 +401,7 @@ pub enum ZoneState {
 }
 
 fn duration(text: &str) -> Result<SimDuration, String> {
-    let ns = imbrex_layer::parameters::parse_duration_ns(text);
+    let ns = imbrex_units::quantity::duration_ns(text, imbrex_units::quantity::SECOND_NS);
     ns.map(SimDuration).ok_or_else(|| "expected a time such as 200ms or 2s".into())
 }
 
@@ -707,5 +707,5 @@ pub struct ReproduceArgs {
 
 /// A number of bytes, such as 64MiB.
 fn size(text: &str) -> Result<u64, String> {
-    imbrex_layer::parameters::parse_bytes(text).ok_or_else(|| format!("expected a size such as 64MiB, not '{text}'"))
+    imbrex_units::quantity::bytes(text).ok_or_else(|| format!("expected a size such as 64MiB, not '{text}'"))
 }

@@ -31,7 +31,7 @@ fn baseline(args: &SimulateArgs) -> Baseline {
 }
 
 fn options(args: &SimulateArgs) -> Result<SimulationOptions, Failure> {
-    let window_ns = imbrex_layer::parameters::parse_duration_ns(&args.window)
+    let window_ns = imbrex_units::quantity::duration_ns(&args.window, imbrex_units::quantity::SECOND_NS)
         .filter(|&ns| ns > 0)
         .ok_or_else(|| Failure::usage(format!("--window {}: expected a time such as 1s or 100ms", args.window)))?;
     Ok(SimulationOptions {
@@ -61,7 +61,7 @@ fn size(option: &str, given: Option<&str>) -> Result<Option<u64>, Failure> {
     match given {
         None => Ok(None),
         Some("off") => Ok(Some(0)),
-        Some(text) => imbrex_layer::parameters::parse_bytes(text)
+        Some(text) => imbrex_units::quantity::bytes(text)
             .map(Some)
             .ok_or_else(|| Failure::usage(format!("{option} {text}: expected a size such as 64MiB, or off"))),
     }

@@ -4,32 +4,21 @@
 //! It knows nothing of mapping, bytes or threads. Everything is integer arithmetic on an integer-nanosecond clock.
 
 pub mod actuator;
-pub mod command;
 pub mod geometry;
 pub mod integrity;
 pub mod mechanics;
 pub mod profile;
 pub mod recording;
-pub mod units;
 
 use std::sync::Arc;
 
 pub use actuator::{Access, AccessTime, Actuator, HeadLog, HeadSample, Pass, Passing, Purpose};
-pub use command::{Command, Operation};
 pub use geometry::{Geometry, Place, TrackPiece};
 pub use mechanics::Mechanics;
 pub use profile::{Profile, ProfileError};
 pub use recording::Recording;
-pub use units::{Extent, Lba, Pba, Sectors, SimDuration, SimTime};
-
-/// Whether an access reads or writes the medium.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Direction {
-    /// Sectors are read.
-    Read,
-    /// Sectors are written.
-    Write,
-}
+// Whoever uses a disk speaks in these.
+pub use imbrex_units::{units, Command, Direction, Extent, Lba, Operation, Pba, Sectors, SimDuration, SimTime};
 
 /// A disk as built from a profile: what layers consult and the simulator drives. Immutable and shared.
 #[derive(Debug)]

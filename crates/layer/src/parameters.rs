@@ -1,5 +1,6 @@
 //! Layer parameters: text in, typed values out, and an error that names the key and what it takes.
 
+use imbrex_units::quantity;
 use std::collections::BTreeMap;
 
 /// What a parameter takes.
@@ -69,12 +70,12 @@ impl Parameters {
 
     /// A size in bytes.
     pub fn bytes(&self, key: &str) -> u64 {
-        parse_bytes(self.text(key)).expect("checked when given")
+        quantity::bytes(self.text(key)).expect("checked when given")
     }
 
     /// A whole number.
     pub fn count(&self, key: &str) -> u64 {
-        parse_count(self.text(key)).expect("checked when given")
+        quantity::count(self.text(key)).expect("checked when given")
     }
 
     /// A share between 0 and 1.
@@ -84,7 +85,7 @@ impl Parameters {
 
     /// A duration in nanoseconds.
     pub fn duration_ns(&self, key: &str) -> u64 {
-        parse_duration_ns(self.text(key)).expect("checked when given")
+        quantity::duration_ns(self.text(key), quantity::SECOND_NS).expect("checked when given")
     }
 
     /// Whether a switch is on.
@@ -105,10 +106,12 @@ impl Parameters {
 
 fn check(key: &str, kind: ParameterKind, value: &str) -> Result<(), ConfigError> {
     let (ok, expected) = match kind {
-        ParameterKind::Bytes => (parse_bytes(value).is_some(), "a size such as 4k, 25MiB or 25MB".to_string()),
-        ParameterKind::Count => (parse_count(value).is_some(), "a whole number".to_string()),
+        ParameterKind::Bytes => (quantity::bytes(value).is_some(), "a size such as 4k, 25MiB or 25MB".to_string()),
+        ParameterKind::Count => (quantity::count(value).is_some(), "a whole number".to_string()),
         ParameterKind::Share => (parse_share(value).is_some(), "a share such as 1% or 0.01".to_string()),
-        ParameterKind::Duration => (parse_duration_ns(value).is_some(), "a duration such as 2ms or 1.2s".to_string()),
+        ParameterKind::Duration => {
+            (quantity::duration_ns(value, quantity::SECOND_NS).is_some(), "a duration such as 2ms or 1.2s".to_string())
+        }
         ParameterKind::Switch => (value == "on" || value == "off", "on or off".to_string()),
         ParameterKind::Choice(words) => (words.contains(&value), format!("one of {}", words.join(", "))),
     };
@@ -118,34 +121,8 @@ fn check(key: &str, kind: ParameterKind, value: &str) -> Result<(), ConfigError>
     Err(ConfigError(format!("{key}={value}: expected {expected}")))
 }
 
-/// `4k`, `25MiB`, `25MB`, `1.5TiB`, `512`: bytes. Bare `k`, `m`, `g`, `t` are powers of 1024, as fio has them; `kB`,
-/// `MB` … powers of 1000.
-pub fn parse_bytes(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1u64,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        _ => return None,
-    };
-    scaled(number, factor)
-}
-
-/// A whole number, with `_` allowed between digits.
-pub fn parse_count(text: &str) -> Option<u64> {
-    text.replace('_', "").parse().ok()
-}
-
 /// `1%` or `0.01`, between 0 and 1.
-pub fn parse_share(text: &str) -> Option<f64> {
+fn parse_share(text: &str) -> Option<f64> {
     let value = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
         None => text.parse::<f64>().ok()?,
@@ -153,44 +130,12 @@ pub fn parse_share(text: &str) -> Option<f64> {
     (0.0..=1.0).contains(&value).then_some(value)
 }
 
-/// `100ns`, `5us`, `2ms`, `1.2s`, `30m`, `3h`: nanoseconds. A bare number is seconds.
-pub fn parse_duration_ns(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit.trim() {
-        "ns" => 1u64,
-        "us" | "µs" => 1_000,
-        "ms" => 1_000_000,
-        "" | "s" => 1_000_000_000,
-        "m" | "min" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        "d" => 86_400_000_000_000,
-        _ => return None,
-    };
-    scaled(number, factor)
-}
-
-fn scaled(number: &str, factor: u64) -> Option<u64> {
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(factor);
-    }
-    let value = number.parse::<f64>().ok()? * factor as f64;
-    (value.is_finite() && value >= 0.0 && value < u64::MAX as f64).then_some(value.round() as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_durations_parse_as_people_write_them() {
-        assert_eq!(parse_bytes("4k"), Some(4096));
-        assert_eq!(parse_bytes("25MB"), Some(25_000_000));
-        assert_eq!(parse_bytes("1.5TiB"), Some(3 << 39));
-        assert_eq!(parse_bytes("4q"), None);
-        assert_eq!(parse_duration_ns("1.2s"), Some(1_200_000_000));
-        assert_eq!(parse_duration_ns("3h"), Some(10_800_000_000_000));
+    fn shares_parse_as_people_write_them() {
         assert_eq!(parse_share("1%"), Some(0.01));
         assert_eq!(parse_share("1.5"), None);
     }

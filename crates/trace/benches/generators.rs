@@ -4,9 +4,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use imbrex_disk::SimTime;
 use imbrex_trace::generators::{named, Generator, WorkloadSpec};
 use imbrex_trace::Source;
+use imbrex_units::SimTime;
 
 /// A drive of 8 TB.
 const DEVICE_SECTORS: u64 = 15_628_053_168;

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use imbrex_disk::{Command, Lba, Operation, SimTime};
+use imbrex_units::{Command, Lba, Operation, SimTime};
 
 use crate::facts::Facts;
 use crate::options::{Device, Options};

@@ -9,7 +9,7 @@
 use std::io::Read;
 use std::ops::Range;
 
-use imbrex_disk::SimTime;
+use imbrex_units::SimTime;
 
 use crate::admission::{Admission, Devices, Malformed, Parsed};
 use crate::facts::Facts;

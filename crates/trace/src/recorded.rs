@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use imbrex_disk::SimTime;
+use imbrex_units::SimTime;
 
 use crate::facts::Facts;
 use crate::request::{Request, Source, TraceError};

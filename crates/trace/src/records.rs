@@ -6,7 +6,7 @@
 
 use std::io::Read;
 
-use imbrex_disk::SimTime;
+use imbrex_units::SimTime;
 
 use crate::admission::{Admission, Devices, Malformed, Parsed};
 use crate::facts::Facts;

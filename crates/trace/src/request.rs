@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use imbrex_disk::{Command, SimDuration, SimTime};
+use imbrex_units::{Command, SimDuration, SimTime};
 
 use crate::facts::Facts;
 

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use imbrex_disk::{Command, Direction, Operation, SimTime};
+use imbrex_units::{Command, Direction, Operation, SimTime};
 use roaring::RoaringTreemap;
 use serde::Serialize;
 

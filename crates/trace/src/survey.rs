@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use imbrex_disk::{Operation, SimTime};
+use imbrex_units::{Operation, SimTime};
 use serde::Serialize;
 
 use crate::facts::Facts;

@@ -1,6 +1,6 @@
 //! What a measurement of the readers needs: a trace to read and the reading of it. The clock is the caller's.
 
-use imbrex_disk::{Operation, SimTime};
+use imbrex_units::{Operation, SimTime};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -4,9 +4,9 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use imbrex_disk::{Command, Lba, Operation, SimTime};
 use imbrex_trace::writers::{self, Written};
 use imbrex_trace::{open, Input, Options, Recorded, Request, When};
+use imbrex_units::{Command, Lba, Operation, SimTime};
 use proptest::prelude::*;
 
 /// A file in memory that outlives its writer.
@@ -121,7 +121,7 @@ fn what_a_format_cannot_say_is_counted() {
 
 #[test]
 fn a_workload_without_times_is_no_trace() {
-    let request = Request { when: When::Free(imbrex_disk::SimDuration(0)), device: 0, command: Command::flush() };
+    let request = Request { when: When::Free(imbrex_units::SimDuration(0)), device: 0, command: Command::flush() };
     for writer in writers::all() {
         let mut writer = (writer.open)(Box::<Memory>::default(), "memory").expect("memory can be written");
         let write = Request { command: Command::write(0, 1), ..request };

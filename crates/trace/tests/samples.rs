@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::{open, Input, Options, When};
+use imbrex_units::{Operation, SimTime};
 
 /// Requests by operation and the last time, or `None`, said aloud, where the sample is not there.
 fn counted(name: &str, format: &str) -> Option<(u64, u64, SimTime)> {

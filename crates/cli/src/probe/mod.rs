@@ -8,8 +8,8 @@ mod table;
 use std::io::Write;
 use std::path::Path;
 
-use imbrex_layer::parameters::parse_duration_ns;
 use imbrex_probe::{emit_profile, experiments, probe, Options, ProbeState, Verdict};
+use imbrex_units::quantity;
 
 use crate::args::ProbeArgs;
 use crate::error::ExitCode;
@@ -63,7 +63,8 @@ fn check_tests(args: &ProbeArgs) -> Result<(), Failure> {
 
 fn budget_ns(args: &ProbeArgs) -> Result<u64, Failure> {
     let Some(text) = &args.budget else { return Ok(u64::MAX) };
-    parse_duration_ns(text).ok_or_else(|| Failure::usage(format!("--budget {text}: expected a time such as 30m or 2h")))
+    quantity::duration_ns(text, quantity::SECOND_NS)
+        .ok_or_else(|| Failure::usage(format!("--budget {text}: expected a time such as 30m or 2h")))
 }
 
 fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::Opened) -> Verdict {

@@ -27,9 +27,9 @@
 //! 1. Every error names the line.
 
 use imbrex_disk::{Lba, Sectors, SimDuration, SimTime};
-use imbrex_layer::parameters::parse_duration_ns;
 use imbrex_layer::Condition;
 use imbrex_sim::Drive;
+use imbrex_units::quantity;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -196,7 +196,7 @@ impl Entry {
     fn duration_ns(&self, key: &str, given: &Option<Spanned<String>>) -> Result<Option<u64>, Wrong> {
         let Some(given) = given else { return Ok(None) };
         let text = given.get_ref();
-        match parse_duration_ns(text) {
+        match quantity::duration_ns(text, quantity::SECOND_NS) {
             Some(ns) => Ok(Some(ns)),
             None => {
                 Err((given.span().start, format!("{key} = \"{text}\": expected a time such as \"10s\" or \"200ms\"")))

@@ -6,7 +6,7 @@
 //! Letters: R, W, D (discard); F before W is a flush first, F behind it is FUA. Lines that do not begin with a device
 //! are the summary blkparse ends with, and no trace.
 
-use imbrex_disk::{Command, Lba, Operation};
+use imbrex_units::{Command, Lba, Operation};
 
 use crate::admission::{Devices, Malformed, Parsed, Record};
 use crate::fields;
@@ -149,7 +149,7 @@ mod tests {
     //! Goal: one action counts, the letters are understood, the summary is passed over. Method: lines as blkparse
     //! prints them, their requests worked by hand.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
     use crate::options::Options;

@@ -2,7 +2,7 @@
 //! line as `seconds.nanoseconds ; sector ; sectors ; R|W ; …`. The operation may carry the letters blktrace adds to it, as
 //! `RA` for read-ahead. Published files repeat notice and header, so the notice ends with the first request alone.
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::admission::{sector_record, Devices, Malformed, Parsed};
 use crate::fields;
@@ -83,7 +83,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 mod tests {
     //! Goal: the notice is passed over, requests are not. Method: a small file, its requests worked by hand.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, format_of, requests_of, timed};
     use crate::options::Options;

@@ -14,7 +14,7 @@
 
 use std::io::{BufReader, Read, Write};
 
-use imbrex_disk::{Command, Lba, Operation, SimTime};
+use imbrex_units::{Command, Lba, Operation, SimTime};
 
 use crate::admission::{Admission, Malformed, Parsed, Record, SECTOR_BYTES};
 use crate::facts::Facts;

@@ -3,7 +3,7 @@
 //! `alibaba`: `device,opcode,offset,length,timestamp`: `R` or `W`, bytes, bytes, microseconds. `tencent`:
 //! `timestamp,offset,size,type,volume`: whole seconds, sectors, sectors, 0 for a read and 1 for a write.
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::admission::{byte_record, sector_record, Devices, Malformed, Parsed};
 use crate::fields::{self, number};
@@ -98,7 +98,7 @@ fn detect_tencent(head: &Head<'_>) -> Confidence {
 mod tests {
     //! Goal: each cloud's units. Method: worked by hand.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, format_of, requests_of, timed};
     use crate::options::Options;

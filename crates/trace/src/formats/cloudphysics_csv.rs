@@ -5,7 +5,7 @@
 //! first time decides; else the mean gap between the requests of the head. The choice is told in the notes, and
 //! `time_unit` of the options overrides it.
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::admission::{sector_record, Devices, Malformed, Parsed, SECTOR_BYTES};
 use crate::fields;
@@ -93,7 +93,7 @@ fn unit_of(head: &Head<'_>) -> (TimeUnit, &'static str) {
 mod tests {
     //! Goal: the unit of the time is found out. Method: the same three requests in every form seen.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
     use crate::options::{Options, TimeUnit};

@@ -7,7 +7,7 @@
 //! in any case, or SCSI codes. The delimiter is the one of `,` `;` tab `|` and blank that gives as many columns as
 //! were named. A first line that is no request is taken for a header.
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::admission::{byte_record, Devices, Malformed, Parsed};
 use crate::fields;
@@ -151,7 +151,7 @@ fn unit_bytes(unit: &str) -> Result<u64, String> {
 mod tests {
     //! Goal: columns in any order, unit and delimiter. Method: the same two requests in several tables.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, requests_of, timed};
     use crate::options::Options;

@@ -4,7 +4,7 @@
 //! The lowest bit of the flags means a read, but converters disagree: `read_flag` of the options says which value does.
 //! Time is in milliseconds, with decimals; MQSim and SSDsim write nanoseconds: `time_unit` says so.
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::admission::{sector_record, Devices, Malformed, Parsed};
 use crate::fields;
@@ -67,7 +67,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 mod tests {
     //! Goal: the flag and the unit that converters disagree about. Method: worked by hand.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, format_of, requests_of, timed};
     use crate::options::{Options, TimeUnit};

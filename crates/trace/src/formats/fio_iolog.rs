@@ -5,7 +5,7 @@
 //! `wait` of version 2 lets its offset in microseconds pass before what follows; version 3 forbids it. A file is a
 //! device, numbered as its name ends where that number is free.
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::admission::{byte_record, sector_record, Devices, Malformed, Parsed};
 use crate::fields;
@@ -118,7 +118,7 @@ fn trailing_number(name: &[u8]) -> Option<u32> {
 mod tests {
     //! Goal: both versions, every action. Method: logs written here, their requests worked by hand.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
     use crate::options::Options;

@@ -8,7 +8,7 @@
 //! 1. Rows are read in blocks of [`BLOCK_ROWS`], so memory does not grow with the row groups.
 //! 2. Every row is yielded, counted, or an error with its number, which counts from 0.
 
-use imbrex_disk::{Command, Lba, Operation, SimTime};
+use imbrex_units::{Command, Lba, Operation, SimTime};
 use parquet::column::reader::{get_typed_column_reader, ColumnReaderImpl};
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;

@@ -6,7 +6,7 @@
 //!
 //! This is the parser that has to be fast: traces in this form are of tens of gigabytes.
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::admission::{byte_record, Devices, Malformed, Parsed};
 use crate::fields::{self, Cursor};
@@ -129,7 +129,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 mod tests {
     //! Goal: the layout's traps. Method: lines written here, their requests worked by hand.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, requests_of, timed};
     use crate::options::{Device, Options};

@@ -4,7 +4,7 @@
 //! so a device here. Size is in bytes, the opcode `r` or `w` in any case, the time in seconds from the start. A size
 //! of 0 is legal and no request.
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::admission::{sector_record, Devices, Malformed, Parsed, SECTOR_BYTES};
 use crate::fields;
@@ -59,7 +59,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 mod tests {
     //! Goal: ASUs are devices, opcodes have any case, empty requests are none. Method: worked by hand.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
     use crate::options::{Device, Options};

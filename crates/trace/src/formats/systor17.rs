@@ -4,7 +4,7 @@
 //! Lines whose type is blank carry no request: they are counted and left out. Lines are sorted by completion, so many
 //! times lie before those of the line above.
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::admission::{byte_record, Devices, Malformed, Parsed};
 use crate::fields;
@@ -62,7 +62,7 @@ fn detect(head: &Head<'_>) -> Confidence {
 mod tests {
     //! Goal: blank types are left out and counted. Method: worked by hand.
 
-    use imbrex_disk::Command;
+    use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
     use crate::options::Options;

@@ -1,7 +1,7 @@
 //! What the tests of all formats share: a trace in memory, read to its end.
 
 use bytes::Bytes;
-use imbrex_disk::{Command, SimTime};
+use imbrex_units::{Command, SimTime};
 
 use crate::facts::Facts;
 use crate::formats::{open, recognise, Head};

@@ -4,7 +4,7 @@
 //! `u16 cmd, u16 version, u32 sn, u32 length, u32 nSG, u64 lbn, u64 time, u64 response`. Length is in bytes, lbn in
 //! sectors, time in microseconds; the version is the upper byte of its field; cmd is the SCSI operation code.
 
-use imbrex_disk::{Command, Lba, Operation};
+use imbrex_units::{Command, Lba, Operation};
 
 use crate::admission::{Devices, Malformed, Parsed, Record, SECTOR_BYTES};
 use crate::options::TimeUnit;

@@ -12,7 +12,7 @@
 //! 2. Memory is constant; nothing is allocated but when a phase begins.
 //! 3. Every phase makes at least one request.
 
-use imbrex_disk::{SimDuration, SimTime};
+use imbrex_units::{SimDuration, SimTime};
 
 use super::error::{Place, WorkloadError};
 use super::pace::Pace;

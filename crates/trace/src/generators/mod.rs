@@ -1,7 +1,7 @@
 //! Workloads made rather than traced: described in fio's words, or built in by name.
 //!
 //! ```
-//! use imbrex_disk::SimTime;
+//! use imbrex_units::SimTime;
 //! use imbrex_trace::generators::{Generator, WorkloadSpec};
 //! use imbrex_trace::Source;
 //!

@@ -8,7 +8,7 @@
 //! 2. The first request after an idle phase is [`When::Drained`]; the phase's time begins no earlier than the idleness
 //!    ends.
 
-use imbrex_disk::{SimDuration, SimTime};
+use imbrex_units::{SimDuration, SimTime};
 
 use super::random::Stream;
 use super::spec::Job;

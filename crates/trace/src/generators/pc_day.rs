@@ -12,7 +12,7 @@
 //! 2. Arrival times never decrease and stay within the day.
 //! 3. Every request lies within the drive.
 
-use imbrex_disk::{Command, SimDuration, SimTime};
+use imbrex_units::{Command, SimDuration, SimTime};
 
 use super::distribution::{Distribution, Sampler};
 use super::error::{Complaint, Place, WorkloadError};
@@ -266,7 +266,7 @@ mod tests {
     //! figures in the paper.
 
     use super::*;
-    use imbrex_disk::Operation;
+    use imbrex_units::Operation;
 
     fn day(device_sectors: u64, seed: u64) -> Vec<Request> {
         let mut source = build(device_sectors, seed).expect("fits");

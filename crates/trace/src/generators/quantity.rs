@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use imbrex_disk::SimDuration;
+use imbrex_units::{quantity, SimDuration};
 
 use super::error::Complaint;
 
@@ -84,20 +84,6 @@ impl fmt::Display for Span {
     }
 }
 
-/// `text` as a fixed-point number with `places` decimals: `fixed("1.5", 3)` is 1500.
-fn fixed(text: &str, places: u32) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |part: &str| part.chars().all(|c| c.is_ascii_digit() || c == '_');
-    let fraction = fraction.trim_end_matches('0');
-    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > places as usize {
-        return None;
-    }
-    let whole: u64 = whole.replace('_', "").parse().ok()?;
-    let padded = format!("{fraction:0<width$}", width = places as usize);
-    let fraction: u64 = if padded.is_empty() { 0 } else { padded.parse().ok()? };
-    whole.checked_mul(10u64.pow(places))?.checked_add(fraction)
-}
-
 /// `value` with its last `places` digits after the point, without trailing zeros.
 fn decimal(value: u64, places: u32) -> String {
     let unit = 10u64.pow(places);
@@ -108,41 +94,9 @@ fn decimal(value: u64, places: u32) -> String {
     }
 }
 
-/// Splits `1.5TiB` into the number and the unit.
-fn split_unit(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    (number, unit.trim())
-}
-
-/// `number` times `factor`, exactly where it is whole; refused where it is not.
-fn scaled(number: &str, factor: u64) -> Option<u64> {
-    const PLACES: u32 = 9;
-    if !number.contains('.') {
-        return fixed(number, 0)?.checked_mul(factor);
-    }
-    let value = fixed(number, PLACES)? as u128 * factor as u128;
-    let unit = 10u128.pow(PLACES);
-    u64::try_from(value / unit).ok().filter(|_| value.is_multiple_of(unit))
-}
-
 /// A size in bytes.
 pub(super) fn bytes(text: &str) -> Result<u64, Complaint> {
-    let (number, unit) = split_unit(text);
-    let factor = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1u64),
-        "k" | "kib" => Some(1 << 10),
-        "m" | "mib" => Some(1 << 20),
-        "g" | "gib" => Some(1 << 30),
-        "t" | "tib" => Some(1 << 40),
-        "kb" => Some(1_000),
-        "mb" => Some(1_000_000),
-        "gb" => Some(1_000_000_000),
-        "tb" => Some(1_000_000_000_000),
-        _ => None,
-    };
-    factor
-        .and_then(|factor| scaled(number, factor))
+    quantity::exact_bytes(text)
         .ok_or_else(|| Complaint::new(format!("'{text}' is not a size"), "write one such as 4k, 64KiB, 1.5GiB or 25MB"))
 }
 
@@ -168,7 +122,7 @@ pub(super) fn span(text: &str) -> Result<Span, Complaint> {
 
 /// A share in percent, with or without the sign.
 pub(super) fn share(text: &str) -> Result<Share, Complaint> {
-    fixed(text.strip_suffix('%').unwrap_or(text).trim(), 4)
+    quantity::fixed(text.strip_suffix('%').unwrap_or(text).trim(), 4)
         .filter(|&millionths| millionths <= Share::MILLIONTHS as u64)
         .map(|millionths| Share(millionths as u32))
         .ok_or_else(|| {
@@ -181,19 +135,7 @@ pub(super) fn share(text: &str) -> Result<Share, Complaint> {
 
 /// A duration; a bare number counts in `bare_ns`.
 pub(super) fn duration(text: &str, bare_ns: u64) -> Result<SimDuration, Complaint> {
-    let (number, unit) = split_unit(text);
-    let factor = match unit {
-        "" => Some(bare_ns),
-        "ns" => Some(1),
-        "us" | "µs" => Some(1_000),
-        "ms" => Some(1_000_000),
-        "s" => Some(1_000_000_000),
-        "m" | "min" => Some(60_000_000_000),
-        "h" => Some(3_600_000_000_000),
-        "d" => Some(86_400_000_000_000),
-        _ => None,
-    };
-    factor.and_then(|factor| scaled(number, factor)).map(SimDuration).ok_or_else(|| {
+    quantity::exact_duration_ns(text, bare_ns).map(SimDuration).ok_or_else(|| {
         Complaint::new(format!("'{text}' is not a duration"), "write one such as 500us, 2ms, 10s, 30m or 2h")
     })
 }
@@ -215,14 +157,13 @@ pub(super) fn print_duration(duration: SimDuration) -> String {
 
 /// A whole number.
 pub(super) fn count(text: &str) -> Result<u64, Complaint> {
-    fixed(text, 0)
-        .filter(|_| !text.contains('.'))
+    quantity::count(text)
         .ok_or_else(|| Complaint::new(format!("'{text}' is not a whole number"), "write one such as 7 or 1_000_000"))
 }
 
 /// A rate per second, in thousandths.
 pub(super) fn rate(text: &str) -> Result<u64, Complaint> {
-    fixed(text, 3).ok_or_else(|| {
+    quantity::fixed(text, 3).ok_or_else(|| {
         Complaint::new(format!("'{text}' is not a rate"), "write requests per second, such as 200 or 5.9")
     })
 }

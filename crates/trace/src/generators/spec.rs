@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use imbrex_disk::{Operation, SimDuration};
+use imbrex_units::{Operation, SimDuration};
 
 use super::distribution::Distribution;
 use super::error::{Complaint, WorkloadError};

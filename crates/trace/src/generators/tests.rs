@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use imbrex_disk::{Command, Operation, SimDuration, SimTime};
+use imbrex_units::{Command, Operation, SimDuration, SimTime};
 use proptest::prelude::*;
 
 use super::*;

@@ -10,7 +10,7 @@
 //! 2. Nothing is allocated once a walk is built.
 //! 3. A walk yields at least one request.
 
-use imbrex_disk::{Command, Lba, Operation};
+use imbrex_units::{Command, Lba, Operation};
 
 use super::distribution::Sampler;
 use super::error::Complaint;

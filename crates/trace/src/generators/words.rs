@@ -4,7 +4,7 @@
 //! 1. What an entry's `print` gives, its `set` reads back as the same value.
 //! 2. Words that set the same field share its name, so that giving both in one phase is noticed.
 
-use imbrex_disk::SimDuration;
+use imbrex_units::SimDuration;
 
 use super::distribution::{Distribution, Zone};
 use super::error::Complaint;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 
-use imbrex_disk::Operation;
+use imbrex_units::Operation;
 
 use crate::options::TimeUnit;
 use crate::request::{Request, TraceError};

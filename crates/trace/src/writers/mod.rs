@@ -12,7 +12,7 @@ mod msr;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use imbrex_disk::{Command, Direction, Operation, SimTime};
+use imbrex_units::{Command, Direction, Operation, SimTime};
 
 use crate::admission::SECTOR_BYTES;
 use crate::request::{Request, Source, TraceError, When};

@@ -3,7 +3,7 @@
 
 use std::io::{BufWriter, Write};
 
-use imbrex_disk::Direction;
+use imbrex_units::Direction;
 
 use crate::options::TimeUnit;
 use crate::request::{Request, TraceError};

@@ -4,7 +4,7 @@
 //! Pages are of 8 KiB, in a tenth of the drive; some are far hotter than others (zipf). The log goes round in 4 GiB at
 //! the front. All figures are ours.
 
-use imbrex_disk::Command;
+use imbrex_units::Command;
 
 use super::super::distribution::{Distribution, Sampler};
 use super::super::error::WorkloadError;

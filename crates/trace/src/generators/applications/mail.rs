@@ -7,7 +7,7 @@
 //! Invariants:
 //! 1. A slice is written round: its newest messages never overlap, and none leaves it.
 
-use imbrex_disk::Command;
+use imbrex_units::Command;
 
 use super::super::distribution::{Distribution, Sampler};
 use super::super::error::WorkloadError;

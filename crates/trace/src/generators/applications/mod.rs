@@ -9,7 +9,7 @@
 pub(super) mod database;
 pub(super) mod mail;
 
-use imbrex_disk::{Command, SimDuration, SimTime};
+use imbrex_units::{Command, SimDuration, SimTime};
 
 use super::error::{Complaint, Place, WorkloadError};
 use super::quantity::Share;
@@ -117,7 +117,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use imbrex_disk::Operation;
+    use imbrex_units::Operation;
 
     type Build = fn(u64, u64) -> Result<Box<dyn Source>, WorkloadError>;
 

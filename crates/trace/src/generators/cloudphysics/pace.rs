@@ -9,7 +9,7 @@
 //! 2. When a burst begins, everything before it is at most `load` of the time so far, by the charge above; on a quiet
 //!    day less.
 
-use imbrex_disk::{SimDuration, SimTime};
+use imbrex_units::{SimDuration, SimTime};
 
 use super::super::random::Stream;
 use super::facts;

@@ -18,7 +18,7 @@
 //!    small for a cell goes round in the cells of the one before it.)
 //! 3. No more cells are used than the disk has.
 
-use imbrex_disk::Direction;
+use imbrex_units::Direction;
 
 use super::facts::{Hot, Machine};
 use super::sizes::{self, SizeCount, PAGE_BYTES};

@@ -10,7 +10,7 @@
 //! 2. Memory is that of the plan, some tens of kinds.
 //! 3. A kind visits each of its slots before any part comes again, but for one that lies where the run before ended.
 
-use imbrex_disk::{Command, Direction, SimTime};
+use imbrex_units::{Command, Direction, SimTime};
 
 use super::super::permutation::Permutation;
 use super::super::random::{mix, Stream};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use imbrex_disk::{Operation, SimTime};
+use imbrex_units::{Operation, SimTime};
 
 use super::facts::{Hot, Machine, MACHINES};
 use super::sizes::PAGE_SECTORS;

@@ -2,6 +2,15 @@
 
 use crate::units::{Lba, Sectors};
 
+/// Whether an access reads or writes the medium.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Direction {
+    /// Sectors are read.
+    Read,
+    /// Sectors are written.
+    Write,
+}
+
 /// What a command does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]

@@ -1,0 +1,9 @@
+//! What every other crate speaks in: sectors and times that cannot be mixed up ([`units`]), commands ([`command`]), and sizes
+//! and durations as people write them ([`quantity`]).
+
+pub mod command;
+pub mod quantity;
+pub mod units;
+
+pub use command::{Command, Direction, Operation};
+pub use units::{Extent, Lba, Pba, Sectors, SimDuration, SimTime};
