@@ -4,7 +4,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 log=$(mktemp)
-trap 'rm -f "$log" "$log.guest"' EXIT
+trap 'rm -f "$log" "$log.guest" "$log.deny"' EXIT
 failed=0
 
 step() { # NAME COMMAND…
@@ -17,6 +17,19 @@ step "format" cargo fmt --all --check
 step "lint" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 
+echo "── dependencies"
+if command -v cargo-deny >/dev/null 2>&1; then
+    # The database of advisories is fetched only by those who ask for it: `cargo deny fetch`.
+    step "licences, sources, duplicates" cargo deny --offline check --hide-inclusion-graph licenses bans sources
+    if [ -d "${CARGO_HOME:-$HOME/.cargo}/advisory-dbs" ]; then
+        step "advisories" cargo deny --offline check advisories
+    else
+        echo "skipped: the database of advisories is not here (cargo deny fetch)" | tee -a "$log.deny"
+    fi
+else
+    echo "skipped: cargo-deny is not installed (cargo install --locked cargo-deny)" | tee -a "$log.deny"
+fi
+
 echo "── tests"
 cargo test --workspace --locked --no-fail-fast -- --show-output 2>&1 | tee "$log"
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
@@ -25,6 +38,7 @@ echo "── block devices, in a guest (all of it: make test-guest)"
 scripts/guest/test.sh --core 2>&1 | tee "$log.guest"
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 cat "$log.guest" >>"$log"
+[ ! -e "$log.deny" ] || cat "$log.deny" >>"$log"
 
 passed=$(awk '/^test result:/ {n += $4} /^guest: [0-9]+ passed/ {n += $2} END {print n + 0}' "$log")
 broken=$(awk '/^test result:/ {n += $6} /^guest: [0-9]+ passed/ {n += $4} END {print n + 0}' "$log")
