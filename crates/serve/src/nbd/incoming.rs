@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn bytes_come_once_and_in_order() {
-        let all: Vec<u8> = (0..100_000u32).map(|number| (number * 31 >> 5) as u8).collect();
+        let all: Vec<u8> = (0..100_000u32).map(|number| ((number * 31) >> 5) as u8).collect();
         for at_once in [1000, 4096, 5000, 40_000, 1 << 20] {
             for asked in [28, 4096, 33_000] {
                 let mut incoming = Incoming::new(Piecemeal { left: all.clone(), at_once });
