@@ -62,8 +62,8 @@ pub struct Store<M> {
     destroyed: Vec<Extent>,
     /// What the latest read came upon.
     unread: Vec<Fault>,
-    /// Why the host's reads of the plan that is carried out fail, if they do.
-    unserved: Option<DeviceError>,
+    /// Which of the host's reads of the plan that is carried out fail, by number of their transfer, and why.
+    unserved: Vec<(usize, DeviceError)>,
     scratch: Vec<u8>,
     stopped: Option<String>,
     /// Whether no write destroys anything, so that there is no damage to look for.
@@ -200,7 +200,7 @@ impl<M: Media> Store<M> {
             staging: [Staging::new(sector_bytes), Staging::new(sector_bytes)],
             destroyed: Vec::new(),
             unread: Vec::new(),
-            unserved: None,
+            unserved: Vec::new(),
             scratch: Vec::new(),
             stopped: None,
             header,
@@ -332,9 +332,16 @@ impl<M: Media> Store<M> {
         self.stopped.get_or_insert_with(|| reason.into());
     }
 
-    /// Carries `plan` out. Sectors of the host's own reads that cannot be read are that command's error alone, and the rest
-    /// of the plan is carried out. So is a failed read in a plan that changes nothing; any other failure stops the store.
+    /// Carries `plan` out. Sectors of the host's own reads that cannot be read are the error of it all, and the rest of the
+    /// plan is carried out. So is a failed read in a plan that changes nothing; any other failure stops the store.
     pub fn execute(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        self.execute_each(plan, transfers)?;
+        self.unserved.drain(..).next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// The same for several commands: a read that fails fails alone, and [`Store::take_unserved`] says which did.
+    pub(crate) fn execute_each(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        self.unserved.clear();
         if let Some(reason) = &self.stopped {
             return Err(DeviceError::Stopped(reason.clone()));
         }
@@ -345,8 +352,19 @@ impl<M: Media> Store<M> {
                 self.stop(&error.to_string());
             }
         }
-        let unserved = self.unserved.take();
-        outcome.and(unserved.map_or(Ok(()), Err))
+        outcome
+    }
+
+    /// The transfers of the latest plan that could not be given what they wanted to read, by number, and why.
+    pub(crate) fn take_unserved(&mut self) -> std::vec::Drain<'_, (usize, DeviceError)> {
+        self.unserved.drain(..)
+    }
+
+    /// Takes down that transfer `number` fails; its first failure counts.
+    fn leave_unserved(&mut self, number: usize, error: DeviceError) {
+        if self.unserved.iter().all(|&(known, _)| known != number) {
+            self.unserved.push((number, error));
+        }
     }
 
     /// What `transfers` have written can be read again, once it is durable.
@@ -410,11 +428,11 @@ impl<M: Media> Store<M> {
     /// Gives the reads of a host group what is staged.
     fn give_staged(&mut self, transfers: &mut [Transfer<'_>]) {
         let sector_bytes = u64::from(self.disk.sector_bytes);
-        for transfer in transfers.iter_mut() {
+        for (number, transfer) in transfers.iter_mut().enumerate() {
             let Data::Read(into) = &mut transfer.data else { continue };
             let sectors = into.len() as u64 / sector_bytes;
             if let Some(&(lba, _)) = self.staging[0].spoilt(transfer.lba, sectors).first() {
-                self.unserved.get_or_insert(DeviceError::Lost { lba: Lba(lba) });
+                self.leave_unserved(number, DeviceError::Lost { lba: Lba(lba) });
             }
             self.staging[0].overlay(transfer.lba, into);
         }
@@ -491,7 +509,7 @@ impl<M: Media> Store<M> {
     /// Reads what of `step` the transfers want, straight into them.
     fn read_for_host(&mut self, step: &Step, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
         let sector_bytes = self.disk.sector_bytes as u64;
-        for transfer in transfers {
+        for (number, transfer) in transfers.iter_mut().enumerate() {
             let Data::Read(into) = &mut transfer.data else { continue };
             let wanted_end = transfer.lba + into.len() as u64 / sector_bytes;
             let start = transfer.lba.max(step.lba.0);
@@ -501,9 +519,10 @@ impl<M: Media> Store<M> {
                 let part = &mut into[range.start as usize..range.end as usize];
                 let first = step.pba + Sectors(start - step.lba.0);
                 self.unread.clear();
-                self.space.read(region_of(step.medium), first, part, &mut self.unread)?;
-                if let Some(fault) = self.unread.first() {
-                    self.unserved.get_or_insert_with(|| error_of(step, fault));
+                let outcome = self.space.read(region_of(step.medium), first, part, &mut self.unread);
+                let fault = self.unread.first().map(|fault| error_of(step, fault));
+                if let Some(error) = outcome.err().or(fault) {
+                    self.leave_unserved(number, error);
                 }
             }
         }
@@ -517,15 +536,15 @@ impl<M: Media> Store<M> {
             self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut self.destroyed);
         }
         let mut scratch = std::mem::take(&mut self.scratch);
-        let contents = match (step.kind, is_host) {
-            (Kind::Data, true) => match whole_from_host(step, transfers, self.disk.sector_bytes as u64) {
-                Some(bytes) => Some(bytes),
-                None => Some(self.composed(step, true, transfers, &mut scratch)),
-            },
-            (Kind::Data, false) => Some(self.composed(step, false, &[], &mut scratch)),
-            _ => None,
-        };
+        let mut pieces: Vec<&[u8]> = Vec::new();
+        if step.kind == Kind::Data {
+            let host = if is_host { transfers } else { &[] };
+            if !whole_from_host(step, host, self.disk.sector_bytes as u64, &mut pieces) {
+                pieces = vec![self.composed(step, is_host, host, &mut scratch)];
+            }
+        }
         let (region, extent) = (region_of(step.medium), step.extent());
+        let contents = (step.kind == Kind::Data).then_some(&pieces[..]);
         let outcome =
             self.space.write(&Write { region, extent, contents, spoilt: &spoilt, destroyed: &self.destroyed });
         self.scratch = scratch;
@@ -639,11 +658,33 @@ fn error_of(step: &Step, fault: &Fault) -> DeviceError {
     }
 }
 
-/// The bytes of a write that one transfer gives whole and no other touches: they need no copy.
-fn whole_from_host<'t>(step: &Step, transfers: &'t [Transfer<'_>], sector_bytes: u64) -> Option<&'t [u8]> {
-    let [Transfer { lba, data: Data::Write(from) }] = transfers else { return None };
-    let skipped = step.lba.0.checked_sub(*lba)? * sector_bytes;
-    from.get(skipped as usize..(skipped + step.sectors as u64 * sector_bytes) as usize)
+/// Puts into `pieces` the bytes of a write that transfers give whole, one behind the other, and says whether they do: such
+/// bytes need no copy.
+fn whole_from_host<'t>(
+    step: &Step,
+    transfers: &'t [Transfer<'_>],
+    sector_bytes: u64,
+    pieces: &mut Vec<&'t [u8]>,
+) -> bool {
+    let (mut next, end) = (step.lba.0, step.lba.0 + u64::from(step.sectors));
+    for transfer in transfers {
+        let (sectors, bytes) = match &transfer.data {
+            Data::Write(from) => (from.len() as u64 / sector_bytes, Some(*from)),
+            Data::Trim(sectors) => (*sectors, None),
+            Data::Read(_) => continue,
+        };
+        let transfer_end = transfer.lba + sectors;
+        if transfer_end <= step.lba.0 || transfer.lba >= end {
+            continue;
+        }
+        // One that begins elsewhere overlaps another, or leaves something out.
+        let begins = transfer.lba == next || next == step.lba.0 && transfer.lba < next;
+        let Some(bytes) = bytes.filter(|_| begins) else { return false };
+        let part = next - transfer.lba..transfer_end.min(end) - transfer.lba;
+        pieces.push(&bytes[(part.start * sector_bytes) as usize..(part.end * sector_bytes) as usize]);
+        next = transfer.lba + part.end;
+    }
+    next == end
 }
 
 /// Whether a plan is the one read that gives its one transfer every byte, so that none need be zeroed first.

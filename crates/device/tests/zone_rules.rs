@@ -214,9 +214,8 @@ impl Run {
             assert_eq!(reported[0].pointer.0, self.naive.pointer(zone), "{what}: {:?}", reported[0]);
         }
         let counters = self.drive.zone_counters();
-        let counted = (counters.writes_off_the_pointer, counters.zones_reset_by_trim, counters.trims_ignored);
-        assert_eq!(counted, (self.naive.refused, self.naive.reset, self.naive.ignored), "{what}");
-        assert_eq!(counters.first_refusal.is_some(), self.naive.refused > 0);
+        let counted = (counters.zones_reset_by_trim, counters.trims_ignored);
+        assert_eq!(counted, (self.naive.reset, self.naive.ignored), "{what}");
     }
 }
 
@@ -273,16 +272,14 @@ fn a_write_off_the_pointer_destroys_nothing() {
     drive.write(0, &all, true).expect("at the pointer");
     for lba in [0, 1, zone_sectors / 2, zone_sectors - 1] {
         let outcome = drive.write(lba * SECTOR, &sector(2, lba), false);
-        assert!(matches!(outcome, Err(DeviceError::Zone(_))), "{outcome:?}");
+        let Err(DeviceError::Zone(error)) = outcome else { panic!("{outcome:?}") };
+        assert!(error.to_string().starts_with("zone 0 is full"), "{error}");
     }
     let mut read = vec![0; all.len()];
     drive.read(0, &mut read).expect("it was written");
     assert!(read == all, "what was refused changed something");
     let over_the_end = drive.write((2 * zone_sectors - 1) * SECTOR, &[3; 1024], false);
     assert!(matches!(over_the_end, Err(DeviceError::Zone(ZoneError::NotAtPointer { .. }))), "{over_the_end:?}");
-    assert_eq!(drive.zone_counters().writes_off_the_pointer, 5);
-    let first = drive.zone_counters().first_refusal.clone().expect("five were refused");
-    assert!(first.starts_with("zone 0 is full"), "{first}");
 }
 
 #[test]

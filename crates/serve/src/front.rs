@@ -202,11 +202,6 @@ impl Front {
         self.lock().drive.store_mut().stopped().map(str::to_string)
     }
 
-    /// Why the first write was refused that broke the rule of zones, if any was.
-    pub fn zone_refusal(&self) -> Option<String> {
-        self.lock().drive.zone_counters().first_refusal.clone()
-    }
-
     /// The simulated time now.
     pub fn now(&self) -> SimTime {
         match self.clock.pace() {

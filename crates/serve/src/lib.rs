@@ -34,6 +34,7 @@ pub mod nbd;
 pub mod observe;
 pub mod payload;
 mod picture;
+pub mod spares;
 pub mod statistics;
 pub mod tls;
 pub mod ublk;

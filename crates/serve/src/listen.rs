@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -114,6 +114,13 @@ impl Read for Stream {
             Stream::Tcp(stream) => stream.read(into),
         }
     }
+
+    fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read_vectored(into),
+            Stream::Tcp(stream) => stream.read_vectored(into),
+        }
+    }
 }
 
 impl Write for Stream {
@@ -121,6 +128,13 @@ impl Write for Stream {
         match self {
             Stream::Unix(stream) => stream.write(from),
             Stream::Tcp(stream) => stream.write(from),
+        }
+    }
+
+    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write_vectored(from),
+            Stream::Tcp(stream) => stream.write_vectored(from),
         }
     }
 

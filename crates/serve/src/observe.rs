@@ -126,6 +126,13 @@ fn zones_prometheus(out: &mut String, drive: &EmulatedDrive, statistics: &Statis
     for (reason, count) in &statistics.zone_refusals {
         let _ = writeln!(out, "{name}{{reason=\"{reason}\"}} {count}");
     }
+    let counters = drive.zone_counters();
+    for (name, help, value) in [
+        ("imbrex_zones_reset_by_trim_total", "Zones that a TRIM covered whole.", counters.zones_reset_by_trim),
+        ("imbrex_zone_trims_ignored_total", "TRIMs that covered a zone in part.", counters.trims_ignored),
+    ] {
+        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n");
+    }
 }
 
 /// Who connected, and what their payloads hold.
@@ -195,7 +202,6 @@ pub fn prometheus(observed: &Observed) -> String {
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
         }
         medium(&mut out, drive);
-        zones(&mut out, drive);
         let (used, size) = cache_fill(drive);
         for (name, help, value) in [
             ("imbrex_cache_used_bytes", "Bytes in use in the layer's caches, live or dead.", used),
@@ -258,21 +264,6 @@ fn requests(out: &mut String, statistics: &Statistics) {
         let _ = writeln!(out, "{name}{{quantile=\"{quantile}\"}} {value}");
     }
     let _ = writeln!(out, "{name}_count {}", statistics.lateness_ns.len());
-}
-
-/// How often the rule of zones came into play, on a drive that has some.
-fn zones(out: &mut String, drive: &EmulatedDrive) {
-    if drive.zoned_mode().is_none() {
-        return;
-    }
-    let zones = drive.zone_counters();
-    for (name, help, value) in [
-        ("imbrex_zone_writes_refused_total", "Writes off the pointer of their zone.", zones.writes_off_the_pointer),
-        ("imbrex_zones_reset_by_trim_total", "Zones that a TRIM covered whole.", zones.zones_reset_by_trim),
-        ("imbrex_zone_trims_ignored_total", "TRIMs that covered a zone in part.", zones.trims_ignored),
-    ] {
-        let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n");
-    }
 }
 
 fn medium(out: &mut String, drive: &EmulatedDrive) {

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use crate::clients::{Client, Clients, Peer};
 use crate::limits::Limits;
+use crate::spares::Spares;
 
 /// What one client at a time may have beyond the budget: the largest payload of a request.
 pub const OVERDRAFT_BYTES: u64 = imbrex_nbd::PAYLOAD_BYTES_MAX as u64;
@@ -74,6 +75,7 @@ pub struct Payloads {
     state: Mutex<State>,
     limits: Limits,
     clients: Arc<Clients>,
+    spares: Spares,
 }
 
 impl Payloads {
@@ -91,7 +93,7 @@ impl Payloads {
             newcomer_bytes: limits.newcomer_bytes_per_s as i64,
             newcomers_at: Instant::now(),
         };
-        Payloads { state: Mutex::new(state), limits, clients }
+        Payloads { state: Mutex::new(state), limits, clients, spares: Spares::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -331,6 +333,11 @@ impl Account {
     /// The bounds.
     pub fn limits(&self) -> &Limits {
         self.payloads.limits()
+    }
+
+    /// Buffers that were used before.
+    pub fn spares(&self) -> &Spares {
+        &self.payloads.spares
     }
 
     /// A claim on nothing yet.

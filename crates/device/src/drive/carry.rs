@@ -4,7 +4,8 @@
 //! 1. Every sector that the engine's cache calls dirty has its bytes here, and no other sector has.
 //! 2. After a failure that leaves the layer ahead of the image the store has stopped, and every request that is completed
 //!    from then on is told: what the volatile cache took for it may be lost.
-//! 3. A read of a zone brings what was written and zeros past it, whatever lies there on the medium.
+//! 3. A read that fails fails alone: the others of its batch get their bytes. What fails for the whole plan fails for all.
+//! 4. A read of a zone brings what was written and zeros past it, whatever lies there on the medium.
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
 use imbrex_layer::{Cause, GroupKind, Layer, Plan, ZoneError, Zones};
@@ -29,6 +30,8 @@ pub(super) struct Bytes {
     pub(super) is_written_through: bool,
     volatile: Volatile,
     pieces: Vec<(u64, Vec<u8>)>,
+    /// Requests of the batch that was served last which failed by themselves, by number, until they are completed.
+    failed: Vec<(u64, DeviceError)>,
     /// Buffers of the batch that is served.
     buffers: Vec<Vec<u8>>,
     /// Buffers that the volatile cache has given up, for whoever brought it others.
@@ -47,6 +50,7 @@ impl Bytes {
             is_written_through,
             volatile: Volatile::new(sector_bytes),
             pieces: Vec::new(),
+            failed: Vec::new(),
             buffers: Vec::new(),
             spare: Vec::new(),
             zone_reads: Plan::new(),
@@ -59,17 +63,29 @@ impl Bytes {
         self.store.stop(&error.to_string());
     }
 
-    /// Refuses a batch that reads sectors which are lost or unreadable, but for those that the cache holds.
-    fn check_readable(&self, batch: &[Waiting]) -> Result<(), DeviceError> {
-        let reads = batch.iter().filter(|waiting| waiting.command.operation == Operation::Read);
-        for Waiting { command, .. } in reads {
+    /// Takes down which requests of a batch read sectors that are lost or unreadable, but for those that the cache holds.
+    fn check_readable(&mut self, batch: &[Waiting]) {
+        for Waiting { command, sequence, .. } in batch {
+            if command.operation != Operation::Read {
+                continue;
+            }
             let is_dirty = |start, end| self.volatile.covers(start, end);
-            self.store.check_readable(command.lba, Sectors(u64::from(command.sectors)), is_dirty)?;
+            if let Err(error) = self.store.check_readable(command.lba, Sectors(u64::from(command.sectors)), is_dirty) {
+                self.failed.push((*sequence, error));
+            }
         }
-        Ok(())
     }
 
-    /// Carries out `plan` for `batch`, whose bytes are in `buffers`.
+    /// Takes down which requests of a batch the store could not read for.
+    fn keep_unserved(&mut self, batch: &[Waiting]) {
+        for (number, error) in self.store.take_unserved() {
+            let mut with_transfer = batch.iter().filter(|waiting| waiting.command.operation != Operation::Flush);
+            let waiting = with_transfer.nth(number).expect("each request but a flush has its transfer");
+            self.failed.push((waiting.sequence, error));
+        }
+    }
+
+    /// Carries out `plan` for `batch`, whose bytes are in `buffers`. What fails for one request alone is in `failed`.
     fn execute(
         &mut self,
         batch: &[Waiting],
@@ -78,7 +94,6 @@ impl Bytes {
         buffers: &mut [Vec<u8>],
     ) -> Result<(), DeviceError> {
         let mut transfers: Vec<Transfer<'_>> = Vec::with_capacity(batch.len());
-        self.check_readable(batch)?;
         let mut wants_barrier = false;
         for (Waiting { command, .. }, buffer) in batch.iter().zip(buffers) {
             let data = match command.operation {
@@ -101,15 +116,16 @@ impl Bytes {
         match layer.zones() {
             Some(zones) if batch[0].command.operation == Operation::Read => {
                 read_what_was_written(zones, batch, &mut self.zone_reads)?;
-                self.store.execute(&self.zone_reads, &mut transfers)?;
+                self.store.execute_each(&self.zone_reads, &mut transfers)?;
             }
             zones => {
                 if let Some(zones) = zones {
                     check_order(zones, batch.iter().map(|waiting| &waiting.command));
                 }
-                self.store.execute(plan, &mut transfers)?;
+                self.store.execute_each(plan, &mut transfers)?;
             }
         }
+        self.keep_unserved(batch);
         if wants_barrier {
             self.store.barrier().inspect_err(|error| self.store.stop(&error.to_string()))?;
         }
@@ -205,6 +221,7 @@ impl Carrier for Bytes {
     fn serve(&mut self, batch: &[Waiting], plan: &Plan, layer: &dyn Layer) -> Result<(), DeviceError> {
         let mut buffers = std::mem::take(&mut self.buffers);
         buffers.extend(batch.iter().map(|waiting| std::mem::take(&mut self.requests.entered(waiting.sequence).buffer)));
+        self.check_readable(batch);
         let outcome = self.execute(batch, plan, layer, &mut buffers);
         for (Waiting { command, sequence, .. }, mut buffer) in batch.iter().zip(buffers.drain(..)) {
             if command.operation == Operation::Read && outcome.is_ok() {
@@ -241,10 +258,13 @@ impl Carrier for Bytes {
 
     fn complete(&mut self, number: u64, entry: SimTime, end: SimTime, outcome: Result<(), &DeviceError>) {
         let io = self.requests.complete(number);
-        let outcome = match (outcome, self.store.stopped()) {
-            (Err(error), _) => Err(again(error)),
-            (Ok(()), Some(reason)) => Err(DeviceError::Stopped(reason.into())),
-            (Ok(()), None) => Ok(()),
+        let own = self.failed.iter().position(|&(failed, _)| failed == number);
+        let own = own.map(|index| self.failed.swap_remove(index).1);
+        let outcome = match (outcome, own, self.store.stopped()) {
+            (Err(error), ..) => Err(again(error)),
+            (Ok(()), Some(error), _) => Err(error),
+            (Ok(()), None, Some(reason)) => Err(DeviceError::Stopped(reason.into())),
+            (Ok(()), None, None) => Ok(()),
         };
         self.completions.push(Completion::of(io, entry, end, outcome));
     }
@@ -252,7 +272,61 @@ impl Carrier for Bytes {
 
 #[cfg(test)]
 mod tests {
+    use imbrex_disk::{Profile, SimDuration};
+    use imbrex_sim::DriveSpec;
+
     use super::*;
+    use crate::drive::requests::{Io, IoKind};
+    use crate::drive::{header_of, Making};
+    use crate::media::memory::Memory;
+
+    /// Goal: of reads that are served together those alone fail whose sectors cannot be read. Method: four beside each other,
+    /// of which one meets a lost sector and one a damaged one; no layer joins reads by itself, so the batch is made by hand.
+    #[test]
+    fn of_joined_reads_those_that_meet_a_bad_sector_fail() {
+        const SECTORS: u64 = 8;
+        let spec = DriveSpec::parse("cmr-7200:geometry.tracks=2000").expect("right words");
+        let profile = Profile::named(&spec.profile).expect("it is built in");
+        let drive = imbrex_sim::Drive::build(&spec, &profile).expect("it can be built");
+        let header = header_of(&drive, &spec, &Making::default()).expect("it may hold data");
+        let media: Box<dyn Media> = Box::new(Memory::new());
+        let (mut drive, mut store) = Store::create_of(media, header, drive).expect("memory takes it");
+        let (contents, mut plan): (Vec<u8>, _) =
+            ((0..32u8).flat_map(|sector| [sector + 1; 512]).collect(), Plan::new());
+        drive.layer.plan(&[Command::write(0, 32)], &mut plan);
+        store.execute(&plan, &mut [Transfer { lba: 0, data: Data::Write(&contents) }]).expect("memory takes it");
+        store.lose(Lba(9), Sectors(1)).expect("memory takes it");
+        let mut sector = [0; 512];
+        let media = store.space_mut().media_mut();
+        let at = (0..media.len()).step_by(512).find(|&at| {
+            media.read_at(at, &mut sector).expect("it is memory");
+            sector == [21; 512]
+        });
+        media.write_at(at.expect("sector 20 was written"), &[99; 512]).expect("it is memory");
+
+        let mut bytes = Bytes::new(store, 512, true);
+        let mut batch = Vec::new();
+        plan.clear();
+        for number in 0..4 {
+            let command = Command::read(number * SECTORS, SECTORS as u32);
+            let (offset, length) = (number * SECTORS * 512, SECTORS * 512);
+            bytes.requests.submit(number, Io { tag: number, kind: IoKind::Read, offset, length, buffer: Vec::new() });
+            bytes.entered(number, &command);
+            let (entry, cleaning_before) = (SimTime::ZERO, SimDuration::ZERO);
+            batch.push(Waiting { command, arrival: None, entry, sequence: number, cleaning_before, target: None });
+            drive.layer.plan(&[command], &mut plan);
+        }
+        bytes.serve(&batch, &plan, drive.layer.as_ref()).expect("the plan itself can be carried out");
+        (0..4).for_each(|number| bytes.complete(number, SimTime::ZERO, SimTime::ZERO, Ok(())));
+        let [first, lost, damaged, last] = &bytes.completions[..] else { panic!("four were served") };
+        for (completion, number) in [(first, 0), (last, 3)] {
+            assert!(completion.outcome.is_ok(), "{:?}", completion.outcome);
+            assert!(completion.buffer == contents[number * 4096..][..4096], "read {number} brings other bytes");
+        }
+        assert!(matches!(lost.outcome, Err(DeviceError::Lost { lba: Lba(9) })), "{:?}", lost.outcome);
+        assert!(matches!(damaged.outcome, Err(DeviceError::Spoilt { lba: Lba(20), .. })), "{:?}", damaged.outcome);
+        assert!(bytes.failed.is_empty() && bytes.store.stopped().is_none());
+    }
 
     #[test]
     fn an_error_is_the_same_for_all_who_share_it() {

@@ -9,7 +9,7 @@
 use super::bounds::Bounds;
 use super::directory::Owner;
 use super::header::Header;
-use super::layout::{BLOCK_BYTES, COPIES, ENTRY_BYTES, SECTORS_PER_BLOCK};
+use super::layout::{Region, BLOCK_BYTES, COPIES, ENTRY_BYTES, SECTORS_PER_BLOCK};
 use super::sectors::{settled, Block, Line};
 use super::space::Space;
 use super::state::{State, STATE_BYTES};
@@ -143,20 +143,21 @@ impl<M: Media> Space<M> {
             return Ok(());
         }
         let (since, mut newest) = (self.state.era, self.state.era);
-        let slots: Vec<(u64, u64)> = self.directory.given_slots().collect();
-        for (slot, chunk) in slots {
-            let Some((region, _)) = self.layout.region_of(chunk).filter(|(region, _)| region.has_sectors()) else {
-                continue;
-            };
-            let mut table = vec![0; self.layout.table_blocks as usize * BLOCK_BYTES];
-            let failed = |cause| DeviceError::medium("reading the image's sector tables", cause);
-            self.media.read_at(self.layout.block(slot, 0), &mut table).map_err(failed)?;
-            for (number, bytes) in (0..).zip(table.as_chunks().0) {
-                let Some(block) = self.seal.open(slot, number, bytes).filter(|block| block.era() >= since) else {
-                    continue;
-                };
-                newest = newest.max(block.era());
-                self.settle_block(region as usize, slot, chunk, number, block)?;
+        let slots: Vec<(u64, u64, Region)> = self.slots_with_tables().collect();
+        let mut table = vec![0; self.layout.table_blocks as usize * BLOCK_BYTES];
+        for some in slots.chunks(self.bounds.tables_ahead.max(1)) {
+            let (layout, bytes) = (self.layout, table.len());
+            self.media.will_read(&mut some.iter().map(|&(slot, ..)| (layout.block(slot, 0), bytes)));
+            for &(slot, chunk, region) in some {
+                let failed = |cause| DeviceError::medium("reading the image's sector tables", cause);
+                self.media.read_at(self.layout.block(slot, 0), &mut table).map_err(failed)?;
+                for (number, bytes) in (0..).zip(table.as_chunks().0) {
+                    let Some(block) = self.seal.open(slot, number, bytes).filter(|block| block.era() >= since) else {
+                        continue;
+                    };
+                    newest = newest.max(block.era());
+                    self.settle_block(region, slot, chunk, number, block)?;
+                }
             }
         }
         self.state.era = newest;
@@ -164,31 +165,42 @@ impl<M: Media> Space<M> {
         self.flush()
     }
 
+    /// The slots that have sectors: each with its chunk, and the region of that.
+    fn slots_with_tables(&self) -> impl Iterator<Item = (u64, u64, Region)> + '_ {
+        self.directory.given_slots().filter_map(|(slot, chunk)| {
+            let (region, _) = self.layout.region_of(chunk).filter(|(region, _)| region.has_sectors())?;
+            Some((slot, chunk, region))
+        })
+    }
+
     fn settle_block(
         &mut self,
-        region: usize,
+        region: Region,
         slot: u64,
         chunk: u64,
         number: u64,
         mut block: Block,
     ) -> Result<(), DeviceError> {
-        let (sector_bytes, sectors) = (self.layout.sector_bytes, self.layout.chunk_sectors());
+        let (sector_bytes, first) = (self.layout.sector_bytes, number * SECTORS_PER_BLOCK);
         let (_, offset) = self.layout.region_of(chunk).expect("its region was just asked for");
-        let mut is_changed = false;
-        for index in 0..SECTORS_PER_BLOCK.min(sectors - number * SECTORS_PER_BLOCK) {
-            let line = block.line(index);
-            if line.was == line.is {
-                continue;
-            }
-            let within = number * SECTORS_PER_BLOCK + index;
-            let mut contents = vec![0; sector_bytes as usize];
+        let end = SECTORS_PER_BLOCK.min(self.layout.chunk_sectors() - first);
+        let at_once = (self.bounds.read_bytes as u64 / sector_bytes).max(1);
+        let is_open = |block: &Block, index: u64| block.line(index).was != block.line(index).is;
+        let (mut next, mut is_changed) = (0, false);
+        while let Some(begin) = (next..end).find(|&index| is_open(&block, index)) {
+            let most = end.min(begin + at_once);
+            next = (begin..most).find(|&index| !is_open(&block, index)).unwrap_or(most);
+            let mut contents = vec![0; ((next - begin) * sector_bytes) as usize];
             let failed = |cause| DeviceError::medium("reading what was written last", cause);
-            self.media.read_at(self.layout.content(slot, within * sector_bytes), &mut contents).map_err(failed)?;
-            let mut sum = 0;
-            let address = offset / sector_bytes + within;
-            self.contents[region].sectors(address, &contents, sector_bytes as usize, |_, found| sum = found);
-            // What is neither old nor new is damage, and is seen as such when it is read.
-            block.set(index, Line::settled(settled(line, sum).unwrap_or(line.is)));
+            let at = self.layout.content(slot, (first + begin) * sector_bytes);
+            self.media.read_at(at, &mut contents).map_err(failed)?;
+            let address = offset / sector_bytes + first + begin;
+            let salt = self.contents[region as usize];
+            salt.sectors(address, &contents, sector_bytes as usize, |index, sum| {
+                // What is neither old nor new is damage, and is seen as such when it is read.
+                let line = block.line(begin + index as u64);
+                block.set(begin + index as u64, Line::settled(settled(line, sum).unwrap_or(line.is)));
+            });
             is_changed = true;
         }
         if is_changed {

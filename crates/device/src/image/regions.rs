@@ -94,7 +94,7 @@ impl<M: Media> Space<M> {
         let sector_bytes = self.layout.sector_bytes;
         for number in 0..self.layout.table_blocks {
             each(Used { what: Use::SectorTable, offset: self.layout.block(slot, number), bytes: BLOCK_BYTES as u64 });
-            let Some(block) = self.block(slot, number)? else { continue };
+            let Some(block) = self.block(slot, number)?.cloned() else { continue };
             let begin = number * SECTORS_PER_BLOCK;
             let sectors = SECTORS_PER_BLOCK.min(self.layout.chunk_sectors() - begin);
             let mut run: Option<Used> = None;

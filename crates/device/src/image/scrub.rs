@@ -172,7 +172,7 @@ impl<M: Media> Space<M> {
         for number in 0..self.layout.table_blocks {
             let begin = number * SECTORS_PER_BLOCK;
             let end = sectors.min(begin + SECTORS_PER_BLOCK);
-            let Some(block) = self.block(slot, number)? else {
+            let Some(block) = self.block(slot, number)?.cloned() else {
                 each(Flaw::Table { region, extent: extent(begin, end) });
                 continue;
             };

@@ -34,6 +34,7 @@ pub(super) const ZERO: u32 = 2;
 pub(super) const SPOILT: u32 = 3;
 
 /// Whether `code` is the sum of contents.
+#[inline]
 pub(super) fn is_sum(code: u32) -> bool {
     code >= FIRST_SUM
 }
@@ -49,6 +50,7 @@ pub(super) struct Line {
 
 impl Line {
     /// A sector that is `code`, and was.
+    #[inline]
     pub(super) fn settled(code: u32) -> Line {
         Line { was: code, is: code }
     }
@@ -70,12 +72,14 @@ impl Block {
         block
     }
 
+    #[inline]
     pub(super) fn line(&self, index: u64) -> Line {
         let at = LINES_AT + index as usize * 8;
         let code = |at: usize| u32::from_le_bytes(self.bytes[at..at + 4].try_into().expect("four bytes"));
         Line { was: code(at), is: code(at + 4) }
     }
 
+    #[inline]
     pub(super) fn set(&mut self, index: u64, line: Line) {
         let at = LINES_AT + index as usize * 8;
         self.bytes[at..at + 4].copy_from_slice(&line.was.to_le_bytes());
@@ -83,6 +87,7 @@ impl Block {
     }
 
     /// The era in which it was written last.
+    #[inline]
     pub(super) fn era(&self) -> u64 {
         u64::from_le_bytes(self.bytes[8..16].try_into().expect("eight bytes"))
     }

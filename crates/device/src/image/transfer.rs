@@ -14,6 +14,8 @@
 //! 2. A line is on the medium before its contents are written.
 //! 3. Zeros are not stored: their lines say so.
 
+use std::ops::Range;
+
 use imbrex_disk::{Extent, Pba, Sectors};
 
 use super::layout::{Region, BLOCK_BYTES, SECTORS_PER_BLOCK};
@@ -77,8 +79,8 @@ pub struct Write<'a> {
     pub region: Region,
     /// The sectors.
     pub extent: Extent,
-    /// Their contents; without any they are zeros.
-    pub contents: Option<&'a [u8]>,
+    /// Their contents, in pieces of whole sectors one behind the other; without any they are zeros.
+    pub contents: Option<&'a [&'a [u8]]>,
     /// Those of them whose contents are not known, for what they were copied from is damaged: they cannot be read.
     pub spoilt: &'a [Extent],
     /// Sectors of the platters that it destroys.
@@ -92,6 +94,8 @@ pub(super) struct Scratch {
     changed: Vec<Changed>,
     blocks: Vec<u8>,
     order: Vec<usize>,
+    /// Where blocks that lie side by side go on the medium, and where they begin in `blocks`.
+    runs: Vec<(u64, usize)>,
 }
 
 /// A block with new lines, not yet on the medium.
@@ -114,6 +118,17 @@ struct Part {
     address: u64,
 }
 
+impl Part {
+    /// The blocks of its sector table, each with the sectors of the part that it covers, numbered in the chunk.
+    fn blocks(self) -> impl Iterator<Item = (u64, Range<u64>)> {
+        let (first, end) = (self.first, self.first + self.sectors);
+        (first / SECTORS_PER_BLOCK..end.div_ceil(SECTORS_PER_BLOCK)).map(move |number| {
+            let begin = number * SECTORS_PER_BLOCK;
+            (number, begin.max(first)..end.min(begin + SECTORS_PER_BLOCK))
+        })
+    }
+}
+
 impl<M: Media> Space<M> {
     /// The parts of `extent` of `region`, chunk by chunk.
     fn parts(&self, region: Region, extent: Extent) -> impl Iterator<Item = Part> + use<M> {
@@ -132,18 +147,15 @@ impl<M: Media> Space<M> {
     }
 
     /// Block `number` of the table of `slot`; nothing if it is not whole.
-    pub(super) fn block(&mut self, slot: u64, number: u64) -> Result<Option<Block>, DeviceError> {
-        if let Some(block) = self.kept.get(slot, number) {
-            return Ok(Some(block.clone()));
+    pub(super) fn block(&mut self, slot: u64, number: u64) -> Result<Option<&Block>, DeviceError> {
+        if self.kept.get(slot, number).is_none() {
+            let mut bytes = [0; BLOCK_BYTES];
+            let failed = |cause| DeviceError::medium("reading the image's sector tables", cause);
+            self.media.read_at(self.layout.block(slot, number), &mut bytes).map_err(failed)?;
+            let Some(block) = self.seal.open(slot, number, &bytes) else { return Ok(None) };
+            self.kept.put(slot, number, &block);
         }
-        let mut bytes = [0; BLOCK_BYTES];
-        let failed = |cause| DeviceError::medium("reading the image's sector tables", cause);
-        self.media.read_at(self.layout.block(slot, number), &mut bytes).map_err(failed)?;
-        let block = self.seal.open(slot, number, &bytes);
-        if let Some(block) = &block {
-            self.kept.put(slot, number, block);
-        }
-        Ok(block)
+        Ok(self.kept.get(slot, number))
     }
 
     /// Calls `each` with the runs of `extent` of `region` that are of one class, in order.
@@ -167,17 +179,12 @@ impl<M: Media> Space<M> {
                 push(part.address, part.sectors, class);
                 continue;
             };
-            let mut block: Option<(u64, Option<Block>)> = None;
-            for sector in part.first..part.first + part.sectors {
-                let number = sector / SECTORS_PER_BLOCK;
-                if block.as_ref().is_none_or(|(at, _)| *at != number) {
-                    block = Some((number, self.block(slot, number)?));
+            for (number, sectors) in part.blocks() {
+                let block = self.block(slot, number)?;
+                for sector in sectors {
+                    let code = block.map_or(SPOILT, |block| block.line(sector % SECTORS_PER_BLOCK).is);
+                    push(part.address + sector - part.first, 1, Class::of(code));
                 }
-                let code = match &block {
-                    Some((_, Some(block))) => block.line(sector % SECTORS_PER_BLOCK).is,
-                    _ => SPOILT,
-                };
-                push(part.address + sector - part.first, 1, Class::of(code));
             }
         }
         run.into_iter().for_each(|(extent, class)| each(extent, class));
@@ -224,55 +231,50 @@ impl<M: Media> Space<M> {
         let sector_bytes = self.layout.sector_bytes as usize;
         let at_once = (self.bounds.read_bytes / sector_bytes).max(1) as u64;
         let mut sums = std::mem::take(&mut self.scratch.sums);
-        let mut next = part.first;
+        let mut done = 0;
         for piece in bytes.chunks_mut(at_once as usize * sector_bytes) {
-            let address = part.address + next - part.first;
+            let sectors = (piece.len() / sector_bytes) as u64;
+            let (first, address) = (part.first + done, part.address + done);
             let failed = |cause| DeviceError::medium(format!("reading {region:?} at sector {address}"), cause);
-            self.media.read_at(self.layout.content(slot, next * sector_bytes as u64), piece).map_err(failed)?;
+            self.media.read_at(self.layout.content(slot, first * sector_bytes as u64), piece).map_err(failed)?;
             sums.clear();
             self.contents[region as usize].sectors(address, piece, sector_bytes, |_, sum| sums.push(sum));
-            self.compare(region, slot, next, address, &sums, piece, faults)?;
-            next += sums.len() as u64;
+            self.compare(region, slot, Part { first, address, sectors, ..part }, &sums, piece, faults)?;
+            done += sectors;
         }
         self.scratch.sums = sums;
         Ok(())
     }
 
-    /// Compares `sums` of contents, the first of sector `first` of the chunk in `slot`, with their lines.
-    #[allow(clippy::too_many_arguments)] // where a piece lies takes four numbers, what it is three more
+    /// Compares `sums` of the contents in `piece`, which are those of `part`, with their lines.
     fn compare(
         &mut self,
         region: Region,
         slot: u64,
-        first: u64,
-        address: u64,
+        part: Part,
         sums: &[u32],
         piece: &mut [u8],
         faults: &mut Vec<Fault>,
     ) -> Result<(), DeviceError> {
         let sector_bytes = self.layout.sector_bytes as usize;
-        let mut index = 0;
-        while index < sums.len() {
-            let sector = first + index as u64;
-            let (number, line) = (sector / SECTORS_PER_BLOCK, sector % SECTORS_PER_BLOCK);
-            let count = ((SECTORS_PER_BLOCK - line) as usize).min(sums.len() - index);
+        let absent_is_damage = self.blank.is_damaged && region == Region::Disk;
+        for (number, sectors) in part.blocks() {
             let block = self.block(slot, number)?;
-            for (offset, &sum) in sums[index..index + count].iter().enumerate() {
-                let code = block.as_ref().map_or(SPOILT, |block| block.line(line + offset as u64).is);
-                if code == sum {
+            for sector in sectors {
+                let code = block.map_or(SPOILT, |block| block.line(sector % SECTORS_PER_BLOCK).is);
+                let at = (sector - part.first) as usize;
+                if code == sums[at] {
                     continue;
                 }
-                let at = index + offset;
                 piece[at * sector_bytes..(at + 1) * sector_bytes].fill(0);
                 let kind = match code {
                     ZERO => continue,
-                    ABSENT if !self.blank.is_damaged || region != Region::Disk => continue,
+                    ABSENT if !absent_is_damage => continue,
                     ABSENT | DESTROYED => FaultKind::Destroyed,
                     _ => FaultKind::Damaged,
                 };
-                push_fault(faults, address + at as u64, 1, kind);
+                push_fault(faults, part.address + at as u64, 1, kind);
             }
-            index += count;
         }
         Ok(())
     }
@@ -289,16 +291,19 @@ impl<M: Media> Space<M> {
     /// The codes of what is written: sums, zeros, or that it cannot be read.
     fn codes_of(&self, write: &Write<'_>, codes: &mut Vec<u32>) {
         codes.clear();
-        let Some(bytes) = write.contents else {
+        let Some(pieces) = write.contents else {
             codes.resize(write.extent.sectors.0 as usize, ZERO);
             return;
         };
-        let sector_bytes = self.layout.sector_bytes as usize;
-        assert_eq!(bytes.len() as u64, write.extent.sectors.0 * sector_bytes as u64, "contents of {:?}", write.extent);
-        self.contents[write.region as usize].sectors(write.extent.start.0, bytes, sector_bytes, |index, sum| {
-            let is_blank = is_zero(&bytes[index * sector_bytes..(index + 1) * sector_bytes]);
-            codes.push(if is_blank { ZERO } else { sum });
-        });
+        let (sector_bytes, salt) = (self.layout.sector_bytes as usize, self.contents[write.region as usize]);
+        for piece in pieces {
+            let first = write.extent.start.0 + codes.len() as u64;
+            salt.sectors(first, piece, sector_bytes, |index, sum| {
+                let is_blank = is_zero(&piece[index * sector_bytes..(index + 1) * sector_bytes]);
+                codes.push(if is_blank { ZERO } else { sum });
+            });
+        }
+        assert_eq!(codes.len() as u64, write.extent.sectors.0, "contents of {:?}", write.extent);
         for extent in write.spoilt {
             let begin = (extent.start.0 - write.extent.start.0) as usize;
             codes[begin..begin + extent.sectors.0 as usize].fill(SPOILT);
@@ -326,16 +331,17 @@ impl<M: Media> Space<M> {
         for part in self.parts(write.region, write.extent) {
             let Some(slot) = self.directory.slot(part.chunk) else { continue };
             let codes = part_of(codes, write, part);
-            needs_order |= self.draw_lines(slot, part, |index, line| {
+            needs_order |= self.draw_lines(slot, part, 0, |index, line| {
                 let is = codes[index];
                 let was = if line.is == DESTROYED { DESTROYED } else { line.was };
                 Some((Line { was, is }, is_sum(was) && is_sum(is)))
             })?;
         }
         for extent in write.destroyed {
+            let known = self.scratch.changed.len();
             for part in self.parts(Region::Disk, *extent) {
                 let Some(slot) = self.directory.slot(part.chunk) else { continue };
-                needs_order |= self.draw_lines(slot, part, |_, line| {
+                needs_order |= self.draw_lines(slot, part, known, |_, line| {
                     let can_be_read = is_sum(line.is) || line.is == ZERO;
                     let is_marked = can_be_read || marks_blank && line.is == ABSENT;
                     is_marked.then_some((Line::settled(DESTROYED), can_be_read))
@@ -351,21 +357,17 @@ impl<M: Media> Space<M> {
 
     /// Whether contents would go over a sector that was durable when the era began, and has been written over in it.
     fn rewrites_in_one_era(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<bool, DeviceError> {
+        let era = self.state.era;
         for part in self.parts(write.region, write.extent) {
             let Some(slot) = self.directory.slot(part.chunk) else { continue };
             let codes = part_of(codes, write, part);
-            let numbers = part.first / SECTORS_PER_BLOCK..=(part.first + part.sectors - 1) / SECTORS_PER_BLOCK;
-            for number in numbers {
-                let Some(block) = self.block(slot, number)?.filter(|block| block.era() == self.state.era) else {
-                    continue;
-                };
-                let begin = (number * SECTORS_PER_BLOCK).max(part.first);
-                let end = ((number + 1) * SECTORS_PER_BLOCK).min(part.first + part.sectors);
+            for (number, mut sectors) in part.blocks() {
+                let Some(block) = self.block(slot, number)?.filter(|block| block.era() == era) else { continue };
                 let is_second = |sector: u64| {
                     let line = block.line(sector % SECTORS_PER_BLOCK);
                     is_sum(line.was) && line.was != line.is && is_sum(codes[(sector - part.first) as usize])
                 };
-                if (begin..end).any(is_second) {
+                if sectors.any(is_second) {
                     return Ok(true);
                 }
             }
@@ -374,29 +376,28 @@ impl<M: Media> Space<M> {
     }
 
     /// Draws new lines for the sectors of `part`, where `draw` gives some; whether one of them must be durable before any
-    /// contents are written.
+    /// contents are written. Blocks with new lines already are among the first `known` of those that have changed.
     fn draw_lines(
         &mut self,
         slot: u64,
         part: Part,
+        known: usize,
         mut draw: impl FnMut(usize, Line) -> Option<(Line, bool)>,
     ) -> Result<bool, DeviceError> {
         let (era, mut needs_order) = (self.state.era, false);
-        let mut sector = part.first;
-        let end = part.first + part.sectors;
-        while sector < end {
-            let number = sector / SECTORS_PER_BLOCK;
-            let block_end = end.min((number + 1) * SECTORS_PER_BLOCK);
-            let found =
-                self.scratch.changed.iter().position(|changed| changed.slot == slot && changed.number == number);
-            // Where a block is not whole, nothing is known of its other sectors.
-            let mut block = match found {
-                Some(index) => self.scratch.changed.swap_remove(index).block,
-                None => self.block(slot, number)?.unwrap_or_else(|| Block::filled(SPOILT)),
-            };
+        for (number, sectors) in part.blocks() {
+            let is_same = |changed: &Changed| changed.slot == slot && changed.number == number;
+            let found = self.scratch.changed[..known].iter().position(is_same);
+            let index = found.unwrap_or(self.scratch.changed.len());
+            if found.is_none() {
+                // Where a block is not whole, nothing is known of its other sectors.
+                let block = self.block(slot, number)?.cloned().unwrap_or_else(|| Block::filled(SPOILT));
+                self.scratch.changed.push(Changed { slot, number, chunk: part.chunk, block });
+            }
+            let block = &mut self.scratch.changed[index].block;
             let mut is_changed = found.is_some();
             block.enter(era);
-            for sector in sector..block_end {
+            for sector in sectors {
                 let index = sector % SECTORS_PER_BLOCK;
                 if let Some((line, is_ordered)) = draw((sector - part.first) as usize, block.line(index)) {
                     needs_order |= is_ordered;
@@ -404,17 +405,16 @@ impl<M: Media> Space<M> {
                     is_changed = true;
                 }
             }
-            if is_changed {
-                self.scratch.changed.push(Changed { slot, number, chunk: part.chunk, block });
+            if !is_changed {
+                self.scratch.changed.pop();
             }
-            sector = block_end;
         }
         Ok(needs_order)
     }
 
     /// Writes the blocks that have changed, as one act; neighbours together.
     fn write_lines(&mut self) -> Result<(), DeviceError> {
-        let Scratch { changed, blocks, order, .. } = &mut self.scratch;
+        let Scratch { changed, blocks, order, runs, .. } = &mut self.scratch;
         if changed.is_empty() {
             return Ok(());
         }
@@ -422,7 +422,7 @@ impl<M: Media> Space<M> {
         order.extend(0..changed.len());
         order.sort_unstable_by_key(|&index| (changed[index].slot, changed[index].number));
         blocks.clear();
-        let mut runs: Vec<(u64, usize)> = Vec::new();
+        runs.clear();
         for &index in order.iter() {
             let Changed { slot, number, chunk, block } = &mut changed[index];
             let at = self.layout.block(*slot, *number);
@@ -444,9 +444,10 @@ impl<M: Media> Space<M> {
 
     /// Writes what is not zeros, as one act.
     fn write_contents(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<(), DeviceError> {
-        let Some(bytes) = write.contents else { return Ok(()) };
+        let Some(contents) = write.contents else { return Ok(()) };
         let sector_bytes = self.layout.sector_bytes;
         let gap_sectors = (GAP_BYTES / sector_bytes) as usize;
+        let mut contents = Contents { pieces: contents, passed: 0 };
         let mut pieces: Vec<(u64, &[u8])> = Vec::new();
         for part in self.parts(write.region, write.extent) {
             let Some(slot) = self.directory.slot(part.chunk) else { continue };
@@ -460,7 +461,7 @@ impl<M: Media> Space<M> {
                 }
                 let range = (skipped + begin as u64) * sector_bytes..(skipped + end as u64) * sector_bytes;
                 let at = self.layout.content(slot, (part.first + begin as u64) * sector_bytes);
-                pieces.push((at, &bytes[range.start as usize..range.end as usize]));
+                contents.take(range.start as usize..range.end as usize, at, &mut pieces);
                 next = end;
             }
         }
@@ -483,9 +484,34 @@ impl<M: Media> Space<M> {
         self.scratch.changed.clear();
         for part in self.parts(region, extent) {
             let Some(slot) = self.directory.slot(part.chunk) else { continue };
-            self.draw_lines(slot, part, |_, _| Some((Line::settled(code), false)))?;
+            self.draw_lines(slot, part, 0, |_, _| Some((Line::settled(code), false)))?;
         }
         self.write_lines()
+    }
+}
+
+/// The contents of a write, to be gone through from front to back.
+struct Contents<'a> {
+    /// Those that are not passed yet.
+    pieces: &'a [&'a [u8]],
+    /// Bytes of those that are.
+    passed: usize,
+}
+
+impl<'a> Contents<'a> {
+    /// Appends to `placed` the bytes `range`, none of which begins before the one before, for the place `at` on.
+    fn take(&mut self, range: Range<usize>, at: u64, placed: &mut Vec<(u64, &'a [u8])>) {
+        let mut next = range.start;
+        while next < range.end {
+            let [first, rest @ ..] = self.pieces else { unreachable!("contents of a write fill its extent") };
+            if next >= self.passed + first.len() {
+                (self.pieces, self.passed) = (rest, self.passed + first.len());
+                continue;
+            }
+            let end = range.end.min(self.passed + first.len());
+            placed.push((at + (next - range.start) as u64, &first[next - self.passed..end - self.passed]));
+            next = end;
+        }
     }
 }
 

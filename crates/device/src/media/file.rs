@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -130,6 +131,14 @@ impl Media for FileMedium {
             }
         }
         Ok(())
+    }
+
+    fn will_read(&mut self, pieces: &mut dyn Iterator<Item = (u64, usize)>) {
+        for (offset, length) in pieces {
+            let length = NonZeroU64::new(length as u64);
+            // Advice: where the host takes none, the reads take their time.
+            let _ = rustix::fs::fadvise(&self.file, offset, length, rustix::fs::Advice::WillNeed);
+        }
     }
 
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {

@@ -34,6 +34,9 @@ pub trait Media: Send + fmt::Debug {
     /// Fills `into` from `offset` on.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
+    /// These pieces, offset and length, will be read soon: a medium that takes time over each may fetch them together.
+    fn will_read(&mut self, _pieces: &mut dyn Iterator<Item = (u64, usize)>) {}
+
     /// Puts `from` at `offset`, as one act.
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()>;
 
@@ -53,6 +56,10 @@ impl Media for Box<dyn Media> {
 
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         (**self).read_at(offset, into)
+    }
+
+    fn will_read(&mut self, pieces: &mut dyn Iterator<Item = (u64, usize)>) {
+        (**self).will_read(pieces);
     }
 
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {

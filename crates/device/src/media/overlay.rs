@@ -58,6 +58,10 @@ impl<M: Media> Media for Overlay<M> {
         })
     }
 
+    fn will_read(&mut self, pieces: &mut dyn Iterator<Item = (u64, usize)>) {
+        self.below.will_read(pieces);
+    }
+
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
         let (pages, below) = (&mut self.pages, &mut self.below);
         for_pages(offset, from.len(), |page, within, range| {

@@ -44,13 +44,9 @@ pub enum ZoneAction {
     Fail(u32, Condition),
 }
 
-/// How often the rule of zones came into play.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// What TRIMs did to zones. What zones refuse is told to whoever asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZoneCounters {
-    /// Writes refused: off the pointer, past the end of their zone, or to a zone that takes none.
-    pub writes_off_the_pointer: u64,
-    /// Why the first of them was.
-    pub first_refusal: Option<String>,
     /// Zones emptied by a TRIM that covers them whole.
     pub zones_reset_by_trim: u64,
     /// TRIMs of which a part was ignored, since it covers a zone in part, or one that cannot be reset.
@@ -70,9 +66,9 @@ impl EmulatedDrive {
         reported.extend(range.map(|index| zones.zone(index).expect("it is one of its zones")));
     }
 
-    /// How often the rule of zones came into play.
-    pub fn zone_counters(&self) -> &ZoneCounters {
-        &self.zone_counters
+    /// What TRIMs did to its zones so far.
+    pub fn zone_counters(&self) -> ZoneCounters {
+        self.zone_counters
     }
 
     /// Where the next write of zone `index` must begin, if it takes one.
@@ -143,11 +139,7 @@ impl EmulatedDrive {
         let Some(zones) = drive.layer.zones_mut() else { return Ok(()) };
         match io.kind {
             IoKind::Write { .. } => {
-                if let Err(error) = zones.accept_write(lba, sectors) {
-                    self.zone_counters.writes_off_the_pointer += 1;
-                    self.zone_counters.first_refusal.get_or_insert_with(|| error.to_string());
-                    return Err(DeviceError::Zone(error));
-                }
+                zones.accept_write(lba, sectors)?;
                 Ok(())
             }
             IoKind::Trim => self.trim_zones(lba, sectors),

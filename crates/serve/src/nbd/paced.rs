@@ -8,16 +8,17 @@
 //! 3. When the connection ends, no answer to it is waited for but those that can still be sent.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use imbrex_device::Io;
 
 use super::handshake::Session;
+use super::incoming::Incoming;
 use super::protocol::*;
-use super::transmission::{in_steps, io_of, next_request, refuse, reply, status, steps_of, Asked, Steps};
-use super::transmission::{PAYLOAD_BYTES_AT_ONCE, READ_BUFFER_BYTES};
+use super::transmission::PAYLOAD_BYTES_AT_ONCE;
+use super::transmission::{in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both, Asked, Steps};
 use crate::front::{came, Answer, Front, Target};
 use crate::payload::{Account, Claim};
 
@@ -94,7 +95,7 @@ impl Connection {
     /// Reads requests and submits them, until the client has no more.
     fn take_all(self: &Arc<Connection>, front: &Arc<Front>, reader: impl Read) -> io::Result<()> {
         let target: Arc<dyn Target> = self.clone();
-        let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
+        let mut reader = Incoming::new(reader);
         while let Some(request) = next_request(&mut reader, &self.account)? {
             let seen = Instant::now();
             if !self.enter(&request) {
@@ -168,7 +169,7 @@ impl Connection {
                 state.late = due.elapsed();
                 let more_wait = !state.replies.is_empty();
                 drop(state);
-                let sent = writer.write_all(&head).and_then(|()| writer.write_all(&data));
+                let sent = write_both(&mut writer, &head, &data);
                 let sent = if more_wait { sent } else { sent.and_then(|()| writer.flush()) };
                 if is_served && sent.is_ok() {
                     self.account.client().served();

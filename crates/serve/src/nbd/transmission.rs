@@ -8,12 +8,13 @@
 //!    share: a payload as its bytes come, what is read before the drive is asked.
 //! 4. A request that names other than whole sectors of the drive changes nothing.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
 
 use imbrex_device::{DeviceError, Io, IoKind};
 
 use super::handshake::Session;
+use super::incoming::Incoming;
 use super::paced;
 use super::protocol::*;
 use crate::clients::Client;
@@ -21,13 +22,11 @@ use crate::front::{Answer, Facts, Front};
 use crate::limits::{Limits, PAYLOAD_STEP_BYTES};
 use crate::payload::{Account, Claim};
 
-/// Bytes read ahead of the requests: many small ones with one call.
-pub(super) const READ_BUFFER_BYTES: usize = 256 << 10;
 /// Replies are sent when there are so many bytes of them, even if more requests wait.
 const SEND_AT_BYTES: usize = 256 << 10;
 /// Payload of one connection that may be on its way to a paced drive.
 pub(super) const PAYLOAD_BYTES_AT_ONCE: u64 = 64 << 20;
-/// A buffer of at most this many bytes is kept for the next request.
+/// A buffer of at most this many bytes is kept for the connection's next request, a larger one for anybody's.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 /// Bytes of a reply that a client must take before its time begins anew.
 const SEND_STEP_BYTES: usize = 256 << 10;
@@ -76,6 +75,13 @@ impl<W: Write> Write for Watched<W> {
         sent
     }
 
+    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.client.send_within(self.limits.reply_time);
+        let sent = self.writer.write_vectored(from);
+        self.client.progressed();
+        sent
+    }
+
     /// After the last piece of a reply.
     fn flush(&mut self) -> io::Result<()> {
         self.client.sent();
@@ -83,16 +89,23 @@ impl<W: Write> Write for Watched<W> {
     }
 }
 
+/// Writes `head` and `data` after it, the beginning of both with one call, so that whoever reads them wakes once.
+pub(super) fn write_both(writer: &mut impl Write, head: &[u8], data: &[u8]) -> io::Result<()> {
+    let step = data.len().min(SEND_STEP_BYTES);
+    let sent = match writer.write_vectored(&[IoSlice::new(head), IoSlice::new(&data[..step])]) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+        sent => sent?,
+    };
+    writer.write_all(&head[sent.min(head.len())..])?;
+    writer.write_all(&data[sent.saturating_sub(head.len())..])
+}
+
 /// The next request; nothing at the end of the stream, or when the client says good-bye or breaks the protocol. A client
 /// may be idle for as long as it likes; from the first byte on it has its time.
-pub(super) fn next_request(reader: &mut BufReader<impl Read>, account: &Account) -> io::Result<Option<Request>> {
+pub(super) fn next_request(reader: &mut Incoming<impl Read>, account: &Account) -> io::Result<Option<Request>> {
     account.client().received();
-    while reader.buffer().is_empty() {
-        match reader.fill_buf() {
-            Ok([]) => return Ok(None),
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-            _ => {}
-        }
+    if !reader.wait()? {
+        return Ok(None);
     }
     account.client().receive_within(account.limits().request_time);
     let mut header = [0; REQUEST_BYTES];
@@ -101,7 +114,9 @@ pub(super) fn next_request(reader: &mut BufReader<impl Read>, account: &Account)
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
     }
-    Ok(Request::parse(&header).filter(|request| request.command != command::DISCONNECT))
+    let request = Request::parse(&header).filter(|request| request.command != command::DISCONNECT);
+    reader.expect_payload(request.as_ref().map_or(0, payload_bytes));
+    Ok(request)
 }
 
 /// The request as the drive takes it, or the error it deserves; its payload, if any, has been read, and `claim` covers what
@@ -174,8 +189,16 @@ pub(super) fn read_past(reader: &mut impl Read, length: u32) -> io::Result<()> {
 /// Whether `read` holds a whole request, with its payload.
 fn holds_request(read: &[u8]) -> bool {
     let Some(request) = read.first_chunk().and_then(Request::parse) else { return false };
-    let payload = if request.command == command::WRITE { request.length as usize } else { 0 };
-    read.len() - REQUEST_BYTES >= payload
+    read.len() - REQUEST_BYTES >= payload_bytes(&request)
+}
+
+/// Bytes that follow `request`.
+fn payload_bytes(request: &Request) -> usize {
+    if request.command == command::WRITE {
+        request.length as usize
+    } else {
+        0
+    }
 }
 
 /// Fills `buffer` with `length` bytes; room is claimed and made as they come, for a client may promise more than it sends.
@@ -320,10 +343,10 @@ struct Inline<'a, W> {
 
 impl<W: Write> Inline<'_, W> {
     fn run(mut self, reader: impl Read) -> io::Result<()> {
-        let mut reader = BufReader::with_capacity(READ_BUFFER_BYTES, reader);
+        let mut reader = Incoming::new(reader);
         while let Some(request) = next_request(&mut reader, self.account)? {
             let asked = Asked { request, session: self.session };
-            let spare = std::mem::take(&mut self.spare);
+            let spare = self.spare_for(&request);
             // Held until the answer is sent, or waits with other small ones.
             let mut claim = self.account.claim();
             match io_of(&request, self.session, self.front, &mut reader, spare, &mut claim)? {
@@ -331,7 +354,7 @@ impl<W: Write> Inline<'_, W> {
                 Err(error) => refuse(&mut self.out, &asked, error, "the request cannot be served"),
             }
             // To read on may take as long as the client likes, and it may wait for these answers first.
-            if !holds_request(reader.buffer()) || self.out.len() >= SEND_AT_BYTES {
+            if !holds_request(reader.waiting()) || self.out.len() >= SEND_AT_BYTES {
                 self.send()?;
             }
         }
@@ -348,8 +371,8 @@ impl<W: Write> Inline<'_, W> {
         reply(&mut self.out, asked, &answer.outcome);
         if asked.request.command == command::READ && answer.outcome.is_ok() {
             if answer.buffer.len() >= SEND_AT_BYTES {
-                self.send()?;
-                self.writer.write_all(&answer.buffer)?;
+                write_both(&mut self.writer, &self.out, &answer.buffer)?;
+                self.out.clear();
             } else {
                 self.out.extend_from_slice(&answer.buffer);
             }
@@ -357,8 +380,28 @@ impl<W: Write> Inline<'_, W> {
         if answer.outcome.is_ok() {
             self.account.client().served();
         }
-        self.spare = if answer.buffer.capacity() <= SPARE_BYTES_MAX { answer.buffer } else { Vec::new() };
+        if answer.buffer.capacity() <= SPARE_BYTES_MAX {
+            self.spare = answer.buffer;
+        } else {
+            self.account.spares().keep(answer.buffer);
+        }
         Ok(())
+    }
+
+    /// A buffer for `request`, in which anything may stand.
+    fn spare_for(&mut self, request: &Request) -> Vec<u8> {
+        let bytes = match request.command {
+            command::READ | command::WRITE if request.length <= PAYLOAD_BYTES_MAX => request.length as usize,
+            _ => 0,
+        };
+        if bytes > SPARE_BYTES_MAX {
+            return self.account.spares().take(bytes);
+        }
+        // The drive may keep what a write brings, and counts its bytes, not the room around them.
+        if request.command == command::WRITE && self.spare.capacity() > 2 * bytes {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.spare)
     }
 
     fn send(&mut self) -> io::Result<()> {
