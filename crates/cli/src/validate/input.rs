@@ -41,7 +41,7 @@ pub fn requests(args: &MeasuredArgs) -> Result<Measured, Failure> {
             Err(Failure::failed(format!("{}: no request in it", args.measured.display())))
         }
         Record::Requests(measured) => Ok(measured),
-        Record::Distribution { .. } => {
+        Record::Distribution(_) => {
             let reason = format!(
                 "{}: a distribution names no requests, so they cannot be issued again",
                 args.measured.display()

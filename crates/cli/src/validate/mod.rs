@@ -6,11 +6,14 @@ mod page;
 pub use self::input::requests;
 pub use self::page::{distributions, facts_page};
 
-use imbrex_calibrate::measured::Measured;
+use imbrex_calibrate::distribution::{self, play, Distribution};
+use imbrex_calibrate::measured::{Measured, MeasuredRequest};
 use imbrex_calibrate::readers::Record;
 use imbrex_calibrate::replay::{replay, Simulated};
 use imbrex_calibrate::validate::{validate, Validation, SCHEMA};
-use imbrex_sim::Drive;
+use imbrex_disk::{Command, SimDuration, SimTime};
+use imbrex_sim::{Arrival, Drive};
+use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use serde_json::json;
 
 use crate::args::ValidateArgs;
@@ -25,25 +28,25 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
         check_writable(path, "--report")?;
     }
     let (drive, _) = drives::build(&args.drive)?;
-    let measured = match input::read(&args.measured)? {
-        Record::Requests(measured) if !measured.requests.is_empty() => measured,
+    let (measured, judged) = match input::read(&args.measured)? {
+        Record::Requests(measured) if !measured.requests.is_empty() => {
+            if args.workload.is_some() {
+                return Err(Failure::usage("--workload: the measurement names its requests")
+                    .or_try("without --workload, which is for fio's json+"));
+            }
+            let judged = judge(&measured, drive)?;
+            (measured, judged)
+        }
         Record::Requests(_) => {
             return Err(Failure::failed(format!("{}: no request in it", args.measured.measured.display())))
         }
-        Record::Distribution { .. } => {
-            let name = args.measured.measured.display();
-            return Err(Failure::failed(format!(
-                "{name}: a distribution names no requests, so they cannot be issued again"
-            ))
-            .or_try("fio with --write_lat_log=NAME --log_offset=1, whose log has them"));
-        }
+        Record::Distribution(distribution) => by_distribution(args, &distribution, drive)?,
     };
     if !quiet {
         for note in &measured.notes {
             eprintln!("imbrex: {}: {note}", args.measured.measured.display());
         }
     }
-    let judged = judge(&measured, drive)?;
     if args.json {
         output::line(&document(args, &measured, &judged.validation)?)?;
     } else {
@@ -53,6 +56,36 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
         write_whole(path, &page::html(args, &measured, &judged))?;
     }
     Ok(ExitCode::Done)
+}
+
+/// Holds `drive` against a distribution: the workload is given, or the record tells it.
+fn by_distribution(args: &ValidateArgs, measured: &Distribution, drive: Drive) -> Result<(Measured, Judged), Failure> {
+    let name = args.measured.measured.display();
+    let Some(words) = args.workload.clone().or_else(|| measured.words.clone()) else {
+        return Err(Failure::failed(format!(
+            "{name}: does not say which requests it is of (several jobs, or no `rw`)"
+        ))
+        .or_try("--workload 'rw=randread,bs=4k,…', or fio with --write_lat_log=NAME --log_offset=1"));
+    };
+    let spec = WorkloadSpec::parse(&words)
+        .map_err(|error| Failure::failed(format!("{name}: as a workload it is '{words}': {error}")))
+        .map_err(|failure| failure.or_try("--workload with words of `imbrex simulate`"))?;
+    let arrival = match spec.arrival() {
+        generators::Arrival::Closed { depth } => Arrival::Closed(depth),
+        generators::Arrival::AsTimed | generators::Arrival::AsTraced => Arrival::Open,
+    };
+    let source = Generator::new(spec, drive.capacity_bytes() / 512)
+        .map_err(|error| Failure::failed(format!("{name}: the workload '{words}' does not fit the drive: {error}")))?;
+    let simulated = play(source, arrival, drive)?;
+    let validation = distribution::validate(measured, &simulated)
+        .ok_or_else(|| Failure::failed(format!("{name}: the workload '{words}' made no request")))?;
+    let note = format!("a distribution names no requests: '{words}' was issued, its own random places");
+    let request =
+        |ns| MeasuredRequest { command: Command::read(0, 1), issued: SimTime::ZERO, taken: SimDuration(ns), hit: None };
+    let requests = measured.times_ns(None).into_iter().map(request).collect();
+    let shown = |(_, ns): (_, u64)| Simulated { taken: SimDuration(ns), served: true, ..Simulated::default() };
+    let simulated = simulated.into_iter().map(shown).collect();
+    Ok((Measured { requests, format: "fio-json+".into(), notes: vec![note] }, Judged { validation, simulated }))
 }
 
 /// A judgement with the times behind it.
