@@ -5,6 +5,7 @@
 
 pub mod compare;
 pub mod disksim;
+pub mod distribution;
 pub mod fit;
 pub mod measured;
 pub mod readers;

@@ -86,3 +86,47 @@ fn a_fit_finds_the_overhead_that_was_put_wrong() {
     assert!(found.toml.contains("# fitted"));
     Profile::parse("fitted.toml", &found.toml, &[]).expect("what is written is a profile");
 }
+
+/// As drives are recorded whose pauses say nothing of where the platter was: requests fall anywhere in a rotation, and the
+/// distributions of two halves differ by chance alone.
+#[test]
+fn chance_is_not_fitted() {
+    let mut measured = measured();
+    let (mut state, mut late) = (11u64, 0);
+    for request in &mut measured.requests {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        late += (state >> 33) % 8_333_333;
+        request.issued += SimDuration(late);
+    }
+    let found = fit(&measured, &drive(&[]), "t", &mut |_, _| ()).expect("the requests fit the drive");
+    let changed: Vec<_> = found.fitted.iter().filter(|value| value.before != value.after).collect();
+    assert!(changed.len() <= 2, "the profile was right: {changed:?}");
+    let (before, after) = found.second;
+    assert!(after.rms_ns * 10 <= before.rms_ns * 11, "the judged half came from {before:?} to {after:?}");
+}
+
+/// Writes that are reported later than the profile says: nothing but the comparison of single requests can tell it from
+/// a slower arm, since what is lost at one end of a request is won at the other.
+#[test]
+fn single_requests_tell_a_late_report_from_a_late_arm() {
+    let controlled = |complete_ns: u64| {
+        let mut table = drive(&[]).table();
+        let host = table["host"].as_table_mut().expect("a section");
+        host.retain(|key, _| !key.ends_with("_bytes"));
+        let controller = format!("segments = 4\nsegment_sectors = 512\nwrite_complete_ns = {complete_ns}");
+        host.insert("controller".into(), toml::Value::Table(controller.parse().expect("is right")));
+        Profile::parse("t.toml", &toml::to_string(&table).expect("a table"), &[]).expect("is right")
+    };
+    let mut measured = measured();
+    let times = simulated(&controlled(250_000), &measured);
+    let mut at = SimTime::ZERO;
+    for (request, time) in measured.requests.iter_mut().zip(&times) {
+        (request.taken, request.issued) = (time.taken, at);
+        at = at + time.taken + SimDuration(30_000_000);
+    }
+    let found = fit(&measured, &controlled(50_000), "t", &mut |_, _| ()).expect("the requests fit the drive");
+    let after = |key: &str| found.fitted.iter().find(|value| value.key.ends_with(key)).expect("is fitted").after;
+    // What reads and writes are reported late by alike shows nowhere: the next request comes as much later.
+    let late = after("write_complete_ns") - after("read_complete_ns");
+    assert!((late - 250_000.0).abs() < 10_000.0, "{:?}", found.fitted);
+}

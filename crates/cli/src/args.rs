@@ -632,6 +632,11 @@ pub struct ValidateArgs {
     #[arg(long, short = 'd', value_name = "DRIVE")]
     pub drive: String,
 
+    /// Of fio's json+, which names no requests: those to issue, in the words of `imbrex simulate` [default: the
+    /// job's own].
+    #[arg(long, value_name = "WORDS")]
+    pub workload: Option<String>,
+
     /// Print the judgement as JSON.
     #[arg(long)]
     pub json: bool,

@@ -4,12 +4,14 @@
 use std::io::Read;
 use std::path::Path;
 
+use imbrex_calibrate::distribution::{self, play, Distribution};
 use imbrex_calibrate::measured::{Measured, MeasuredRequest};
 use imbrex_calibrate::readers::{self, ReadOptions, Record};
 use imbrex_calibrate::replay::{replay, Simulated};
 use imbrex_calibrate::validate::{validate, Validation};
 use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
-use imbrex_sim::Drive;
+use imbrex_sim::{Arrival, Drive};
+use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use imbrex_trace::Input;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
@@ -41,7 +43,7 @@ pub fn requests(path: &Path, options: &ReadOptions) -> Result<Measured, Failure>
             Err(Failure::failed(format!("{}: no request in it", path.display())))
         }
         Record::Requests(measured) => Ok(measured),
-        Record::Distribution { .. } => {
+        Record::Distribution(_) => {
             let reason =
                 format!("{}: a distribution names no requests, so they cannot be issued again", path.display());
             Err(Failure::failed(reason).or_try("fio with --write_lat_log=NAME --log_offset=1"))
@@ -64,6 +66,42 @@ pub fn judge(measured: &Measured, drive: Drive) -> Result<Judged, Failure> {
         Failure::failed("every request lies past the end of the drive").or_try("a drive of the measured size")
     })?;
     Ok(Judged { validation, simulated })
+}
+
+/// Holds `drive` against a distribution: the workload is given, or the record tells it.
+///
+/// `name` is what the record is called in errors; `words` name a workload, over what the record says.
+pub fn judge_distribution(
+    name: &str,
+    words: Option<&str>,
+    measured: &Distribution,
+    drive: Drive,
+) -> Result<(Measured, Judged), Failure> {
+    let Some(words) = words.or(measured.words.as_deref()) else {
+        return Err(Failure::failed(format!(
+            "{name}: does not say which requests it is of (several jobs, or no `rw`)"
+        ))
+        .or_try("--workload 'rw=randread,bs=4k,…', or fio with --write_lat_log=NAME --log_offset=1"));
+    };
+    let spec = WorkloadSpec::parse(words)
+        .map_err(|error| Failure::failed(format!("{name}: as a workload it is '{words}': {error}")))
+        .map_err(|failure| failure.or_try("--workload with words of `imbrex simulate`"))?;
+    let arrival = match spec.arrival() {
+        generators::Arrival::Closed { depth } => Arrival::Closed(depth),
+        generators::Arrival::AsTimed | generators::Arrival::AsTraced => Arrival::Open,
+    };
+    let source = Generator::new(spec, drive.capacity_bytes() / 512)
+        .map_err(|error| Failure::failed(format!("{name}: the workload '{words}' does not fit the drive: {error}")))?;
+    let simulated = play(source, arrival, drive)?;
+    let validation = distribution::validate(measured, &simulated)
+        .ok_or_else(|| Failure::failed(format!("{name}: the workload '{words}' made no request")))?;
+    let note = format!("a distribution names no requests: '{words}' was issued, its own random places");
+    let request =
+        |ns| MeasuredRequest { command: Command::read(0, 1), issued: SimTime::ZERO, taken: SimDuration(ns), hit: None };
+    let requests = measured.times_ns(None).into_iter().map(request).collect();
+    let shown = |(_, ns): (_, u64)| Simulated { taken: SimDuration(ns), served: true, ..Simulated::default() };
+    let simulated = simulated.into_iter().map(shown).collect();
+    Ok((Measured { requests, format: "fio-json+".into(), notes: vec![note] }, Judged { validation, simulated }))
 }
 
 /// Our own table of requests: those of one drive.

@@ -110,6 +110,10 @@ fn a_write_that_is_not_reported_early_ends_on_the_medium() {
     // A bus so slow that the second sector comes after it should have passed costs a rotation.
     let slower = [slow[0], ("host.controller.bus_write_sector_ns", "2200000")];
     assert_eq!(times(&[(Command::write(150, 2), 0)], &slower), [15_200 + 20]);
+    // One on which a sector takes 12: the first has come at 12.8 and passes at 15.0, the second at 24.8 and passes at 25.1,
+    // the third at 36.8, when a rotation more would be too early: it has passed at 45.3.
+    let slowest = [slow[0], ("host.controller.bus_write_sector_ns", "12000000")];
+    assert_eq!(times(&[(Command::write(150, 3), 0)], &slowest), [45_300 + 20]);
 }
 
 #[test]

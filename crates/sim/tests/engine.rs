@@ -328,6 +328,17 @@ fn sequential_reads_stream_with_look_ahead_and_lose_a_rotation_each_without() {
 }
 
 #[test]
+fn a_write_in_between_ends_look_ahead() {
+    let requests = [Command::read(0, 100), Command::write(5_000, 100), Command::read(100, 100)].map(next).to_vec();
+    let ends = |read_ahead_bytes| {
+        let options = Options { read_ahead_bytes, ..options(Arrival::Closed(1)) };
+        let (records, _) = run(drive("exact"), options, requests.clone());
+        records.iter().map(|record| record.end).collect::<Vec<_>>()
+    };
+    assert_eq!(ends(1 << 20), ends(0), "while it wrote the drive read nothing");
+}
+
+#[test]
 fn a_stream_through_the_volatile_cache_is_written_band_by_band() {
     // Bands of 20 tracks of 32 sectors, and a cache of three of them and a bit: what it holds of a fourth stays until the
     // rest has come. Only where the stream begins, before anything was gathered, does a part of a band go to the disk's

@@ -100,6 +100,55 @@ fn bus_overheads_and_seeks_are_taken_over() {
     assert!(drive.notes.iter().any(|note| note.contains("'Scheduler' is not used")));
 }
 
+/// Times of the reference manual (CMU-PDL-08-101, §3.4.5), each with the key that means the same, and those of the extra
+/// disconnect.
+const TIMES: [(&str, &str); 21] = [
+    ("Per-request overhead time", "command_ns"),
+    ("Read hit over. after write", "read_hit_after_write_ns"),
+    ("Read miss over. after read", "read_miss_after_read_ns"),
+    ("Read miss over. after write", "read_miss_after_write_ns"),
+    ("Write hit over. after read", "write_hit_after_read_ns"),
+    ("Write hit over. after write", "write_hit_after_write_ns"),
+    ("Write miss over. after read", "write_miss_after_read_ns"),
+    ("Write miss over. after write", "write_miss_after_write_ns"),
+    ("Read completion overhead", "read_complete_ns"),
+    ("Write completion overhead", "write_complete_ns"),
+    ("Data preparation overhead", "data_prepare_ns"),
+    ("First reselect overhead", "reselect_ns"),
+    ("Other reselect overhead", "reselect_again_ns"),
+    ("Read disconnect afterread", "read_disconnect_after_read_ns"),
+    ("Read disconnect afterwrite", "read_disconnect_after_write_ns"),
+    ("Write disconnect overhead", "write_disconnect_ns"),
+    ("Extradisc command overhead", "extra_disconnect.command_ns"),
+    ("Extradisc disconnect overhead", "extra_disconnect.disconnect_ns"),
+    ("Extradisc inter-disconnect delay", "extra_disconnect.pause_ns"),
+    ("Extradisc 2nd disconnect overhead", "extra_disconnect.second_disconnect_ns"),
+    ("Extradisc seek delta", "extra_disconnect.seek_delay_ns"),
+];
+
+#[test]
+fn every_time_has_a_place_of_its_own() {
+    let mut files = files();
+    let text = files.get_mut("toy.diskspecs").expect("is there");
+    let mut block =
+        String::from("Time scale for overheads = 1.0, Extra write disconnect = 1, Minimum seek delay = 7.0,\n");
+    for (index, (parameter, _)) in TIMES.iter().enumerate() {
+        block += &format!("   {parameter} = {}.{:02},\n", 1, index + 10);
+    }
+    *text = text.replace("Per-request overhead time = 0.0, Time scale for overheads = 2.0,", &block);
+    let drive = imported("toy.parv", &files).expect("is right");
+    let controller = drive.profile.host.controller.as_ref().expect("an imported drive has one");
+    let table = toml::Table::try_from(controller).expect("numbers and words");
+    for (index, (parameter, key)) in TIMES.iter().enumerate() {
+        let found = key.split('.').try_fold(&toml::Value::Table(table.clone()), |value, part| value.get(part)).cloned();
+        assert_eq!(found, Some(toml::Value::Integer(1_100_000 + 10_000 * index as i64)), "{parameter}: {key}");
+    }
+    assert_eq!(controller.write_seek_min_ns, 7_000_000);
+    let mechanics = drive.profile.table()["mechanics"].clone();
+    let time = |key: &str| mechanics.get(key).and_then(toml::Value::as_integer);
+    assert_eq!((time("head_switch_ns"), time("write_settle_ns")), (Some(300_000), Some(500_000)));
+}
+
 #[test]
 fn the_text_is_the_profile() {
     let drive = imported("toy.parv", &files()).expect("is right");

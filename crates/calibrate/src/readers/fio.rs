@@ -9,7 +9,21 @@ use imbrex_trace::TraceError;
 use serde_json::Value;
 
 use super::{wrong, Record};
+use crate::distribution::Distribution;
 use crate::measured::{Measured, MeasuredRequest};
+
+/// What of a job's options says which requests it makes, beside `rw`.
+const TAKEN_OVER: [&str; 9] = [
+    "bs",
+    "bssplit",
+    "iodepth",
+    "rwmixread",
+    "random_distribution",
+    "percentage_random",
+    "offset",
+    "size",
+    "thinktime",
+];
 
 const EXPECTED: &str =
     "milliseconds, nanoseconds, 0 to 2, bytes, offset in bytes (fio --write_lat_log with --log_offset=1)";
@@ -108,5 +122,22 @@ pub fn distribution(name: &str, text: &str) -> Result<Record, TraceError> {
     if reads.is_empty() && writes.is_empty() {
         return Err(refuse("has no bins of latencies: run fio with --output-format=json+"));
     }
-    Ok(Record::Distribution { reads, writes })
+    let count = reads.iter().chain(&writes).map(|(_, count)| count).sum();
+    Ok(Record::Distribution(Distribution { reads, writes, words: words(&document, count) }))
+}
+
+/// The words of the one job there was, of `count` requests: fio's are ours. Nothing where several jobs ran at once.
+fn words(document: &Value, count: u64) -> Option<String> {
+    let jobs = document["jobs"].as_array().filter(|jobs| jobs.len() == 1)?;
+    let option = |key: &str| {
+        let of = |options: &Value| options[key].as_str().map(String::from);
+        of(&jobs[0]["job options"]).or_else(|| of(&document["global options"]))
+    };
+    if option("numjobs").is_some_and(|jobs| jobs != "1") {
+        return None;
+    }
+    let mut words = vec![format!("rw={}", option("rw").or_else(|| option("readwrite"))?)];
+    words.extend(TAKEN_OVER.iter().filter_map(|key| Some(format!("{key}={}", option(key)?))));
+    words.push(format!("number_ios={count}"));
+    Some(words.join(","))
 }

@@ -11,6 +11,7 @@ mod fio;
 
 use imbrex_trace::TraceError;
 
+use crate::distribution::Distribution;
 use crate::measured::Measured;
 
 /// How to read a record, where it does not say so itself.
@@ -29,13 +30,8 @@ pub struct ReadOptions {
 pub enum Record {
     /// Requests, one by one.
     Requests(Measured),
-    /// Only how long requests took, in nanoseconds, with how many there were of each: reads, then writes.
-    Distribution {
-        /// Reads.
-        reads: Vec<(u64, u64)>,
-        /// Writes.
-        writes: Vec<(u64, u64)>,
-    },
+    /// Only how long requests took.
+    Distribution(Distribution),
 }
 
 /// Reads `bytes`, called `name` in messages.

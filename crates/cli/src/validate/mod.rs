@@ -15,7 +15,7 @@ use crate::output;
 use crate::probe::{check_writable, write_whole};
 use imbrex::drives;
 use imbrex::human::ms;
-use imbrex::measured::{judge, read};
+use imbrex::measured::{judge, judge_distribution, read};
 use imbrex::Failure;
 
 /// Runs the command.
@@ -24,17 +24,21 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
         check_writable(path, "--report")?;
     }
     let (drive, _) = drives::build(&args.drive)?;
-    let measured = match read(&args.measured.measured, &args.measured.options())? {
-        Record::Requests(measured) if !measured.requests.is_empty() => measured,
+    let (measured, judged) = match read(&args.measured.measured, &args.measured.options())? {
+        Record::Requests(measured) if !measured.requests.is_empty() => {
+            if args.workload.is_some() {
+                return Err(Failure::usage("--workload: the measurement names its requests")
+                    .or_try("without --workload, which is for fio's json+"));
+            }
+            let judged = judge(&measured, drive)?;
+            (measured, judged)
+        }
         Record::Requests(_) => {
             return Err(Failure::failed(format!("{}: no request in it", args.measured.measured.display())))
         }
-        Record::Distribution { .. } => {
-            let name = args.measured.measured.display();
-            return Err(Failure::failed(format!(
-                "{name}: a distribution names no requests, so they cannot be issued again"
-            ))
-            .or_try("fio with --write_lat_log=NAME --log_offset=1, whose log has them"));
+        Record::Distribution(distribution) => {
+            let name = args.measured.measured.display().to_string();
+            judge_distribution(&name, args.workload.as_deref(), &distribution, drive)?
         }
     };
     if !quiet {
@@ -42,7 +46,6 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
             eprintln!("imbrex: {}: {note}", args.measured.measured.display());
         }
     }
-    let judged = judge(&measured, drive)?;
     if args.json {
         output::line(&document(args, &measured, &judged.validation)?)?;
     } else {

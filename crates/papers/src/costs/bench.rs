@@ -1,8 +1,8 @@
 //! The bench of the guide: a drive as it is sold, a workload, and what a buyer asks of it.
 //!
 //! Invariants:
-//! 1. Every drive has a volatile cache of 64 MiB, whatever its profile says, unless the run says otherwise; every flush
-//!    empties it.
+//! 1. Every drive has a volatile cache of 64 MiB and reads ahead up to half of it, whatever its profile says, unless the
+//!    run says that the volatile cache is off; every flush empties it.
 //! 2. The cliff is the first time that a request of the host has to wait until the layer has cleaned something; it is
 //!    told from the plans, so that a volatile cache does not hide it.
 
@@ -15,6 +15,9 @@ use imbrex_trace::Source;
 
 /// The volatile cache: what drives of the time have.
 const WRITE_CACHE_BYTES: u64 = 64 << 20;
+
+/// What is read ahead at most: half of it, as the profiles of drives as sold have it.
+const READ_AHEAD_BYTES: u64 = WRITE_CACHE_BYTES / 2;
 
 /// A run to be made.
 #[derive(Clone, Copy)]
@@ -80,7 +83,7 @@ impl<'a> Case<'a> {
 
     fn options(&self, drive: &Drive, arrival: Arrival) -> Options {
         let write_cache_bytes = if self.has_write_cache { WRITE_CACHE_BYTES } else { 0 };
-        Options { arrival, write_cache_bytes, ..Options::live(drive) }
+        Options { arrival, write_cache_bytes, read_ahead_bytes: READ_AHEAD_BYTES, ..Options::live(drive) }
     }
 }
 

@@ -1,0 +1,178 @@
+//! What a fit may change: each value with its range, and what a set of values means for a profile.
+//!
+//! A table of seeks has no values of its own: it is moved up and down at a few distances, and in between by the mean of the
+//! two that lie around, in the logarithm of the distance.
+
+use imbrex_disk::Profile;
+
+/// Cylinders at which a table of seeks is moved up and down.
+const KNOTS: [u32; 7] = [1, 4, 20, 100, 500, 2_500, 12_500];
+
+/// The key of a table of seeks.
+const POINTS: &str = "mechanics.seek.points";
+
+/// Steps of a controller that a fit may change.
+const CONTROLLER: [&str; 12] = [
+    "read_hit_after_read_ns",
+    "read_hit_after_write_ns",
+    "read_miss_after_read_ns",
+    "read_miss_after_write_ns",
+    "write_hit_after_read_ns",
+    "write_hit_after_write_ns",
+    "write_miss_after_read_ns",
+    "write_miss_after_write_ns",
+    "read_complete_ns",
+    "write_complete_ns",
+    "bus_read_sector_ns",
+    "bus_write_sector_ns",
+];
+
+/// A value on its way.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Value {
+    /// The key in the profile.
+    pub key: String,
+    /// Of a table of seeks, the distance in cylinders at which it is moved.
+    pub knot: Option<u32>,
+    /// What the profile has; of a knot, 0.
+    pub before: f64,
+    /// What it is now.
+    pub now: f64,
+    /// How far the next step goes.
+    pub step: f64,
+    /// The least it may be.
+    pub low: f64,
+    /// The most it may be.
+    pub high: f64,
+}
+
+impl Value {
+    /// A value between `low` and `high`, which are widened to hold what the profile has.
+    fn new(key: &str, before: f64, low: f64, high: f64) -> Value {
+        let (low, high) = (low.min(before), high.max(before));
+        Value { key: key.into(), knot: None, before, now: before, step: (high - low) / 16.0, low, high }
+    }
+
+    fn knot(knot: u32) -> Value {
+        let (step, low, high) = (250_000.0, -8e6, 8e6);
+        Value { key: POINTS.into(), knot: Some(knot), before: 0.0, now: 0.0, step, low, high }
+    }
+
+    /// Whether distributions can tell it from the others: of processing before the medium and reporting after it they
+    /// show the sum alone.
+    pub fn is_seen_by_distributions(&self) -> bool {
+        !self.key.ends_with("_complete_ns")
+    }
+
+    /// Its name for people.
+    pub fn name(&self) -> String {
+        match self.knot {
+            Some(knot) => format!("{} (offset at {knot} cylinders)", self.key),
+            None => self.key.clone(),
+        }
+    }
+}
+
+/// What is fitted of this profile, each with its range.
+pub(super) fn values(profile: &Profile, base: &toml::Table) -> Vec<Value> {
+    let mut values = Vec::new();
+    let mut add = |key: &str, default: f64, low: f64, high: f64| {
+        values.push(Value::new(key, number(base, key).unwrap_or(default), low, high));
+    };
+    if profile.host.controller.is_some() {
+        for key in CONTROLLER {
+            add(&format!("host.controller.{key}"), 0.0, 0.0, 2e6);
+        }
+    } else {
+        add("host.overhead_ns", 100_000.0, 0.0, 2e6);
+        if profile.host.write_cache_bytes > 0 {
+            add("host.write_cache_acknowledge_ns", 100_000.0, 0.0, 2e6);
+        }
+    }
+    add("mechanics.settle_ns", 0.0, 0.0, 2e6);
+    let settle = number(base, "mechanics.settle_ns").unwrap_or(0.0);
+    add("mechanics.write_settle_ns", settle, 0.0, 3e6);
+    add("mechanics.head_switch_ns", 0.0, 0.0, 3e6);
+    let rotation = number(base, "geometry.rotation_ns").unwrap_or(8_333_333.0);
+    add("geometry.rotation_ns", rotation, rotation * 0.97, rotation * 1.03);
+    if lookup(base, "geometry.measured").is_none() {
+        add("geometry.track_skew_ns", 0.0, 0.0, rotation / 2.0);
+        add("geometry.head_skew_ns", 0.0, 0.0, rotation / 2.0);
+    }
+    match lookup(base, "mechanics.seek.model").and_then(toml::Value::as_str) {
+        Some("linear") => {
+            add("mechanics.seek.min_ns", 1e6, 0.0, 1e7);
+            add("mechanics.seek.max_ns", 2e7, 0.0, 4e7);
+        }
+        Some("curve") => {
+            add("mechanics.seek.short_base_ns", 1e6, 0.0, 5e6);
+            add("mechanics.seek.short_root_ns", 1e4, 0.0, 1e6);
+            add("mechanics.seek.long_base_ns", 5e6, 0.0, 2e7);
+            add("mechanics.seek.long_thousand_tracks_ns", 1e5, 0.0, 5e6);
+        }
+        _ => values.extend(KNOTS.map(Value::knot)),
+    }
+    values
+}
+
+/// What `values` set in the profile with the table `base`, as overrides.
+pub(super) fn overrides(values: &[Value], base: &toml::Table) -> Vec<(String, String)> {
+    let plain = values.iter().filter(|value| value.knot.is_none() && value.now != value.before);
+    let mut overrides: Vec<(String, String)> =
+        plain.map(|value| (value.key.clone(), format!("{}", value.now.round() as u64))).collect();
+    if values.iter().any(|value| value.knot.is_some() && value.now != 0.0) {
+        overrides.push((POINTS.into(), points(values, base)));
+    }
+    overrides
+}
+
+/// The table of seeks, moved by the offsets at the knots.
+fn points(values: &[Value], base: &toml::Table) -> String {
+    let knots: Vec<(f64, f64)> =
+        values.iter().filter_map(|value| Some(((value.knot? as f64).ln(), value.now))).collect();
+    let offset = |tracks: u32| {
+        let at = (tracks.max(1) as f64).ln();
+        let after = knots.partition_point(|(knot, _)| *knot <= at);
+        match (knots.get(after.wrapping_sub(1)), knots.get(after)) {
+            (Some(&(from, low)), Some(&(to, high))) => low + (high - low) * (at - from) / (to - from),
+            (Some(&(_, low)), None) => low,
+            (None, Some(&(_, high))) => high,
+            (None, None) => 0.0,
+        }
+    };
+    let points = listed_points(base).into_iter().map(|(tracks, seek_ns)| {
+        let moved = (seek_ns as f64 + offset(tracks)).max(0.0).round() as u64;
+        format!("{{ tracks = {tracks}, seek_ns = {moved} }}")
+    });
+    format!("[{}]", points.collect::<Vec<_>>().join(", "))
+}
+
+/// The value of a key with dots.
+fn lookup<'a>(table: &'a toml::Table, key: &str) -> Option<&'a toml::Value> {
+    let (mut parts, mut table) = (key.split('.').peekable(), table);
+    while let Some(part) = parts.next() {
+        let value = table.get(part)?;
+        if parts.peek().is_none() {
+            return Some(value);
+        }
+        table = value.as_table()?;
+    }
+    None
+}
+
+fn number(table: &toml::Table, key: &str) -> Option<f64> {
+    match lookup(table, key)? {
+        toml::Value::Integer(value) => Some(*value as f64),
+        toml::Value::Float(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn listed_points(table: &toml::Table) -> Vec<(u32, u64)> {
+    let points = lookup(table, "mechanics.seek.points").and_then(toml::Value::as_array);
+    let point = |value: &toml::Value| {
+        let of = |key: &str| value.get(key).and_then(toml::Value::as_integer);
+        Some((u32::try_from(of("tracks")?).ok()?, u64::try_from(of("seek_ns")?).ok()?))
+    };
+    points.into_iter().flatten().filter_map(point).collect()
+}
