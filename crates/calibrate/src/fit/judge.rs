@@ -29,8 +29,8 @@ const HELD_OUT: usize = 3;
 /// The share of a rotation by which a request may differ and be in step.
 const IN_STEP: u64 = 8;
 
-/// The share of a rotation beyond which a difference counts as no larger: on a drive whose platter is in step nineteen
-/// requests of twenty lie within it, and what is left are missed rotations.
+/// The share of a rotation beyond which a difference counts as no larger: on a drive whose platter is in step nine requests of
+/// ten lie within it, and half of the rest have missed a rotation, or caught one.
 const MISSED: u64 = 64;
 
 /// Which requests count.

@@ -1,0 +1,56 @@
+//! Goal: `imbrex validate` takes what fio and we ourselves measured, and says clearly what it cannot take. Method: the built
+//! binary on records made by it or written here.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const DRIVE: &str = "cmr-7200:host.write_cache_bytes=0";
+
+fn imbrex(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_imbrex"));
+    command.args(words).current_dir(folder).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+fn json(folder: &Path, words: &[&str]) -> Value {
+    let output = imbrex(folder, words);
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn a_drive_against_its_own_requests_has_no_difference() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let workload = "rw=randrw,bs=4k,number_ios=300,iodepth=1";
+    let made = imbrex(folder.path(), &["simulate", workload, "-d", DRIVE, "--per-io", "--out", "own", "-q"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let own = "own/ios.parquet";
+    let judged = json(folder.path(), &["validate", own, "-d", DRIVE, "--json"]);
+    assert_eq!((&judged["rms_ns"], &judged["requests"]), (&0.into(), &300.into()));
+    let output = imbrex(folder.path(), &["validate", own, "-d", DRIVE, "--workload", "rw=read"]);
+    assert_eq!(output.status.code(), Some(2), "the requests are known");
+}
+
+#[test]
+fn a_distribution_is_held_against_as_many_requests_of_its_kind() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = r#"{ "fio version": "fio-3.33", "jobs": [ { "job options": { "rw": "randread", "bs": "4k", "OPTION": "1g" },
+        "read": { "clat_ns": { "bins": { "8000000": 40, "12000000": 60 } } }, "write": {} } ] }"#;
+    let write = |name: &str, option: &str| {
+        std::fs::write(folder.path().join(name), text.replace("OPTION", option)).expect("the folder is there");
+    };
+    write("fio.json", "size");
+    let judged = json(folder.path(), &["validate", "fio.json", "-d", DRIVE, "--json"]);
+    assert_eq!((&judged["requests"], &judged["mean_measured_ns"]), (&100.into(), &10_400_000.into()));
+    let simulated = judged["mean_simulated_ns"].as_u64().expect("a number");
+    // Half a rotation of 8.3 ms, the controller's 0.1, short seeks within a gibibyte of some ten cylinders.
+    assert!((4_500_000..6_500_000).contains(&simulated), "{simulated}");
+    // What fio writes of several jobs at once does not say what one of them did.
+    write("several.json", "numjobs");
+    let output = imbrex(folder.path(), &["validate", "several.json", "-d", DRIVE]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--workload"));
+    let given = ["validate", "several.json", "-d", DRIVE, "--json", "--workload", "rw=randread,bs=4k,number_ios=50"];
+    assert_eq!(json(folder.path(), &given)["requests"], 100);
+}
