@@ -60,7 +60,7 @@ fn a_destroyed_live_sector_is_found() {
     let (drive, mut store) = opened("set-associative");
     let pba = place_of(&drive, 20);
     let extent = Extent::new(pba, Sectors(1));
-    let write = Write { region: Region::Disk, extent, contents: None, destroyed: &[extent] };
+    let write = Write { region: Region::Disk, extent, contents: None, spoilt: &[], destroyed: &[extent] };
     store.space_mut().write(&write).expect("memory takes it");
     let findings = check(store.space().media().clone()).expect("it opens").findings;
     assert_eq!(findings, [Finding::Destroyed { lba: Lba(20), pba, sectors: Sectors(1) }]);
