@@ -675,3 +675,6 @@ fn region_of(medium: Medium) -> Region {
         Medium::Flash => Region::Flash,
     }
 }
+
+#[cfg(test)]
+mod tests;
