@@ -677,4 +677,4 @@ fn region_of(medium: Medium) -> Region {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

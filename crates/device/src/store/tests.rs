@@ -13,7 +13,7 @@ use crate::drive::{header_of, Making};
 use crate::media::memory::Memory;
 
 /// A new image of a toy of `recording` under `layer`.
-fn made(recording: &str, layer: &str) -> (Drive, Store<Memory>) {
+pub(crate) fn made(recording: &str, layer: &str) -> (Drive, Store<Memory>) {
     let toy = toy::disks(recording).next().expect("there is one");
     let spec = DriveSpec::parse(&format!("toy+{layer}")).expect("a layer without parameters");
     let drive = Drive::assemble(layer, toy.profile, layer, &spec.parameters).expect("it takes the toy");
