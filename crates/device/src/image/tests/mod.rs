@@ -2,6 +2,7 @@
 //! wrote another layout would agree with itself; so the places and bytes here are worked out by hand from docs/image.md.
 
 mod facts;
+mod journal;
 mod transfers;
 
 use uuid::Uuid;
