@@ -17,6 +17,8 @@ crates=${CRATES:-disk layer sim device}
 out=$PWD/out/mutants
 tree=$PWD/target/mutants/tree
 export CARGO_TARGET_DIR=$PWD/target/mutants/build CARGO_PROFILE_DEV_DEBUG=0
+# A counterexample need not be small.
+export PROPTEST_MAX_SHRINK_ITERS=20
 # The short forms of the tests that run every layer: one that rewrites in place, and so uses everything.
 export IMBREX_LAYER=${IMBREX_LAYER:-region-rmw} IMBREX_DAMAGES=${IMBREX_DAMAGES:-40}
 
