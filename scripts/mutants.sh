@@ -34,6 +34,7 @@ fi
 tests() { # CRATE PASS: the options of cargo that choose what is built and run; none for a pass that the crate has not.
     local names
     case $1-$2 in
+    layer-quick) echo --cargo-arg=--lib --cargo-test-arg=verify; return ;;
     *-quick) echo --cargo-arg=--lib; return ;;
     layer-middle) names=mutants ;;
     layer-thorough) names=all_layers ;;
@@ -75,7 +76,8 @@ mutate() { # CRATE PASS OPTION…
 }
 
 copy_tree
-rm -rf "$out"
+# A compiler that was killed leaves state behind that does not link any more.
+rm -rf "$out" "$CARGO_TARGET_DIR/debug/incremental"
 for crate in $crates; do
     mutate "$crate" quick --timeout "${QUICK_S:-60}" "${shard[@]}" "$@"
     last=quick
