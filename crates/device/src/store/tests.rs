@@ -385,6 +385,10 @@ fn a_copy_of_what_cannot_be_read_cannot_be_read_where_it_is_written() {
     let trim = || [Transfer { lba: 170, data: Data::Trim(1) }];
     assert_eq!(moved(GroupKind::Host, &mut trim(), true), (vec![extent(303, 1)], copied.to_vec()));
     assert_eq!(moved(GroupKind::Host, &mut trim(), false), (vec![extent(302, 2)], copied.to_vec()));
+    // What is trimmed is zeros where trims are kept, whatever was read.
+    let first = || [Transfer { lba: 168, data: Data::Trim(1) }];
+    assert_eq!(moved(GroupKind::Host, &mut first(), true).1, [0, 5, 0, 0, 5, 5]);
+    assert_eq!(moved(GroupKind::Host, &mut first(), false).1, copied);
 }
 
 #[test]

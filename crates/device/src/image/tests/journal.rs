@@ -183,6 +183,18 @@ fn a_record_of_which_a_cut_left_one_copy_is_no_damage_and_gets_two() {
 }
 
 #[test]
+fn a_record_that_was_whole_when_it_was_opened_can_be_damaged_since() {
+    let (mut space, mut journal) = made(bounds());
+    append(&mut space, &mut journal, 0..2);
+    barrier(&mut space, &mut journal);
+    append(&mut space, &mut journal, 2..4);
+    let mut space = reopened(space);
+    let (journal, _) = replayed(&mut space).expect("it is whole");
+    wipe(&mut space, &COPIES[1..], 3);
+    assert_eq!(spoilt(&mut space, &journal), [(3, 1)]);
+}
+
+#[test]
 fn the_books_are_closed_by_a_seal_and_opened_by_work() {
     let (mut space, mut journal) = made(bounds());
     append(&mut space, &mut journal, 0..4);

@@ -2,6 +2,7 @@
 //! wrote another layout would agree with itself; so the places and bytes here are worked out by hand from docs/image.md.
 
 mod facts;
+mod heading;
 mod journal;
 mod transfers;
 
