@@ -80,23 +80,25 @@ copy_tree
 rm -rf "$out" "$CARGO_TARGET_DIR/debug/incremental"
 for crate in $crates; do
     mutate "$crate" quick --timeout "${QUICK_S:-60}" "${shard[@]}" "$@"
-    last=quick
+    survived=$out/$crate-survived.txt
+    cp "$out/$crate-quick/mutants.out/missed.txt" "$survived"
     for pass in middle thorough; do
-        missed=$out/$crate-$last/mutants.out/missed.txt
-        [ -n "$(tests "$crate" "$pass")" ] && [ -s "$missed" ] || continue
-        readarray -d '' -t survivors < <(selected "$missed")
-        mutate "$crate" "$pass" --timeout "${THOROUGH_S:-600}" "${survivors[@]}"
-        last=$pass
+        [ -n "$(tests "$crate" "$pass")" ] && [ -s "$survived" ] || continue
+        readarray -d '' -t names < <(selected "$survived")
+        mutate "$crate" "$pass" --timeout "${THOROUGH_S:-600}" "${names[@]}"
+        # Names do not keep out mutants that leave a field out; those met their tests before.
+        grep -Fxf "$out/$crate-$pass/mutants.out/missed.txt" "$survived" >"$survived.now" || true
+        mv "$survived.now" "$survived"
     done
-    cp "$out/$crate-$last/mutants.out/missed.txt" "$out/$crate-survived.txt"
 done
 
-count() { # FILE…: their lines
-    cat "$@" 2>/dev/null | wc -l
+count() { # OUTCOME: how many had it in the first pass
+    cat "$out"/*-quick/mutants.out/"$1".txt 2>/dev/null | wc -l
 }
 echo
 cat "$out"/*-survived.txt
-survived=$(count "$out"/*-survived.txt)
-echo "$(count "$out"/*/mutants.out/caught.txt) caught, $(count "$out"/*/mutants.out/timeout.txt) took too long," \
-    "$(count "$out"/*/mutants.out/unviable.txt) do not build, $survived survived: docs/mutants.md says which may"
+survived=$(cat "$out"/*-survived.txt | wc -l)
+viable=$(($(count caught) + $(count timeout) + $(count missed)))
+echo "$((viable + $(count unviable))) mutants, of which $viable build: $((viable - survived)) caught, $survived survived" \
+    "(listed above; docs/mutants.md says which may)"
 [ "$survived" -eq 0 ] || exit 2

@@ -241,11 +241,15 @@ proptest! {
         }
         let mut image = vec![0; space.media().len() as usize];
         space.media_mut().read_at(0, &mut image).expect("memory fails nobody");
+        let mut lying = [0, 0];
         for at in (0..image.len()).step_by(SECTOR) {
             let Some((region, sector)) = space.sector_at(at as u64) else { continue };
             if let (Class::Stored, byte) = naive.sectors[region as usize][sector as usize] {
                 prop_assert!(image[at..at + SECTOR] == [byte; SECTOR], "sector {} of {:?} at {}", sector, region, at);
+                lying[region as usize] += 1;
             }
         }
+        let stored = |region: usize| naive.sectors[region].iter().filter(|held| held.0 == Class::Stored).count();
+        prop_assert_eq!(lying, [stored(0), stored(1)]);
     }
 }
