@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what `make demo` (build) or `make test` (build, test) needs and is not there, and says so.
+# Installs what `make demo` (build), `make test` (build, test) or `make mutants` (build, mutants) needs and is not there, and
+# says so.
 # As root, or through sudo; Debian and Ubuntu.
 set -euo pipefail
 
@@ -63,4 +64,12 @@ if [ "${1:-build}" = test ]; then
             rustup component add "$component"
         }
     done
+fi
+if [ "${1:-build}" = mutants ]; then
+    # Another version makes other mutants, and the counts in docs/mutants.md would not be its own.
+    version=27.1.0
+    [ "$(cargo mutants --version 2>/dev/null)" = "cargo-mutants $version" ] || {
+        echo "imbrex: installing cargo-mutants $version (cargo)" >&2
+        cargo install --quiet --locked --version "$version" cargo-mutants
+    }
 fi

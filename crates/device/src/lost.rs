@@ -139,6 +139,68 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn lost(runs: &[(u64, u64)]) -> Lost {
+        let mut lost = Lost::default();
+        runs.iter().for_each(|&(lba, sectors)| lost.insert(Lba(lba), Sectors(sectors)));
+        lost
+    }
+
+    #[test]
+    fn there_are_none_until_some_are_lost() {
+        assert!(Lost::default().is_empty());
+        let mut some = lost(&[(5, 2)]);
+        assert!(!some.is_empty());
+        some.remove(Lba(5), Sectors(2));
+        assert!(some.is_empty());
+    }
+
+    #[test]
+    fn the_others_are_taken_away() {
+        let rest = lost(&[(0, 10), (20, 5), (40, 1)]).less(&lost(&[(3, 2), (18, 4), (40, 1)]));
+        assert_eq!(rest, lost(&[(0, 3), (5, 5), (22, 3)]));
+    }
+
+    #[test]
+    fn what_is_spared_is_passed_over() {
+        let some = lost(&[(5, 3), (20, 2)]);
+        let first = |from: u64, sectors: u64, spared: std::ops::Range<u64>| {
+            some.first_unspared(Lba(from), Sectors(sectors), |start, end| {
+                assert_eq!(end, start + 1, "it is asked of one sector");
+                spared.contains(&start)
+            })
+        };
+        assert_eq!(first(0, 30, 0..0), Some(Lba(5)));
+        assert_eq!(first(0, 30, 5..6), Some(Lba(6)));
+        assert_eq!(first(0, 30, 5..8), Some(Lba(20)), "the next run");
+        assert_eq!(first(0, 20, 5..8), None, "the next run begins behind what is asked for");
+        assert_eq!(first(0, 30, 0..30), None);
+        assert_eq!(first(7, 1, 0..7), Some(Lba(7)));
+        assert_eq!(first(8, 12, 0..0), None);
+    }
+
+    /// Images on disks hold these numbers: they never change.
+    #[test]
+    fn records_are_known_by_their_tags() {
+        assert_eq!((NOTE_LOST, NOTE_FOUND), (248, 249));
+        let taken = |tag: u8, fields: [u64; 2]| {
+            let mut some = lost(&[(5, 3)]);
+            some.replay(&Note::new(tag, &fields)).map(|()| some)
+        };
+        assert_eq!(taken(248, [8, 2]).expect("it is ours"), lost(&[(5, 5)]));
+        assert_eq!(taken(249, [5, 1]).expect("it is ours"), lost(&[(6, 2)]));
+        assert!(taken(250, [5, 1]).is_err(), "not ours");
+        assert!(taken(248, [u64::MAX, 1]).is_err(), "past the end of all drives");
+        for tag in [247, 248, 249, 250] {
+            let note = Note::new(tag, &[1, 2]);
+            assert_eq!(Lost::owns(&note), tag == 248 || tag == 249, "tag {tag}");
+            assert_eq!(Lost::words(&note).is_some(), Lost::owns(&note), "tag {tag}");
+        }
+        let (what, fields) = Lost::words(&Note::new(248, &[1, 2])).expect("it is ours");
+        assert!(what.contains("until it is written") && fields == ["lba", "sectors"], "{what}: {fields:?}");
+        let (what, fields) = Lost::words(&Note::new(249, &[1, 2])).expect("it is ours");
+        assert!(what.contains("lost no longer") && fields == ["lba", "sectors"], "{what}: {fields:?}");
+    }
+
     proptest! {
         /// Against a flag a sector; what a checkpoint says is the same.
         #[test]

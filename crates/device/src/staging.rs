@@ -125,26 +125,66 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[derive(Clone, Copy, Debug)]
+    enum Act {
+        Bytes,
+        Absence,
+        Spoilt,
+    }
+
     proptest! {
         /// Against an array that remembers the last value given to every sector.
         #[test]
-        fn later_overlays_earlier(acts in prop::collection::vec((0u64..40, 1u64..20, any::<bool>()), 1..20)) {
+        fn later_overlays_earlier(
+            acts in prop::collection::vec(
+                (0u64..40, 1u64..20, prop_oneof![Just(Act::Bytes), Just(Act::Absence), Just(Act::Spoilt)]), 1..20),
+            windows in prop::collection::vec((0u64..40, 1u64..24), 12),
+        ) {
             let mut staging = Staging::new(2);
-            let mut naive = [[0xee_u8; 2]; 64];
-            for (value, (lba, sectors, absent)) in acts.into_iter().enumerate() {
+            let mut naive = [([0xee_u8; 2], false); 64];
+            for (value, (lba, sectors, act)) in acts.into_iter().enumerate() {
                 let range = lba as usize..(lba + sectors) as usize;
-                if absent {
-                    staging.stage_absence(lba, sectors);
-                    naive[range].fill([0; 2]);
-                } else {
-                    staging.stage(lba, sectors).fill(value as u8 + 1);
-                    naive[range].fill([value as u8 + 1; 2]);
+                match act {
+                    Act::Bytes => {
+                        // Every sector differs from its neighbours.
+                        let given = |offset: usize| [value as u8 + 1, offset as u8];
+                        let bytes: Vec<u8> = (0..sectors as usize).flat_map(given).collect();
+                        staging.stage(lba, sectors).copy_from_slice(&bytes);
+                        range.enumerate().for_each(|(offset, sector)| naive[sector] = (given(offset), false));
+                    }
+                    Act::Absence => {
+                        staging.stage_absence(lba, sectors);
+                        naive[range].fill(([0; 2], false));
+                    }
+                    Act::Spoilt => {
+                        staging.stage_spoilt(lba, sectors);
+                        naive[range].fill(([0; 2], true));
+                    }
                 }
-                let mut read = [0xee; 60];
-                staging.overlay(lba / 2, &mut read);
-                let expected: Vec<u8> = naive[(lba / 2) as usize..][..30].concat();
-                prop_assert_eq!(&read[..], &expected[..]);
+            }
+            for (lba, sectors) in windows {
+                let window = &naive[lba as usize..(lba + sectors) as usize];
+                let mut read = vec![0xee; sectors as usize * 2];
+                staging.overlay(lba, &mut read);
+                prop_assert_eq!(read, window.iter().flat_map(|(bytes, _)| *bytes).collect::<Vec<u8>>());
+                let mut spoilt = vec![false; sectors as usize];
+                for (start, length) in staging.spoilt(lba, sectors) {
+                    prop_assert!(length > 0);
+                    spoilt[(start - lba) as usize..(start - lba + length) as usize].fill(true);
+                }
+                prop_assert_eq!(spoilt, window.iter().map(|&(_, is_spoilt)| is_spoilt).collect::<Vec<bool>>());
             }
         }
+    }
+
+    #[test]
+    fn a_new_group_has_nothing_staged() {
+        let mut staging = Staging::new(2);
+        staging.stage(3, 2).fill(1);
+        staging.stage_spoilt(5, 1);
+        staging.clear();
+        let mut read = [0xee; 6];
+        staging.overlay(3, &mut read);
+        assert_eq!((read, staging.spoilt(0, 10)), ([0xee; 6], vec![]));
     }
 }

@@ -716,3 +716,6 @@ fn region_of(medium: Medium) -> Region {
         Medium::Flash => Region::Flash,
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

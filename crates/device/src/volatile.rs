@@ -99,33 +99,66 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const SECTOR_BYTES: usize = 4;
+
+    /// Sectors from `lba` on, as the cache gives them over a buffer of `0xee`; and how many it says they are.
+    fn read(volatile: &Volatile, lba: u64, sectors: usize) -> (Vec<u8>, u64) {
+        let mut into = vec![0xee; sectors * SECTOR_BYTES];
+        let held = volatile.overlay(lba, &mut into);
+        (into, held)
+    }
+
     proptest! {
+        /// Against an array that remembers the last value given to every sector.
         #[test]
-        fn holds_what_was_written_last(acts in prop::collection::vec((0u64..40, 1u64..20, 0u8..3), 1..30)) {
-            let mut volatile = Volatile::new(1);
+        fn holds_what_was_written_last(
+            acts in prop::collection::vec((0u64..40, 1u64..20, 0u8..4), 1..30),
+            windows in prop::collection::vec((0u64..40, 1usize..24), 12),
+        ) {
+            let mut volatile = Volatile::new(SECTOR_BYTES as u32);
             let mut naive = [None; 64];
             for (value, (lba, sectors, act)) in acts.into_iter().enumerate() {
                 let range = lba as usize..(lba + sectors) as usize;
                 match act {
                     0 | 1 => {
-                        volatile.insert(lba, vec![value as u8 + 1; sectors as usize]);
-                        naive[range].fill(Some(value as u8 + 1));
+                        // Every sector of a write differs from its neighbours.
+                        let given = |offset: usize| (value * 20 + offset) as u8;
+                        let bytes = (0..sectors as usize).flat_map(|offset| [given(offset); SECTOR_BYTES]).collect();
+                        volatile.insert(lba, bytes);
+                        range.enumerate().for_each(|(offset, sector)| naive[sector] = Some(given(offset)));
+                    }
+                    2 => {
+                        volatile.remove(lba, lba + sectors);
+                        naive[range].fill(None);
                     }
                     _ => {
                         let mut pieces = Vec::new();
                         volatile.take(lba, lba + sectors, &mut pieces);
                         for (start, bytes) in pieces {
-                            for (offset, byte) in bytes.into_iter().enumerate() {
-                                prop_assert_eq!(naive[start as usize + offset].take(), Some(byte));
+                            for (offset, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
+                                let was = naive[start as usize + offset].take().map(|byte| [byte; SECTOR_BYTES]);
+                                prop_assert_eq!(was.as_ref().map(|bytes| &bytes[..]), Some(sector));
                             }
                         }
                         prop_assert!(naive[range].iter().all(Option::is_none));
                     }
                 }
-                let mut read = [0; 64];
-                volatile.overlay(0, &mut read);
-                prop_assert_eq!(&read[..], &naive.map(|byte| byte.unwrap_or(0))[..]);
+            }
+            for (lba, sectors) in windows {
+                let window = &naive[lba as usize..lba as usize + sectors];
+                let expected: Vec<u8> = window.iter().flat_map(|byte| [byte.unwrap_or(0xee); SECTOR_BYTES]).collect();
+                let (bytes, held) = read(&volatile, lba, sectors);
+                prop_assert_eq!(bytes, expected);
+                prop_assert_eq!(held, window.iter().flatten().count() as u64);
+                prop_assert_eq!(volatile.covers(lba, lba + sectors as u64), window.iter().all(Option::is_some));
             }
         }
+    }
+
+    #[test]
+    fn what_is_empty_holds_nothing() {
+        let volatile = Volatile::new(SECTOR_BYTES as u32);
+        assert_eq!(read(&volatile, 3, 2), (vec![0xee; 2 * SECTOR_BYTES], 0));
+        assert!(!volatile.covers(3, 4));
     }
 }

@@ -237,6 +237,7 @@ mod tests {
         #[test]
         fn agrees_with_an_array_of_sectors(
             changes in prop::collection::vec((0..SECTORS, 1..20u64, any_contents(), any::<bool>()), 1..60),
+            windows in prop::collection::vec((0..SECTORS, 1..20u64), 20),
         ) {
             let mut map = IntegrityMap::new();
             let mut twin = vec![Contents::Never; SECTORS as usize];
@@ -255,7 +256,24 @@ mod tests {
                 }
             }
             compare(&map, &twin)?;
+            for (start, sectors) in windows {
+                compare_window(&map, &twin, start, sectors.min(SECTORS - start))?;
+            }
         }
+    }
+
+    /// What is shown of a part is that part, in runs that are not empty and follow each other.
+    fn compare_window(map: &IntegrityMap, twin: &[Contents], start: u64, sectors: u64) -> Result<(), TestCaseError> {
+        let mut reached = start;
+        for (run, contents) in collect(map, extent(start, sectors)) {
+            prop_assert!(run.start.0 == reached && !run.is_empty(), "{:?} after {}", run, reached);
+            for offset in 0..run.sectors.0 {
+                prop_assert_eq!(contents.plus(Sectors(offset)), twin[(reached + offset) as usize]);
+            }
+            reached = run.end().0;
+        }
+        prop_assert_eq!(reached, start + sectors);
+        Ok(())
     }
 
     fn compare(map: &IntegrityMap, twin: &[Contents]) -> Result<(), TestCaseError> {

@@ -279,6 +279,8 @@ mod tests {
     use crate::drive::requests::{Io, IoKind};
     use crate::drive::{header_of, Making};
     use crate::media::memory::Memory;
+    use imbrex_layer::registry;
+    use imbrex_layer::verify::toy;
 
     /// Goal: of reads that are served together those alone fail whose sectors cannot be read. Method: four beside each other,
     /// of which one meets a lost sector and one a damaged one; no layer joins reads by itself, so the batch is made by hand.
@@ -326,6 +328,63 @@ mod tests {
         assert!(matches!(lost.outcome, Err(DeviceError::Lost { lba: Lba(9) })), "{:?}", lost.outcome);
         assert!(matches!(damaged.outcome, Err(DeviceError::Spoilt { lba: Lba(20), .. })), "{:?}", damaged.outcome);
         assert!(bytes.failed.is_empty() && bytes.store.stopped().is_none());
+    }
+
+    /// A zoned toy with one conventional zone before the others; 5 sectors are written in zone 1, 3 in zone 2.
+    fn zoned() -> Box<dyn Layer> {
+        let disk = toy::disks("conventional").next().expect("there is one").disk;
+        let words =
+            [("zone_size", "10000"), ("conventional_zones", "1")].map(|(key, value)| (key.into(), value.into()));
+        let mut layer = registry::build("zoned", &disk, &words).expect("it takes the toy");
+        let zone = zone_sectors(layer.as_ref());
+        layer.plan(&[Command::write(zone, 5)], &mut Plan::new());
+        layer.plan(&[Command::write(2 * zone, 3)], &mut Plan::new());
+        layer
+    }
+
+    fn zone_sectors(layer: &dyn Layer) -> u64 {
+        layer.zones().expect("it has zones").zone_sectors().0
+    }
+
+    #[test]
+    fn a_read_of_zones_goes_as_far_as_they_are_written() {
+        let layer = zoned();
+        let (zones, zone) = (layer.zones().expect("it has zones"), zone_sectors(layer.as_ref()));
+        let reads = |commands: &[(u64, u32)]| {
+            let waiting = |&(lba, sectors): &(u64, u32)| Waiting {
+                command: Command::read(lba, sectors),
+                arrival: None,
+                entry: SimTime::ZERO,
+                sequence: 0,
+                cleaning_before: SimDuration(0),
+                target: None,
+            };
+            let batch: Vec<Waiting> = commands.iter().map(waiting).collect();
+            let mut plan = Plan::new();
+            read_what_was_written(zones, &batch, &mut plan).expect("all zones can be read");
+            let is_right = |step: &imbrex_layer::Step| step.pba == zones.native(step.lba);
+            assert!(plan.phases.len() == 1 && plan.steps.iter().all(is_right), "{plan:?}");
+            plan.steps.iter().map(|step| (step.lba.0, u64::from(step.sectors))).collect::<Vec<_>>()
+        };
+        assert_eq!(reads(&[(zone, 5)]), [(zone, 5)]);
+        assert_eq!(reads(&[(zone + 1, 3)]), [(zone + 1, 3)]);
+        assert_eq!(reads(&[(zone + 3, 9)]), [(zone + 3, 2)], "over the pointer");
+        assert_eq!(reads(&[(zone + 5, 9)]), [], "from the pointer on");
+        assert_eq!(reads(&[(zone + 7, 2), (2 * zone + 2, 4)]), [(2 * zone + 2, 1)], "of each command its own");
+        let across = reads(&[(zone + 4, 2 * zone as u32)]);
+        assert_eq!(across, [(zone + 4, 1), (2 * zone, 3)], "over three zones, the last of them empty");
+        assert_eq!(reads(&[(zone - 2, 4)]), [(zone - 2, 2), (zone, 2)], "a conventional zone is read whole");
+    }
+
+    #[test]
+    fn zones_end_where_their_latest_write_does() {
+        let layer = zoned();
+        let (zones, zone) = (layer.zones().expect("it has zones"), zone_sectors(layer.as_ref()));
+        check_order(zones, [Command::write(zone, 5), Command::write(2 * zone, 3)].iter());
+        // No other command moves a pointer, and a conventional zone has none.
+        check_order(zones, [Command::read(zone, 4), Command::trim(zone, 4), Command::write(7, 2)].iter());
+        let breach = || check_order(zones, [Command::write(zone, 4)].iter());
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(breach)).is_err(), "zone 1 ends behind it");
     }
 
     #[test]

@@ -211,6 +211,61 @@ mod tests {
         assert_eq!((requests.entered(0).tag, requests.complete(0).tag, requests.len()), (9, 9, 0));
     }
 
+    fn io(kind: IoKind, offset: u64, length: u64) -> Io {
+        Io { tag: 1, kind, offset, length, buffer: Vec::new() }
+    }
+
+    #[test]
+    fn a_request_becomes_a_command_in_units_of_512_bytes() {
+        assert_eq!(io(IoKind::Read, 8192, 1536).command(), Command::read(16, 3));
+        assert_eq!(io(IoKind::Trim, 512, 512).command(), Command::trim(1, 1));
+        assert_eq!(io(IoKind::Flush, 0, 0).command(), Command::flush());
+        let write = |fua| io(IoKind::Write { fua }, 1024, 2048).command();
+        assert_eq!(write(false), Command::write(2, 4));
+        assert_eq!(write(true), Command { fua: true, ..Command::write(2, 4) });
+    }
+
+    #[test]
+    fn a_command_is_known_by_what_it_does_and_where() {
+        let read = io(IoKind::Read, 8192, 12_288);
+        assert!(read.is(&Command::read(2, 3), 4096) && read.is(&Command::read(16, 24), 512));
+        for other in [Command::read(3, 3), Command::read(2, 4), Command::read(1, 3), Command::trim(2, 3)] {
+            assert!(!read.is(&other, 4096), "{other:?}");
+        }
+        assert!(!read.is(&Command::read(2, 3), 512));
+        assert!(io(IoKind::Write { fua: true }, 4096, 4096).is(&Command::write(1, 1), 4096));
+        // A flush is of the whole drive, wherever it points.
+        let flush = io(IoKind::Flush, 4096, 512);
+        assert!(flush.is(&Command::flush(), 4096) && !flush.is(&Command::trim(1, 1), 4096));
+    }
+
+    #[test]
+    fn requests_are_answered_in_any_order() {
+        let mut requests = Requests::default();
+        for number in 0..4 {
+            requests.submit(number, Io { tag: 10 + number, ..io(IoKind::Read, number * 512, 512) });
+            assert_eq!(requests.len() as u64, number + 1);
+            requests.enter(number, &Command::read(number, 1), 512);
+        }
+        for (number, left) in [(2, 3), (0, 2), (1, 1), (3, 0)] {
+            assert_eq!((requests.complete(number).tag, requests.len()), (10 + number, left));
+        }
+        requests.submit(4, Io { tag: 14, ..io(IoKind::Flush, 0, 0) });
+        assert_eq!((requests.reject(4).tag, requests.len()), (14, 0));
+    }
+
+    #[test]
+    fn bytes_are_touched_by_requests_that_share_some() {
+        let mut requests = Requests::default();
+        requests.submit(0, io(IoKind::Read, 1000, 100));
+        requests.submit(1, io(IoKind::Trim, 5000, 100));
+        let cases = [(0, 1000, false), (0, 1001, true), (1099, 5000, true), (1100, 5000, false), (1100, 5001, true)];
+        for (start, end, is_touched) in cases {
+            assert_eq!(requests.touch(&(start..end)), is_touched, "{start}..{end}");
+        }
+        assert!(requests.touch(&(1040..1050)) && requests.touch(&(0..9000)) && !requests.touch(&(5100..9000)));
+    }
+
     #[test]
     #[should_panic(expected = "was submitted as another")]
     fn another_command_under_its_number_is_noticed() {

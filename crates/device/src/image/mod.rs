@@ -46,3 +46,6 @@ pub use header::{Header, MAGIC};
 pub use journal::Journal;
 pub use layout::Region;
 pub use space::Space;
+
+#[cfg(test)]
+mod tests;

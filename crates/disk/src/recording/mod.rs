@@ -203,5 +203,10 @@ mod tests {
         push_outside(extent(10, 10), extent(5, 15), &mut destroyed);
         push_outside(extent(10, 10), extent(20, 5), &mut destroyed);
         assert_eq!(destroyed, [extent(10, 3), extent(15, 5), extent(10, 10)]);
+        // What is spared at one end leaves nothing there, not even an empty extent.
+        destroyed.clear();
+        push_outside(extent(10, 10), extent(10, 4), &mut destroyed);
+        push_outside(extent(10, 10), extent(16, 4), &mut destroyed);
+        assert_eq!(destroyed, [extent(14, 6), extent(10, 6)]);
     }
 }

@@ -278,3 +278,71 @@ impl Recording for Shingled {
         f64::from(band_tracks) / f64::from(band_tracks + self.widest() - 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! Goal: of a long write only the end is looked at, which alone reaches beyond it (invariant 3 of the folder: the cost of a
+    //! write is that of the tracks that matter). That what is left out destroys nothing is the twin's part.
+
+    use super::*;
+    use crate::geometry::{GeometryConfig, HorizontalConfig, LayoutName};
+
+    /// Two surfaces of thirty tracks of ten sectors, each in one stroke inwards: sector s of track t of surface f is PBA
+    /// 300 f + 10 t + s.
+    fn strokes() -> Geometry {
+        let inward = HorizontalConfig { split: 1.0, ..HorizontalConfig::default() };
+        let config = GeometryConfig::listed(2, LayoutName::Horizontal, 1000, &[(30, 10)]);
+        Geometry::new(&GeometryConfig { horizontal: Some(inward), ..config }).expect("a valid toy")
+    }
+
+    fn between(start: u64, end: u64) -> Extent {
+        Extent::between(Pba(start), Pba(end))
+    }
+
+    #[test]
+    fn whole_tracks_are_counted_to_the_end_of_their_stroke() {
+        let geometry = strokes();
+        let from = |start| whole_tracks_from(&geometry, Pba(start)).map(|(pba, left, track)| (pba.0, left, track.0));
+        assert_eq!(from(0), Some((0, 30, 10)));
+        assert_eq!(from(5), Some((10, 29, 10)), "the next track is the first whole one");
+        assert_eq!(from(280), Some((280, 2, 10)));
+        assert_eq!(from(285), Some((290, 1, 10)));
+        assert_eq!(from(290), Some((290, 1, 10)));
+        assert_eq!(from(295), None, "the stroke ends with this track");
+        assert_eq!(from(300), Some((300, 30, 10)), "the next surface");
+    }
+
+    #[test]
+    fn only_the_last_tracks_of_a_stroke_reach_out() {
+        let geometry = strokes();
+        let three = from_head(
+            3,
+            &Section {
+                head_tracks: Some(3),
+                head_steps: Vec::new(),
+                widening_ns: 0,
+                widening_sectors: 0,
+                interference: None,
+                band_tracks: None,
+            },
+        )
+        .expect("a valid head");
+        let cases = [
+            (between(0, 200), between(180, 200), "k − 1 tracks"),
+            (between(0, 195), between(170, 195), "and the one behind them, of which the last covers a part"),
+            (between(5, 200), between(180, 200), "from within a track"),
+            (between(100, 300), between(280, 300), "to the very end of the stroke"),
+            (between(105, 300), between(280, 300), "from within a track to the very end of the stroke"),
+            (between(0, 30), between(10, 30), "one track more than reach out"),
+            (between(0, 20), between(0, 20), "no more tracks than reach out"),
+            (between(5, 30), between(5, 30), "the part before the first whole track"),
+            (between(5, 8), between(5, 8), "less than a track"),
+            (between(5, 10), between(5, 10), "to the end of a track"),
+            (between(200, 310), between(200, 310), "over the end of a stroke"),
+            (between(295, 500), between(295, 500), "from within the last track of a stroke"),
+        ];
+        for (written, reaching, what) in cases {
+            assert_eq!(three.reaching_out(&geometry, written), reaching, "{written:?}: {what}");
+        }
+    }
+}

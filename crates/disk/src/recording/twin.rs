@@ -167,6 +167,112 @@ fn impossible_values_are_refused_with_a_remedy() {
     assert!(matches!(try_recording("kind = 'caveat'\nreach = 3"), Err(BuildError::Syntax(_))));
 }
 
+#[test]
+fn every_kind_says_of_itself_what_its_keys_say() {
+    // Name; harmless; damage left to the host; tracks of a band; DNOR and DID; share stored of bands of four tracks.
+    type Said = (&'static str, bool, bool, Option<u32>, Option<(u64, u64)>, f64);
+    let said = |recording: &dyn Recording| -> Said {
+        (
+            recording.name(),
+            recording.is_harmless(),
+            recording.leaves_damage_to_host(),
+            recording.band_tracks(),
+            recording.caveat_distances(),
+            recording.stored_share(4),
+        )
+    };
+    let cases: [(&str, Said); 9] = [
+        ("kind = 'conventional'", ("conventional", true, false, None, None, 1.0)),
+        ("kind = 'shingled'\nhead_tracks = 1", ("shingled", true, false, None, None, 1.0)),
+        ("kind = 'shingled'\nhead_tracks = 3\nband_tracks = 7", ("shingled", false, false, Some(7), None, 4.0 / 6.0)),
+        ("kind = 'shingled'\ninterference = { s_id = 1, s_od = 2 }", ("shingled", false, false, None, None, 4.0 / 5.0)),
+        ("kind = 'block-interference'\ninterference_sectors = 1", ("block-interference", true, false, None, None, 1.0)),
+        (
+            "kind = 'block-interference'\ninterference_sectors = 6",
+            ("block-interference", false, false, None, None, 1.0),
+        ),
+        (
+            "kind = 'caveat'\nno_overlap_sectors = 0\nisolation_sectors = 0",
+            ("caveat", true, true, None, Some((0, 0)), 1.0),
+        ),
+        (
+            "kind = 'caveat'\nno_overlap_sectors = 6\nisolation_sectors = 16",
+            ("caveat", false, true, None, Some((6, 16)), 1.0),
+        ),
+        ("kind = 'interlaced'", ("interlaced", false, false, None, None, 1.0)),
+    ];
+    for (text, expected) in cases {
+        let recording = recording(text);
+        assert_eq!(said(&*recording), expected, "{text}");
+        assert_eq!(said(&*recording.clone()), expected, "a copy of {text}");
+    }
+    for kind in KINDS {
+        assert!(cases.iter().any(|(_, expected)| expected.0 == kind.name), "{} is not among them", kind.name);
+    }
+}
+
+#[test]
+fn what_is_as_large_as_the_disk_fits_and_what_is_larger_is_refused() {
+    // Of thirty tracks of ten sectors. The first value of each fits, the next does not.
+    let shingled = |words: &str| format!("kind = 'shingled'\n{words}");
+    let cases = [
+        ("interference_sectors", "kind = 'block-interference'\ninterference_sectors = ".to_string(), 300),
+        ("isolation_sectors", "kind = 'caveat'\nno_overlap_sectors = 1\nisolation_sectors = ".into(), 299),
+        ("head_tracks", shingled("head_tracks = "), 30),
+        ("band_tracks", shingled("head_tracks = 3\nband_tracks = "), 28),
+    ];
+    for (key, words, largest) in cases {
+        let fits = recording(&format!("{words}{largest}"));
+        assert_eq!(fits.check(&plain()), Ok(()), "{key}");
+        let refusal = recording(&format!("{words}{}", largest + 1)).check(&plain()).expect_err(key);
+        assert_eq!(refusal.key, key);
+    }
+    let no_band = recording("kind = 'shingled'\nhead_tracks = 3\nband_tracks = 0").check(&plain());
+    assert!(no_band.expect_err("a band of nothing").reason.contains("leave it out"));
+    let tops = recording("kind = 'shingled'\nhead_tracks = 2").check(&interlaced_geometry(1.0));
+    assert_eq!(tops.expect_err("tops lie between bottoms").key, "kind");
+}
+
+#[test]
+fn steps_of_a_head_rise_from_the_outer_diameter_inwards() {
+    let head = |steps: &str| format!("kind = 'shingled'\nhead_tracks = 4\nhead_steps = [{steps}]");
+    let step = |share: &str, tracks: u32| format!("{{ from_share = {share}, head_tracks = {tracks} }}");
+    for wrong in [
+        step("0.0", 2),
+        step("1.0", 2),
+        step("-0.5", 2),
+        step("0.5", 0),
+        format!("{}, {}", step("0.5", 2), step("0.5", 3)),
+        format!("{}, {}", step("0.5", 2), step("0.3", 3)),
+    ] {
+        assert_eq!(refusal(&head(&wrong)).key, "head_steps", "{wrong}");
+    }
+    let right = recording(&head(&format!("{}, {}", step("0.2", 2), step("0.6", 3))));
+    let tracks_lost = |track: u64| -> u64 {
+        destroyed(&*right, &plain(), extent(track * 10, 10)).iter().map(|lost| lost.sectors.0).sum::<u64>() / 10
+    };
+    assert_eq!([5, 6, 17, 18].map(tracks_lost), [3, 1, 1, 2], "0.2 and 0.6 of 30 tracks are 6 and 18");
+    assert_eq!(right.stored_share(3), 3.0 / 6.0, "of the widest");
+}
+
+#[test]
+fn an_interference_says_all_of_the_head() {
+    let with = |rest: &str| format!("kind = 'shingled'\ninterference = {rest}");
+    for wrong in [
+        "{ s_id = 0, s_od = 1 }",
+        "{ s_id = 1, s_od = 0 }",
+        "{ s_id = 2, s_od = 1 }\nwidening_ns = 1",
+        "{ s_id = 2, s_od = 1 }\nwidening_sectors = 1",
+        "{ s_id = 2, s_od = 1 }\nhead_steps = [{ from_share = 0.5, head_tracks = 2 }]",
+        "{ s_id = 2, s_od = 1 }\nhead_tracks = 2",
+    ] {
+        assert_eq!(refusal(&with(wrong)).key, "interference", "{wrong}");
+    }
+    let none = recording(&with("{ s_id = 1, s_od = 1 }"));
+    assert!(none.is_harmless());
+    assert_eq!(destroyed(&*none, &plain(), extent(54, 3)), []);
+}
+
 /// Whether two sectors share an angle, `margin_ns` given to the first on both sides: intervals on a circle, in units
 /// of a nanosecond over the product of the sector counts.
 fn faces(geometry: &Geometry, one: &Place, other: &Place, margin_ns: i64) -> bool {

@@ -588,3 +588,6 @@ fn for_each_acceptable(
         host.cover(start, length, |start, length, given| visit(start, length, given == Some(version)));
     });
 }
+
+#[cfg(test)]
+mod tests;

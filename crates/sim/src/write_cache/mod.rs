@@ -312,6 +312,9 @@ fn as_write(dirty: Dirty) -> Command {
 }
 
 #[cfg(test)]
+mod twin;
+
+#[cfg(test)]
 mod tests {
     //! Goal: the cache's dirty set equals a naive set of sectors. Method: random inserts, destages and discards on both.
 

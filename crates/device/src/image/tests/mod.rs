@@ -1,0 +1,29 @@
+//! Goal: an image is laid out as its page says, byte by byte, and its space keeps what it is given. A program that read and
+//! wrote another layout would agree with itself; so the places and bytes here are worked out by hand from docs/image.md.
+
+mod facts;
+mod heading;
+mod journal;
+mod transfers;
+
+use uuid::Uuid;
+
+use super::Header;
+
+/// A header of which only the sizes count.
+fn header(sector_bytes: u32, disk_sectors: u64, flash_sectors: u64, chunk_bytes: u64, journal_bytes: u64) -> Header {
+    Header {
+        uuid: Uuid::from_u128(7),
+        label: "image".into(),
+        profile_file: "toy".into(),
+        profile_text: String::new(),
+        profile_overrides: Vec::new(),
+        layer: "conventional".into(),
+        parameters: Vec::new(),
+        sector_bytes,
+        disk_sectors,
+        flash_sectors,
+        chunk_bytes,
+        journal_bytes,
+    }
+}

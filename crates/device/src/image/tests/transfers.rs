@@ -1,0 +1,251 @@
+//! Goal: sectors hold what was written to them last, say what was destroyed or lost, and say the same when the image is
+//! opened again, whatever lies in one chunk or block and whatever is kept in memory. Method: random writes against an array
+//! of sectors.
+
+use imbrex_disk::{Extent, Pba, Sectors};
+use proptest::prelude::*;
+
+use super::super::bounds::Bounds;
+use super::super::space::{Blank, Space};
+use super::super::transfer::{Class, Fault, FaultKind, Write};
+use super::super::{Header, Region};
+use super::header;
+use crate::media::memory::Memory;
+use crate::media::Media;
+
+const SECTOR: usize = 512;
+/// Three chunks of 64 sectors (two blocks of a table each) of platters, one of flash.
+const SECTORS: [u64; 2] = [192, 64];
+const REGIONS: [Region; 2] = [Region::Disk, Region::Flash];
+
+fn toy() -> Header {
+    header(512, SECTORS[0], SECTORS[1], 64 * 512, 64 * 512)
+}
+
+/// What a sector is, and the byte that it holds.
+type Held = (Class, u8);
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// Region, first, contents by sector (0 is zeros), whether they are given at all; destroyed; spoilt.
+    Write(usize, u64, Vec<u8>, bool, Option<(u64, u64)>, bool),
+    GiveUp(usize, u64, u64),
+    Blank(usize, u64, u64),
+    Barrier,
+    Reopen,
+}
+
+fn within(region: usize, start: u64, sectors: u64) -> (u64, u64) {
+    let start = start % SECTORS[region];
+    (start, sectors.min(SECTORS[region] - start))
+}
+
+fn extent((start, sectors): (u64, u64)) -> Extent {
+    Extent::new(Pba(start), Sectors(sectors))
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let contents = prop::collection::vec(prop_oneof![1 => Just(0u8), 2 => 1..255u8], 1..80);
+    let destroyed = prop::option::of((0..192u64, 1..70u64));
+    prop_oneof![
+        6 => (0..2usize, 0..192u64, contents, prop::bool::weighted(0.85), destroyed, prop::bool::weighted(0.2)).prop_map(
+            |(region, start, mut bytes, is_given, destroyed, has_spoilt)| {
+                let (start, sectors) = within(region, start, bytes.len() as u64);
+                bytes.truncate(sectors as usize);
+                // What is written is not destroyed by the same write (a recording's promise).
+                let destroyed = destroyed.map(|(start, sectors)| within(0, start, sectors)).filter(|&(from, count)| {
+                    region == 0 && (from + count <= start || start + sectors <= from)
+                });
+                Act::Write(region, start, bytes, is_given, destroyed, has_spoilt)
+            }
+        ),
+        1 => (0..2usize, 0..192u64, 1..70u64).prop_map(|(region, start, sectors)| {
+            let (start, sectors) = within(region, start, sectors);
+            Act::GiveUp(region, start, sectors)
+        }),
+        1 => (0..2usize, 0..192u64, 1..70u64).prop_map(|(region, start, sectors)| {
+            let (start, sectors) = within(region, start, sectors);
+            Act::Blank(region, start, sectors)
+        }),
+        2 => Just(Act::Barrier),
+        1 => Just(Act::Reopen),
+    ]
+}
+
+/// The array, and which chunks have a slot: what happens to sectors of a chunk without one leaves no trace.
+struct Naive {
+    sectors: [Vec<Held>; 2],
+    has_slot: [Vec<bool>; 2],
+    blank: Blank,
+}
+
+impl Naive {
+    fn new(blank: Blank) -> Naive {
+        let sectors = SECTORS.map(|sectors| vec![(Class::Absent, 0); sectors as usize]);
+        Naive { sectors, has_slot: SECTORS.map(|sectors| vec![false; sectors as usize / 64]), blank }
+    }
+
+    fn write(&mut self, region: usize, start: u64, bytes: &[u8], destroyed: Option<(u64, u64)>, spoilt: Option<u64>) {
+        let held = |offset: usize| match bytes[offset] {
+            _ if spoilt == Some(offset as u64) => (Class::Spoilt, 0),
+            0 => (Class::Zero, 0),
+            byte => (Class::Stored, byte),
+        };
+        for offset in 0..bytes.len() {
+            if held(offset).0 != Class::Zero || self.blank.remembers_zeros {
+                self.has_slot[region][(start as usize + offset) / 64] = true;
+            }
+        }
+        for offset in 0..bytes.len() {
+            if self.has_slot[region][(start as usize + offset) / 64] {
+                self.sectors[region][start as usize + offset] = held(offset);
+            }
+        }
+        let Some((from, count)) = destroyed else { return };
+        for pba in from as usize..(from + count) as usize {
+            self.has_slot[0][pba / 64] |= self.blank.remembers_zeros;
+            let is_hit = match self.sectors[0][pba].0 {
+                Class::Stored | Class::Zero => true,
+                Class::Absent => self.blank.remembers_zeros,
+                Class::Destroyed | Class::Spoilt => false,
+            };
+            if is_hit && self.has_slot[0][pba / 64] {
+                self.sectors[0][pba] = (Class::Destroyed, 0);
+            }
+        }
+    }
+
+    fn redraw(&mut self, region: usize, start: u64, sectors: u64, class: Class) {
+        for pba in start as usize..(start + sectors) as usize {
+            if self.has_slot[region][pba / 64] {
+                self.sectors[region][pba] = (class, 0);
+            }
+        }
+    }
+
+    /// What reading the sector says.
+    fn fault(&self, region: usize, pba: usize) -> Option<FaultKind> {
+        match self.sectors[region][pba].0 {
+            Class::Destroyed => Some(FaultKind::Destroyed),
+            Class::Absent if self.blank.is_damaged && region == 0 => Some(FaultKind::Destroyed),
+            Class::Spoilt => Some(FaultKind::Damaged),
+            Class::Absent | Class::Zero | Class::Stored => None,
+        }
+    }
+}
+
+fn compare(
+    space: &mut Space<Memory>,
+    naive: &Naive,
+    region: usize,
+    start: u64,
+    sectors: u64,
+) -> Result<(), TestCaseError> {
+    let range = start as usize..(start + sectors) as usize;
+    let mut reached = start;
+    let mut classes = Vec::new();
+    space
+        .for_each_class(REGIONS[region], extent((start, sectors)), |run, class| {
+            assert!(run.start.0 == reached && !run.is_empty(), "{run:?} after {reached}");
+            assert!(classes.last() != Some(&class), "two runs of one class side by side");
+            classes.extend(std::iter::repeat_n(class, run.sectors.0 as usize));
+            reached = run.end().0;
+        })
+        .expect("memory fails nobody");
+    let expected: Vec<Class> = naive.sectors[region][range.clone()].iter().map(|&(class, _)| class).collect();
+    prop_assert_eq!(classes, expected);
+    let (mut bytes, mut faults) = (vec![0xee; sectors as usize * SECTOR], Vec::new());
+    space.read(REGIONS[region], Pba(start), &mut bytes, &mut faults).expect("memory fails nobody");
+    for (pba, sector) in range.clone().zip(bytes.chunks(SECTOR)) {
+        prop_assert!(sector == [naive.sectors[region][pba].1; SECTOR], "sector {} of {}", pba, region);
+    }
+    let mut expected: Vec<Fault> = Vec::new();
+    for pba in range {
+        let Some(kind) = naive.fault(region, pba) else { continue };
+        match expected.last_mut() {
+            Some(last) if last.kind == kind && last.extent.end().0 == pba as u64 => last.extent.sectors += Sectors(1),
+            _ => expected.push(Fault { extent: extent((pba as u64, 1)), kind }),
+        }
+    }
+    prop_assert_eq!(faults, expected);
+    Ok(())
+}
+
+fn opened(media: Memory, bounds: Bounds, blank: Blank) -> Space<Memory> {
+    let mut space = Space::open(media, &toy(), "image", bounds).expect("it is whole");
+    assert_eq!(space.notices(), [""; 0], "it is whole");
+    space.set_blank(blank);
+    space
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn sectors_hold_what_was_written_last(
+        acts in prop::collection::vec(act(), 1..16),
+        windows in prop::collection::vec((0..2usize, 0..192u64, 1..100u64), 8),
+        (is_smallest, is_damaged, remembers_zeros) in any::<(bool, bool, bool)>(),
+    ) {
+        let bounds = if is_smallest { Bounds::SMALLEST } else { Bounds::default() };
+        let blank = Blank { is_damaged, remembers_zeros };
+        let mut media = Memory::new();
+        toy().write(&mut media).expect("memory takes a toy");
+        let mut space = Space::create(media, &toy(), bounds).expect("memory takes a toy");
+        space.set_blank(blank);
+        let mut naive = Naive::new(blank);
+        for act in acts {
+            match act {
+                Act::Write(region, start, bytes, is_given, destroyed, has_spoilt) => {
+                    let bytes = if is_given { bytes } else { vec![0; bytes.len()] };
+                    let contents: Vec<u8> = bytes.iter().flat_map(|&byte| [byte; SECTOR]).collect();
+                    let spoilt = (has_spoilt && is_given).then_some(bytes.len() as u64 / 2);
+                    let spoilt_extent: Vec<Extent> = spoilt.map(|offset| extent((start + offset, 1))).into_iter().collect();
+                    let destroyed_extent: Vec<Extent> = destroyed.map(extent).into_iter().collect();
+                    space.write(&Write {
+                        region: REGIONS[region],
+                        extent: extent((start, bytes.len() as u64)),
+                        contents: is_given.then_some(&[&contents[..]][..]),
+                        spoilt: &spoilt_extent,
+                        destroyed: &destroyed_extent,
+                    }).expect("memory fails nobody");
+                    naive.write(region, start, &bytes, destroyed, spoilt);
+                }
+                Act::GiveUp(region, start, sectors) => {
+                    space.give_up(REGIONS[region], extent((start, sectors))).expect("memory fails nobody");
+                    naive.redraw(region, start, sectors, Class::Spoilt);
+                }
+                Act::Blank(region, start, sectors) => {
+                    space.blank(REGIONS[region], extent((start, sectors))).expect("memory fails nobody");
+                    naive.redraw(region, start, sectors, Class::Zero);
+                }
+                Act::Barrier => space.barrier(0).expect("memory fails nobody"),
+                Act::Reopen => {
+                    space.barrier(0).expect("memory fails nobody");
+                    space = opened(space.into_media(), bounds, blank);
+                    space.settle().expect("memory fails nobody");
+                }
+            }
+        }
+        for &(region, start, sectors) in &windows {
+            let (start, sectors) = within(region, start, sectors);
+            compare(&mut space, &naive, region, start, sectors)?;
+        }
+        // The same from the medium alone; and its sectors lie where the image says they do.
+        let mut space = opened(space.into_media(), bounds, blank);
+        for (region, sectors) in SECTORS.into_iter().enumerate() {
+            compare(&mut space, &naive, region, 0, sectors)?;
+        }
+        let mut image = vec![0; space.media().len() as usize];
+        space.media_mut().read_at(0, &mut image).expect("memory fails nobody");
+        let mut lying = [0, 0];
+        for at in (0..image.len()).step_by(SECTOR) {
+            let Some((region, sector)) = space.sector_at(at as u64) else { continue };
+            if let (Class::Stored, byte) = naive.sectors[region as usize][sector as usize] {
+                prop_assert!(image[at..at + SECTOR] == [byte; SECTOR], "sector {} of {:?} at {}", sector, region, at);
+                lying[region as usize] += 1;
+            }
+        }
+        let stored = |region: usize| naive.sectors[region].iter().filter(|held| held.0 == Class::Stored).count();
+        prop_assert_eq!(lying, [stored(0), stored(1)]);
+    }
+}

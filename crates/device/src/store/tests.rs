@@ -1,0 +1,443 @@
+//! Goal: a store carries out any plan as a plan is defined, whatever layer made it. Method: random plans and transfers on a
+//! store and on a naive one, an array of sectors with a map of what is staged; then what cannot be read, by hand.
+
+use std::collections::BTreeMap;
+
+use imbrex_layer::verify::toy;
+use imbrex_layer::Cause;
+use imbrex_sim::DriveSpec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::drive::{header_of, Making};
+use crate::media::memory::Memory;
+
+/// A new image of a toy of `recording` under `layer`.
+pub(crate) fn made(recording: &str, layer: &str) -> (Drive, Store<Memory>) {
+    let toy = toy::disks(recording).next().expect("there is one");
+    let spec = DriveSpec::parse(&format!("toy+{layer}")).expect("a layer without parameters");
+    let drive = Drive::assemble(layer, toy.profile, layer, &spec.parameters).expect("it takes the toy");
+    let making = Making { uuid: uuid::Uuid::from_u128(7), chunk_bytes: 4096, journal_bytes: 256 << 10 };
+    let header = header_of(&drive, &spec, &making).expect("toys are power-safe");
+    Store::create(Memory::new(), header).expect("memory takes a toy")
+}
+
+const SECTOR: usize = 512;
+/// Sectors of each medium, and logical ones, that random plans use.
+const USED: u64 = 48;
+
+type Bytes = [u8; SECTOR];
+
+/// What a plan's group is made of.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Read { flash: bool, pba: u64, lba: u64, sectors: u64 },
+    Write { flash: bool, pba: u64, lba: u64, sectors: u64 },
+    WriteMap { pba: u64, sectors: u64 },
+    ReadMap { pba: u64, sectors: u64 },
+    Drop { lba: u64, sectors: u64 },
+    Barrier,
+    NextPhase,
+}
+
+/// What the host gives or wants.
+#[derive(Clone, Copy, Debug)]
+enum Wish {
+    Read { lba: u64, sectors: u64 },
+    Write { lba: u64, sectors: u64 },
+    Trim { lba: u64, sectors: u64 },
+}
+
+fn run() -> impl Strategy<Value = (u64, u64)> {
+    (0..USED, 1..12u64).prop_map(|(start, sectors)| (start, sectors.min(USED - start)))
+}
+
+/// A run of sectors and where it lies: both within what is used.
+fn placed() -> impl Strategy<Value = (bool, u64, u64, u64)> {
+    (any::<bool>(), run(), 0..USED).prop_map(|(flash, (lba, sectors), pba)| {
+        let sectors = sectors.min(USED - pba);
+        (flash, pba, lba, sectors)
+    })
+}
+
+fn read() -> impl Strategy<Value = Deed> {
+    placed().prop_map(|(flash, pba, lba, sectors)| Deed::Read { flash, pba, lba, sectors })
+}
+
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let any_deed = prop_oneof![
+        3 => read(),
+        3 => placed().prop_map(|(flash, pba, lba, sectors)| Deed::Write { flash, pba, lba, sectors }),
+        1 => run().prop_map(|(pba, sectors)| Deed::WriteMap { pba, sectors }),
+        1 => run().prop_map(|(pba, sectors)| Deed::ReadMap { pba, sectors }),
+        1 => run().prop_map(|(lba, sectors)| Deed::Drop { lba, sectors }),
+        1 => Just(Deed::Barrier),
+        1 => Just(Deed::NextPhase),
+    ];
+    let only_reads = prop_oneof![4 => read(), 1 => Just(Deed::Barrier), 1 => Just(Deed::NextPhase)];
+    prop_oneof![
+        prop::collection::vec(any_deed, 1..8),
+        prop::collection::vec(only_reads, 1..5),
+        // The read that gives all there is to give, and those that give a little more or less.
+        run().prop_map(|(lba, sectors)| vec![Deed::Read { flash: false, pba: lba, lba, sectors }]),
+    ]
+}
+
+fn wishes() -> impl Strategy<Value = Vec<Wish>> {
+    let wish = (run(), 0..6u8).prop_map(|((lba, sectors), kind)| match kind {
+        0 => Wish::Trim { lba, sectors },
+        1 | 2 => Wish::Write { lba, sectors },
+        _ => Wish::Read { lba, sectors },
+    });
+    prop::collection::vec(wish, 1..4)
+}
+
+/// Sectors one by one.
+#[derive(Default)]
+struct Naive {
+    /// By medium and place; what is not there is zeros.
+    media: BTreeMap<(bool, u64), Bytes>,
+    /// By whether it is the host's, and sector.
+    staged: BTreeMap<(bool, u64), Bytes>,
+}
+
+impl Naive {
+    /// Carries out one group; what the host's reads get.
+    fn group(&mut self, is_host: bool, deeds: &[Deed], given: &BTreeMap<u64, Bytes>) -> BTreeMap<u64, Bytes> {
+        self.staged.retain(|&(of_host, _), _| of_host != is_host);
+        for deed in deeds {
+            match *deed {
+                Deed::Read { flash, pba, lba, sectors } => {
+                    for offset in 0..sectors {
+                        let found = self.media.get(&(flash, pba + offset)).copied().unwrap_or([0; SECTOR]);
+                        self.staged.insert((is_host, lba + offset), found);
+                    }
+                }
+                Deed::Write { flash, pba, lba, sectors } => {
+                    for offset in 0..sectors {
+                        let staged = self.staged.get(&(is_host, lba + offset));
+                        let own = given.get(&(lba + offset)).filter(|_| is_host);
+                        let bytes = own.or(staged).copied().unwrap_or([0; SECTOR]);
+                        self.media.insert((flash, pba + offset), bytes);
+                    }
+                }
+                Deed::WriteMap { pba, sectors } => {
+                    (pba..pba + sectors).for_each(|pba| {
+                        self.media.insert((false, pba), [0; SECTOR]);
+                    });
+                }
+                Deed::Drop { lba, sectors } => {
+                    (lba..lba + sectors).for_each(|lba| {
+                        self.staged.insert((is_host, lba), [0; SECTOR]);
+                    });
+                }
+                Deed::ReadMap { .. } | Deed::Barrier | Deed::NextPhase => {}
+            }
+        }
+        let of_host = self.staged.iter().filter(|((of_host, _), _)| *of_host && is_host);
+        of_host.map(|(&(_, lba), &bytes)| (lba, bytes)).collect()
+    }
+}
+
+fn planned(plan: &mut Plan, kind: GroupKind, deeds: &[Deed]) {
+    plan.open(kind);
+    let medium = |flash: bool| if flash { Medium::Flash } else { Medium::Disk };
+    for deed in deeds {
+        match *deed {
+            Deed::Read { flash, pba, lba, sectors } => {
+                plan.access(StepOp::Read, medium(flash), Kind::Data, Cause::Host, Pba(pba), Lba(lba), Sectors(sectors));
+            }
+            Deed::Write { flash, pba, lba, sectors } => {
+                plan.access(
+                    StepOp::Write,
+                    medium(flash),
+                    Kind::Data,
+                    Cause::Host,
+                    Pba(pba),
+                    Lba(lba),
+                    Sectors(sectors),
+                );
+            }
+            Deed::WriteMap { pba, sectors } => {
+                plan.access(StepOp::Write, Medium::Disk, Kind::Map, Cause::Journal, Pba(pba), Lba(0), Sectors(sectors));
+            }
+            Deed::ReadMap { pba, sectors } => {
+                plan.access(StepOp::Read, Medium::Disk, Kind::Map, Cause::Journal, Pba(pba), Lba(0), Sectors(sectors));
+            }
+            Deed::Drop { lba, sectors } => plan.drop_sectors(Cause::Host, Lba(lba), Sectors(sectors)),
+            Deed::Barrier => plan.barrier(),
+            Deed::NextPhase => plan.next_phase(kind),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn any_plan_moves_what_its_steps_say(
+        plans in prop::collection::vec((deeds(), wishes(), prop::option::of(deeds()), any::<bool>()), 1..6),
+        keeps_trims: bool,
+    ) {
+        let (_, mut store) = made("conventional", "conventional");
+        store.keeps_trims = keeps_trims;
+        let mut naive = Naive::default();
+        for (number, (host, wishes, cleaning, cleans_first)) in plans.iter().enumerate() {
+            let own = |wish: usize, offset: u64| [(number * 37 + wish * 11 + offset as usize) as u8 | 1; SECTOR];
+            let mut given: BTreeMap<u64, Bytes> = BTreeMap::new();
+            let mut buffers: Vec<Vec<u8>> = Vec::new();
+            for (index, wish) in wishes.iter().enumerate() {
+                let mut buffer = Vec::new();
+                match *wish {
+                    Wish::Read { sectors, .. } => buffer.resize(sectors as usize * SECTOR, 0xee),
+                    Wish::Write { lba, sectors } => {
+                        (0..sectors).for_each(|offset| buffer.extend_from_slice(&own(index, offset)));
+                        given.extend((0..sectors).map(|offset| (lba + offset, own(index, offset))));
+                    }
+                    Wish::Trim { lba, sectors } => {
+                        given.extend((lba..lba + sectors).filter(|_| keeps_trims).map(|lba| (lba, [0; SECTOR])));
+                    }
+                }
+                buffers.push(buffer);
+            }
+            let mut plan = Plan::new();
+            let mut brought = BTreeMap::new();
+            let groups: [Option<(bool, &Vec<Deed>)>; 3] = [
+                cleaning.as_ref().filter(|_| *cleans_first).map(|deeds| (false, deeds)),
+                Some((true, host)),
+                cleaning.as_ref().filter(|_| !*cleans_first).map(|deeds| (false, deeds)),
+            ];
+            for (is_host, deeds) in groups.into_iter().flatten() {
+                planned(&mut plan, if is_host { GroupKind::Host } else { GroupKind::Cleaning }, deeds);
+                brought.extend(naive.group(is_host, deeds, &given));
+            }
+            let mut transfers: Vec<Transfer<'_>> = wishes.iter().zip(&mut buffers).map(|(wish, buffer)| match *wish {
+                Wish::Read { lba, .. } => Transfer { lba, data: Data::Read(buffer) },
+                Wish::Write { lba, .. } => Transfer { lba, data: Data::Write(buffer) },
+                Wish::Trim { lba, sectors } => Transfer { lba, data: Data::Trim(sectors) },
+            }).collect();
+            store.execute(&plan, &mut transfers).expect("memory fails nobody");
+            for (wish, buffer) in wishes.iter().zip(&buffers) {
+                let Wish::Read { lba, .. } = *wish else { continue };
+                for (offset, sector) in buffer.chunks(SECTOR).enumerate() {
+                    let expected = brought.get(&(lba + offset as u64)).unwrap_or(&[0; SECTOR]);
+                    prop_assert!(sector == expected, "sector {} is {}, not {}\n{:?}", lba + offset as u64, sector[0], expected[0], plan);
+                }
+            }
+        }
+        for (medium, flash) in [(Medium::Disk, false), (Medium::Flash, true)] {
+            let mut found = vec![0xee; USED as usize * SECTOR];
+            store.peek(medium, Pba(0), &mut found).expect("memory fails nobody");
+            for (pba, sector) in found.chunks(SECTOR).enumerate() {
+                let expected = naive.media.get(&(flash, pba as u64)).unwrap_or(&[0; SECTOR]);
+                prop_assert!(sector == expected, "sector {} of the {:?}", pba, medium);
+            }
+        }
+    }
+}
+
+/// Writes `byte` to sectors of the disk, where the map of an identity has them.
+fn fill(store: &mut Store<Memory>, start: u64, sectors: u64, byte: u8) {
+    let (mut plan, bytes) = (Plan::new(), vec![byte; sectors as usize * SECTOR]);
+    plan.open(GroupKind::Host);
+    plan.write(Cause::Host, Pba(start), Lba(start), Sectors(sectors));
+    store.execute(&plan, &mut [Transfer { lba: start, data: Data::Write(&bytes) }]).expect("memory fails nobody");
+}
+
+fn extent(start: u64, sectors: u64) -> Extent {
+    Extent::new(Pba(start), Sectors(sectors))
+}
+
+fn read_of(pba: u64, lba: u64, sectors: u64, kind: GroupKind) -> Plan {
+    let mut plan = Plan::new();
+    plan.open(kind);
+    plan.read(Cause::Host, Pba(pba), Lba(lba), Sectors(sectors));
+    plan
+}
+
+/// Reads sectors for the host, from where another map than the identity has them.
+fn host_read(store: &mut Store<Memory>, pba: u64, lba: u64, sectors: u64) -> (Result<(), DeviceError>, Vec<u8>) {
+    let mut into = vec![0xee; sectors as usize * SECTOR];
+    let transfer = Transfer { lba, data: Data::Read(&mut into) };
+    let outcome = store.execute(&read_of(pba, lba, sectors, GroupKind::Host), &mut [transfer]);
+    (outcome, into.chunks(SECTOR).map(|sector| sector[0]).collect())
+}
+
+/// An image with sectors 0 … 99 written, of which 55 … 57 are destroyed and 70, 71 damaged in the image.
+fn wounded() -> Store<Memory> {
+    let (_, mut store) = made("conventional", "conventional");
+    fill(&mut store, 0, 100, 5);
+    let hit = [extent(55, 3)];
+    let write = Write {
+        region: Region::Disk,
+        extent: extent(0, 1),
+        contents: Some(&[&[5; SECTOR]]),
+        spoilt: &[],
+        destroyed: &hit,
+    };
+    store.space.write(&write).expect("memory fails nobody");
+    store.space.give_up(Region::Disk, extent(70, 2)).expect("memory fails nobody");
+    store
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_is_given() {
+    let mut store = wounded();
+    let (outcome, bytes) = host_read(&mut store, 50, 20, 10);
+    assert!(
+        matches!(outcome, Err(DeviceError::Destroyed { lba: Lba(25), pba: Pba(55), medium: Medium::Disk })),
+        "{outcome:?}"
+    );
+    assert_eq!(bytes, [5, 5, 5, 5, 5, 0, 0, 0, 5, 5]);
+    let (outcome, bytes) = host_read(&mut store, 69, 200, 4);
+    assert!(
+        matches!(outcome, Err(DeviceError::Spoilt { lba: Lba(201), pba: Pba(70), medium: Medium::Disk })),
+        "{outcome:?}"
+    );
+    assert_eq!(bytes, [5, 0, 0, 5]);
+    // Of a step only what is wanted counts.
+    let mut into = [0xee; SECTOR];
+    let transfer = Transfer { lba: 28, data: Data::Read(&mut into) };
+    store.execute(&read_of(50, 20, 10, GroupKind::Host), &mut [transfer]).expect("sector 58 is whole");
+    assert_eq!(into, [5; SECTOR]);
+    assert_eq!(store.stopped(), None, "a read of the host stops nothing");
+}
+
+#[test]
+fn a_failed_read_stops_the_store_unless_it_is_the_hosts_alone() {
+    for (kind, stops) in [(GroupKind::Cleaning, true), (GroupKind::Recovery, true)] {
+        let mut store = wounded();
+        let outcome = store.execute(&read_of(54, 54, 3, kind), &mut []);
+        assert!(matches!(outcome, Err(DeviceError::Destroyed { lba: Lba(55), .. })), "{outcome:?}");
+        assert_eq!(store.stopped().is_some(), stops, "{kind:?}");
+        assert!(matches!(store.execute(&Plan::new(), &mut []), Err(DeviceError::Stopped(_))));
+        assert!(matches!(store.lose(Lba(1), Sectors(1)), Err(DeviceError::Stopped(_))));
+        assert!(matches!(store.seal(), Err(DeviceError::Stopped(_))));
+    }
+    // A host's plan that writes too has changed what the layer believes.
+    let mut store = wounded();
+    let mut plan = read_of(54, 54, 3, GroupKind::Host);
+    plan.write(Cause::Host, Pba(200), Lba(54), Sectors(3));
+    assert!(store.execute(&plan, &mut []).is_err());
+    assert!(store.stopped().is_some_and(|reason| reason.contains("LBA 55")));
+}
+
+#[test]
+fn damage_is_told_in_runs() {
+    let mut store = wounded();
+    let mut runs = Vec::new();
+    store.for_each_damage(extent(50, 30), |run| runs.push(run)).expect("memory fails nobody");
+    assert_eq!(runs, [extent(55, 3), extent(70, 2)]);
+    let mut first = |start, sectors| store.first_damaged(extent(start, sectors)).expect("memory fails nobody");
+    assert_eq!(first(0, 100), Some(Pba(55)));
+    assert_eq!(first(56, 20), Some(Pba(56)));
+    assert_eq!(first(58, 12), None);
+    // Damage of two kinds side by side is one run.
+    store.space.give_up(Region::Disk, extent(58, 2)).expect("memory fails nobody");
+    runs.clear();
+    store.for_each_damage(extent(0, 65), |run| runs.push(run)).expect("memory fails nobody");
+    assert_eq!(runs, [extent(55, 5)]);
+}
+
+#[test]
+fn what_is_stored_is_told_in_bytes() {
+    let mut store = wounded();
+    fill(&mut store, 3, 2, 0);
+    let mut runs = |medium, start, sectors| {
+        let mut runs = Vec::new();
+        let mut each = |bytes: u64, is_stored: bool| runs.push((bytes / SECTOR as u64, is_stored));
+        store.for_each_stored(medium, Pba(start), Sectors(sectors), &mut each).expect("memory fails nobody");
+        runs
+    };
+    assert_eq!(runs(Medium::Disk, 0, 8), [(3, true), (2, false), (3, true)]);
+    assert_eq!(runs(Medium::Disk, 54, 5), [(1, true), (3, true), (1, true)], "what is destroyed is no hole");
+    assert_eq!(runs(Medium::Flash, 0, 8), [(8, false)]);
+    // On a caveat disk a sector of the platters that was never written is maybe damaged, one of the flash is not.
+    let (_, mut store) = made("caveat", "caveat");
+    let mut is_stored = |medium| {
+        let mut stored = Vec::new();
+        store.for_each_stored(medium, Pba(0), Sectors(4), &mut |_, is| stored.push(is)).expect("memory fails nobody");
+        stored
+    };
+    assert_eq!((is_stored(Medium::Disk), is_stored(Medium::Flash)), (vec![true], vec![false]));
+}
+
+#[test]
+fn a_copy_of_what_cannot_be_read_cannot_be_read_where_it_is_written() {
+    let moved = |kind: GroupKind, transfers: &mut [Transfer<'_>], keeps_trims: bool| {
+        let mut store = wounded();
+        store.keeps_trims = keeps_trims;
+        let mut plan = read_of(68, 168, 6, kind);
+        plan.write(Cause::Cleaning, Pba(300), Lba(168), Sectors(6));
+        store.execute(&plan, transfers).expect("what is spoilt is moved as such");
+        let mut spoilt = Vec::new();
+        store.for_each_damage(extent(290, 30), |run| spoilt.push(run)).expect("memory fails nobody");
+        let mut bytes = vec![0xee; 6 * SECTOR];
+        store.peek(Medium::Disk, Pba(300), &mut bytes).expect("memory fails nobody");
+        (spoilt, bytes.chunks(SECTOR).map(|sector| sector[0]).collect::<Vec<u8>>())
+    };
+    let copied = [5, 5, 0, 0, 5, 5];
+    assert_eq!(moved(GroupKind::Cleaning, &mut [], false), (vec![extent(302, 2)], copied.to_vec()));
+    // What the host gives anew can be read; what it gives is no business of a background group.
+    let given = [9; SECTOR];
+    let write = || [Transfer { lba: 171, data: Data::Write(&given) }];
+    assert_eq!(moved(GroupKind::Host, &mut write(), false), (vec![extent(302, 1)], vec![5, 5, 0, 9, 5, 5]));
+    assert_eq!(moved(GroupKind::Cleaning, &mut write(), false), (vec![extent(302, 2)], copied.to_vec()));
+    let trim = || [Transfer { lba: 170, data: Data::Trim(1) }];
+    assert_eq!(moved(GroupKind::Host, &mut trim(), true), (vec![extent(303, 1)], copied.to_vec()));
+    assert_eq!(moved(GroupKind::Host, &mut trim(), false), (vec![extent(302, 2)], copied.to_vec()));
+    // What is trimmed is zeros where trims are kept, whatever was read.
+    let first = || [Transfer { lba: 168, data: Data::Trim(1) }];
+    assert_eq!(moved(GroupKind::Host, &mut first(), true).1, [0, 5, 0, 0, 5, 5]);
+    assert_eq!(moved(GroupKind::Host, &mut first(), false).1, copied);
+}
+
+#[test]
+fn a_read_joined_with_a_write_is_told_what_could_not_be_read() {
+    let mut store = wounded();
+    let (mut into, given) = ([0xee; 3 * SECTOR], [9; SECTOR]);
+    let mut plan = read_of(68, 168, 6, GroupKind::Host);
+    plan.write(Cause::Host, Pba(300), Lba(168), Sectors(6));
+    let mut transfers =
+        [Transfer { lba: 169, data: Data::Read(&mut into) }, Transfer { lba: 168, data: Data::Write(&given) }];
+    let outcome = store.execute(&plan, &mut transfers);
+    assert!(matches!(outcome, Err(DeviceError::Lost { lba: Lba(170) })), "{outcome:?}");
+    assert_eq!((into[0], into[SECTOR]), (5, 0));
+    assert_eq!(store.stopped(), None, "the plan was carried out");
+    assert!(store.unserved.is_empty(), "it is told once");
+}
+
+#[test]
+fn what_was_lost_is_found_when_it_is_written_and_trims_count_where_they_are_kept() {
+    let lost_after = |data: Data<'_>, keeps_trims: bool| {
+        let (_, mut store) = made("conventional", "conventional");
+        store.keeps_trims = keeps_trims;
+        store.lose(Lba(10), Sectors(4)).expect("memory fails nobody");
+        let mut plan = Plan::new();
+        plan.open(GroupKind::Host);
+        plan.write(Cause::Host, Pba(11), Lba(11), Sectors(2));
+        store.execute(&plan, &mut [Transfer { lba: 11, data }]).expect("memory fails nobody");
+        let readable = |lba: u64| store.check_readable(Lba(lba), Sectors(1), |_, _| false).is_ok();
+        let now: Vec<bool> = (9..15).map(readable).collect();
+        // What is in the journal says the same to the next who opens it.
+        let medium = store.into_media();
+        let (_, store) = Store::open(medium, "image").expect("it is whole");
+        let readable = |lba: u64| store.check_readable(Lba(lba), Sectors(1), |_, _| false).is_ok();
+        assert_eq!(now, (9..15).map(readable).collect::<Vec<bool>>());
+        now
+    };
+    let (some, none) = ([true, false, true, true, false, true], [true, false, false, false, false, true]);
+    assert_eq!(lost_after(Data::Write(&[1; 2 * SECTOR]), false), some);
+    assert_eq!(lost_after(Data::Trim(2), true), some);
+    assert_eq!(lost_after(Data::Trim(2), false), none);
+    assert_eq!(lost_after(Data::Read(&mut [0; 2 * SECTOR]), false), none);
+}
+
+#[test]
+fn what_is_spared_can_be_read_though_it_is_lost() {
+    let (_, mut store) = made("conventional", "conventional");
+    store.lose(Lba(10), Sectors(4)).expect("memory fails nobody");
+    let outcome = store.check_readable(Lba(8), Sectors(10), |start, _| start == 10);
+    assert!(matches!(outcome, Err(DeviceError::Lost { lba: Lba(11) })), "{outcome:?}");
+    store.check_readable(Lba(8), Sectors(10), |_, _| true).expect("all are spared");
+    store.check_readable(Lba(14), Sectors(10), |_, _| false).expect("none of these is lost");
+}
