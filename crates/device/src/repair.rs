@@ -120,3 +120,65 @@ fn lose_unreadable<M: Media>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::image::regions::Use;
+    use crate::media::memory::Memory;
+    use crate::store::tests::made;
+
+    /// A medium of which one byte cannot be read just now.
+    #[derive(Debug)]
+    struct Failing {
+        inner: Memory,
+        at: u64,
+        is_written: bool,
+    }
+
+    impl Media for &mut Failing {
+        fn len(&self) -> u64 {
+            self.inner.len()
+        }
+        fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+            if (offset..offset + into.len() as u64).contains(&self.at) {
+                return Err(io::Error::other("try again"));
+            }
+            self.inner.read_at(offset, into)
+        }
+        fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
+            self.is_written = true;
+            self.inner.write_at(offset, from)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            self.inner.flush()
+        }
+    }
+
+    /// What cannot be read may be there: a drive is not emptied for it.
+    #[test]
+    fn a_journal_that_cannot_be_read_just_now_is_left_alone() {
+        let (_, mut store) = made("conventional", "conventional");
+        store.lose(Lba(5), Sectors(3)).expect("memory fails nobody");
+        let mut journal = None;
+        store
+            .for_each_used(&mut |used| {
+                if used.what == Use::Journal {
+                    journal.get_or_insert(used.offset);
+                }
+            })
+            .expect("memory fails nobody");
+        let at = journal.expect("it has a record");
+        let mut medium = Failing { inner: store.into_media(), at, is_written: false };
+        let error = repair_image(&mut medium, "image", &mut |_, _| {}).expect_err("the medium fails");
+        assert!(matches!(error, DeviceError::Medium { .. }), "{error}");
+        assert!(!medium.is_written);
+        medium.at = u64::MAX;
+        let (repaired, _) = repair_image(&mut medium, "image", &mut |_, _| {}).expect("now it can be read");
+        assert!(!repaired.is_emptied && repaired.lost.is_empty(), "{repaired:?}");
+        let (_, store) = Store::open_to_look(&mut medium, "image").expect("it is whole");
+        assert_eq!(store.lost().runs().collect::<Vec<_>>(), [(Lba(5), Sectors(3))]);
+    }
+}

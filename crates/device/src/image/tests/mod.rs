@@ -4,6 +4,7 @@
 mod facts;
 mod heading;
 mod journal;
+mod scrubs;
 mod transfers;
 
 use uuid::Uuid;
