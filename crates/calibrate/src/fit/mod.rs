@@ -9,7 +9,7 @@
 //!
 //! Sought by distributions alone, some twenty values follow the chance of some thousand requests: a profile that was right
 //! came out worse. So a change is kept only where requests that had no part in it are nearer for it, and where single
-//! requests can be compared they are ([`judge`]).
+//! requests can be compared they are ([`mod@judge`]).
 //!
 //! Invariants:
 //! 1. A value without a change that is borne out stays what the profile has.
