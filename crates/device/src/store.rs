@@ -16,7 +16,7 @@ use imbrex_layer::{GroupKind, Kind, Layer, Medium, Note, Phase, Plan, ReplayErro
 use imbrex_sim::Drive;
 
 use crate::error::DeviceError;
-use crate::faults::Known;
+use crate::faults::known::Known;
 use crate::image::journal::STORE_TAGS;
 use crate::image::regions::Used;
 use crate::image::space::Blank;

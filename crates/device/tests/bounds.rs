@@ -36,7 +36,8 @@ fn workspace() -> PathBuf {
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("it is there") {
         let path = entry.expect("it can be listed").path();
-        let is_exempt = ["device/src/verify", "zoned/trial.rs", "ublk/abi.rs"].iter().any(|end| path.ends_with(end));
+        let exempt = ["device/src/verify", "zoned/trial.rs", "ublk/abi.rs", "tests", "tests.rs"];
+        let is_exempt = exempt.iter().any(|end| path.ends_with(end));
         if path.is_dir() && !is_exempt {
             sources(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") && !is_exempt {

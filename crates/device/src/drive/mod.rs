@@ -23,6 +23,7 @@
 //! 4. What the volatile cache holds is in memory alone: [`EmulatedDrive::power_cut`] loses it.
 
 mod carry;
+mod faults;
 mod making;
 mod requests;
 

@@ -5,11 +5,9 @@
 //! 1. Each fault comes once, in the order in which they fall due; of those that fall due together in the schedule's.
 //! 2. The time that counts is the drive's, so a schedule plays alike at every pace.
 
-use imbrex_disk::{Lba, Sectors, SimTime};
-use imbrex_layer::Zones;
+use imbrex_disk::SimTime;
 
 use super::{Due, Fault, FaultKind};
-use crate::drive::EmulatedDrive;
 use crate::error::DeviceError;
 
 /// A fault that came, and whether the drive could still have it.
@@ -34,8 +32,23 @@ impl Player {
         self.pending.iter().any(|fault| is_due(fault, requests, now))
     }
 
+    /// Adds faults, each to come at its time.
+    pub(crate) fn add(&mut self, faults: Vec<Fault>) {
+        self.pending.extend(faults);
+    }
+
+    /// Takes down that a fault has come, and how.
+    pub(crate) fn has_played(&mut self, played: Played) {
+        self.played.push(played);
+    }
+
+    /// The faults that have come since this was last asked.
+    pub(crate) fn take_played(&mut self) -> Vec<Played> {
+        std::mem::take(&mut self.played)
+    }
+
     /// Takes the faults that are due.
-    fn due(&mut self, requests: u64, now: SimTime) -> Vec<FaultKind> {
+    pub(crate) fn due(&mut self, requests: u64, now: SimTime) -> Vec<FaultKind> {
         let due = self.pending.extract_if(.., |fault| is_due(fault, requests, now));
         due.map(|fault| fault.kind).collect()
     }
@@ -46,47 +59,5 @@ fn is_due(fault: &Fault, requests: u64, now: SimTime) -> bool {
         Due::Now => true,
         Due::At(time) => time <= now,
         Due::AfterRequests(count) => count <= requests,
-    }
-}
-
-impl EmulatedDrive {
-    /// Plays `faults`, each at its time; what is due now comes at once. All are checked first: with one that the drive
-    /// cannot have none is played.
-    pub fn play_faults(&mut self, faults: impl IntoIterator<Item = Fault>) -> Result<(), DeviceError> {
-        let faults: Vec<Fault> = faults.into_iter().collect();
-        for fault in &faults {
-            fault.kind.check(self.drive()).map_err(DeviceError::Refused)?;
-        }
-        self.player_mut().pending.extend(faults);
-        self.play_due();
-        Ok(())
-    }
-
-    /// Lets what is due come.
-    pub(crate) fn play_due(&mut self) {
-        let (requests, now) = self.requests_and_arrival();
-        for kind in self.player_mut().due(requests, now) {
-            let outcome = self.play(kind);
-            self.take_slow_sectors();
-            self.player_mut().played.push(Played { kind, outcome });
-        }
-    }
-
-    /// What is on its way to a zone arrives before the zone fails or its pointer moves.
-    fn play(&mut self, kind: FaultKind) -> Result<(), DeviceError> {
-        if let FaultKind::Zone { zone, .. } | FaultKind::Pointer { zone, .. } = kind {
-            let size = self.drive().layer.zones().map_or(Sectors::ZERO, Zones::zone_sectors);
-            let start = Lba(u64::from(zone) * size.0);
-            let sectors = start..start + size;
-            self.settle(&sectors);
-            self.write_back(&sectors)?;
-        }
-        let (drive, store) = self.drive_and_store();
-        kind.apply(drive, store)
-    }
-
-    /// The faults that have come since this was last asked.
-    pub fn faults_played(&mut self) -> Vec<Played> {
-        std::mem::take(&mut self.player_mut().played)
     }
 }

@@ -12,19 +12,19 @@ use uuid::Uuid;
 use imbrex_disk::Profile;
 use imbrex_sim::Drive;
 
-use super::layout::{header_places, Layout, COPIES};
+pub use super::layout::HEADER_BYTES;
+use super::layout::{header_places, Layout, Sizes, COPIES};
 use crate::error::DeviceError;
 use crate::media::Media;
+
+const FIXED_BYTES: usize = 24;
+/// A table of more chunks is not begun: it would take memory by the gigabyte before anything is read.
+const CHUNKS_MAX: u64 = 1 << 30;
 
 /// The first bytes of an image.
 pub const MAGIC: [u8; 8] = *b"IMBREX\x1a\n";
 /// The version that this program writes, and the only one that it reads.
 pub const VERSION: u32 = 2;
-/// Bytes set aside for the header.
-pub const HEADER_BYTES: u64 = 64 << 10;
-const FIXED_BYTES: usize = 24;
-/// A table of more chunks is not begun: it would take memory by the gigabyte before anything is read.
-const CHUNKS_MAX: u64 = 1 << 30;
 
 /// What a drive is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -56,6 +56,17 @@ pub struct Header {
 }
 
 impl Header {
+    /// Where everything lies in its image.
+    pub fn layout(&self) -> Layout {
+        Layout::new(&Sizes {
+            sector_bytes: u64::from(self.sector_bytes),
+            chunk_bytes: self.chunk_bytes,
+            disk_sectors: self.disk_sectors,
+            flash_sectors: self.flash_sectors,
+            journal_bytes: self.journal_bytes,
+        })
+    }
+
     /// Builds the drive, as new.
     pub fn drive(&self) -> Result<Drive, DeviceError> {
         let refused = |reason: String| DeviceError::image(&self.label, reason);
@@ -77,7 +88,7 @@ impl Header {
     /// Puts its copies on `media`.
     pub fn write(&self, media: &mut impl Media) -> Result<(), DeviceError> {
         let bytes = self.bytes()?;
-        let layout = Layout::new(self);
+        let layout = self.layout();
         let copies: Vec<(u64, &[u8])> = (0..COPIES).map(|copy| (layout.header(copy), &bytes[..])).collect();
         media.write_together(&copies).map_err(|cause| DeviceError::medium("writing the image's header", cause))
     }
@@ -123,7 +134,7 @@ impl Header {
 
     /// The numbers of the copies that are not as they were written.
     pub fn spoilt_copies(&self, media: &mut impl Media, place: &str) -> Result<Vec<u64>, DeviceError> {
-        let (layout, bytes) = (Layout::new(self), self.bytes()?);
+        let (layout, bytes) = (self.layout(), self.bytes()?);
         let (mut spoilt, mut found) = (Vec::new(), vec![0; bytes.len()]);
         for copy in 0..COPIES {
             let failed = |cause| DeviceError::medium(format!("{place}: reading the header"), cause);

@@ -13,8 +13,6 @@
 //! 1. Regions begin at a chunk; no chunk belongs to two.
 //! 2. Contents begin at multiples of 4 KiB, as the host's page cache likes it.
 
-use super::header::{Header, HEADER_BYTES};
-
 /// What part of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(usize)]
@@ -45,6 +43,8 @@ impl Region {
 }
 
 pub(super) const REGIONS: usize = 6;
+/// Bytes set aside for the header.
+pub const HEADER_BYTES: u64 = 64 << 10;
 /// Copies of the header, and of each state.
 pub(super) const COPIES: u64 = 3;
 /// Bytes of a block: what a medium writes whole or not at all.
@@ -57,6 +57,21 @@ pub(super) const ENTRY_BYTES: u64 = 16;
 const STATE_ROOM: u64 = 4096;
 /// The smallest and the largest distance of the copies of the head.
 const HEAD_DISTANCES: [u64; 2] = [128 << 10, 1 << 20];
+
+/// What the geometry of an image follows from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// Bytes of a sector.
+    pub sector_bytes: u64,
+    /// Bytes of a chunk's contents.
+    pub chunk_bytes: u64,
+    /// Sectors of the platters.
+    pub disk_sectors: u64,
+    /// Sectors of the flash.
+    pub flash_sectors: u64,
+    /// Bytes of each journal.
+    pub journal_bytes: u64,
+}
 
 /// The geometry of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,18 +92,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of the image that `header` describes.
-    pub fn new(header: &Header) -> Layout {
-        let (sector_bytes, chunk_bytes) = (u64::from(header.sector_bytes), header.chunk_bytes);
-        let journal = header.journal_bytes;
-        let sizes = [
-            header.disk_sectors * sector_bytes,
-            header.flash_sectors * sector_bytes,
-            journal,
-            journal,
-            journal,
-            journal,
-        ];
+    /// The layout of an image of these sizes.
+    pub fn new(sizes: &Sizes) -> Layout {
+        let Sizes { sector_bytes, chunk_bytes, disk_sectors, flash_sectors, journal_bytes: journal } = *sizes;
+        let sizes = [disk_sectors * sector_bytes, flash_sectors * sector_bytes, journal, journal, journal, journal];
         let mut first_chunk = [0; REGIONS + 1];
         for (index, bytes) in sizes.iter().enumerate() {
             first_chunk[index + 1] = first_chunk[index] + bytes.div_ceil(chunk_bytes);

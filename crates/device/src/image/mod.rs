@@ -35,6 +35,7 @@ pub mod journal;
 pub mod layout;
 mod opening;
 pub mod regions;
+mod scratch;
 pub mod scrub;
 mod sectors;
 pub mod space;

@@ -52,7 +52,7 @@ pub struct Space<M> {
     /// What the opening found amiss and could do without.
     pub(super) notices: Vec<String>,
     /// Buffers that are used again.
-    pub(super) scratch: super::transfer::Scratch,
+    pub(super) scratch: super::scratch::Scratch,
 }
 
 impl<M: Media> Space<M> {
@@ -67,7 +67,7 @@ impl<M: Media> Space<M> {
 
     /// One that nothing is known of yet.
     pub(super) fn over(media: M, header: &Header, bounds: Bounds) -> Space<M> {
-        let layout = Layout::new(header);
+        let layout = header.layout();
         let salt = |what| Salt::new(header.uuid, what);
         Space {
             media,
@@ -85,7 +85,7 @@ impl<M: Media> Space<M> {
             prepared: 0,
             is_changed: false,
             notices: Vec::new(),
-            scratch: super::transfer::Scratch::default(),
+            scratch: super::scratch::Scratch::default(),
         }
     }
 

@@ -19,6 +19,7 @@ use std::ops::Range;
 use imbrex_disk::{Extent, Pba, Sectors};
 
 use super::layout::{Region, BLOCK_BYTES, SECTORS_PER_BLOCK};
+use super::scratch::{Changed, Scratch};
 use super::sectors::{is_sum, Block, Line, ABSENT, DESTROYED, SPOILT, ZERO};
 use super::space::Space;
 use crate::error::DeviceError;
@@ -85,26 +86,6 @@ pub struct Write<'a> {
     pub spoilt: &'a [Extent],
     /// Sectors of the platters that it destroys.
     pub destroyed: &'a [Extent],
-}
-
-/// Buffers used again from one transfer to the next.
-#[derive(Debug, Default)]
-pub(super) struct Scratch {
-    sums: Vec<u32>,
-    changed: Vec<Changed>,
-    blocks: Vec<u8>,
-    order: Vec<usize>,
-    /// Where blocks that lie side by side go on the medium, and where they begin in `blocks`.
-    runs: Vec<(u64, usize)>,
-}
-
-/// A block with new lines, not yet on the medium.
-#[derive(Debug)]
-struct Changed {
-    slot: u64,
-    number: u64,
-    chunk: u64,
-    block: Block,
 }
 
 /// A part of an extent that lies in one chunk.

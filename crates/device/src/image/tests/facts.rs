@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::super::checksum::{Salt, What};
 use super::super::directory::{Directory, Owner};
 use super::super::journal::{Record, RECORD_BYTES};
-use super::super::layout::{Layout, Region, BLOCK_BYTES, ENTRY_BYTES};
+use super::super::layout::{Region, BLOCK_BYTES, ENTRY_BYTES};
 use super::super::state::{State, STATE_BYTES};
 use super::header;
 use imbrex_layer::Note;
@@ -16,7 +16,7 @@ fn everything_lies_where_the_page_says() {
     // entries of 16 bytes, so slots begin at the next MiB. A chunk has 2048 sectors: 34 blocks of 62, so with the header
     // 17,920 bytes, and contents at 20,480.
     const MIB: u64 = 1 << 20;
-    let layout = Layout::new(&header(512, 40 * 2048, 1, MIB, MIB));
+    let layout = header(512, 40 * 2048, 1, MIB, MIB).layout();
     assert_eq!([0, 1, 2].map(|copy| layout.header(copy)), [0, MIB, 2 * MIB]);
     assert_eq!([layout.state(0, 0), layout.state(0, 1)], [64 << 10, (64 << 10) + 4096]);
     assert_eq!(layout.state(2, 1), 2 * MIB + (64 << 10) + 4096);
@@ -31,7 +31,7 @@ fn everything_lies_where_the_page_says() {
     assert_eq!(layout.slot_at(5 * MIB + 20_480 + 20_479), None, "in the sector table");
     assert_eq!(layout.slot_at(4 * MIB - 1), None, "before the slots");
     // Chunks of 4 KiB with sectors of 4 KiB: one block, contents at 4096. Heads 128 KiB apart. 3 + 0 + 4 × 2 chunks.
-    let layout = Layout::new(&header(4096, 3, 0, 4096, 8192));
+    let layout = header(4096, 3, 0, 4096, 8192).layout();
     assert_eq!([layout.header(1), layout.entry(0)], [128 << 10, 384 << 10]);
     assert_eq!((layout.chunks(), layout.chunk_sectors(), layout.table_blocks), (11, 1, 1));
     assert_eq!((layout.slot(0), layout.slot_bytes()), ((384 << 10) + 4096, 8192));
@@ -40,7 +40,7 @@ fn everything_lies_where_the_page_says() {
 #[test]
 fn regions_follow_each_other_chunk_by_chunk() {
     // 3 chunks and a bit of platters, one of flash, two of each journal.
-    let layout = Layout::new(&header(512, 3 * 8 + 1, 8, 4096, 8192));
+    let layout = header(512, 3 * 8 + 1, 8, 4096, 8192).layout();
     let ranges = Region::ALL.map(|region| layout.chunks_of(region));
     assert_eq!(ranges, [0..4, 4..5, 5..7, 7..9, 9..11, 11..13]);
     assert_eq!(Region::ALL.map(Region::has_sectors), [true, true, false, false, false, false]);
@@ -56,7 +56,7 @@ fn regions_follow_each_other_chunk_by_chunk() {
 #[test]
 #[should_panic(expected = "lies past its end")]
 fn no_region_reaches_into_the_next() {
-    Layout::new(&header(512, 24, 8, 4096, 8192)).chunk(Region::Disk, 3 * 4096);
+    header(512, 24, 8, 4096, 8192).layout().chunk(Region::Disk, 3 * 4096);
 }
 
 const STATE: State = State {
