@@ -21,7 +21,7 @@ fi
 # The test of the interface to zoned devices runs there too: it finds kernels' own zoned devices.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-trial=$(cargo test --quiet --locked -p imbrex-device --test zoned --no-run --message-format=json |
+trial=$(cargo test --quiet --locked --workspace --test zoned --no-run --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') || exit 1
 cp "$trial" "$work/zoned-trial"
 only=${1:-}
