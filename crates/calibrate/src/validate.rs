@@ -194,8 +194,9 @@ fn seeks<'a, I: Iterator<Item = &'a Pair>>(misses: impl Fn() -> I, common: f64) 
         if let Some((count, mean, error)) = mean_of(misses().filter(|pair| (from..to).contains(&pair.distance))) {
             let apart = mean - common;
             if apart.abs() > SURELY * error {
-                let own = count * apart * apart;
-                weight += own;
+                weight += count * apart * apart;
+                // Named is the stretch that is itself wrong: one that is right stands apart from the others, too.
+                let own = count * mean * mean;
                 if worst.is_none_or(|(most, ..)| own > most) {
                     worst = Some((own, mean, count, from));
                 }
