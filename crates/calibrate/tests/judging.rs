@@ -66,12 +66,12 @@ fn what_is_wrong_is_pointed_at() {
     assert_eq!(suspect(&[("host.overhead_ns", "1600000")]), "overheads");
 }
 
-/// Up to 100,000 tracks the curve begins 1.9 ms too late, beyond it is right; most requests go beyond. Named is a stretch
+/// Up to 100,000 tracks the curve begins 4 ms too late, beyond it is right; most requests go beyond. Named is a stretch
 /// within, though the others stand as far from the mean of all.
 #[test]
 fn the_stretch_of_the_curve_that_is_named_is_wrong_itself() {
     let measured = measured();
-    let times = simulated(&drive(&[("mechanics.seek.short_base_ns", "2500000")]), &measured);
+    let times = simulated(&drive(&[("mechanics.seek.short_base_ns", "4600000")]), &measured);
     let suspect = validate(&measured, &times).expect("requests were served").suspect;
     let from: u32 = suspect.because.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("over N to …");
     assert!(suspect.part == "seeks" && from < 100_000 && suspect.because.contains("longer"), "{}", suspect.because);
