@@ -40,7 +40,7 @@ probe-nightly:   ## The probe on drives of terabytes, others each night
 
 bench:           ## Measure speed, with the targets beside; records benches/results/
 	@scripts/install.sh test
-	$(CARGO) run --release --locked -p imbrex-bench -- --record benches/results
+	$(CARGO) run --profile dist --locked -p imbrex-bench -- --record benches/results
 
 reproduce: build ## Reproduce the papers' figures into docs/
 	target/release/imbrex reproduce
