@@ -135,7 +135,12 @@ impl DrivePlan {
     }
 }
 
-/// The drive that `text` names, as new, for whoever needs it once.
+/// The drive that `text` names, as new.
+pub fn fresh(text: &str) -> Result<Drive, Failure> {
+    Ok(build(text)?.0)
+}
+
+/// The drive that `text` names, as new, with the words that it was made of.
 pub fn build(text: &str) -> Result<(Drive, DriveSpec), Failure> {
     let spec = DriveSpec::parse(text)?;
     let drive = Drive::build(&spec, &find_profile(&spec.profile)?)?;

@@ -1,8 +1,9 @@
 //! The laboratory: one drive, one workload, and what is measured of it beyond the summary.
 
+use imbrex::drives::fresh;
 use imbrex::{Failure, Progress, Run};
 use imbrex_disk::SimTime;
-use imbrex_sim::{Arrival, Drive, DriveResult, DriveSpec, IoRecord, Observer, Options};
+use imbrex_sim::{Arrival, Drive, DriveResult, IoRecord, Observer, Options};
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 use imbrex_trace::Source;
 
@@ -24,9 +25,7 @@ impl<'a> Bench<'a> {
 
     /// The drive, fresh.
     pub fn drive(&self) -> Result<Drive, Failure> {
-        let spec = DriveSpec::parse(self.drive)?;
-        let profile = imbrex_disk::Profile::named(&spec.profile).expect("experiments name built-in profiles");
-        Ok(Drive::build(&spec, &profile)?)
+        fresh(self.drive)
     }
 
     /// Runs `words` on it; `each` sees every request served.

@@ -3,8 +3,9 @@
 use imbrex_probe::{probe, Options, Simulated, Verdict};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::{fresh, is_near};
+use super::trial::is_near;
 use super::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
+use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

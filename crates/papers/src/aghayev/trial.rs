@@ -5,11 +5,12 @@
 //! 1. The head's path is that of the run: its plans are timed again, from the same starts, on an arm that keeps a
 //!    log.
 
+use imbrex::drives::fresh;
 use imbrex::{Failure, Progress, Run};
 use imbrex_disk::{Actuator, Command, HeadLog, HeadSample, SimDuration, SimTime};
 use imbrex_layer::{Plan, Step};
 use imbrex_sim::timing::Timing;
-use imbrex_sim::{Arrival, Drive, DriveSpec, IoRecord, Observer, Options};
+use imbrex_sim::{Arrival, Drive, IoRecord, Observer, Options};
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 use imbrex_trace::{Recorded, Request, When};
 
@@ -141,13 +142,6 @@ impl Trial {
         let within = self.head.iter().filter(|sample| sample.time >= from && sample.time <= to);
         within.map(|sample| (sample.time.since(from).as_secs_f64(), sample.radial_track as f64)).collect()
     }
-}
-
-/// The drive called `words`, nothing written yet.
-pub fn fresh(words: &str) -> Result<Drive, Failure> {
-    let spec = DriveSpec::parse(words)?;
-    let profile = imbrex_disk::Profile::named(&spec.profile).expect("experiments name built-in profiles");
-    Ok(Drive::build(&spec, &profile)?)
 }
 
 /// Tracks of the drive called `words`, from the outer to the inner diameter.

@@ -6,10 +6,11 @@
 //! 2. The cliff is the first time that a request of the host has to wait until the layer has cleaned something; it is
 //!    told from the plans, so that a volatile cache does not hide it.
 
+use imbrex::drives::fresh;
 use imbrex::{Failure, Progress, Run};
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_layer::{GroupKind, Plan};
-use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, DriveSpec, IoRecord, Observer, Options};
+use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, IoRecord, Observer, Options};
 use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use imbrex_trace::Source;
 
@@ -70,9 +71,7 @@ impl<'a> Case<'a> {
 
     /// Makes it.
     pub fn make(&self, progress: &Progress) -> Result<Cost, Failure> {
-        let spec = DriveSpec::parse(self.drive)?;
-        let profile = imbrex_disk::Profile::named(&spec.profile).expect("the guide names built-in profiles");
-        let drive = Drive::build(&spec, &profile)?;
+        let drive = fresh(self.drive)?;
         let (mut source, arrival) = open(self.workload, drive.capacity_bytes() / 512)?;
         let options = self.options(&drive, arrival);
         let mut watch = Watch { past_cliff: self.past_cliff, ..Watch::default() };

@@ -26,9 +26,7 @@ const CONTROLLER_BYTES: u64 = 16_000_000;
 
 /// Bytes of a layer's map for a drive of 20 TB.
 fn map_bytes(layer: &str) -> Result<u64, Failure> {
-    let profile = imbrex_disk::Profile::named("imr-20t").expect("the profile is built in");
-    let spec = imbrex_sim::DriveSpec::parse(&format!("imr-20t+{layer}"))?;
-    Ok(imbrex_sim::Drive::build(&spec, &profile)?.layer.memory().formula_bytes)
+    Ok(imbrex::drives::fresh(&format!("imr-20t+{layer}"))?.layer.memory().formula_bytes)
 }
 
 /// The paper's layers, and after them all others of interlaced disks that are registered.

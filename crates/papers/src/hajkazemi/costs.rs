@@ -347,13 +347,12 @@ fn exact_writes(report: &mut Report) -> Result<(), Failure> {
 fn memory(report: &mut Report) -> Result<(), Failure> {
     /// One more than 20 TB make, for tracks come in pairs.
     const TRACKS: u64 = 13_333_334;
-    let profile = imbrex_disk::Profile::named("imr-20t").expect("the profile is built in");
     for (layer, name, theirs, expected) in [
         (FLIP, "3 bits a bottom track", "about 2.5 MB", 2_500_000),
         (MAP, "8 bits a pseudo-track", "about 12.5 MB, for \"almost 13M\" tracks", 13_333_333u64),
     ] {
-        let spec = imbrex_sim::DriveSpec::parse(&format!("imr-20t+{layer}:geometry.tracks={TRACKS}"))?;
-        let bytes = imbrex_sim::Drive::build(&spec, &profile)?.layer.memory().formula_bytes;
+        let drive = imbrex::drives::fresh(&format!("imr-20t+{layer}:geometry.tracks={TRACKS}"))?;
+        let bytes = drive.layer.memory().formula_bytes;
         report.claim(
             ClaimKind::Exact,
             &format!("{layer}: map of 20 TB in {TRACKS} tracks of 1.5 MB, {name}"),

@@ -101,7 +101,7 @@ impl Heat {
             if requests.is_multiple_of(1 << 16) {
                 bar.set_position(requests);
                 if progress.should_stop() {
-                    return Err(Failure::failed("interrupted; nothing was written"));
+                    return Err(Failure::interrupted());
                 }
             }
             let command = request.command;

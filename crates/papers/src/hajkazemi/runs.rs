@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use imbrex::drives::fresh;
 use imbrex::run::many;
 use imbrex::{Failure, Progress, Run};
 use imbrex_disk::Sectors;
 use imbrex_sim::schedule::Schedule;
-use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, DriveSpec, Options};
+use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, Options};
 
 use super::{workloads, PROFILE};
 
@@ -57,9 +58,7 @@ fn keep(pair: (&str, &str), run: Measured) {
 
 /// The drive of §3 with `layer`, no smaller than the workload.
 fn drive(name: &str, layer: &str) -> Result<Drive, Failure> {
-    let spec = DriveSpec::parse(&format!("{PROFILE}+{layer}"))?;
-    let profile = imbrex_disk::Profile::named(PROFILE).expect("the profile is built in");
-    let drive = Drive::build(&spec, &profile)?;
+    let drive = fresh(&format!("{PROFILE}+{layer}"))?;
     let Some(sectors) = workloads::reach_sectors(name) else { return Ok(drive) };
     let sectors = Sectors((sectors * 512).div_ceil(drive.disk.sector_bytes as u64));
     Ok(drive.grown_to(sectors, &[])?)

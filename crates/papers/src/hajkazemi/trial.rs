@@ -7,7 +7,6 @@ use imbrex_disk::actuator::{Actuator, HeadLog, HeadSample};
 use imbrex_disk::{Command, Pba, Sectors, SharedDisk, SimTime};
 use imbrex_layer::{registry, Layer, Plan};
 use imbrex_sim::timing::Timing;
-use imbrex_sim::{Drive, DriveSpec};
 
 use super::{CONVENTIONAL, PROFILE, RMW};
 use imbrex::error::Failure;
@@ -62,9 +61,7 @@ pub struct Trial {
 impl Trial {
     /// `layer` (with `:key=value,…`) on the drive of the paper.
     pub fn new(layer: &str) -> Result<Trial, Failure> {
-        let spec = DriveSpec::parse(&format!("{PROFILE}+{layer}"))?;
-        let profile = imbrex_disk::Profile::named(PROFILE).expect("the profile is built in");
-        let drive = Drive::build(&spec, &profile)?;
+        let drive = imbrex::drives::fresh(&format!("{PROFILE}+{layer}"))?;
         let unmoved = if drive.layer.name() == CONVENTIONAL { CONVENTIONAL } else { RMW };
         let home = registry::build(unmoved, &drive.disk, &[]).expect("each works on the disk it is for");
         let mut timing = Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks());

@@ -6,7 +6,8 @@ use imbrex_layer::{Cause, Kind, Plan, StepOp};
 use imbrex_sim::{Arrival, IoRecord, Observer, Options};
 use imbrex_trace::{Recorded, Request, When};
 
-use super::super::aghayev::trial::{capacity_sectors, fresh, Dice};
+use super::super::aghayev::trial::{capacity_sectors, Dice};
+use imbrex::drives::fresh;
 
 /// Sectors of a mebibyte.
 pub const MIB_SECTORS: u64 = 2048;

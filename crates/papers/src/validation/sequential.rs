@@ -6,8 +6,9 @@ use imbrex_disk::{Command, SimDuration};
 use imbrex_sim::{Arrival, Drive, Options};
 use imbrex_trace::{Recorded, Request, When};
 
-use super::super::aghayev::trial::{fresh, Dice};
+use super::super::aghayev::trial::Dice;
 use super::super::{ClaimKind, Experiment, Report, Table};
+use imbrex::drives::fresh;
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment = Experiment {

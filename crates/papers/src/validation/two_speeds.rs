@@ -4,8 +4,9 @@ use imbrex_disk::SimTime;
 use imbrex_sim::{Arrival, Engine, IoRecord, Observer, Options};
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 
-use super::super::aghayev::trial::{fresh, is_near};
+use super::super::aghayev::trial::is_near;
 use super::super::{ClaimKind, Experiment, Report};
+use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

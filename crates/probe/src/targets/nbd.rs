@@ -150,7 +150,7 @@ impl Nbd {
 
 fn shake_hands(stream: &mut Stream, export: &str) -> Result<Export, String> {
     let told = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => "the server closed the connection while shaking hands".to_string(),
+        kind if is_hung_up(kind) => "the server closed the connection while shaking hands".to_string(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "the server does not answer".to_string(),
         _ => format!("while shaking hands: {error}"),
     };
@@ -178,7 +178,7 @@ impl Connection {
         if command == command::WRITE {
             self.message.extend_from_slice(self.filler.bytes(length as usize));
         }
-        self.stream.write_all(&self.message)
+        self.stream.write_all(&self.message).map_err(or_closed)
     }
 
     fn receive(&mut self) -> io::Result<Reply> {
@@ -194,6 +194,21 @@ impl Connection {
 
 fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")
+}
+
+/// Whether the other end is gone. Which of these the kernel says depends on what was on its way just then.
+fn is_hung_up(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(kind, UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionAborted)
+}
+
+/// `error`, in the same words however the end of the connection was noticed.
+fn or_closed(error: io::Error) -> io::Error {
+    if is_hung_up(error.kind()) {
+        closed()
+    } else {
+        error
+    }
 }
 
 impl Drop for Connection {
@@ -223,10 +238,7 @@ fn take_all(stream: Stream, replies: &Sender<io::Result<Reply>>) {
 
 fn take(stream: &mut impl Read, scratch: &mut [u8]) -> io::Result<Reply> {
     let mut head = [0; SIMPLE_REPLY_BYTES];
-    stream.read_exact(&mut head).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => closed(),
-        _ => error,
-    })?;
+    stream.read_exact(&mut head).map_err(or_closed)?;
     let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("four bytes"));
     if word(0) != SIMPLE_REPLY_MAGIC {
         return Err(io::Error::other(format!("the server sends {:#010x} where a reply should begin", word(0))));
@@ -240,12 +252,12 @@ fn take(stream: &mut impl Read, scratch: &mut [u8]) -> io::Result<Reply> {
         }
         if cookie & WANTED != 0 {
             data.resize(length, 0);
-            stream.read_exact(&mut data)?;
+            stream.read_exact(&mut data).map_err(or_closed)?;
         } else {
             let mut left = length;
             while left > 0 {
                 let part = left.min(scratch.len());
-                stream.read_exact(&mut scratch[..part])?;
+                stream.read_exact(&mut scratch[..part]).map_err(or_closed)?;
                 left -= part;
             }
         }
