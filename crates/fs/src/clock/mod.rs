@@ -1,0 +1,248 @@
+//! The core's own clock and its tasks: one thread, any number of tasks, and time that is either virtual or the wall's.
+//!
+//! ```text
+//!   ready ─► polled, in order ─► waits for: a timer · a device · a gate · another task
+//!     ▲                                              │
+//!     └──────────────── woken ◄──────────────────────┘
+//! ```
+//!
+//! In virtual time the clock jumps to the earliest timer or device event whenever no task is ready, so the same program
+//! with the same seed does the same at the same times. On the wall clock the same loop waits instead, and others may ring
+//! the [`Bell`] from their threads.
+//!
+//! Invariants:
+//! 1. Tasks that are ready run in the order in which they became so; events at one time are delivered in the order in
+//!    which their sources were made.
+//! 2. The time never goes back.
+//! 3. In virtual time a task that nothing can ever wake is an error of ours: [`Stalled`] says so, nothing hangs.
+
+mod gate;
+mod tasks;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+pub use self::gate::{Gate, Pass, Signal};
+use self::tasks::Tasks;
+pub use self::tasks::{Bell, Joined};
+
+/// A second in nanoseconds.
+pub const SECOND_NS: u64 = 1_000_000_000;
+
+/// Something that makes events in time: a device.
+pub trait Source {
+    /// When its next event is, if there is one; `now` or earlier if it is due.
+    fn next_event_ns(&self, now_ns: u64) -> Option<u64>;
+
+    /// Delivers what is due at `now_ns`.
+    fn deliver(&self, now_ns: u64);
+}
+
+/// No task can ever go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("every task waits for something that will never happen")]
+pub struct Stalled;
+
+struct Inner {
+    tasks: Tasks,
+    timers: RefCell<BTreeMap<(u64, u64), Waker>>,
+    timers_made: Cell<u64>,
+    now_ns: Cell<u64>,
+    sources: RefCell<Vec<Rc<dyn Source>>>,
+    /// When the wall clock began; none in virtual time.
+    began: Option<Instant>,
+}
+
+/// The clock, its tasks and its sources. Cloning gives another handle of the same.
+#[derive(Clone)]
+pub struct Clock(Rc<Inner>);
+
+impl Clock {
+    /// Virtual time, from 0.
+    pub fn in_virtual_time() -> Clock {
+        Clock::new(None)
+    }
+
+    /// The wall clock, which is 0 now.
+    pub fn on_the_wall() -> Clock {
+        Clock::new(Some(Instant::now()))
+    }
+
+    fn new(began: Option<Instant>) -> Clock {
+        Clock(Rc::new(Inner {
+            tasks: Tasks::new(),
+            timers: RefCell::default(),
+            timers_made: Cell::new(0),
+            now_ns: Cell::new(0),
+            sources: RefCell::default(),
+            began,
+        }))
+    }
+
+    /// The time in nanoseconds since it began.
+    pub fn now_ns(&self) -> u64 {
+        self.0.now_ns.get()
+    }
+
+    /// What rings when another thread has brought something.
+    pub fn bell(&self) -> Bell {
+        self.0.tasks.ready().bell()
+    }
+
+    /// Begins a task. It runs when the clock next runs, also if nobody waits for it.
+    pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Joined<T> {
+        self.0.tasks.spawn(task)
+    }
+
+    /// Waits until `ns` from now.
+    pub fn sleep(&self, ns: u64) -> Sleep {
+        self.sleep_until(self.now_ns().saturating_add(ns))
+    }
+
+    /// Waits until the time is `ns`.
+    pub fn sleep_until(&self, ns: u64) -> Sleep {
+        Sleep { clock: self.clone(), until_ns: ns, number: None }
+    }
+
+    /// Lets every task that is ready now go first.
+    pub fn yield_now(&self) -> impl Future<Output = ()> {
+        let mut has_yielded = false;
+        std::future::poll_fn(move |context| {
+            if has_yielded {
+                return Poll::Ready(());
+            }
+            has_yielded = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+    }
+
+    /// Adds something that makes events; it stays.
+    pub fn add_source(&self, source: Rc<dyn Source>) {
+        self.0.sources.borrow_mut().push(source);
+    }
+
+    /// Runs until `task` is done, with every other task that is ready meanwhile.
+    pub fn run<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, Stalled> {
+        let joined = self.spawn(task);
+        loop {
+            if let Some(result) = joined.take() {
+                return Ok(result);
+            }
+            self.turn()?;
+        }
+    }
+
+    /// Polls what is ready, or lets time pass until something is.
+    fn turn(&self) -> Result<(), Stalled> {
+        if self.0.tasks.poll_ready() {
+            return Ok(());
+        }
+        self.read_wall();
+        let now_ns = self.now_ns();
+        self.deliver_due(now_ns);
+        if self.0.tasks.has_ready() {
+            return Ok(());
+        }
+        let next_ns = self.next_event_ns();
+        match (self.0.began, next_ns) {
+            (None, None) => Err(Stalled),
+            (None, Some(next_ns)) => {
+                self.0.now_ns.set(next_ns.max(now_ns));
+                Ok(())
+            }
+            (Some(_), next_ns) => {
+                let wait = next_ns.map(|next| Duration::from_nanos(next.saturating_sub(now_ns)));
+                self.0.tasks.ready().wait(wait);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_wall(&self) {
+        if let Some(began) = self.0.began {
+            let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.0.now_ns.set(elapsed_ns.max(self.now_ns()));
+        }
+    }
+
+    fn deliver_due(&self, now_ns: u64) {
+        loop {
+            let mut timers = self.0.timers.borrow_mut();
+            match timers.first_entry() {
+                Some(first) if first.key().0 <= now_ns => {
+                    let waker = first.remove();
+                    drop(timers);
+                    waker.wake();
+                }
+                _ => break,
+            }
+        }
+        let sources = self.0.sources.borrow().clone();
+        for source in sources {
+            source.deliver(now_ns);
+        }
+    }
+
+    fn next_event_ns(&self) -> Option<u64> {
+        let now_ns = self.now_ns();
+        let timer = self.0.timers.borrow().first_key_value().map(|((at, _), _)| *at);
+        let sources = self.0.sources.borrow();
+        let events = sources.iter().filter_map(|source| source.next_event_ns(now_ns));
+        events.chain(timer).min()
+    }
+}
+
+/// Waits for a time; made by [`Clock::sleep`].
+pub struct Sleep {
+    clock: Clock,
+    until_ns: u64,
+    number: Option<u64>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.clock.now_ns() >= self.until_ns {
+            return Poll::Ready(());
+        }
+        let inner = self.clock.0.clone();
+        let number = *self.number.get_or_insert_with(|| {
+            inner.timers_made.set(inner.timers_made.get() + 1);
+            inner.timers_made.get()
+        });
+        inner.timers.borrow_mut().insert((self.until_ns, number), context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.clock.0.timers.borrow_mut().remove(&(self.until_ns, number));
+        }
+    }
+}
+
+/// Waits until one of two is done, and leaves the other.
+pub async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (Box::pin(one), Box::pin(other));
+    std::future::poll_fn(move |context| {
+        let is_done = one.as_mut().poll(context).is_ready() || other.as_mut().poll(context).is_ready();
+        if is_done {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Tasks of one thread, and the queue of those that can go on. The queue is the only part that other threads touch: a
+//! waker may be called from anywhere.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// A task, kept until it is done.
+struct Task {
+    work: Pin<Box<dyn Future<Output = ()>>>,
+    waker: Waker,
+}
+
+/// The queue of tasks that can go on.
+pub(crate) struct Ready {
+    queue: Mutex<Queue>,
+    bell: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<usize>,
+    has_rung: bool,
+}
+
+impl Ready {
+    fn locked(&self) -> std::sync::MutexGuard<'_, Queue> {
+        // Nothing that holds the lock can panic in between; if it did, the queue itself is still whole.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, task: usize) {
+        self.locked().tasks.push_back(task);
+        self.bell.notify_one();
+    }
+
+    /// Waits until a task is ready, the bell rings, or `time` is over.
+    pub(crate) fn wait(&self, time: Option<Duration>) {
+        let mut queue = self.locked();
+        if queue.tasks.is_empty() && !queue.has_rung {
+            queue = match time {
+                None => self.bell.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                Some(time) => self.bell.wait_timeout(queue, time).unwrap_or_else(PoisonError::into_inner).0,
+            };
+        }
+        queue.has_rung = false;
+    }
+
+    /// What others ring.
+    pub(crate) fn bell(self: &Arc<Ready>) -> Bell {
+        Bell(self.clone())
+    }
+}
+
+/// Rings a clock that waits, from any thread.
+#[derive(Clone)]
+pub struct Bell(Arc<Ready>);
+
+impl Bell {
+    /// Rings it: the clock looks at its sources again.
+    pub fn ring(&self) {
+        self.0.locked().has_rung = true;
+        self.0.bell.notify_one();
+    }
+}
+
+struct TaskWaker {
+    task: usize,
+    ready: Arc<Ready>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.ready.push(self.task);
+    }
+}
+
+/// The tasks.
+pub(super) struct Tasks {
+    tasks: RefCell<Vec<Option<Task>>>,
+    free: RefCell<Vec<usize>>,
+    ready: Arc<Ready>,
+}
+
+impl Tasks {
+    pub(super) fn new() -> Tasks {
+        let ready = Arc::new(Ready { queue: Mutex::default(), bell: Condvar::new() });
+        Tasks { tasks: RefCell::default(), free: RefCell::default(), ready }
+    }
+
+    pub(super) fn ready(&self) -> &Arc<Ready> {
+        &self.ready
+    }
+
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.locked().tasks.is_empty()
+    }
+
+    pub(super) fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> Joined<T> {
+        let joined = Joined { shared: Rc::new(Shared { result: RefCell::new(None), waker: RefCell::new(None) }) };
+        let shared = joined.shared.clone();
+        let work = Box::pin(async move {
+            let result = work.await;
+            *shared.result.borrow_mut() = Some(result);
+            if let Some(waker) = shared.waker.borrow_mut().take() {
+                waker.wake();
+            }
+        });
+        let number = self.free.borrow_mut().pop().unwrap_or_else(|| {
+            self.tasks.borrow_mut().push(None);
+            self.tasks.borrow().len() - 1
+        });
+        let waker = Waker::from(Arc::new(TaskWaker { task: number, ready: self.ready.clone() }));
+        self.tasks.borrow_mut()[number] = Some(Task { work, waker });
+        self.ready.push(number);
+        joined
+    }
+
+    /// Polls the tasks that are ready now; whether there were any.
+    pub(super) fn poll_ready(&self) -> bool {
+        let count = self.ready.locked().tasks.len();
+        for _ in 0..count {
+            let Some(number) = self.ready.locked().tasks.pop_front() else { break };
+            self.poll(number);
+        }
+        count > 0
+    }
+
+    fn poll(&self, number: usize) {
+        // A task that is done, or woken twice, may be named once more.
+        let Some(mut task) = self.tasks.borrow_mut()[number].take() else { return };
+        let waker = task.waker.clone();
+        match task.work.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(()) => self.free.borrow_mut().push(number),
+            Poll::Pending => self.tasks.borrow_mut()[number] = Some(task),
+        }
+    }
+}
+
+struct Shared<T> {
+    result: RefCell<Option<T>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// The result of a task, once it is done. Dropping it leaves the task alone.
+pub struct Joined<T> {
+    shared: Rc<Shared<T>>,
+}
+
+impl<T> Joined<T> {
+    /// The result, if it is there.
+    pub fn take(&self) -> Option<T> {
+        self.shared.result.borrow_mut().take()
+    }
+}
+
+impl<T> Future for Joined<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        if let Some(result) = self.take() {
+            return Poll::Ready(result);
+        }
+        *self.shared.waker.borrow_mut() = Some(context.waker().clone());
+        Poll::Pending
+    }
+}

@@ -1,0 +1,100 @@
+//! Goal: tasks run in order, virtual time jumps and never goes back, gates are fair. Method: small programs with known logs.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::*;
+
+fn log() -> (Rc<RefCell<Vec<String>>>, impl Fn(&str, &Clock) + Clone) {
+    let lines = Rc::new(RefCell::new(Vec::new()));
+    let copy = lines.clone();
+    (lines, move |what: &str, clock: &Clock| copy.borrow_mut().push(format!("{what} {}", clock.now_ns())))
+}
+
+#[test]
+fn sleepers_wake_in_order_of_time_and_no_time_passes_but_theirs() {
+    let clock = Clock::in_virtual_time();
+    let (lines, say) = log();
+    for (name, ns) in [("late", 30), ("early", 10), ("middle", 20)] {
+        let (own, say) = (clock.clone(), say.clone());
+        clock.spawn(async move {
+            own.sleep(ns).await;
+            say(name, &own);
+        });
+    }
+    let own = clock.clone();
+    clock.run(async move { own.sleep(1_000).await }).unwrap();
+    assert_eq!(*lines.borrow(), ["early 10", "middle 20", "late 30"]);
+    assert_eq!(clock.now_ns(), 1_000);
+}
+
+#[test]
+fn a_gate_lets_in_one_at_a_time_in_order_of_arrival_and_skips_who_left() {
+    let clock = Clock::in_virtual_time();
+    let (lines, say) = log();
+    let gate = Gate::default();
+    let mut entered = Vec::new();
+    for name in ["a", "b", "c"] {
+        let (own, say, gate) = (clock.clone(), say.clone(), gate.clone());
+        entered.push(clock.spawn(async move {
+            let _pass = gate.enter().await;
+            say(name, &own);
+            own.sleep(5).await;
+        }));
+    }
+    // Somebody who waits behind them and gives up.
+    let (own, leaver) = (clock.clone(), gate.clone());
+    clock.spawn(async move {
+        own.yield_now().await;
+        let mut entering = Box::pin(leaver.enter());
+        let is_waiting =
+            std::future::poll_fn(|context| Poll::Ready(entering.as_mut().poll(context).is_pending())).await;
+        assert!(is_waiting);
+    });
+    let behind = gate.clone();
+    clock
+        .run(async move {
+            for entry in entered {
+                entry.await;
+            }
+            let _pass = behind.enter().await;
+        })
+        .unwrap();
+    assert_eq!(*lines.borrow(), ["a 0", "b 5", "c 10"]);
+    assert!(!gate.is_busy());
+}
+
+#[test]
+fn waiting_for_nothing_is_told() {
+    let clock = Clock::in_virtual_time();
+    let signal = Signal::default();
+    assert_eq!(clock.run(async move { signal.next().await }), Err(Stalled));
+}
+
+#[test]
+fn another_thread_ends_a_wait_on_the_wall_clock() {
+    let clock = Clock::on_the_wall();
+    let raised = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let shared = raised.clone();
+    let signal = Signal::default();
+    struct Raised(Arc<std::sync::atomic::AtomicBool>, Signal);
+    impl Source for Raised {
+        fn next_event_ns(&self, _: u64) -> Option<u64> {
+            None
+        }
+        fn deliver(&self, _: u64) {
+            if self.0.load(std::sync::atomic::Ordering::SeqCst) {
+                self.1.give();
+            }
+        }
+    }
+    clock.add_source(Rc::new(Raised(raised, signal.clone())));
+    let bell = clock.bell();
+    let other = std::thread::spawn(move || {
+        shared.store(true, std::sync::atomic::Ordering::SeqCst);
+        bell.ring();
+    });
+    clock.run(async move { signal.next().await }).unwrap();
+    other.join().unwrap();
+}

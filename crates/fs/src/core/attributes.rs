@@ -1,0 +1,179 @@
+//! What is known of a file: asked, changed; extended attributes.
+
+use super::{Core, Fs};
+use crate::error::FsError;
+use crate::format::change::{Attributes, Change, Inode, LIST_BYTES};
+use crate::namespace::NAME_BYTES_MAX;
+
+/// Bytes of the value of an extended attribute at most.
+const VALUE_BYTES_MAX: usize = 64 << 10;
+
+/// What is known of a file, what is still in memory included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attr {
+    /// Its number.
+    pub inode: Inode,
+    /// What is known of it.
+    pub attributes: Attributes,
+    /// Blocks of 512 bytes that it takes.
+    pub blocks: u64,
+}
+
+/// What is to be changed of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SetAttr {
+    /// Permissions; the type stays.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Bytes.
+    pub size: Option<u64>,
+    /// Last read, in nanoseconds since 1970.
+    pub accessed_ns: Option<i64>,
+    /// Contents last changed.
+    pub modified_ns: Option<i64>,
+    /// Set-user-id and set-group-id are to go, as after a write by somebody else.
+    pub drops_set_id: bool,
+}
+
+/// How an extended attribute is set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetAttribute {
+    /// Whether it is there or not.
+    Any,
+    /// It must not be there (`XATTR_CREATE`).
+    Create,
+    /// It must be there (`XATTR_REPLACE`).
+    Replace,
+}
+
+impl Core {
+    /// What is known of a file, what is in memory included.
+    pub fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
+        let namespace = self.namespace.borrow();
+        let node = namespace.node(inode)?;
+        let mut attributes = node.attributes;
+        let mut blocks = node.extents.blocks();
+        if let Some(staged) = self.open.borrow().get(&inode).and_then(|open| {
+            let staged = open.staged.borrow();
+            staged.as_ref().map(|staged| (staged.size, staged.modified_ns, staged.held.blocks))
+        }) {
+            attributes.size = staged.0;
+            attributes.modified_ns = staged.1;
+            attributes.changed_ns = attributes.changed_ns.max(staged.1);
+            blocks = blocks.max(staged.2);
+        }
+        if let Some(directory) = node.directory() {
+            attributes.size = directory.len() as u64 * 32;
+        }
+        if let Some(target) = node.target() {
+            attributes.size = target.len() as u64;
+        }
+        Ok(Attr { inode, attributes, blocks: blocks * 8 })
+    }
+}
+
+impl Fs {
+    /// What is known of a file.
+    pub fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
+        self.0.attr(inode)
+    }
+
+    /// Changes what is known of a file; a size first, for that may fail for want of room.
+    pub async fn set_attr(&self, inode: Inode, set: &SetAttr) -> Result<Attr, FsError> {
+        self.0.begin().await?;
+        if let Some(size) = set.size {
+            self.truncate(inode, size).await?;
+        }
+        let core = &self.0;
+        let now = core.time_ns();
+        let mut attributes = core.namespace.borrow().node(inode)?.attributes;
+        if let Some(mode) = set.mode {
+            attributes.mode = attributes.mode & !0o7777 | mode & 0o7777;
+        }
+        if set.drops_set_id {
+            attributes.mode &= !dropped_by_write(attributes.mode);
+        }
+        attributes.uid = set.uid.unwrap_or(attributes.uid);
+        attributes.gid = set.gid.unwrap_or(attributes.gid);
+        attributes.accessed_ns = set.accessed_ns.unwrap_or(attributes.accessed_ns);
+        if let Some(modified_ns) = set.modified_ns {
+            attributes.modified_ns = modified_ns;
+            if let Some(open) = self.open_of(inode) {
+                if let Some(staged) = open.staged.borrow_mut().as_mut() {
+                    staged.modified_ns = modified_ns;
+                }
+            }
+        }
+        attributes.changed_ns = now;
+        core.record(&[Change::Node { inode, attributes }]);
+        self.commit_if_much().await?;
+        core.attr(inode)
+    }
+
+    /// The value of an extended attribute.
+    pub fn attribute(&self, inode: Inode, name: &[u8]) -> Result<Vec<u8>, FsError> {
+        let namespace = self.0.namespace.borrow();
+        namespace.node(inode)?.attribute(name).map(<[u8]>::to_vec).ok_or(FsError::NoAttribute)
+    }
+
+    /// The names of its extended attributes, in order.
+    pub fn attributes(&self, inode: Inode) -> Result<Vec<Vec<u8>>, FsError> {
+        let namespace = self.0.namespace.borrow();
+        Ok(namespace.node(inode)?.attributes_extended().map(|(name, _)| name.to_vec()).collect())
+    }
+
+    /// Sets an extended attribute.
+    pub async fn set_attribute(
+        &self,
+        inode: Inode,
+        name: &[u8],
+        value: &[u8],
+        how: SetAttribute,
+    ) -> Result<(), FsError> {
+        self.0.begin().await?;
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            return Err(FsError::Range);
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(FsError::NoSpace);
+        }
+        let core = &self.0;
+        core.check_metadata_room(LIST_BYTES + (name.len() + value.len()) as u64)?;
+        let mut attributes = {
+            let namespace = core.namespace.borrow();
+            let node = namespace.node(inode)?;
+            match (how, node.attribute(name).is_some()) {
+                (SetAttribute::Create, true) => return Err(FsError::Exists),
+                (SetAttribute::Replace, false) => return Err(FsError::NoAttribute),
+                _ => node.attributes,
+            }
+        };
+        attributes.changed_ns = core.time_ns();
+        let change = Change::Attribute { inode, name: name.into(), value: value.into() };
+        core.record(&[Change::Node { inode, attributes }, change]);
+        self.commit_if_much().await
+    }
+
+    /// Removes an extended attribute.
+    pub async fn remove_attribute(&self, inode: Inode, name: &[u8]) -> Result<(), FsError> {
+        self.0.begin().await?;
+        let core = &self.0;
+        let mut attributes = {
+            let namespace = core.namespace.borrow();
+            let node = namespace.node(inode)?;
+            node.attribute(name).ok_or(FsError::NoAttribute)?;
+            node.attributes
+        };
+        attributes.changed_ns = core.time_ns();
+        core.record(&[Change::Node { inode, attributes }, Change::DropAttribute { inode, name: name.into() }]);
+        self.commit_if_much().await
+    }
+}
+
+/// The bits that a write by somebody else takes from a mode: set-user-id, and set-group-id where the group may execute.
+fn dropped_by_write(mode: u32) -> u32 {
+    0o4000 | if mode & 0o010 != 0 { 0o2000 } else { 0 }
+}

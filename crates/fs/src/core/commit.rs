@@ -1,0 +1,212 @@
+//! What makes changes last: commits, checkpoints, the timer.
+
+use super::{Core, Fs, Sabotage};
+use crate::clock::first_of;
+use crate::error::FsError;
+use crate::format::change::Inode;
+use crate::journal::checkpoint::Writer;
+
+/// Names of a directory that are described at once.
+const NAMES_AT_ONCE: usize = 1024;
+/// Files that are described at once.
+const FILES_AT_ONCE: usize = 256;
+
+/// The two checkpoints.
+#[derive(Clone, Copy, Debug)]
+pub struct Checkpoints {
+    /// The number of the newest one that is valid.
+    pub number: u64,
+    /// Which slot it is in.
+    pub slot: usize,
+    /// Whether one is being written.
+    pub is_running: bool,
+}
+
+impl Core {
+    async fn commit_record(&self, record: u64) -> Result<(), FsError> {
+        self.log.commit(record, &self.data).await
+    }
+}
+
+impl Fs {
+    /// Makes a file durable: what it holds, how long it is, and every name that was given or taken before.
+    pub async fn fsync(&self, inode: Inode) -> Result<(), FsError> {
+        if self.0.is_read_only {
+            return Ok(());
+        }
+        self.push(inode).await?;
+        self.commit_all().await
+    }
+
+    /// Makes everything durable.
+    pub async fn sync(&self) -> Result<(), FsError> {
+        if self.0.is_read_only {
+            return Ok(());
+        }
+        while let Some(inode) = self.oldest_staged(u64::MAX) {
+            self.push(inode).await?;
+        }
+        self.commit_all().await
+    }
+
+    pub(super) async fn commit_all(&self) -> Result<(), FsError> {
+        let core = &self.0;
+        if core.sabotage == Some(Sabotage::AcknowledgeBeforeCommit) {
+            return Ok(());
+        }
+        let outcome = core.commit_record(core.log.made()).await;
+        self.free_released();
+        outcome
+    }
+
+    /// Commits where many records wait.
+    pub(super) async fn commit_if_much(&self) -> Result<(), FsError> {
+        if self.0.log.pending_bytes() >= self.0.bounds.pending_bytes {
+            let outcome = self.0.commit_record(self.0.log.made()).await;
+            self.free_released();
+            return outcome;
+        }
+        Ok(())
+    }
+
+    /// Gives the store what is free now.
+    pub(super) fn free_released(&self) {
+        let core = &self.0;
+        let durable = core.log.durable();
+        loop {
+            let next = core.releases.borrow_mut().next(durable);
+            let Some(runs) = next else { return };
+            runs.iter().for_each(|run| core.store.free(*run));
+        }
+    }
+
+    /// Takes a checkpoint: all of the namespace, while changes go on.
+    pub async fn checkpoint(&self) -> Result<(), FsError> {
+        let core = &self.0;
+        {
+            let mut checkpoint = core.checkpoint.borrow_mut();
+            if checkpoint.is_running || core.is_read_only {
+                return Ok(());
+            }
+            checkpoint.is_running = true;
+        }
+        let outcome = self.write_checkpoint().await;
+        core.checkpoint.borrow_mut().is_running = false;
+        outcome
+    }
+
+    async fn write_checkpoint(&self) -> Result<(), FsError> {
+        let core = &self.0;
+        let Checkpoints { number, slot, .. } = *core.checkpoint.borrow();
+        let place = core.log.head();
+        let (next, area) = (1 - slot, core.metadata.clone());
+        let uuid = core.superblock.uuid.as_u128();
+        let mut writer = Writer::new(area.clone(), uuid, core.superblock.layout.checkpoints[next], number + 1, place);
+        let validates_early = core.sabotage == Some(Sabotage::CheckpointWithoutBarrier);
+        self.describe_all(&mut writer).await?;
+        writer.finish(core.namespace.borrow().files()).await?;
+        core.checksums.write_back().await?;
+        if !validates_early {
+            // Every change that it may have seen is durable before it counts (invariant 3 of the journal).
+            core.commit_record(core.log.made()).await?;
+            area.flush().await?;
+        }
+        let header = writer.validate().await?;
+        let mut checkpoint = core.checkpoint.borrow_mut();
+        (checkpoint.number, checkpoint.slot) = (header.number, next);
+        drop(checkpoint);
+        core.counters.borrow_mut().checkpoints += 1;
+        core.log.release(place);
+        self.free_released();
+        Ok(())
+    }
+
+    async fn describe_all(&self, writer: &mut Writer) -> Result<(), FsError> {
+        let core = &self.0;
+        let mut next: Inode = 0;
+        loop {
+            let (mut changes, mut directories) = (Vec::new(), Vec::new());
+            {
+                let namespace = core.namespace.borrow();
+                let inodes: Vec<Inode> =
+                    namespace.nodes_from(next).take(FILES_AT_ONCE).map(|(inode, _)| inode).collect();
+                let Some(last) = inodes.last() else { return Ok(()) };
+                next = last + 1;
+                for inode in inodes {
+                    namespace.describe(inode, &mut changes);
+                    if namespace.directory(inode).is_ok_and(|directory| !directory.is_empty()) {
+                        directories.push(inode);
+                    }
+                }
+            }
+            writer.add(&changes).await?;
+            for directory in directories {
+                self.describe_names(directory, writer).await?;
+            }
+        }
+    }
+
+    async fn describe_names(&self, directory: Inode, writer: &mut Writer) -> Result<(), FsError> {
+        let mut from = Some(0);
+        while let Some(cookie) = from {
+            let mut changes = Vec::new();
+            from = self.0.namespace.borrow().describe_names(directory, cookie, NAMES_AT_ONCE, &mut changes);
+            writer.add(&changes).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes checkpoints when the log fills, until the file system is over.
+    pub(super) async fn take_checkpoints(self) {
+        let core = self.0.clone();
+        while !core.is_over.get() {
+            let (used, blocks) = core.log.fill();
+            if used * 100 >= blocks * core.bounds.log_percent && used > 1 {
+                if self.checkpoint().await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            let (short, committed, over) = (core.log.is_short.next(), core.log.committed.next(), core.over.next());
+            first_of(first_of(short, committed), over).await;
+        }
+    }
+
+    /// Commits, and writes what was changed long ago, again and again: nobody tells a file system in user space of
+    /// `sync(2)`.
+    pub(super) async fn commit_on_time(self) {
+        let core = self.0.clone();
+        while !core.is_over.get() {
+            first_of(core.clock.sleep(core.bounds.commit_ns), core.over.next()).await;
+            let before_ns = core.clock.now_ns().saturating_sub(core.bounds.dirty_ns);
+            while let Some(inode) = self.oldest_staged(before_ns) {
+                if self.push(inode).await.is_err() {
+                    break;
+                }
+            }
+            // What fails is told to whoever asks next: the log remembers.
+            if self.commit_all().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Writes everything, takes a checkpoint, and ends. Whoever still holds files open loses them.
+    pub async fn unmount(&self) -> Result<(), FsError> {
+        let outcome = self.unmount_in_order().await;
+        self.0.is_over.set(true);
+        self.0.over.give();
+        outcome
+    }
+
+    async fn unmount_in_order(&self) -> Result<(), FsError> {
+        if self.0.is_read_only {
+            return Ok(());
+        }
+        self.sync().await?;
+        while self.0.checkpoint.borrow().is_running {
+            self.0.log.has_room.next().await;
+        }
+        self.checkpoint().await
+    }
+}

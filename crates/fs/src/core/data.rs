@@ -1,0 +1,464 @@
+//! The contents of files: read, written, cut, allocated, sought.
+
+use std::rc::Rc;
+
+use super::staged::{Block, Open, Staged};
+use super::{Fs, PIECE_BLOCKS};
+use crate::device::BLOCK_BYTES;
+use crate::error::FsError;
+use crate::format::change::{Change, Extent, Inode};
+use crate::journal::checksums;
+use crate::store::Run;
+
+const BYTES: u64 = BLOCK_BYTES as u64;
+/// Bytes of a file at most: its blocks are counted in 32 bits.
+const SIZE_MAX: u64 = (u32::MAX as u64) * BYTES;
+
+/// What `fallocate` is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Allocate {
+    /// Make sure that there is room, and that the file is so long.
+    Room,
+    /// Make a hole.
+    PunchHole,
+    /// Make it zeros; the file may become longer.
+    Zeros,
+    /// Make it zeros; the file stays as long as it is.
+    ZerosWithin,
+}
+
+/// What `lseek` looks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seek {
+    /// Data.
+    Data,
+    /// A hole; there is one behind every file.
+    Hole,
+}
+
+impl Fs {
+    /// Reads up to `length` bytes from `offset` on; fewer at the end of the file.
+    pub async fn read(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
+        if self.0.namespace.borrow().node(inode)?.is_directory() {
+            return Err(FsError::IsDirectory);
+        }
+        let size = self.0.attr(inode)?.attributes.size;
+        let end = offset.saturating_add(length as u64).min(size);
+        if offset >= end {
+            return Ok(Vec::new());
+        }
+        let (first, last) = (offset / BYTES, (end - 1) / BYTES);
+        let mut bytes = self.read_blocks(inode, first, last + 1 - first).await?;
+        bytes.truncate((end - first * BYTES) as usize);
+        bytes.drain(..(offset - first * BYTES) as usize);
+        Ok(bytes)
+    }
+
+    /// Reads blocks of a file as they are now: from memory, from the device, or zeros.
+    async fn read_blocks(&self, inode: Inode, first: u64, blocks: u64) -> Result<Vec<u8>, FsError> {
+        let mut bytes = vec![0; blocks as usize * BLOCK_BYTES];
+        loop {
+            let open = self.open_of(inode);
+            let pushes = open.as_ref().map(|open| open.pushes.get());
+            for (number, piece) in bytes.chunks_mut(PIECE_BLOCKS as usize * BLOCK_BYTES).enumerate() {
+                self.read_stored(inode, first + number as u64 * PIECE_BLOCKS, piece).await?;
+            }
+            // What was in memory may have been written meanwhile, behind what was read already.
+            if open.as_ref().map(|open| open.pushes.get()) == pushes {
+                if let Some(open) = open {
+                    overlay(&open, first, &mut bytes);
+                }
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// Reads blocks of a file from the device, with their checksums; zeros where nothing is stored.
+    pub(super) async fn read_stored(&self, inode: Inode, first: u64, into: &mut [u8]) -> Result<(), FsError> {
+        let end = first + (into.len() / BLOCK_BYTES) as u64;
+        let extents = |fs: &Fs| -> Result<Vec<Extent>, FsError> {
+            Ok(fs.0.namespace.borrow().node(inode)?.extents.within(first, end).collect())
+        };
+        loop {
+            let before = extents(self)?;
+            let outcome = self.read_extents(&before, first, into).await;
+            // The cleaner may have moved it, or somebody cut it: then what was read is not to be trusted.
+            if extents(self)? == before {
+                return outcome;
+            }
+        }
+    }
+
+    async fn read_extents(&self, extents: &[Extent], first: u64, into: &mut [u8]) -> Result<(), FsError> {
+        let mut next = 0;
+        for extent in extents {
+            let from = (u64::from(extent.at) - first) as usize * BLOCK_BYTES;
+            into[next..from].fill(0);
+            next = from + extent.blocks as usize * BLOCK_BYTES;
+            let run = Run { start: extent.start, blocks: u64::from(extent.blocks) };
+            self.read_run(run, &mut into[from..next]).await?;
+        }
+        into[next..].fill(0);
+        Ok(())
+    }
+
+    /// Reads a run of the data device and compares it with its checksums.
+    async fn read_run(&self, run: Run, into: &mut [u8]) -> Result<(), FsError> {
+        let read = self.0.releases.borrow_mut().begin_read();
+        let outcome = self.read_run_as_it_is(run).await;
+        self.0.releases.borrow_mut().end_read(read);
+        self.free_released();
+        let (bytes, sums) = outcome?;
+        for (number, (block, sum)) in bytes.chunks(BLOCK_BYTES).zip(sums).enumerate() {
+            if checksums::of_block(block) != sum {
+                return Err(FsError::Damaged { block: run.start + number as u64 });
+            }
+        }
+        into.copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// The bytes of a run, and what their checksums should be.
+    pub(super) async fn read_run_as_it_is(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>), FsError> {
+        let sums = self.0.checksums.get(run.start, run.blocks).await?;
+        let mut bytes = Vec::with_capacity(run.blocks as usize * BLOCK_BYTES);
+        let mut next = run.start;
+        while next < run.end() {
+            let count = (run.end() - next).min(PIECE_BLOCKS);
+            bytes.extend_from_slice(&self.0.data.read(next, count).await?);
+            next += count;
+        }
+        Ok((bytes, sums))
+    }
+
+    /// Writes `bytes` at `offset`: in memory, until they are pushed. All of it or nothing.
+    pub async fn write(&self, inode: Inode, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
+        self.0.begin().await?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
+        self.check_regular(inode)?;
+        let open = self.open_or_new(inode);
+        {
+            let _pass = open.gate.enter().await;
+            self.write_staged(inode, &open, offset, end, bytes).await?;
+        }
+        self.evict().await
+    }
+
+    fn check_regular(&self, inode: Inode) -> Result<(), FsError> {
+        let namespace = self.0.namespace.borrow();
+        let node = namespace.node(inode)?;
+        match (node.is_regular(), node.is_directory()) {
+            (true, _) => Ok(()),
+            (_, true) => Err(FsError::IsDirectory),
+            _ => Err(FsError::Invalid("not a regular file")),
+        }
+    }
+
+    /// The same, with the file's gate held.
+    async fn write_staged(
+        &self,
+        inode: Inode,
+        open: &Rc<Open>,
+        offset: u64,
+        end: u64,
+        bytes: &[u8],
+    ) -> Result<(), FsError> {
+        let size = self.0.attr(inode)?.attributes.size;
+        let (first, last) = ((offset / BYTES) as u32, ((end - 1) / BYTES) as u32);
+        let mut edges = self.edges(inode, open, size, offset, end).await?;
+        self.stage(inode, open);
+        self.reserve(inode, open, first..last + 1, size.max(end))?;
+        let mut staged = open.staged.borrow_mut();
+        let staged = staged.as_mut().expect("it was staged just now");
+        let count_before = staged.blocks.len();
+        for (at, block) in edges.drain(..) {
+            staged.blocks.entry(at).or_insert(Block::Bytes(block));
+        }
+        for at in first..=last {
+            let block_start = u64::from(at) * BYTES;
+            let (from, to) = (offset.max(block_start), end.min(block_start + BYTES));
+            let block = staged.blocks.entry(at).or_insert(Block::Zeros).bytes_mut();
+            block[(from - block_start) as usize..(to - block_start) as usize]
+                .copy_from_slice(&bytes[(from - offset) as usize..(to - offset) as usize]);
+        }
+        staged.size = staged.size.max(end);
+        staged.modified_ns = self.0.time_ns();
+        let added = (staged.blocks.len() - count_before) as u64 * BYTES;
+        self.0.staged_bytes.set(self.0.staged_bytes.get() + added);
+        Ok(())
+    }
+
+    /// The stored blocks that a change of bytes `offset` to `end` needs in memory: those it changes in part, and the last
+    /// one of the file if it becomes longer, for what lies behind the end of a file is nobody's.
+    async fn edges(
+        &self,
+        inode: Inode,
+        open: &Open,
+        size: u64,
+        offset: u64,
+        end: u64,
+    ) -> Result<Vec<(u32, Box<[u8; BLOCK_BYTES]>)>, FsError> {
+        let mut wanted = Vec::new();
+        if !offset.is_multiple_of(BYTES) && offset < size {
+            wanted.push(offset / BYTES);
+        }
+        if !end.is_multiple_of(BYTES) && end < size {
+            wanted.push(end / BYTES);
+        }
+        if end > size && !size.is_multiple_of(BYTES) {
+            wanted.push(size / BYTES);
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut edges = Vec::new();
+        for at in wanted {
+            let is_staged =
+                open.staged.borrow().as_ref().is_some_and(|staged| staged.blocks.contains_key(&(at as u32)));
+            if is_staged {
+                continue;
+            }
+            let mut block = Block::zeros();
+            self.read_stored(inode, at, &mut block[..]).await?;
+            let behind = size.saturating_sub(at * BYTES).min(BYTES) as usize;
+            block[behind..].fill(0);
+            edges.push((at as u32, block));
+        }
+        Ok(edges)
+    }
+
+    /// Makes sure that there is a place in memory for what changes of a file.
+    fn stage(&self, inode: Inode, open: &Open) {
+        let mut staged = open.staged.borrow_mut();
+        if staged.is_some() {
+            return;
+        }
+        let core = &self.0;
+        core.staged_since.set(core.staged_since.get() + 1);
+        let attributes = core.namespace.borrow().get(inode).map(|node| node.attributes).unwrap_or_default();
+        *staged = Some(Staged {
+            size: attributes.size,
+            modified_ns: attributes.modified_ns,
+            since: core.staged_since.get(),
+            since_ns: core.clock.now_ns(),
+            ..Staged::default()
+        });
+    }
+
+    /// Reserves what the file will need once blocks `changed` are written and it is `size` bytes long. A file that could only
+    /// move as a whole where there is room for its changes alone is content with that, if the store can.
+    fn reserve(&self, inode: Inode, open: &Open, changed: std::ops::Range<u32>, size: u64) -> Result<(), FsError> {
+        let core = &self.0;
+        let mut staged = open.staged.borrow_mut();
+        let staged = staged.as_mut().expect("whoever reserves has staged");
+        if core.store.is_contiguous() {
+            return core.store.reserve(&mut staged.held, size.div_ceil(BYTES));
+        }
+        let in_memory = staged.blocks.iter().filter(|(_, block)| matches!(block, Block::Bytes(_))).count() as u64;
+        let already =
+            staged.blocks.range(changed.clone()).filter(|(_, block)| matches!(block, Block::Bytes(_))).count() as u64;
+        let changes = in_memory + u64::from(changed.end - changed.start) - already;
+        let namespace = core.namespace.borrow();
+        let stored = namespace.node(inode)?.extents.blocks();
+        drop(namespace);
+        let whole = (stored + changes).min(size.div_ceil(BYTES));
+        if whole * BYTES <= core.bounds.cache_bytes && core.store.reserve(&mut staged.held, whole).is_ok() {
+            return Ok(());
+        }
+        core.store.reserve(&mut staged.held, changes)
+    }
+
+    /// Makes a file `size` bytes long.
+    pub(super) async fn truncate(&self, inode: Inode, size: u64) -> Result<(), FsError> {
+        self.check_regular(inode)?;
+        if size > SIZE_MAX {
+            return Err(FsError::TooLarge);
+        }
+        let open = self.open_or_new(inode);
+        {
+            let _pass = open.gate.enter().await;
+            let before = self.0.attr(inode)?.attributes.size;
+            if size > before {
+                self.lengthen(inode, &open, before, size).await?;
+            } else {
+                self.shorten(inode, &open, size)?;
+            }
+        }
+        self.forget_if_idle(inode);
+        Ok(())
+    }
+
+    async fn lengthen(&self, inode: Inode, open: &Rc<Open>, before: u64, size: u64) -> Result<(), FsError> {
+        let mut edges = self.edges(inode, open, before, size, size).await?;
+        self.stage(inode, open);
+        let edge = (before / BYTES) as u32;
+        self.reserve(inode, open, edge..edge + edges.len() as u32, size)?;
+        let mut staged = open.staged.borrow_mut();
+        let staged = staged.as_mut().expect("it was staged just now");
+        for (at, block) in edges.drain(..) {
+            staged.blocks.insert(at, Block::Bytes(block));
+            self.0.staged_bytes.set(self.0.staged_bytes.get() + BYTES);
+        }
+        staged.size = size;
+        staged.modified_ns = self.0.time_ns();
+        Ok(())
+    }
+
+    /// It needs no room, and cannot fail for want of it.
+    fn shorten(&self, inode: Inode, open: &Open, size: u64) -> Result<(), FsError> {
+        let core = &self.0;
+        let end = size.div_ceil(BYTES);
+        if let Some(staged) = open.staged.borrow_mut().as_mut() {
+            let cut = staged.blocks.split_off(&(end.min(u64::from(u32::MAX)) as u32));
+            core.staged_bytes.set(core.staged_bytes.get() - cut.len() as u64 * BYTES);
+            if let Some(Block::Bytes(last)) = staged.blocks.get_mut(&((size / BYTES) as u32)) {
+                last[(size % BYTES) as usize..].fill(0);
+            }
+            staged.size = size;
+            staged.modified_ns = core.time_ns();
+        }
+        let (mut attributes, extents) = {
+            let namespace = core.namespace.borrow();
+            let node = namespace.node(inode)?;
+            (node.attributes, node.extents.as_slice().to_vec())
+        };
+        attributes.size = attributes.size.min(size);
+        (attributes.modified_ns, attributes.changed_ns) = (core.time_ns(), core.time_ns());
+        let kept: Vec<Extent> = extents.iter().filter_map(|extent| extent.within(0, end)).collect();
+        let mut changes = vec![Change::Node { inode, attributes }];
+        if kept != extents {
+            changes.push(Change::Extents { inode, extents: kept.clone() });
+        }
+        let record = core.record(&changes);
+        self.replace_extents(inode, record, &extents, &kept);
+        Ok(())
+    }
+
+    /// Allocates, punches or zeroes bytes `offset` to `offset + length`.
+    pub async fn allocate(&self, inode: Inode, offset: u64, length: u64, what: Allocate) -> Result<(), FsError> {
+        self.0.begin().await?;
+        if length == 0 {
+            return Err(FsError::Invalid("no bytes"));
+        }
+        let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
+        self.check_regular(inode)?;
+        let open = self.open_or_new(inode);
+        let mut next = offset;
+        while next < end {
+            // A piece at a time, so that no more is in memory than may be.
+            let to = end.min((next / BYTES + PIECE_BLOCKS) * BYTES);
+            {
+                let _pass = open.gate.enter().await;
+                self.allocate_piece(inode, &open, next, to, what).await?;
+            }
+            self.evict().await?;
+            next = to;
+        }
+        self.forget_if_idle(inode);
+        Ok(())
+    }
+
+    async fn allocate_piece(
+        &self,
+        inode: Inode,
+        open: &Rc<Open>,
+        offset: u64,
+        end: u64,
+        what: Allocate,
+    ) -> Result<(), FsError> {
+        let size = self.0.attr(inode)?.attributes.size;
+        let grows = matches!(what, Allocate::Room | Allocate::Zeros);
+        let end = if grows { end } else { end.min(size) };
+        if offset >= end {
+            return Ok(());
+        }
+        let edges = self.edges(inode, open, size, offset, end).await?;
+        self.stage(inode, open);
+        let blocks = (offset / BYTES) as u32..end.div_ceil(BYTES) as u32;
+        let new_size = if grows { size.max(end) } else { size };
+        let takes_room = if what == Allocate::PunchHole { blocks.start..blocks.start + 2 } else { blocks.clone() };
+        self.reserve(inode, open, takes_room, new_size)?;
+        let stored: Vec<Extent> = {
+            let namespace = self.0.namespace.borrow();
+            namespace.node(inode)?.extents.within(u64::from(blocks.start), u64::from(blocks.end)).collect()
+        };
+        let is_stored = |at: u32| stored.iter().any(|extent| extent.within(u64::from(at), u64::from(at) + 1).is_some());
+        let mut staged = open.staged.borrow_mut();
+        let staged = staged.as_mut().expect("it was staged just now");
+        let count_before = staged.blocks.len();
+        for (at, block) in edges {
+            staged.blocks.entry(at).or_insert(Block::Bytes(block));
+        }
+        for at in blocks {
+            let start = u64::from(at) * BYTES;
+            let is_whole = offset <= start && end.min(new_size) >= (start + BYTES).min(new_size);
+            match what {
+                Allocate::Room => {
+                    if !staged.blocks.contains_key(&at) && !is_stored(at) {
+                        staged.blocks.insert(at, Block::Bytes(Block::zeros()));
+                    } else if let Some(block @ Block::Zeros) = staged.blocks.get_mut(&at) {
+                        block.bytes_mut();
+                    }
+                }
+                _ if is_whole => {
+                    let is_hole = what == Allocate::PunchHole;
+                    let zeros = if is_hole { Block::Zeros } else { Block::Bytes(Block::zeros()) };
+                    staged.blocks.insert(at, zeros);
+                }
+                _ => {
+                    let (from, to) = (offset.max(start) - start, end.min(start + BYTES) - start);
+                    let block = staged.blocks.entry(at).or_insert(Block::Zeros).bytes_mut();
+                    block[from as usize..to as usize].fill(0);
+                }
+            }
+        }
+        staged.size = new_size;
+        staged.modified_ns = self.0.time_ns();
+        let added = (staged.blocks.len() - count_before) as u64 * BYTES;
+        self.0.staged_bytes.set(self.0.staged_bytes.get() + added);
+        Ok(())
+    }
+
+    /// The first data, or the first hole, at or behind `offset`.
+    pub fn seek(&self, inode: Inode, offset: u64, what: Seek) -> Result<u64, FsError> {
+        let size = self.0.attr(inode)?.attributes.size;
+        if offset >= size {
+            return Err(FsError::NoData);
+        }
+        let open = self.open_of(inode);
+        let namespace = self.0.namespace.borrow();
+        let node = namespace.node(inode)?;
+        let is_data = |at: u64| {
+            let staged = open.as_ref().and_then(|open| {
+                let staged = open.staged.borrow();
+                staged
+                    .as_ref()
+                    .and_then(|staged| staged.blocks.get(&(at as u32)).map(|block| matches!(block, Block::Bytes(_))))
+            });
+            staged.unwrap_or_else(|| node.extents.within(at, at + 1).next().is_some())
+        };
+        let mut blocks = offset / BYTES..size.div_ceil(BYTES);
+        let found = blocks.find(|at| is_data(*at) == (what == Seek::Data));
+        match (found, what) {
+            (Some(at), _) => Ok((at * BYTES).max(offset)),
+            (None, Seek::Hole) => Ok(size),
+            (None, Seek::Data) => Err(FsError::NoData),
+        }
+    }
+}
+
+/// Puts what is in memory of a file over what was read of it from block `first` on.
+fn overlay(open: &Open, first: u64, bytes: &mut [u8]) {
+    let staged = open.staged.borrow();
+    let Some(staged) = staged.as_ref() else { return };
+    let end = (first + (bytes.len() / BLOCK_BYTES) as u64).min(u64::from(u32::MAX));
+    for (at, block) in staged.blocks.range(first as u32..end as u32) {
+        let into = &mut bytes[(u64::from(*at) - first) as usize * BLOCK_BYTES..][..BLOCK_BYTES];
+        match block {
+            Block::Bytes(block) => into.copy_from_slice(&block[..]),
+            Block::Zeros => into.fill(0),
+        }
+    }
+}

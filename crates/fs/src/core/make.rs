@@ -1,0 +1,239 @@
+//! Making a file system: how its metadata are laid out, and the first blocks of its devices.
+
+use uuid::Uuid;
+
+use super::names::root_attributes;
+use crate::device::area::{Area, Place};
+use crate::device::{Device, Kind, BLOCK_BYTES};
+use crate::error::FsError;
+use crate::format::change::{Change, NODE_BYTES};
+use crate::format::superblock::{Layout, Member, Role, Superblock};
+use crate::journal::checkpoint::{self, Writer};
+use crate::journal::log::LogPlace;
+use crate::journal::Checksums;
+use crate::namespace::ROOT;
+use crate::store;
+
+/// Bytes of metadata that are reckoned for a file: a node, a name of 16 bytes, an extent.
+const FILE_BYTES: u64 = NODE_BYTES + 21 + 16 + 13 + 16;
+/// Blocks of the log at least, and in the rule.
+const LOG_BLOCKS_MIN: u64 = 16;
+const LOG_BLOCKS_MAX: u64 = 64 << 10;
+
+/// What is asked for when a file system is made.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct MakeOptions {
+    /// Its name among file systems, and those of its devices; chosen at random if it is not given.
+    pub uuid: Option<Uuid>,
+    /// The store; that of the device's kind if it is not given.
+    pub store: Option<String>,
+    /// Options of the store, which it is mounted with if nothing else is said.
+    pub options: Vec<(String, String)>,
+    /// Blocks for metadata; by the rule, a sixty-fourth of the data but no less than 256, if it is not given. On a device of
+    /// its own all of it is used.
+    pub metadata_blocks: Option<u64>,
+    /// Make it even if the devices hold a file system already.
+    pub overwrite: bool,
+}
+
+/// How a file system would lie on its devices.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// What will be on the first block of each device.
+    pub superblock: Superblock,
+    /// Files that the metadata have room for, about.
+    pub files: u64,
+}
+
+/// Plans a file system on `data`, with its metadata on `metadata`, or in the unshingled part of the same.
+pub fn plan(data: &Device, metadata: Option<&Device>, options: &MakeOptions) -> Result<Plan, FsError> {
+    let geometry = data.geometry();
+    let wrong = |reason: &str| FsError::format(data.name(), reason);
+    let Some(default) = store::default_for(&geometry.kind) else {
+        return Err(wrong(
+            "is a conventional drive: these stores are for zoned drives and caveat disks; make an emulated one with \
+             `imbrex drive create FILE --drive strict-append`",
+        ));
+    };
+    let uuid = options.uuid.unwrap_or_else(Uuid::new_v4);
+    let (place, data_run) = match metadata {
+        Some(metadata) => (Place::run(0, metadata.geometry().blocks), outside_part(&geometry.kind, geometry.blocks)),
+        None => inside(data, options)?,
+    };
+    if data_run.1 == 0 {
+        return Err(wrong("is too small: nothing is left for data"));
+    }
+    let layout = lay_out(place, geometry.blocks).ok_or_else(|| {
+        let place_blocks = place.blocks;
+        wrong(&format!("{place_blocks} blocks of metadata are too few for {} of data", geometry.blocks))
+    })?;
+    let role = if metadata.is_some() { Role::Data } else { Role::Both };
+    let id = |number: u128| Uuid::from_u128(uuid.as_u128().wrapping_add(number));
+    let mut members = vec![Member { uuid: id(1), role, geometry }];
+    members.extend(metadata.map(|device| Member { uuid: id(2), role: Role::Metadata, geometry: device.geometry() }));
+    let store = options.store.clone().unwrap_or_else(|| default.into());
+    let options = options.options.clone();
+    let superblock = Superblock { uuid, member: 0, store, options, data: data_run, layout, members };
+    let files = layout.checkpoints[0].1 * BLOCK_BYTES as u64 / FILE_BYTES;
+    Ok(Plan { superblock, files })
+}
+
+/// Where data may lie on a device whose metadata are elsewhere: behind its first block, which bears the superblock, and
+/// what writing that destroys or takes.
+fn outside_part(kind: &Kind, blocks: u64) -> (u64, u64) {
+    let first = match *kind {
+        Kind::Plain => 1,
+        Kind::Zoned { zone_blocks, conventional, .. } => u64::from(conventional.max(1)) * zone_blocks,
+        Kind::Caveat { isolation, no_overlap } => 1 + isolation.max(no_overlap),
+    };
+    (first, blocks.saturating_sub(first))
+}
+
+/// Where metadata and data lie on one device.
+fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)), FsError> {
+    let geometry = device.geometry();
+    let wanted = options.metadata_blocks.unwrap_or((geometry.blocks / 64).max(256));
+    let place = match geometry.kind {
+        Kind::Zoned { zone_blocks, conventional, .. } => {
+            let there = u64::from(conventional) * zone_blocks;
+            if there == 0 {
+                let reason = "has no conventional zones for metadata: give them a device of their own with --meta";
+                return Err(FsError::format(device.name(), reason));
+            }
+            let blocks = options.metadata_blocks.unwrap_or(there).min(there);
+            let first = there;
+            return Ok((Place::run(0, blocks), (first, geometry.blocks - first)));
+        }
+        Kind::Caveat { isolation, no_overlap } => Place::islands(wanted, no_overlap, isolation),
+        Kind::Plain => Place::run(0, wanted),
+    };
+    let first = place.end();
+    if first >= geometry.blocks {
+        let reason = format!(
+            "{wanted} blocks of metadata take {first} of its {} blocks: ask for fewer, or give them a device of their own \
+             with --meta",
+            geometry.blocks
+        );
+        return Err(FsError::format(device.name(), reason));
+    }
+    Ok((place, (first, geometry.blocks - first)))
+}
+
+/// Superblock twice, checksums, log, two checkpoints.
+fn lay_out(place: Place, data_blocks: u64) -> Option<Layout> {
+    let checksums = (2, Checksums::blocks_for(data_blocks));
+    let left = place.blocks.checked_sub(2 + checksums.1)?;
+    let log_blocks = (left / 4).min(LOG_BLOCKS_MAX);
+    if log_blocks < LOG_BLOCKS_MIN {
+        return None;
+    }
+    let log = (checksums.0 + checksums.1, log_blocks);
+    let slot = (left - log_blocks) / 2;
+    let first = log.0 + log.1;
+    Some(Layout { place, checksums, log, checkpoints: [(first, slot), (first + slot, slot)] })
+}
+
+/// Bytes of changes that a checkpoint in a slot of so many blocks may have.
+pub(super) fn bytes_in_slot(blocks: u64) -> u64 {
+    let (mut low, mut high) = (0, blocks * BLOCK_BYTES as u64);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if checkpoint::blocks_for(middle) <= blocks {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
+}
+
+/// Makes a file system on `data`, with its metadata on `metadata` or in the unshingled part of the same; what was on them
+/// is lost. The time is that of the uppermost directory.
+pub async fn make(
+    data: &Device,
+    metadata: Option<&Device>,
+    options: &MakeOptions,
+    time_ns: i64,
+) -> Result<Plan, FsError> {
+    let plan = plan(data, metadata, options)?;
+    let superblock = &plan.superblock;
+    // What the store would refuse when it is mounted is refused now.
+    let zones = data.zones().await?;
+    let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
+    let option = |key: &str| superblock.options.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
+    let run = store::Run { start: superblock.data.0, blocks: superblock.data.1 };
+    store::make(&superblock.store, data, run, zones, option)?;
+    if !options.overwrite {
+        refuse_used(data).await?;
+        if let Some(metadata) = metadata {
+            refuse_used(metadata).await?;
+        }
+    }
+    empty_zones(data, zones.map_or(0, <[_]>::len)).await?;
+    let device = metadata.unwrap_or(data);
+    let area = Area::new(device.clone(), superblock.layout.place);
+    write_metadata(&area, superblock, time_ns).await?;
+    if metadata.is_some() {
+        // The device with the metadata is the second member.
+        let on_metadata = Superblock { member: 1, ..superblock.clone() }.encode();
+        area.write(0, &on_metadata).await?;
+        area.write(1, &on_metadata).await?;
+        data.write(0, superblock.encode()).await?;
+        data.flush().await?;
+    } else {
+        area.write(0, &superblock.encode()).await?;
+        area.write(1, &superblock.encode()).await?;
+    }
+    area.flush().await?;
+    Ok(plan)
+}
+
+async fn refuse_used(device: &Device) -> Result<(), FsError> {
+    // A block that cannot be read holds nothing: on a caveat disk that is new none can.
+    let Ok(block) = device.read(0, 1).await else { return Ok(()) };
+    if Superblock::decode(&block).is_ok() {
+        let reason = "holds a file system already, which would be lost; say --force if it may be";
+        return Err(FsError::format(device.name(), reason));
+    }
+    Ok(())
+}
+
+async fn empty_zones(device: &Device, zones: usize) -> Result<(), FsError> {
+    let Kind::Zoned { conventional, .. } = device.geometry().kind else { return Ok(()) };
+    let states = device.zones().await?;
+    for zone in conventional..zones as u32 {
+        if states[zone as usize].written > 0 {
+            device.reset(zone).await?;
+        }
+    }
+    Ok(())
+}
+
+/// An empty log, checksums that mean nothing, and a checkpoint with the uppermost directory. Old blocks are blanked where
+/// they could be taken for new ones, or could not be read.
+async fn write_metadata(area: &Area, superblock: &Superblock, time_ns: i64) -> Result<(), FsError> {
+    let Layout { checksums, log, checkpoints, .. } = superblock.layout;
+    blank(area, checksums).await?;
+    blank(area, (log.0, 1)).await?;
+    for slot in checkpoints {
+        blank(area, (slot.0, 1)).await?;
+    }
+    let place = LogPlace { block: 0, frame: 1 };
+    let mut writer = Writer::new(area.clone(), superblock.uuid.as_u128(), checkpoints[0], 1, place);
+    writer.add(&[Change::Node { inode: ROOT, attributes: root_attributes(time_ns) }]).await?;
+    writer.finish(1).await?;
+    area.flush().await?;
+    writer.validate().await?;
+    Ok(())
+}
+
+async fn blank(area: &Area, (first, blocks): (u64, u64)) -> Result<(), FsError> {
+    let zeros = vec![0; super::PIECE_BLOCKS.min(blocks) as usize * BLOCK_BYTES];
+    let mut next = first;
+    while next < first + blocks {
+        let count = (first + blocks - next).min(super::PIECE_BLOCKS);
+        area.write(next, &zeros[..count as usize * BLOCK_BYTES]).await?;
+        next += count;
+    }
+    Ok(())
+}

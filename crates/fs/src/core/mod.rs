@@ -1,0 +1,174 @@
+//! The core: operations on files, and what makes them last. One file a kind of operation.
+//!
+//! Invariants:
+//! 1. The namespace is altered by records alone, each in one piece between two awaits: so every operation is atomic for
+//!    others, and after a power cut.
+//! 2. A record that names data is made after they were written, and a commit flushes the data device first.
+//! 3. Blocks are freed for the store when the record that frees them is durable and nobody reads them any more.
+//! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], and those of writes under way.
+
+mod attributes;
+mod cleaner;
+mod commit;
+mod data;
+mod make;
+mod mount;
+mod names;
+mod push;
+mod releases;
+mod staged;
+mod state;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+pub use self::attributes::{Attr, SetAttr, SetAttribute};
+pub use self::data::{Allocate, Seek};
+pub use self::make::{make, plan, MakeOptions, Plan};
+pub use self::mount::{look, MountOptions, Mounted};
+pub use self::names::{Caller, Listed, Rename};
+use self::releases::Releases;
+use self::staged::Open;
+pub use self::state::{Statfs, Status};
+use crate::clock::{Clock, Signal};
+use crate::device::area::Area;
+use crate::device::Device;
+use crate::error::FsError;
+use crate::format::change::{Change, Inode};
+use crate::format::superblock::Superblock;
+use crate::journal::{Checksums, Log};
+use crate::namespace::Namespace;
+use crate::store::Store;
+
+/// Blocks that are moved in one command.
+pub(crate) const PIECE_BLOCKS: u64 = 256;
+
+/// The bounds of what the core keeps in memory, and its times. Tests set them to their smallest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// Bytes of files that are not yet written (Singh 2014 §2.2.2: a buffer cache of 2 GB).
+    pub cache_bytes: u64,
+    /// Pages of 1,020 checksums in memory.
+    pub checksum_pages: usize,
+    /// Bytes of records that are committed without anybody asking.
+    pub pending_bytes: usize,
+    /// How often records are committed, and files written that were changed longer ago than `dirty_ns`.
+    pub commit_ns: u64,
+    /// How old a change may become before it is written.
+    pub dirty_ns: u64,
+    /// A checkpoint is taken when so much of the log is needed, in percent.
+    pub log_percent: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        const SECOND_NS: u64 = 1_000_000_000;
+        Bounds {
+            cache_bytes: 2 << 30,
+            checksum_pages: 16 << 10,
+            pending_bytes: 1 << 20,
+            commit_ns: 5 * SECOND_NS,
+            dirty_ns: 30 * SECOND_NS,
+            log_percent: 40,
+        }
+    }
+}
+
+impl Bounds {
+    /// The smallest with which it works: everything is evicted, rolled over and written all the time.
+    pub fn smallest() -> Bounds {
+        Bounds { cache_bytes: 4096, checksum_pages: 1, pending_bytes: 1, log_percent: 1, ..Bounds::default() }
+    }
+}
+
+/// What every task of a mounted file system shares.
+pub(crate) struct Core {
+    pub clock: Clock,
+    /// Nanoseconds from 1970 to the beginning of the clock.
+    pub epoch_ns: i64,
+    pub superblock: Superblock,
+    pub data: Device,
+    pub metadata: Area,
+    pub bounds: Bounds,
+    pub is_read_only: bool,
+    pub namespace: RefCell<Namespace>,
+    pub store: Box<dyn Store>,
+    pub log: Log,
+    pub checksums: Checksums,
+    /// Which file lies where, by the first block of its extents: for the cleaner.
+    pub owners: RefCell<BTreeMap<u64, Inode>>,
+    pub open: RefCell<BTreeMap<Inode, Rc<Open>>>,
+    pub staged_bytes: Cell<u64>,
+    pub staged_since: Cell<u64>,
+    pub releases: RefCell<Releases>,
+    pub checkpoint: RefCell<commit::Checkpoints>,
+    pub is_over: Cell<bool>,
+    pub over: Signal,
+    pub counters: RefCell<state::Counters>,
+    /// Bytes a checkpoint may have.
+    pub checkpoint_bytes_max: u64,
+    /// A step that is left out on purpose: how tests know that they would notice.
+    pub sabotage: Option<Sabotage>,
+}
+
+/// A mistake made on purpose, one of those that tests of power cuts must catch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sabotage {
+    /// Records are written before the data that they name.
+    RecordBeforeData,
+    /// A checkpoint is made valid before its chunks and the log are durable.
+    CheckpointWithoutBarrier,
+    /// Blocks are freed, and so used again, before the freeing record is durable.
+    ReuseBeforeRecord,
+    /// The footer of a caveat disk is given back before the data are written.
+    FooterGivenBackEarly,
+    /// `fsync` answers before the commit.
+    AcknowledgeBeforeCommit,
+}
+
+impl Sabotage {
+    /// All of them.
+    pub const ALL: [Sabotage; 5] = [
+        Sabotage::RecordBeforeData,
+        Sabotage::CheckpointWithoutBarrier,
+        Sabotage::ReuseBeforeRecord,
+        Sabotage::FooterGivenBackEarly,
+        Sabotage::AcknowledgeBeforeCommit,
+    ];
+}
+
+/// A mounted file system. Cloning gives another handle of the same; each operation is a task, or part of one.
+#[derive(Clone)]
+pub struct Fs(pub(crate) Rc<Core>);
+
+impl Core {
+    /// The time of day, in nanoseconds since 1970.
+    pub fn time_ns(&self) -> i64 {
+        self.epoch_ns.saturating_add(i64::try_from(self.clock.now_ns()).unwrap_or(i64::MAX))
+    }
+
+    /// Applies and logs what one operation changes; the number of its record.
+    pub fn record(&self, changes: &[Change]) -> u64 {
+        let mut namespace = self.namespace.borrow_mut();
+        changes.iter().for_each(|change| namespace.apply(change));
+        drop(namespace);
+        self.log.append(self.time_ns(), changes)
+    }
+
+    /// Waits until an operation may change something.
+    pub async fn begin(&self) -> Result<(), FsError> {
+        if self.is_read_only {
+            return Err(FsError::ReadOnly);
+        }
+        self.log.room().await
+    }
+
+    /// Fails if a checkpoint would have no room for `bytes` more.
+    pub fn check_metadata_room(&self, bytes: u64) -> Result<(), FsError> {
+        if self.namespace.borrow().encoded_bytes() + bytes > self.checkpoint_bytes_max {
+            return Err(FsError::NoMetadataSpace);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! Mounting: the superblocks, the newest checkpoint, the log behind it, the store; then the tasks that go on by
+//! themselves.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::commit::Checkpoints;
+use super::make::bytes_in_slot;
+use super::releases::Releases;
+use super::{Bounds, Core, Fs, Sabotage};
+use crate::clock::{Clock, Signal};
+use crate::device::area::Area;
+use crate::device::Device;
+use crate::error::FsError;
+use crate::format::change::{Change, Inode};
+use crate::format::superblock::Superblock;
+use crate::journal::checkpoint::{self, Header};
+use crate::journal::log::{replay, LogPlace};
+use crate::journal::{Checksums, Log};
+use crate::namespace::{Namespace, ROOT};
+use crate::store::{self, Run};
+
+/// How a file system is mounted.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct MountOptions {
+    /// Change nothing on the devices.
+    pub read_only: bool,
+    /// Bounds other than the usual ones.
+    pub bounds: Option<Bounds>,
+    /// Options of the store, in place of those it was made with.
+    pub options: Vec<(String, String)>,
+    /// The time at which the clock began, in nanoseconds since 1970.
+    pub epoch_ns: i64,
+    /// A step left out on purpose; for tests.
+    pub sabotage: Option<Sabotage>,
+}
+
+/// What mounting found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mounted {
+    /// The checkpoint that it began with.
+    pub checkpoint: u64,
+    /// Records of the log behind it.
+    pub records: u64,
+    /// Files that had neither a name nor a handle any more, and are gone now.
+    pub unnamed: u64,
+}
+
+/// What is on a device.
+pub async fn look(device: &Device) -> Result<Superblock, FsError> {
+    let mut why = String::new();
+    for block in 0..2 {
+        match device.read(block, 1).await {
+            Ok(bytes) => match Superblock::decode(&bytes) {
+                Ok(superblock) => return Ok(superblock),
+                Err(reason) if why.is_empty() => why = reason,
+                Err(_) => {}
+            },
+            Err(fault) if why.is_empty() => why = format!("its first block cannot be read: {fault}"),
+            Err(_) => {}
+        }
+    }
+    Err(FsError::format(device.name(), why))
+}
+
+/// The device that holds the data, the one with the metadata, and what they are. The order in which they are given does
+/// not matter.
+async fn members(devices: &[Device]) -> Result<(Device, Device, Superblock), FsError> {
+    let mut found: BTreeMap<usize, Device> = BTreeMap::new();
+    let mut first: Option<(Superblock, String)> = None;
+    for device in devices {
+        let superblock = look(device).await?;
+        let geometry = device.geometry();
+        let member = superblock.members[superblock.member as usize];
+        if member.geometry.blocks > geometry.blocks
+            || std::mem::discriminant(&member.geometry.kind) != std::mem::discriminant(&geometry.kind)
+        {
+            let reason = format!(
+                "was {} with {} blocks when the file system was made, and is {} with {}",
+                member.geometry.kind.name(),
+                member.geometry.blocks,
+                geometry.kind.name(),
+                geometry.blocks
+            );
+            return Err(FsError::format(device.name(), reason));
+        }
+        if let Some((other, name)) = first.as_ref().filter(|(other, _)| other.uuid != superblock.uuid) {
+            let reason = format!("belongs to file system {}, and {name} to {}", superblock.uuid, other.uuid);
+            return Err(FsError::format(device.name(), reason));
+        }
+        found.insert(superblock.member as usize, device.clone());
+        first.get_or_insert((superblock, device.name().into()));
+    }
+    let Some((superblock, name)) = first else { return Err(FsError::format("no device", "give at least one")) };
+    let named = |member: usize| {
+        found.get(&member).cloned().ok_or_else(|| {
+            let (what, uuid) = (superblock.members[member].role, superblock.members[member].uuid);
+            FsError::format(
+                &name,
+                format!("the device of its file system for {what:?}, {uuid}, is missing: give it too"),
+            )
+        })
+    };
+    let (data, metadata) = (named(superblock.data_member())?, named(superblock.metadata_member())?);
+    if superblock.layout.place.end() > metadata.geometry().blocks {
+        return Err(FsError::format(metadata.name(), "its superblock describes a larger device"));
+    }
+    Ok((data, metadata, superblock))
+}
+
+/// What was read of a file system.
+struct Found {
+    namespace: Namespace,
+    checksums: Checksums,
+    header: Header,
+    slot: usize,
+    head: LogPlace,
+    records: u64,
+}
+
+async fn read_journal(area: &Area, superblock: &Superblock, bounds: &Bounds) -> Result<Found, FsError> {
+    let (uuid, layout) = (superblock.uuid.as_u128(), superblock.layout);
+    let mut newest: Option<(Header, usize)> = None;
+    for (slot, place) in layout.checkpoints.iter().enumerate() {
+        let header = checkpoint::read_header(area, uuid, *place).await;
+        if let Some(header) = header.filter(|header| newest.is_none_or(|(other, _)| other.number < header.number)) {
+            newest = Some((header, slot));
+        }
+    }
+    let Some((header, slot)) = newest else {
+        return Err(FsError::format(area.device().name(), "neither of its checkpoints can be read"));
+    };
+    let mut namespace = Namespace::new(uuid);
+    let checksums = Checksums::new(area.clone(), layout.checksums, bounds.checksum_pages);
+    checkpoint::load(area, uuid, layout.checkpoints[slot], &header, |change| namespace.apply(&change)).await?;
+    let mut records = 0;
+    let head = replay(area, uuid, layout.log, header.place, async |record| {
+        records += 1;
+        for change in &record.changes {
+            match change {
+                Change::Checksums { block, sums } => checksums.set(*block, sums).await?,
+                change => namespace.apply(change),
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(Found { namespace, checksums, header, slot, head, records })
+}
+
+impl Fs {
+    /// Mounts the file system on `devices`, given in any order.
+    pub async fn mount(clock: &Clock, devices: &[Device], options: &MountOptions) -> Result<(Fs, Mounted), FsError> {
+        let (data, metadata, superblock) = members(devices).await?;
+        let bounds = options.bounds.unwrap_or_default();
+        let area = Area::new(metadata, superblock.layout.place);
+        let found = read_journal(&area, &superblock, &bounds).await?;
+        if found.namespace.directory(ROOT).is_err() {
+            return Err(FsError::format(area.device().name(), "its uppermost directory is missing"));
+        }
+        let zones = data.zones().await?;
+        let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
+        let run = Run { start: superblock.data.0, blocks: superblock.data.1 };
+        let option = |key: &str| {
+            let given = options.options.iter().chain(&superblock.options);
+            given.into_iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())
+        };
+        let store = store::make(&superblock.store, &data, run, zones, option)?;
+        let owners = claim(&found.namespace, store.as_ref())?;
+        let uuid = superblock.uuid.as_u128();
+        let log = Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.head);
+        let checkpoint_bytes_max = bytes_in_slot(superblock.layout.checkpoints[0].1);
+        let core = Core {
+            clock: clock.clone(),
+            epoch_ns: options.epoch_ns,
+            superblock,
+            data,
+            metadata: area,
+            bounds,
+            is_read_only: options.read_only,
+            namespace: RefCell::new(found.namespace),
+            store,
+            log,
+            checksums: found.checksums,
+            owners: RefCell::new(owners),
+            open: RefCell::default(),
+            staged_bytes: Cell::new(0),
+            staged_since: Cell::new(0),
+            releases: RefCell::new(Releases::default()),
+            checkpoint: RefCell::new(Checkpoints { number: found.header.number, slot: found.slot, is_running: false }),
+            is_over: Cell::new(false),
+            over: Signal::default(),
+            counters: RefCell::default(),
+            checkpoint_bytes_max,
+            sabotage: options.sabotage,
+        };
+        let fs = Fs(Rc::new(core));
+        let unnamed = fs.drop_unnamed();
+        if !options.read_only {
+            clock.spawn(fs.clone().take_checkpoints());
+            clock.spawn(fs.clone().commit_on_time());
+            clock.spawn(fs.clone().clean_when_needed());
+        }
+        Ok((fs, Mounted { checkpoint: found.header.number, records: found.records, unnamed }))
+    }
+
+    /// Removes what lost its last name while it was open, before the power went.
+    fn drop_unnamed(&self) -> u64 {
+        let unnamed: Vec<Inode> = {
+            let namespace = self.0.namespace.borrow();
+            let nodes = namespace.nodes_from(0).filter(|(_, node)| node.attributes.links == 0);
+            nodes.map(|(inode, _)| inode).collect()
+        };
+        unnamed.iter().for_each(|inode| self.drop_if_unused(*inode));
+        unnamed.len() as u64
+    }
+}
+
+/// Tells the store what is live.
+fn claim(namespace: &Namespace, store: &dyn store::Store) -> Result<BTreeMap<u64, Inode>, FsError> {
+    let mut owners = BTreeMap::new();
+    for (inode, node) in namespace.nodes_from(0) {
+        for extent in node.extents.as_slice() {
+            store.claim(extent)?;
+            owners.insert(extent.start, inode);
+        }
+    }
+    store.claimed();
+    Ok(owners)
+}

@@ -1,0 +1,425 @@
+//! Files are written: from memory to the blocks that the store gives them.
+//!
+//! A file moves as a whole (Singh 2014 §2.2.2: an overwritten file is moved, its old blocks are dead), unless it is larger
+//! than the cache, or there is room for its changes alone; then the changed blocks move.
+
+use std::rc::Rc;
+
+use super::staged::{Block, Open};
+use super::{Fs, Sabotage, PIECE_BLOCKS};
+use crate::device::BLOCK_BYTES;
+use crate::error::FsError;
+use crate::format::change::{Change, Extent, Inode};
+use crate::journal::checksums;
+use crate::store::{Lease, Run};
+
+/// How often a file is written elsewhere when writing it fails.
+const ATTEMPTS: u32 = 4;
+
+/// What is to be written of a file: blocks of it, in order.
+struct Work {
+    /// The blocks: first and how many.
+    pieces: Vec<(u32, u32)>,
+    /// Whether nothing else of it remains stored.
+    is_whole: bool,
+}
+
+impl Work {
+    fn blocks(&self) -> u64 {
+        self.pieces.iter().map(|(_, blocks)| u64::from(*blocks)).sum()
+    }
+}
+
+impl Fs {
+    /// Writes what is in memory of a file, and makes the record of it.
+    pub(crate) async fn push(&self, inode: Inode) -> Result<(), FsError> {
+        let Some(open) = self.open_of(inode) else { return Ok(()) };
+        let outcome = {
+            let _pass = open.gate.enter().await;
+            self.push_held(inode, &open).await
+        };
+        self.drop_if_unused(inode);
+        self.forget_if_idle(inode);
+        outcome?;
+        self.commit_if_much().await
+    }
+
+    /// The same, with the file's gate held.
+    async fn push_held(&self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
+        if open.staged.borrow().is_none() || self.0.namespace.borrow().get(inode).is_none() {
+            return Ok(());
+        }
+        for attempt in 1.. {
+            let work = self.work_of(inode, open);
+            match self.write_out(inode, open, &work).await {
+                Err(FsError::Device(_)) if attempt < ATTEMPTS => {}
+                outcome => return outcome,
+            }
+        }
+        unreachable!("the last attempt ends the loop")
+    }
+
+    /// What is to be written, as the reservation has it.
+    fn work_of(&self, inode: Inode, open: &Open) -> Work {
+        let core = &self.0;
+        let staged = open.staged.borrow();
+        let staged = staged.as_ref().expect("whoever writes has looked");
+        let end = staged.size.div_ceil(BLOCK_BYTES as u64) as u32;
+        let changed: Vec<u32> =
+            staged.blocks.iter().filter(|(_, block)| matches!(block, Block::Bytes(_))).map(|(at, _)| *at).collect();
+        if core.store.is_contiguous() {
+            return Work { pieces: Vec::from_iter((end > 0).then_some((0, end))), is_whole: true };
+        }
+        if changed.is_empty() {
+            return Work { pieces: Vec::new(), is_whole: false };
+        }
+        let namespace = core.namespace.borrow();
+        let stored = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
+        let mut all = changed.clone();
+        for extent in &stored {
+            all.extend((extent.at..extent.at + extent.blocks).filter(|at| !staged.blocks.contains_key(at)));
+        }
+        all.sort_unstable();
+        let is_whole = all.len() as u64 <= staged.held.blocks.max(changed.len() as u64);
+        Work { pieces: in_pieces(if is_whole { &all } else { &changed }), is_whole }
+    }
+
+    /// Writes `work` to blocks of the store, makes the record, and frees what was there before.
+    async fn write_out(&self, inode: Inode, open: &Rc<Open>, work: &Work) -> Result<(), FsError> {
+        let core = &self.0;
+        let blocks = work.blocks();
+        let early = core.sabotage == Some(Sabotage::RecordBeforeData);
+        let mut lease = None;
+        if blocks > 0 {
+            let mut held =
+                open.staged.borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default();
+            let allocated = core.store.allocate(&mut held, blocks).await;
+            if let Some(staged) = open.staged.borrow_mut().as_mut() {
+                staged.held = held;
+            }
+            let mut given = allocated?;
+            if core.sabotage == Some(Sabotage::FooterGivenBackEarly) {
+                let kept = std::mem::take(&mut given.kept);
+                core.store.settle(Lease { runs: Vec::new(), kept });
+            }
+            if early {
+                let extents = place(&work.pieces, &given.runs);
+                self.finish(inode, open, work, &extents)?;
+                core.log.commit(core.log.made(), &core.data).await?;
+            }
+            if let Err(error) = self.write_lease(inode, open, work, &given).await {
+                self.give_up(given).await;
+                return Err(error);
+            }
+            lease = Some(given);
+        }
+        let extents = lease.as_ref().map(|lease| place(&work.pieces, &lease.runs)).unwrap_or_default();
+        if let Some(lease) = lease {
+            core.store.settle(lease);
+        }
+        if early && blocks > 0 {
+            return Ok(());
+        }
+        self.finish(inode, open, work, &extents)
+    }
+
+    /// Writing failed: the device says how far its zones are now.
+    async fn give_up(&self, lease: Lease) {
+        let zones = self.0.data.zones().await.ok();
+        self.0.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
+    }
+
+    /// Writes the blocks of `work` to the runs of `lease`.
+    async fn write_lease(&self, inode: Inode, open: &Rc<Open>, work: &Work, lease: &Lease) -> Result<(), FsError> {
+        let core = &self.0;
+        let extents = place(&work.pieces, &lease.runs);
+        let mut buffer = Vec::new();
+        let mut start = 0;
+        for (number, extent) in extents.iter().enumerate() {
+            let mut next = 0;
+            while next < u64::from(extent.blocks) {
+                let count = (u64::from(extent.blocks) - next).min(PIECE_BLOCKS - (buffer.len() / BLOCK_BYTES) as u64);
+                if buffer.is_empty() {
+                    start = extent.start + next;
+                }
+                self.gather(inode, open, u64::from(extent.at) + next, count, &mut buffer).await?;
+                next += count;
+                let follows = extents.get(number + 1).is_some_and(|other| other.start == extent.start + next);
+                let is_full = buffer.len() as u64 == PIECE_BLOCKS * BLOCK_BYTES as u64;
+                if is_full || (next == u64::from(extent.blocks) && !follows) {
+                    self.write_buffer(start, std::mem::take(&mut buffer)).await?;
+                }
+            }
+        }
+        if !buffer.is_empty() {
+            self.write_buffer(start, buffer).await?;
+        }
+        core.counters.borrow_mut().files_written += 1;
+        Ok(())
+    }
+
+    /// Writes blocks of data, and makes the record of their checksums.
+    pub(super) async fn write_buffer(&self, start: u64, bytes: Vec<u8>) -> Result<(), FsError> {
+        let sums: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
+        self.write_with_sums(start, bytes, sums).await
+    }
+
+    /// The same with checksums that are known already: what was damaged stays known as damaged where it is moved.
+    pub(super) async fn write_with_sums(&self, start: u64, bytes: Vec<u8>, sums: Vec<u32>) -> Result<(), FsError> {
+        let core = &self.0;
+        core.checksums.set(start, &sums).await?;
+        core.data.write(start, bytes).await?;
+        core.log.append(core.time_ns(), &[Change::Checksums { block: start, sums }]);
+        self.commit_if_much().await
+    }
+
+    /// Appends blocks of a file to `buffer`, from memory or from where they are stored now.
+    async fn gather(
+        &self,
+        inode: Inode,
+        open: &Open,
+        at: u64,
+        count: u64,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), FsError> {
+        let from = buffer.len();
+        buffer.resize(from + count as usize * BLOCK_BYTES, 0);
+        let in_memory = {
+            let staged = open.staged.borrow();
+            let staged = staged.as_ref().expect("the gate is held");
+            staged.blocks.range(at as u32..(at + count) as u32).count() as u64
+        };
+        if in_memory < count {
+            self.read_stored(inode, at, &mut buffer[from..]).await?;
+        }
+        let staged = open.staged.borrow();
+        let staged = staged.as_ref().expect("the gate is held");
+        let committed_size = self.0.namespace.borrow().node(inode)?.attributes.size;
+        zero_behind(committed_size, at, &mut buffer[from..]);
+        for (block_at, block) in staged.blocks.range(at as u32..(at + count) as u32) {
+            let into = &mut buffer[from + (u64::from(*block_at) - at) as usize * BLOCK_BYTES..][..BLOCK_BYTES];
+            match block {
+                Block::Bytes(block) => into.copy_from_slice(&block[..]),
+                Block::Zeros => into.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the record of a file that was written, and frees the blocks it had.
+    fn finish(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Result<(), FsError> {
+        let core = &self.0;
+        let mut staged_place = open.staged.borrow_mut();
+        let Some(mut staged) = staged_place.take() else { return Ok(()) };
+        core.store.unreserve(&mut staged.held);
+        core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() as u64 * BLOCK_BYTES as u64);
+        open.pushes.set(open.pushes.get() + 1);
+        let (mut attributes, before) = {
+            let namespace = core.namespace.borrow();
+            let node = namespace.node(inode)?;
+            (node.attributes, node.extents.as_slice().to_vec())
+        };
+        let mut after = if work.is_whole { Vec::new() } else { without(&before, &staged.blocks) };
+        after.extend_from_slice(written);
+        let after = joined(after, core.store.band_blocks());
+        attributes.size = staged.size;
+        attributes.modified_ns = staged.modified_ns;
+        attributes.changed_ns = attributes.changed_ns.max(staged.modified_ns);
+        let mut changes = vec![Change::Node { inode, attributes }];
+        if after != before {
+            changes.push(Change::Extents { inode, extents: after.clone() });
+        }
+        let record = core.record(&changes);
+        drop(staged_place);
+        self.replace_extents(inode, record, &before, &after);
+        Ok(())
+    }
+
+    /// Record `record` has made `after` of where the file's data lay: keeps account of whose blocks are whose, and frees
+    /// those that are nobody's any more.
+    pub(super) fn replace_extents(&self, inode: Inode, record: u64, before: &[Extent], after: &[Extent]) {
+        let mut owners = self.0.owners.borrow_mut();
+        for extent in before {
+            owners.remove(&extent.start);
+        }
+        owners.extend(after.iter().map(|extent| (extent.start, inode)));
+        drop(owners);
+        let mut freed = Vec::new();
+        for old in before {
+            subtract(Run { start: old.start, blocks: u64::from(old.blocks) }, after, &mut freed);
+        }
+        self.release(record, freed);
+    }
+
+    pub(super) fn release_extents(&self, record: u64, extents: &[Extent]) {
+        let mut owners = self.0.owners.borrow_mut();
+        for extent in extents {
+            owners.remove(&extent.start);
+        }
+        drop(owners);
+        let run = |extent: &Extent| Run { start: extent.start, blocks: u64::from(extent.blocks) };
+        self.release(record, extents.iter().map(run).collect());
+    }
+
+    fn release(&self, record: u64, runs: Vec<Run>) {
+        let core = &self.0;
+        let record = if core.sabotage == Some(Sabotage::ReuseBeforeRecord) { 0 } else { record };
+        core.releases.borrow_mut().add(record, runs);
+        self.free_released();
+    }
+
+    /// Forgets what is in memory of a file.
+    pub(super) fn drop_staged(&self, inode: Inode) {
+        let core = &self.0;
+        let Some(open) = self.open_of(inode) else { return };
+        let Some(mut staged) = open.staged.borrow_mut().take() else { return };
+        core.store.unreserve(&mut staged.held);
+        core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() as u64 * BLOCK_BYTES as u64);
+    }
+
+    /// Writes files, the one that was changed longest ago first, until no more is in memory than may be.
+    pub(super) async fn evict(&self) -> Result<(), FsError> {
+        while self.0.staged_bytes.get() > self.0.bounds.cache_bytes {
+            let Some(oldest) = self.oldest_staged(u64::MAX) else { return Ok(()) };
+            self.push(oldest).await?;
+        }
+        Ok(())
+    }
+
+    /// The file that has been waiting longest to be written, if it was changed before `before_ns`.
+    pub(super) fn oldest_staged(&self, before_ns: u64) -> Option<Inode> {
+        let open = self.0.open.borrow();
+        let staged = open.iter().filter_map(|(inode, open)| {
+            let staged = open.staged.borrow();
+            staged.as_ref().filter(|staged| staged.since_ns < before_ns).map(|staged| (staged.since, *inode))
+        });
+        staged.min().map(|(_, inode)| inode)
+    }
+}
+
+/// Zeroes what was read behind the end that a file had: it is nobody's.
+fn zero_behind(size: u64, at: u64, bytes: &mut [u8]) {
+    let behind = size.saturating_sub(at * BLOCK_BYTES as u64).min(bytes.len() as u64) as usize;
+    bytes[behind..].fill(0);
+}
+
+/// Runs of neighbours.
+fn in_pieces(blocks: &[u32]) -> Vec<(u32, u32)> {
+    let mut pieces: Vec<(u32, u32)> = Vec::new();
+    for at in blocks {
+        match pieces.last_mut() {
+            Some((first, count)) if *first + *count == *at => *count += 1,
+            _ => pieces.push((*at, 1)),
+        }
+    }
+    pieces
+}
+
+/// Where the pieces come to lie, one after the other in `runs`.
+fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
+    let (mut extents, mut runs) = (Vec::new(), runs.iter().copied());
+    let mut run = Run { start: 0, blocks: 0 };
+    for &(mut at, mut left) in pieces {
+        while left > 0 {
+            if run.blocks == 0 {
+                run = runs.next().expect("a lease has room for what it was asked for");
+                continue;
+            }
+            let blocks = u64::from(left).min(run.blocks) as u32;
+            extents.push(Extent { at, blocks, start: run.start });
+            (at, left) = (at + blocks, left - blocks);
+            run = Run { start: run.start + u64::from(blocks), blocks: run.blocks - u64::from(blocks) };
+        }
+    }
+    extents
+}
+
+/// What remains of `extents` where blocks of the file were replaced.
+fn without(extents: &[Extent], replaced: &std::collections::BTreeMap<u32, Block>) -> Vec<Extent> {
+    let mut left = Vec::new();
+    for extent in extents {
+        let mut from = u64::from(extent.at);
+        for (at, _) in replaced.range(extent.at..extent.end().min(u64::from(u32::MAX)) as u32) {
+            left.extend(extent.within(from, u64::from(*at)));
+            from = u64::from(*at) + 1;
+        }
+        left.extend(extent.within(from, extent.end()));
+    }
+    left
+}
+
+/// The extents in order of the file, neighbours that follow each other on the device, and in the same band of `band_blocks`,
+/// as one.
+fn joined(mut extents: Vec<Extent>, band_blocks: u64) -> Vec<Extent> {
+    extents.sort_by_key(|extent| extent.at);
+    let mut joined: Vec<Extent> = Vec::with_capacity(extents.len());
+    for extent in extents {
+        match joined.last_mut() {
+            Some(last)
+                if last.end() == u64::from(extent.at)
+                    && last.start + u64::from(last.blocks) == extent.start
+                    && !extent.start.is_multiple_of(band_blocks) =>
+            {
+                last.blocks += extent.blocks;
+            }
+            _ => joined.push(extent),
+        }
+    }
+    joined
+}
+
+/// Appends the parts of `run` that are in none of `kept`.
+fn subtract(run: Run, kept: &[Extent], left: &mut Vec<Run>) {
+    let mut inside: Vec<(u64, u64)> = kept
+        .iter()
+        .map(|extent| (extent.start.max(run.start), (extent.start + u64::from(extent.blocks)).min(run.end())))
+        .filter(|(from, to)| from < to)
+        .collect();
+    inside.sort_unstable();
+    let mut from = run.start;
+    for (start, end) in inside {
+        if start > from {
+            left.push(Run { start: from, blocks: start - from });
+        }
+        from = from.max(end);
+    }
+    if from < run.end() {
+        left.push(Run { start: from, blocks: run.end() - from });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_lie_one_after_the_other() {
+        let runs = [Run { start: 100, blocks: 3 }, Run { start: 200, blocks: 4 }];
+        let extents = place(&[(0, 2), (7, 5)], &runs);
+        let expected = [(0, 2, 100), (7, 1, 102), (8, 4, 200)];
+        assert_eq!(extents, expected.map(|(at, blocks, start)| Extent { at, blocks, start }));
+    }
+
+    #[test]
+    fn what_is_kept_is_not_freed() {
+        let extent = |start, blocks| Extent { at: 0, blocks, start };
+        let mut left = Vec::new();
+        subtract(Run { start: 10, blocks: 10 }, &[extent(18, 9), extent(5, 7), extent(14, 1)], &mut left);
+        assert_eq!(left, [Run { start: 12, blocks: 2 }, Run { start: 15, blocks: 3 }]);
+    }
+
+    #[test]
+    fn neighbours_are_joined_and_others_are_not() {
+        let extent = |at, blocks, start| Extent { at, blocks, start };
+        let extents = vec![extent(2, 1, 12), extent(0, 2, 10), extent(3, 1, 20), extent(4, 5, 21)];
+        assert_eq!(joined(extents.clone(), 100), [extent(0, 3, 10), extent(3, 6, 20)]);
+        assert_eq!(joined(extents, 12), [extent(0, 2, 10), extent(2, 1, 12), extent(3, 6, 20)]);
+    }
+
+    #[test]
+    fn replaced_blocks_leave_the_rest() {
+        let replaced = [1, 2, 9].map(|at| (at, Block::Zeros)).into();
+        let left = without(&[Extent { at: 0, blocks: 5, start: 50 }], &replaced);
+        assert_eq!(left, [Extent { at: 0, blocks: 1, start: 50 }, Extent { at: 3, blocks: 2, start: 53 }]);
+    }
+}

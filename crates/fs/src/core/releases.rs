@@ -1,0 +1,79 @@
+//! Blocks on their way to being free: until the record that frees them is durable, and every read that began before is
+//! over (invariant 3 of the core).
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::store::Run;
+
+struct Release {
+    record: u64,
+    reads_before: u64,
+    runs: Vec<Run>,
+}
+
+/// The blocks on their way.
+#[derive(Default)]
+pub struct Releases {
+    waiting: VecDeque<Release>,
+    reads_begun: u64,
+    reading: BTreeSet<u64>,
+}
+
+impl Releases {
+    /// A read begins; [`Releases::end_read`] takes the number.
+    pub fn begin_read(&mut self) -> u64 {
+        self.reads_begun += 1;
+        self.reading.insert(self.reads_begun);
+        self.reads_begun
+    }
+
+    /// A read is over.
+    pub fn end_read(&mut self, read: u64) {
+        self.reading.remove(&read);
+    }
+
+    /// Record `record` frees `runs`.
+    pub fn add(&mut self, record: u64, runs: Vec<Run>) {
+        if !runs.is_empty() {
+            self.waiting.push_back(Release { record, reads_before: self.reads_begun, runs });
+        }
+    }
+
+    /// Whether some wait for their record.
+    pub fn last_record(&self) -> Option<u64> {
+        self.waiting.back().map(|release| release.record)
+    }
+
+    /// The next runs that may be freed, now that records up to `durable` are.
+    pub fn next(&mut self, durable: u64) -> Option<Vec<Run>> {
+        let oldest_read = self.reading.first().copied().unwrap_or(u64::MAX);
+        let first = self.waiting.front()?;
+        if first.record > durable || first.reads_before >= oldest_read {
+            return None;
+        }
+        self.waiting.pop_front().map(|release| release.runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_wait_for_their_record_and_for_reads_before_them() {
+        let run = |start| vec![Run { start, blocks: 1 }];
+        let mut releases = Releases::default();
+        let early = releases.begin_read();
+        releases.add(1, run(10));
+        let late = releases.begin_read();
+        releases.add(3, run(20));
+        assert_eq!(releases.next(0), None, "its record is not durable");
+        assert_eq!(releases.next(1), None, "an earlier read goes on");
+        releases.end_read(early);
+        assert_eq!(releases.next(1), Some(run(10)), "a later read does not matter");
+        assert_eq!(releases.next(3), None);
+        releases.end_read(late);
+        assert_eq!(releases.next(2), None);
+        assert_eq!(releases.next(3), Some(run(20)));
+    }
+}

@@ -1,0 +1,102 @@
+//! How a file system is doing: what `statfs` and `imbrex fs stat` tell.
+
+use super::make::bytes_in_slot;
+use super::{Core, Fs};
+use crate::device::Traffic;
+use crate::format::change::NODE_BYTES;
+use crate::store::Usage;
+
+/// Bytes that a small file takes in a checkpoint: a node, a name, an extent.
+const FILE_BYTES: u64 = NODE_BYTES + 66;
+
+/// What was done since it was mounted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counters {
+    /// Files written to the data device.
+    pub files_written: u64,
+    /// Checkpoints taken.
+    pub checkpoints: u64,
+    /// Blocks copied by the cleaner.
+    pub blocks_cleaned: u64,
+    /// Zones emptied by the cleaner.
+    pub zones_cleaned: u64,
+}
+
+/// What `statfs` tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Statfs {
+    /// Blocks of 4 KiB that files could lie in.
+    pub blocks: u64,
+    /// Those that are free.
+    pub free: u64,
+    /// Files that there are and could be.
+    pub files: u64,
+    /// Files that could still be made.
+    pub files_free: u64,
+}
+
+/// How a file system is doing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// The name of its store.
+    pub store: String,
+    /// What its store has.
+    pub usage: Usage,
+    /// Files.
+    pub files: u64,
+    /// Blocks of the log that are needed, and all of them.
+    pub log: (u64, u64),
+    /// Bytes of a checkpoint now, and at most.
+    pub checkpoint: (u64, u64),
+    /// Bytes that are not yet written.
+    pub staged_bytes: u64,
+    /// What was done since it was mounted.
+    pub counters: Counters,
+    /// What was asked of the data device.
+    pub traffic: Traffic,
+    /// What was asked of the device with the metadata.
+    pub metadata_traffic: Traffic,
+    /// Each zone's written and live blocks.
+    pub zones: Vec<(u64, u64)>,
+}
+
+impl Core {
+    fn files_free(&self) -> u64 {
+        let namespace = self.namespace.borrow();
+        self.checkpoint_bytes_max.saturating_sub(namespace.encoded_bytes()) / FILE_BYTES
+    }
+}
+
+impl Fs {
+    /// What `statfs` tells.
+    pub fn statfs(&self) -> Statfs {
+        let usage = self.0.store.usage();
+        let (files, free) = (self.0.namespace.borrow().files(), self.0.files_free());
+        Statfs { blocks: usage.live + usage.free, free: usage.free, files: files + free, files_free: free }
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> Status {
+        let core = &self.0;
+        Status {
+            store: core.store.name().into(),
+            usage: core.store.usage(),
+            files: core.namespace.borrow().files(),
+            log: core.log.fill(),
+            checkpoint: (
+                core.namespace.borrow().encoded_bytes(),
+                bytes_in_slot(core.superblock.layout.checkpoints[0].1),
+            ),
+            staged_bytes: core.staged_bytes.get(),
+            counters: *core.counters.borrow(),
+            traffic: core.data.traffic(),
+            metadata_traffic: core.metadata.device().traffic(),
+            zones: core.store.zones(),
+        }
+    }
+
+    /// What is wrong with the namespace in memory; nothing if it is as it should be.
+    pub fn self_check(&self) -> Vec<String> {
+        self.0.namespace.borrow().self_check()
+    }
+}

@@ -1,0 +1,132 @@
+//! A part of a device that can be rewritten in place, block by block: where metadata lie.
+//!
+//! On most devices it is a run of blocks. On a caveat disk it is made of islands (Singh 2014 §4.3.1): DNOR + 1 blocks that
+//! are used, then DID that are not, so that no write on one of them destroys another: a write of block i of an island
+//! destroys from i + 1 + DNOR on, which is behind the island, and no farther than DID behind it.
+
+use super::{Device, DeviceFault, BLOCK_BYTES};
+
+/// Blocks read or written at once.
+const PIECE_BLOCKS: u64 = 256;
+
+/// The part.
+#[derive(Clone)]
+pub struct Area {
+    device: Device,
+    place: Place,
+}
+
+/// Where its blocks lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Its first block.
+    pub first: u64,
+    /// Its blocks.
+    pub blocks: u64,
+    /// Blocks of an island, and unused blocks behind each; no islands where the second is 0.
+    pub island: u64,
+    /// See `island`.
+    pub gap: u64,
+}
+
+impl Place {
+    /// A run of blocks.
+    pub const fn run(first: u64, blocks: u64) -> Place {
+        Place { first, blocks, island: 1, gap: 0 }
+    }
+
+    /// Islands on a caveat disk, from its first block on.
+    pub const fn islands(blocks: u64, no_overlap: u64, isolation: u64) -> Place {
+        Place { first: 0, blocks, island: no_overlap + 1, gap: isolation }
+    }
+
+    /// Blocks of the device up to its end, the unused ones included.
+    pub fn end(&self) -> u64 {
+        if self.gap == 0 {
+            return self.first + self.blocks;
+        }
+        self.first + self.blocks.div_ceil(self.island) * (self.island + self.gap)
+    }
+
+    /// Where `blocks` from `block` on lie: the first, and how many follow it there.
+    fn run_at(&self, block: u64, blocks: u64) -> (u64, u64) {
+        if self.gap == 0 {
+            return (self.first + block, blocks);
+        }
+        let (island, within) = (block / self.island, block % self.island);
+        (self.first + island * (self.island + self.gap) + within, blocks.min(self.island - within))
+    }
+}
+
+impl Area {
+    /// That at `place` of `device`.
+    pub fn new(device: Device, place: Place) -> Area {
+        assert!(place.end() <= device.geometry().blocks, "{place:?} is not on {}", device.name());
+        Area { device, place }
+    }
+
+    /// The device it is on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Reads `blocks` from `block` on.
+    pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
+        self.check(block, blocks);
+        let mut bytes = Vec::with_capacity(blocks as usize * BLOCK_BYTES);
+        let (mut next, end) = (block, block + blocks);
+        while next < end {
+            let (at, count) = self.place.run_at(next, (end - next).min(PIECE_BLOCKS));
+            bytes.extend_from_slice(&self.device.read(at, count).await?);
+            next += count;
+        }
+        Ok(bytes)
+    }
+
+    /// Writes `bytes`, whole blocks, from `block` on.
+    pub async fn write(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
+        let blocks = (bytes.len() / BLOCK_BYTES) as u64;
+        self.check(block, blocks);
+        let (mut next, end) = (block, block + blocks);
+        while next < end {
+            let (at, count) = self.place.run_at(next, (end - next).min(PIECE_BLOCKS));
+            let from = (next - block) as usize * BLOCK_BYTES;
+            self.device.write(at, bytes[from..from + count as usize * BLOCK_BYTES].to_vec()).await?;
+            next += count;
+        }
+        Ok(())
+    }
+
+    /// Makes durable what was written.
+    pub async fn flush(&self) -> Result<(), DeviceFault> {
+        self.device.flush().await
+    }
+
+    fn check(&self, block: u64, blocks: u64) {
+        let end = self.place.blocks;
+        assert!(block + blocks <= end, "blocks {block} to {} of an area of {end}", block + blocks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No write on an island destroys a block of any island, by the rule of Singh 2014 §3.2.
+    #[test]
+    fn islands_are_safe_from_each_other() {
+        for (no_overlap, isolation) in [(0, 1), (6, 16), (6, 512), (3, 3)] {
+            let place = Place::islands(5 * (no_overlap + 1) + 2, no_overlap, isolation);
+            let used: Vec<u64> = (0..place.blocks).map(|block| place.run_at(block, 1).0).collect();
+            for block in 0..place.blocks {
+                for blocks in 1..=place.blocks - block {
+                    let (first, count) = place.run_at(block, blocks);
+                    let last = first + count - 1;
+                    let destroyed = (first + 1 + no_overlap).max(last + 1)..=last + isolation;
+                    assert!(used.iter().all(|at| !destroyed.contains(at)), "{place:?}: blocks {first} to {last}");
+                    assert!(last + isolation < place.end());
+                }
+            }
+        }
+    }
+}

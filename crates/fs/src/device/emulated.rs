@@ -1,0 +1,210 @@
+//! An emulated drive, with its times: operations reach its queue when they are begun and are answered when the drive
+//! would answer.
+//!
+//! The drive may be host-managed in zones, a caveat disk, or any other, which is then a conventional one for us.
+
+use std::collections::BTreeMap;
+
+use imbrex_device::zoned::{Condition, ZoneAction};
+use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind};
+use imbrex_disk::SimTime;
+use imbrex_sim::Stepped;
+
+use super::{Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState, BLOCK_BYTES};
+
+/// The drive, and what it has done and not yet answered.
+pub struct Emulated {
+    drive: EmulatedDrive,
+    geometry: Geometry,
+    /// Operations on their way to the medium.
+    reads: BTreeMap<u64, bool>,
+    /// Answers by the time at which they come.
+    answers: BTreeMap<(u64, u64), Outcome>,
+    next_ns: Option<u64>,
+    head: u64,
+    /// Whether answers wait for their time. Without it an answer comes as soon as it is known, and the drive keeps its own
+    /// time: for the wall clock when nobody wants to wait as long as a disk takes.
+    is_paced: bool,
+}
+
+impl Emulated {
+    /// `drive`, answering when it would; an error says why it cannot hold a file system.
+    pub fn new(drive: EmulatedDrive) -> Result<Emulated, DeviceFault> {
+        let geometry = geometry_of(&drive)?;
+        Ok(Emulated {
+            drive,
+            geometry,
+            reads: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            next_ns: None,
+            head: 0,
+            is_paced: true,
+        })
+    }
+
+    /// The same, answering as soon as it can.
+    pub fn unpaced(self) -> Emulated {
+        Emulated { is_paced: false, ..self }
+    }
+
+    /// Takes the drive back.
+    pub fn into_drive(self) -> EmulatedDrive {
+        self.drive
+    }
+
+    fn zones(&self) -> Vec<ZoneState> {
+        let Some(mode) = self.drive.zoned_mode() else { return Vec::new() };
+        let (mut zones, sectors) = (Vec::new(), BLOCK_BYTES as u64 / u64::from(mode.sector_bytes));
+        self.drive.report_zones(0, mode.zones, &mut zones);
+        let state = |zone: &imbrex_device::zoned::Zone| ZoneState {
+            written: zone.pointer.0.div_ceil(sectors),
+            condition: condition_of(zone.condition),
+        };
+        zones.iter().map(state).collect()
+    }
+
+    /// Lets the drive begin what it can by `now_ns`, and takes what it has done.
+    fn work(&mut self, now_ns: u64) {
+        let until = if self.is_paced { SimTime(now_ns) } else { SimTime(u64::MAX) };
+        let next = loop {
+            match self.drive.step(until) {
+                Stepped::Worked => {}
+                Stepped::Idle => break None,
+                Stepped::NotBefore(time) => break Some(time.0),
+            }
+            if !self.is_paced && self.drive.outstanding() == 0 {
+                break None;
+            }
+        };
+        self.next_ns = next;
+        for completion in self.drive.completions() {
+            let number = completion.tag;
+            let is_read = self.reads.remove(&number).expect("what completes was submitted");
+            let outcome = match completion.outcome {
+                Ok(()) if is_read => Ok(Answer::Bytes(completion.buffer)),
+                Ok(()) => Ok(Answer::Done),
+                Err(error) => Err(fault(&error)),
+            };
+            let at = if self.is_paced { completion.end.0 } else { now_ns };
+            self.answers.insert((at, number), outcome);
+        }
+    }
+
+    fn change(&mut self, action: ZoneAction) -> Outcome {
+        self.drive.change_zone(action).map(|()| Answer::Done).map_err(|error| fault(&error))
+    }
+
+    fn io(&mut self, now_ns: u64, number: u64, io: Io, is_read: bool) {
+        if io.kind != IoKind::Flush {
+            self.head = (io.offset + io.length) / BLOCK_BYTES as u64;
+        }
+        let at = if self.is_paced { SimTime(now_ns) } else { self.drive.now() };
+        match self.drive.submit(at, io) {
+            Ok(()) => drop(self.reads.insert(number, is_read)),
+            Err(error) => drop(self.answers.insert((now_ns, number), Err(fault(&error)))),
+        }
+    }
+}
+
+impl Backend for Emulated {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
+        const BYTES: u64 = BLOCK_BYTES as u64;
+        let tag = number;
+        match operation {
+            Operation::Read { block, blocks } => {
+                let (offset, length) = (block * BYTES, blocks * BYTES);
+                self.io(now_ns, number, Io { tag, kind: IoKind::Read, offset, length, buffer: Vec::new() }, true);
+            }
+            Operation::Write { block, bytes } => {
+                let (offset, length) = (block * BYTES, bytes.len() as u64);
+                let kind = IoKind::Write { fua: false };
+                self.io(now_ns, number, Io { tag, kind, offset, length, buffer: bytes }, false);
+            }
+            Operation::Flush => {
+                let io = Io { tag, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() };
+                self.io(now_ns, number, io, false);
+            }
+            Operation::Reset(zone) => {
+                let outcome = self.change(ZoneAction::Reset(zone));
+                self.answers.insert((now_ns, number), outcome);
+            }
+            Operation::Finish(zone) => {
+                let outcome = self.change(ZoneAction::Finish(zone));
+                self.answers.insert((now_ns, number), outcome);
+            }
+            Operation::Report => drop(self.answers.insert((now_ns, number), Ok(Answer::Zones(self.zones())))),
+        }
+        self.work(now_ns);
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        self.work(now_ns);
+        let answer = self.answers.first_key_value().map(|((at, _), _)| *at);
+        // What a drive does in idle time matters to nobody until somebody waits for it.
+        let begin = self.next_ns.filter(|_| self.drive.outstanding() > 0);
+        [answer, begin].into_iter().flatten().min()
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        self.work(now_ns);
+        while let Some(first) = self.answers.first_entry() {
+            if first.key().0 > now_ns {
+                return;
+            }
+            let ((_, number), outcome) = first.remove_entry();
+            answers.push((number, outcome));
+        }
+    }
+
+    fn head_position(&self) -> u64 {
+        self.head
+    }
+}
+
+fn condition_of(condition: Condition) -> ZoneCondition {
+    match condition {
+        Condition::Conventional => ZoneCondition::Conventional,
+        Condition::Full => ZoneCondition::Full,
+        Condition::ReadOnly => ZoneCondition::ReadOnly,
+        Condition::Offline => ZoneCondition::Offline,
+        _ => ZoneCondition::Writable,
+    }
+}
+
+fn fault(error: &DeviceError) -> DeviceFault {
+    let breaks_rules = matches!(error, DeviceError::Destroyed { .. } | DeviceError::Zone(_));
+    DeviceFault { reason: error.to_string(), breaks_rules }
+}
+
+fn geometry_of(drive: &EmulatedDrive) -> Result<Geometry, DeviceFault> {
+    let sector_bytes = u64::from(drive.sector_bytes());
+    let blocks = drive.capacity_bytes() / BLOCK_BYTES as u64;
+    let per_block = BLOCK_BYTES as u64 / sector_bytes;
+    let in_blocks = |sectors: u64| sectors.div_ceil(per_block);
+    let simulated = drive.drive();
+    let kind = if let Some(mode) = drive.zoned_mode() {
+        if !mode.zone_sectors.0.is_multiple_of(per_block) {
+            let sectors = mode.zone_sectors.0;
+            return Err(DeviceFault::new(format!("zones of {sectors} sectors are not whole blocks of 4 KiB")));
+        }
+        Kind::Zoned {
+            zone_blocks: mode.zone_sectors.0 / per_block,
+            zones: mode.zones,
+            conventional: mode.conventional_zones,
+            active_max: mode.active_max.or(mode.open_max),
+        }
+    } else {
+        let distances = simulated.disk.recording.caveat_distances().filter(|_| simulated.layer.is_host_managed());
+        match distances {
+            Some((no_overlap, isolation)) => {
+                Kind::Caveat { isolation: in_blocks(isolation), no_overlap: no_overlap / per_block }
+            }
+            None => Kind::Plain,
+        }
+    };
+    Ok(Geometry { blocks, kind })
+}

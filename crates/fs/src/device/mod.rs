@@ -1,0 +1,378 @@
+//! Devices as the core sees them: blocks of 4 KiB that tasks read and write, zones that they reset. What is behind one is
+//! a [`Backend`]: an emulated drive with its times ([`emulated`]), blocks in memory with power cuts ([`model`]).
+//!
+//! Invariants:
+//! 1. An operation is answered once, under the number it was given. A task that gives up waiting does not undo it.
+//! 2. Operations reach the backend in the order in which they were begun.
+
+pub mod area;
+pub mod emulated;
+pub mod model;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use crate::clock::{Clock, Source};
+
+/// Bytes of a block: what files are stored in, whatever the sectors of the device are.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// What a device is, in blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    /// Blocks in all.
+    pub blocks: u64,
+    /// Where they may be written.
+    pub kind: Kind,
+}
+
+/// Where a device may be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Anywhere: a conventional disk, flash, a file.
+    Plain,
+    /// At the pointers of its zones; anywhere in the first `conventional` of them.
+    Zoned {
+        /// Blocks of a zone.
+        zone_blocks: u64,
+        /// How many zones.
+        zones: u32,
+        /// How many of them, from the first, are conventional.
+        conventional: u32,
+        /// The most that may be open or partly written at a time.
+        active_max: Option<u32>,
+    },
+    /// Anywhere, but a write of blocks i … j destroys max(i + 1 + `no_overlap`, j + 1) … j + `isolation` (Singh 2014 §3.2).
+    Caveat {
+        /// DID, in blocks.
+        isolation: u64,
+        /// DNOR, in blocks.
+        no_overlap: u64,
+    },
+}
+
+impl Kind {
+    /// Its name, in messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Plain => "conventional",
+            Kind::Zoned { .. } => "zoned",
+            Kind::Caveat { .. } => "caveat",
+        }
+    }
+}
+
+/// A zone, as a device reports it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ZoneState {
+    /// Blocks from its start that are written; for a conventional zone 0.
+    pub written: u64,
+    /// What can be done with it.
+    pub condition: ZoneCondition,
+}
+
+/// What can be done with a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZoneCondition {
+    /// It is rewritten anywhere.
+    Conventional,
+    /// It takes writes at its pointer.
+    Writable,
+    /// It is full, or was finished.
+    Full,
+    /// A fault left it readable only.
+    ReadOnly,
+    /// A fault left nothing of it.
+    Offline,
+}
+
+/// What a task asks of a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// So many blocks from one on.
+    Read {
+        /// The first.
+        block: u64,
+        /// How many.
+        blocks: u64,
+    },
+    /// These bytes, whole blocks, from one on.
+    Write {
+        /// The first.
+        block: u64,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// What was written is to be durable.
+    Flush,
+    /// Empties a zone.
+    Reset(u32),
+    /// Makes a zone full.
+    Finish(u32),
+    /// Asks for all zones.
+    Report,
+}
+
+/// What a device answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Done.
+    Done,
+    /// What was read.
+    Bytes(Vec<u8>),
+    /// The zones.
+    Zones(Vec<ZoneState>),
+}
+
+/// Why a device did not do what it was asked.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct DeviceFault {
+    /// In words.
+    pub reason: String,
+    /// Whether a live block was destroyed by a write beside it, or a write came elsewhere than at the pointer: then the
+    /// file system broke the rules of its device.
+    pub breaks_rules: bool,
+}
+
+impl DeviceFault {
+    /// A failure of the device.
+    pub fn new(reason: impl Into<String>) -> DeviceFault {
+        DeviceFault { reason: reason.into(), breaks_rules: false }
+    }
+}
+
+/// The outcome of an operation.
+pub type Outcome = Result<Answer, DeviceFault>;
+
+/// What is behind a device.
+pub trait Backend {
+    /// What it is.
+    fn geometry(&self) -> Geometry;
+
+    /// Begins operation `number`.
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation);
+
+    /// When something happens next, if anything does.
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64>;
+
+    /// Appends what is answered by `now_ns`.
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>);
+
+    /// The block behind the last one that was read or written: where the head is (Singh 2014 §4.4.4).
+    fn head_position(&self) -> u64;
+}
+
+/// What was asked of a device so far.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Traffic {
+    /// Reads, and their blocks.
+    pub reads: u64,
+    /// Blocks that were read.
+    pub blocks_read: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Blocks that were written.
+    pub blocks_written: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Zones that were reset.
+    pub resets: u64,
+}
+
+#[derive(Default)]
+struct Waiter {
+    outcome: Option<Outcome>,
+    waker: Option<Waker>,
+}
+
+struct Inner {
+    clock: Clock,
+    name: String,
+    geometry: Geometry,
+    backend: RefCell<Box<dyn Backend>>,
+    waiting: RefCell<BTreeMap<u64, Waiter>>,
+    numbers: Cell<u64>,
+    traffic: Cell<Traffic>,
+    /// Whether something was written since the last flush began.
+    is_dirty: Cell<bool>,
+}
+
+/// A device. Cloning gives another handle of the same.
+#[derive(Clone)]
+pub struct Device(Rc<Inner>);
+
+impl Device {
+    /// The device in front of `backend`, called `name` in messages.
+    pub fn new(clock: &Clock, name: &str, backend: Box<dyn Backend>) -> Device {
+        let geometry = backend.geometry();
+        let inner = Rc::new(Inner {
+            clock: clock.clone(),
+            name: name.into(),
+            geometry,
+            backend: RefCell::new(backend),
+            waiting: RefCell::default(),
+            numbers: Cell::new(0),
+            traffic: Cell::default(),
+            is_dirty: Cell::new(false),
+        });
+        clock.add_source(inner.clone());
+        Device(inner)
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it is.
+    pub fn geometry(&self) -> Geometry {
+        self.0.geometry
+    }
+
+    /// What was asked of it so far.
+    pub fn traffic(&self) -> Traffic {
+        self.0.traffic.get()
+    }
+
+    /// Where its head is.
+    pub fn head_position(&self) -> u64 {
+        self.0.backend.borrow().head_position()
+    }
+
+    /// Whether both are the same device.
+    pub fn is(&self, other: &Device) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Reads `blocks` from `block` on.
+    pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
+        self.check(block, blocks)?;
+        self.count(|traffic| (traffic.reads, traffic.blocks_read) = (traffic.reads + 1, traffic.blocks_read + blocks));
+        match self.perform(Operation::Read { block, blocks }).await? {
+            Answer::Bytes(bytes) if bytes.len() as u64 == blocks * BLOCK_BYTES as u64 => Ok(bytes),
+            other => unreachable!("{}: a read of {blocks} blocks is answered with bytes, not {other:?}", self.name()),
+        }
+    }
+
+    /// Writes `bytes`, whole blocks, from `block` on.
+    pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
+        assert!(bytes.len().is_multiple_of(BLOCK_BYTES), "{} bytes are not whole blocks", bytes.len());
+        let blocks = (bytes.len() / BLOCK_BYTES) as u64;
+        self.check(block, blocks)?;
+        self.count(|traffic| {
+            (traffic.writes, traffic.blocks_written) = (traffic.writes + 1, traffic.blocks_written + blocks);
+        });
+        self.0.is_dirty.set(true);
+        self.perform(Operation::Write { block, bytes }).await.map(drop)
+    }
+
+    /// Makes durable what was written: nothing is done if nothing was written since the last time.
+    pub async fn flush(&self) -> Result<(), DeviceFault> {
+        if !self.0.is_dirty.replace(false) {
+            return Ok(());
+        }
+        self.count(|traffic| traffic.flushes += 1);
+        let outcome = self.perform(Operation::Flush).await;
+        if outcome.is_err() {
+            self.0.is_dirty.set(true);
+        }
+        outcome.map(drop)
+    }
+
+    /// Empties zone `zone`; durable when it returns.
+    pub async fn reset(&self, zone: u32) -> Result<(), DeviceFault> {
+        self.count(|traffic| traffic.resets += 1);
+        self.perform(Operation::Reset(zone)).await.map(drop)
+    }
+
+    /// Makes zone `zone` full.
+    pub async fn finish(&self, zone: u32) -> Result<(), DeviceFault> {
+        self.perform(Operation::Finish(zone)).await.map(drop)
+    }
+
+    /// All zones.
+    pub async fn zones(&self) -> Result<Vec<ZoneState>, DeviceFault> {
+        match self.perform(Operation::Report).await? {
+            Answer::Zones(zones) => Ok(zones),
+            other => unreachable!("{}: a report is answered with zones, not {other:?}", self.name()),
+        }
+    }
+
+    fn check(&self, block: u64, blocks: u64) -> Result<(), DeviceFault> {
+        let end = self.0.geometry.blocks;
+        if blocks == 0 || block.checked_add(blocks).is_none_or(|last| last > end) {
+            let name = self.name();
+            return Err(DeviceFault::new(format!("{name}: {blocks} blocks from {block} on: it has {end}")));
+        }
+        Ok(())
+    }
+
+    fn count(&self, add: impl FnOnce(&mut Traffic)) {
+        let mut traffic = self.0.traffic.get();
+        add(&mut traffic);
+        self.0.traffic.set(traffic);
+    }
+
+    fn perform(&self, operation: Operation) -> Performing {
+        let number = self.0.numbers.get();
+        self.0.numbers.set(number + 1);
+        self.0.waiting.borrow_mut().insert(number, Waiter::default());
+        self.0.backend.borrow_mut().submit(self.0.clock.now_ns(), number, operation);
+        Performing { device: self.0.clone(), number }
+    }
+}
+
+impl Source for Inner {
+    fn next_event_ns(&self, now_ns: u64) -> Option<u64> {
+        self.backend.borrow_mut().next_event_ns(now_ns)
+    }
+
+    fn deliver(&self, now_ns: u64) {
+        let mut answers = Vec::new();
+        self.backend.borrow_mut().answers(now_ns, &mut answers);
+        for (number, outcome) in answers {
+            // Nobody waits for it where a task gave up.
+            let mut waiting = self.waiting.borrow_mut();
+            let Some(waiter) = waiting.get_mut(&number) else { continue };
+            assert!(waiter.outcome.is_none(), "operation {number} was answered twice: invariant 1");
+            waiter.outcome = Some(outcome);
+            let waker = waiter.waker.take();
+            drop(waiting);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+struct Performing {
+    device: Rc<Inner>,
+    number: u64,
+}
+
+impl Future for Performing {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let mut waiting = self.device.waiting.borrow_mut();
+        let waiter = waiting.get_mut(&self.number).expect("it is there until the task that waits is gone");
+        match waiter.outcome.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                waiter.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Performing {
+    fn drop(&mut self) {
+        self.device.waiting.borrow_mut().remove(&self.number);
+    }
+}

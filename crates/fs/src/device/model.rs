@@ -1,0 +1,349 @@
+//! Blocks in memory that know what is durable: for tests, power cuts and speed without a disk. It takes no time.
+//!
+//! It keeps the rules of the device that it stands for, by itself and simply: a write off a zone's pointer is refused, a
+//! write on a caveat disk destroys what lies behind it (Singh 2014 §3.2), and reading what was destroyed is an error. All
+//! of these are counted, for a file system that is right never meets one.
+//!
+//! What a power cut leaves: all that was flushed, and any subset of the blocks written since; of a sequential zone a
+//! prefix, with the pointer behind it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use super::{Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState, BLOCK_BYTES};
+
+/// What a block holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Content {
+    Bytes(Rc<[u8]>),
+    /// It was destroyed by a write before it.
+    Destroyed,
+}
+
+/// The contents of a device at one time.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    geometry: Geometry,
+    blocks: BTreeMap<u64, Content>,
+    /// Blocks written of each sequential zone that is not empty.
+    written: BTreeMap<u32, u64>,
+    failed: BTreeMap<u32, ZoneCondition>,
+}
+
+/// A block that was written and is not durable yet.
+#[derive(Clone, Debug)]
+struct Unflushed {
+    block: u64,
+    bytes: Rc<[u8]>,
+}
+
+/// A device as it was at one time, with what was not durable then.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    durable: Contents,
+    since: Vec<Unflushed>,
+}
+
+impl Contents {
+    /// Those of a new device. On a caveat disk everything is destroyed (§4.1).
+    pub fn new(geometry: Geometry) -> Contents {
+        Contents { geometry, blocks: BTreeMap::new(), written: BTreeMap::new(), failed: BTreeMap::new() }
+    }
+
+    fn read(&self, block: u64, blocks: u64) -> Outcome {
+        let mut bytes = Vec::with_capacity(blocks as usize * BLOCK_BYTES);
+        for at in block..block + blocks {
+            match self.blocks.get(&at) {
+                Some(Content::Bytes(content)) => bytes.extend_from_slice(content),
+                None if !matches!(self.geometry.kind, Kind::Caveat { .. }) => {
+                    bytes.resize(bytes.len() + BLOCK_BYTES, 0);
+                }
+                _ => return Err(broken(format!("block {at} was destroyed by a write before it"))),
+            }
+            if self.zone_of(at).is_some_and(|zone| self.failed.get(&zone) == Some(&ZoneCondition::Offline)) {
+                return Err(DeviceFault::new(format!("block {at} lies in a zone that is offline")));
+            }
+        }
+        Ok(Answer::Bytes(bytes))
+    }
+
+    /// The sequential zone of `block`.
+    fn zone_of(&self, block: u64) -> Option<u32> {
+        let Kind::Zoned { zone_blocks, conventional, .. } = self.geometry.kind else { return None };
+        let zone = (block / zone_blocks) as u32;
+        (zone >= conventional).then_some(zone)
+    }
+
+    /// Whether a write of `blocks` from `block` on keeps the rules.
+    fn check_write(&self, block: u64, blocks: u64) -> Result<(), DeviceFault> {
+        let Kind::Zoned { zone_blocks, active_max, .. } = self.geometry.kind else { return Ok(()) };
+        let Some(zone) = self.zone_of(block) else {
+            let ends_inside = self.zone_of(block + blocks - 1).is_none();
+            return if ends_inside { Ok(()) } else { Err(broken("a write leaves the conventional zones".into())) };
+        };
+        if let Some(condition) = self.failed.get(&zone) {
+            return Err(DeviceFault::new(format!("zone {zone} is {condition:?}")));
+        }
+        let written = self.written.get(&zone).copied().unwrap_or(0);
+        let pointer = u64::from(zone) * zone_blocks + written;
+        if block != pointer || written + blocks > zone_blocks {
+            return Err(broken(format!(
+                "zone {zone}: a write of {blocks} blocks at {block}, its pointer at {pointer}"
+            )));
+        }
+        let active = self.written.values().filter(|&&written| written < zone_blocks).count();
+        if written == 0 && active_max.is_some_and(|max| active >= max as usize) {
+            return Err(broken(format!("zone {zone}: {active} zones are partly written, and no more may be")));
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, block: u64, bytes: Rc<[u8]>) {
+        self.blocks.insert(block, Content::Bytes(bytes));
+        if let (Some(zone), Kind::Zoned { zone_blocks, .. }) = (self.zone_of(block), self.geometry.kind) {
+            self.written.insert(zone, block % zone_blocks + 1);
+        }
+    }
+
+    /// What a write of `blocks` from `block` on destroys (§3.2).
+    fn destroy_behind(&mut self, block: u64, blocks: u64) {
+        let Kind::Caveat { isolation, no_overlap } = self.geometry.kind else { return };
+        let end = block + blocks;
+        let first = (block + 1 + no_overlap).max(end);
+        let last = (end + isolation).min(self.geometry.blocks);
+        for at in first..last {
+            self.blocks.insert(at, Content::Destroyed);
+        }
+    }
+
+    fn reset(&mut self, zone: u32) -> Outcome {
+        let Kind::Zoned { zone_blocks, conventional, zones, .. } = self.geometry.kind else {
+            return Err(broken("a device without zones was to reset one".into()));
+        };
+        if zone < conventional || zone >= zones || self.failed.contains_key(&zone) {
+            return Err(DeviceFault::new(format!("zone {zone} cannot be reset")));
+        }
+        self.written.remove(&zone);
+        let first = u64::from(zone) * zone_blocks;
+        let gone: Vec<u64> = self.blocks.range(first..first + zone_blocks).map(|(at, _)| *at).collect();
+        for at in gone {
+            self.blocks.remove(&at);
+        }
+        Ok(Answer::Done)
+    }
+
+    fn zones(&self) -> Vec<ZoneState> {
+        let Kind::Zoned { zone_blocks, zones, conventional, .. } = self.geometry.kind else { return Vec::new() };
+        let state = |zone: u32| {
+            let written = self.written.get(&zone).copied().unwrap_or(0);
+            let condition = match self.failed.get(&zone) {
+                Some(&condition) => condition,
+                None if zone < conventional => ZoneCondition::Conventional,
+                None if written == zone_blocks => ZoneCondition::Full,
+                None => ZoneCondition::Writable,
+            };
+            ZoneState { written, condition }
+        };
+        (0..zones).map(state).collect()
+    }
+
+    /// Alters the bytes of a block, as decay does.
+    pub fn corrupt(&mut self, block: u64, alter: impl FnOnce(&mut [u8])) {
+        let mut bytes = match self.blocks.get(&block) {
+            Some(Content::Bytes(bytes)) => bytes.to_vec(),
+            _ => vec![0; BLOCK_BYTES],
+        };
+        alter(&mut bytes);
+        self.blocks.insert(block, Content::Bytes(bytes.into()));
+    }
+
+    /// Makes a zone fail.
+    pub fn fail_zone(&mut self, zone: u32, condition: ZoneCondition) {
+        self.failed.insert(zone, condition);
+    }
+
+    /// Blocks that hold something, in order.
+    pub fn used_blocks(&self) -> Vec<u64> {
+        self.blocks.keys().copied().collect()
+    }
+}
+
+fn broken(reason: String) -> DeviceFault {
+    DeviceFault { reason, breaks_rules: true }
+}
+
+impl Snapshot {
+    /// How many blocks are not durable.
+    pub fn unflushed(&self) -> usize {
+        self.since.len()
+    }
+
+    /// What a power cut leaves where of the blocks that are not durable those survive that `survives` says yes to. In a
+    /// sequential zone the first that does not survive takes all behind it with it.
+    pub fn cut(&self, mut survives: impl FnMut(usize) -> bool) -> Contents {
+        let mut left = self.durable.clone();
+        for (number, write) in self.since.iter().enumerate() {
+            let survives = survives(number);
+            match left.zone_of(write.block) {
+                Some(_) if left.check_write(write.block, 1).is_err() => continue,
+                _ if !survives => {}
+                _ => left.put(write.block, write.bytes.clone()),
+            }
+            // A write that was torn may have destroyed what it would have destroyed.
+            left.destroy_behind(write.block, 1);
+        }
+        left
+    }
+}
+
+/// What the model and whoever tests share.
+#[derive(Debug)]
+struct State {
+    view: Contents,
+    durable: Contents,
+    since: Vec<Unflushed>,
+    /// Writes, flushes and resets so far.
+    events: u64,
+    /// Operations that broke the rules.
+    broken: u64,
+    /// What is told of each event, if anybody wants to know.
+    snapshots: Option<Vec<Snapshot>>,
+}
+
+/// The model. Cloning gives another handle of the same device, for whoever tests.
+#[derive(Clone, Debug)]
+pub struct Model {
+    state: Rc<RefCell<State>>,
+    answers: VecDeque<(u64, Outcome)>,
+    head: u64,
+}
+
+impl Model {
+    /// A new device.
+    pub fn new(geometry: Geometry) -> Model {
+        Model::with(Contents::new(geometry))
+    }
+
+    /// One that holds `contents`.
+    pub fn with(contents: Contents) -> Model {
+        let (view, durable) = (contents.clone(), contents);
+        let state = State { view, durable, since: Vec::new(), events: 0, broken: 0, snapshots: None };
+        Model { state: Rc::new(RefCell::new(state)), answers: VecDeque::new(), head: 0 }
+    }
+
+    /// From now on keeps a snapshot after every write, flush and reset.
+    pub fn keep_snapshots(&self) {
+        self.state.borrow_mut().snapshots = Some(Vec::new());
+    }
+
+    /// Takes the snapshots kept so far.
+    pub fn take_snapshots(&self) -> Vec<Snapshot> {
+        self.state.borrow_mut().snapshots.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// It as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.state.borrow();
+        Snapshot { durable: state.durable.clone(), since: state.since.clone() }
+    }
+
+    /// What it holds, as if all were flushed.
+    pub fn contents(&self) -> Contents {
+        self.state.borrow().view.clone()
+    }
+
+    /// Changes what it holds, as a fault does: durable at once.
+    pub fn alter(&self, alter: impl Fn(&mut Contents)) {
+        let mut state = self.state.borrow_mut();
+        alter(&mut state.view);
+        alter(&mut state.durable);
+    }
+
+    /// Writes, flushes and resets so far.
+    pub fn events(&self) -> u64 {
+        self.state.borrow().events
+    }
+
+    /// Operations so far that broke the rules of the device.
+    pub fn broken_rules(&self) -> u64 {
+        self.state.borrow().broken
+    }
+}
+
+impl State {
+    fn write(&mut self, block: u64, bytes: &[u8]) -> Outcome {
+        let blocks = (bytes.len() / BLOCK_BYTES) as u64;
+        self.view.check_write(block, blocks)?;
+        for (number, piece) in bytes.chunks(BLOCK_BYTES).enumerate() {
+            let (at, bytes) = (block + number as u64, Rc::<[u8]>::from(piece));
+            self.view.put(at, bytes.clone());
+            self.since.push(Unflushed { block: at, bytes });
+        }
+        self.view.destroy_behind(block, blocks);
+        Ok(Answer::Done)
+    }
+
+    fn flush(&mut self) -> Outcome {
+        for write in self.since.drain(..) {
+            self.durable.put(write.block, write.bytes);
+            self.durable.destroy_behind(write.block, 1);
+        }
+        Ok(Answer::Done)
+    }
+
+    fn reset(&mut self, zone: u32) -> Outcome {
+        self.view.reset(zone)?;
+        // A reset is durable at once, and so the writes to its zone are gone.
+        self.durable.reset(zone)?;
+        let durable = &self.durable;
+        self.since.retain(|write| durable.zone_of(write.block) != Some(zone));
+        Ok(Answer::Done)
+    }
+
+    fn perform(&mut self, operation: Operation) -> Outcome {
+        let is_event = !matches!(operation, Operation::Read { .. } | Operation::Report);
+        let outcome = match operation {
+            Operation::Read { block, blocks } => self.view.read(block, blocks),
+            Operation::Write { block, bytes } => self.write(block, &bytes),
+            Operation::Flush => self.flush(),
+            Operation::Reset(zone) => self.reset(zone),
+            Operation::Finish(_) => Ok(Answer::Done),
+            Operation::Report => Ok(Answer::Zones(self.view.zones())),
+        };
+        self.broken += u64::from(matches!(&outcome, Err(fault) if fault.breaks_rules));
+        self.events += u64::from(is_event);
+        if let Some(snapshots) = self.snapshots.as_mut().filter(|_| is_event) {
+            snapshots.push(Snapshot { durable: self.durable.clone(), since: self.since.clone() });
+        }
+        outcome
+    }
+}
+
+impl Backend for Model {
+    fn geometry(&self) -> Geometry {
+        self.state.borrow().view.geometry
+    }
+
+    fn submit(&mut self, _now_ns: u64, number: u64, operation: Operation) {
+        if let Operation::Read { block, blocks } = operation {
+            self.head = block + blocks;
+        } else if let Operation::Write { block, bytes } = &operation {
+            self.head = block + (bytes.len() / BLOCK_BYTES) as u64;
+        }
+        let outcome = self.state.borrow_mut().perform(operation);
+        self.answers.push_back((number, outcome));
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        (!self.answers.is_empty()).then_some(now_ns)
+    }
+
+    fn answers(&mut self, _now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        answers.extend(self.answers.drain(..));
+    }
+
+    fn head_position(&self) -> u64 {
+        self.head
+    }
+}

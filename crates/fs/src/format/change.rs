@@ -1,0 +1,343 @@
+//! Changes: the one way in which the namespace is altered, when an operation is done and when it is found again.
+//!
+//! Every change is absolute: it says what a thing is now, and not how it differs. So a checkpoint may be taken while
+//! changes go on: applying to it every change since its beginning, also those it has already seen, gives the same end.
+//!
+//! A *record* is what one operation changes, and when: all of it or none is found after a power cut.
+
+use super::coding::{Decoder, Encoder, Malformed};
+
+/// An inode's number.
+pub type Inode = u32;
+
+/// What is known of a file besides its name and contents.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Attributes {
+    /// Type and permissions, as `st_mode` has them.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// How many names it has; a directory has 2 and one for each directory in it.
+    pub links: u32,
+    /// Tells apart files that had the same number one after the other.
+    pub generation: u32,
+    /// What a device node stands for.
+    pub rdev: u32,
+    /// The directory that a directory is in; 0 for what is none.
+    pub parent: Inode,
+    /// Bytes.
+    pub size: u64,
+    /// Last read, in nanoseconds since 1970.
+    pub accessed_ns: i64,
+    /// Contents last changed.
+    pub modified_ns: i64,
+    /// Anything last changed.
+    pub changed_ns: i64,
+}
+
+/// A run of blocks of a file, and where it lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// First block within the file.
+    pub at: u32,
+    /// How many.
+    pub blocks: u32,
+    /// First block on the data device.
+    pub start: u64,
+}
+
+impl Extent {
+    /// The block of the file behind it.
+    pub fn end(&self) -> u64 {
+        u64::from(self.at) + u64::from(self.blocks)
+    }
+
+    /// The part of it in blocks `from` to `to` of the file, if there is one.
+    pub fn within(&self, from: u64, to: u64) -> Option<Extent> {
+        let (first, end) = (u64::from(self.at).max(from), self.end().min(to));
+        let skipped = first - u64::from(self.at).min(first);
+        (first < end).then(|| Extent { at: first as u32, blocks: (end - first) as u32, start: self.start + skipped })
+    }
+}
+
+/// What an operation does to one thing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// A file is there, and is so.
+    Node {
+        /// Which.
+        inode: Inode,
+        /// How it is.
+        attributes: Attributes,
+    },
+    /// A file is gone, with all that belongs to it.
+    DropNode {
+        /// Which.
+        inode: Inode,
+    },
+    /// A name is there.
+    Entry {
+        /// In which directory.
+        directory: Inode,
+        /// Where in it: also what `readdir` goes on from.
+        cookie: u64,
+        /// Of which file.
+        inode: Inode,
+        /// The name.
+        name: Box<[u8]>,
+    },
+    /// A name is gone.
+    DropEntry {
+        /// In which directory.
+        directory: Inode,
+        /// Where in it.
+        cookie: u64,
+    },
+    /// Where the contents of a file lie, all of them.
+    Extents {
+        /// Which.
+        inode: Inode,
+        /// In order of the file.
+        extents: Vec<Extent>,
+    },
+    /// Where a symbolic link points.
+    Target {
+        /// Which.
+        inode: Inode,
+        /// Where to.
+        target: Box<[u8]>,
+    },
+    /// An extended attribute is so.
+    Attribute {
+        /// Of which file.
+        inode: Inode,
+        /// Its name.
+        name: Box<[u8]>,
+        /// Its value.
+        value: Box<[u8]>,
+    },
+    /// An extended attribute is gone.
+    DropAttribute {
+        /// Of which file.
+        inode: Inode,
+        /// Its name.
+        name: Box<[u8]>,
+    },
+    /// The checksums of blocks of the data device.
+    Checksums {
+        /// The first block.
+        block: u64,
+        /// One a block.
+        sums: Vec<u32>,
+    },
+}
+
+const NODE: u8 = 1;
+const DROP_NODE: u8 = 2;
+const ENTRY: u8 = 3;
+const DROP_ENTRY: u8 = 4;
+const EXTENTS: u8 = 5;
+const TARGET: u8 = 6;
+const ATTRIBUTE: u8 = 7;
+const DROP_ATTRIBUTE: u8 = 8;
+const CHECKSUMS: u8 = 9;
+
+/// Bytes of a file's attributes on the media, its tag and number included.
+pub const NODE_BYTES: u64 = 65;
+/// Bytes of an entry besides its name.
+pub const ENTRY_BYTES: u64 = 21;
+/// Bytes of an extent.
+pub const EXTENT_BYTES: u64 = 16;
+/// Bytes of a list of extents besides them, of a target or an extended attribute besides its bytes.
+pub const LIST_BYTES: u64 = 13;
+
+impl Change {
+    /// Writes it.
+    pub fn encode(&self, to: &mut Encoder) {
+        match self {
+            Change::Node { inode, attributes } => {
+                to.u8(NODE);
+                to.u32(*inode);
+                attributes.encode(to);
+            }
+            Change::DropNode { inode } => {
+                to.u8(DROP_NODE);
+                to.u32(*inode);
+            }
+            Change::Entry { directory, cookie, inode, name } => {
+                to.u8(ENTRY);
+                to.u32(*directory);
+                to.u64(*cookie);
+                to.u32(*inode);
+                to.bytes(name);
+            }
+            Change::DropEntry { directory, cookie } => {
+                to.u8(DROP_ENTRY);
+                to.u32(*directory);
+                to.u64(*cookie);
+            }
+            Change::Extents { inode, extents } => {
+                to.u8(EXTENTS);
+                to.u32(*inode);
+                to.u32(extents.len() as u32);
+                for extent in extents {
+                    to.u32(extent.at);
+                    to.u32(extent.blocks);
+                    to.u64(extent.start);
+                }
+            }
+            Change::Target { inode, target } => {
+                to.u8(TARGET);
+                to.u32(*inode);
+                to.bytes(target);
+            }
+            Change::Attribute { inode, name, value } => {
+                to.u8(ATTRIBUTE);
+                to.u32(*inode);
+                to.bytes(name);
+                to.bytes(value);
+            }
+            Change::DropAttribute { inode, name } => {
+                to.u8(DROP_ATTRIBUTE);
+                to.u32(*inode);
+                to.bytes(name);
+            }
+            Change::Checksums { block, sums } => {
+                to.u8(CHECKSUMS);
+                to.u64(*block);
+                to.u32(sums.len() as u32);
+                sums.iter().for_each(|sum| to.u32(*sum));
+            }
+        }
+    }
+
+    /// Reads one.
+    pub fn decode(from: &mut Decoder<'_>) -> Result<Change, Malformed> {
+        Ok(match from.u8()? {
+            NODE => Change::Node { inode: from.u32()?, attributes: Attributes::decode(from)? },
+            DROP_NODE => Change::DropNode { inode: from.u32()? },
+            ENTRY => Change::Entry {
+                directory: from.u32()?,
+                cookie: from.u64()?,
+                inode: from.u32()?,
+                name: from.bytes()?.into(),
+            },
+            DROP_ENTRY => Change::DropEntry { directory: from.u32()?, cookie: from.u64()? },
+            EXTENTS => {
+                let inode = from.u32()?;
+                let count = from.count(EXTENT_BYTES as usize)?;
+                let extent = |_| Ok(Extent { at: from.u32()?, blocks: from.u32()?, start: from.u64()? });
+                Change::Extents { inode, extents: (0..count).map(extent).collect::<Result<_, Malformed>>()? }
+            }
+            TARGET => Change::Target { inode: from.u32()?, target: from.bytes()?.into() },
+            ATTRIBUTE => {
+                Change::Attribute { inode: from.u32()?, name: from.bytes()?.into(), value: from.bytes()?.into() }
+            }
+            DROP_ATTRIBUTE => Change::DropAttribute { inode: from.u32()?, name: from.bytes()?.into() },
+            CHECKSUMS => {
+                let block = from.u64()?;
+                let count = from.count(4)?;
+                Change::Checksums { block, sums: (0..count).map(|_| from.u32()).collect::<Result<_, _>>()? }
+            }
+            _ => return Err(Malformed("there is no change of this kind")),
+        })
+    }
+}
+
+impl Attributes {
+    fn encode(&self, to: &mut Encoder) {
+        for value in [self.mode, self.uid, self.gid, self.links, self.generation, self.rdev, self.parent] {
+            to.u32(value);
+        }
+        to.u64(self.size);
+        for time in [self.accessed_ns, self.modified_ns, self.changed_ns] {
+            to.u64(time as u64);
+        }
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Result<Attributes, Malformed> {
+        Ok(Attributes {
+            mode: from.u32()?,
+            uid: from.u32()?,
+            gid: from.u32()?,
+            links: from.u32()?,
+            generation: from.u32()?,
+            rdev: from.u32()?,
+            parent: from.u32()?,
+            size: from.u64()?,
+            accessed_ns: from.u64()? as i64,
+            modified_ns: from.u64()? as i64,
+            changed_ns: from.u64()? as i64,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every_kind() -> Vec<Change> {
+        let attributes =
+            Attributes { mode: 0o100644, size: 1 << 40, modified_ns: -5, links: 3, ..Attributes::default() };
+        let name: Box<[u8]> = b"name".as_slice().into();
+        let extents = vec![Extent { at: 7, blocks: 3, start: 1 << 35 }, Extent { at: 90, blocks: 1, start: 4 }];
+        vec![
+            Change::Node { inode: 5, attributes },
+            Change::DropNode { inode: 6 },
+            Change::Entry { directory: 1, cookie: u64::MAX, inode: 5, name: name.clone() },
+            Change::DropEntry { directory: 1, cookie: 9 },
+            Change::Extents { inode: 5, extents },
+            Change::Target { inode: 8, target: b"../x".as_slice().into() },
+            Change::Attribute { inode: 5, name: name.clone(), value: vec![0; 300].into() },
+            Change::DropAttribute { inode: 5, name },
+            Change::Checksums { block: 1 << 33, sums: vec![1, 2, u32::MAX] },
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut encoder = Encoder::default();
+        every_kind().iter().for_each(|change| change.encode(&mut encoder));
+        let mut decoder = Decoder::new(&encoder.bytes);
+        for change in every_kind() {
+            assert_eq!(Change::decode(&mut decoder), Ok(change));
+        }
+        assert!(decoder.is_done());
+    }
+
+    #[test]
+    fn what_is_cut_short_is_an_error_and_no_panic() {
+        for change in every_kind() {
+            let mut encoder = Encoder::default();
+            change.encode(&mut encoder);
+            for length in 0..encoder.bytes.len() {
+                assert!(Change::decode(&mut Decoder::new(&encoder.bytes[..length])).is_err(), "{change:?} at {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_are_as_they_are_reckoned() {
+        let length = |change: &Change| {
+            let mut encoder = Encoder::default();
+            change.encode(&mut encoder);
+            encoder.bytes.len() as u64
+        };
+        let all = every_kind();
+        assert_eq!(length(&all[0]), NODE_BYTES);
+        assert_eq!(length(&all[2]), ENTRY_BYTES + 4);
+        assert!(length(&all[4]) <= LIST_BYTES + 2 * EXTENT_BYTES);
+        assert!(length(&all[5]) <= LIST_BYTES + 4);
+        assert!(length(&all[6]) <= LIST_BYTES + 304);
+    }
+
+    #[test]
+    fn a_part_of_an_extent_lies_where_it_lay() {
+        let extent = Extent { at: 10, blocks: 5, start: 100 };
+        assert_eq!(extent.within(0, 10), None);
+        assert_eq!(extent.within(12, 99), Some(Extent { at: 12, blocks: 3, start: 102 }));
+        assert_eq!(extent.within(0, 11), Some(Extent { at: 10, blocks: 1, start: 100 }));
+    }
+}

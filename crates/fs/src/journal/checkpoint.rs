@@ -1,0 +1,177 @@
+//! A checkpoint: all of the namespace, written beside the one before while changes go on.
+//!
+//! ```text
+//!   slot: header · chunk · chunk · …
+//!   chunk: magic u32 · checksum u32 · file system u128 · checkpoint u64 · number u32 · bytes u32 · changes …
+//!   header: the same with number 2³²−1 and, as its contents, the place in the log, chunks, files
+//! ```
+//!
+//! The header is written last. It makes the checkpoint valid, and so it is written when all else is durable, the records
+//! that the checkpoint may have seen among it (invariant 3 of the folder). A slot that is being written anew still has the
+//! header of two checkpoints ago; it is the older of the two, so nobody looks at it unless the newer one is damaged, and
+//! then its chunks do not bear its number.
+
+use crate::device::area::Area;
+use crate::device::BLOCK_BYTES;
+use crate::error::FsError;
+use crate::format::change::Change;
+use crate::format::coding::{checksum, Decoder, Encoder, Malformed};
+use crate::journal::log::LogPlace;
+
+const MAGIC: u32 = 0x6b68_6349; // "Ichk"
+const HEAD_BYTES: usize = 40;
+const HEADER: u32 = u32::MAX;
+/// Bytes of changes in a chunk, about.
+pub const CHUNK_BYTES: usize = 256 << 10;
+
+/// What the header of a checkpoint says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// They are counted; the larger is the newer.
+    pub number: u64,
+    /// Where the log goes on from it.
+    pub place: LogPlace,
+    /// How many chunks it has.
+    pub chunks: u32,
+    /// How many files are in it, about: for whoever shows progress.
+    pub files: u64,
+}
+
+/// A slot that a checkpoint is written to.
+pub struct Writer {
+    area: Area,
+    uuid: u128,
+    slot: (u64, u64),
+    header: Header,
+    next_block: u64,
+    changes: Encoder,
+}
+
+impl Writer {
+    /// Of checkpoint `number`, which begins where the log is at `place`.
+    pub fn new(area: Area, uuid: u128, slot: (u64, u64), number: u64, place: LogPlace) -> Writer {
+        let header = Header { number, place, chunks: 0, files: 0 };
+        Writer { area, uuid, slot, header, next_block: 1, changes: Encoder::default() }
+    }
+
+    /// Writes `changes`, once there are enough of them.
+    pub async fn add(&mut self, changes: &[Change]) -> Result<(), FsError> {
+        for change in changes {
+            change.encode(&mut self.changes);
+            if self.changes.bytes.len() >= CHUNK_BYTES {
+                self.write_chunk().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_chunk(&mut self) -> Result<(), FsError> {
+        let contents = std::mem::take(&mut self.changes.bytes);
+        let bytes = sealed(self.uuid, self.header.number, self.header.chunks, &contents);
+        let blocks = (bytes.len() / BLOCK_BYTES) as u64;
+        if self.next_block + blocks > self.slot.1 {
+            return Err(FsError::NoMetadataSpace);
+        }
+        self.area.write(self.slot.0 + self.next_block, &bytes).await?;
+        self.next_block += blocks;
+        self.header.chunks += 1;
+        Ok(())
+    }
+
+    /// Writes what is left; all but the header is on its way to the medium then.
+    pub async fn finish(&mut self, files: u64) -> Result<(), FsError> {
+        self.header.files = files;
+        if self.changes.bytes.is_empty() {
+            return Ok(());
+        }
+        self.write_chunk().await
+    }
+
+    /// Makes it valid: everything else must be durable.
+    pub async fn validate(self) -> Result<Header, FsError> {
+        let mut contents = Encoder::default();
+        contents.u64(self.header.place.block);
+        contents.u64(self.header.place.frame);
+        contents.u32(self.header.chunks);
+        contents.u64(self.header.files);
+        let bytes = sealed(self.uuid, self.header.number, HEADER, &contents.bytes);
+        self.area.write(self.slot.0, &bytes).await?;
+        self.area.flush().await?;
+        Ok(self.header)
+    }
+}
+
+/// Blocks that a checkpoint of `bytes` of changes takes at most.
+pub fn blocks_for(bytes: u64) -> u64 {
+    let chunks = bytes.div_ceil(CHUNK_BYTES as u64) + 1;
+    // Each chunk may be a little over its size, has a head, and ends in the midst of a block.
+    2 + bytes.div_ceil(BLOCK_BYTES as u64) + 2 * chunks
+}
+
+fn sealed(uuid: u128, checkpoint: u64, number: u32, contents: &[u8]) -> Vec<u8> {
+    let mut to = Encoder::default();
+    to.u32(MAGIC);
+    to.u32(0);
+    to.u128(uuid);
+    to.u64(checkpoint);
+    to.u32(number);
+    to.bytes(contents);
+    let sum = checksum(&[&to.bytes]);
+    to.bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+    to.bytes.resize(to.bytes.len().next_multiple_of(BLOCK_BYTES), 0);
+    to.bytes
+}
+
+/// Reads the piece that begins at `block`: the number of its checkpoint, and its contents. Nothing where there is none that is whole.
+async fn read_piece(area: &Area, uuid: u128, block: u64, end: u64, number: u32) -> Option<(u64, Vec<u8>)> {
+    let mut bytes = area.read(block, 1).await.ok()?;
+    let mut head = Decoder::new(&bytes);
+    let (magic, sum) = (head.u32().ok()?, head.u32().ok()?);
+    let is_ours = magic == MAGIC && head.u128().ok()? == uuid;
+    let checkpoint = head.u64().ok()?;
+    let is_ours = is_ours && head.u32().ok()? == number;
+    let length = head.u32().ok()? as usize;
+    let blocks = (HEAD_BYTES + length).div_ceil(BLOCK_BYTES) as u64;
+    if !is_ours || block + blocks > end {
+        return None;
+    }
+    if blocks > 1 {
+        bytes.extend_from_slice(&area.read(block + 1, blocks - 1).await.ok()?);
+    }
+    bytes.truncate(HEAD_BYTES + length);
+    bytes[4..8].fill(0);
+    (checksum(&[&bytes]) == sum).then(|| (checkpoint, bytes.split_off(HEAD_BYTES)))
+}
+
+/// The header of the checkpoint in `slot`, if there is one.
+pub async fn read_header(area: &Area, uuid: u128, slot: (u64, u64)) -> Option<Header> {
+    let (number, contents) = read_piece(area, uuid, slot.0, slot.0 + slot.1, HEADER).await?;
+    let mut from = Decoder::new(&contents);
+    let place = LogPlace { block: from.u64().ok()?, frame: from.u64().ok()? };
+    Some(Header { number, place, chunks: from.u32().ok()?, files: from.u64().ok()? })
+}
+
+/// Reads checkpoint `header` in `slot` and gives its changes to `see`, in order.
+pub async fn load(
+    area: &Area,
+    uuid: u128,
+    slot: (u64, u64),
+    header: &Header,
+    mut see: impl FnMut(Change),
+) -> Result<(), FsError> {
+    let damaged = |what: &str| FsError::format(area.device().name(), format!("checkpoint {}: {what}", header.number));
+    let (mut block, end) = (slot.0 + 1, slot.0 + slot.1);
+    for number in 0..header.chunks {
+        let piece = read_piece(area, uuid, block, end, number).await;
+        let Some((_, contents)) = piece.filter(|(checkpoint, _)| *checkpoint == header.number) else {
+            return Err(damaged(&format!("chunk {number} of {} is damaged", header.chunks)));
+        };
+        block += (HEAD_BYTES + contents.len()).div_ceil(BLOCK_BYTES) as u64;
+        let mut from = Decoder::new(&contents);
+        while !from.is_done() {
+            let change = Change::decode(&mut from).map_err(|Malformed(why)| damaged(why))?;
+            see(change);
+        }
+    }
+    Ok(())
+}

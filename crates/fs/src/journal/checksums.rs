@@ -1,0 +1,170 @@
+//! The checksums of data: CRC-32C of every block of 4 KiB, in a table by block of the data device. A page of the table is
+//! a block of its own with a checksum; the pages in memory are few, and which ones does not matter.
+//!
+//! A record brings the checksums of the blocks it names, so a page may be written at any time; a checkpoint writes all
+//! that are not. Blocks that no file uses have checksums that mean nothing.
+//!
+//! Invariants:
+//! 1. At most `pages_max` pages are in memory, and one more for each task that needs one just now.
+//! 2. A page leaves memory only when it is on the medium as it is.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use crate::device::area::Area;
+use crate::device::BLOCK_BYTES;
+use crate::error::FsError;
+use crate::format::coding::checksum;
+
+/// Checksums in a page.
+pub const PAGE_SUMS: u64 = 1020;
+const HEAD_BYTES: usize = 16;
+
+struct Page {
+    sums: Box<[u8]>,
+    is_dirty: bool,
+    used: u64,
+}
+
+/// The table.
+pub struct Checksums {
+    area: Area,
+    first: u64,
+    pages_on_medium: u64,
+    pages: RefCell<BTreeMap<u64, Page>>,
+    pages_max: usize,
+    uses: Cell<u64>,
+}
+
+/// The checksum of a block.
+pub fn of_block(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
+impl Checksums {
+    /// Blocks that a table for `blocks` of data takes.
+    pub fn blocks_for(blocks: u64) -> u64 {
+        blocks.div_ceil(PAGE_SUMS)
+    }
+
+    /// That in `pages` blocks from `first` on of `area`.
+    pub fn new(area: Area, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
+        let pages_max = pages_max.max(1);
+        Checksums { area, first, pages_on_medium, pages: RefCell::default(), pages_max, uses: Cell::new(0) }
+    }
+
+    /// The checksums of `blocks` from `block` on.
+    pub async fn get(&self, block: u64, blocks: u64) -> Result<Vec<u32>, FsError> {
+        let mut sums = Vec::with_capacity(blocks as usize);
+        let (mut next, end) = (block, block + blocks);
+        while next < end {
+            let page = next / PAGE_SUMS;
+            self.load(page).await?;
+            let pages = self.pages.borrow();
+            let bytes = &pages[&page].sums;
+            while next < end && next / PAGE_SUMS == page {
+                let at = HEAD_BYTES + (next % PAGE_SUMS) as usize * 4;
+                sums.push(u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")));
+                next += 1;
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Sets the checksums of the blocks from `block` on.
+    pub async fn set(&self, block: u64, sums: &[u32]) -> Result<(), FsError> {
+        let (mut next, mut left) = (block, sums);
+        while let Some((sum, rest)) = left.split_first() {
+            let page = next / PAGE_SUMS;
+            if !self.pages.borrow().contains_key(&page) {
+                self.load(page).await?;
+            }
+            let mut pages = self.pages.borrow_mut();
+            let page = pages.get_mut(&page).expect("it was loaded just now");
+            let at = HEAD_BYTES + (next % PAGE_SUMS) as usize * 4;
+            page.sums[at..at + 4].copy_from_slice(&sum.to_le_bytes());
+            page.is_dirty = true;
+            (next, left) = (next + 1, rest);
+        }
+        Ok(())
+    }
+
+    /// Writes every page that is not on the medium as it is. They are durable after a flush of the area.
+    pub async fn write_back(&self) -> Result<(), FsError> {
+        let dirty: Vec<u64> = self.pages.borrow().iter().filter(|(_, page)| page.is_dirty).map(|(at, _)| *at).collect();
+        for page in dirty {
+            self.write_page(page).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_page(&self, number: u64) -> Result<(), FsError> {
+        let bytes = {
+            let mut pages = self.pages.borrow_mut();
+            let Some(page) = pages.get_mut(&number).filter(|page| page.is_dirty) else { return Ok(()) };
+            page.is_dirty = false;
+            sealed(number, &page.sums)
+        };
+        let outcome = self.area.write(self.first + number, &bytes).await;
+        if outcome.is_err() {
+            if let Some(page) = self.pages.borrow_mut().get_mut(&number) {
+                page.is_dirty = true;
+            }
+        }
+        Ok(outcome?)
+    }
+
+    /// Sees to it that page `number` is in memory.
+    async fn load(&self, number: u64) -> Result<(), FsError> {
+        assert!(number < self.pages_on_medium, "page {number} of a table of {}", self.pages_on_medium);
+        self.uses.set(self.uses.get() + 1);
+        if let Some(page) = self.pages.borrow_mut().get_mut(&number) {
+            page.used = self.uses.get();
+            return Ok(());
+        }
+        self.make_room().await?;
+        let bytes = self.area.read(self.first + number, 1).await?;
+        // Another task may have loaded it meanwhile, and changed it.
+        if self.pages.borrow().contains_key(&number) {
+            return Ok(());
+        }
+        if !is_whole(number, &bytes) {
+            let place = self.area.device().name();
+            return Err(FsError::format(place, format!("page {number} of the checksums of data is damaged")));
+        }
+        let page = Page { sums: bytes.into(), is_dirty: false, used: self.uses.get() };
+        self.pages.borrow_mut().insert(number, page);
+        Ok(())
+    }
+
+    async fn make_room(&self) -> Result<(), FsError> {
+        while self.pages.borrow().len() >= self.pages_max {
+            let oldest = self.pages.borrow().iter().min_by_key(|(_, page)| page.used).map(|(number, _)| *number);
+            let Some(number) = oldest else { return Ok(()) };
+            self.write_page(number).await?;
+            let mut pages = self.pages.borrow_mut();
+            // It may have been changed again while it was written.
+            if pages.get(&number).is_some_and(|page| !page.is_dirty) {
+                pages.remove(&number);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sealed(number: u64, sums: &[u8]) -> Vec<u8> {
+    let mut bytes = sums.to_vec();
+    bytes[..8].copy_from_slice(&(number + 1).to_le_bytes());
+    bytes[8..HEAD_BYTES].fill(0);
+    let sum = checksum(&[&bytes]);
+    bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// Whether a page is as it was written; one that never was is all zeros.
+fn is_whole(number: u64, bytes: &[u8]) -> bool {
+    let has_number = bytes[..8] == (number + 1).to_le_bytes();
+    (has_number && sealed(number, bytes) == bytes) || bytes.iter().all(|byte| *byte == 0)
+}
+
+const _: () = assert!(HEAD_BYTES + PAGE_SUMS as usize * 4 == BLOCK_BYTES);

@@ -1,0 +1,372 @@
+//! The log: frames of records, in a ring of blocks.
+//!
+//! A frame takes whole blocks and never goes round the end of the ring. It bears the number that follows that of the frame
+//! before it, and a checksum over everything; so what is left of earlier rounds, and what was torn, is known for what it is.
+//!
+//! ```text
+//!   frame: magic u32 · checksum u32 · file system u128 · number u64 · records u32 · bytes u32 · records …
+//!   record: bytes u32 · time u64 · changes …
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use crate::clock::{Gate, Signal};
+use crate::device::area::Area;
+use crate::device::{Device, BLOCK_BYTES};
+use crate::error::FsError;
+use crate::format::change::Change;
+use crate::format::coding::{checksum, Decoder, Encoder, Malformed};
+
+const MAGIC: u32 = 0x676f_6c49; // "Ilog"
+const HEAD_BYTES: usize = 40;
+
+/// A record as it is found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// When it was made, in nanoseconds since 1970.
+    pub time_ns: i64,
+    /// What it changes.
+    pub changes: Vec<Change>,
+}
+
+/// A place in the log: where a frame begins, and the number it bears.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogPlace {
+    /// Block of the ring.
+    pub block: u64,
+    /// Number of the frame.
+    pub frame: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Records that are in no frame yet.
+    pending: VecDeque<Vec<u8>>,
+    pending_bytes: usize,
+    /// Records made so far, and of those how many are durable.
+    made: u64,
+    durable: u64,
+    /// Where the next frame goes.
+    head: LogPlace,
+    /// From where on frames are still needed.
+    tail: u64,
+    /// Blocks of the ring that are needed.
+    used: u64,
+    /// Why nothing can be committed any more.
+    failed: Option<FsError>,
+}
+
+/// The log.
+pub struct Log {
+    area: Area,
+    uuid: u128,
+    first: u64,
+    blocks: u64,
+    state: RefCell<State>,
+    /// One commit at a time.
+    gate: Gate,
+    /// Records became durable, or it failed.
+    pub committed: Signal,
+    /// A checkpoint is needed for room.
+    pub is_short: Signal,
+    /// Room was made.
+    pub has_room: Signal,
+    frames: Cell<u64>,
+}
+
+impl Log {
+    /// That in `blocks` from `first` on of `area`, whose next frame goes to `head` and which needs its frames from `tail` on.
+    pub fn new(area: Area, uuid: u128, (first, blocks): (u64, u64), tail: LogPlace, head: LogPlace) -> Log {
+        let used = if head.frame == tail.frame { 0 } else { distance(tail.block, head.block, blocks) };
+        let state = State {
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            made: 0,
+            durable: 0,
+            head,
+            tail: tail.block,
+            used,
+            failed: None,
+        };
+        Log {
+            area,
+            uuid,
+            first,
+            blocks,
+            state: RefCell::new(state),
+            gate: Gate::default(),
+            committed: Signal::default(),
+            is_short: Signal::default(),
+            has_room: Signal::default(),
+            frames: Cell::new(0),
+        }
+    }
+
+    /// Makes a record; its number, which [`Log::commit`] takes.
+    pub fn append(&self, time_ns: i64, changes: &[Change]) -> u64 {
+        let mut encoder = Encoder::default();
+        encoder.u32(0);
+        encoder.u64(time_ns as u64);
+        changes.iter().for_each(|change| change.encode(&mut encoder));
+        let length = (encoder.bytes.len() - 4) as u32;
+        encoder.bytes[..4].copy_from_slice(&length.to_le_bytes());
+        let mut state = self.state.borrow_mut();
+        state.pending_bytes += encoder.bytes.len();
+        state.pending.push_back(encoder.bytes);
+        state.made += 1;
+        state.made
+    }
+
+    /// The number of the record made last.
+    pub fn made(&self) -> u64 {
+        self.state.borrow().made
+    }
+
+    /// How many records are durable: those with numbers up to this one.
+    pub fn durable(&self) -> u64 {
+        self.state.borrow().durable
+    }
+
+    /// Bytes of records that are in no frame yet.
+    pub fn pending_bytes(&self) -> usize {
+        self.state.borrow().pending_bytes
+    }
+
+    /// Frames written so far.
+    pub fn frames(&self) -> u64 {
+        self.frames.get()
+    }
+
+    /// Where the next frame goes, and so where a checkpoint that begins now has its place. Records that are pending now are
+    /// in frames from there on.
+    pub fn head(&self) -> LogPlace {
+        self.state.borrow().head
+    }
+
+    /// Blocks for pending records and what is in the ring, of its blocks.
+    pub fn fill(&self) -> (u64, u64) {
+        let state = self.state.borrow();
+        (state.used + blocks_for(state.pending_bytes), self.blocks)
+    }
+
+    /// Whether an operation may make records now: a quarter of the ring is kept back for the commits that a checkpoint
+    /// needs (invariant 4).
+    pub fn has_room_now(&self) -> bool {
+        let (used, blocks) = self.fill();
+        used + blocks / 4 < blocks
+    }
+
+    /// Waits until an operation may make records.
+    pub async fn room(&self) -> Result<(), FsError> {
+        while !self.has_room_now() {
+            self.check()?;
+            let room = self.has_room.next();
+            self.is_short.give();
+            room.await;
+        }
+        self.check()
+    }
+
+    /// Frames before `place` are no longer needed.
+    pub fn release(&self, place: LogPlace) {
+        let mut state = self.state.borrow_mut();
+        state.tail = place.block;
+        state.used =
+            if state.head.frame == place.frame { 0 } else { distance(place.block, state.head.block, self.blocks) };
+        drop(state);
+        self.has_room.give();
+    }
+
+    /// Fails if the log cannot be written any more.
+    pub fn check(&self) -> Result<(), FsError> {
+        self.state.borrow().failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Returns once the records with numbers up to `record` are durable. `data` is flushed before every frame.
+    pub async fn commit(&self, record: u64, data: &Device) -> Result<(), FsError> {
+        while self.durable() < record {
+            let _pass = self.gate.enter().await;
+            self.check()?;
+            if self.durable() >= record {
+                break;
+            }
+            if let Err(error) = self.commit_next(data).await {
+                self.state.borrow_mut().failed = Some(error.clone());
+                self.committed.give();
+                self.has_room.give();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one frame of what is pending.
+    async fn commit_next(&self, data: &Device) -> Result<(), FsError> {
+        let (bytes, records) = self.take_frame();
+        // Everything that these records name was written before they were made.
+        data.flush().await?;
+        let place = self.place_for(blocks_for(bytes.len())).await?;
+        let block = self.seal(bytes, records, place.frame);
+        let blocks = (block.len() / BLOCK_BYTES) as u64;
+        self.area.write(self.first + place.block, &block).await?;
+        self.area.flush().await?;
+        let mut state = self.state.borrow_mut();
+        state.head = LogPlace { block: place.block + blocks, frame: place.frame + 1 };
+        state.used = distance(state.tail, state.head.block, self.blocks);
+        state.durable += u64::from(records);
+        self.frames.set(self.frames.get() + 1);
+        drop(state);
+        self.committed.give();
+        if !self.has_room_now() {
+            self.is_short.give();
+        }
+        Ok(())
+    }
+
+    /// Takes as many records as a frame holds.
+    fn take_frame(&self) -> (Vec<u8>, u32) {
+        let mut state = self.state.borrow_mut();
+        let bytes_max = (self.blocks as usize / 8).max(1) * BLOCK_BYTES;
+        let mut bytes = vec![0; HEAD_BYTES];
+        let mut records = 0;
+        while let Some(record) = state.pending.front() {
+            if records > 0 && bytes.len() + record.len() > bytes_max {
+                break;
+            }
+            bytes.extend_from_slice(record);
+            records += 1;
+            let taken = state.pending.pop_front().map_or(0, |record| record.len());
+            state.pending_bytes -= taken;
+        }
+        (bytes, records)
+    }
+
+    /// Where a frame of so many blocks goes. It waits for a checkpoint where there is no room.
+    async fn place_for(&self, blocks: u64) -> Result<LogPlace, FsError> {
+        loop {
+            let room = self.has_room.next();
+            {
+                let state = self.state.borrow();
+                let at = if state.head.block + blocks > self.blocks { 0 } else { state.head.block };
+                let skipped = if at == 0 { (self.blocks - state.head.block) % self.blocks } else { 0 };
+                if state.used + skipped + blocks < self.blocks {
+                    return Ok(LogPlace { block: at, frame: state.head.frame });
+                }
+                if blocks * 2 > self.blocks {
+                    let (needed, there) = (blocks * BLOCK_BYTES as u64, self.blocks * BLOCK_BYTES as u64);
+                    return Err(FsError::format(
+                        self.area.device().name(),
+                        format!("one record takes {needed} bytes, and the log has {there}: make it with more metadata"),
+                    ));
+                }
+            }
+            self.is_short.give();
+            room.await;
+            self.check()?;
+        }
+    }
+
+    fn seal(&self, mut bytes: Vec<u8>, records: u32, frame: u64) -> Vec<u8> {
+        let length = (bytes.len() - HEAD_BYTES) as u32;
+        let mut head = Encoder::default();
+        head.u32(MAGIC);
+        head.u32(0);
+        head.u128(self.uuid);
+        head.u64(frame);
+        head.u32(records);
+        head.u32(length);
+        bytes[..HEAD_BYTES].copy_from_slice(&head.bytes);
+        let sum = checksum(&[&bytes]);
+        bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+        bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
+        bytes
+    }
+}
+
+fn blocks_for(bytes: usize) -> u64 {
+    bytes.div_ceil(BLOCK_BYTES) as u64
+}
+
+/// Blocks from `tail` round to `head`; a full ring never is.
+fn distance(tail: u64, head: u64, blocks: u64) -> u64 {
+    if head > tail {
+        head - tail
+    } else {
+        blocks - tail + head
+    }
+}
+
+/// Reads the log from `from` on and gives each record to `see`, in order. Says where the next frame goes.
+pub async fn replay(
+    area: &Area,
+    uuid: u128,
+    (first, blocks): (u64, u64),
+    from: LogPlace,
+    mut see: impl AsyncFnMut(Record) -> Result<(), FsError>,
+) -> Result<LogPlace, FsError> {
+    let mut at = from;
+    loop {
+        let found = match read_frame(area, uuid, (first, blocks), at).await? {
+            Some(found) => Some((at.block, found)),
+            // A frame that does not fit before the end of the ring is at its beginning.
+            None => read_frame(area, uuid, (first, blocks), LogPlace { block: 0, ..at }).await?.map(|found| (0, found)),
+        };
+        let Some((block, (records, taken))) = found else { return Ok(at) };
+        for record in records {
+            see(record).await?;
+        }
+        at = LogPlace { block: block + taken, frame: at.frame + 1 };
+    }
+}
+
+/// The records of the frame at `at`, and its blocks, if the frame that should be there is.
+async fn read_frame(
+    area: &Area,
+    uuid: u128,
+    (first, blocks): (u64, u64),
+    at: LogPlace,
+) -> Result<Option<(Vec<Record>, u64)>, FsError> {
+    if at.block >= blocks {
+        return Ok(None);
+    }
+    // A block that cannot be read was being written when the power went: no frame is there.
+    let Ok(mut bytes) = area.read(first + at.block, 1).await else { return Ok(None) };
+    let mut head = Decoder::new(&bytes);
+    let told = |error: Malformed| FsError::format(area.device().name(), format!("a frame of the log: {error}"));
+    let is_ours = head.u32().map_err(told)? == MAGIC;
+    let sum = head.u32().map_err(told)?;
+    let is_ours = is_ours && head.u128().map_err(told)? == uuid && head.u64().map_err(told)? == at.frame;
+    let (records, length) = (head.u32().map_err(told)?, head.u32().map_err(told)? as usize);
+    let taken = blocks_for(HEAD_BYTES + length);
+    if !is_ours || at.block + taken > blocks {
+        return Ok(None);
+    }
+    if taken > 1 {
+        match area.read(first + at.block + 1, taken - 1).await {
+            Ok(rest) => bytes.extend_from_slice(&rest),
+            Err(_) => return Ok(None),
+        }
+    }
+    bytes.truncate(HEAD_BYTES + length);
+    bytes[4..8].fill(0);
+    if checksum(&[&bytes]) != sum {
+        return Ok(None);
+    }
+    decode_records(&bytes[HEAD_BYTES..], records).map(|records| Some((records, taken))).map_err(told)
+}
+
+fn decode_records(bytes: &[u8], count: u32) -> Result<Vec<Record>, Malformed> {
+    let mut from = Decoder::new(bytes);
+    let mut records = Vec::new();
+    for _ in 0..count {
+        let mut record = Decoder::new(from.bytes()?);
+        let time_ns = record.u64()? as i64;
+        let mut changes = Vec::new();
+        while !record.is_done() {
+            changes.push(Change::decode(&mut record)?);
+        }
+        records.push(Record { time_ns, changes });
+    }
+    Ok(records)
+}

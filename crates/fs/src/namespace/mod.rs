@@ -1,0 +1,307 @@
+//! The namespace in memory: files by number, names by directory. It is altered by [`Change`]s alone, whether an operation
+//! makes them or the log brings them back.
+//!
+//! A directory is one ordered map from *cookie* to name: a cookie is a keyed hash of the name, moved on by less than
+//! [`COOKIES_TRIED`] where another name has it, and is stored with the name. So it is the same after a remount, `readdir`
+//! goes on from it, and the same map finds names.
+//!
+//! Invariants:
+//! 1. [`Namespace::self_check`]: every name is of a file that is there, every file has as many links as names, and
+//!    directories are a tree below [`ROOT`].
+//! 2. [`Namespace::encoded_bytes`] is what a checkpoint of it takes, at most.
+
+mod directory;
+mod node;
+
+pub use self::directory::{Directory, Entry, COOKIES_TRIED, FIRST_COOKIE};
+pub use self::node::{Extents, Node, FORMAT, REGULAR};
+use crate::error::FsError;
+use crate::format::change::{Attributes, Change, Extent, Inode};
+use crate::format::change::{ENTRY_BYTES, EXTENT_BYTES, LIST_BYTES, NODE_BYTES};
+
+/// The number of the uppermost directory.
+pub const ROOT: Inode = 1;
+/// Bytes of a name at most.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// The namespace.
+pub struct Namespace {
+    /// By number; 0 is never used.
+    nodes: Vec<Option<Node>>,
+    /// Numbers that are free, the one freed last at the end.
+    free: Vec<Inode>,
+    files: u64,
+    encoded_bytes: u64,
+    key: (u64, u64),
+}
+
+impl Namespace {
+    /// An empty one, whose directories hash names with `key`.
+    pub fn new(key: u128) -> Namespace {
+        let key = ((key >> 64) as u64, key as u64);
+        Namespace { nodes: vec![None], free: Vec::new(), files: 0, encoded_bytes: 0, key }
+    }
+
+    /// How many files there are, directories and all.
+    pub fn files(&self) -> u64 {
+        self.files
+    }
+
+    /// Bytes of a checkpoint of it, at most.
+    pub fn encoded_bytes(&self) -> u64 {
+        self.encoded_bytes
+    }
+
+    /// The number after the last that is used.
+    pub fn end(&self) -> Inode {
+        self.nodes.len() as Inode
+    }
+
+    /// A number that is free. It stays so until a change uses it.
+    pub fn free_inode(&self) -> Result<Inode, FsError> {
+        match self.free.last() {
+            Some(inode) => Ok(*inode),
+            None if self.nodes.len() < Inode::MAX as usize => Ok(self.nodes.len() as Inode),
+            None => Err(FsError::NoMetadataSpace),
+        }
+    }
+
+    /// The generation for a new file of that number.
+    pub fn next_generation(&self, now_ns: i64) -> u32 {
+        // Seconds go on across remounts; two files of one number within a second differ by the count of files before them.
+        ((now_ns / 1_000_000_000) as u32).wrapping_add(self.files as u32)
+    }
+
+    /// A file, if it is there.
+    pub fn get(&self, inode: Inode) -> Option<&Node> {
+        self.nodes.get(inode as usize)?.as_ref()
+    }
+
+    /// A file.
+    pub fn node(&self, inode: Inode) -> Result<&Node, FsError> {
+        self.get(inode).ok_or(FsError::Stale)
+    }
+
+    /// A directory.
+    pub fn directory(&self, inode: Inode) -> Result<&Directory, FsError> {
+        self.node(inode)?.directory().ok_or(FsError::NotDirectory)
+    }
+
+    /// Every file with its number, from `first` on.
+    pub fn nodes_from(&self, first: Inode) -> impl Iterator<Item = (Inode, &Node)> {
+        let first = (first as usize).min(self.nodes.len());
+        let rest = self.nodes[first..].iter().enumerate();
+        rest.filter_map(move |(index, node)| node.as_ref().map(|node| ((first + index) as Inode, node)))
+    }
+
+    /// The file that `name` in `directory` is of, and the name's cookie.
+    pub fn lookup(&self, directory: Inode, name: &[u8]) -> Result<Option<(u64, Inode)>, FsError> {
+        if name.len() > NAME_BYTES_MAX {
+            return Err(FsError::NameTooLong);
+        }
+        Ok(self.directory(directory)?.lookup(self.key, name))
+    }
+
+    /// The cookie that a new `name` in `directory` is to have.
+    pub fn new_cookie(&self, directory: Inode, name: &[u8]) -> Result<u64, FsError> {
+        self.directory(directory)?.new_cookie(self.key, name).ok_or(FsError::NoSpace)
+    }
+
+    /// Whether `inode` is `above`, or a directory somewhere in it.
+    pub fn is_within(&self, inode: Inode, above: Inode) -> bool {
+        let mut at = inode;
+        for _ in 0..self.nodes.len() {
+            if at == above {
+                return true;
+            }
+            match self.get(at) {
+                Some(node) if at != ROOT => at = node.attributes.parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Does what `change` says. Of things that are not there (a checkpoint that was taken while changes went on names such)
+    /// nothing is done.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Node { inode, attributes } => self.put_node(*inode, attributes),
+            Change::DropNode { inode } => self.drop_node(*inode),
+            Change::Entry { directory, cookie, inode, name } => {
+                let entry = Entry { name: name.clone(), inode: *inode };
+                let added = ENTRY_BYTES + name.len() as u64;
+                if let Some(directory) = self.directory_mut(*directory) {
+                    let before = directory.insert(*cookie, entry);
+                    self.add_bytes(added, before.map_or(0, |before| ENTRY_BYTES + before.name.len() as u64));
+                }
+            }
+            Change::DropEntry { directory, cookie } => {
+                let removed = self.directory_mut(*directory).and_then(|directory| directory.remove(*cookie));
+                self.add_bytes(0, removed.map_or(0, |entry| ENTRY_BYTES + entry.name.len() as u64));
+            }
+            Change::Extents { inode, extents } => {
+                if let Some(node) = self.node_mut(*inode) {
+                    let before = list_bytes(node.extents.as_slice());
+                    node.extents = Extents::from(extents.as_slice());
+                    self.add_bytes(list_bytes(extents), before);
+                }
+            }
+            Change::Target { inode, target } => {
+                if let Some(node) = self.node_mut(*inode) {
+                    let before = node.set_target(target.clone()).map_or(0, |old| LIST_BYTES + old.len() as u64);
+                    self.add_bytes(LIST_BYTES + target.len() as u64, before);
+                }
+            }
+            Change::Attribute { inode, name, value } => {
+                if let Some(node) = self.node_mut(*inode) {
+                    let before = node.set_attribute(name.clone(), value.clone());
+                    let before = before.map_or(0, |old| attribute_bytes(name, &old));
+                    self.add_bytes(attribute_bytes(name, value), before);
+                }
+            }
+            Change::DropAttribute { inode, name } => {
+                let removed = self.node_mut(*inode).and_then(|node| node.drop_attribute(name));
+                self.add_bytes(0, removed.map_or(0, |old| attribute_bytes(name, &old)));
+            }
+            Change::Checksums { .. } => {}
+        }
+    }
+
+    fn add_bytes(&mut self, added: u64, removed: u64) {
+        self.encoded_bytes = self.encoded_bytes + added - removed;
+    }
+
+    fn node_mut(&mut self, inode: Inode) -> Option<&mut Node> {
+        self.nodes.get_mut(inode as usize)?.as_mut()
+    }
+
+    fn directory_mut(&mut self, inode: Inode) -> Option<&mut Directory> {
+        self.node_mut(inode)?.directory_mut()
+    }
+
+    fn put_node(&mut self, inode: Inode, attributes: &Attributes) {
+        let index = inode as usize;
+        while self.nodes.len() <= index {
+            if !self.nodes.is_empty() && self.nodes.len() < index {
+                self.free.push(self.nodes.len() as Inode);
+            }
+            self.nodes.push(None);
+        }
+        match &mut self.nodes[index] {
+            Some(node) => node.attributes = *attributes,
+            place => {
+                *place = Some(Node::new(*attributes));
+                self.files += 1;
+                self.encoded_bytes += NODE_BYTES;
+                // The number taken is nearly always the one freed last.
+                if let Some(at) = self.free.iter().rposition(|free| *free == inode) {
+                    self.free.remove(at);
+                }
+            }
+        }
+    }
+
+    fn drop_node(&mut self, inode: Inode) {
+        let Some(node) = self.nodes.get_mut(inode as usize).and_then(Option::take) else { return };
+        self.free.push(inode);
+        self.files -= 1;
+        self.encoded_bytes -= bytes_of(&node);
+    }
+
+    /// Appends to `changes` what makes file `inode` anew, but for the names in it, which [`Namespace::describe_names`] has.
+    pub fn describe(&self, inode: Inode, changes: &mut Vec<Change>) {
+        let Some(node) = self.get(inode) else { return };
+        changes.push(Change::Node { inode, attributes: node.attributes });
+        if !node.extents.as_slice().is_empty() {
+            changes.push(Change::Extents { inode, extents: node.extents.as_slice().to_vec() });
+        }
+        if let Some(target) = node.target() {
+            changes.push(Change::Target { inode, target: target.into() });
+        }
+        for (name, value) in node.attributes_extended() {
+            changes.push(Change::Attribute { inode, name: name.clone(), value: value.clone() });
+        }
+    }
+
+    /// Appends up to `count` names of directory `inode`, from cookie `from` on; whether that was all.
+    pub fn describe_names(&self, inode: Inode, from: u64, count: usize, changes: &mut Vec<Change>) -> Option<u64> {
+        let directory = self.get(inode)?.directory()?;
+        let mut entries = directory.entries_from(from);
+        for (cookie, entry) in entries.by_ref().take(count) {
+            changes.push(Change::Entry { directory: inode, cookie, inode: entry.inode, name: entry.name.clone() });
+        }
+        entries.next().map(|(cookie, _)| cookie)
+    }
+
+    /// Checks invariant 1 and 2; what is wrong in words, nothing if all is right.
+    pub fn self_check(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut names = vec![0u32; self.nodes.len()];
+        let mut subdirectories = vec![0u32; self.nodes.len()];
+        for (inode, node) in self.nodes_from(0) {
+            for (cookie, entry) in node.directory().into_iter().flat_map(|directory| directory.entries_from(0)) {
+                let name = String::from_utf8_lossy(&entry.name).into_owned();
+                let Some(named) = self.get(entry.inode) else {
+                    wrong.push(format!(
+                        "'{name}' in directory {inode} (cookie {cookie}) is of no file: {}",
+                        entry.inode
+                    ));
+                    continue;
+                };
+                names[entry.inode as usize] += 1;
+                if named.is_directory() {
+                    subdirectories[inode as usize] += 1;
+                    if named.attributes.parent != inode {
+                        wrong.push(format!("directory {} is in {inode} and says it is elsewhere", entry.inode));
+                    }
+                }
+            }
+        }
+        for (inode, node) in self.nodes_from(0) {
+            let (links, found) = (node.attributes.links, names[inode as usize]);
+            let expected = match (node.is_directory(), inode == ROOT || found > 0) {
+                (true, true) => 2 + subdirectories[inode as usize],
+                (true, false) => 0,
+                (false, _) => found,
+            };
+            if links != expected {
+                wrong.push(format!("file {inode} has {links} links, and there are {expected}"));
+            }
+            if node.is_directory() && found > 1 {
+                wrong.push(format!("directory {inode} has {found} names"));
+            }
+            if found > 0 && !self.is_within(inode, ROOT) && node.is_directory() {
+                wrong.push(format!("directory {inode} is not below the root"));
+            }
+        }
+        let bytes: u64 = self.nodes_from(0).map(|(_, node)| bytes_of(node)).sum();
+        if bytes != self.encoded_bytes {
+            wrong.push(format!("{} bytes of a checkpoint were reckoned, and it is {bytes}", self.encoded_bytes));
+        }
+        wrong
+    }
+}
+
+fn list_bytes(extents: &[Extent]) -> u64 {
+    if extents.is_empty() {
+        0
+    } else {
+        LIST_BYTES + extents.len() as u64 * EXTENT_BYTES
+    }
+}
+
+fn attribute_bytes(name: &[u8], value: &[u8]) -> u64 {
+    LIST_BYTES + name.len() as u64 + value.len() as u64
+}
+
+fn bytes_of(node: &Node) -> u64 {
+    let names = node.directory().into_iter().flat_map(|directory| directory.entries_from(0));
+    let names: u64 = names.map(|(_, entry)| ENTRY_BYTES + entry.name.len() as u64).sum();
+    let target = node.target().map_or(0, |target| LIST_BYTES + target.len() as u64);
+    let attributes: u64 = node.attributes_extended().map(|(name, value)| attribute_bytes(name, value)).sum();
+    NODE_BYTES + names + target + attributes + list_bytes(node.extents.as_slice())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Goal: changes give the same namespace whether applied live, described anew, or applied twice. Method: a made-up tree.
+
+use super::*;
+
+fn attributes(mode: u32, links: u32, parent: Inode) -> Attributes {
+    Attributes { mode, links, parent, ..Attributes::default() }
+}
+
+fn tree() -> (Namespace, Vec<Change>) {
+    let mut namespace = Namespace::new(7);
+    let name = |text: &str| text.as_bytes().into();
+    let mut changes = vec![
+        Change::Node { inode: ROOT, attributes: attributes(0o040_755, 3, ROOT) },
+        Change::Node { inode: 2, attributes: attributes(0o040_755, 2, ROOT) },
+        Change::Node { inode: 5, attributes: attributes(0o100_644, 2, 0) },
+    ];
+    changes.iter().for_each(|change| namespace.apply(change));
+    for (directory, text, inode) in [(ROOT, "d", 2), (ROOT, "f", 5), (2, "g", 5)] {
+        let cookie = namespace.new_cookie(directory, text.as_bytes()).unwrap();
+        let change = Change::Entry { directory, cookie, inode, name: name(text) };
+        namespace.apply(&change);
+        changes.push(change);
+    }
+    let more = [
+        Change::Extents { inode: 5, extents: vec![Extent { at: 0, blocks: 4, start: 9 }] },
+        Change::Attribute { inode: 5, name: name("user.a"), value: name("b") },
+    ];
+    more.iter().for_each(|change| namespace.apply(change));
+    changes.extend(more);
+    (namespace, changes)
+}
+
+fn described(namespace: &Namespace) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let inodes: Vec<Inode> = namespace.nodes_from(0).map(|(inode, _)| inode).collect();
+    inodes.iter().for_each(|inode| namespace.describe(*inode, &mut changes));
+    for inode in inodes {
+        assert_eq!(namespace.describe_names(inode, 0, 100, &mut changes), None);
+    }
+    changes
+}
+
+#[test]
+fn what_is_described_is_made_anew() {
+    let (namespace, changes) = tree();
+    assert_eq!(namespace.self_check(), Vec::<String>::new());
+    let mut copy = Namespace::new(7);
+    described(&namespace).iter().for_each(|change| copy.apply(change));
+    // What was seen already changes nothing.
+    changes.iter().for_each(|change| copy.apply(change));
+    assert_eq!(described(&copy), described(&namespace));
+    assert_eq!(copy.self_check(), Vec::<String>::new());
+    assert_eq!(copy.lookup(2, b"g").unwrap().unwrap().1, 5);
+    assert_eq!(copy.free_inode().unwrap(), 4, "numbers below the largest are used again");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let (mut namespace, _) = tree();
+    namespace.apply(&Change::DropNode { inode: 5 });
+    let wrong = namespace.self_check().join("; ");
+    assert!(wrong.contains("'f' in directory 1") && wrong.contains("is of no file: 5"), "{wrong}");
+    let (mut namespace, _) = tree();
+    namespace.apply(&Change::Node { inode: 5, attributes: attributes(0o100_644, 3, 0) });
+    assert_eq!(namespace.self_check(), ["file 5 has 3 links, and there are 2"]);
+}
+
+#[test]
+fn names_of_one_hash_are_told_apart_also_when_the_first_is_gone() {
+    let mut directory = Directory::default();
+    let key = (1, 2);
+    let first = directory.new_cookie(key, b"a").unwrap();
+    // As if another name had the same hash and came before.
+    directory.insert(first, Entry { name: b"other".as_slice().into(), inode: 3 });
+    let second = directory.new_cookie(key, b"a").unwrap();
+    assert_eq!(second, first + 1);
+    directory.insert(second, Entry { name: b"a".as_slice().into(), inode: 4 });
+    assert_eq!(directory.lookup(key, b"a"), Some((second, 4)));
+    directory.remove(first);
+    assert_eq!(directory.lookup(key, b"a"), Some((second, 4)));
+}

@@ -1,0 +1,12 @@
+//! First fit: the run with the lowest address that is long enough.
+
+use super::{Fit, FreeList, Run};
+
+/// First fit.
+pub struct First;
+
+impl Fit for First {
+    fn choose(&mut self, free: &FreeList, need: u64, _last: u64, _head: &dyn Fn() -> u64) -> Option<Run> {
+        free.runs().find(|run| run.blocks >= need)
+    }
+}

@@ -1,0 +1,13 @@
+//! Last accessed position fit: the first run that is long enough behind where the disk's head is, be it from a read or a
+//! write; a run that the head is in is split there.
+
+use super::{behind, Fit, FreeList, Run};
+
+/// Last accessed position fit.
+pub struct LastAccessed;
+
+impl Fit for LastAccessed {
+    fn choose(&mut self, free: &FreeList, need: u64, _last: u64, head: &dyn Fn() -> u64) -> Option<Run> {
+        behind(free, need, head())
+    }
+}

@@ -1,0 +1,89 @@
+//! Allocation algorithms (Singh 2014 §4.4.4): which free run a file gets. One file each.
+//!
+//! To add one: a file with a struct that implements [`Fit`], and a line in [`ALL`].
+
+mod best;
+mod first;
+mod last_accessed;
+mod next;
+mod worst;
+
+use super::super::Run;
+use super::free_list::FreeList;
+
+/// An allocation algorithm.
+pub trait Fit {
+    /// A free run of at least `need` blocks, of which the first `need` are taken. It need not begin where a free run
+    /// begins. `last` is the block behind what was allocated last; `head` asks the disk where its head is.
+    fn choose(&mut self, free: &FreeList, need: u64, last: u64, head: &dyn Fn() -> u64) -> Option<Run>;
+}
+
+/// A name, what it does, and how it is made.
+pub type Known = (&'static str, &'static str, fn() -> Box<dyn Fit>);
+
+/// All of them.
+pub const ALL: &[Known] = &[
+    ("best", "the smallest run that is long enough", || Box::new(best::Best)),
+    ("worst", "the longest run of the class that the size selects", || Box::new(worst::Worst)),
+    ("first", "the run with the lowest address", || Box::new(first::First)),
+    ("next", "the next run behind the last allocation", || Box::new(next::Next)),
+    ("last-accessed", "the next run behind the head of the disk", || Box::new(last_accessed::LastAccessed)),
+];
+
+/// That called `name`.
+pub fn named(name: &str) -> Result<Box<dyn Fit>, String> {
+    let found = ALL.iter().find(|(known, ..)| *known == name);
+    let known: Vec<&str> = ALL.iter().map(|(known, ..)| *known).collect();
+    found.map(|(_, _, make)| make()).ok_or_else(|| format!("fit={name}: there are {}", known.join(", ")))
+}
+
+/// The first run behind `from` that is long enough, from `from` on where that is within a run; then round from the start.
+fn behind(free: &FreeList, need: u64, from: u64) -> Option<Run> {
+    let cut = |run: Run| {
+        let start = run.start.max(from);
+        Run { start, blocks: run.end() - start }
+    };
+    let found = free.runs_from(from).map(cut).find(|run| run.blocks >= need);
+    found.or_else(|| free.runs().find(|run| run.blocks >= need))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs of 20, 600, 30, 300 and 450 blocks.
+    fn example() -> FreeList {
+        let mut free = FreeList::default();
+        for (start, blocks) in [(0, 20), (100, 600), (1000, 30), (2000, 300), (3000, 450)] {
+            free.insert(Run { start, blocks });
+        }
+        free
+    }
+
+    fn chosen(name: &str, need: u64, last: u64, head: u64) -> Option<u64> {
+        named(name).unwrap().choose(&example(), need, last, &|| head).map(|run| run.start)
+    }
+
+    #[test]
+    fn each_chooses_as_the_paper_has_it() {
+        assert_eq!(chosen("best", 25, 0, 0), Some(1000));
+        assert_eq!(chosen("best", 301, 0, 0), Some(3000));
+        // 25 blocks select the class under 1 MiB, whose last has 30; 256 blocks that of 1 to 2 MiB, whose last has 450.
+        assert_eq!(chosen("worst", 25, 0, 0), Some(1000));
+        assert_eq!(chosen("worst", 256, 0, 0), Some(3000));
+        assert_eq!(chosen("worst", 500, 0, 0), Some(100));
+        assert_eq!(chosen("first", 25, 0, 0), Some(100));
+        assert_eq!(chosen("next", 25, 650, 0), Some(650), "a run is split where the last allocation is in its midst");
+        assert_eq!(chosen("next", 60, 650, 0), Some(2000));
+        assert_eq!(chosen("next", 500, 650, 0), Some(100), "and round");
+        assert_eq!(chosen("last-accessed", 25, 650, 2100), Some(2100));
+    }
+
+    #[test]
+    fn none_chooses_what_is_not_there() {
+        for (name, ..) in ALL {
+            assert_eq!(chosen(name, 601, 0, 0), None, "{name}");
+            assert!(chosen(name, 600, 5000, 5000).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Next fit: the first run behind the last allocation that is long enough; a run that the last allocation ended in is split
+//! there.
+
+use super::{behind, Fit, FreeList, Run};
+
+/// Next fit.
+pub struct Next;
+
+impl Fit for Next {
+    fn choose(&mut self, free: &FreeList, need: u64, last: u64, _head: &dyn Fn() -> u64) -> Option<Run> {
+        behind(free, need, last)
+    }
+}

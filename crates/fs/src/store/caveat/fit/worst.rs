@@ -1,0 +1,16 @@
+//! Worst fit: the last, and so the longest, run of the class that the size selects; of the next class that has a run long
+//! enough where that one has none.
+
+use super::super::free_list::class_of;
+use super::{Fit, FreeList, Run};
+
+/// Worst fit.
+pub struct Worst;
+
+impl Fit for Worst {
+    fn choose(&mut self, free: &FreeList, need: u64, _last: u64, _head: &dyn Fn() -> u64) -> Option<Run> {
+        let last = class_of(free.longest());
+        let mut classes = (class_of(need)..=last).filter_map(|class| free.last_of_class(class));
+        classes.find(|run| run.blocks >= need)
+    }
+}

@@ -1,0 +1,166 @@
+//! The free list (Singh 2014 §4.4.1): runs of free blocks by address, which coalesce; and the same runs in classes by
+//! size (§4.4.4, fig. 4.4), the first for those under 1 MiB, each of the others for twice the size of the one before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::Run;
+
+/// Blocks of 1 MiB: where the second class begins.
+const CLASS_BLOCKS: u64 = 256;
+
+/// The runs.
+#[derive(Clone, Default, Debug)]
+pub struct FreeList {
+    by_address: BTreeMap<u64, u64>,
+    /// Class, blocks, start.
+    by_size: BTreeSet<(u32, u64, u64)>,
+}
+
+/// The class of a run of so many blocks.
+pub fn class_of(blocks: u64) -> u32 {
+    if blocks < CLASS_BLOCKS {
+        0
+    } else {
+        1 + (blocks / CLASS_BLOCKS).ilog2()
+    }
+}
+
+impl FreeList {
+    /// All runs, in order of their addresses.
+    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        self.by_address.iter().map(|(start, blocks)| Run { start: *start, blocks: *blocks })
+    }
+
+    /// The runs that end behind `block`, in order.
+    pub fn runs_from(&self, block: u64) -> impl Iterator<Item = Run> + '_ {
+        let around = self.by_address.range(..block).next_back().filter(|(start, blocks)| *start + *blocks > block);
+        let first = around.map_or(block, |(start, _)| *start);
+        self.by_address.range(first..).map(|(start, blocks)| Run { start: *start, blocks: *blocks })
+    }
+
+    /// The largest run of class `class`.
+    pub fn last_of_class(&self, class: u32) -> Option<Run> {
+        let (_, blocks, start) = self.by_size.range((class, 0, 0)..(class + 1, 0, 0)).next_back()?;
+        Some(Run { start: *start, blocks: *blocks })
+    }
+
+    /// The smallest run of at least `blocks`.
+    pub fn smallest(&self, blocks: u64) -> Option<Run> {
+        let (_, blocks, start) = self.by_size.range((class_of(blocks), blocks, 0)..).next()?;
+        Some(Run { start: *start, blocks: *blocks })
+    }
+
+    /// Blocks of the longest run.
+    pub fn longest(&self) -> u64 {
+        self.by_size.last().map_or(0, |(_, blocks, _)| *blocks)
+    }
+
+    /// Whether all of `run` is free.
+    pub fn contains(&self, run: Run) -> bool {
+        self.around(run.start).is_some_and(|free| run.end() <= free.end())
+    }
+
+    /// The run that `block` is in.
+    fn around(&self, block: u64) -> Option<Run> {
+        let (start, blocks) = self.by_address.range(..=block).next_back()?;
+        (block < start + blocks).then_some(Run { start: *start, blocks: *blocks })
+    }
+
+    fn add(&mut self, run: Run) {
+        if run.blocks > 0 {
+            self.by_address.insert(run.start, run.blocks);
+            self.by_size.insert((class_of(run.blocks), run.blocks, run.start));
+        }
+    }
+
+    fn drop_run(&mut self, run: Run) {
+        self.by_address.remove(&run.start);
+        self.by_size.remove(&(class_of(run.blocks), run.blocks, run.start));
+    }
+
+    /// Puts `run` in, joined with its neighbours.
+    pub fn insert(&mut self, run: Run) {
+        if run.blocks == 0 {
+            return;
+        }
+        let mut joined = run;
+        let before = self
+            .by_address
+            .range(..run.start)
+            .next_back()
+            .map(|(start, blocks)| Run { start: *start, blocks: *blocks });
+        if let Some(before) = before {
+            assert!(before.end() <= run.start, "{run:?} is put in, and {before:?} is free already");
+            if before.end() == run.start {
+                self.drop_run(before);
+                joined = Run { start: before.start, blocks: before.blocks + run.blocks };
+            }
+        }
+        let behind =
+            self.by_address.range(run.start..).next().map(|(start, blocks)| Run { start: *start, blocks: *blocks });
+        if let Some(behind) = behind {
+            assert!(run.end() <= behind.start, "{run:?} is put in, and {behind:?} is free already");
+            if behind.start == run.end() {
+                self.drop_run(behind);
+                joined.blocks += behind.blocks;
+            }
+        }
+        self.add(joined);
+    }
+
+    /// Takes `run` out of the run it is in.
+    pub fn remove(&mut self, run: Run) {
+        if run.blocks == 0 {
+            return;
+        }
+        let around = self.around(run.start).filter(|free| run.end() <= free.end());
+        let Some(around) = around else { panic!("{run:?} is taken, and is not all free: invariant 1") };
+        self.drop_run(around);
+        self.add(Run { start: around.start, blocks: run.start - around.start });
+        self.add(Run { start: run.end(), blocks: around.end() - run.end() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a bitmap: after any takings and givings the same blocks are free, in as few runs as can be.
+        #[test]
+        fn it_is_what_a_bitmap_says(steps in proptest::collection::vec((0u64..200, 1u64..40), 1..120)) {
+            let (mut list, mut map) = (FreeList::default(), [true; 200]);
+            list.insert(Run { start: 0, blocks: 200 });
+            for (start, blocks) in steps {
+                let run = Run { start, blocks: blocks.min(200 - start) };
+                let part = &mut map[run.start as usize..run.end() as usize];
+                if part.iter().all(|free| *free) {
+                    prop_assert!(list.contains(run));
+                    list.remove(run);
+                    part.fill(false);
+                } else if part.iter().all(|free| !*free) {
+                    list.insert(run);
+                    part.fill(true);
+                }
+                let mut expected = Vec::new();
+                for (at, free) in map.iter().enumerate() {
+                    match expected.last_mut() {
+                        Some(Run { start, blocks }) if *free && *start + *blocks == at as u64 => *blocks += 1,
+                        _ if *free => expected.push(Run { start: at as u64, blocks: 1 }),
+                        _ => {}
+                    }
+                }
+                prop_assert_eq!(list.runs().collect::<Vec<_>>(), expected.clone());
+                let longest = expected.iter().map(|run| run.blocks).max().unwrap_or(0);
+                prop_assert_eq!(list.longest(), longest);
+                prop_assert_eq!(list.by_size.len(), expected.len());
+            }
+        }
+    }
+
+    #[test]
+    fn classes_begin_at_a_mebibyte_and_double() {
+        assert_eq!([1, 255, 256, 511, 512, 1023, 1024].map(class_of), [0, 0, 1, 1, 2, 2, 3]);
+    }
+}

@@ -1,0 +1,202 @@
+//! The store `caveat` (Singh 2014 §4): contiguous files on a disk whose writes destroy what lies behind them.
+//!
+//! A file of n blocks is allocated n + DID; the DID blocks behind it, its footer, take the harm of its writing and are given
+//! back when that has succeeded. There is no cleaner: freed runs coalesce, and that is all the cleaning there is (§3.4).
+//! Which run a file gets is the [`fit`]'s business. With `extents=on` (its §7) a file may lie in several pieces, each with a
+//! footer of its own while it is written.
+//!
+//! Invariants:
+//! 1. Free runs, live blocks and what is leased or reserved cover the data blocks exactly once.
+//! 2. Whoever writes into a run it was given destroys blocks of that run alone, footer included.
+
+pub mod fit;
+mod free_list;
+
+use std::cell::RefCell;
+
+use self::fit::Fit;
+pub use self::free_list::FreeList;
+use super::{Held, Lease, Local, Run, Store, Usage};
+use crate::device::{Device, ZoneState};
+use crate::error::FsError;
+use crate::format::change::Extent;
+
+struct State {
+    free: FreeList,
+    fit: Box<dyn Fit>,
+    live: u64,
+    allocated: u64,
+    freed: u64,
+    /// The block behind the last allocation.
+    last: u64,
+}
+
+/// The store.
+pub struct Caveat {
+    device: Device,
+    data: Run,
+    isolation: u64,
+    in_pieces: bool,
+    state: RefCell<State>,
+}
+
+impl Caveat {
+    /// Over blocks `data` of `device`, whose DID is `isolation`.
+    pub fn new(
+        device: Device,
+        data: Run,
+        isolation: u64,
+        option: impl Fn(&str) -> Option<String>,
+    ) -> Result<Caveat, String> {
+        let fit = fit::named(option("fit").as_deref().unwrap_or("best"))?;
+        let in_pieces = match option("extents").as_deref() {
+            None | Some("off") => false,
+            Some("on") => true,
+            Some(other) => return Err(format!("extents={other}: on or off")),
+        };
+        let mut free = FreeList::default();
+        free.insert(data);
+        let state = RefCell::new(State { free, fit, live: 0, allocated: 0, freed: 0, last: data.start });
+        Ok(Caveat { device, data, isolation, in_pieces, state })
+    }
+
+    /// Takes a run of `need` blocks, or nothing.
+    fn take(&self, need: u64) -> Option<Run> {
+        let mut state = self.state.borrow_mut();
+        let State { free, fit, last, .. } = &mut *state;
+        let found = fit.choose(free, need, *last, &|| self.device.head_position())?;
+        assert!(found.blocks >= need, "{found:?} is too short for {need} blocks");
+        let taken = Run { start: found.start, blocks: need };
+        free.remove(taken);
+        state.last = taken.end() - self.isolation;
+        Some(taken)
+    }
+
+    /// Takes runs for `blocks`, footers included.
+    fn take_all(&self, blocks: u64) -> Option<Vec<Run>> {
+        if let Some(run) = self.take(blocks + self.isolation) {
+            return Some(vec![run]);
+        }
+        if !self.in_pieces {
+            return None;
+        }
+        let (mut runs, mut left) = (Vec::new(), blocks);
+        while left > 0 {
+            let longest = self.state.borrow().free.longest();
+            let piece = longest.saturating_sub(self.isolation).min(left);
+            let run = if piece == 0 { None } else { self.take(piece + self.isolation) };
+            let Some(run) = run else {
+                self.give_back(&runs);
+                return None;
+            };
+            runs.push(run);
+            left -= piece;
+        }
+        runs.sort();
+        Some(runs)
+    }
+
+    fn give_back(&self, runs: &[Run]) {
+        let mut state = self.state.borrow_mut();
+        runs.iter().for_each(|run| state.free.insert(*run));
+    }
+
+    /// The runs of free blocks.
+    pub fn free_runs(&self) -> Vec<Run> {
+        self.state.borrow().free.runs().collect()
+    }
+}
+
+impl Store for Caveat {
+    fn name(&self) -> &'static str {
+        "caveat"
+    }
+
+    fn is_contiguous(&self) -> bool {
+        !self.in_pieces
+    }
+
+    fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
+        if held.blocks == blocks {
+            return Ok(());
+        }
+        // What it has is given back first: the same blocks may serve.
+        self.give_back(&held.runs);
+        let taken = if blocks == 0 { Some(Vec::new()) } else { self.take_all(blocks) };
+        match taken {
+            Some(runs) => {
+                *held = Held { blocks, runs };
+                Ok(())
+            }
+            None => {
+                let mut state = self.state.borrow_mut();
+                held.runs.iter().for_each(|run| state.free.remove(*run));
+                Err(FsError::NoSpace)
+            }
+        }
+    }
+
+    fn unreserve(&self, held: &mut Held) {
+        self.give_back(&held.runs);
+        *held = Held::default();
+    }
+
+    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>> {
+        Box::pin(async move {
+            self.reserve(held, blocks)?;
+            let held = std::mem::take(held);
+            let split = |run: &Run| Run { start: run.start, blocks: run.blocks - self.isolation };
+            let runs: Vec<Run> = held.runs.iter().map(split).collect();
+            let footer = |run: &Run| Run { start: run.end() - self.isolation, blocks: self.isolation };
+            let kept = held.runs.iter().map(footer).filter(|footer| footer.blocks > 0).collect();
+            self.state.borrow_mut().allocated += blocks;
+            Ok(Lease { runs, kept })
+        })
+    }
+
+    fn settle(&self, lease: Lease) {
+        self.give_back(&lease.kept);
+        self.state.borrow_mut().live += lease.runs.iter().map(|run| run.blocks).sum::<u64>();
+    }
+
+    fn abandon(&self, lease: Lease, _zones: Option<&[ZoneState]>) {
+        self.give_back(&lease.kept);
+        self.give_back(&lease.runs);
+    }
+
+    fn claim(&self, extent: &Extent) -> Result<(), FsError> {
+        let run = Run { start: extent.start, blocks: u64::from(extent.blocks) };
+        let mut state = self.state.borrow_mut();
+        if run.start < self.data.start || run.end() > self.data.end() || !state.free.contains(run) {
+            let name = self.device.name();
+            return Err(FsError::format(name, format!("blocks {} to {} are of two files", run.start, run.end())));
+        }
+        state.free.remove(run);
+        state.live += run.blocks;
+        Ok(())
+    }
+
+    fn free(&self, run: Run) {
+        let mut state = self.state.borrow_mut();
+        state.free.insert(run);
+        state.live -= run.blocks;
+        state.freed += run.blocks;
+    }
+
+    fn usage(&self) -> Usage {
+        let state = self.state.borrow();
+        let usable = |run: Run| run.blocks.saturating_sub(self.isolation);
+        let unusable = state.free.runs().filter(|run| run.blocks < self.isolation);
+        Usage {
+            blocks: self.data.blocks,
+            live: state.live,
+            free: state.free.runs().map(usable).sum(),
+            dead: 0,
+            unusable: unusable.map(|run| run.blocks).sum(),
+            free_runs: state.free.runs().count() as u64,
+            longest: state.free.longest().saturating_sub(self.isolation),
+            allocated: state.allocated,
+            freed: state.freed,
+        }
+    }
+}

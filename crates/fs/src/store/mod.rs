@@ -1,0 +1,223 @@
+//! Stores: where the data of files lie on a device, by the rules of that device. One folder each.
+//!
+//! A store decides and keeps account; it moves no bytes. A file that is to be written *reserves* room while it is still in
+//! memory, is *allocated* blocks when it is written, and the store is told when that went well or did not. Blocks are
+//! *freed* only when the record that frees them is durable.
+//!
+//! ```text
+//!   reserve ─► allocate ─► (the core writes) ─► settle    the blocks are live
+//!                                          └──► abandon   they are not
+//!   free: they are not live any more
+//! ```
+//!
+//! Invariants:
+//! 1. What [`Store::reserve`] granted can be allocated, whatever others do meanwhile.
+//! 2. No block is allocated that is live, or that a write beside it may destroy.
+//! 3. A block is allocated once until it is freed or abandoned.
+
+pub mod caveat;
+pub mod strict_append;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::device::{Device, Kind, ZoneState};
+use crate::error::FsError;
+use crate::format::change::Extent;
+
+/// A future of one thread.
+pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// A run of blocks of the data device.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Run {
+    /// The first.
+    pub start: u64,
+    /// How many.
+    pub blocks: u64,
+}
+
+impl Run {
+    /// The block behind it.
+    pub fn end(&self) -> u64 {
+        self.start + self.blocks
+    }
+}
+
+/// What a file has reserved.
+#[derive(Default, Debug)]
+pub struct Held {
+    /// Blocks that it may allocate.
+    pub blocks: u64,
+    /// The very blocks, footers included, where the store reserves such.
+    pub runs: Vec<Run>,
+}
+
+/// Blocks that a file was given to be written: each run in order, from its first block on.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Lease {
+    /// Where the data go.
+    pub runs: Vec<Run>,
+    /// What is kept besides until the data are written: the footers of a caveat disk.
+    pub kept: Vec<Run>,
+}
+
+/// What a store has.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Usage {
+    /// Blocks that files could lie in.
+    pub blocks: u64,
+    /// Those that hold live data.
+    pub live: u64,
+    /// Those that a new file could still have, what is reserved apart.
+    pub free: u64,
+    /// Those that hold dead data until they are cleaned.
+    pub dead: u64,
+    /// Free blocks in runs too short to be written (Singh 2014 §4.4.3).
+    pub unusable: u64,
+    /// Runs of free blocks; zones that are empty.
+    pub free_runs: u64,
+    /// The longest file that could be written in one piece.
+    pub longest: u64,
+    /// Blocks allocated since it was mounted.
+    pub allocated: u64,
+    /// Blocks freed since it was mounted.
+    pub freed: u64,
+}
+
+/// A zone that is to be emptied, and what the cleaner may write to meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Victim {
+    /// Its number.
+    pub zone: u32,
+    /// Its blocks.
+    pub run: Run,
+    /// How many of them are live.
+    pub live: u64,
+}
+
+/// A store.
+pub trait Store {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Whether a file must lie in one piece, holes filled with zeros.
+    fn is_contiguous(&self) -> bool;
+
+    /// Blocks of a band: no extent goes on from one to the next. Where there are none, as many as no device has.
+    fn band_blocks(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Reserves room for `blocks` in place of what `held` has; `held` stays as it is if there is no room.
+    fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError>;
+
+    /// Gives back what is reserved.
+    fn unreserve(&self, held: &mut Held);
+
+    /// Blocks for a file of `blocks`, out of what is reserved for it. It may have to wait for the cleaner.
+    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>>;
+
+    /// Blocks for what the cleaner copies: from what is kept back for it.
+    fn allocate_for_cleaner(&self, blocks: u64) -> Option<Lease> {
+        let _ = blocks;
+        None
+    }
+
+    /// The data are written: the blocks are live, whatever else was kept is free.
+    fn settle(&self, lease: Lease);
+
+    /// Writing failed. `zones` is how the device reports itself now, if it has zones.
+    fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>);
+
+    /// These blocks are live: for mounting.
+    fn claim(&self, extent: &Extent) -> Result<(), FsError>;
+
+    /// All live blocks are claimed.
+    fn claimed(&self) {}
+
+    /// These blocks are not live any more, and never will be again.
+    fn free(&self, run: Run);
+
+    /// What it has.
+    fn usage(&self) -> Usage;
+
+    /// A zone to be emptied, chosen by the store's policy; nothing if none would gain anything. It is not written until it
+    /// was [`Store::emptied`].
+    fn victim(&self, now_ns: u64) -> Option<Victim> {
+        let _ = now_ns;
+        None
+    }
+
+    /// The zone was reset, or could not be.
+    fn emptied(&self, zone: u32, was_reset: bool) {
+        let _ = (zone, was_reset);
+    }
+
+    /// Whether so much is dead that it should be cleaned in the background.
+    fn wants_cleaning(&self) -> bool {
+        false
+    }
+
+    /// Waits until somebody needs room that only cleaning makes.
+    fn cleaning_needed(&self) -> Local<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    /// The cleaner found nothing: whoever waits for room must give up.
+    fn cleaning_failed(&self) {}
+
+    /// Blocks of a zone that are live.
+    fn live_in(&self, zone: u32) -> u64 {
+        let _ = zone;
+        0
+    }
+
+    /// Each zone's blocks that are written, and that are live.
+    fn zones(&self) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
+}
+
+/// The stores, with the kind of device that each is for: the registry of the family.
+pub const NAMES: &[(&str, &str)] = &[("strict-append", "zoned drives"), ("caveat", "caveat disks")];
+
+/// The store that a device of this kind gets if none is asked for.
+pub fn default_for(kind: &Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Zoned { .. } => Some("strict-append"),
+        Kind::Caveat { .. } => Some("caveat"),
+        Kind::Plain => None,
+    }
+}
+
+/// Makes the store `name` over blocks `data` of `device`, whose zones are `zones`. `option` gives what was chosen when the
+/// file system was made.
+pub fn make(
+    name: &str,
+    device: &Device,
+    data: Run,
+    zones: Option<&[ZoneState]>,
+    option: impl Fn(&str) -> Option<String>,
+) -> Result<Box<dyn Store>, FsError> {
+    let kind = device.geometry().kind;
+    let wrong = |reason: String| FsError::format(device.name(), reason);
+    match (name, kind, zones) {
+        ("strict-append", Kind::Zoned { .. }, Some(zones)) => {
+            strict_append::StrictAppend::new(&kind, data, zones, option)
+                .map(|store| Box::new(store) as _)
+                .map_err(wrong)
+        }
+        ("caveat", Kind::Caveat { isolation, .. }, _) => caveat::Caveat::new(device.clone(), data, isolation, option)
+            .map(|store| Box::new(store) as _)
+            .map_err(wrong),
+        ("strict-append" | "caveat", ..) => {
+            let needs = NAMES.iter().find(|(store, _)| *store == name).map_or("", |(_, needs)| needs);
+            Err(wrong(format!("store '{name}' is for {needs}, and this device is {}", kind.name())))
+        }
+        _ => {
+            let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            Err(wrong(format!("there is no store '{name}'; there are {}", known.join(", "))))
+        }
+    }
+}

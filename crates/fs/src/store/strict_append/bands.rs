@@ -1,0 +1,256 @@
+//! The table of the bands: how far each is written, how much of that is live, who writes to it.
+
+use crate::device::{ZoneCondition, ZoneState};
+use crate::store::{Run, Victim};
+
+/// A band.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Band {
+    /// Blocks written from its start on, and those that are being written.
+    pub written: u64,
+    /// Those of them that are live.
+    pub live: u64,
+    /// Whether it takes writes.
+    pub is_writable: bool,
+    /// Whether somebody writes to it, or it is being emptied.
+    pub is_leased: bool,
+    /// When it was last written: a count of allocations.
+    pub age: u64,
+}
+
+/// All bands.
+#[derive(Clone, Debug)]
+pub struct Bands {
+    band_blocks: u64,
+    /// The zone that is the first band.
+    first: u32,
+    bands: Vec<Band>,
+    active_max: u64,
+    takes: u64,
+}
+
+impl Bands {
+    /// The zones from number `first` on, as they report themselves; nothing is live yet.
+    pub fn new(band_blocks: u64, first: u32, zones: &[ZoneState], active_max: Option<u32>) -> Bands {
+        let band = |zone: &ZoneState| Band {
+            written: written_of(zone, band_blocks),
+            live: 0,
+            is_writable: is_writable(zone),
+            is_leased: false,
+            age: 0,
+        };
+        let active_max = active_max.map_or(u64::MAX, u64::from);
+        Bands { band_blocks, first, bands: zones.iter().map(band).collect(), active_max, takes: 0 }
+    }
+
+    /// Blocks of a band.
+    pub fn band_blocks(&self) -> u64 {
+        self.band_blocks
+    }
+
+    /// All bands with their zones' numbers.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Band)> {
+        self.bands.iter().enumerate().map(|(index, band)| (self.first + index as u32, band))
+    }
+
+    /// How many allocations there were: the clock of [`Band::age`].
+    pub fn takes(&self) -> u64 {
+        self.takes
+    }
+
+    /// Blocks of all bands that can be written.
+    pub fn usable(&self) -> u64 {
+        self.bands.iter().filter(|band| band.is_writable).count() as u64 * self.band_blocks
+    }
+
+    /// Blocks that are live or are being written.
+    pub fn live(&self) -> u64 {
+        self.bands.iter().filter(|band| band.is_writable).map(|band| band.live).sum()
+    }
+
+    /// Blocks that are written and not live.
+    pub fn dead(&self) -> u64 {
+        self.bands.iter().filter(|band| band.is_writable).map(|band| band.written - band.live).sum()
+    }
+
+    /// Blocks that can be written now.
+    pub fn unwritten(&self) -> u64 {
+        self.bands.iter().filter(|band| band.is_writable).map(|band| self.band_blocks - band.written).sum()
+    }
+
+    /// Bands that are empty.
+    pub fn empty(&self) -> u64 {
+        self.bands.iter().filter(|band| band.is_writable && band.written == 0).count() as u64
+    }
+
+    /// Whether somebody writes to some band, or empties one.
+    pub fn has_leases(&self) -> bool {
+        self.bands.iter().any(|band| band.is_leased)
+    }
+
+    /// Each band's written and live blocks.
+    pub fn fill(&self) -> Vec<(u64, u64)> {
+        self.bands.iter().map(|band| (band.written, band.live)).collect()
+    }
+
+    /// Live blocks of band `zone`.
+    pub fn live_in(&self, zone: u32) -> u64 {
+        self.bands[(zone - self.first) as usize].live
+    }
+
+    fn room(&self, band: &Band) -> u64 {
+        if band.is_writable && !band.is_leased {
+            self.band_blocks - band.written
+        } else {
+            0
+        }
+    }
+
+    fn partly_written(&self) -> u64 {
+        let is_partly = |band: &&Band| band.is_writable && band.written > 0 && band.written < self.band_blocks;
+        self.bands.iter().filter(is_partly).count() as u64
+    }
+
+    /// Takes room for `blocks` at the pointers of bands, leaving `spare` empty bands; they are leased until they are settled
+    /// or abandoned. Nothing is taken if there is not room for all.
+    pub fn take(&mut self, blocks: u64, spare: u32) -> Option<Vec<Run>> {
+        let chosen = self.choose(blocks, spare)?;
+        self.takes += 1;
+        let mut runs = Vec::with_capacity(chosen.len());
+        for (index, count) in chosen {
+            let start = (u64::from(self.first) + index as u64) * self.band_blocks + self.bands[index].written;
+            let band = &mut self.bands[index];
+            (band.is_leased, band.age) = (true, self.takes);
+            band.written += count;
+            band.live += count;
+            runs.push(Run { start, blocks: count });
+        }
+        Some(runs)
+    }
+
+    fn choose(&self, blocks: u64, spare: u32) -> Option<Vec<(usize, u64)>> {
+        let is_partly = |band: &Band| band.written > 0;
+        let fits = |(_, band): &(usize, &Band)| is_partly(band) && self.room(band) >= blocks;
+        let fullest = self.bands.iter().enumerate().filter(fits).min_by_key(|(_, band)| self.room(band));
+        if let Some((index, _)) = fullest {
+            return Some(vec![(index, blocks)]);
+        }
+        let is_empty = |(_, band): &(usize, &Band)| !is_partly(band) && self.room(band) > 0;
+        let mut empty: Vec<usize> = self.bands.iter().enumerate().filter(is_empty).map(|(index, _)| index).collect();
+        empty.truncate(empty.len().saturating_sub(spare as usize));
+        let may_open = self.active_max.saturating_sub(self.partly_written()) as usize;
+        let (mut chosen, mut left) = (Vec::new(), blocks);
+        // Empty bands that the file fills do not stay partly written; the last of them may.
+        let whole = (left / self.band_blocks) as usize;
+        let empties = empty.len().min(if may_open == 0 { 0 } else { whole + 1 });
+        for index in empty.into_iter().take(empties) {
+            let count = left.min(self.band_blocks);
+            if count > 0 {
+                chosen.push((index, count));
+                left -= count;
+            }
+        }
+        let mut partly: Vec<usize> = (0..self.bands.len()).filter(|&index| is_partly(&self.bands[index])).collect();
+        partly.sort_by_key(|&index| std::cmp::Reverse(self.room(&self.bands[index])));
+        for index in partly {
+            let count = left.min(self.room(&self.bands[index]));
+            if count > 0 {
+                chosen.push((index, count));
+                left -= count;
+            }
+        }
+        (left == 0).then_some(chosen)
+    }
+
+    fn index(&self, run: &Run) -> usize {
+        (run.start / self.band_blocks) as usize - self.first as usize
+    }
+
+    /// These runs were written.
+    pub fn settle(&mut self, runs: &[Run]) {
+        for run in runs {
+            let index = self.index(run);
+            self.bands[index].is_leased = false;
+        }
+    }
+
+    /// These runs were not, or not wholly, written: their blocks are dead, and the pointers are where `zones` says.
+    pub fn abandon(&mut self, runs: &[Run], zones: Option<&[ZoneState]>) {
+        for run in runs {
+            let (index, band_blocks) = (self.index(run), self.band_blocks);
+            let zone = zones.and_then(|zones| zones.get(self.first as usize + index));
+            let band = &mut self.bands[index];
+            band.is_leased = false;
+            band.live -= run.blocks;
+            if let Some(zone) = zone {
+                band.is_writable = is_writable(zone);
+                band.written = written_of(zone, band_blocks).max(band.live);
+            }
+        }
+    }
+
+    /// This run is live; an error says why it cannot be.
+    pub fn claim(&mut self, run: Run) -> Result<(), String> {
+        let (first, end) = (run.start / self.band_blocks, run.end().div_ceil(self.band_blocks));
+        let places = u64::from(self.first)..u64::from(self.first) + self.bands.len() as u64;
+        if end != first + 1 || !places.contains(&first) || run.blocks == 0 {
+            return Err(format!("blocks {} to {} are in no band", run.start, run.end()));
+        }
+        let index = self.index(&run);
+        let band = &mut self.bands[index];
+        if run.end() - first * self.band_blocks > band.written {
+            let pointer = first * self.band_blocks + band.written;
+            return Err(format!(
+                "blocks {} to {} are beyond the pointer of their zone at {pointer}",
+                run.start,
+                run.end()
+            ));
+        }
+        band.live += run.blocks;
+        if band.live > band.written {
+            return Err(format!("blocks {} to {} are of two files", run.start, run.end()));
+        }
+        Ok(())
+    }
+
+    /// All live runs are claimed.
+    pub fn claimed(&mut self) {
+        self.takes = 1;
+    }
+
+    /// This run is dead.
+    pub fn free(&mut self, run: Run) {
+        let index = self.index(&run);
+        assert!(self.bands[index].live >= run.blocks, "{run:?} is freed twice: invariant 3 of stores");
+        self.bands[index].live -= run.blocks;
+    }
+
+    /// Takes band `zone` out of use until it was emptied.
+    pub fn lease_victim(&mut self, zone: u32) -> Victim {
+        let start = u64::from(zone) * self.band_blocks;
+        let band = &mut self.bands[(zone - self.first) as usize];
+        band.is_leased = true;
+        Victim { zone, run: Run { start, blocks: band.written }, live: band.live }
+    }
+
+    /// Band `zone` was reset, or it was not and stays as it is.
+    pub fn emptied(&mut self, zone: u32, was_reset: bool) {
+        let band = &mut self.bands[(zone - self.first) as usize];
+        band.is_leased = false;
+        if was_reset {
+            assert_eq!(band.live, 0, "band {zone} was reset with live blocks");
+            band.written = 0;
+        }
+    }
+}
+
+fn is_writable(zone: &ZoneState) -> bool {
+    matches!(zone.condition, ZoneCondition::Writable | ZoneCondition::Full)
+}
+
+fn written_of(zone: &ZoneState, band_blocks: u64) -> u64 {
+    match zone.condition {
+        ZoneCondition::Writable => zone.written.min(band_blocks),
+        _ => band_blocks,
+    }
+}

@@ -1,0 +1,1 @@
+//! Judges of file systems: a naive model, and the cutter of power.
