@@ -104,7 +104,8 @@ impl Fs {
         let mut writer = Writer::new(area.clone(), uuid, core.superblock.layout.checkpoints[next], number + 1, place);
         let validates_early = core.sabotage == Some(Sabotage::CheckpointWithoutBarrier);
         self.describe_all(&mut writer).await?;
-        writer.finish(core.namespace.borrow().files()).await?;
+        let files = core.namespace.borrow().files();
+        writer.finish(files).await?;
         core.checksums.write_back().await?;
         if !validates_early {
             // Every change that it may have seen is durable before it counts (invariant 3 of the journal).

@@ -110,6 +110,8 @@ pub(crate) struct Core {
     pub checkpoint_bytes_max: u64,
     /// A step that is left out on purpose: how tests know that they would notice.
     pub sabotage: Option<Sabotage>,
+    /// Writes that such a mistake puts off.
+    pub late_writes: RefCell<Vec<(u64, Vec<u8>)>>,
 }
 
 /// A mistake made on purpose, one of those that tests of power cuts must catch.

@@ -194,6 +194,7 @@ impl Fs {
             counters: RefCell::default(),
             checkpoint_bytes_max,
             sabotage: options.sabotage,
+            late_writes: RefCell::default(),
         };
         let fs = Fs(Rc::new(core));
         let unnamed = fs.drop_unnamed();

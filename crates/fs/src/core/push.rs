@@ -88,7 +88,6 @@ impl Fs {
     async fn write_out(&self, inode: Inode, open: &Rc<Open>, work: &Work) -> Result<(), FsError> {
         let core = &self.0;
         let blocks = work.blocks();
-        let early = core.sabotage == Some(Sabotage::RecordBeforeData);
         let mut lease = None;
         if blocks > 0 {
             let mut held =
@@ -102,11 +101,6 @@ impl Fs {
                 let kept = std::mem::take(&mut given.kept);
                 core.store.settle(Lease { runs: Vec::new(), kept });
             }
-            if early {
-                let extents = place(&work.pieces, &given.runs);
-                self.finish(inode, open, work, &extents)?;
-                core.log.commit(core.log.made(), &core.data).await?;
-            }
             if let Err(error) = self.write_lease(inode, open, work, &given).await {
                 self.give_up(given).await;
                 return Err(error);
@@ -117,10 +111,21 @@ impl Fs {
         if let Some(lease) = lease {
             core.store.settle(lease);
         }
-        if early && blocks > 0 {
-            return Ok(());
+        self.finish(inode, open, work, &extents)?;
+        self.write_late().await
+    }
+
+    /// Writes what a mistake made on purpose left unwritten.
+    async fn write_late(&self) -> Result<(), FsError> {
+        let core = &self.0;
+        let late = std::mem::take(&mut *core.late_writes.borrow_mut());
+        if !late.is_empty() {
+            core.log.commit(core.log.made(), &core.data).await?;
         }
-        self.finish(inode, open, work, &extents)
+        for (start, bytes) in late {
+            core.data.write(start, bytes).await?;
+        }
+        Ok(())
     }
 
     /// Writing failed: the device says how far its zones are now.
@@ -168,7 +173,11 @@ impl Fs {
     pub(super) async fn write_with_sums(&self, start: u64, bytes: Vec<u8>, sums: Vec<u32>) -> Result<(), FsError> {
         let core = &self.0;
         core.checksums.set(start, &sums).await?;
-        core.data.write(start, bytes).await?;
+        if core.sabotage == Some(Sabotage::RecordBeforeData) {
+            core.late_writes.borrow_mut().push((start, bytes));
+        } else {
+            core.data.write(start, bytes).await?;
+        }
         core.log.append(core.time_ns(), &[Change::Checksums { block: start, sums }]);
         self.commit_if_much().await
     }

@@ -2,6 +2,7 @@
 
 use super::make::bytes_in_slot;
 use super::{Core, Fs};
+use crate::clock::Clock;
 use crate::device::Traffic;
 use crate::format::change::NODE_BYTES;
 use crate::store::Usage;
@@ -93,6 +94,11 @@ impl Fs {
             metadata_traffic: core.metadata.device().traffic(),
             zones: core.store.zones(),
         }
+    }
+
+    /// The clock that it runs on.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
     }
 
     /// What is wrong with the namespace in memory; nothing if it is as it should be.

@@ -1,0 +1,358 @@
+//! The cutter of power: does operations on a model device, and looks at what a cut after each of its writes, flushes and
+//! resets leaves.
+//!
+//! What may be found, of operations of which some were acknowledged:
+//! 1. Names, modes, links, targets and attributes are those after some operation, none before the last acknowledged
+//!    `fsync`; at most the one operation that was under way is ahead of what was acknowledged.
+//! 2. Each block of a file, and its length, are those after some operation not before the file's last acknowledged `fsync`;
+//!    and not before a rename or link of it that is found.
+//! 3. Nothing is an error, the file system checks itself, and it goes on working.
+//! 4. The device never saw its rules broken.
+
+use std::collections::BTreeMap;
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use uuid::Uuid;
+
+use super::naive::{Naive, Shown};
+use super::operation::{find, perform, Operation};
+use crate::clock::Clock;
+use crate::core::{make, Bounds, Fs, MakeOptions, MountOptions, Sabotage};
+use crate::device::model::{Contents, Model, Snapshot};
+use crate::device::{Device, Geometry, BLOCK_BYTES};
+use crate::error::FsError;
+
+/// Up to so many blocks that are not durable, every subset of them is tried.
+const EVERY_SUBSET: usize = 6;
+/// Subsets chosen at random where there are more.
+const RANDOM_SUBSETS: usize = 64;
+
+/// What is cut.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The device.
+    pub geometry: Geometry,
+    /// Options of the store.
+    pub options: Vec<(String, String)>,
+    /// Bounds of the core.
+    pub bounds: Bounds,
+    /// A mistake made on purpose.
+    pub sabotage: Option<Sabotage>,
+    /// For subsets at random.
+    pub seed: u64,
+    /// Subsets chosen at random for each cut with many blocks; fewer than 64 are quicker and see less.
+    pub random_subsets: usize,
+}
+
+impl Trial {
+    /// On `geometry` with the usual bounds.
+    pub fn new(geometry: Geometry, options: Vec<(String, String)>) -> Trial {
+        let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
+        Trial { geometry, options, bounds, sabotage: None, seed: 1, random_subsets: RANDOM_SUBSETS }
+    }
+}
+
+/// What came out.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    /// Writes, flushes and resets after which it was cut.
+    pub cuts: u64,
+    /// States that were looked at.
+    pub states: u64,
+}
+
+/// An operation that was done, as far as a cut is concerned.
+struct Step {
+    /// Events of the device when it was acknowledged.
+    events: u64,
+    /// What all looks like after it.
+    after: Naive,
+    /// Files of the naive file system whose contents are durable since.
+    durable: Vec<u32>,
+    /// Whether names are durable since.
+    names_durable: bool,
+    /// Files that got a name by it.
+    named: Vec<u32>,
+}
+
+fn mount_options(trial: &Trial, sabotage: Option<Sabotage>) -> MountOptions {
+    MountOptions {
+        bounds: Some(trial.bounds),
+        epoch_ns: 1_400_000_000_000_000_000,
+        sabotage,
+        ..MountOptions::default()
+    }
+}
+
+/// A new file system on a model.
+pub async fn fresh(clock: &Clock, trial: &Trial) -> Result<(Fs, Model), FsError> {
+    let model = Model::new(trial.geometry);
+    let device = Device::new(clock, "model", Box::new(model.clone()));
+    let options = MakeOptions {
+        uuid: Some(Uuid::from_u128(0x1234_5678_9abc)),
+        options: trial.options.clone(),
+        metadata_blocks: Some(86),
+        ..MakeOptions::default()
+    };
+    make(&device, None, &options, 1_400_000_000_000_000_000).await?;
+    let (fs, _) = Fs::mount(clock, &[device], &mount_options(trial, trial.sabotage)).await?;
+    Ok((fs, model))
+}
+
+/// Does `operations` on a new file system and on the naive one; what each came to, and the snapshots of the device.
+async fn run(
+    clock: Clock,
+    trial: Trial,
+    operations: Vec<Operation>,
+) -> Result<(Vec<Step>, Vec<Snapshot>, u64), String> {
+    let (fs, model) = fresh(&clock, &trial).await.map_err(|error| format!("making it: {error}"))?;
+    model.keep_snapshots();
+    // A file system is made on a device of which it knows nothing: what it asks then counts for nothing.
+    let (first, broken) = (model.events(), model.broken_rules());
+    let mut naive = Naive::default();
+    let mut steps =
+        vec![Step { events: 0, after: naive.clone(), durable: Vec::new(), names_durable: true, named: Vec::new() }];
+    for operation in &operations {
+        let files: Vec<u32> = naive.paths().into_values().collect();
+        let (mut durable, mut names_durable, mut named) = (Vec::new(), false, Vec::new());
+        match operation {
+            Operation::Fsync(path) => {
+                durable.extend(naive.find(path));
+                names_durable = naive.find(path).is_ok();
+            }
+            Operation::Sync => (durable, names_durable) = (files, true),
+            Operation::Rename(path, _) | Operation::Link(path, _) | Operation::Exchange(path, _) => {
+                named.extend(naive.find(path));
+            }
+            _ => {}
+        }
+        let outcome = perform(&fs, operation).await;
+        let mut tried = naive.clone();
+        let expected = tried.perform(operation);
+        match (&outcome, &expected) {
+            // The naive one is never full; what was refused for want of room was not done.
+            (Err(FsError::NoSpace), _) => {}
+            (Ok(()), Ok(())) => naive = tried,
+            (Err(one), Err(other)) if one.errno() == other.errno() => {}
+            _ => return Err(format!("{operation:?}: {outcome:?}, and the naive file system says {expected:?}")),
+        }
+        if outcome.is_err() {
+            (durable, names_durable, named) = (Vec::new(), false, Vec::new());
+        }
+        let events = model.events() - first;
+        steps.push(Step { events, after: naive.clone(), durable, names_durable, named });
+    }
+    let wrong = fs.self_check();
+    if !wrong.is_empty() {
+        return Err(wrong.join("; "));
+    }
+    compare_all(&fs, &naive).await?;
+    Ok((steps, model.take_snapshots(), model.broken_rules() - broken))
+}
+
+/// Whether the file system shows what the naive one does, bytes and all.
+pub async fn compare_all(fs: &Fs, naive: &Naive) -> Result<(), String> {
+    let found = shown(fs).await?;
+    let expected = naive.shown();
+    if found != expected {
+        return Err(difference(&found, &expected));
+    }
+    for (path, number) in naive.paths() {
+        let Some(bytes) = naive.bytes(number) else { continue };
+        let inode = find(fs, &path).map_err(|error| format!("'{path}': {error}"))?;
+        let read = fs.read(inode, 0, bytes.len() + 1).await.map_err(|error| format!("'{path}': {error}"))?;
+        if read != bytes {
+            let at = read.iter().zip(bytes).position(|(one, other)| one != other);
+            return Err(format!(
+                "'{path}': {} bytes, {} expected, the first difference at {at:?}",
+                read.len(),
+                bytes.len()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn difference(found: &BTreeMap<String, Shown>, expected: &BTreeMap<String, Shown>) -> String {
+    for path in found.keys().chain(expected.keys()) {
+        if found.get(path) != expected.get(path) {
+            return format!("'{path}' shows {:?}, and should {:?}", found.get(path), expected.get(path));
+        }
+    }
+    "no difference".into()
+}
+
+/// What every path of the file system shows, bytes apart.
+pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
+    let (mut shown, mut first_paths) = (BTreeMap::new(), BTreeMap::new());
+    let mut left = vec![(String::new(), crate::namespace::ROOT)];
+    while let Some((above, directory)) = left.pop() {
+        let listed = fs.list(directory, 2, usize::MAX).map_err(|error| format!("'{above}': {error}"))?;
+        for entry in listed {
+            let name = String::from_utf8_lossy(&entry.name).into_owned();
+            let path = if above.is_empty() { name } else { format!("{above}/{name}") };
+            let attr = fs.attr(entry.inode).map_err(|error| format!("'{path}': {error}"))?;
+            let target = fs.read_link(entry.inode).ok().map(|target| String::from_utf8_lossy(&target).into_owned());
+            let attribute = fs.attribute(entry.inode, b"user.a").ok().and_then(|value| value.first().copied());
+            let (mode, links) = (attr.attributes.mode, attr.attributes.links);
+            let first: &mut String = first_paths.entry(entry.inode).or_insert_with(|| path.clone());
+            if path < *first {
+                *first = path.clone();
+            }
+            shown.insert(
+                path.clone(),
+                (entry.inode, Shown { mode, links, target, attribute, first_path: String::new() }),
+            );
+            if mode & 0o170_000 == 0o040_000 {
+                left.push((path, entry.inode));
+            }
+        }
+    }
+    let with_first = |(path, (inode, show)): (String, (u32, Shown))| {
+        let first_path = first_paths[&inode].clone();
+        (path, Shown { first_path, ..show })
+    };
+    Ok(shown.into_iter().map(with_first).collect())
+}
+
+/// Does `operations`, and looks at what is left by every cut. The error says which cut, and what is wrong.
+pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
+    let clock = Clock::in_virtual_time();
+    let ran = clock.run(run(clock.clone(), trial.clone(), operations.to_vec()));
+    let (steps, snapshots, broken) = ran.map_err(|stalled| stalled.to_string())??;
+    if broken > 0 {
+        return Err(format!("{broken} operations broke the rules of the device"));
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(trial.seed);
+    let mut tally = Tally::default();
+    for (number, snapshot) in snapshots.iter().enumerate() {
+        tally.cuts += 1;
+        let event = number as u64 + 1;
+        let acknowledged = steps.iter().rposition(|step| step.events <= event).unwrap_or(0);
+        for survivors in subsets(snapshot.unflushed(), trial.random_subsets, &mut random) {
+            tally.states += 1;
+            let left = snapshot.cut(|block| survivors[block]);
+            look(trial, &steps, acknowledged, left).map_err(|why| {
+                format!("cut after event {event} of {}, survivors {survivors:?}: {why}", snapshots.len())
+            })?;
+        }
+    }
+    Ok(tally)
+}
+
+/// Which of `blocks` survive: every subset of few; of more none, all, all but each one, and some at random.
+fn subsets(blocks: usize, random_subsets: usize, random: &mut Xoshiro256PlusPlus) -> Vec<Vec<bool>> {
+    if blocks <= EVERY_SUBSET {
+        return (0..1u32 << blocks).map(|bits| (0..blocks).map(|block| bits >> block & 1 == 1).collect()).collect();
+    }
+    let mut subsets = vec![vec![false; blocks], vec![true; blocks]];
+    let one_missing = |missing: usize| (0..blocks).map(|block| block != missing).collect();
+    if random_subsets >= RANDOM_SUBSETS {
+        subsets.extend((0..blocks).map(one_missing));
+    }
+    subsets.extend((0..random_subsets).map(|_| (0..blocks).map(|_| random.next_u32() & 1 == 1).collect::<Vec<bool>>()));
+    subsets
+}
+
+/// Whether what a cut left is one of the things that may be found.
+fn look(trial: &Trial, steps: &[Step], acknowledged: usize, left: Contents) -> Result<(), String> {
+    let clock = Clock::in_virtual_time();
+    let model = Model::with(left);
+    let device = Device::new(&clock, "model", Box::new(model.clone()));
+    let options = mount_options(trial, None);
+    let steps_seen = &steps[..(acknowledged + 2).min(steps.len())];
+    // The borrow of the steps is not for a task of its own, so it is looked at here.
+    let own = clock.clone();
+    let found = clock.run(async move {
+        let (fs, _) = Fs::mount(&own, &[device], &options).await.map_err(|error| format!("mounting: {error}"))?;
+        let wrong = fs.self_check();
+        if !wrong.is_empty() {
+            return Err(wrong.join("; "));
+        }
+        let shown = shown(&fs).await?;
+        let mut contents = BTreeMap::new();
+        for (path, show) in shown.iter().filter(|(path, show)| show.first_path == **path && show.mode >> 12 == 0o10) {
+            let inode = find(&fs, path).map_err(|error| format!("'{path}': {error}"))?;
+            let size = fs.attr(inode).map_err(|error| format!("'{path}': {error}"))?.attributes.size;
+            let bytes = fs.read(inode, 0, size as usize).await.map_err(|error| format!("'{path}': {error}"))?;
+            contents.insert(show.first_path.clone(), bytes);
+        }
+        goes_on(&fs).await?;
+        Ok((shown, contents))
+    });
+    let (shown, contents) = found.map_err(|stalled| stalled.to_string())??;
+    if model.broken_rules() > 0 {
+        return Err("the rules of the device were broken after mounting again".into());
+    }
+    judge_found(steps_seen, acknowledged, &shown, &contents)
+}
+
+/// Whether it can still be used.
+async fn goes_on(fs: &Fs) -> Result<(), String> {
+    let operations = [Operation::Create("new".into()), Operation::Write("new".into(), 0, 100, 9), Operation::Sync];
+    for operation in &operations {
+        match perform(fs, operation).await {
+            Ok(()) | Err(FsError::NoSpace) => {}
+            Err(error) => return Err(format!("afterwards {operation:?}: {error}")),
+        }
+    }
+    Ok(())
+}
+
+fn judge_found(
+    steps: &[Step],
+    acknowledged: usize,
+    shown: &BTreeMap<String, Shown>,
+    contents: &BTreeMap<String, Vec<u8>>,
+) -> Result<(), String> {
+    let names_since = (0..=acknowledged).rev().find(|step| steps[*step].names_durable).unwrap_or(0);
+    let candidates: Vec<usize> =
+        (names_since..steps.len()).filter(|step| steps[*step].after.shown() == *shown).collect();
+    if candidates.is_empty() {
+        let latest = &steps[acknowledged.min(steps.len() - 1)].after.shown();
+        return Err(format!("names are of no time since the last fsync; {}", difference(shown, latest)));
+    }
+    let mut why = String::new();
+    for structure in candidates {
+        match judge_contents(steps, acknowledged, structure, contents) {
+            Ok(()) => return Ok(()),
+            Err(reason) => why = reason,
+        }
+    }
+    Err(why)
+}
+
+fn judge_contents(
+    steps: &[Step],
+    acknowledged: usize,
+    structure: usize,
+    contents: &BTreeMap<String, Vec<u8>>,
+) -> Result<(), String> {
+    let paths = steps[structure].after.paths();
+    for (path, found) in contents {
+        let number = paths[path];
+        let durable = (0..=acknowledged).rev().find(|step| steps[*step].durable.contains(&number)).unwrap_or(0);
+        // It was written before the record that gave it its name.
+        let named = (0..=structure).rev().find(|step| steps[*step].named.contains(&number)).unwrap_or(0);
+        let since = durable.max(named.saturating_sub(1));
+        let states: Vec<&[u8]> = (since..steps.len()).filter_map(|step| steps[step].after.bytes(number)).collect();
+        if !states.iter().any(|state| state.len() == found.len()) {
+            return Err(format!("'{path}' has {} bytes, and never had since step {since}", found.len()));
+        }
+        for (block, bytes) in found.chunks(BLOCK_BYTES).enumerate() {
+            let is_some_state = states.iter().any(|state| is_block_of(state, block, bytes));
+            if !is_some_state {
+                return Err(format!("block {block} of '{path}' is of no time since step {since}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether `bytes` are block `block` of `state`, as far as both go, and zeros beyond its end.
+fn is_block_of(state: &[u8], block: usize, bytes: &[u8]) -> bool {
+    let at = block * BLOCK_BYTES;
+    let there = &state[at.min(state.len())..(at + bytes.len()).min(state.len())];
+    bytes[..there.len()] == *there && bytes[there.len()..].iter().all(|byte| *byte == 0)
+}

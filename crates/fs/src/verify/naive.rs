@@ -1,0 +1,288 @@
+//! A file system as simple as can be, in memory: what the real ones are compared with.
+
+use std::collections::BTreeMap;
+
+use super::operation::{pattern, Operation};
+use crate::core::Allocate;
+use crate::error::FsError;
+
+/// A file of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum File {
+    /// A regular file, with its bytes.
+    Regular(Vec<u8>),
+    /// A directory: names, and numbers of files.
+    Directory(BTreeMap<String, u32>),
+    /// A symbolic link.
+    Symlink(String),
+}
+
+/// What of a file a path shows, its bytes apart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shown {
+    /// Its type and permissions.
+    pub mode: u32,
+    /// Names that it has.
+    pub links: u32,
+    /// Where it points.
+    pub target: Option<String>,
+    /// Its extended attribute.
+    pub attribute: Option<u8>,
+    /// The first of its paths, in order.
+    pub first_path: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Node {
+    file: File,
+    permissions: u32,
+    attribute: Option<u8>,
+}
+
+/// The file system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Naive {
+    nodes: BTreeMap<u32, Node>,
+    made: u32,
+}
+
+impl Default for Naive {
+    fn default() -> Naive {
+        let root = Node { file: File::Directory(BTreeMap::new()), permissions: 0o755, attribute: None };
+        Naive { nodes: BTreeMap::from([(0, root)]), made: 0 }
+    }
+}
+
+impl Naive {
+    fn directory(&self, number: u32) -> Result<&BTreeMap<String, u32>, FsError> {
+        match &self.nodes[&number].file {
+            File::Directory(names) => Ok(names),
+            _ => Err(FsError::NotDirectory),
+        }
+    }
+
+    fn directory_mut(&mut self, number: u32) -> &mut BTreeMap<String, u32> {
+        match self.nodes.get_mut(&number).map(|node| &mut node.file) {
+            Some(File::Directory(names)) => names,
+            other => panic!("{number} is no directory: {other:?}"),
+        }
+    }
+
+    /// The number of the file at a path.
+    pub fn find(&self, path: &str) -> Result<u32, FsError> {
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        names.try_fold(0, |at, name| self.directory(at)?.get(name).copied().ok_or(FsError::NotFound))
+    }
+
+    fn parent<'a>(&self, path: &'a str) -> Result<(u32, &'a str), FsError> {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let above = self.find(above)?;
+        self.directory(above)?;
+        Ok((above, name))
+    }
+
+    fn is_directory(&self, number: u32) -> bool {
+        matches!(self.nodes[&number].file, File::Directory(_))
+    }
+
+    fn regular_mut(&mut self, path: &str) -> Result<&mut Vec<u8>, FsError> {
+        let number = self.find(path)?;
+        match self.nodes.get_mut(&number).map(|node| &mut node.file) {
+            Some(File::Regular(bytes)) => Ok(bytes),
+            Some(File::Directory(_)) => Err(FsError::IsDirectory),
+            _ => Err(FsError::Invalid("not a regular file")),
+        }
+    }
+
+    fn add(&mut self, path: &str, file: File, permissions: u32) -> Result<(), FsError> {
+        let (above, name) = self.parent(path)?;
+        if self.directory(above)?.contains_key(name) {
+            return Err(FsError::Exists);
+        }
+        self.made += 1;
+        let number = self.made;
+        self.nodes.insert(number, Node { file, permissions, attribute: None });
+        self.directory_mut(above).insert(name.into(), number);
+        Ok(())
+    }
+
+    fn is_within(&self, number: u32, above: u32) -> bool {
+        number == above
+            || match &self.nodes[&above].file {
+                File::Directory(names) => names.values().any(|inside| self.is_within(number, *inside)),
+                _ => false,
+            }
+    }
+
+    fn rename(&mut self, from: &str, to: &str, is_exchange: bool) -> Result<(), FsError> {
+        let ((above, name), (new_above, new_name)) = (self.parent(from)?, self.parent(to)?);
+        let number = *self.directory(above)?.get(name).ok_or(FsError::NotFound)?;
+        let other = self.directory(new_above)?.get(new_name).copied();
+        if is_exchange && other.is_none() {
+            return Err(FsError::NotFound);
+        }
+        if other == Some(number) {
+            return Ok(());
+        }
+        if self.is_directory(number) && self.is_within(new_above, number) {
+            return Err(FsError::Invalid("into itself"));
+        }
+        if let (Some(other), true) = (other, is_exchange) {
+            if self.is_directory(other) && self.is_within(above, other) {
+                return Err(FsError::Invalid("into itself"));
+            }
+            self.directory_mut(above).insert(name.into(), other);
+        } else {
+            match other.map(|other| self.is_directory(other)) {
+                Some(false) if self.is_directory(number) => return Err(FsError::NotDirectory),
+                Some(true) if !self.is_directory(number) => return Err(FsError::IsDirectory),
+                Some(true) if !self.directory(other.unwrap_or(0))?.is_empty() => return Err(FsError::NotEmpty),
+                _ => {}
+            }
+            self.directory_mut(above).remove(name);
+        }
+        self.directory_mut(new_above).insert(new_name.into(), number);
+        self.drop_unnamed();
+        Ok(())
+    }
+
+    fn links(&self, number: u32) -> u32 {
+        let names = |node: &Node| match &node.file {
+            File::Directory(names) => names.values().filter(|inside| **inside == number).count() as u32,
+            _ => 0,
+        };
+        self.nodes.values().map(names).sum()
+    }
+
+    fn drop_unnamed(&mut self) {
+        let unnamed: Vec<u32> =
+            self.nodes.keys().copied().filter(|number| *number != 0 && self.links(*number) == 0).collect();
+        for number in unnamed {
+            self.nodes.remove(&number);
+        }
+    }
+
+    /// Does `operation`.
+    pub fn perform(&mut self, operation: &Operation) -> Result<(), FsError> {
+        match operation {
+            Operation::Create(path) => self.add(path, File::Regular(Vec::new()), 0o644),
+            Operation::MakeDirectory(path) => self.add(path, File::Directory(BTreeMap::new()), 0o755),
+            Operation::Symlink(path, target) => self.add(path, File::Symlink(target.clone()), 0o777),
+            Operation::Write(path, offset, length, seed) => {
+                let bytes = self.regular_mut(path)?;
+                let end = *offset as usize + length;
+                bytes.resize(bytes.len().max(end), 0);
+                bytes[*offset as usize..end].copy_from_slice(&pattern(*seed, *offset, *length));
+                Ok(())
+            }
+            Operation::Truncate(path, size) => {
+                self.regular_mut(path)?.resize(*size as usize, 0);
+                Ok(())
+            }
+            Operation::Allocate(path, offset, length, what) => {
+                let bytes = self.regular_mut(path)?;
+                let (from, end) = (*offset as usize, (*offset + *length) as usize);
+                if matches!(what, Allocate::Room | Allocate::Zeros) {
+                    bytes.resize(bytes.len().max(end), 0);
+                }
+                let end = end.min(bytes.len());
+                if *what != Allocate::Room && from < end {
+                    bytes[from..end].fill(0);
+                }
+                Ok(())
+            }
+            Operation::Close(path) | Operation::Fsync(path) => self.find(path).map(drop),
+            Operation::Sync | Operation::Checkpoint | Operation::Clean | Operation::Wait(_) => Ok(()),
+            Operation::Rename(from, to) => self.rename(from, to, false),
+            Operation::Exchange(from, to) => self.rename(from, to, true),
+            Operation::Link(from, to) => {
+                let number = self.find(from)?;
+                let (above, name) = self.parent(to)?;
+                if self.is_directory(number) {
+                    return Err(FsError::Invalid("a directory has one name only"));
+                }
+                if self.directory(above)?.contains_key(name) {
+                    return Err(FsError::Exists);
+                }
+                self.directory_mut(above).insert(name.into(), number);
+                Ok(())
+            }
+            Operation::Unlink(path) => {
+                let (above, name) = self.parent(path)?;
+                let number = *self.directory(above)?.get(name).ok_or(FsError::NotFound)?;
+                if self.is_directory(number) {
+                    return Err(FsError::IsDirectory);
+                }
+                self.directory_mut(above).remove(name);
+                self.drop_unnamed();
+                Ok(())
+            }
+            Operation::RemoveDirectory(path) => {
+                let (above, name) = self.parent(path)?;
+                let number = *self.directory(above)?.get(name).ok_or(FsError::NotFound)?;
+                if !self.directory(number)?.is_empty() {
+                    return Err(FsError::NotEmpty);
+                }
+                self.directory_mut(above).remove(name);
+                self.drop_unnamed();
+                Ok(())
+            }
+            Operation::SetAttribute(path, value) => {
+                let number = self.find(path)?;
+                self.nodes.entry(number).and_modify(|node| node.attribute = Some(*value));
+                Ok(())
+            }
+            Operation::Mode(path, mode) => {
+                let number = self.find(path)?;
+                self.nodes.entry(number).and_modify(|node| node.permissions = mode & 0o7777);
+                Ok(())
+            }
+        }
+    }
+
+    /// Every path with the number of its file, in order.
+    pub fn paths(&self) -> BTreeMap<String, u32> {
+        let mut paths = BTreeMap::new();
+        self.collect(0, "", &mut paths);
+        paths
+    }
+
+    fn collect(&self, at: u32, path: &str, paths: &mut BTreeMap<String, u32>) {
+        let File::Directory(names) = &self.nodes[&at].file else { return };
+        for (name, number) in names {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+            self.collect(*number, &path, paths);
+            paths.insert(path, *number);
+        }
+    }
+
+    /// What every path shows, bytes apart.
+    pub fn shown(&self) -> BTreeMap<String, Shown> {
+        let paths = self.paths();
+        let show = |number: u32| {
+            let node = &self.nodes[&number];
+            let (kind, target) = match &node.file {
+                File::Regular(_) => (0o100_000, None),
+                File::Directory(_) => (0o040_000, None),
+                File::Symlink(target) => (0o120_000, Some(target.clone())),
+            };
+            let first_path = paths.iter().find(|(_, other)| **other == number).map(|(path, _)| path.clone());
+            let below = |number: u32| match &self.nodes[&number].file {
+                File::Directory(names) => names.values().filter(|inside| self.is_directory(**inside)).count() as u32,
+                _ => 0,
+            };
+            let links = if kind == 0o040_000 { 2 + below(number) } else { self.links(number) };
+            let first_path = first_path.unwrap_or_default();
+            Shown { mode: kind | node.permissions, links, target, attribute: node.attribute, first_path }
+        };
+        paths.iter().map(|(path, number)| (path.clone(), show(*number))).collect()
+    }
+
+    /// The bytes of a regular file.
+    pub fn bytes(&self, number: u32) -> Option<&[u8]> {
+        match &self.nodes.get(&number)?.file {
+            File::Regular(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Sequences of operations for the cutter: every sequence of three out of fifteen operations on two names, and long ones
+//! chosen at random.
+
+use super::operation::{Chooser, Operation};
+use crate::core::Allocate;
+
+/// How many operations there are to choose from.
+pub const KINDS: usize = 15;
+
+fn operation(kind: usize, place: usize) -> Vec<Operation> {
+    let (a, b, d) = (|| "a".to_string(), || "b".to_string(), || "d".to_string());
+    let seed = 10 * place as u8 + kind as u8 + 1;
+    vec![match kind {
+        0 => Operation::Create(b()),
+        1 => Operation::Write(b(), 0, 6000, seed),
+        2 => Operation::Write(a(), 9000, 5000, seed),
+        3 => Operation::Write(a(), 1000, 5000, seed),
+        4 => Operation::Fsync(a()),
+        5 => Operation::Rename(b(), a()),
+        6 => Operation::Rename(a(), "c".into()),
+        7 => Operation::Link(a(), "l".into()),
+        8 => Operation::Unlink(a()),
+        9 => Operation::Truncate(a(), 3000),
+        10 => Operation::MakeDirectory(d()),
+        11 => Operation::RemoveDirectory(d()),
+        12 => Operation::SetAttribute(a(), seed),
+        13 => Operation::Allocate(a(), 2000, 12_000, Allocate::Room),
+        _ => Operation::Fsync(String::new()),
+    }]
+}
+
+/// Sequence `number` of all [`KINDS`]³: two files are there and durable, then three operations, then `fsync`.
+pub fn short(number: usize) -> Vec<Operation> {
+    let mut operations = vec![
+        Operation::Create("a".into()),
+        Operation::Write("a".into(), 0, 9000, 200),
+        Operation::Create("b".into()),
+        Operation::Write("b".into(), 0, 4096, 201),
+        Operation::Sync,
+    ];
+    for (place, kind) in [number / KINDS / KINDS, number / KINDS % KINDS, number % KINDS].into_iter().enumerate() {
+        operations.extend(operation(kind, place));
+    }
+    operations.extend([Operation::Fsync("a".into()), Operation::Fsync("b".into())]);
+    operations
+}
+
+/// A long one with this seed.
+pub fn long(seed: u64, length: usize) -> Vec<Operation> {
+    let mut chooser = Chooser::new(seed, 20_000);
+    (0..length).map(|_| chooser.next()).collect()
+}

@@ -1,0 +1,68 @@
+//! Goal: whatever moment the power is cut at, and whatever of the writes that were not durable survives, a file system is
+//! found as its promises say. Method: `imbrex_fs::verify::cuts`, over sequences of three operations and long ones chosen
+//! at random, with the usual and with the smallest bounds; mistakes made on purpose must be caught.
+
+use imbrex_fs::core::Sabotage;
+use imbrex_fs::verify::cuts::{judge, Tally, Trial};
+use imbrex_fs::verify::{scripts, toys};
+use imbrex_fs::Bounds;
+
+/// What `IMBREX_FS_…` says, for longer runs.
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+fn trials() -> Vec<(String, Trial)> {
+    let mut trials = Vec::new();
+    for (name, geometry, options) in toys() {
+        let usual = Trial::new(geometry, options);
+        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        trials.push((name.to_string(), usual));
+        trials.push((format!("{name}, smallest bounds"), smallest));
+    }
+    trials
+}
+
+fn sum(tallies: impl Iterator<Item = Tally>) -> Tally {
+    tallies
+        .fold(Tally::default(), |sum, tally| Tally { cuts: sum.cuts + tally.cuts, states: sum.states + tally.states })
+}
+
+#[test]
+fn sequences_of_three_operations_are_found_as_promised() {
+    let every = setting("IMBREX_FS_EVERY", 61) as usize;
+    let all = scripts::KINDS.pow(3);
+    for (name, trial) in trials() {
+        let judged = (0..all).step_by(every).map(|number| {
+            let operations = scripts::short(number);
+            judge(&trial, &operations).unwrap_or_else(|why| panic!("{name}, sequence {number}: {why}\n{operations:#?}"))
+        });
+        println!("{name}: {:?}", sum(judged));
+    }
+}
+
+#[test]
+fn long_sequences_are_found_as_promised() {
+    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 3));
+    for (name, trial) in trials() {
+        let trial = Trial { random_subsets: 4, ..trial };
+        let judged = (first..first + count).map(|seed| {
+            let operations = scripts::long(seed, 60);
+            judge(&trial, &operations).unwrap_or_else(|why| panic!("{name}, seed {seed}: {why}\n{operations:#?}"))
+        });
+        println!("{name}: {:?}", sum(judged));
+    }
+}
+
+#[test]
+fn mistakes_made_on_purpose_are_caught() {
+    for sabotage in Sabotage::ALL {
+        let is_caught = trials().into_iter().any(|(_, trial)| {
+            let trial = Trial { sabotage: Some(sabotage), random_subsets: 4, ..trial };
+            let short = (0..scripts::KINDS.pow(3)).step_by(97).map(scripts::short);
+            let mut all = short.chain((1..6).map(|seed| scripts::long(seed, 60)));
+            all.any(|operations| judge(&trial, &operations).is_err())
+        });
+        assert!(is_caught, "{sabotage:?} goes unnoticed");
+    }
+}
