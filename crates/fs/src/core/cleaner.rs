@@ -3,7 +3,7 @@
 //! It waits for nobody: a piece of a file is copied, and where the file still has it then, the copy takes its place; where
 //! the file was changed meanwhile the copy is dead. A zone is reset once the records of all its copies are durable.
 
-use super::{Core, Fs, PIECE_BLOCKS};
+use super::{Core, Fs};
 use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
@@ -109,7 +109,7 @@ impl Fs {
     async fn copy_run(&self, start: u64, to: Run) -> Result<(), FsError> {
         let mut next = 0;
         while next < to.blocks {
-            let count = (to.blocks - next).min(PIECE_BLOCKS);
+            let count = (to.blocks - next).min(self.0.bounds.piece_blocks);
             let (bytes, sums) = self.read_run_as_it_is(Run { start: start + next, blocks: count }).await?;
             assert_eq!(bytes.len(), count as usize * BLOCK_BYTES);
             self.write_with_sums(to.start + next, bytes, sums).await?;

@@ -161,15 +161,18 @@ impl Fs {
     pub(super) async fn take_checkpoints(self) {
         let core = self.0.clone();
         while !core.is_over.get() {
+            let (short, room) = (core.log.is_short.next(), core.log.has_room.next());
+            let (committed, over) = (core.log.committed.next(), core.over.next());
             let (used, blocks) = core.log.fill();
-            if used * 100 >= blocks * core.bounds.log_percent && used > 1 {
+            let is_due = used * 100 >= blocks * core.bounds.log_percent && used > 1;
+            let is_running = core.checkpoint.borrow().is_running;
+            if is_due && !is_running {
                 if self.checkpoint().await.is_err() {
                     return;
                 }
-                continue;
+            } else {
+                first_of(first_of(short, room), first_of(committed, over)).await;
             }
-            let (short, committed, over) = (core.log.is_short.next(), core.log.committed.next(), core.over.next());
-            first_of(first_of(short, committed), over).await;
         }
     }
 

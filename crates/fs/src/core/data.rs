@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::staged::{Block, Open, Staged};
-use super::{Fs, PIECE_BLOCKS};
+use super::Fs;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
@@ -60,8 +60,8 @@ impl Fs {
         loop {
             let open = self.open_of(inode);
             let pushes = open.as_ref().map(|open| open.pushes.get());
-            for (number, piece) in bytes.chunks_mut(PIECE_BLOCKS as usize * BLOCK_BYTES).enumerate() {
-                self.read_stored(inode, first + number as u64 * PIECE_BLOCKS, piece).await?;
+            for (number, piece) in bytes.chunks_mut(self.0.bounds.piece_blocks as usize * BLOCK_BYTES).enumerate() {
+                self.read_stored(inode, first + number as u64 * self.0.bounds.piece_blocks, piece).await?;
             }
             // What was in memory may have been written meanwhile, behind what was read already.
             if open.as_ref().map(|open| open.pushes.get()) == pushes {
@@ -124,7 +124,7 @@ impl Fs {
         let mut bytes = Vec::with_capacity(run.blocks as usize * BLOCK_BYTES);
         let mut next = run.start;
         while next < run.end() {
-            let count = (run.end() - next).min(PIECE_BLOCKS);
+            let count = (run.end() - next).min(self.0.bounds.piece_blocks);
             bytes.extend_from_slice(&self.0.data.read(next, count).await?);
             next += count;
         }
@@ -344,15 +344,22 @@ impl Fs {
         }
         let end = offset.checked_add(length).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
         self.check_regular(inode)?;
-        let open = self.open_or_new(inode);
+        let before = self.0.attr(inode)?.attributes.size;
         let mut next = offset;
         while next < end {
             // A piece at a time, so that no more is in memory than may be.
-            let to = end.min((next / BYTES + PIECE_BLOCKS) * BYTES);
-            {
+            let to = end.min((next / BYTES + self.0.bounds.piece_blocks) * BYTES);
+            // What was in memory may have been written, and forgotten, since the piece before.
+            let open = self.open_or_new(inode);
+            let done = {
                 let _pass = open.gate.enter().await;
-                self.allocate_piece(inode, &open, next, to, what).await?;
-            }
+                let done = self.allocate_piece(inode, &open, next, to, what).await;
+                if done.is_err() && self.0.attr(inode)?.attributes.size > before {
+                    self.shorten(inode, &open, before)?;
+                }
+                done
+            };
+            done?;
             self.evict().await?;
             next = to;
         }

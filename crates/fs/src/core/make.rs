@@ -19,6 +19,8 @@ const FILE_BYTES: u64 = NODE_BYTES + 21 + 16 + 13 + 16;
 /// Blocks of the log at least, and in the rule.
 const LOG_BLOCKS_MIN: u64 = 16;
 const LOG_BLOCKS_MAX: u64 = 64 << 10;
+/// Blocks that are blanked at once.
+const BLANK_BLOCKS: u64 = 256;
 
 /// What is asked for when a file system is made.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -231,10 +233,10 @@ async fn write_metadata(area: &Area, superblock: &Superblock, time_ns: i64) -> R
 }
 
 async fn blank(area: &Area, (first, blocks): (u64, u64)) -> Result<(), FsError> {
-    let zeros = vec![0; super::PIECE_BLOCKS.min(blocks) as usize * BLOCK_BYTES];
+    let zeros = vec![0; BLANK_BLOCKS.min(blocks) as usize * BLOCK_BYTES];
     let mut next = first;
     while next < first + blocks {
-        let count = (first + blocks - next).min(super::PIECE_BLOCKS);
+        let count = (first + blocks - next).min(BLANK_BLOCKS);
         area.write(next, &zeros[..count as usize * BLOCK_BYTES]).await?;
         next += count;
     }

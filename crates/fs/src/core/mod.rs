@@ -41,9 +41,6 @@ use crate::journal::{Checksums, Log};
 use crate::namespace::Namespace;
 use crate::store::Store;
 
-/// Blocks that are moved in one command.
-pub(crate) const PIECE_BLOCKS: u64 = 256;
-
 /// The bounds of what the core keeps in memory, and its times. Tests set them to their smallest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
@@ -51,6 +48,8 @@ pub struct Bounds {
     pub cache_bytes: u64,
     /// Pages of 1,020 checksums in memory.
     pub checksum_pages: usize,
+    /// Blocks of data that are read or written in one command.
+    pub piece_blocks: u64,
     /// Bytes of records that are committed without anybody asking.
     pub pending_bytes: usize,
     /// How often records are committed, and files written that were changed longer ago than `dirty_ns`.
@@ -67,6 +66,7 @@ impl Default for Bounds {
         Bounds {
             cache_bytes: 2 << 30,
             checksum_pages: 16 << 10,
+            piece_blocks: 256,
             pending_bytes: 1 << 20,
             commit_ns: 5 * SECOND_NS,
             dirty_ns: 30 * SECOND_NS,
@@ -78,7 +78,14 @@ impl Default for Bounds {
 impl Bounds {
     /// The smallest with which it works: everything is evicted, rolled over and written all the time.
     pub fn smallest() -> Bounds {
-        Bounds { cache_bytes: 4096, checksum_pages: 1, pending_bytes: 1, log_percent: 1, ..Bounds::default() }
+        Bounds {
+            cache_bytes: 4096,
+            checksum_pages: 1,
+            piece_blocks: 1,
+            pending_bytes: 1,
+            log_percent: 1,
+            ..Bounds::default()
+        }
     }
 }
 

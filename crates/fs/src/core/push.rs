@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::staged::{Block, Open};
-use super::{Fs, Sabotage, PIECE_BLOCKS};
+use super::{Fs, Sabotage};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
@@ -143,14 +143,15 @@ impl Fs {
         for (number, extent) in extents.iter().enumerate() {
             let mut next = 0;
             while next < u64::from(extent.blocks) {
-                let count = (u64::from(extent.blocks) - next).min(PIECE_BLOCKS - (buffer.len() / BLOCK_BYTES) as u64);
+                let count = (u64::from(extent.blocks) - next)
+                    .min(self.0.bounds.piece_blocks - (buffer.len() / BLOCK_BYTES) as u64);
                 if buffer.is_empty() {
                     start = extent.start + next;
                 }
                 self.gather(inode, open, u64::from(extent.at) + next, count, &mut buffer).await?;
                 next += count;
                 let follows = extents.get(number + 1).is_some_and(|other| other.start == extent.start + next);
-                let is_full = buffer.len() as u64 == PIECE_BLOCKS * BLOCK_BYTES as u64;
+                let is_full = buffer.len() as u64 == self.0.bounds.piece_blocks * BLOCK_BYTES as u64;
                 if is_full || (next == u64::from(extent.blocks) && !follows) {
                     self.write_buffer(start, std::mem::take(&mut buffer)).await?;
                 }

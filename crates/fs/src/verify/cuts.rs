@@ -5,7 +5,7 @@
 //! 1. Names, modes, links, targets and attributes are those after some operation, none before the last acknowledged
 //!    `fsync`; at most the one operation that was under way is ahead of what was acknowledged.
 //! 2. Each block of a file, and its length, are those after some operation not before the file's last acknowledged `fsync`;
-//!    and not before a rename or link of it that is found.
+//!    and not before a rename or link of it that is found. An allocation lengthens a file bit by bit.
 //! 3. Nothing is an error, the file system checks itself, and it goes on working.
 //! 4. The device never saw its rules broken.
 
@@ -74,6 +74,8 @@ struct Step {
     names_durable: bool,
     /// Files that got a name by it.
     named: Vec<u32>,
+    /// Whether it lengthens a file bit by bit.
+    lengthens: bool,
 }
 
 fn mount_options(trial: &Trial, sabotage: Option<Sabotage>) -> MountOptions {
@@ -111,21 +113,30 @@ async fn run(
     // A file system is made on a device of which it knows nothing: what it asks then counts for nothing.
     let (first, broken) = (model.events(), model.broken_rules());
     let mut naive = Naive::default();
-    let mut steps =
-        vec![Step { events: 0, after: naive.clone(), durable: Vec::new(), names_durable: true, named: Vec::new() }];
+    let mut steps = vec![Step {
+        events: 0,
+        after: naive.clone(),
+        durable: Vec::new(),
+        names_durable: true,
+        named: Vec::new(),
+        lengthens: false,
+    }];
     for operation in &operations {
         let files: Vec<u32> = naive.paths().into_values().collect();
         let (mut durable, mut names_durable, mut named) = (Vec::new(), false, Vec::new());
-        match operation {
-            Operation::Fsync(path) => {
-                durable.extend(naive.find(path));
-                names_durable = naive.find(path).is_ok();
+        let several = if let Operation::Together(several) = operation { several } else { &vec![operation.clone()] };
+        for operation in several {
+            match operation {
+                Operation::Fsync(path) => {
+                    durable.extend(naive.find(path));
+                    names_durable |= naive.find(path).is_ok();
+                }
+                Operation::Sync => (durable, names_durable) = (files.clone(), true),
+                Operation::Rename(path, _) | Operation::Link(path, _) | Operation::Exchange(path, _) => {
+                    named.extend(naive.find(path));
+                }
+                _ => {}
             }
-            Operation::Sync => (durable, names_durable) = (files, true),
-            Operation::Rename(path, _) | Operation::Link(path, _) | Operation::Exchange(path, _) => {
-                named.extend(naive.find(path));
-            }
-            _ => {}
         }
         let outcome = perform(&fs, operation).await;
         let mut tried = naive.clone();
@@ -141,7 +152,8 @@ async fn run(
             (durable, names_durable, named) = (Vec::new(), false, Vec::new());
         }
         let events = model.events() - first;
-        steps.push(Step { events, after: naive.clone(), durable, names_durable, named });
+        let lengthens = matches!(operation, Operation::Allocate(..));
+        steps.push(Step { events, after: naive.clone(), durable, names_durable, named, lengthens });
     }
     let wrong = fs.self_check();
     if !wrong.is_empty() {
@@ -337,7 +349,11 @@ fn judge_contents(
         let named = (0..=structure).rev().find(|step| steps[*step].named.contains(&number)).unwrap_or(0);
         let since = durable.max(named.saturating_sub(1));
         let states: Vec<&[u8]> = (since..steps.len()).filter_map(|step| steps[step].after.bytes(number)).collect();
-        if !states.iter().any(|state| state.len() == found.len()) {
+        let was_on_its_way = (since.max(1)..steps.len()).filter(|step| steps[*step].lengthens).any(|step| {
+            let length = |step: usize| steps[step].after.bytes(number).map_or(0, <[u8]>::len);
+            (length(step - 1)..=length(step)).contains(&found.len())
+        });
+        if !was_on_its_way && !states.iter().any(|state| state.len() == found.len()) {
             return Err(format!("'{path}' has {} bytes, and never had since step {since}", found.len()));
         }
         for (block, bytes) in found.chunks(BLOCK_BYTES).enumerate() {

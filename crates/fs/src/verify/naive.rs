@@ -192,7 +192,11 @@ impl Naive {
                 Ok(())
             }
             Operation::Close(path) | Operation::Fsync(path) => self.find(path).map(drop),
-            Operation::Sync | Operation::Checkpoint | Operation::Clean | Operation::Wait(_) => Ok(()),
+            Operation::Sync
+            | Operation::Checkpoint
+            | Operation::Clean
+            | Operation::Wait(_)
+            | Operation::Together(_) => Ok(()),
             Operation::Rename(from, to) => self.rename(from, to, false),
             Operation::Exchange(from, to) => self.rename(from, to, true),
             Operation::Link(from, to) => {

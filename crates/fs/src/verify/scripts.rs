@@ -48,5 +48,11 @@ pub fn short(number: usize) -> Vec<Operation> {
 /// A long one with this seed.
 pub fn long(seed: u64, length: usize) -> Vec<Operation> {
     let mut chooser = Chooser::new(seed, 20_000);
-    (0..length).map(|_| chooser.next()).collect()
+    let first = [
+        Operation::Create("a".into()),
+        Operation::Create("b".into()),
+        Operation::MakeDirectory("d".into()),
+        Operation::Create("d/a".into()),
+    ];
+    first.into_iter().chain((0..length).map(|_| chooser.next())).collect()
 }
