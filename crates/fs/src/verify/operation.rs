@@ -63,7 +63,10 @@ pub fn pattern(seed: u8, offset: u64, length: usize) -> Vec<u8> {
 /// The directory that a path is in, and its last name.
 async fn parent<'a>(fs: &Fs, path: &'a str) -> Result<(Inode, &'a [u8]), FsError> {
     let (above, name) = path.rsplit_once('/').map_or(("", path), |(above, name)| (above, name));
-    Ok((find(fs, above)?, name.as_bytes()))
+    let directory = find(fs, above)?;
+    // As the kernel does, which looks at both directories before it asks for anything.
+    fs.list(directory, 0, 1)?;
+    Ok((directory, name.as_bytes()))
 }
 
 /// The file at a path.
