@@ -20,7 +20,7 @@ use crate::faults::known::Known;
 use crate::image::journal::STORE_TAGS;
 use crate::image::regions::Used;
 use crate::image::space::Blank;
-use crate::image::transfer::{Class, Fault, FaultKind, Write};
+use crate::image::transfer::{Class, Fault, FaultKind, Given, Write};
 use crate::image::{Bounds, Header, Journal, Region, Space};
 use crate::lost::{Lost, NOTE_FOUND, NOTE_LOST};
 use crate::media::Media;
@@ -40,10 +40,31 @@ pub struct Transfer<'a> {
 pub enum Data<'a> {
     /// From the host.
     Write(&'a [u8]),
+    /// The same, which was summed when it came.
+    Summed(Given<'a>),
     /// To the host.
     Read(&'a mut [u8]),
     /// So many sectors become absent.
     Trim(u64),
+}
+
+impl<'a> Data<'a> {
+    /// The bytes from the host, if it gives some.
+    fn given(&self) -> Option<Given<'a>> {
+        match self {
+            Data::Write(from) => Some((*from).into()),
+            Data::Summed(given) => Some(*given),
+            Data::Read(_) | Data::Trim(_) => None,
+        }
+    }
+
+    /// How many sectors it changes: those it gives, and those it trims if `keeps_trims`.
+    fn changed(&self, keeps_trims: bool, sector_bytes: u64) -> Option<u64> {
+        match self {
+            Data::Trim(sectors) => keeps_trims.then_some(*sectors),
+            other => other.given().map(|given| given.bytes.len() as u64 / sector_bytes),
+        }
+    }
 }
 
 /// An image at work.
@@ -374,11 +395,7 @@ impl<M: Media> Store<M> {
         }
         let sector_bytes = u64::from(self.disk.sector_bytes);
         for transfer in transfers {
-            let sectors = match &transfer.data {
-                Data::Write(from) => Sectors(from.len() as u64 / sector_bytes),
-                Data::Trim(sectors) if self.keeps_trims => Sectors(*sectors),
-                Data::Trim(_) | Data::Read(_) => continue,
-            };
+            let Some(sectors) = transfer.data.changed(self.keeps_trims, sector_bytes).map(Sectors) else { continue };
             let lba = Lba(transfer.lba);
             let is_lost = self.faults.lost.first(lba, sectors).is_some();
             let found = is_lost.then(|| Note::new(NOTE_FOUND, &[lba.0, sectors.0]));
@@ -536,11 +553,11 @@ impl<M: Media> Store<M> {
             self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut self.destroyed);
         }
         let mut scratch = std::mem::take(&mut self.scratch);
-        let mut pieces: Vec<&[u8]> = Vec::new();
+        let mut pieces: Vec<Given<'_>> = Vec::new();
         if step.kind == Kind::Data {
             let host = if is_host { transfers } else { &[] };
             if !whole_from_host(step, host, self.disk.sector_bytes as u64, &mut pieces) {
-                pieces = vec![self.composed(step, is_host, host, &mut scratch)];
+                pieces = vec![self.composed(step, is_host, host, &mut scratch).into()];
             }
         }
         let (region, extent) = (region_of(step.medium), step.extent());
@@ -561,11 +578,8 @@ impl<M: Media> Store<M> {
         let mut left = Lost::default();
         spoilt.iter().for_each(|&(lba, sectors)| left.insert(Lba(lba), Sectors(sectors)));
         for transfer in transfers.iter().filter(|_| is_host) {
-            let sectors = match &transfer.data {
-                Data::Write(from) => from.len() as u64 / u64::from(self.disk.sector_bytes),
-                Data::Trim(sectors) if self.keeps_trims => *sectors,
-                Data::Trim(_) | Data::Read(_) => continue,
-            };
+            let sector_bytes = u64::from(self.disk.sector_bytes);
+            let Some(sectors) = transfer.data.changed(self.keeps_trims, sector_bytes) else { continue };
             left.remove(Lba(transfer.lba), Sectors(sectors));
         }
         left.runs().map(|(lba, sectors)| Extent::new(step.pba + (lba - step.lba), sectors)).collect()
@@ -584,11 +598,7 @@ impl<M: Media> Store<M> {
         scratch.resize(step.sectors as usize * sector_bytes as usize, 0);
         self.staging[usize::from(!is_host)].overlay(step.lba.0, scratch);
         for transfer in transfers {
-            let sectors = match &transfer.data {
-                Data::Write(from) => from.len() as u64 / sector_bytes,
-                Data::Trim(sectors) if self.keeps_trims => *sectors,
-                Data::Trim(_) | Data::Read(_) => continue,
-            };
+            let Some(sectors) = transfer.data.changed(self.keeps_trims, sector_bytes) else { continue };
             let start = transfer.lba.max(step.lba.0);
             let end = (transfer.lba + sectors).min(step.lba.0 + step.sectors as u64);
             if start >= end {
@@ -596,9 +606,9 @@ impl<M: Media> Store<M> {
             }
             let bytes = |from: u64, to: u64| (from * sector_bytes) as usize..(to * sector_bytes) as usize;
             let part = &mut scratch[bytes(start - step.lba.0, end - step.lba.0)];
-            match &transfer.data {
-                Data::Write(from) => part.copy_from_slice(&from[bytes(start - transfer.lba, end - transfer.lba)]),
-                _ => part.fill(0),
+            match transfer.data.given() {
+                Some(given) => part.copy_from_slice(&given.bytes[bytes(start - transfer.lba, end - transfer.lba)]),
+                None => part.fill(0),
             }
         }
         scratch
@@ -664,24 +674,20 @@ fn whole_from_host<'t>(
     step: &Step,
     transfers: &'t [Transfer<'_>],
     sector_bytes: u64,
-    pieces: &mut Vec<&'t [u8]>,
+    pieces: &mut Vec<Given<'t>>,
 ) -> bool {
     let (mut next, end) = (step.lba.0, step.lba.0 + u64::from(step.sectors));
     for transfer in transfers {
-        let (sectors, bytes) = match &transfer.data {
-            Data::Write(from) => (from.len() as u64 / sector_bytes, Some(*from)),
-            Data::Trim(sectors) => (*sectors, None),
-            Data::Read(_) => continue,
-        };
+        let Some(sectors) = transfer.data.changed(true, sector_bytes) else { continue };
         let transfer_end = transfer.lba + sectors;
         if transfer_end <= step.lba.0 || transfer.lba >= end {
             continue;
         }
         // One that begins elsewhere overlaps another, or leaves something out.
         let begins = transfer.lba == next || next == step.lba.0 && transfer.lba < next;
-        let Some(bytes) = bytes.filter(|_| begins) else { return false };
+        let Some(given) = transfer.data.given().filter(|_| begins) else { return false };
         let part = next - transfer.lba..transfer_end.min(end) - transfer.lba;
-        pieces.push(&bytes[(part.start * sector_bytes) as usize..(part.end * sector_bytes) as usize]);
+        pieces.push(given.part(part.start as usize..part.end as usize, sector_bytes as usize));
         next = transfer.lba + part.end;
     }
     next == end

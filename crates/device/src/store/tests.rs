@@ -270,7 +270,7 @@ fn wounded() -> Store<Memory> {
     let write = Write {
         region: Region::Disk,
         extent: extent(0, 1),
-        contents: Some(&[&[5; SECTOR]]),
+        contents: Some(&[[5; SECTOR][..].into()]),
         spoilt: &[],
         destroyed: &hit,
     };
