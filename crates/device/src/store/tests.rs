@@ -8,8 +8,12 @@ use imbrex_layer::Cause;
 use imbrex_sim::DriveSpec;
 use proptest::prelude::*;
 
+use imbrex_disk::{Lba, Pba};
+use imbrex_layer::{GroupKind, Kind, Plan, StepOp};
+
 use super::*;
 use crate::drive::{header_of, Making};
+use crate::image::transfer::Write;
 use crate::media::memory::Memory;
 
 /// A new image of a toy of `recording` under `layer`.
