@@ -349,3 +349,116 @@ fn a_lookup_covers_what_it_is_asked_for_once() {
     assert_eq!(judged(&[(10, 3, Some(10))]), bad(13), "too short");
     assert_eq!(judged(&[(10, 5, Some(10))]), bad(15), "too long");
 }
+
+#[test]
+fn plans_steps_and_writes_are_counted() {
+    let mut bench = Bench::new("conventional", false);
+    for number in 1..=3 {
+        let outcome = bench.judge(GroupKind::Host, &[Command::write(10, 4)], |plan| write(plan, 10, 10, 4));
+        assert_eq!((outcome, bench.checker.host_writes()), (Ok(()), number));
+    }
+    let mut plan = Plan::new();
+    plan.open(GroupKind::Cleaning);
+    read(&mut plan, 10, 10, 4);
+    plan.next_phase(GroupKind::Cleaning);
+    read(&mut plan, 20, 20, 4);
+    read(&mut plan, 20, 30, 4);
+    let error = bench.checker.check(&plan, &[], &bench.layer).expect_err("sector 30 lies elsewhere");
+    let (number, step) = error.step.expect("a step did it");
+    assert_eq!((error.plan, number, step.lba), (4, 2, Lba(30)));
+}
+
+#[test]
+fn a_group_knows_nothing_of_what_another_has_read() {
+    let outcome = |opens: bool, kind: GroupKind| {
+        let mut bench = Bench::new("conventional", false);
+        let mut copied = |kind: GroupKind, put: &dyn Fn(&mut Plan)| bench.judge(kind, &[], |plan| put(plan));
+        copied(GroupKind::Cleaning, &|plan| write(plan, 210, 10, 4)).expect("zeros are what 10 … 13 hold");
+        bench.judge(GroupKind::Host, &[Command::write(10, 4)], |plan| write(plan, 10, 10, 4)).expect("in its place");
+        // What the first group has read is written by the next, which has it only if it goes on with the first.
+        bench.judge(GroupKind::Cleaning, &[], |plan| {
+            read(plan, 10, 10, 4);
+            if opens {
+                plan.open(kind);
+            } else {
+                plan.next_phase(kind);
+            }
+            write(plan, 10, 10, 4);
+        })
+    };
+    assert_eq!(outcome(false, GroupKind::Cleaning), Ok(()));
+    let found = Contents::Holds { lba: Lba(10), version: 0 };
+    let lost = Err(Fault::Lost { lba: Lba(10), expected: 1, at: Some((Medium::Disk, Pba(10))), found });
+    assert_eq!(outcome(true, GroupKind::Cleaning), lost);
+    assert_eq!(outcome(true, GroupKind::Host), lost);
+}
+
+#[test]
+fn what_is_dropped_is_no_longer_staged() {
+    let mut bench = Bench::new("conventional", false);
+    bench.judge(GroupKind::Host, &[Command::write(10, 4)], |plan| write(plan, 10, 10, 4)).expect("in its place");
+    bench.points(&[(10, 4, None)]);
+    bench.judge(GroupKind::Host, &[Command::trim(10, 4)], |_| {}).expect("nothing lies anywhere");
+    bench.layer.pieces.clear();
+    bench
+        .judge(GroupKind::Cleaning, &[], |plan| {
+            read(plan, 10, 10, 4);
+            plan.drop_sectors(Cause::Cleaning, Lba(10), Sectors(4));
+            write(plan, 10, 10, 4);
+        })
+        .expect("nothing newer than zeros was hit");
+    let seen = bench.judge(GroupKind::Host, &[Command::read(10, 4)], |plan| read(plan, 10, 10, 4));
+    assert_eq!(seen, Ok(()), "zeros, as the host has trimmed them");
+}
+
+#[test]
+fn what_another_group_reads_is_not_given_to_the_host() {
+    let mut bench = Bench::new("conventional", false);
+    bench.judge(GroupKind::Host, &[Command::write(10, 4)], |plan| write(plan, 10, 10, 4)).expect("in its place");
+    let outcome = bench.judge(GroupKind::Cleaning, &[Command::read(10, 4)], |plan| read(plan, 10, 10, 4));
+    assert_eq!(outcome, Err(Fault::StaleRead { lba: Lba(10), expected: 1, found: 0 }));
+}
+
+#[test]
+fn a_read_of_what_was_destroyed_is_the_layers_fault_unless_the_host_answers_for_it() {
+    let judged = |is_host_managed| {
+        let mut bench = Bench::new("caveat", is_host_managed);
+        let written = bench.judge(GroupKind::Host, &[Command::write(100, 4)], |plan| write(plan, 100, 100, 4));
+        assert_eq!(written.is_ok(), is_host_managed, "106 … 115 were live");
+        bench.judge(GroupKind::Host, &[Command::read(106, 4)], |plan| read(plan, 106, 106, 4))
+    };
+    assert_eq!(judged(true), Ok(()));
+    let by = WriteNumber::new(1, 0);
+    assert_eq!(judged(false), Err(Fault::ReadDestroyed { pba: Pba(106), by }));
+}
+
+#[test]
+fn each_part_of_a_write_lies_behind_the_one_before() {
+    let mut bench = Bench::new("conventional", false);
+    let commands = [Command::write(10, 2), Command::write(12, 2)];
+    assert_eq!(bench.judge(GroupKind::Host, &commands, |plan| write(plan, 10, 10, 4)), Ok(()));
+}
+
+#[test]
+fn where_a_sector_was_before_it_was_copied_will_do_at_a_barrier() {
+    let judged = |original: u64| {
+        let mut bench = Bench::new("conventional", false);
+        bench.judge(GroupKind::Host, &[Command::write(10, 4)], |plan| write(plan, 10, 10, 4)).expect("in its place");
+        let copied = bench.judge(GroupKind::Cleaning, &[], |plan| {
+            read(plan, 10, 10, 4);
+            write(plan, 210, 10, 4);
+        });
+        copied.expect("both have it");
+        // At the barrier the new place has nothing yet, and the copy is gone.
+        bench.points(&[(10, 4, Some(230))]);
+        bench.judge(GroupKind::Cleaning, &[], |plan| {
+            read(plan, 10, 10, 4);
+            spoil(plan, 210, 4);
+            spoil(plan, original, 4);
+            plan.barrier();
+            write(plan, 230, 10, 4);
+        })
+    };
+    assert_eq!(judged(250), Ok(()), "the original is left");
+    assert_eq!(judged(10), Err(Fault::Endangered { lba: Lba(10), at: (Medium::Disk, Pba(210)) }));
+}
