@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -236,10 +236,7 @@ fn ctrl_c_finishes_the_files_and_ends_with_1() {
         .spawn()
         .expect("the program starts");
     // Once the folder is there, the run has been prepared.
-    let begun = Instant::now();
-    while !out.exists() && begun.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    imbrex_testkit::server::until("the folder", || out.exists().then_some(()));
     std::thread::sleep(Duration::from_millis(500));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
     assert!(killed.success());

@@ -1,15 +1,36 @@
 //! The bytes of the volatile write cache: what the drive has acknowledged and not yet written. Which ranges are dirty, and
 //! when they are destaged, the simulator's cache decides; this only keeps what they hold.
 //!
+//! They are summed as they come: until they are written back they go out of the processor's caches, and to fetch them
+//! once more for their sums alone costs more than a copy does. And what changes in memory meanwhile is noticed later.
+//!
 //! Invariants:
 //! 1. Ranges are disjoint and non-empty; a newer write overlays an older one.
+//! 2. Each sector has its part of its sum.
 
 use std::collections::BTreeMap;
+
+use crate::image::checksum;
+use crate::image::transfer::Given;
+
+/// The bytes of a run of sectors, with what each has in its sum.
+#[derive(Debug)]
+pub(crate) struct Dirty {
+    pub(crate) bytes: Vec<u8>,
+    parts: Vec<u32>,
+}
+
+impl Dirty {
+    /// They as what is to be written.
+    pub(crate) fn given(&self) -> Given<'_> {
+        Given { bytes: &self.bytes, parts: Some(&self.parts) }
+    }
+}
 
 /// Dirty bytes by first sector.
 #[derive(Debug)]
 pub(crate) struct Volatile {
-    ranges: BTreeMap<u64, Vec<u8>>,
+    ranges: BTreeMap<u64, Dirty>,
     sector_bytes: u64,
 }
 
@@ -26,7 +47,9 @@ impl Volatile {
     pub(crate) fn insert(&mut self, lba: u64, bytes: Vec<u8>) {
         let end = self.end(lba, &bytes);
         self.remove(lba, end);
-        self.ranges.insert(lba, bytes);
+        let mut parts = Vec::new();
+        checksum::parts(&bytes, self.sector_bytes as usize, &mut parts);
+        self.ranges.insert(lba, Dirty { bytes, parts });
     }
 
     /// Forgets [start, end).
@@ -42,17 +65,17 @@ impl Volatile {
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         let before = self.ranges.range(..start).next_back();
         let mut reached = start;
-        for (&first, bytes) in before.into_iter().chain(self.ranges.range(start..end)) {
+        for (&first, dirty) in before.into_iter().chain(self.ranges.range(start..end)) {
             if first > reached {
                 return false;
             }
-            reached = reached.max(self.end(first, bytes));
+            reached = reached.max(self.end(first, &dirty.bytes));
         }
         reached >= end
     }
 
     /// Takes [start, end) out: pieces in order.
-    pub(crate) fn take(&mut self, start: u64, end: u64, pieces: &mut Vec<(u64, Vec<u8>)>) {
+    pub(crate) fn take(&mut self, start: u64, end: u64, pieces: &mut Vec<(u64, Dirty)>) {
         self.split(start);
         self.split(end);
         while let Some((&first, _)) = self.ranges.range(start..end).next() {
@@ -62,13 +85,14 @@ impl Volatile {
 
     /// Makes `at` a boundary.
     fn split(&mut self, at: u64) {
-        let Some((&start, bytes)) = self.ranges.range(..at).next_back() else { return };
-        if self.end(start, bytes) <= at {
+        let Some((&start, dirty)) = self.ranges.range(..at).next_back() else { return };
+        if self.end(start, &dirty.bytes) <= at {
             return;
         }
-        let keep = ((at - start) * self.sector_bytes) as usize;
-        let bytes = self.ranges.get_mut(&start).expect("just found");
-        let tail = bytes.split_off(keep);
+        let keep = (at - start) as usize;
+        let dirty = self.ranges.get_mut(&start).expect("just found");
+        let bytes = dirty.bytes.split_off(keep * self.sector_bytes as usize);
+        let tail = Dirty { bytes, parts: dirty.parts.split_off(keep) };
         self.ranges.insert(at, tail);
     }
 
@@ -80,10 +104,10 @@ impl Volatile {
         let mut sectors = 0;
         let end = self.end(lba, into);
         let first = match self.ranges.range(..=lba).next_back() {
-            Some((&start, bytes)) if self.end(start, bytes) > lba => start,
+            Some((&start, dirty)) if self.end(start, &dirty.bytes) > lba => start,
             _ => lba,
         };
-        for (&start, bytes) in self.ranges.range(first..end) {
+        for (&start, Dirty { bytes, .. }) in self.ranges.range(first..end) {
             let (from, to) = (start.max(lba), self.end(start, bytes).min(end));
             let range =
                 |base: u64| ((from - base) * self.sector_bytes) as usize..((to - base) * self.sector_bytes) as usize;
@@ -134,8 +158,11 @@ mod tests {
                     _ => {
                         let mut pieces = Vec::new();
                         volatile.take(lba, lba + sectors, &mut pieces);
-                        for (start, bytes) in pieces {
-                            for (offset, sector) in bytes.chunks(SECTOR_BYTES).enumerate() {
+                        for (start, dirty) in pieces {
+                            let mut parts = Vec::new();
+                            checksum::parts(&dirty.bytes, SECTOR_BYTES, &mut parts);
+                            prop_assert_eq!(parts, dirty.parts);
+                            for (offset, sector) in dirty.bytes.chunks(SECTOR_BYTES).enumerate() {
                                 let was = naive[start as usize + offset].take().map(|byte| [byte; SECTOR_BYTES]);
                                 prop_assert_eq!(was.as_ref().map(|bytes| &bytes[..]), Some(sector));
                             }

@@ -10,5 +10,6 @@ mod hostile;
 mod kills;
 mod pacing;
 mod strangers;
+mod sync;
 mod tls;
 mod zones;

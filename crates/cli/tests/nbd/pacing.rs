@@ -66,7 +66,8 @@ fn fio_waits_as_long_as_the_drive_takes() {
     let seen_ms = json["jobs"][0]["write"]["clat_ns"]["percentile"]["50.000000"].as_f64().expect("a number") / 1e6;
     let said = server.stop();
     let p50 = milliseconds(&said, "write", "p50");
-    assert!((WRITE_MS - 0.2..WRITE_MS + TURN_MS).contains(&p50), "{p50} ms: {said}");
+    // A client that is held up by whatever it may be waits for one turn at most.
+    assert!((WRITE_MS - 0.2..=WRITE_MS + TURN_MS + 0.2).contains(&p50), "{p50} ms: {said}");
     // fio's histogram is good to three per cent.
     assert!(seen_ms > p50 * 0.97, "fio saw {seen_ms} ms, the drive took {p50} ms");
     assert!(said.contains("late by p50"), "{said}");

@@ -56,6 +56,8 @@ const SORTS: [Sort; 10] = [
 ];
 const MIB: usize = 1 << 20;
 /// Who was sent away comes again after this.
+/// A siege in which so many newcomers were served, the last perhaps not whole, has shown that they are.
+const NEWCOMERS_MIN: u64 = 3;
 const COMES_AGAIN: Duration = Duration::from_millis(500);
 const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
@@ -333,7 +335,12 @@ fn besiege(strangers: usize, calm: Duration, siege: Duration, bounds: &[&str]) -
         });
         let begun = Instant::now();
         let (mut rss_bytes_max, mut threads_max, before) = (0, 0, moved.load(Ordering::Relaxed));
-        while begun.elapsed() < siege && !(steady.is_finished() || coming.is_finished() || crowd.is_finished()) {
+        // On a machine that is busy with other things newcomers take longer to come, and the siege lasts until they have.
+        let is_over = || {
+            let have_come = newcomers.load(Ordering::Relaxed) > NEWCOMERS_MIN;
+            begun.elapsed() >= siege && (have_come || begun.elapsed() >= PATIENCE)
+        };
+        while !is_over() && !(steady.is_finished() || coming.is_finished() || crowd.is_finished()) {
             rss_bytes_max = rss_bytes_max.max(served.status("VmHWM") << 10);
             threads_max = threads_max.max(served.status("Threads"));
             served.statistics();
@@ -398,7 +405,7 @@ fn a_hundred_strangers_cost_little() {
     assert!(figure(statistics, "bytes held, ") <= (16 + 32) << 20, "{statistics}");
     assert!(figure(statistics, "another's place, ") > 0, "nobody was late: {statistics}");
     assert!(figure(statistics, "cut off: ") > 0, "there was a place for everybody: {statistics}");
-    assert!(outcome.newcomers > 3, "{} newcomers", outcome.newcomers);
+    assert!(outcome.newcomers > NEWCOMERS_MIN, "{} newcomers", outcome.newcomers);
 }
 
 /// The bounds as they come, a minute long: prints what it cost.

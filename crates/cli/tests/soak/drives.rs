@@ -28,9 +28,10 @@ pub fn is_wanted(drive: &str) -> bool {
 }
 
 /// Every built-in profile that a host need not manage, with the layer it comes with.
-pub const PROFILES: [&str; 13] = [
+pub const PROFILES: [&str; 16] = [
     "cmr-5900",
     "cmr-7200",
+    "exos-x18",
     "cassuto-307g",
     "emulated-smr-1",
     "emulated-smr-2",
@@ -38,7 +39,9 @@ pub const PROFILES: [&str; 13] = [
     "imr-1t",
     "imr-20t",
     "seagate-st5000as0011",
+    "seagate-st5000as0011-as-sold",
     "seagate-st8000as0011",
+    "seagate-st8000as0011-as-sold",
     "seagate-st8000as0022",
     "seagate-st8000dm004",
     "imr-1t:host.write_cache_bytes=0",
@@ -150,11 +153,15 @@ impl Image {
     }
 }
 
-/// Whether the drive keeps what it answered in a cache that a kill takes away: the interlaced profiles do, and others when
-/// told.
+/// Whether the drive keeps what it answered in a cache that a kill takes away: conventional and interlaced profiles do, those
+/// of drives as they are sold, and others when told.
 fn has_write_cache(drive: &str) -> bool {
+    let profile = drive.split(['+', ':']).next().unwrap_or_default();
     match drive.split("host.write_cache_bytes=").nth(1) {
         Some(bytes) => !bytes.starts_with('0'),
-        None => drive.starts_with("imr-"),
+        None => {
+            let is_kind = ["cmr-", "exos-", "imr-"].iter().any(|kind| profile.starts_with(kind));
+            is_kind || profile == "seagate-st8000as0022" || profile.ends_with("-as-sold")
+        }
     }
 }

@@ -212,7 +212,7 @@ fn what_the_map_points_to_is_looked_at_to_the_end_of_the_medium() {
         let write = crate::image::transfer::Write {
             region: Region::Disk,
             extent,
-            contents: Some(&[&bytes]),
+            contents: Some(&[bytes[..].into()]),
             spoilt: &[],
             destroyed,
         };

@@ -16,10 +16,34 @@ use super::requests::{Completion, Requests};
 use crate::error::DeviceError;
 use crate::media::Media;
 use crate::store::{Data, Store, Transfer};
-use crate::volatile::Volatile;
+use crate::volatile::{Dirty, Volatile};
 
-/// Buffers kept to be used again: new ones cost more than what is copied into them.
-const SPARE_BUFFERS_MAX: usize = 64;
+/// Bytes of buffers kept to be used again: new ones cost more than what is copied into them.
+const SPARE_BYTES_MAX: usize = 32 << 20;
+
+/// Buffers that nobody needs, the one that was used last on top.
+#[derive(Debug, Default)]
+struct Spare {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Spare {
+    /// One of them, or a new one.
+    fn take(&mut self) -> Vec<u8> {
+        let buffer = self.buffers.pop().unwrap_or_default();
+        self.bytes -= buffer.capacity();
+        buffer
+    }
+
+    /// Takes one in; frees it where there are [`SPARE_BYTES_MAX`].
+    fn keep(&mut self, buffer: Vec<u8>) {
+        if self.bytes + buffer.capacity() <= SPARE_BYTES_MAX {
+            self.bytes += buffer.capacity();
+            self.buffers.push(buffer);
+        }
+    }
+}
 
 /// The bytes of a drive.
 pub(super) struct Bytes {
@@ -29,13 +53,13 @@ pub(super) struct Bytes {
     /// Whether there is no volatile cache, so that every write is durable when it completes.
     pub(super) is_written_through: bool,
     volatile: Volatile,
-    pieces: Vec<(u64, Vec<u8>)>,
+    pieces: Vec<(u64, Dirty)>,
     /// Requests of the batch that was served last which failed by themselves, by number, until they are completed.
     failed: Vec<(u64, DeviceError)>,
     /// Buffers of the batch that is served.
     buffers: Vec<Vec<u8>>,
     /// Buffers that the volatile cache has given up, for whoever brought it others.
-    spare: Vec<Vec<u8>>,
+    spare: Spare,
     /// Reads of zones, less what was not written.
     zone_reads: Plan,
     sector_bytes: u64,
@@ -52,7 +76,7 @@ impl Bytes {
             pieces: Vec::new(),
             failed: Vec::new(),
             buffers: Vec::new(),
-            spare: Vec::new(),
+            spare: Spare::default(),
             zone_reads: Plan::new(),
             sector_bytes: u64::from(sector_bytes),
         }
@@ -200,7 +224,7 @@ impl Carrier for Bytes {
     }
 
     fn absorb(&mut self, number: u64, command: &Command) {
-        let instead = self.spare.pop().unwrap_or_default();
+        let instead = self.spare.take();
         let bytes = std::mem::replace(&mut self.requests.entered(number).buffer, instead);
         let expected = command.sectors as usize * self.sector_bytes as usize;
         assert_eq!(bytes.len(), expected, "a write into the cache has other bytes than its command: invariant 1");
@@ -241,14 +265,13 @@ impl Carrier for Bytes {
         for command in commands {
             self.volatile.take(command.lba.0, command.end().0, &mut self.pieces);
         }
-        let taken: usize = self.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
+        let taken: usize = self.pieces.iter().map(|(_, dirty)| dirty.bytes.len()).sum();
         let sectors: u64 = commands.iter().map(|command| u64::from(command.sectors)).sum();
         assert_eq!(taken as u64, sectors * self.sector_bytes, "dirty sectors have no bytes: invariant 1");
         let mut transfers: Vec<_> =
-            self.pieces.iter().map(|(lba, bytes)| Transfer { lba: *lba, data: Data::Write(bytes) }).collect();
+            self.pieces.iter().map(|(lba, dirty)| Transfer { lba: *lba, data: Data::Summed(dirty.given()) }).collect();
         let outcome = self.store.execute(plan, &mut transfers);
-        let room = SPARE_BUFFERS_MAX.saturating_sub(self.spare.len());
-        self.spare.extend(self.pieces.drain(..).map(|(_, bytes)| bytes).take(room));
+        self.pieces.drain(..).for_each(|(_, dirty)| self.spare.keep(dirty.bytes));
         outcome
     }
 
@@ -281,6 +304,18 @@ mod tests {
     use crate::media::memory::Memory;
     use imbrex_layer::registry;
     use imbrex_layer::verify::toy;
+
+    #[test]
+    fn spare_buffers_are_bounded_in_bytes() {
+        let mut spare = Spare::default();
+        assert_eq!(spare.take().capacity(), 0, "there is none yet");
+        for mebibytes in [20, 20, 8, 8, 4] {
+            spare.keep(Vec::with_capacity(mebibytes << 20));
+        }
+        // The second of 20 and the second of 8 would be too much.
+        let taken: Vec<usize> = (0..4).map(|_| spare.take().capacity() >> 20).collect();
+        assert_eq!((taken, spare.bytes), (vec![4, 8, 20, 0], 0));
+    }
 
     /// Goal: of reads that are served together those alone fail whose sectors cannot be read. Method: four beside each other,
     /// of which one meets a lost sector and one a damaged one; no layer joins reads by itself, so the batch is made by hand.

@@ -4,8 +4,13 @@
 //! Sectors of contents are summed four at a time where the processor has an instruction for CRC-32C: one sum alone waits
 //! for each result three cycles, four beside each other keep the unit busy. The stupid twin is the crate `crc32c`.
 //!
+//! A CRC is linear: the sum of contents at an address is the sum of zeros there, xor a part that only the contents decide
+//! ([`parts`]). So that part is taken when the contents come, while the processor's caches still hold them, and the address
+//! is added when they go to their place ([`Places`]); the sum is the same as one made there.
+//!
 //! Invariants:
 //! 1. The sum of a sector is never one of the [`codes`](super::sectors) that say something else than "these contents".
+//! 2. For all contents and addresses, [`Places::sums`] of the part is [`Salt::sum`] of the contents, less invariant 1.
 
 use uuid::Uuid;
 
@@ -40,30 +45,80 @@ impl Salt {
         crc32c::crc32c_append(crc32c::crc32c_append(self.0, &address.to_le_bytes()), bytes)
     }
 
-    /// The sum of the contents of sector `address`.
-    fn sector(self, address: u64, bytes: &[u8]) -> u32 {
-        no_code(self.sum(address, bytes))
-    }
-
     /// Calls `each` with index and sum of every sector of `bytes`, the first of which has the address `first`.
     pub(crate) fn sectors(self, first: u64, bytes: &[u8], sector_bytes: usize, mut each: impl FnMut(usize, u32)) {
-        let mut index = 0;
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("sse4.2") && sector_bytes.is_multiple_of(LINE_BYTES) {
-            for four in bytes.chunks_exact(4 * sector_bytes) {
-                // SAFETY: the processor has SSE 4.2, as was just asked.
-                #[allow(unsafe_code)]
-                let sums = unsafe { four_at_once(self.0, first + index as u64, four, sector_bytes) };
-                for sum in sums {
-                    each(index, no_code(sum));
-                    index += 1;
-                }
+        let register = |index: usize| !crc32c::crc32c_append(self.0, &(first + index as u64).to_le_bytes());
+        registers(bytes, sector_bytes, register, |index, register| each(index, no_code(!register)));
+    }
+}
+
+/// Appends to `parts` what the contents of every sector of `bytes` have in their sum, wherever they will lie. That of zeros is 0.
+pub(crate) fn parts(bytes: &[u8], sector_bytes: usize, parts: &mut Vec<u32>) {
+    parts.reserve(bytes.len() / sector_bytes);
+    registers(bytes, sector_bytes, |_| 0, |_, register| parts.push(register));
+}
+
+/// Calls `each` with index and last register of every sector of `bytes`, where its first register is `start`.
+fn registers(bytes: &[u8], sector_bytes: usize, start: impl Fn(usize) -> u32, mut each: impl FnMut(usize, u32)) {
+    let mut index = 0;
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("sse4.2") && sector_bytes.is_multiple_of(LINE_BYTES) {
+        for four in bytes.chunks_exact(4 * sector_bytes) {
+            let starts = [start(index), start(index + 1), start(index + 2), start(index + 3)];
+            // SAFETY: the processor has SSE 4.2, as was just asked.
+            #[allow(unsafe_code)]
+            let ends = unsafe { four_at_once(starts, four, sector_bytes) };
+            (0..4).for_each(|sector| each(index + sector, ends[sector]));
+            index += 4;
+        }
+    }
+    for sector in bytes[index * sector_bytes..].chunks_exact(sector_bytes) {
+        each(index, !crc32c::crc32c_append(!start(index), sector));
+        index += 1;
+    }
+}
+
+/// What addresses of one kind of thing have in the sums of sectors: the sums of zeros at every address, from tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// The sum of zeros at address 0.
+    at_zero: u32,
+    /// What each value of each byte of an address changes in that.
+    by_byte: Box<[[u32; 256]; 8]>,
+}
+
+impl Places {
+    /// Those that `salt` gives to sectors of so many bytes.
+    pub(crate) fn new(salt: Salt, sector_bytes: usize) -> Places {
+        let zeros = vec![0; sector_bytes];
+        let at_zero = salt.sum(0, &zeros);
+        let mut by_byte = Box::new([[0; 256]; 8]);
+        for (byte, changes) in by_byte.iter_mut().enumerate() {
+            let of_bit: [u32; 8] = std::array::from_fn(|bit| salt.sum(1 << (byte * 8 + bit), &zeros) ^ at_zero);
+            for value in 1..256usize {
+                let low = value.trailing_zeros() as usize;
+                changes[value] = changes[value & (value - 1)] ^ of_bit[low];
             }
         }
-        for sector in bytes[index * sector_bytes..].chunks_exact(sector_bytes) {
-            each(index, self.sector(first + index as u64, sector));
-            index += 1;
+        Places { at_zero, by_byte }
+    }
+
+    /// Calls `each` with index and sum of every sector from `first` on, whose contents have `parts`.
+    pub(crate) fn sums(&self, first: u64, parts: &[u32], mut each: impl FnMut(usize, u32)) {
+        let mut of_high = self.of_high(first);
+        for (index, &part) in parts.iter().enumerate() {
+            let address = first + index as u64;
+            if address.is_multiple_of(256) {
+                of_high = self.of_high(address);
+            }
+            each(index, no_code(of_high ^ self.by_byte[0][(address % 256) as usize] ^ part));
         }
+    }
+
+    /// The sum of zeros at `address`, were its lowest byte 0.
+    fn of_high(&self, address: u64) -> u32 {
+        let changes = |byte: usize| self.by_byte[byte][(address >> (8 * byte) & 0xff) as usize];
+        (1..8).fold(self.at_zero, |sum, byte| sum ^ changes(byte))
     }
 }
 
@@ -84,17 +139,13 @@ const LINE_BYTES: usize = 64;
 #[cfg(target_arch = "x86_64")]
 const PREFETCH_BYTES: usize = 8 << 10;
 
-/// The sums of four sectors that follow each other, with the processor's instruction. To call it is unsafe where the processor
-/// may lack it; no safe crate sums several buffers beside each other.
+/// The registers after four sectors that follow each other, with the processor's instruction. To call it is unsafe where the
+/// processor may lack it; no safe crate sums several buffers beside each other.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
-fn four_at_once(salt: u32, first: u64, bytes: &[u8], sector_bytes: usize) -> [u32; 4] {
+fn four_at_once(starts: [u32; 4], bytes: &[u8], sector_bytes: usize) -> [u32; 4] {
     use std::arch::x86_64::_mm_crc32_u64;
-    let start = u64::from(!salt);
-    let mut sums = [first, first + 1, first + 2, first + 3];
-    for sum in &mut sums {
-        *sum = _mm_crc32_u64(start, *sum);
-    }
+    let mut sums = [starts[0].into(), starts[1].into(), starts[2].into(), starts[3].into()];
     let lines: &[[u8; LINE_BYTES]] = bytes.as_chunks().0;
     let step = sector_bytes / LINE_BYTES;
     assert_eq!(lines.len(), 4 * step, "four sectors of whole lines");
@@ -111,7 +162,7 @@ fn four_at_once(salt: u32, first: u64, bytes: &[u8], sector_bytes: usize) -> [u3
             sums[3] = _mm_crc32_u64(sums[3], word_of(d, word));
         }
     }
-    [!(sums[0] as u32), !(sums[1] as u32), !(sums[2] as u32), !(sums[3] as u32)]
+    [sums[0] as u32, sums[1] as u32, sums[2] as u32, sums[3] as u32]
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -148,9 +199,24 @@ mod tests {
             let mut sums = Vec::new();
             salt.sectors(first, &bytes, 512, |index, sum| sums.push((index, sum)));
             let twin: Vec<(usize, u32)> =
-                bytes.chunks(512).enumerate().map(|(index, sector)| (index, salt.sector(first + index as u64, sector))).collect();
-            prop_assert_eq!(sums, twin);
+                bytes.chunks(512).enumerate().map(|(index, sector)| (index, no_code(salt.sum(first + index as u64, sector)))).collect();
+            prop_assert_eq!(&sums, &twin);
+            // Summed before it is known where they go.
+            let (mut parted, places) = (Vec::new(), Places::new(salt, 512));
+            parts(&bytes, 512, &mut parted);
+            let mut placed = Vec::new();
+            places.sums(first, &parted, |index, sum| placed.push((index, sum)));
+            prop_assert_eq!(placed, twin);
         }
+    }
+
+    #[test]
+    fn zeros_alone_have_no_part() {
+        let mut found = Vec::new();
+        let mut bytes = [0; 5 * 512];
+        bytes[3 * 512 - 1] = 1;
+        parts(&bytes, 512, &mut found);
+        assert_eq!(found.iter().map(|&part| part == 0).collect::<Vec<_>>(), [true, true, false, true, true]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! 2. The era in the state only grows, and only after all that was written before is durable.
 
 use super::bounds::Bounds;
-use super::checksum::{Salt, What};
+use super::checksum::{Places, Salt, What};
 use super::directory::Directory;
 use super::header::Header;
 use super::layout::{Layout, Region, BLOCK_BYTES, COPIES, ENTRY_BYTES};
@@ -38,6 +38,8 @@ pub struct Space<M> {
     pub(super) seal: Seal,
     pub(super) kept: Kept,
     pub(super) contents: [Salt; 2],
+    /// What places have in the sums of contents that were summed before: made when first needed.
+    pub(super) places: [Option<Places>; 2],
     pub(super) journal: Salt,
     pub(super) state: State,
     pub(super) state_salt: Salt,
@@ -76,6 +78,7 @@ impl<M: Media> Space<M> {
             seal: Seal::new(header.uuid),
             kept: Kept::new(bounds.table_blocks),
             contents: [salt(What::Disk), salt(What::Flash)],
+            places: [None, None],
             journal: salt(What::Journal),
             state: State::default(),
             state_salt: salt(What::State),

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use imbrex_disk::{Extent, Pba, Sectors};
 
+use super::checksum::Places;
 use super::layout::{Region, BLOCK_BYTES, SECTORS_PER_BLOCK};
 use super::scratch::{Changed, Scratch};
 use super::sectors::{is_sum, Block, Line, ABSENT, DESTROYED, SPOILT, ZERO};
@@ -73,6 +74,29 @@ impl Class {
     }
 }
 
+/// Bytes of whole sectors to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// What each sector's contents have in its sum, if that was found before: summing them again is spared.
+    pub parts: Option<&'a [u32]>,
+}
+
+impl<'a> From<&'a [u8]> for Given<'a> {
+    fn from(bytes: &'a [u8]) -> Given<'a> {
+        Given { bytes, parts: None }
+    }
+}
+
+impl<'a> Given<'a> {
+    /// The sectors `range` of it.
+    pub(crate) fn part(self, range: Range<usize>, sector_bytes: usize) -> Given<'a> {
+        let bytes = &self.bytes[range.start * sector_bytes..range.end * sector_bytes];
+        Given { bytes, parts: self.parts.map(|parts| &parts[range]) }
+    }
+}
+
 /// A write to sectors of one region.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
@@ -81,7 +105,7 @@ pub struct Write<'a> {
     /// The sectors.
     pub extent: Extent,
     /// Their contents, in pieces of whole sectors one behind the other; without any they are zeros.
-    pub contents: Option<&'a [&'a [u8]]>,
+    pub contents: Option<&'a [Given<'a>]>,
     /// Those of them whose contents are not known, for what they were copied from is damaged: they cannot be read.
     pub spoilt: &'a [Extent],
     /// Sectors of the platters that it destroys.
@@ -270,25 +294,44 @@ impl<M: Media> Space<M> {
     }
 
     /// The codes of what is written: sums, zeros, or that it cannot be read.
-    fn codes_of(&self, write: &Write<'_>, codes: &mut Vec<u32>) {
+    fn codes_of(&mut self, write: &Write<'_>, codes: &mut Vec<u32>) {
         codes.clear();
         let Some(pieces) = write.contents else {
             codes.resize(write.extent.sectors.0 as usize, ZERO);
             return;
         };
-        let (sector_bytes, salt) = (self.layout.sector_bytes as usize, self.contents[write.region as usize]);
         for piece in pieces {
             let first = write.extent.start.0 + codes.len() as u64;
-            salt.sectors(first, piece, sector_bytes, |index, sum| {
-                let is_blank = is_zero(&piece[index * sector_bytes..(index + 1) * sector_bytes]);
-                codes.push(if is_blank { ZERO } else { sum });
-            });
+            match piece.parts {
+                Some(parts) => self.codes_of_parts(write.region, first, piece.bytes, parts, codes),
+                None => self.codes_of_bytes(write.region, first, piece.bytes, codes),
+            }
         }
         assert_eq!(codes.len() as u64, write.extent.sectors.0, "contents of {:?}", write.extent);
         for extent in write.spoilt {
             let begin = (extent.start.0 - write.extent.start.0) as usize;
             codes[begin..begin + extent.sectors.0 as usize].fill(SPOILT);
         }
+    }
+
+    /// The codes of sectors from `first` on that hold `bytes`.
+    fn codes_of_bytes(&self, region: Region, first: u64, bytes: &[u8], codes: &mut Vec<u32>) {
+        let sector_bytes = self.layout.sector_bytes as usize;
+        self.contents[region as usize].sectors(first, bytes, sector_bytes, |index, sum| {
+            let is_blank = is_zero(&bytes[index * sector_bytes..(index + 1) * sector_bytes]);
+            codes.push(if is_blank { ZERO } else { sum });
+        });
+    }
+
+    /// The same where the `parts` that the contents have in their sums are known: the bytes are hardly looked at.
+    fn codes_of_parts(&mut self, region: Region, first: u64, bytes: &[u8], parts: &[u32], codes: &mut Vec<u32>) {
+        let (sector_bytes, salt) = (self.layout.sector_bytes as usize, self.contents[region as usize]);
+        assert_eq!(parts.len() * sector_bytes, bytes.len(), "a sum for each sector");
+        let places = self.places[region as usize].get_or_insert_with(|| Places::new(salt, sector_bytes));
+        places.sums(first, parts, |index, sum| {
+            let is_blank = parts[index] == 0 && is_zero(&bytes[index * sector_bytes..(index + 1) * sector_bytes]);
+            codes.push(if is_blank { ZERO } else { sum });
+        });
     }
 
     fn write_summed(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<(), DeviceError> {
@@ -474,7 +517,7 @@ impl<M: Media> Space<M> {
 /// The contents of a write, to be gone through from front to back.
 struct Contents<'a> {
     /// Those that are not passed yet.
-    pieces: &'a [&'a [u8]],
+    pieces: &'a [Given<'a>],
     /// Bytes of those that are.
     passed: usize,
 }
@@ -485,6 +528,7 @@ impl<'a> Contents<'a> {
         let mut next = range.start;
         while next < range.end {
             let [first, rest @ ..] = self.pieces else { unreachable!("contents of a write fill its extent") };
+            let first = first.bytes;
             if next >= self.passed + first.len() {
                 (self.pieces, self.passed) = (rest, self.passed + first.len());
                 continue;

@@ -8,8 +8,13 @@ use imbrex_layer::Cause;
 use imbrex_sim::DriveSpec;
 use proptest::prelude::*;
 
+use imbrex_disk::{Lba, Pba};
+use imbrex_layer::{GroupKind, Kind, Plan, StepOp};
+
 use super::*;
 use crate::drive::{header_of, Making};
+use crate::image::checksum;
+use crate::image::transfer::{Given, Write};
 use crate::media::memory::Memory;
 
 /// A new image of a toy of `recording` under `layer`.
@@ -27,6 +32,13 @@ const SECTOR: usize = 512;
 const USED: u64 = 48;
 
 type Bytes = [u8; SECTOR];
+
+/// What the contents of each sector of `bytes` have in its sum.
+fn parts_of(bytes: &[u8]) -> Vec<u32> {
+    let mut parts = Vec::new();
+    checksum::parts(bytes, SECTOR, &mut parts);
+    parts
+}
 
 /// What a plan's group is made of.
 #[derive(Clone, Copy, Debug)]
@@ -210,8 +222,13 @@ proptest! {
                 planned(&mut plan, if is_host { GroupKind::Host } else { GroupKind::Cleaning }, deeds);
                 brought.extend(naive.group(is_host, deeds, &given));
             }
-            let mut transfers: Vec<Transfer<'_>> = wishes.iter().zip(&mut buffers).map(|(wish, buffer)| match *wish {
+            let parts: Vec<Vec<u32>> = buffers.iter().map(|buffer| parts_of(buffer)).collect();
+            let mut transfers: Vec<Transfer<'_>> = wishes.iter().zip(&mut buffers).zip(&parts).map(|((wish, buffer), parts)| match *wish {
                 Wish::Read { lba, .. } => Transfer { lba, data: Data::Read(buffer) },
+                // Half of them come with their sums.
+                Wish::Write { lba, .. } if lba % 2 == 0 => {
+                    Transfer { lba, data: Data::Summed(Given { bytes: buffer, parts: Some(parts) }) }
+                }
                 Wish::Write { lba, .. } => Transfer { lba, data: Data::Write(buffer) },
                 Wish::Trim { lba, sectors } => Transfer { lba, data: Data::Trim(sectors) },
             }).collect();
@@ -270,7 +287,7 @@ fn wounded() -> Store<Memory> {
     let write = Write {
         region: Region::Disk,
         extent: extent(0, 1),
-        contents: Some(&[&[5; SECTOR]]),
+        contents: Some(&[[5; SECTOR][..].into()]),
         spoilt: &[],
         destroyed: &hit,
     };

@@ -54,7 +54,7 @@ pub(super) fn torn(
         let extent = Extent::new(run.start, Sectors(kept));
         destroyed.clear();
         disk.recording.destroys(&disk.geometry, extent, &mut destroyed);
-        let contents = [&run.bytes[..(kept * sector_bytes) as usize]];
+        let contents = [run.bytes[..(kept * sector_bytes) as usize].into()];
         let contents = Some(&contents[..]);
         space.write(&Write { region: Region::Disk, extent, contents, spoilt: &[], destroyed: &destroyed })?;
     }

@@ -30,15 +30,9 @@ fn written() -> Space<Memory> {
     let mut bytes = vec![7; 200 * 512];
     bytes[50 * 512..60 * 512].fill(0);
     for (region, extent) in [(Region::Disk, extent(100, 200)), (Region::Flash, extent(0, 10))] {
-        let contents = Some(&bytes[..extent.sectors.0 as usize * 512]);
+        let contents = [bytes[..extent.sectors.0 as usize * 512].into()];
         space
-            .write(&Write {
-                region,
-                extent,
-                contents: contents.as_ref().map(std::slice::from_ref),
-                spoilt: &[],
-                destroyed: &[],
-            })
+            .write(&Write { region, extent, contents: Some(&contents), spoilt: &[], destroyed: &[] })
             .expect("memory fails nobody");
     }
     space.barrier(0).expect("memory fails nobody");

@@ -6,8 +6,9 @@ use imbrex_disk::{Extent, Pba, Sectors};
 use proptest::prelude::*;
 
 use super::super::bounds::Bounds;
+use super::super::checksum;
 use super::super::space::{Blank, Space};
-use super::super::transfer::{Class, Fault, FaultKind, Write};
+use super::super::transfer::{Class, Fault, FaultKind, Given, Write};
 use super::super::{Header, Region};
 use super::header;
 use crate::media::memory::Memory;
@@ -198,13 +199,17 @@ proptest! {
                 Act::Write(region, start, bytes, is_given, destroyed, has_spoilt) => {
                     let bytes = if is_given { bytes } else { vec![0; bytes.len()] };
                     let contents: Vec<u8> = bytes.iter().flat_map(|&byte| [byte; SECTOR]).collect();
+                    // Half of them are summed before they come.
+                    let mut parts = Vec::new();
+                    checksum::parts(&contents, SECTOR, &mut parts);
+                    let given = Given { bytes: &contents, parts: (start % 2 == 0).then_some(&parts) };
                     let spoilt = (has_spoilt && is_given).then_some(bytes.len() as u64 / 2);
                     let spoilt_extent: Vec<Extent> = spoilt.map(|offset| extent((start + offset, 1))).into_iter().collect();
                     let destroyed_extent: Vec<Extent> = destroyed.map(extent).into_iter().collect();
                     space.write(&Write {
                         region: REGIONS[region],
                         extent: extent((start, bytes.len() as u64)),
-                        contents: is_given.then_some(&[&contents[..]][..]),
+                        contents: is_given.then_some(&[given][..]),
                         spoilt: &spoilt_extent,
                         destroyed: &destroyed_extent,
                     }).expect("memory fails nobody");

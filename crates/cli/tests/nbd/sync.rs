@@ -1,0 +1,83 @@
+//! Goal: with `--sync barrier` what was answered as durable is on the host's disk. Method: right after the answer, Linux's own
+//! account of the image's pages that its disk does not have yet (`cachestat`, Linux 6.5).
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use crate::common::*;
+
+/// The heads with the state end here. The state is written behind a barrier, and says nothing that must last.
+const HEADS_END: u64 = 3 << 20;
+
+/// Which bytes `cachestat` is asked about; a length of 0 is all up to the end.
+#[repr(C)]
+struct Range {
+    offset: u64,
+    length: u64,
+}
+
+/// Pages of those bytes.
+#[repr(C)]
+#[derive(Default)]
+struct Pages {
+    cached: u64,
+    dirty: u64,
+    in_writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// How many pages of a file, from byte `offset` on, are not on its disk; nothing where this kernel does not tell.
+fn not_on_disk(path: &Path, offset: u64) -> Option<u64> {
+    const CACHESTAT: libc::c_long = 451;
+    let file = File::open(path).expect("it is there");
+    let (range, mut pages) = (Range { offset, length: 0 }, Pages::default());
+    // SAFETY: the call reads `range` and writes `pages`, which have the layout that the kernel's header gives them, and
+    // outlive it; a kernel without it touches neither.
+    #[allow(unsafe_code)]
+    let outcome = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, 0) };
+    (outcome == 0).then_some(pages.dirty + pages.in_writeback)
+}
+
+/// Whether the kernel tells of files in `folder` what their disk has not; says aloud what is skipped if not.
+fn is_told_in(folder: &Path) -> bool {
+    let path = folder.join("probe");
+    let mut file = File::create(&path).expect("the folder is ours");
+    file.write_all(&[1; 65_536]).expect("there is room");
+    let before = not_on_disk(&path, 0);
+    file.sync_all().expect("it can be synced");
+    let is_told = before > Some(0) && not_on_disk(&path, 0) == Some(0);
+    if !is_told {
+        eprintln!("skipped: what --sync barrier has brought to the disk (this kernel or file system does not tell)");
+    }
+    is_told
+}
+
+#[test]
+fn what_is_durable_is_on_the_hosts_disk_with_sync_barrier() {
+    let folder = tempfile::tempdir().unwrap();
+    if !is_told_in(folder.path()) {
+        return;
+    }
+    // A drive that is served without background work writes nothing between the answer and the question.
+    for (number, drive) in ["cmr-7200", "cmr-7200:host.write_cache_bytes=0"].into_iter().enumerate() {
+        let folder = folder.path().join(number.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        let image = image(&folder, drive);
+        let server = Server::start(&folder, &[&image, "--time", "none", "--sync", "barrier"]);
+        let mut client = Client::connect(&server.socket);
+        let left = || not_on_disk(Path::new(&image), HEADS_END);
+        for round in 1..=5 {
+            for block in 0..8 {
+                assert_eq!(client.write((round * 8 + block) << 30, &[round as u8; 65_536]), 0);
+            }
+            assert_eq!(client.ask(FLUSH, 0, 0, 0, &[]), 0);
+            assert_eq!(left(), Some(0), "{drive}: after flush {round}");
+            assert_eq!(client.ask(WRITE, FUA, round << 20, 4096, &[round as u8; 4096]), 0);
+            assert_eq!(left(), Some(0), "{drive}: after write {round} with FUA");
+        }
+        server.stop();
+    }
+}

@@ -1,0 +1,225 @@
+//! Plans carried out, step by step: reads into staging or straight to the host, writes composed of what is staged and what
+//! the host gives, notes to the journal, barriers. The invariants are those of [`super`].
+
+use imbrex_disk::{Extent, Lba, Sectors};
+use imbrex_layer::{GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
+
+use super::transfer::{gives_whole, whole_from_host, Data, Transfer};
+use super::{region_of, Store};
+use crate::error::DeviceError;
+use crate::image::transfer::{Fault, FaultKind, Given, Write};
+use crate::lost::Lost;
+use crate::media::Media;
+
+impl<M: Media> Store<M> {
+    /// Carries `plan` out. Sectors of the host's own reads that cannot be read are the error of it all, and the rest of the
+    /// plan is carried out. So is a failed read in a plan that changes nothing; any other failure stops the store.
+    pub fn execute(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        self.execute_each(plan, transfers)?;
+        self.unserved.drain(..).next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// The same for several commands: a read that fails fails alone, and [`Store::take_unserved`] says which did.
+    pub(crate) fn execute_each(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        self.unserved.clear();
+        if let Some(reason) = &self.stopped {
+            return Err(DeviceError::Stopped(reason.clone()));
+        }
+        let outcome = self.execute_groups(plan, transfers).and_then(|()| self.end_faults(transfers));
+        if let Err(error) = &outcome {
+            let only_reads = plan.steps.iter().all(|step| matches!(step.op, StepOp::Read | StepOp::Barrier));
+            if !only_reads || plan.phases.iter().any(|phase| phase.kind != GroupKind::Host) {
+                self.stop(&error.to_string());
+            }
+        }
+        outcome
+    }
+
+    /// The transfers of the latest plan that could not be given what they wanted to read, by number, and why.
+    pub(crate) fn take_unserved(&mut self) -> std::vec::Drain<'_, (usize, DeviceError)> {
+        self.unserved.drain(..)
+    }
+
+    /// Takes down that transfer `number` fails; its first failure counts.
+    fn leave_unserved(&mut self, number: usize, error: DeviceError) {
+        if self.unserved.iter().all(|&(known, _)| known != number) {
+            self.unserved.push((number, error));
+        }
+    }
+
+    fn execute_groups(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        let is_given_whole = gives_whole(plan, transfers, self.disk.sector_bytes as u64);
+        for transfer in transfers.iter_mut().filter(|_| !is_given_whole) {
+            if let Data::Read(into) = &mut transfer.data {
+                into.fill(0);
+            }
+        }
+        let mut is_direct = false;
+        for (index, phase) in plan.phases.iter().enumerate() {
+            let is_host = phase.kind == GroupKind::Host;
+            if phase.opens_group {
+                self.staging[usize::from(!is_host)].clear();
+                is_direct = is_host && only_reads(plan, index);
+            }
+            for step in plan.steps_of(index) {
+                match step.op {
+                    StepOp::Read if step.kind != Kind::Data => {}
+                    StepOp::Read if is_host && is_direct => self.read_for_host(step, transfers)?,
+                    StepOp::Read => self.read_into_staging(step, usize::from(!is_host))?,
+                    StepOp::Write => self.write(step, is_host, transfers)?,
+                    StepOp::Drop => {
+                        self.staging[usize::from(!is_host)].stage_absence(step.lba.0, step.sectors as u64);
+                    }
+                    StepOp::Note => self.journal.append(&mut self.space, plan.note_of(step))?,
+                    StepOp::Barrier => self.barrier()?,
+                }
+            }
+            if is_host && !is_direct && index + 1 == host_group_end(plan, index) {
+                self.give_staged(transfers);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the reads of a host group what is staged.
+    fn give_staged(&mut self, transfers: &mut [Transfer<'_>]) {
+        let sector_bytes = u64::from(self.disk.sector_bytes);
+        for (number, transfer) in transfers.iter_mut().enumerate() {
+            let Data::Read(into) = &mut transfer.data else { continue };
+            let sectors = into.len() as u64 / sector_bytes;
+            if let Some(&(lba, _)) = self.staging[0].spoilt(transfer.lba, sectors).first() {
+                self.leave_unserved(number, DeviceError::Lost { lba: Lba(lba) });
+            }
+            self.staging[0].overlay(transfer.lba, into);
+        }
+    }
+
+    /// Stages what `step` reads. What was destroyed is an error: no layer reads what it let be destroyed. What is damaged in
+    /// the image is staged as spoilt.
+    fn read_into_staging(&mut self, step: &Step, staging: usize) -> Result<(), DeviceError> {
+        self.unread.clear();
+        let into = self.staging[staging].stage(step.lba.0, step.sectors as u64);
+        self.space.read(region_of(step.medium), step.pba, into, &mut self.unread)?;
+        if let Some(fault) = self.unread.iter().find(|fault| fault.kind == FaultKind::Destroyed) {
+            return Err(error_of(step, fault));
+        }
+        for fault in &self.unread {
+            let lba = step.lba + (fault.extent.start - step.pba);
+            self.staging[staging].stage_spoilt(lba.0, fault.extent.sectors.0);
+        }
+        Ok(())
+    }
+
+    /// Reads what of `step` the transfers want, straight into them.
+    fn read_for_host(&mut self, step: &Step, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
+        let sector_bytes = self.disk.sector_bytes as u64;
+        for (number, transfer) in transfers.iter_mut().enumerate() {
+            let Data::Read(into) = &mut transfer.data else { continue };
+            let wanted_end = transfer.lba + into.len() as u64 / sector_bytes;
+            let start = transfer.lba.max(step.lba.0);
+            let end = wanted_end.min(step.lba.0 + step.sectors as u64);
+            if start < end {
+                let range = (start - transfer.lba) * sector_bytes..(end - transfer.lba) * sector_bytes;
+                let part = &mut into[range.start as usize..range.end as usize];
+                let first = step.pba + Sectors(start - step.lba.0);
+                self.unread.clear();
+                let outcome = self.space.read(region_of(step.medium), first, part, &mut self.unread);
+                let fault = self.unread.first().map(|fault| error_of(step, fault));
+                if let Some(error) = outcome.err().or(fault) {
+                    self.leave_unserved(number, error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, step: &Step, is_host: bool, transfers: &[Transfer<'_>]) -> Result<(), DeviceError> {
+        let spoilt = if step.kind == Kind::Data { self.spoilt_of(step, is_host, transfers) } else { Vec::new() };
+        self.destroyed.clear();
+        if !self.is_harmless && step.medium == Medium::Disk {
+            self.disk.recording.destroys(&self.disk.geometry, step.extent(), &mut self.destroyed);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut pieces: Vec<Given<'_>> = Vec::new();
+        if step.kind == Kind::Data {
+            let host = if is_host { transfers } else { &[] };
+            if !whole_from_host(step, host, self.disk.sector_bytes as u64, &mut pieces) {
+                pieces = vec![self.composed(step, is_host, host, &mut scratch).into()];
+            }
+        }
+        let (region, extent) = (region_of(step.medium), step.extent());
+        let contents = (step.kind == Kind::Data).then_some(&pieces[..]);
+        let outcome =
+            self.space.write(&Write { region, extent, contents, spoilt: &spoilt, destroyed: &self.destroyed });
+        self.scratch = scratch;
+        outcome
+    }
+
+    /// What `step` would write of sectors that could not be read, unless the host gives them anew. They stay unreadable
+    /// where they are written: a copy that nobody needs any more does no harm, and one that is needed cannot be read there.
+    fn spoilt_of(&self, step: &Step, is_host: bool, transfers: &[Transfer<'_>]) -> Vec<Extent> {
+        let spoilt = self.staging[usize::from(!is_host)].spoilt(step.lba.0, u64::from(step.sectors));
+        if spoilt.is_empty() {
+            return Vec::new();
+        }
+        let mut left = Lost::default();
+        spoilt.iter().for_each(|&(lba, sectors)| left.insert(Lba(lba), Sectors(sectors)));
+        for transfer in transfers.iter().filter(|_| is_host) {
+            let sector_bytes = u64::from(self.disk.sector_bytes);
+            let Some(sectors) = transfer.data.changed(self.keeps_trims, sector_bytes) else { continue };
+            left.remove(Lba(transfer.lba), Sectors(sectors));
+        }
+        left.runs().map(|(lba, sectors)| Extent::new(step.pba + (lba - step.lba), sectors)).collect()
+    }
+
+    /// The bytes of a write: zeros, what is staged over them, and in a host group the host's own data over both.
+    fn composed<'s>(
+        &self,
+        step: &Step,
+        is_host: bool,
+        transfers: &[Transfer<'_>],
+        scratch: &'s mut Vec<u8>,
+    ) -> &'s [u8] {
+        let sector_bytes = self.disk.sector_bytes as u64;
+        scratch.clear();
+        scratch.resize(step.sectors as usize * sector_bytes as usize, 0);
+        self.staging[usize::from(!is_host)].overlay(step.lba.0, scratch);
+        for transfer in transfers {
+            let Some(sectors) = transfer.data.changed(self.keeps_trims, sector_bytes) else { continue };
+            let start = transfer.lba.max(step.lba.0);
+            let end = (transfer.lba + sectors).min(step.lba.0 + step.sectors as u64);
+            if start >= end {
+                continue;
+            }
+            let bytes = |from: u64, to: u64| (from * sector_bytes) as usize..(to * sector_bytes) as usize;
+            let part = &mut scratch[bytes(start - step.lba.0, end - step.lba.0)];
+            match transfer.data.given() {
+                Some(given) => part.copy_from_slice(&given.bytes[bytes(start - transfer.lba, end - transfer.lba)]),
+                None => part.fill(0),
+            }
+        }
+        scratch
+    }
+}
+
+/// What a host is told of a sector that `step` cannot read.
+fn error_of(step: &Step, fault: &Fault) -> DeviceError {
+    let (pba, medium) = (fault.extent.start, step.medium);
+    let lba = step.lba + (pba - step.pba);
+    match fault.kind {
+        FaultKind::Destroyed => DeviceError::Destroyed { lba, pba, medium },
+        FaultKind::Damaged => DeviceError::Spoilt { lba, pba, medium },
+    }
+}
+
+/// One past the last phase of the host group that phase `index` belongs to. A phase of another kind that opens no group
+/// goes on with one of an earlier plan.
+fn host_group_end(plan: &Plan, index: usize) -> usize {
+    let ends = |phase: &Phase| phase.opens_group || phase.kind != GroupKind::Host;
+    (index + 1..plan.phases.len()).find(|&next| ends(&plan.phases[next])).unwrap_or(plan.phases.len())
+}
+
+fn only_reads(plan: &Plan, first: usize) -> bool {
+    (first..host_group_end(plan, first))
+        .all(|index| plan.steps_of(index).iter().all(|step| matches!(step.op, StepOp::Read | StepOp::Barrier)))
+}

@@ -1,0 +1,81 @@
+//! What an image holds, for whoever looks at it: checks, dumps, maps of holes.
+
+use imbrex_disk::{Extent, Pba, Sectors};
+use imbrex_layer::Medium;
+
+use super::{region_of, Store};
+use crate::error::DeviceError;
+use crate::image::regions::Used;
+use crate::image::transfer::Class;
+use crate::image::Region;
+use crate::media::Media;
+
+impl<M: Media> Store<M> {
+    /// Calls `each` with every piece of the image that is in use.
+    pub fn for_each_used(&mut self, each: &mut dyn FnMut(Used)) -> Result<(), DeviceError> {
+        self.space.for_each_used(&self.header, &self.journal, each)
+    }
+
+    /// What the opening found amiss in the image and could do without, in words.
+    pub fn notices(&self) -> &[String] {
+        self.space.notices()
+    }
+
+    /// Calls `each` with every run of physical sectors of `extent` that cannot be read, in order: destroyed, lost by damage
+    /// to the image, and on a caveat disk never written.
+    pub fn for_each_damage(&mut self, extent: Extent, mut each: impl FnMut(Extent)) -> Result<(), DeviceError> {
+        let absent_is_damage = self.disk.recording.leaves_damage_to_host();
+        let mut run: Option<Extent> = None;
+        self.space.for_each_class(Region::Disk, extent, |part, class| {
+            let is_damaged = match class {
+                Class::Destroyed | Class::Spoilt => true,
+                Class::Absent => absent_is_damage,
+                Class::Zero | Class::Stored => false,
+            };
+            match &mut run {
+                Some(run) if is_damaged && run.end() == part.start => run.sectors += part.sectors,
+                _ if is_damaged => run.replace(part).into_iter().for_each(&mut each),
+                _ => {}
+            }
+        })?;
+        run.into_iter().for_each(each);
+        Ok(())
+    }
+
+    /// The first physical sector of `extent` that cannot be read, if any.
+    pub fn first_damaged(&mut self, extent: Extent) -> Result<Option<Pba>, DeviceError> {
+        let mut first = None;
+        self.for_each_damage(extent, |run| {
+            first.get_or_insert(run.start);
+        })?;
+        Ok(first)
+    }
+
+    /// Calls `each` with the runs of bytes that make up `sectors` from `pba`, and whether something other than zeros may
+    /// stand there: contents, or damage.
+    pub fn for_each_stored(
+        &mut self,
+        medium: Medium,
+        pba: Pba,
+        sectors: Sectors,
+        each: &mut impl FnMut(u64, bool),
+    ) -> Result<(), DeviceError> {
+        let region = region_of(medium);
+        let absent_is_damage = self.disk.recording.leaves_damage_to_host() && region == Region::Disk;
+        let sector_bytes = u64::from(self.disk.sector_bytes);
+        self.space.for_each_class(region, Extent::new(pba, sectors), |extent, class| {
+            let is_stored = match class {
+                Class::Absent => absent_is_damage,
+                Class::Zero => false,
+                Class::Stored | Class::Destroyed | Class::Spoilt => true,
+            };
+            each(extent.sectors.0 * sector_bytes, is_stored);
+        })
+    }
+
+    /// The bytes of sectors that `medium` holds from `pba` on, for whoever inspects an image; what cannot be read is zeros.
+    pub fn peek(&mut self, medium: Medium, pba: Pba, into: &mut [u8]) -> Result<(), DeviceError> {
+        let mut faults = Vec::new();
+        self.space.read(region_of(medium), pba, into, &mut faults)
+    }
+}

@@ -1,0 +1,145 @@
+//! Making an image and opening one: to work on it, or only to look.
+
+use imbrex_layer::{Layer, Plan};
+use imbrex_sim::Drive;
+
+use super::unreadable::Faults;
+use super::{Opened, Store};
+use crate::error::DeviceError;
+use crate::image::journal::STORE_TAGS;
+use crate::image::space::Blank;
+use crate::image::{Bounds, Header, Journal, Space};
+use crate::media::Media;
+use crate::staging::Staging;
+
+impl<M: Media> Store<M> {
+    /// Makes an image on `media`, which must be empty, and opens it.
+    pub fn create(media: M, header: Header) -> Result<Opened<M>, DeviceError> {
+        let drive = header.drive()?;
+        Store::create_of(media, header, drive)
+    }
+
+    /// The same for `drive`, which is as new and as `header` says: to lay out a large drive takes time, and once is enough.
+    pub fn create_of(media: M, header: Header, drive: Drive) -> Result<Opened<M>, DeviceError> {
+        Store::create_bounded(media, header, drive, Bounds::default())
+    }
+
+    /// The same within `bounds`.
+    pub fn create_bounded(
+        mut media: M,
+        header: Header,
+        drive: Drive,
+        bounds: Bounds,
+    ) -> Result<Opened<M>, DeviceError> {
+        assert_eq!(drive.disk.geometry.sectors().0, header.disk_sectors, "the header is of another drive");
+        header.write(&mut media)?;
+        let mut space = Space::create(media, &header, bounds)?;
+        let journal = Journal::replay(&mut space, header.journal_bytes, &header.label, |_| {
+            unreachable!("a new journal is empty")
+        })?;
+        let store = Store::over(header, &drive, space, journal, Faults::default());
+        Ok((drive, store))
+    }
+
+    /// Opens an image to work on: replays its journal, mends what was half done. `place` names it in errors.
+    pub fn open(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
+        Store::open_prepared(media, place, |_| {})
+    }
+
+    /// The same, with a drive that `prepare` may alter before its journal is replayed: so that what altered layers lose
+    /// can be seen.
+    pub fn open_prepared(media: M, place: &str, prepare: impl FnOnce(&mut Drive)) -> Result<Opened<M>, DeviceError> {
+        Store::open_bounded(media, place, Bounds::default(), prepare)
+    }
+
+    /// The same within `bounds`.
+    pub fn open_bounded(
+        media: M,
+        place: &str,
+        bounds: Bounds,
+        prepare: impl FnOnce(&mut Drive),
+    ) -> Result<Opened<M>, DeviceError> {
+        let (mut drive, mut store) = Store::replayed(media, place, bounds, prepare)?;
+        store.begin_work(drive.layer.as_mut())?;
+        Ok((drive, store))
+    }
+
+    /// Settles of the sectors written last, after a power cut, whether they are old or new.
+    pub(crate) fn settle(&mut self) -> Result<(), DeviceError> {
+        self.space.settle()
+    }
+
+    /// Settles what a power cut left, and has `layer` mend what was half done.
+    pub(crate) fn begin_work(&mut self, layer: &mut dyn Layer) -> Result<(), DeviceError> {
+        self.settle()?;
+        self.journal.begin_epoch(&mut self.space)?;
+        let mut plan = Plan::new();
+        layer.repair(&mut plan);
+        self.execute(&plan, &mut [])?;
+        self.barrier()
+    }
+
+    /// Opens an image without changing it: what was half done stays so, and contents may be neither old nor new.
+    pub fn open_to_look(media: M, place: &str) -> Result<Opened<M>, DeviceError> {
+        Store::replayed(media, place, Bounds::default(), |_| {})
+    }
+
+    fn replayed(
+        mut media: M,
+        place: &str,
+        bounds: Bounds,
+        prepare: impl FnOnce(&mut Drive),
+    ) -> Result<Opened<M>, DeviceError> {
+        let header = Header::read(&mut media, place)?;
+        let mut drive = header.drive()?;
+        prepare(&mut drive);
+        let mut space = Space::open(media, &header, place, bounds)?;
+        let (journal, faults) = replay(&mut space, &header, drive.layer.as_mut(), place)?;
+        let store = Store::over(header, &drive, space, journal, faults);
+        Ok((drive, store))
+    }
+
+    pub(crate) fn over(
+        header: Header,
+        drive: &Drive,
+        mut space: Space<M>,
+        journal: Journal,
+        faults: Faults,
+    ) -> Store<M> {
+        let disk = drive.disk.clone();
+        let sector_bytes = disk.sector_bytes;
+        let is_damaged = disk.recording.leaves_damage_to_host();
+        space.set_blank(Blank { is_damaged, remembers_zeros: drive.layer.is_host_managed() });
+        Store {
+            keeps_trims: drive.layer.keeps_trims(),
+            is_harmless: disk.recording.is_harmless() && !is_damaged,
+            staging: [Staging::new(sector_bytes), Staging::new(sector_bytes)],
+            destroyed: Vec::new(),
+            unread: Vec::new(),
+            unserved: Vec::new(),
+            scratch: Vec::new(),
+            stopped: None,
+            header,
+            disk,
+            space,
+            journal,
+            faults,
+            capacity: drive.layer.capacity(),
+        }
+    }
+}
+
+/// Reads the journal of `space` into `layer`, and the store's own records out of it.
+pub(crate) fn replay<M: Media>(
+    space: &mut Space<M>,
+    header: &Header,
+    layer: &mut dyn Layer,
+    place: &str,
+) -> Result<(Journal, Faults), DeviceError> {
+    let (mut faults, capacity) = (Faults::default(), layer.capacity());
+    let journal = Journal::replay(space, header.journal_bytes, place, |note| {
+        let taken = if note.tag >= STORE_TAGS { faults.replay(note, capacity) } else { layer.replay(note) };
+        taken.map_err(Into::into)
+    })?;
+    Ok((journal, faults))
+}
