@@ -8,7 +8,7 @@ use imbrex_disk::{Operation, SimDuration, SimTime};
 use imbrex_trace::formats;
 use imbrex_trace::{Input, Options, Request, TraceError, When};
 
-use super::ReadOptions;
+use super::record::ReadOptions;
 use crate::measured::{Measured, MeasuredRequest};
 
 /// Whether it is a blktrace in either form.

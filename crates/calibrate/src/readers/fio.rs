@@ -8,7 +8,8 @@ use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
 use imbrex_trace::TraceError;
 use serde_json::Value;
 
-use super::{wrong, Record};
+use super::record::Record;
+use super::words::wrong;
 use crate::distribution::Distribution;
 use crate::measured::{Measured, MeasuredRequest};
 

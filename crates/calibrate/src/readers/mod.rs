@@ -8,31 +8,12 @@ mod blocks;
 mod columns;
 mod disksim;
 mod fio;
+mod record;
+mod words;
+
+pub use record::{ReadOptions, Record};
 
 use imbrex_trace::TraceError;
-
-use crate::distribution::Distribution;
-use crate::measured::Measured;
-
-/// How to read a record, where it does not say so itself.
-#[derive(Clone, Debug, Default)]
-pub struct ReadOptions {
-    /// `csv`: what each column holds; one of them is `latency`.
-    pub columns: Option<String>,
-    /// `csv`: the unit of each column.
-    pub units: Option<String>,
-    /// The one device that is wanted, by number or name.
-    pub device: Option<String>,
-}
-
-/// What a record came to.
-#[derive(Clone, Debug)]
-pub enum Record {
-    /// Requests, one by one.
-    Requests(Measured),
-    /// Only how long requests took.
-    Distribution(Distribution),
-}
 
 /// Reads `bytes`, called `name` in messages.
 pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Record, TraceError> {
@@ -64,20 +45,4 @@ fn unknown(name: &str, why: &str) -> TraceError {
          --columns time,op,offset,size,latency"
     );
     TraceError { place: name.into(), reason, cause: None }
-}
-
-/// An error at `line` of `name`.
-fn wrong(name: &str, line: usize, expected: &str, found: &str) -> TraceError {
-    let shown: String = found.chars().take(80).collect();
-    TraceError {
-        place: format!("{name}, line {line}"),
-        reason: format!("expected {expected}, found «{shown}»"),
-        cause: None,
-    }
-}
-
-/// A number with decimals in units of `unit_ns`, as nanoseconds.
-fn time_ns(word: &str, unit_ns: f64) -> Option<u64> {
-    let value = word.trim().parse::<f64>().ok()? * unit_ns;
-    (value.is_finite() && (0.0..1e18).contains(&value)).then(|| value.round() as u64)
 }

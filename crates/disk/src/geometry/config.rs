@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::measured::MeasuredConfig;
+use super::zone_config::ZoneConfig;
 
 /// Sectors of a disk: 2⁴⁸, far above any drive, low enough that no product of the address arithmetic overflows.
 const SECTORS_MAX: u64 = 1 << 48;
@@ -41,16 +42,6 @@ pub enum TopOrder {
     Serpentine,
     /// From the first again.
     ZigZag,
-}
-
-/// A recording zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ZoneConfig {
-    /// Tracks on each surface.
-    pub tracks: u32,
-    /// Sectors of a track; of a bottom track on an interlaced disk.
-    pub track_sectors: u32,
 }
 
 /// What only the `horizontal` layout has. Places are shares of the radial tracks, 0 at the outer diameter.

@@ -14,8 +14,10 @@
 //! 1. Passes are remembered by angle and time, both of the same access, so that differences of angles are exact.
 //! 2. What is in hand is forgotten when an operation begins; where the last access ended is not.
 
-use crate::actuator::{Access, AccessTime, Head, HeadLog, Purpose};
+use crate::access::{Access, AccessTime, Purpose};
 use crate::geometry::{Divider, Place, TrackPiece};
+use crate::head::Head;
+use crate::head_log::HeadLog;
 use crate::units::{SimDuration, SimTime};
 use crate::{Direction, Disk};
 

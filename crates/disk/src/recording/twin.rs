@@ -5,6 +5,8 @@
 use super::*;
 use crate::geometry::{GeometryConfig, HorizontalConfig, InterlacedConfig, LayoutName, Place, TopOrder};
 use crate::units::Sectors;
+use crate::units::{Extent, Pba};
+use crate::Geometry;
 use proptest::prelude::*;
 
 const ROTATION_NS: u32 = 1000;

@@ -6,7 +6,7 @@ use imbrex_sim::{DriveSeries, Summary};
 
 use crate::error::Failure;
 use crate::files::{self, Folder, IoPart, IoSpool, PlanPart, PlanSpool};
-use crate::simulation::SimulationOptions;
+use crate::options::SimulationOptions;
 
 /// The files of a run; none without `--out`.
 pub struct Sinks {

@@ -5,7 +5,7 @@ use imbrex_disk::{Command, SimDuration, SimTime};
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::{capacity_sectors, is_near, median, radial_tracks, share_near, Dice, Script, Trial};
-use super::{BLOCK_SECTORS, CONVENTIONAL, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
+use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;

@@ -4,7 +4,7 @@ use imbrex_disk::SimDuration;
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::{capacity_sectors, is_near, mean, median, radial_tracks, Script, Trial};
-use super::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
+use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;

@@ -7,7 +7,7 @@ use imbrex_layer::{Cause, Kind, StepOp};
 use super::super::{ClaimKind, Experiment, Report};
 use super::fig08::{write_every_other, WRITTEN};
 use super::trial::{is_near, median, radial_tracks, share_near, Background, Trial};
-use super::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
+use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

@@ -5,7 +5,7 @@ use imbrex_sim::Drive;
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::{capacity_sectors, is_near, Dice, Script, Served, Trial};
-use super::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
+use super::under_test::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;

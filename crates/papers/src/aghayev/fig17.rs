@@ -4,7 +4,7 @@ use imbrex_disk::{Command, SimDuration};
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::{Script, Trial};
-use super::{BLOCK_SECTORS, EMULATED_3, MIB_SECTORS, SEAGATE};
+use super::under_test::{BLOCK_SECTORS, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

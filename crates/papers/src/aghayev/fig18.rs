@@ -5,7 +5,7 @@ use imbrex_sim::Drive;
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::{capacity_sectors, is_near, mean, radial_tracks, Script, Trial};
-use super::{MIB_SECTORS, SEAGATE};
+use super::under_test::{MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;

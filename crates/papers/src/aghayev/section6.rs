@@ -4,7 +4,7 @@ use imbrex_disk::{Command, SimTime};
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::{is_near, Dice, Script, Trial};
-use super::{BLOCK_SECTORS, CONVENTIONAL, SEAGATE};
+use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, SEAGATE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

@@ -2,7 +2,7 @@
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::writes_until_cleaning;
-use super::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
+use super::under_test::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

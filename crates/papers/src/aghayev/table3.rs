@@ -4,7 +4,7 @@ use imbrex_probe::{probe, Options, Simulated, Verdict};
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::is_near;
-use super::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
+use super::under_test::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

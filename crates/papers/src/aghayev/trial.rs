@@ -14,7 +14,7 @@ use imbrex_sim::{Arrival, Drive, IoRecord, Observer, Options};
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 use imbrex_trace::{Recorded, Request, When};
 
-use super::BLOCK_SECTORS;
+use super::under_test::BLOCK_SECTORS;
 
 /// Samples kept of the head's path.
 const HEAD_SAMPLES: usize = 1 << 16;

@@ -3,10 +3,10 @@
 
 use imbrex_disk::Command;
 
-use super::super::aghayev::Dice;
+use super::super::aghayev::trial::Dice;
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::Trial;
-use super::{CACHE, CONVENTIONAL, FLIP, MAP, RMW};
+use super::under_test::{CACHE, CONVENTIONAL, FLIP, MAP, RMW};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

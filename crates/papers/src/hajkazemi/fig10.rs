@@ -5,8 +5,8 @@ use imbrex_trace::Source;
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::trial::Trial;
+use super::under_test::RMW;
 use super::workloads;
-use super::RMW;
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

@@ -3,12 +3,12 @@
 //! Invariants:
 //! 1. Seeks are counted from the head's own path by eq. 1 of the paper, not from what the mechanics say they took.
 
-use imbrex_disk::actuator::{Actuator, HeadLog, HeadSample};
+use imbrex_disk::{Actuator, HeadLog, HeadSample};
 use imbrex_disk::{Command, Pba, Sectors, SharedDisk, SimTime};
 use imbrex_layer::{registry, Layer, Plan};
 use imbrex_sim::timing::Timing;
 
-use super::{CONVENTIONAL, PROFILE, RMW};
+use super::under_test::{CONVENTIONAL, PROFILE, RMW};
 use imbrex::error::Failure;
 
 /// Samples of the head's path that a trial may make before any is left out.

@@ -2,7 +2,7 @@
 
 use super::super::aghayev::trial::{is_near, writes_until_cleaning};
 use super::super::{ClaimKind, Experiment, Report};
-use super::{DRIVES, SOURCE};
+use super::measured::{DRIVES, SOURCE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

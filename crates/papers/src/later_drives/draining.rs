@@ -4,8 +4,8 @@ use imbrex_disk::SimDuration;
 
 use super::super::aghayev::trial::is_near;
 use super::super::{ClaimKind, Experiment, Report};
+use super::measured::{DRIVES, SOURCE};
 use super::trial::write_blocks;
-use super::{DRIVES, SOURCE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

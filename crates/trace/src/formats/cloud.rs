@@ -10,7 +10,7 @@ use crate::fields::{self, number};
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry of Alibaba's traces.
 pub const ALIBABA: Format = Format {

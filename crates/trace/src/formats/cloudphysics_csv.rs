@@ -12,8 +12,8 @@ use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
+use super::format::{Confidence, Format, Head};
 use super::vscsi::operation_of;
-use super::{Confidence, Format, Head};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {

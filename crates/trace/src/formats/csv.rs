@@ -15,8 +15,8 @@ use crate::lines::{LineFormat, LineReader};
 use crate::options::{Options, TimeUnit};
 use crate::request::TraceError;
 
+use super::format::{Confidence, Format, Head};
 use super::vscsi::operation_of;
-use super::{Confidence, Format, Head};
 
 /// The registry's entry. It is never recognised: only the caller can know what columns mean.
 pub const FORMAT: Format = Format {

@@ -20,7 +20,7 @@ use crate::input::{Contents, RandomAccess, Unpacked};
 use crate::options::Options;
 use crate::request::{Request, Source, TraceError};
 
-use super::{Confidence, Format, OpenResult};
+use super::format::{Confidence, Format, OpenResult};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {

@@ -1,6 +1,6 @@
 //! What is no trace we read: told by what it looks like, with what to do.
 
-use super::Head;
+use super::format::Head;
 
 /// Files people hand in by mistake, by how they begin.
 const MAGIC: [(&[u8], &str); 13] = [
@@ -19,8 +19,8 @@ const MAGIC: [(&[u8], &str); 13] = [
     (b"SQLite format 3", "an SQLite database"),
 ];
 
-/// Why a trace that begins so, and that no format recognises, is refused.
-pub fn reason(head: &Head<'_>) -> String {
+/// Why a trace that begins so, and that no format recognises, is refused; `names` are those of the formats there are.
+pub fn reason(head: &Head<'_>, names: &str) -> String {
     let bytes = head.bytes;
     if bytes.is_empty() {
         return "the file is empty".into();
@@ -40,7 +40,6 @@ pub fn reason(head: &Head<'_>) -> String {
                 --format"
             .into();
     }
-    let names = super::all().iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
     if is_text(bytes) {
         let line = crate::fields::shown(head.first_line());
         return format!(

@@ -10,7 +10,7 @@ use crate::admission::{Devices, Malformed, Parsed, Record, SECTOR_BYTES};
 use crate::options::TimeUnit;
 use crate::records::{RecordFormat, RecordReader};
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry of version 1.
 pub const VSCSI1: Format = Format {

@@ -22,6 +22,18 @@ struct Word {
     value: Option<String>,
 }
 
+impl WorkloadSpec {
+    /// A workload from fio's words: `rw=randwrite,bs=4k,number_ios=1000;idle=2h;rw=read`.
+    pub fn parse(text: &str) -> Result<WorkloadSpec, WorkloadError> {
+        from_words(text)
+    }
+
+    /// A workload from TOML: the same words as keys, in one table or in a `[[phase]]` each.
+    pub fn parse_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
+        from_toml(text)
+    }
+}
+
 /// A workload from fio's words.
 pub(super) fn from_words(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     let mut builder = Builder::new();

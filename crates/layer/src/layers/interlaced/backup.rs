@@ -19,7 +19,7 @@
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::home::{Area, Planner};
-use super::Run;
+use super::run::Run;
 use crate::info::RecordInfo;
 use crate::parameters::ConfigError;
 use crate::plan::note::{Note, ReplayError};

@@ -9,7 +9,7 @@
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors, SharedDisk};
 
 use super::finder::Finder;
-use super::{Run, Span, Track};
+use super::run::{is_top, Run, Span, Track};
 use crate::parameters::ConfigError;
 
 /// Bottom tracks set aside on one surface, with the tops beside them.
@@ -252,7 +252,7 @@ impl Home {
     /// Whether a track lies on top of its neighbours: writing it harms nothing.
     #[inline]
     pub fn is_top(radial_track: u32) -> bool {
-        radial_track % 2 == 1
+        is_top(radial_track)
     }
 
     /// Number of a track: by radius, then surface.

@@ -13,12 +13,13 @@
 //! 2. A dead sector is noted as live only after its data is durable; a trimmed one is noted as dead, durably, before
 //!    anything destroys it.
 
-use imbrex_disk::{Command, Lba, Pba, Sectors};
+use imbrex_disk::{Command, Lba, Sectors};
 
 use super::backup::BackupLog;
 use super::home::Home;
 use super::live::LiveSet;
-use super::{Run, Span, Translation};
+use super::run::{write_copies, Run, Span};
+use super::translation::Translation;
 use crate::layer::Piece;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
@@ -298,17 +299,6 @@ impl Host {
 fn write_parts(written: &[Run], plan: &mut Plan) {
     for run in written {
         plan.write(Cause::Host, run.pba, run.lba, Sectors(run.sectors as u64));
-    }
-}
-
-/// Writes copies of `runs`, one after the other, from `backup` on.
-#[inline]
-pub fn write_copies(runs: &[Run], backup: Pba, plan: &mut Plan) {
-    let mut at = backup;
-    for run in runs {
-        let sectors = Sectors(run.sectors as u64);
-        plan.write(Cause::Backup, at, run.lba, sectors);
-        at += sectors;
     }
 }
 

@@ -26,8 +26,7 @@ use std::collections::VecDeque;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::backup::BackupLog;
-use super::host::write_copies;
-use super::Run;
+use super::run::{write_copies, Run};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 /// When a run is read and written.

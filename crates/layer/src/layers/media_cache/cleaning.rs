@@ -16,8 +16,10 @@
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
-use super::{MediaCache, Store};
-use crate::map::extent_map::{Run, Target};
+use super::stage::Stage;
+use super::state::MediaCache;
+use super::store::Store;
+use crate::map::extent_map::Target;
 use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
@@ -25,61 +27,6 @@ use super::records::{TAG_BEGIN, TAG_END};
 
 /// Cached runs read in one phase.
 const RUNS_PER_PHASE: usize = 8;
-
-/// How far the cleaning of a band is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
-    /// Reading the band: so many sectors done.
-    Reading(u64),
-    /// Reading the journal for the band's cached runs: so many sectors done.
-    Scanning(u64),
-    /// Reading those runs: so many done.
-    Collecting(usize),
-    /// Writing the merged band to the spare: so many sectors done.
-    Persisting(u64),
-    /// Writing it to its place: so many sectors done.
-    Rewriting(u64),
-    /// Writing the map.
-    Noting,
-}
-
-/// The cleaning in hand.
-#[derive(Debug, Default)]
-pub(super) struct Cleaning {
-    /// Band and stage, if there is one.
-    now: Option<(usize, Stage)>,
-    is_open: bool,
-    runs: Vec<Run>,
-}
-
-impl Cleaning {
-    /// The band whose contents are the spare's.
-    pub(super) fn rewriting(&self) -> Option<usize> {
-        match self.now {
-            Some((band, Stage::Rewriting(_))) => Some(band),
-            _ => None,
-        }
-    }
-
-    /// Whether no band is in hand.
-    pub(super) fn is_resting(&self) -> bool {
-        self.now.is_none()
-    }
-
-    /// Records say that the spare holds `band`, or no longer does.
-    pub(super) fn set_rewriting(&mut self, band: Option<usize>) {
-        self.now = band.map(|band| (band, Stage::Rewriting(0)));
-    }
-
-    fn phase(&mut self, plan: &mut Plan) {
-        if self.is_open {
-            plan.next_phase(GroupKind::Cleaning);
-        } else {
-            plan.open(GroupKind::Cleaning);
-            self.is_open = true;
-        }
-    }
-}
 
 impl MediaCache {
     /// A host command comes: what is not persisted is given up.

@@ -8,7 +8,8 @@ use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors};
 
 use super::journal::{Entry, Journal};
 use super::records::{TAG_CACHED, TAG_PACKET, TAG_TRIM};
-use super::{MediaCache, Store};
+use super::state::MediaCache;
+use super::store::Store;
 use crate::map::extent_map::{Run, Target};
 use crate::plan::note::Note;
 use crate::plan::{Cause, Kind, Medium, Plan, StepOp};

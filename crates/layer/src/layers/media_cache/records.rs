@@ -6,7 +6,8 @@
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::journal::Entry;
-use super::{MediaCache, Store};
+use super::state::MediaCache;
+use super::store::Store;
 use crate::map::extent_map::Target;
 use crate::plan::note::{Note, ReplayError};
 

@@ -9,9 +9,9 @@ use std::ops::Range;
 use imbrex_disk::{Disk, Extent, Lba, Sectors};
 
 use super::journal::{Journal, PacketRules};
+use super::store::Store;
 use super::tracks::{Others, Tracks};
 use super::zones::Zones;
-use super::Store;
 use crate::context::Context;
 use crate::map::run_map::RunMap;
 use crate::parameters::{ConfigError, Parameters};

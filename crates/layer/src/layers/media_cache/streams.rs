@@ -15,7 +15,7 @@ use imbrex_disk::{Command, Lba, Sectors};
 
 use super::cleaning::end_rewrite;
 use super::records::{TAG_BARE, TAG_PLACED};
-use super::MediaCache;
+use super::state::MediaCache;
 use crate::plan::note::Note;
 use crate::plan::{Cause, Plan};
 

@@ -26,6 +26,7 @@
 mod cached;
 mod check;
 mod cleaning;
+mod fitting;
 mod host;
 mod journal;
 mod placement;

@@ -20,8 +20,8 @@ mod tiers;
 #[cfg(test)]
 mod tests;
 
+use super::built_in::{BuiltIn, Recipe, Target};
 use super::error::WorkloadError;
-use super::registry::{BuiltIn, Recipe, Target};
 use super::spec::Arrival;
 use crate::request::Source;
 use facts::{Hot, Machine, MACHINES};
