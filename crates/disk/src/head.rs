@@ -29,6 +29,12 @@ impl Head {
         self.surface
     }
 
+    /// The sector behind the last one accessed.
+    #[cfg(test)]
+    pub(crate) fn next(&self) -> Option<Pba> {
+        self.next
+    }
+
     #[inline]
     pub(crate) fn distance(&self, place: &Place) -> u32 {
         self.radial_track.abs_diff(place.radial_track)

@@ -4,6 +4,7 @@
 use crate::context::Context;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo};
+pub use crate::plan::record::RecordInfo;
 
 /// A layer, as it is listed.
 pub struct LayerInfo {
@@ -27,17 +28,6 @@ pub struct LayerInfo {
     pub toys: &'static [&'static str],
     /// Builds one.
     pub build: fn(&Context) -> Result<Box<dyn Layer>, ConfigError>,
-}
-
-/// What a kind of journal record says.
-#[derive(Debug)]
-pub struct RecordInfo {
-    /// Its tag.
-    pub tag: u8,
-    /// In words.
-    pub what: &'static str,
-    /// Names of its operands; the others are zero.
-    pub fields: &'static [&'static str],
 }
 
 impl LayerInfo {

@@ -428,7 +428,7 @@ mod half {
         let mut hand = Hand::new(disk_of_the_paper());
         hand.read(5, 1);
         for sectors in [10, 200 * TRACK] {
-            let start = hand.actuator.head.next.unwrap().0;
+            let start = hand.actuator.head.next().unwrap().0;
             let time = hand.read(start, sectors);
             assert_eq!((time.seek, time.rotation), (SimDuration::ZERO, SimDuration::ZERO));
         }
@@ -491,7 +491,7 @@ proptest! {
         let mut hand = Hand::new(disk(&cylinders(2, 100, 64), &mechanics));
         for (target, pause_ns, writes, goes_on) in targets {
             hand.now += SimDuration(pause_ns);
-            let next = hand.actuator.head.next.map_or(0, |next| next.0);
+            let next = hand.actuator.head.next().map_or(0, |next| next.0);
             let target = if goes_on { next % (2 * 100 * 64) } else { target };
             let direction = if writes { Direction::Write } else { Direction::Read };
             let place = hand.actuator.disk().geometry.locate(Pba(target));

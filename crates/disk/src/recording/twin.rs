@@ -8,6 +8,8 @@ use crate::units::Sectors;
 use crate::units::{Extent, Pba};
 use crate::Geometry;
 use proptest::prelude::*;
+use toml::de::DeValue;
+use toml::Spanned;
 
 const ROTATION_NS: u32 = 1000;
 

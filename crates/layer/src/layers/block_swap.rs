@@ -9,13 +9,14 @@
 //!
 //! Invariants: those of `track-map`.
 
-use super::interlaced::backup::{self, BackupLog};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
+use super::interlaced::record;
 use super::interlaced::zones::Zones;
 use super::track_map::{self, Map};
 use crate::context::Context;
@@ -52,7 +53,7 @@ pub const INFO: LayerInfo = LayerInfo {
         BACKGROUND_EVERY,
         IDLE,
     ],
-    records: &[backup::RECORDS, track_map::RECORDS],
+    records: &[record::Record::INFO, track_map::Record::INFO],
     toys: &[
         "block_size=1536,interval=12,background_every=3,payback=0,hotness=reset",
         "block_size=2k,interval=7,background_every=1,backup_regions=1,hot_tracks=4,hotness=reset,payback=0",

@@ -14,11 +14,12 @@
 
 use imbrex_disk::Lba;
 
-use super::interlaced::backup::{self, BackupLog};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::Host;
 use super::interlaced::options::{MoveOptions, BACKUP_REGIONS, SAFETY};
+use super::interlaced::record;
 use super::interlaced::{Run, Track, Translation};
 use crate::context::Context;
 use crate::info::LayerInfo;
@@ -43,7 +44,7 @@ pub const INFO: LayerInfo = LayerInfo {
             help: "do not rewrite neighbours that were never written or are trimmed; remembers what is live",
         },
     ],
-    records: &[backup::RECORDS],
+    records: &[record::Record::INFO],
     toys: &["", "backup_regions=1", "skip_dead=on"],
     build,
 };

@@ -13,9 +13,6 @@
 //! do. If T' is T's neighbour, which is preferred among equally cold ones, T' is backed up with T and phases 2 and 3 are one:
 //! 3 t_seek + 9 t_rot and the waits.
 //!
-//! Records: #16 zone, hot << 16 | cold, places << 16: both pseudo-tracks have these places, which ends the move. #17 the same
-//! and a backup place: the hot one is still there. #18: it is in its new place, which ends the move.
-//!
 //! Invariants:
 //! 1. The places of a zone's pseudo-tracks are a permutation.
 //! 2. One pseudo-track at most is in the backup region alone.
@@ -24,7 +21,7 @@ use std::collections::BTreeMap;
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
-use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
@@ -33,30 +30,28 @@ use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
+use super::interlaced::record::{self, FIRST_LAYER_TAG};
 use super::interlaced::zones::{Piece, Zones};
 use super::interlaced::{Run, Span, Track, Translation};
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
+use crate::journal_records;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Plan};
 use crate::violation::Violation;
 
-/// Its own records.
-pub(super) const RECORDS: &[RecordInfo] = &[
-    RecordInfo {
-        tag: SWAPPED,
-        what: "two pseudo-tracks have changed places",
-        fields: &["zone", "hot_and_cold", "places"],
-    },
-    RecordInfo {
-        tag: DISPLACED,
-        what: "the same, and the hot one is still in the backup",
-        fields: &["zone", "hot_and_cold", "places", "backup_pba"],
-    },
-    RecordInfo { tag: PLACED, what: "the displaced pseudo-track is in its place", fields: &[] },
-];
+journal_records! {
+    /// A change of places. Pseudo-tracks and places are numbered within their zone, the hot one first.
+    pub(super) enum Record of "track-map" {
+        FIRST_LAYER_TAG => Swapped { zone: u32, hot_and_cold: (u16, u16), places: (u16, u16) }
+            "two pseudo-tracks have changed places",
+        FIRST_LAYER_TAG + 1 => Displaced { zone: u32, hot_and_cold: (u16, u16), places: (u16, u16), backup_pba: Pba }
+            "the same, and the hot one is still in the backup",
+        FIRST_LAYER_TAG + 2 => Placed {} "the displaced pseudo-track is in its place",
+    }
+}
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -67,7 +62,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "pseudo-track",
     source: "Hajkazemi 2019 §2.4",
     parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, PAYBACK, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
-    records: &[backup::RECORDS, RECORDS],
+    records: &[record::Record::INFO, Record::INFO],
     toys: &[
         "interval=12,background_every=3,payback=0,hotness=reset",
         "interval=7,background_every=1,backup_regions=1,hot_tracks=2,payback=0,hotness=reset",
@@ -75,13 +70,6 @@ pub const INFO: LayerInfo = LayerInfo {
     ],
     build,
 };
-
-/// Zone, the two pseudo-tracks, their places.
-const SWAPPED: u8 = FIRST_LAYER_TAG;
-/// The same, and where the first is for now.
-const DISPLACED: u8 = FIRST_LAYER_TAG + 1;
-/// Nothing.
-const PLACED: u8 = FIRST_LAYER_TAG + 2;
 
 /// Pieces that a swap writes: three copies, both pieces, and the tops beside the hot one, of which the cold one may be one.
 const SWAPPED_PIECES: u64 = 6;
@@ -362,11 +350,19 @@ impl<N: PlaceNumber> Map<N> {
         transfers.lock(runs[0].surface, first.saturating_sub(reach), last + reach);
     }
 
-    /// The places of both pseudo-tracks, as notes have them.
-    fn note(&self, tag: u8, moved: Move, backup: Pba) -> Note {
-        let pair = |first: u16, second: u16| (first as u64) << 16 | second as u64;
-        let places = pair(self.place_of(moved.zone, moved.hot), self.place_of(moved.zone, moved.cold));
-        Note::new(tag, &[moved.zone as u64, pair(moved.hot, moved.cold), places, backup.0])
+    /// The present places of both pseudo-tracks.
+    fn places(&self, moved: Move) -> (u16, u16) {
+        (self.place_of(moved.zone, moved.hot), self.place_of(moved.zone, moved.cold))
+    }
+
+    fn swapped(&self, moved: Move) -> Note {
+        let (hot_and_cold, places) = ((moved.hot, moved.cold), self.places(moved));
+        Record::Swapped { zone: moved.zone, hot_and_cold, places }.encode()
+    }
+
+    fn displaced(&self, moved: Move, backup_pba: Pba) -> Note {
+        let (hot_and_cold, places) = ((moved.hot, moved.cold), self.places(moved));
+        Record::Displaced { zone: moved.zone, hot_and_cold, places, backup_pba }.encode()
     }
 
     fn swap(&mut self, moved: Move) {
@@ -475,40 +471,46 @@ impl<N: PlaceNumber> Translation for Map<N> {
     fn displace(&mut self, _home: &Home, chosen: Move, backup: Pba, plan: &mut Plan) {
         self.swap(chosen);
         self.away = Some(Away { moved: chosen, backup });
-        plan.note(self.note(DISPLACED, chosen, backup));
+        plan.note(self.displaced(chosen, backup));
     }
 
     fn commit(&mut self, _home: &Home, chosen: Move, plan: &mut Plan) {
         if self.away.take().is_some() {
-            plan.note(Note::new(PLACED, &[]));
+            plan.note(Record::Placed {}.encode());
             return;
         }
         self.swap(chosen);
-        plan.note(self.note(SWAPPED, chosen, Pba(0)));
+        plan.note(self.swapped(chosen));
     }
 
     fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
-        let [zone, pieces, places, backup] = note.fields;
-        if note.tag == PLACED {
-            self.away = None;
-            return Ok(true);
+        let (zone, (hot, cold), places, backup) = match Record::decode(note)? {
+            Record::Placed {} => {
+                self.away = None;
+                return Ok(true);
+            }
+            Record::Swapped { zone, hot_and_cold, places } => (zone, hot_and_cold, places, None),
+            Record::Displaced { zone, hot_and_cold, places, backup_pba } => {
+                (zone, hot_and_cold, places, Some(backup_pba))
+            }
+        };
+        if zone >= self.zones.count() as u32 {
+            return Err(note.refuse(format!("there are {} zones", self.zones.count())));
         }
-        let refused = || ReplayError { note: *note, reason: "no such change of places".into() };
-        let numbers = [pieces >> 16, pieces & 0xffff, places >> 16, places & 0xffff];
-        let fits = zone < self.zones.count() as u64
-            && numbers.iter().all(|&number| number < self.zones.zone(zone as u32).pieces as u64)
-            && home.disk().geometry.sectors().0 > backup;
-        if !fits || ![SWAPPED, DISPLACED].contains(&note.tag) {
-            return Err(refused());
+        let pieces = self.zones.zone(zone).pieces;
+        if [hot, cold, places.0, places.1].iter().any(|&number| number >= pieces) {
+            return Err(note.refuse(format!("zone {zone} has {pieces} pseudo-tracks and as many places")));
         }
-        let [hot, cold, hot_place, cold_place] = numbers.map(|number| number as u16);
-        let moved = Move { zone: zone as u32, hot, cold };
-        self.set_place(moved.zone, hot, hot_place);
-        self.set_place(moved.zone, cold, cold_place);
-        if note.tag == DISPLACED {
-            self.away = Some(Away { moved, backup: Pba(backup) });
+        if backup.is_some_and(|backup| backup.0 >= home.disk().geometry.sectors().0) {
+            return Err(note.refuse("its backup lies past the disk"));
         }
-        Ok(note.tag == SWAPPED)
+        let moved = Move { zone, hot, cold };
+        self.set_place(zone, hot, places.0);
+        self.set_place(zone, cold, places.1);
+        if let Some(backup) = backup {
+            self.away = Some(Away { moved, backup });
+        }
+        Ok(backup.is_none())
     }
 
     fn finish_displaced(&mut self, home: &Home, plan: &mut Plan) -> bool {
@@ -526,7 +528,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
             plan.write(Cause::Recovery, run.pba, run.lba, Sectors(run.sectors as u64));
         }
         plan.barrier();
-        plan.note(Note::new(PLACED, &[]));
+        plan.note(Record::Placed {}.encode());
         plan.barrier();
         true
     }
@@ -534,9 +536,9 @@ impl<N: PlaceNumber> Translation for Map<N> {
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         for zone in 0..self.zones.count() as u32 {
             let moved = (0..self.zones.zone(zone).pieces).filter(|&piece| self.place_of(zone, piece) != piece);
-            notes.extend(moved.map(|piece| self.note(SWAPPED, Move { zone, hot: piece, cold: piece }, Pba(0))));
+            notes.extend(moved.map(|piece| self.swapped(Move { zone, hot: piece, cold: piece })));
         }
-        notes.extend(self.away.map(|away| self.note(DISPLACED, away.moved, away.backup)));
+        notes.extend(self.away.map(|away| self.displaced(away.moved, away.backup)));
     }
 
     fn self_check(&self, _home: &Home) -> Result<(), Violation> {

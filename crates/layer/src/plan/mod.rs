@@ -21,6 +21,7 @@
 //! 4. A plan reuses its buffers: [`Plan::clear`] keeps the capacity.
 
 pub mod note;
+pub mod record;
 
 use std::fmt;
 

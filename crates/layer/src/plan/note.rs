@@ -20,6 +20,24 @@ impl Note {
         fields[..operands.len()].copy_from_slice(operands);
         Note { tag, fields }
     }
+
+    /// The error that this record cannot be replayed, and why.
+    pub fn refuse(&self, reason: impl Into<String>) -> ReplayError {
+        ReplayError { note: *self, reason: reason.into() }
+    }
+
+    /// The same record with its tag `by` higher: where a layer keeps the records of two parts that count from the same tag.
+    pub fn shifted(self, by: u8) -> Note {
+        Note { tag: self.tag + by, ..self }
+    }
+
+    /// Undoes [`Note::shifted`]; an error where the tag is lower than any shifted one.
+    pub fn unshifted(&self, by: u8) -> Result<Note, ReplayError> {
+        match self.tag.checked_sub(by) {
+            Some(tag) => Ok(Note { tag, ..*self }),
+            None => Err(self.refuse(format!("its tag is lower than {by}"))),
+        }
+    }
 }
 
 impl fmt::Debug for Note {

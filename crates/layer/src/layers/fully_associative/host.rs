@@ -10,9 +10,9 @@
 
 use imbrex_disk::{Command, Lba, Sectors};
 
-use super::state::{tag, Part};
+use super::record::Record;
+use super::state::Part;
 use super::FullyAssociative;
-use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// How many streams are told apart among all writes.
@@ -99,9 +99,9 @@ impl FullyAssociative {
             let lba = self.state.first_lba(part.zone, part.logical) + offset as u64;
             plan.write(Cause::Host, pba, Lba(lba), Sectors(length as u64));
             let band = self.state.band_number(part.zone, band);
-            let note = Note::new(tag::LOGGED, &[lba, length as u64, band, head as u64]);
-            self.apply(&note);
-            self.appended.push(note);
+            let record = Record::Logged { lba: Lba(lba), sectors: Sectors(length as u64), band, offset: head };
+            self.apply(record);
+            self.appended.push(record.encode());
             offset += length;
         }
     }
@@ -137,9 +137,9 @@ impl FullyAssociative {
 
     fn record_streamed(&mut self, part: Part, band: u32, filled: u32, plan: &mut Plan) {
         plan.barrier();
-        let logical = self.state.logical_number(part.zone, part.logical);
+        let logical_band = self.state.logical_number(part.zone, part.logical);
         let band = self.state.band_number(part.zone, band);
-        self.note(Note::new(tag::STREAMED, &[logical, band, filled as u64]), plan);
+        self.note(Record::Streamed { logical_band, band, filled_sectors: filled }, plan);
     }
 
     /// The data of the appends in hand are durable before their records are.
@@ -164,7 +164,7 @@ impl FullyAssociative {
     /// A trim is a record and nothing else: absence takes no log space.
     pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
         Self::open_host(plan);
-        self.note(Note::new(tag::TRIMMED, &[command.lba.0, command.sectors as u64]), plan);
+        self.note(Record::Trimmed { lba: command.lba, sectors: Sectors(command.sectors as u64) }, plan);
     }
 
     /// Steps that follow belong to the host.

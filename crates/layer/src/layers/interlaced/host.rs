@@ -18,16 +18,12 @@ use imbrex_disk::{Command, Lba, Sectors};
 use super::backup::BackupLog;
 use super::home::Home;
 use super::live::LiveSet;
+use super::record::Record;
 use super::run::{write_copies, Run, Span};
 use super::translation::Translation;
 use crate::layer::Piece;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-
-/// Sectors from the first up to the second field are live; numbered among the backup log's records.
-pub(super) const LIVE: u8 = 9;
-/// The same sectors are dead.
-pub(super) const DEAD: u8 = 10;
 
 /// The host's side of a layer.
 pub struct Host {
@@ -143,7 +139,7 @@ impl Host {
             lba = run.end();
         }
         if live.remove(command.lba, end) {
-            plan.note(Note::new(DEAD, &[command.lba.0, end.0]));
+            plan.note(Record::Dead { start_lba: command.lba, end_lba: end }.encode());
             plan.barrier();
         }
     }
@@ -154,7 +150,7 @@ impl Host {
         let Some(live) = &mut self.live else { return };
         if live.insert(start, end) {
             plan.barrier();
-            plan.note(Note::new(LIVE, &[start.0, end.0]));
+            plan.note(Record::Live { start_lba: start, end_lba: end }.encode());
         }
     }
 
@@ -238,21 +234,25 @@ impl Host {
     /// Appends records that bring back what is live and what is backed up.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         let live = self.live.iter().flat_map(LiveSet::iter);
-        notes.extend(live.map(|(start, end)| Note::new(LIVE, &[start.0, end.0])));
+        notes.extend(live.map(|(start, end)| Record::Live { start_lba: start, end_lba: end }.encode()));
         self.log.checkpoint(notes);
     }
 
     /// Takes a record that is not the layer's own.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        let [start, end, ..] = note.fields;
-        match (note.tag, &mut self.live) {
-            (LIVE | DEAD, Some(live)) if start < end && end <= self.home.capacity().0 => {
-                let change = if note.tag == LIVE { LiveSet::insert } else { LiveSet::remove };
-                change(live, Lba(start), Lba(end));
+        let (record, capacity) = (Record::decode(note)?, self.home.capacity());
+        let taken = match (record, &mut self.live) {
+            (Record::Live { start_lba, end_lba } | Record::Dead { start_lba, end_lba }, Some(live)) => {
+                if start_lba >= end_lba || end_lba.0 > capacity.0 {
+                    return Err(note.refuse("it names no sectors, or some past the capacity"));
+                }
+                let change = if matches!(record, Record::Live { .. }) { LiveSet::insert } else { LiveSet::remove };
+                change(live, start_lba, end_lba);
                 Ok(())
             }
-            _ => self.log.replay(note, self.home.capacity()),
-        }
+            _ => self.log.replay(record, capacity),
+        };
+        taken.map_err(|reason| note.refuse(reason))
     }
 
     /// After a cut: writes home what is backed up, and clears the records.

@@ -18,6 +18,7 @@ pub mod live;
 pub mod moves;
 pub mod options;
 pub mod packed;
+pub mod record;
 mod run;
 #[cfg(test)]
 pub mod testing;

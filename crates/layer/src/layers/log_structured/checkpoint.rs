@@ -7,7 +7,8 @@
 //! 1. A zone as the factory made it holds no run of the map; every block in no run lies in such a zone.
 //! 2. Between the first record and the last, live blocks are counted of named zones alone.
 
-use super::state::{for_each_zone, tag, Entry, Placed, State, Use, Zone, CHUNK_BLOCKS, STREAMS};
+use super::record::Record;
+use super::state::{for_each_zone, Entry, Placed, State, Use, Zone, CHUNK_BLOCKS, STREAMS};
 use crate::map::run_list::{RunList, ShortRun, ABSENT};
 use crate::plan::note::Note;
 
@@ -92,15 +93,17 @@ impl State {
 
     /// The records that say all.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
-        notes.push(Note::new(tag::RESTART, &[self.clock]));
+        notes.push(Record::Restart { first: self.clock }.encode());
         for (index, zone) in self.zones.iter().enumerate().filter(|(_, zone)| !zone.factory && zone.holds != Use::Free)
         {
             let stream = self.open.iter().position(|&open| open == Some(index)).map_or(CLOSED, |stream| stream as u64);
-            notes.push(Note::new(tag::ZONE, &[index as u64, zone.fill as u64, zone.written_at, stream]));
+            let (filled_blocks, written_at) = (zone.fill as u64, zone.written_at);
+            notes.push(Record::Zone { zone: index as u64, filled_blocks, written_at, stream }.encode());
             let mut place = self.first_place(index);
             for entry in &zone.summary {
                 self.for_each_live(*entry, place, |live| {
-                    notes.push(Note::new(tag::KEPT, &[live.block as u64, live.blocks as u64, live.place as u64]));
+                    let (block, blocks, place) = (live.block as u64, live.blocks as u64, live.place as u64);
+                    notes.push(Record::Kept { block, blocks, place }.encode());
                 });
                 place += entry.blocks;
             }
@@ -108,10 +111,10 @@ impl State {
         for (chunk, list) in (0u64..).zip(&self.chunks) {
             for run in list.runs().iter().filter(|run| run.is_absent()) {
                 let block = chunk * CHUNK_BLOCKS as u64 + run.offset as u64;
-                notes.push(Note::new(tag::TRIMMED, &[block, run.length as u64]));
+                notes.push(Record::Trimmed { block, blocks: run.length as u64 }.encode());
             }
         }
-        notes.push(Note::new(tag::END, &[]));
+        notes.push(Record::End {}.encode());
     }
 }
 

@@ -7,15 +7,6 @@
 //! Planning makes a record and applies it; recovery applies the same records read back. So a replayed map equals the
 //! planned one by construction.
 //!
-//! | tag | fields | means |
-//! |---|---|---|
-//! | 1 written | block, blocks, place, stream | these blocks lie at the head of the stream's open zone |
-//! | 2 trimmed | block, blocks | these blocks are absent |
-//! | 3 restart | clock | the records up to the next 6 say all: opens a checkpoint |
-//! | 4 zone | zone, fill, written at, stream | a zone that is open for a stream, or closed (3) |
-//! | 5 kept | block, blocks, place | live blocks of such a zone, in the order of their places |
-//! | 6 end | | blocks not named lie where the factory put them, zones with nothing live are free |
-//!
 //! Invariants (numbered as in the layer's header): 1 to 3, and
 //! - `freed` is set when a zone has become free since the last barrier: its old contents may still be wanted.
 
@@ -23,19 +14,9 @@ use std::collections::VecDeque;
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
+use super::record::Record;
 use crate::map::run_list::{RunList, ShortRun, ABSENT};
-use crate::plan::note::Note;
 use crate::region::Regions;
-
-/// Tags of the records.
-pub(super) mod tag {
-    pub const WRITTEN: u8 = 1;
-    pub const TRIMMED: u8 = 2;
-    pub const RESTART: u8 = 3;
-    pub const ZONE: u8 = 4;
-    pub const KEPT: u8 = 5;
-    pub const END: u8 = 6;
-}
 
 /// Blocks of one list of the map: 16 MiB of blocks of 4 KiB, 32 kB of list where every block stands alone at random.
 pub(super) const CHUNK_BLOCKS: u32 = 4096;
@@ -223,36 +204,37 @@ impl State {
         });
     }
 
-    /// Changes the map as a record says.
-    pub fn apply(&mut self, note: &Note) -> Result<(), &'static str> {
-        let [first, second, third, fourth] = note.fields;
-        match note.tag {
-            tag::WRITTEN => {
-                let placed = self.placed(first, second, third)?;
+    /// Changes the map as a record says; an error says why the record cannot follow those before it.
+    pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
+        match record {
+            Record::Written { block, blocks, place, stream } => {
+                let placed = self.placed(block, blocks, place)?;
+                let streams = [Stream::Host, Stream::Hot, Stream::Cleaned];
                 let stream =
-                    [Stream::Host, Stream::Hot, Stream::Cleaned].into_iter().find(|&stream| stream as u64 == fourth);
-                self.written(placed, stream.ok_or("there is no such stream")?)
+                    streams.into_iter().find(|&known| known as u64 == stream).ok_or("there is no such stream")?;
+                self.written(placed, stream)
             }
-            tag::TRIMMED => {
-                let run = self.run(first, second)?;
+            Record::Trimmed { block, blocks } => {
+                let run = self.run(block, blocks)?;
                 self.overlay(Placed { place: ABSENT, ..run });
                 Ok(())
             }
-            tag::RESTART => {
+            Record::Restart { first } => {
                 self.restart(first);
                 Ok(())
             }
-            tag::ZONE | tag::KEPT | tag::END if !self.restarting => Err("it is of a checkpoint that was not begun"),
-            tag::ZONE => self.name_zone(first, second, third, fourth),
-            tag::KEPT => {
-                let placed = self.placed(first, second, third)?;
+            _ if !self.restarting => Err("it is of a checkpoint that was not begun"),
+            Record::Zone { zone, filled_blocks, written_at, stream } => {
+                self.name_zone(zone, filled_blocks, written_at, stream)
+            }
+            Record::Kept { block, blocks, place } => {
+                let placed = self.placed(block, blocks, place)?;
                 self.keep(placed)
             }
-            tag::END => {
+            Record::End {} => {
                 self.end();
                 Ok(())
             }
-            _ => Err("log-structured has no such record"),
         }
     }
 

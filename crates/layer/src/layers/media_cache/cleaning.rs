@@ -7,8 +7,8 @@
 //!              └──────── a host command abandons it ───────────┘   └ it resumes ─┘
 //! ```
 //!
-//! At the end of Persisting the record #3 makes the spare the place of the whole band: what the cache held of it is
-//! dead, what hosts write from then on is newer. Until the end of Rewriting, record #4, readers are sent to the spare.
+//! At the end of Persisting the record `Begin` makes the spare the place of the whole band: what the cache held of it is
+//! dead, what hosts write from then on is newer. Until the end of Rewriting, record `End`, readers are sent to the spare.
 //!
 //! Invariants:
 //! 1. The spare is overwritten only when the end of the rewrite before is durable.
@@ -20,10 +20,9 @@ use super::stage::Stage;
 use super::state::MediaCache;
 use super::store::Store;
 use crate::map::extent_map::Target;
-use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
-use super::records::{TAG_BEGIN, TAG_END};
+use super::record::Record;
 
 /// Cached runs read in one phase.
 const RUNS_PER_PHASE: usize = 8;
@@ -183,7 +182,7 @@ impl MediaCache {
     /// The spare is the place of `band` from here on.
     pub(super) fn give_to_spare(&mut self, band: usize, plan: &mut Plan) {
         plan.barrier();
-        plan.note(Note::new(TAG_BEGIN, &[band as u64]));
+        plan.note(Record::Begin { band: band as u64 }.encode());
         plan.barrier();
         self.unmap_band(band);
         self.set_written(band);
@@ -214,6 +213,6 @@ impl MediaCache {
 /// `band` is in its place again.
 pub(super) fn end_rewrite(band: usize, plan: &mut Plan) -> Stage {
     plan.barrier();
-    plan.note(Note::new(TAG_END, &[band as u64]));
+    plan.note(Record::End { band: band as u64 }.encode());
     Stage::Noting
 }

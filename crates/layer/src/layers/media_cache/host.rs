@@ -7,11 +7,10 @@
 use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors};
 
 use super::journal::{Entry, Journal};
-use super::records::{TAG_CACHED, TAG_PACKET, TAG_TRIM};
+use super::record::Record;
 use super::state::MediaCache;
 use super::store::Store;
 use crate::map::extent_map::{Run, Target};
-use crate::plan::note::Note;
 use crate::plan::{Cause, Kind, Medium, Plan, StepOp};
 
 impl MediaCache {
@@ -50,7 +49,7 @@ impl MediaCache {
             self.clean_for_entries(plan);
         }
         Self::open_host(plan);
-        plan.note(Note::new(TAG_TRIM, &[lba.0, sectors.0]));
+        plan.note(Record::Trimmed { lba, sectors }.encode());
         self.map_run(lba, sectors, Target::Absent);
     }
 
@@ -201,10 +200,10 @@ impl MediaCache {
         write_frame(journal, payload, capacity, &self.placed, plan);
         plan.barrier();
         journal.begin_packet(half_tracks);
-        plan.note(Note::new(TAG_PACKET, &[head, half_tracks]));
+        plan.note(Record::Packet { head_half_tracks: head, half_tracks }.encode());
         for entry in &self.placed {
             journal.push(*entry);
-            plan.note(Note::new(TAG_CACHED, &[entry.lba, entry.sectors as u64, entry.pba]));
+            plan.note(entry.record().encode());
         }
     }
 
@@ -324,7 +323,7 @@ impl MediaCache {
         }
         plan.barrier();
         for entry in self.placed.drain(..) {
-            plan.note(Note::new(TAG_CACHED, &[entry.lba, entry.sectors as u64, entry.pba]));
+            plan.note(entry.record().encode());
         }
     }
 }

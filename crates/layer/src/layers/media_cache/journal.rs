@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
+use super::record::Record;
 use super::tracks::Tracks;
 use crate::layer::Cache;
 use crate::map::extent_map::{ExtentMap, Target};
@@ -34,6 +35,11 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// The record that it was written.
+    pub(super) fn record(&self) -> Record {
+        Record::Cached { lba: Lba(self.lba), sectors: Sectors(self.sectors as u64), pba: Pba(self.pba) }
+    }
+
     /// The first of its sectors that the map still has here.
     pub(super) fn live(&self, map: &ExtentMap) -> Option<Lba> {
         let here = |lba: Lba| Target::At(Pba(self.pba + (lba.0 - self.lba)));

@@ -12,10 +12,7 @@
 //! Does not model: what a drive does in the first 200 ms of idle time, and where it parks (Aghayev 2015 §4.5); the
 //! cost of writing the map where the cache is overwritten in place, which nobody has measured.
 //!
-//! Records ([`records`]): #1 lba sectors pba: cached. #2 lba sectors: trimmed. #3 band: the spare holds it merged. #4
-//! band: it is in its place again. #5 head half-tracks: a packet begins; the cached runs that follow are its entries.
-//! #6 band: what of it is in no cache is absent. #7 band: written whole in its place. #8 first bits: bands written
-//! before.
+//! Its journal records: [`record`].
 //!
 //! Invariants:
 //! 1. Cached runs lie where the store has them, and share no sector: in a packet between tail and head, or in
@@ -24,12 +21,13 @@
 //! 3. While a band is being rewritten the spare holds all of it, and no reader is sent to its place.
 //! 4. What the cache overwrites is dead by records that a barrier has made durable.
 //! 5. A cache overwritten in place holds no more runs than `map_entries`. (Absent runs count too when room is sought,
-//!    but recovery may add some of them: record #6.)
+//!    but recovery may add some of them: the record `Bare`.)
 
 mod cleaning;
 mod host;
 mod journal;
-mod records;
+mod record;
+mod recovery;
 mod shape;
 mod stage;
 mod state;
@@ -45,13 +43,14 @@ use std::ops::Range;
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
 use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
 use crate::region::Position;
 use crate::violation::Violation;
+use record::Record;
 use state::MediaCache;
 use store::Store;
 
@@ -126,20 +125,7 @@ pub const INFO: LayerInfo = LayerInfo {
         ),
         crate::region::rewrite::SAFETY,
     ],
-    records: &[&[
-        RecordInfo { tag: records::TAG_CACHED, what: "written to the cache", fields: &["lba", "sectors", "pba"] },
-        RecordInfo { tag: records::TAG_TRIM, what: "trimmed", fields: &["lba", "sectors"] },
-        RecordInfo { tag: records::TAG_BEGIN, what: "the spare holds all of a band", fields: &["band"] },
-        RecordInfo { tag: records::TAG_END, what: "a band is in its place again", fields: &["band"] },
-        RecordInfo { tag: records::TAG_PACKET, what: "a packet begins", fields: &["head_half_tracks", "half_tracks"] },
-        RecordInfo { tag: records::TAG_BARE, what: "what of a band is in no cache is absent", fields: &["band"] },
-        RecordInfo { tag: records::TAG_PLACED, what: "a band is written whole in its place", fields: &["band"] },
-        RecordInfo {
-            tag: records::TAG_WRITTEN,
-            what: "which bands have been written, as bits",
-            fields: &["first_band", "bits_0", "bits_64", "bits_128"],
-        },
-    ]],
+    records: &[Record::INFO],
     toys: &[
         "cache_size=24k,map_entries=24,band_tracks=2,out_of_band=1,half_track_payload=2k,packet_writes=3,\
          large_write=4k,large_payload=6k,map_merge_every=3,map_merge_tracks=1,collect_per_block=1k,stream_size=4k",

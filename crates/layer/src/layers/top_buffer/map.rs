@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use imbrex_disk::Lba;
 
+use super::record::Record;
 use super::rings::Rings;
 use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::{merge, push_runs_at};
@@ -82,15 +83,13 @@ pub struct BufferMap {
     runs_max: u64,
     /// Whether sectors of tops are buffered as well.
     pub holds_tops: bool,
-    /// The first of the records.
-    first_tag: u8,
 }
 
 impl BufferMap {
     /// An empty buffer.
-    pub fn new(name: &'static str, rings: Rings, runs_max: u64, holds_tops: bool, first_tag: u8) -> BufferMap {
+    pub fn new(name: &'static str, rings: Rings, runs_max: u64, holds_tops: bool) -> BufferMap {
         let (runs, places) = (BTreeMap::new(), BTreeMap::new());
-        BufferMap { name, rings, runs, places, runs_max, holds_tops, first_tag }
+        BufferMap { name, rings, runs, places, runs_max, holds_tops }
     }
 
     /// Buffered runs, in order of LBA.
@@ -159,7 +158,7 @@ impl BufferMap {
 
     /// The record that a run is buffered.
     pub fn buffered_note(&self, run: &Buffered) -> Note {
-        Note::new(self.first_tag, &[run.lba, run.sectors as u64, run.ring as u64, run.position])
+        Record::Buffered { lba: Lba(run.lba), sectors: run.sectors, ring: run.ring, position: run.position }.encode()
     }
 
     /// The track of that number as it is at home, and its LBAs; none if it is set aside.
@@ -328,33 +327,33 @@ impl Translation for BufferMap {
     fn commit(&mut self, _home: &Home, chosen: WriteHome, plan: &mut Plan) {
         let WriteHome { start, end } = chosen;
         self.remove(start, end);
-        plan.note(Note::new(self.first_tag + 1, &[start, end]));
+        plan.note(Record::Home { start_lba: Lba(start), end_lba: Lba(end) }.encode());
     }
 
     /// The record of a write home also ends the move. Whether a run is possible is for the caller to check.
     fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
-        let refused = |reason: &str| ReplayError { note: *note, reason: reason.into() };
-        let [first, second, ring, position] = note.fields;
         let capacity = home.capacity().0;
-        match note.tag.wrapping_sub(self.first_tag) {
-            0 => {
-                let fits = second > 0
-                    && second <= capacity
-                    && first <= capacity - second
+        match Record::decode(note)? {
+            Record::Buffered { lba: Lba(lba), sectors, ring, position } => {
+                let fits = sectors > 0
+                    && u64::from(sectors) <= capacity
+                    && lba <= capacity - u64::from(sectors)
                     && position < POSITION_MAX
-                    && ring < self.rings.count() as u64
-                    && second <= self.rings.sectors(ring as u32);
+                    && ring < self.rings.count()
+                    && u64::from(sectors) <= self.rings.sectors(ring);
                 if !fits {
-                    return Err(refused("no such run can be buffered"));
+                    return Err(note.refuse("no such run can be buffered"));
                 }
-                self.insert(Buffered { lba: first, sectors: second as u32, ring: ring as u32, position });
+                self.insert(Buffered { lba, sectors, ring, position });
                 Ok(false)
             }
-            1 if first < second && second <= capacity => {
-                self.remove(first, second);
+            Record::Home { start_lba, end_lba } => {
+                if start_lba >= end_lba || end_lba.0 > capacity {
+                    return Err(note.refuse("it names no sectors, or some past the capacity"));
+                }
+                self.remove(start_lba.0, end_lba.0);
                 Ok(true)
             }
-            _ => Err(refused("the write buffer has no such record")),
         }
     }
 

@@ -127,3 +127,8 @@ fn twenty_terabytes_fit_into_memory() {
         assert!((map..map + 6_000_000).contains(&memory.measured_bytes), "{name}: {memory:?} of {tracks} tracks");
     }
 }
+
+#[test]
+fn records_come_back_as_they_were() {
+    crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
+}
