@@ -26,7 +26,7 @@ const EXACT: f64 = 0.01;
 const LATE_NS: u64 = 300_000;
 
 /// How to probe.
-pub struct Options<'a> {
+pub struct ProbeOptions<'a> {
     /// Whether the tests may write: they destroy what the drive holds.
     pub may_write: bool,
     /// Only these tests and those they rest on; none given, all.
@@ -40,7 +40,7 @@ pub struct Options<'a> {
 }
 
 /// Probes `target`.
-pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Verdict {
+pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict {
     let facts = target.facts().into_iter().map(|(name, value)| Fact { name, value }).collect();
     let mut verdict = Verdict {
         schema: "imbrex.probe/1",

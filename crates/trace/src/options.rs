@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// How to read a trace. The default asks the contents.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct TraceOptions {
     /// The format by name, instead of by recognition.
     pub format: Option<String>,
     /// The one device whose requests are wanted; all of them by default.

@@ -11,29 +11,29 @@ mod fio;
 mod record;
 mod words;
 
-pub use record::{ReadOptions, Record};
+pub use record::{ReadOptions, Reading};
 
 use imbrex_trace::TraceError;
 
 /// Reads `bytes`, called `name` in messages.
-pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Record, TraceError> {
+pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Reading, TraceError> {
     if options.columns.is_some() {
-        return columns::read(name, bytes, options).map(Record::Requests);
+        return columns::read(name, bytes, options).map(Reading::Requests);
     }
     if blocks::is_one(bytes) {
-        return blocks::read(name, bytes, options).map(Record::Requests);
+        return blocks::read(name, bytes, options).map(Reading::Requests);
     }
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Err(unknown(name, "it is binary, and no blktrace"));
     };
     if disksim::is_one(text) {
-        return disksim::read(name, text).map(Record::Requests);
+        return disksim::read(name, text).map(Reading::Requests);
     }
     if fio::is_json(text) {
         return fio::distribution(name, text);
     }
     if fio::is_log(text) {
-        return fio::read(name, text).map(Record::Requests);
+        return fio::read(name, text).map(Reading::Requests);
     }
     Err(unknown(name, "its first line is none of theirs"))
 }

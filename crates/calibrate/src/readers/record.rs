@@ -16,7 +16,7 @@ pub struct ReadOptions {
 
 /// What a record came to.
 #[derive(Clone, Debug)]
-pub enum Record {
+pub enum Reading {
     /// Requests, one by one.
     Requests(Measured),
     /// Only how long requests took.

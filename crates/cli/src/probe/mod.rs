@@ -8,7 +8,7 @@ mod table;
 use std::io::Write;
 use std::path::Path;
 
-use imbrex_probe::{emit_profile, experiments, probe, Options, ProbeState, Verdict};
+use imbrex_probe::{emit_profile, experiments, probe, ProbeOptions, ProbeState, Verdict};
 use imbrex_units::quantity;
 
 use crate::args::ProbeArgs;
@@ -70,7 +70,7 @@ fn budget_ns(args: &ProbeArgs) -> Result<u64, Failure> {
 fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::Opened) -> Verdict {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let bar = progress.steps(&args.target);
-    let mut options = Options {
+    let mut options = ProbeOptions {
         may_write: leave::may_write(args),
         only: args.tests.clone(),
         budget_ns,

@@ -13,11 +13,11 @@ use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
+use super::interlaced::map_zones::MapZones;
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::record;
-use super::interlaced::zones::Zones;
 use super::track_map::{self, Map};
 use crate::context::Context;
 use crate::info::LayerInfo;
@@ -61,7 +61,7 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// Zones and blocks of a zone that a heat key can tell apart.
+/// MapZones and blocks of a zone that a heat key can tell apart.
 const KEY_PARTS_MAX: usize = 1 << 16;
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
@@ -84,7 +84,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     if 256 * longest.div_ceil(block_sectors) >= KEY_PARTS_MAX as u64 {
         return Err(ConfigError(format!("block_size={block_bytes}: a track group would have more than 65,536 blocks")));
     }
-    let zones = Zones::of_pieces(&home, block_sectors.min(u32::MAX as u64) as u32);
+    let zones = MapZones::of_pieces(&home, block_sectors.min(u32::MAX as u64) as u32);
     if zones.count() >= KEY_PARTS_MAX {
         return Err(ConfigError(format!("the disk has {} track groups; block-swap takes 65,535", zones.count())));
     }

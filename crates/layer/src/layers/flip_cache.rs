@@ -29,7 +29,7 @@ use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
-use super::interlaced::{Run, Track, Translation};
+use super::interlaced::{Track, TrackRun, Translation};
 use super::track_cache::{self, Cache, CacheAreas, CACHE_HEADER, CACHE_POSITION, CACHE_TRACKS, SHIFT_AFTER_FLIPS};
 use super::track_flip::{self, Flips, PART_BITS};
 use crate::context::Context;
@@ -123,7 +123,7 @@ impl Translation for FlipCache {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let run = self.flips.run_of(home, lba);
         if run.harmless {
             return run;
@@ -137,12 +137,12 @@ impl Translation for FlipCache {
 
     /// Asked of tops, and of bottoms that are to be flipped or flipped back: neither is cached.
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun> {
         self.flips.run_at(home, track, sector)
     }
 
     #[inline]
-    fn heat(&self, run: &Run) -> u32 {
+    fn heat(&self, run: &TrackRun) -> u32 {
         self.flips.heat(run)
     }
 

@@ -22,7 +22,7 @@ use crate::layer::{Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::region::rewrite::{Rewriter, Target};
+use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::region::Regions;
 use crate::violation::Violation;
 
@@ -58,7 +58,7 @@ journal_records! {
     }
 }
 
-fn begin(target: Target) -> Note {
+fn begin(target: Rewrite) -> Note {
     Record::Begin { lba: target.lba, sectors: target.sectors, pba: target.home }.encode()
 }
 
@@ -88,7 +88,7 @@ impl RegionRmw {
         let first = self.regions.first_lba(region);
         let end = first + extent.sectors;
         let from = if self.whole { first } else { lba };
-        let target = Target { lba: from, sectors: end - from, home: extent.start + (from - first) };
+        let target = Rewrite { lba: from, sectors: end - from, home: extent.start + (from - first) };
         let is_covered = from == lba && lba + sectors == end;
         if !is_covered {
             plan.read(Cause::Cleaning, target.home, target.lba, target.sectors);
@@ -151,7 +151,7 @@ impl Layer for RegionRmw {
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
         match Record::decode(note)? {
             Record::Begin { lba, sectors, pba: home } => {
-                let target = Target { lba, sectors, home };
+                let target = Rewrite { lba, sectors, home };
                 self.rewriter.replay_begin(target, self.regions.capacity()).map_err(|reason| note.refuse(reason))
             }
             Record::End {} => {

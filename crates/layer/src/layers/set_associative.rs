@@ -28,11 +28,11 @@ use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::journal_records;
 use crate::layer::{Cache, Layer, MapMemory, Piece};
-use crate::map::extent_map::{ExtentMap, Run, Target as Mapped};
+use crate::map::extent_map::{ExtentMap, Mapped, MappedRun};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
-use crate::region::rewrite::{Rewriter, Target};
+use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::region::{Position, Regions};
 use crate::violation::Violation;
 
@@ -100,7 +100,7 @@ journal_records! {
     }
 }
 
-fn begin(target: Target) -> Note {
+fn begin(target: Rewrite) -> Note {
     Record::Begin { lba: target.lba, sectors: target.sectors, pba: target.home }.encode()
 }
 
@@ -301,7 +301,7 @@ impl SetAssociative {
         let set = &mut self.sets[index];
         let first_mapped = set.map.pieces(first, extent.sectors).next().expect("a region present has runs").lba;
         let from = if self.whole { first } else { first_mapped };
-        let target = Target { lba: from, sectors: first + extent.sectors - from, home: extent.start + (from - first) };
+        let target = Rewrite { lba: from, sectors: first + extent.sectors - from, home: extent.start + (from - first) };
         plan.open(GroupKind::Cleaning);
         let mapped: Sectors = set.map.pieces(first, extent.sectors).map(|run| run.sectors).sum();
         if mapped < target.sectors {
@@ -383,7 +383,7 @@ impl SetAssociative {
     fn check_set(&self, index: usize) -> Result<(), Violation> {
         let violation = |invariant, detail| Err(Violation { layer: INFO.name, invariant, detail });
         let set = &self.sets[index];
-        let mut cached: Vec<Run> = Vec::new();
+        let mut cached: Vec<MappedRun> = Vec::new();
         for run in set.map.iter() {
             let at = self.natives.locate(run.lba);
             let is_within = at.offset + run.sectors <= self.natives.sectors(at.region);
@@ -392,7 +392,7 @@ impl SetAssociative {
             }
             cached.extend((run.target != Mapped::Absent).then_some(run));
         }
-        let place = |run: &Run| match run.target {
+        let place = |run: &MappedRun| match run.target {
             Mapped::At(pba) => pba.0,
             Mapped::Absent => unreachable!("absent runs are not cached"),
         };
@@ -490,7 +490,7 @@ impl Layer for SetAssociative {
             Record::Merged { region } => self.replay_merged(region),
             Record::Filled { cache_region, filled_sectors } => self.replay_filled(cache_region, filled_sectors),
             Record::Begin { lba, sectors, pba: home } => {
-                let begun = self.rewriter.replay_begin(Target { lba, sectors, home }, self.natives.capacity());
+                let begun = self.rewriter.replay_begin(Rewrite { lba, sectors, home }, self.natives.capacity());
                 return begun.map_err(|reason| note.refuse(reason));
             }
         };

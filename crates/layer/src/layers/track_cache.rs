@@ -27,7 +27,7 @@ use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
-use super::interlaced::{Run, Track, Translation};
+use super::interlaced::{Track, TrackRun, Translation};
 use crate::context::Context;
 use crate::info::{LayerInfo, RecordInfo};
 use crate::journal_records;
@@ -291,17 +291,17 @@ impl Cache {
     }
 
     /// The whole bottom track at home.
-    fn home_run(&self, home: &Home, bottom: u32) -> Option<Run> {
+    fn home_run(&self, home: &Home, bottom: u32) -> Option<TrackRun> {
         let (track, surface) = home.bottom_at(bottom);
         let place = home.track(track, surface)?;
-        home.lba(place.track_start).map(|lba| Run { heat: bottom, ..Home::track_run(&place, lba) })
+        home.lba(place.track_start).map(|lba| TrackRun { heat: bottom, ..Home::track_run(&place, lba) })
     }
 
     /// The same where it is cached.
     #[inline]
-    pub(super) fn cached_run(&self, run: Run, slot: usize) -> Run {
+    pub(super) fn cached_run(&self, run: TrackRun, slot: usize) -> TrackRun {
         let slot = &self.slots[slot];
-        Run { pba: slot.data, radial_track: slot.radial_start, surface: slot.surface, harmless: true, ..run }
+        TrackRun { pba: slot.data, radial_track: slot.radial_start, surface: slot.surface, harmless: true, ..run }
     }
 
     fn insert(&mut self, bottom: u32, slot: usize) {
@@ -387,14 +387,14 @@ impl Translation for Cache {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let place = home.locate(home.pba(lba));
         let run = Home::track_run(&place, lba);
         if Home::is_top(place.radial_track) {
             return run;
         }
         let heat = home.bottom_index(place.radial_track, place.surface);
-        let run = Run { heat, ..run };
+        let run = TrackRun { heat, ..run };
         match self.slot_of(heat) {
             None => run,
             Some(slot) => self.cached_run(run, slot),
@@ -403,8 +403,8 @@ impl Translation for Cache {
 
     /// What lies at home; asked of tops alone, which are never cached.
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<Run> {
-        home.lba(track.start).map(|lba| Run::on(track, 0, track.sectors, lba))
+    fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<TrackRun> {
+        home.lba(track.start).map(|lba| TrackRun::on(track, 0, track.sectors, lba))
     }
 
     fn select(&mut self, _home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {

@@ -33,7 +33,7 @@ use super::interlaced::options::{
 };
 use super::interlaced::packed::{packed_bytes, PackedStates};
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
-use super::interlaced::{Run, Span, Track, Translation};
+use super::interlaced::{Span, Track, TrackRun, Translation};
 use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::journal_records;
@@ -287,7 +287,7 @@ impl Flips {
         let low = Span { track: *bottom, first: bottom_first, end: bottom_first + sectors };
         let high = Span { track: *top, first: top_first, end: top_first + sectors };
         let (mut faced, mut kept) = (Vec::new(), Vec::new());
-        home.push_faced(&Run::on(bottom, low.first, low.end, Lba(0)), &mut faced);
+        home.push_faced(&TrackRun::on(bottom, low.first, low.end, Lba(0)), &mut faced);
         for span in &faced {
             // What is swapped anyway is left out.
             let (before, after) = match span.track == high.track {
@@ -328,27 +328,27 @@ impl Translation for Flips {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let place = home.locate(home.pba(lba));
         let own = Track::of(&place);
         let part = self.part_of(home, &own, place.sector);
         let heat = home.track_index(place.radial_track, place.surface) << PART_BITS;
         let (track, first) = part.partner.unwrap_or((own, part.first));
         let lba = Lba(lba.0 - (place.sector - part.first) as u64);
-        Run { heat, ..Run::on(&track, first, first + (part.end - part.first), lba) }
+        TrackRun { heat, ..TrackRun::on(&track, first, first + (part.end - part.first), lba) }
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun> {
         let part = self.part_of(home, track, sector);
         let (owner, first) = part.partner.unwrap_or((*track, part.first));
         let lba = home.lba(owner.start + Sectors(first as u64))?;
-        Some(Run::on(track, part.first, part.end, lba))
+        Some(TrackRun::on(track, part.first, part.end, lba))
     }
 
     /// Writes to a bottom are counted by half: that tells which end of it is to be swapped.
     #[inline]
-    fn heat(&self, run: &Run) -> u32 {
+    fn heat(&self, run: &TrackRun) -> u32 {
         let is_bottom = !Home::is_top(run.radial_track);
         let is_high = 2 * run.sector >= run.track_sectors;
         run.heat + if is_bottom { 1 + u32::from(is_high) } else { 0 }

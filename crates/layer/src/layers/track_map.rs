@@ -26,13 +26,13 @@ use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::{merge, push_runs_at, Host};
+use super::interlaced::map_zones::{MapZones, ZonePiece};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
-use super::interlaced::zones::{Piece, Zones};
-use super::interlaced::{Run, Span, Track, Translation};
+use super::interlaced::{Span, Track, TrackRun, Translation};
 use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::journal_records;
@@ -131,7 +131,7 @@ enum Relation {
 pub(super) struct Map<N> {
     /// The layer's name in the registry.
     name: &'static str,
-    zones: Zones,
+    zones: MapZones,
     /// The place of each pseudo-track, both by home number, `stride` to a zone.
     places: Vec<N>,
     stride: usize,
@@ -148,13 +148,13 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
     let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
     let home = planner.finish();
-    let map = Map::<u8>::new(INFO.name, Zones::new(&home), options);
+    let map = Map::<u8>::new(INFO.name, MapZones::new(&home), options);
     Ok(Box::new(Interlaced::new(Host::new(home, log, false), map, options)))
 }
 
 impl<N: PlaceNumber> Map<N> {
     /// Everything is at home. A zone has no more pieces than `N` can number.
-    pub(super) fn new(name: &'static str, zones: Zones, options: MoveOptions) -> Map<N> {
+    pub(super) fn new(name: &'static str, zones: MapZones, options: MoveOptions) -> Map<N> {
         let stride = zones.pieces_max();
         let mut places = Vec::with_capacity(zones.count() * stride);
         places.extend((0..zones.count()).flat_map(|_| 0..stride).map(|place| N::of(place as u16)));
@@ -180,7 +180,7 @@ impl<N: PlaceNumber> Map<N> {
     /// Pieces before and after one that lie before and after it, as far as a track may reach: none of pseudo-tracks, which
     /// are as long as tracks.
     #[inline]
-    fn neighbours(&self, piece: &Piece) -> (u64, u64) {
+    fn neighbours(&self, piece: &ZonePiece) -> (u64, u64) {
         if N::BITS == u8::BITS {
             return (0, 0);
         }
@@ -223,31 +223,31 @@ impl<N: PlaceNumber> Map<N> {
     /// The run on a track around its sector `track_sector`, which is sector `sector` of a stretch of homes that is `sectors`
     /// long and holds the logical sectors from `lba_start` on.
     #[inline]
-    fn run_on(track: &Track, track_sector: u32, sector: u64, sectors: u64, lba_start: Lba) -> Run {
+    fn run_on(track: &Track, track_sector: u32, sector: u64, sectors: u64, lba_start: Lba) -> TrackRun {
         let before = sector.min(track_sector as u64);
         let after = (sectors - sector).min((track.sectors - track_sector) as u64);
         let first = track_sector - before as u32;
-        Run::on(track, first, track_sector + after as u32, lba_start + Sectors(sector - before))
+        TrackRun::on(track, first, track_sector + after as u32, lba_start + Sectors(sector - before))
     }
 
     /// The run on a track around its sector `track_sector`, where an LBA lies that is at home in no piece.
     #[cold]
-    fn left_over(&self, home: &Home, lba: Lba, track: &Track, track_sector: u32) -> Run {
+    fn left_over(&self, home: &Home, lba: Lba, track: &Track, track_sector: u32) -> TrackRun {
         let (start, end) = self.zones.left_over(lba, home.capacity());
         Self::run_on(track, track_sector, (lba - start).0, (end - start).0, start)
     }
 
     /// The run of a pseudo-track that is in the backup region alone.
     #[cold]
-    fn run_away(&self, home: &Home, away: &Away, piece: &Piece) -> Run {
+    fn run_away(&self, home: &Home, away: &Away, piece: &ZonePiece) -> TrackRun {
         let place = home.locate(away.backup + Sectors(piece.sector as u64));
         let after = (piece.sectors - piece.sector).min(place.track_sectors - place.sector);
         let lba = self.zones.start(piece.zone, piece.home) + Sectors(piece.sector as u64);
-        Run { harmless: true, ..Run::on(&Track::of(&place), place.sector, place.sector + after, lba) }
+        TrackRun { harmless: true, ..TrackRun::on(&Track::of(&place), place.sector, place.sector + after, lba) }
     }
 
     /// All runs of a pseudo-track.
-    fn push_runs(&self, home: &Home, zone: u32, piece: u16, runs: &mut Vec<Run>) {
+    fn push_runs(&self, home: &Home, zone: u32, piece: u16, runs: &mut Vec<TrackRun>) {
         let mut lba = self.zones.start(zone, piece);
         let end = lba + Sectors(self.zones.zone(zone).piece_sectors as u64);
         while lba < end {
@@ -258,15 +258,15 @@ impl<N: PlaceNumber> Map<N> {
     }
 
     /// What writing runs on bottoms destroys.
-    fn faced_by(&self, home: &Home, written: &[Run]) -> Vec<Span> {
+    fn faced_by(&self, home: &Home, written: &[TrackRun]) -> Vec<Span> {
         let mut faced = Vec::new();
         written.iter().for_each(|run| home.push_faced(run, &mut faced));
         merge(&mut faced);
         faced
     }
 
-    fn relation(faced: &[Span], cold: &[Run]) -> Relation {
-        let lost = |run: &Run| {
+    fn relation(faced: &[Span], cold: &[TrackRun]) -> Relation {
+        let lost = |run: &TrackRun| {
             let parts = faced.iter().filter_map(|span| span.extent().intersection(run.extent()));
             parts.map(|part| part.sectors.0).sum::<u64>()
         };
@@ -330,13 +330,13 @@ impl<N: PlaceNumber> Map<N> {
     }
 
     /// Copies what lies in `from`, run by run, to the place that `to` names: both are as long.
-    fn push_moved(from: &[Run], to: &[Run], transfer: Transfer, transfers: &mut Transfers) {
+    fn push_moved(from: &[TrackRun], to: &[TrackRun], transfer: Transfer, transfers: &mut Transfers) {
         let (mut from, mut to) = (from.iter().copied(), to.iter().copied());
         let (mut source, mut target) = (from.next(), to.next());
         while let (Some(run), Some(place)) = (source, target) {
             let sectors = run.sectors.min(place.sectors);
             let cut =
-                |run: Run| (run.sectors > sectors).then(|| run.part(run.lba + Sectors(sectors as u64), run.end()));
+                |run: TrackRun| (run.sectors > sectors).then(|| run.part(run.lba + Sectors(sectors as u64), run.end()));
             let first = run.part(run.lba, run.lba + Sectors(sectors as u64));
             transfers.push(Transfer { from: first, to: place.pba, ..transfer });
             source = cut(run).or_else(|| from.next());
@@ -344,7 +344,7 @@ impl<N: PlaceNumber> Map<N> {
         }
     }
 
-    fn lock(runs: &[Run], reach: u32, transfers: &mut Transfers) {
+    fn lock(runs: &[TrackRun], reach: u32, transfers: &mut Transfers) {
         let first = runs.iter().map(|run| run.radial_track).min().expect("a pseudo-track has a run");
         let last = runs.iter().map(|run| run.radial_track).max().expect("a pseudo-track has a run");
         transfers.lock(runs[0].surface, first.saturating_sub(reach), last + reach);
@@ -380,7 +380,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let Some(piece) = self.zones.piece_of(lba) else {
             let place = home.locate(home.pba(lba));
             return self.left_over(home, lba, &Track::of(&place), place.sector);
@@ -399,11 +399,11 @@ impl<N: PlaceNumber> Translation for Map<N> {
         let lba_start = Lba(lba_start.0 - before * piece.sectors as u64);
         let sector = piece.sector as u64 + before * piece.sectors as u64;
         let sectors = (before + 1 + after) * piece.sectors as u64;
-        Run { heat, ..Self::run_on(&Track::of(&place), place.sector, sector, sectors, lba_start) }
+        TrackRun { heat, ..Self::run_on(&Track::of(&place), place.sector, sector, sectors, lba_start) }
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun> {
         let lba = Lba(home.lba(track.start)?.0 + sector as u64);
         let Some(place) = self.zones.piece_of(lba) else { return Some(self.left_over(home, lba, track, sector)) };
         let piece = self.piece_at(place.zone, place.home);
@@ -454,7 +454,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
             _ => (Timing::Normal, Timing::Normal),
         };
         let beside = relation == Relation::Beside;
-        let (outer, inner): (Vec<Run>, Vec<Run>) =
+        let (outer, inner): (Vec<TrackRun>, Vec<TrackRun>) =
             kept.into_iter().partition(|run| run.radial_track < hot_runs[0].radial_track);
         let any = Transfer { from: hot_runs[0], to: Pba(0), to_bottom: false, saved: true, timing: Timing::Normal };
         transfers.push_kept(&outer);
@@ -569,7 +569,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
 }
 
 /// Whether `run` is a part of one of `runs`.
-fn zone_holds(runs: &[Run], run: &Run) -> bool {
+fn zone_holds(runs: &[TrackRun], run: &TrackRun) -> bool {
     runs.iter().any(|cold| cold.extent().intersection(run.extent()).is_some())
 }
 

@@ -35,7 +35,7 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
 
 /// A run to rewrite in place: its logical sectors and where they live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Target {
+pub struct Rewrite {
     /// First logical sector.
     pub lba: Lba,
     /// How many.
@@ -49,19 +49,19 @@ pub struct Target {
 pub struct Rewriter {
     spare: Option<Extent>,
     /// The record of the layer that says that the spare holds a run.
-    begin: fn(Target) -> Note,
-    open: Option<Target>,
+    begin: fn(Rewrite) -> Note,
+    open: Option<Rewrite>,
 }
 
 impl Rewriter {
     /// A rewriter that notes a rewrite, when its new content is safe in `spare`, by the layer's record `begin`.
-    pub fn new(spare: Option<Extent>, begin: fn(Target) -> Note) -> Rewriter {
+    pub fn new(spare: Option<Extent>, begin: fn(Rewrite) -> Note) -> Rewriter {
         Rewriter { spare, begin, open: None }
     }
 
     /// Plans the rewrite of `target` with what is staged: of it `host_sectors` from `host_lba` on behalf of the host, the
     /// rest as cleaning; then the record `end`.
-    pub fn rewrite(&self, plan: &mut Plan, target: Target, host_lba: Lba, host_sectors: Sectors, end: Note) {
+    pub fn rewrite(&self, plan: &mut Plan, target: Rewrite, host_lba: Lba, host_sectors: Sectors, end: Note) {
         debug_assert!(self.open.is_none(), "invariant 1: a rewrite is open: {:?}", self.open);
         if let Some(spare) = self.spare {
             assert!(target.sectors <= spare.sectors, "{target:?} does not fit into the spare {spare:?}");
@@ -88,8 +88,8 @@ impl Rewriter {
 
     /// Takes the begin record of `target`, on a layer of `capacity`: that rewrite is open until [`Rewriter::ended`]. An error
     /// says why no such rewrite can have begun.
-    pub fn replay_begin(&mut self, target: Target, capacity: Sectors) -> Result<(), String> {
-        let Target { lba, sectors, .. } = target;
+    pub fn replay_begin(&mut self, target: Rewrite, capacity: Sectors) -> Result<(), String> {
+        let Rewrite { lba, sectors, .. } = target;
         let Some(spare) = self.spare else { return Err("this layer has no spare to rewrite by".into()) };
         if sectors.is_zero() || sectors > spare.sectors {
             return Err(format!("{} sectors do not fit the spare of {}", sectors.0, spare.sectors.0));
@@ -107,7 +107,7 @@ impl Rewriter {
     }
 
     /// The rewrite that a cut left half done.
-    pub fn open(&self) -> Option<Target> {
+    pub fn open(&self) -> Option<Rewrite> {
         self.open
     }
 
@@ -117,7 +117,7 @@ impl Rewriter {
     }
 
     /// Plans the repair of the open rewrite, if any: the spare is copied over, then `end`.
-    pub fn repair(&mut self, plan: &mut Plan, end: impl FnOnce(Target) -> Note) {
+    pub fn repair(&mut self, plan: &mut Plan, end: impl FnOnce(Rewrite) -> Note) {
         let (Some(target), Some(spare)) = (self.open.take(), self.spare) else { return };
         plan.open(GroupKind::Recovery);
         plan.read(Cause::Recovery, spare.start, target.lba, target.sectors);

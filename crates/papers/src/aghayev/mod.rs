@@ -13,10 +13,10 @@ mod fig14;
 mod fig15;
 mod fig17;
 mod fig18;
+pub(super) mod observed;
 mod section6;
 mod table2;
 mod table3;
-pub(super) mod trial;
 mod under_test;
 
 use super::Experiment;

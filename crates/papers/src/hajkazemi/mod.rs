@@ -11,7 +11,7 @@ mod fig10;
 mod fig12;
 mod runs;
 mod table;
-mod trial;
+mod timed_layer;
 mod under_test;
 mod workloads;
 

@@ -7,9 +7,9 @@ mod cache_size;
 mod draining;
 mod measured;
 mod releasing;
+mod scattered_writes;
 mod skew;
 mod speed;
-mod trial;
 
 use super::Experiment;
 

@@ -1,7 +1,7 @@
 //! What a trace format is: how it is recognised by the beginning of a trace, and how one is opened.
 
 use crate::input::Unpacked;
-use crate::options::Options;
+use crate::options::TraceOptions;
 use crate::request::{Source, TraceError};
 
 /// A format of the registry.
@@ -14,7 +14,7 @@ pub struct Format {
     /// How sure one can be that a trace that begins so is in this format.
     pub detect: fn(&Head<'_>) -> Confidence,
     /// The source of a trace in this format.
-    pub open: fn(Unpacked, &Options) -> OpenResult,
+    pub open: fn(Unpacked, &TraceOptions) -> OpenResult,
 }
 
 /// The source a format makes of a trace, or why it cannot.

@@ -26,7 +26,7 @@ mod vscsi;
 pub use format::{Confidence, Format, Head, OpenResult};
 
 use crate::input::{Input, Unpacked};
-use crate::options::Options;
+use crate::options::TraceOptions;
 use crate::request::{Source, TraceError};
 
 /// Every format.
@@ -64,14 +64,14 @@ pub struct Opened {
 }
 
 /// Opens `input` in the format the options name, `csv` where they name columns, else the one its contents show.
-pub fn open(input: Input, options: &Options) -> Result<Opened, TraceError> {
+pub fn open(input: Input, options: &TraceOptions) -> Result<Opened, TraceError> {
     let unpacked = input.unpack()?;
     let format = choose(&unpacked, options)?;
     let source = (format.open)(unpacked, options)?;
     Ok(Opened { format, source })
 }
 
-fn choose(unpacked: &Unpacked, options: &Options) -> Result<&'static Format, TraceError> {
+fn choose(unpacked: &Unpacked, options: &TraceOptions) -> Result<&'static Format, TraceError> {
     let refuse = |reason: String| TraceError { place: unpacked.name.clone(), reason, cause: None };
     if let Some(name) = &options.format {
         return by_name(name).ok_or_else(|| refuse(format!("there is no format «{name}»; there are {}", names())));

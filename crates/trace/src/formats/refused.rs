@@ -78,10 +78,10 @@ mod tests {
     //! Goal: what is refused is told by name, with what to do. Method: the first bytes of each, written by hand.
 
     use crate::formats::testing::error_of;
-    use crate::options::Options;
+    use crate::options::TraceOptions;
 
     fn told(bytes: &[u8]) -> String {
-        error_of(bytes, &Options::default())
+        error_of(bytes, &TraceOptions::default())
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
         assert!(told(b"Dear diary,\ntoday\n").contains("begins «Dear diary,»"));
         assert!(told(b"Dear diary,\ntoday\n").contains("--format"));
         assert!(told(&[7, 0, 1, 2, 255, 254]).contains("binary data"));
-        let unknown = Options { format: Some("foo".into()), ..Options::default() };
+        let unknown = TraceOptions { format: Some("foo".into()), ..TraceOptions::default() };
         assert!(error_of(b"x", &unknown).contains("no format «foo»; there are "));
     }
 

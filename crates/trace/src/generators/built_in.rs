@@ -20,23 +20,23 @@ pub struct BuiltIn {
     /// are fitted to it, as they are to a trace.
     pub reach_sectors: Option<u64>,
     /// The figures it was made to, for one made to figures.
-    pub targets: Option<fn() -> Vec<Target>>,
+    pub targets: Option<fn() -> Vec<TargetFigure>>,
     /// How its requests are made.
     pub recipe: Recipe,
 }
 
 /// A figure that a workload was made to.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Target {
+pub struct TargetFigure {
     /// The figure's name in [`TraceInfo`](crate::statistics::TraceInfo), levels separated by dots.
     pub name: &'static str,
     /// What it should be.
     pub value: f64,
 }
 
-impl Target {
-    pub(super) const fn new(name: &'static str, value: f64) -> Target {
-        Target { name, value }
+impl TargetFigure {
+    pub(super) const fn new(name: &'static str, value: f64) -> TargetFigure {
+        TargetFigure { name, value }
     }
 }
 

@@ -34,8 +34,8 @@ mod spec;
 mod walk;
 mod words;
 
-pub use built_in::{BuiltIn, Opened, Recipe, Target};
-pub use error::{Place, WorkloadError};
+pub use built_in::{BuiltIn, Opened, Recipe, TargetFigure};
+pub use error::{WordPlace, WorkloadError};
 pub use generator::Generator;
 pub use registry::{built_in, named};
 pub use spec::{Arrival, WorkloadSpec};

@@ -8,7 +8,7 @@ use std::fmt;
 
 use imbrex_units::SimDuration;
 
-use super::distribution::{Distribution, Zone};
+use super::distribution::{AccessZone, Distribution};
 use super::error::Complaint;
 use super::quantity as read;
 use super::quantity::{print_bytes, print_duration, print_rate, Share};
@@ -525,9 +525,9 @@ fn zones(text: &str) -> Result<Distribution, Complaint> {
         let Some((requests, region)) = part.split_once('/') else {
             return Err(Complaint::new(format!("'{part}' is no zone"), REMEDY));
         };
-        zones.push(Zone { requests: read::share(requests)?, region: read::share(region)? });
+        zones.push(AccessZone { requests: read::share(requests)?, region: read::share(region)? });
     }
-    let sum = |of: fn(&Zone) -> Share| zones.iter().map(|zone| of(zone).millionths() as u64).sum::<u64>();
+    let sum = |of: fn(&AccessZone) -> Share| zones.iter().map(|zone| of(zone).millionths() as u64).sum::<u64>();
     let whole = Share::MILLIONTHS as u64;
     if sum(|zone| zone.requests) != whole || sum(|zone| zone.region) != whole {
         return Err(Complaint::new("the zones' requests and their regions must each add up to 100 percent", REMEDY));

@@ -42,7 +42,7 @@ use crate::violation::Violation;
 use host::RecentChains;
 use record::Record;
 use state::State;
-use zone::Zone;
+use zone::BandZone;
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -214,14 +214,14 @@ impl Layer for FullyAssociative {
     /// the log, which block of the zone it holds.
     fn memory(&self) -> MapMemory {
         let sectors_per_block = (4096 / self.state.sector_bytes).max(1);
-        let formula_bits = |zone: &Zone| {
+        let formula_bits = |zone: &BandZone| {
             let bands = zone.live.len() as u64;
             let data = zone.homes.len() as u64;
             let blocks = |bands: u64| bands * self.state.band_sectors / sectors_per_block;
             let log_bands = bands - data - self.reserve as u64;
             data * bits_for(bands) + blocks(log_bands) * bits_for(blocks(data))
         };
-        let zones: u64 = self.state.zones.iter().map(Zone::measured_bytes).sum();
+        let zones: u64 = self.state.zones.iter().map(BandZone::measured_bytes).sum();
         MapMemory {
             formula_bytes: self.state.zones.iter().map(formula_bits).sum::<u64>().div_ceil(8),
             measured_bytes: zones + self.state.bands.measured_bytes() + std::mem::size_of::<FullyAssociative>() as u64,

@@ -10,7 +10,7 @@
 use imbrex_disk::{Disk, Lba, Pba, Sectors};
 
 use super::record::Record;
-use super::zone::{Zone, NOWHERE};
+use super::zone::{BandZone, NOWHERE};
 use crate::parameters::{ConfigError, Parameters};
 use crate::plan::note::Note;
 use crate::region::{RegionSize, Regions};
@@ -34,7 +34,7 @@ pub(super) struct State {
     pub zone_bands: usize,
     /// Logical bands of a zone; the last zone may have fewer.
     pub zone_data: usize,
-    pub zones: Vec<Zone>,
+    pub zones: Vec<BandZone>,
     pub freed: bool,
 }
 
@@ -57,8 +57,8 @@ impl State {
         if (zone_bands as u64 + 1) * band_sectors > u32::MAX as u64 {
             return Err(ConfigError(format!("zone_size: {zone_bands} bands of {band_sectors} sectors are past 2³²")));
         }
-        let new_zone = |sizes: &Sizes| Zone::new(sizes.data, sizes.free, band_sectors as u32);
-        let mut zones: Vec<Zone> = (0..bands.len() / zone_bands).map(|_| new_zone(&sizes)).collect();
+        let new_zone = |sizes: &Sizes| BandZone::new(sizes.data, sizes.free, band_sectors as u32);
+        let mut zones: Vec<BandZone> = (0..bands.len() / zone_bands).map(|_| new_zone(&sizes)).collect();
         let rest = rest_sizes(parameters, &sizes, bands.len() % zone_bands);
         if bands.len() % zone_bands * 2 >= zone_bands || zones.is_empty() {
             zones.extend(rest.as_ref().map(new_zone));
@@ -166,7 +166,7 @@ impl State {
         Ok(())
     }
 
-    fn zone_at(&mut self, zone: u64) -> Result<&mut Zone, &'static str> {
+    fn zone_at(&mut self, zone: u64) -> Result<&mut BandZone, &'static str> {
         self.zones.get_mut(zone as usize).ok_or("there is no such zone")
     }
 
@@ -201,7 +201,7 @@ impl State {
         }
     }
 
-    fn checkpoint_zone(&self, index: usize, zone: &Zone, notes: &mut Vec<Note>) {
+    fn checkpoint_zone(&self, index: usize, zone: &BandZone, notes: &mut Vec<Note>) {
         notes.push(Record::Restart { zone: index as u64 }.encode());
         for (logical, &home) in (0..).zip(&zone.homes) {
             if home != NOWHERE {

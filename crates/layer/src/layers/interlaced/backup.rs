@@ -20,7 +20,7 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::home::{Area, Planner};
 use super::record::{Record, FIRST_LAYER_TAG};
-use super::run::Run;
+use super::run::TrackRun;
 use crate::parameters::ConfigError;
 use crate::plan::note::Note;
 use crate::plan::Plan;
@@ -196,7 +196,7 @@ impl BackupLog {
 
     /// Copies of `runs` were written from `backup` on for a host operation at `radial_track`: makes them the host record.
     #[inline]
-    pub fn record_host(&mut self, radial_track: u32, backup: Pba, runs: &[Run], plan: &mut Plan) {
+    pub fn record_host(&mut self, radial_track: u32, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
         self.host.clear();
         for run in runs {
@@ -209,7 +209,7 @@ impl BackupLog {
     }
 
     /// The same for the move in hand.
-    pub fn record_move(&mut self, backup: Pba, runs: &[Run], plan: &mut Plan) {
+    pub fn record_move(&mut self, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
         self.job.clear();
         fill(&mut self.job, backup, runs);
@@ -346,7 +346,7 @@ fn around(bounds: Extent, extent: Extent) -> Extent {
 }
 
 #[inline]
-fn fill(record: &mut Backup, backup: Pba, runs: &[Run]) {
+fn fill(record: &mut Backup, backup: Pba, runs: &[TrackRun]) {
     let mut at = backup;
     for run in runs {
         record.parts.push(Part { lba: run.lba, sectors: run.sectors, backup: at });

@@ -18,7 +18,7 @@ use super::home::Home;
 use super::host::Host;
 use super::moves::{Moves, Outcome};
 use super::options::MoveOptions;
-use super::run::{Run, NO_HEAT};
+use super::run::{TrackRun, NO_HEAT};
 use super::translation::Translation;
 use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::plan::note::{Note, ReplayError};
@@ -29,7 +29,7 @@ use crate::violation::Violation;
 #[derive(Clone, Copy)]
 struct Found {
     lba: Lba,
-    run: Run,
+    run: TrackRun,
 }
 
 /// A layer of an interlaced disk.
@@ -187,7 +187,7 @@ impl<T: Translation> Interlaced<T> {
 
     /// The run that `lba` lies in, as the map is now.
     #[inline]
-    fn find(&self, lba: Lba) -> Run {
+    fn find(&self, lba: Lba) -> TrackRun {
         match self.found.get() {
             Some(found) if found.lba == lba => found.run,
             _ => {

@@ -9,7 +9,7 @@
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors, SharedDisk};
 
 use super::finder::Finder;
-use super::run::{is_top, Run, Span, Track};
+use super::run::{is_top, Span, Track, TrackRun};
 use crate::parameters::ConfigError;
 
 /// Bottom tracks set aside on one surface, with the tops beside them.
@@ -290,14 +290,14 @@ impl Home {
 
     /// The run of a whole track at home, given one of its places and the LBA there.
     #[inline]
-    pub fn track_run(place: &Place, lba: Lba) -> Run {
-        Run::on(&Track::of(place), 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
+    pub fn track_run(place: &Place, lba: Lba) -> TrackRun {
+        TrackRun::on(&Track::of(place), 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
     }
 
     /// Appends the sectors of both neighbouring tops that a write of `run`, on a bottom, destroys: first those of the
     /// outer neighbour.
     #[inline]
-    pub fn push_faced(&self, run: &Run, faced: &mut Vec<Span>) {
+    pub fn push_faced(&self, run: &TrackRun, faced: &mut Vec<Span>) {
         debug_assert!(!run.harmless, "this write destroys nothing: {run:?}");
         let geometry = &self.disk.geometry;
         let own = geometry.track_place(run.radial_track, run.surface);
@@ -312,7 +312,7 @@ impl Home {
     /// Positions are compared as fractions of a rotation with the tracks' common denominator, so that boundaries which two
     /// tracks share are shared.
     #[inline]
-    fn push_faced_on(&self, own: &Place, run: &Run, top: &Place, faced: &mut Vec<Span>) {
+    fn push_faced_on(&self, own: &Place, run: &TrackRun, top: &Place, faced: &mut Vec<Span>) {
         let (own_sectors, top_sectors) = (own.track_sectors as u64, top.track_sectors as u64);
         if run.sectors as u64 == own_sectors {
             faced.push(Span { track: Track::of(top), first: 0, end: top.track_sectors });
@@ -374,7 +374,7 @@ mod tests {
                 let track = Track::of(&home.track(radial_track, surface).expect("every bottom is on the disk"));
                 for first in 0..track.sectors {
                     for end in first + 1..=track.sectors {
-                        let run = Run::on(&track, first, end, Lba(0));
+                        let run = TrackRun::on(&track, first, end, Lba(0));
                         let (mut faced, mut destroyed) = (Vec::new(), Vec::new());
                         home.push_faced(&run, &mut faced);
                         recording.destroys(geometry, run.extent(), &mut destroyed);

@@ -19,7 +19,7 @@ use super::backup::BackupLog;
 use super::home::Home;
 use super::live::LiveSet;
 use super::record::Record;
-use super::run::{write_copies, Run, Span};
+use super::run::{write_copies, Span, TrackRun};
 use super::translation::Translation;
 use crate::layer::Piece;
 use crate::plan::note::{Note, ReplayError};
@@ -35,9 +35,9 @@ pub struct Host {
     live: Option<LiveSet>,
     /// Tops that the write in hand destroys: physical, then what lies there.
     faced: Vec<Span>,
-    endangered: Vec<Run>,
+    endangered: Vec<TrackRun>,
     /// What joined writes cover of one track.
-    written: Vec<Run>,
+    written: Vec<TrackRun>,
 }
 
 impl Host {
@@ -79,7 +79,7 @@ impl Host {
         &mut self,
         map: &T,
         command: &Command,
-        first: Run,
+        first: TrackRun,
         plan: &mut Plan,
         mut count: impl FnMut(u32, u32),
     ) {
@@ -156,7 +156,7 @@ impl Host {
 
     /// Writes parts of one bottom track.
     #[inline]
-    fn rewrite<T: Translation>(&mut self, map: &T, written: &[Run], plan: &mut Plan) {
+    fn rewrite<T: Translation>(&mut self, map: &T, written: &[TrackRun], plan: &mut Plan) {
         self.find_endangered(map, written);
         if self.endangered.is_empty() {
             return write_parts(written, plan);
@@ -178,7 +178,7 @@ impl Host {
 
     /// Collects the data that writing parts of one bottom track destroys.
     #[inline]
-    fn find_endangered<T: Translation>(&mut self, map: &T, written: &[Run]) {
+    fn find_endangered<T: Translation>(&mut self, map: &T, written: &[TrackRun]) {
         self.faced.clear();
         for run in written {
             self.home.push_faced(run, &mut self.faced);
@@ -296,7 +296,7 @@ impl Host {
 }
 
 #[inline]
-fn write_parts(written: &[Run], plan: &mut Plan) {
+fn write_parts(written: &[TrackRun], plan: &mut Plan) {
     for run in written {
         plan.write(Cause::Host, run.pba, run.lba, Sectors(run.sectors as u64));
     }
@@ -304,7 +304,7 @@ fn write_parts(written: &[Run], plan: &mut Plan) {
 
 /// Appends the runs of data that lie in `span`.
 #[inline]
-pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mut Vec<Run>) {
+pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mut Vec<TrackRun>) {
     let mut sector = span.first;
     while sector < span.end {
         let Some(run) = map.run_at(home, &span.track, sector).filter(|run| run.sector < span.end) else { return };

@@ -15,6 +15,7 @@ pub mod heat;
 pub mod home;
 pub mod host;
 pub mod live;
+pub mod map_zones;
 pub mod moves;
 pub mod options;
 pub mod packed;
@@ -23,7 +24,6 @@ mod run;
 #[cfg(test)]
 pub mod testing;
 mod translation;
-pub mod zones;
 
-pub use run::{Run, Span, Track, NO_HEAT};
+pub use run::{Span, Track, TrackRun, NO_HEAT};
 pub use translation::Translation;

@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::backup::BackupLog;
-use super::run::{write_copies, Run};
+use super::run::{write_copies, TrackRun};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 /// When a run is read and written.
@@ -44,7 +44,7 @@ pub enum Timing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
     /// What, and where it lies.
-    pub from: Run,
+    pub from: TrackRun,
     /// Where it goes; its own place, if it is only to be rewritten.
     pub to: Pba,
     /// Whether writing there destroys neighbours.
@@ -87,9 +87,14 @@ impl Transfers {
     }
 
     /// Adds runs that stay where they are, because a write beside them destroys them.
-    pub fn push_kept(&mut self, runs: &[Run]) {
-        let kept =
-            |run: &Run| Transfer { from: *run, to: run.pba, to_bottom: false, saved: true, timing: Timing::Normal };
+    pub fn push_kept(&mut self, runs: &[TrackRun]) {
+        let kept = |run: &TrackRun| Transfer {
+            from: *run,
+            to: run.pba,
+            to_bottom: false,
+            saved: true,
+            timing: Timing::Normal,
+        };
         self.list.extend(runs.iter().map(kept));
     }
 
@@ -147,7 +152,7 @@ pub struct Moves<M> {
     chosen: Option<M>,
     stage: Stage,
     transfers: Transfers,
-    saved: Vec<Run>,
+    saved: Vec<TrackRun>,
     /// Where the late data was backed up.
     late_backup: Pba,
 }

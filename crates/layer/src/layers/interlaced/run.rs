@@ -54,7 +54,7 @@ impl Span {
 
 /// Logical sectors that lie in one piece on one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct TrackRun {
     /// First logical sector.
     pub lba: Lba,
     /// Where it lies.
@@ -75,11 +75,11 @@ pub struct Run {
     pub heat: u32,
 }
 
-impl Run {
+impl TrackRun {
     /// The sectors of a track from `first` up to `end`, which hold those from `lba` on.
     #[inline]
-    pub fn on(track: &Track, first: u32, end: u32, lba: Lba) -> Run {
-        Run {
+    pub fn on(track: &Track, first: u32, end: u32, lba: Lba) -> TrackRun {
+        TrackRun {
             lba,
             pba: track.start + Sectors(first as u64),
             sectors: end - first,
@@ -106,9 +106,9 @@ impl Run {
 
     /// What of it begins at `lba` and reaches to `end` at most.
     #[inline]
-    pub fn part(&self, lba: Lba, end: Lba) -> Run {
+    pub fn part(&self, lba: Lba, end: Lba) -> TrackRun {
         let (skipped, end) = ((lba - self.lba).0, end.min(self.end()));
-        Run {
+        TrackRun {
             lba,
             pba: self.pba + Sectors(skipped),
             sectors: (end - lba).0 as u32,
@@ -127,7 +127,7 @@ pub fn is_top(radial_track: u32) -> bool {
 
 /// Writes copies of `runs`, one after the other, from `backup` on.
 #[inline]
-pub fn write_copies(runs: &[Run], backup: Pba, plan: &mut Plan) {
+pub fn write_copies(runs: &[TrackRun], backup: Pba, plan: &mut Plan) {
     let mut at = backup;
     for run in runs {
         let sectors = Sectors(run.sectors as u64);

@@ -5,7 +5,7 @@ use imbrex_disk::{Lba, Pba};
 use super::heat::HeatLog;
 use super::home::Home;
 use super::moves::Transfers;
-use super::run::{Run, Track};
+use super::run::{Track, TrackRun};
 use crate::layer::Cache;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
@@ -20,15 +20,15 @@ pub trait Translation: Send + 'static {
     fn name(&self) -> &'static str;
 
     /// The longest run on one track that holds `lba`.
-    fn run_of(&self, home: &Home, lba: Lba) -> Run;
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun;
 
     /// The longest run that lies on a track around its sector `sector`, or the first after it if no data lies there; none
     /// if none lies from there to the end of the track.
-    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run>;
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun>;
 
     /// Under which key a write of `run` is counted.
     #[inline]
-    fn heat(&self, run: &Run) -> u32 {
+    fn heat(&self, run: &TrackRun) -> u32 {
         run.heat
     }
 

@@ -8,7 +8,7 @@
 //! 2. Between the first record and the last, live blocks are counted of named zones alone.
 
 use super::record::Record;
-use super::state::{for_each_zone, Entry, Placed, State, Use, Zone, CHUNK_BLOCKS, STREAMS};
+use super::state::{for_each_zone, Entry, LogZone, Placed, State, Use, CHUNK_BLOCKS, STREAMS};
 use crate::map::run_list::{RunList, ShortRun, ABSENT};
 use crate::plan::note::Note;
 
@@ -19,7 +19,7 @@ impl State {
     /// The records that follow say all.
     pub(super) fn restart(&mut self, clock: u64) {
         self.chunks.iter_mut().for_each(|list| *list = RunList::default());
-        self.zones.iter_mut().for_each(|zone| *zone = Zone::free());
+        self.zones.iter_mut().for_each(|zone| *zone = LogZone::free());
         self.free.clear();
         self.open = [None; STREAMS];
         self.victim = None;

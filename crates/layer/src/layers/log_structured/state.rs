@@ -56,7 +56,7 @@ pub(super) struct Entry {
 
 /// A zone.
 #[derive(Clone, Debug)]
-pub(super) struct Zone {
+pub(super) struct LogZone {
     pub holds: Use,
     /// Whether its contents are the factory's.
     pub factory: bool,
@@ -72,9 +72,17 @@ pub(super) struct Zone {
     pub summary: Vec<Entry>,
 }
 
-impl Zone {
-    pub fn free() -> Zone {
-        Zone { holds: Use::Free, factory: false, fill: 0, fill_named: 0, live: 0, written_at: 0, summary: Vec::new() }
+impl LogZone {
+    pub fn free() -> LogZone {
+        LogZone {
+            holds: Use::Free,
+            factory: false,
+            fill: 0,
+            fill_named: 0,
+            live: 0,
+            written_at: 0,
+            summary: Vec::new(),
+        }
     }
 
     fn append(&mut self, block: u32, blocks: u32) {
@@ -116,7 +124,7 @@ pub(super) struct State {
     /// Whether the factory filled the drive.
     pub full: bool,
     pub chunks: Vec<RunList>,
-    pub zones: Vec<Zone>,
+    pub zones: Vec<LogZone>,
     /// Free zones, in the order in which they are taken.
     pub free: VecDeque<usize>,
     /// The open zone of each stream.
@@ -136,7 +144,7 @@ impl State {
         let blocks = data_zones as u32 * zone_blocks;
         let mut state = State {
             chunks: vec![RunList::default(); blocks.div_ceil(CHUNK_BLOCKS) as usize],
-            zones: vec![Zone::free(); regions.len()],
+            zones: vec![LogZone::free(); regions.len()],
             free: VecDeque::new(),
             open: [None; STREAMS],
             victim: None,
@@ -326,7 +334,7 @@ impl State {
         if self.zones[zone].holds != Use::Closed || self.zones[zone].live > 0 {
             return;
         }
-        self.zones[zone] = Zone::free();
+        self.zones[zone] = LogZone::free();
         self.free.push_back(zone);
         self.freed = true;
         if self.victim.is_some_and(|victim| victim.zone == zone) {
@@ -351,7 +359,7 @@ impl State {
         let lists: u64 = self.chunks.iter().map(RunList::measured_bytes).sum();
         let summaries: usize = self.zones.iter().map(|zone| zone.summary.capacity()).sum();
         let headers =
-            self.chunks.len() * std::mem::size_of::<RunList>() + self.zones.len() * std::mem::size_of::<Zone>();
+            self.chunks.len() * std::mem::size_of::<RunList>() + self.zones.len() * std::mem::size_of::<LogZone>();
         let free = self.free.capacity() * std::mem::size_of::<usize>();
         lists + (summaries * std::mem::size_of::<Entry>() + headers + free) as u64 + self.regions.measured_bytes()
     }

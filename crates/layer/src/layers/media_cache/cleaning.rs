@@ -19,7 +19,7 @@ use imbrex_disk::{Lba, Pba, Sectors};
 use super::stage::Stage;
 use super::state::MediaCache;
 use super::store::Store;
-use crate::map::extent_map::Target;
+use crate::map::extent_map::Mapped;
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 use super::record::Record;
@@ -80,8 +80,8 @@ impl MediaCache {
         self.cleaning.runs.extend(self.map.pieces(first, sectors));
         // In the order of their places, the journal is passed over once.
         self.cleaning.runs.sort_unstable_by_key(|run| match run.target {
-            Target::At(pba) => (pba.0, run.lba),
-            Target::Absent => (u64::MAX, run.lba),
+            Mapped::At(pba) => (pba.0, run.lba),
+            Mapped::Absent => (u64::MAX, run.lba),
         });
     }
 
@@ -128,7 +128,7 @@ impl MediaCache {
     /// Reads on in the journal for the runs of the band: what finding them costs (Aghayev 2015 fig. 11: two
     /// milliseconds a block).
     fn scan(&mut self, done: u64, plan: &mut Plan) -> Stage {
-        let cached = self.cleaning.runs.iter().filter(|run| run.target != Target::Absent).count() as u64;
+        let cached = self.cleaning.runs.iter().filter(|run| run.target != Mapped::Absent).count() as u64;
         let Store::Journal(journal) = &self.store else { return self.collect(0, plan) };
         let all = (cached * self.settings.collect_sectors).min(journal.tracks.sectors());
         if done >= all {
@@ -149,8 +149,8 @@ impl MediaCache {
         let end = (done + RUNS_PER_PHASE).min(self.cleaning.runs.len());
         for run in &self.cleaning.runs[done..end] {
             match run.target {
-                Target::At(pba) => plan.read(Cause::Cleaning, pba, run.lba, run.sectors),
-                Target::Absent => plan.drop_sectors(Cause::Cleaning, run.lba, run.sectors),
+                Mapped::At(pba) => plan.read(Cause::Cleaning, pba, run.lba, run.sectors),
+                Mapped::Absent => plan.drop_sectors(Cause::Cleaning, run.lba, run.sectors),
             }
         }
         if end < self.cleaning.runs.len() {

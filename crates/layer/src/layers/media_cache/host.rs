@@ -10,7 +10,7 @@ use super::journal::{Entry, Journal};
 use super::record::Record;
 use super::state::MediaCache;
 use super::store::Store;
-use crate::map::extent_map::{Run, Target};
+use crate::map::extent_map::{Mapped, MappedRun};
 use crate::plan::{Cause, Kind, Medium, Plan, StepOp};
 
 impl MediaCache {
@@ -50,7 +50,7 @@ impl MediaCache {
         }
         Self::open_host(plan);
         plan.note(Record::Trimmed { lba, sectors }.encode());
-        self.map_run(lba, sectors, Target::Absent);
+        self.map_run(lba, sectors, Mapped::Absent);
     }
 
     fn write_waiting(&mut self, plan: &mut Plan) {
@@ -101,7 +101,7 @@ impl MediaCache {
     /// The next absent run, going round.
     fn next_absent(&mut self) -> Option<Lba> {
         let end = Lba(0) + self.shape.bands.capacity();
-        let is_absent = |run: &Run| run.target == Target::Absent;
+        let is_absent = |run: &MappedRun| run.target == Mapped::Absent;
         let ahead = self.map.pieces(self.absent_next, end - self.absent_next).find(is_absent);
         let found = ahead.or_else(|| self.map.iter().find(is_absent))?;
         self.absent_next = if found.end() < end { found.end() } else { Lba(0) };
@@ -182,7 +182,7 @@ impl MediaCache {
         let start = journal.offset(journal.head + journal.rules.out_of_band);
         journal.tracks.runs(start + payload, sectors, |offset, extent| {
             let lba = lba + Sectors(offset);
-            map.insert(lba, extent.sectors, Target::At(extent.start), |_| {});
+            map.insert(lba, extent.sectors, Mapped::At(extent.start), |_| {});
             placed.push(Entry { lba: lba.0, pba: extent.start.0, sectors: extent.sectors.0 as u32 });
         });
     }
@@ -239,10 +239,10 @@ impl MediaCache {
         loop {
             let cached = match self.map.is_clear(lba, sectors) {
                 true => None,
-                false => self.map.pieces(lba, sectors).find(|run| run.target != Target::Absent),
+                false => self.map.pieces(lba, sectors).find(|run| run.target != Mapped::Absent),
             };
             let uncached = match cached {
-                Some(Run { lba: at, sectors, target: Target::At(pba) }) if at == lba => {
+                Some(MappedRun { lba: at, sectors, target: Mapped::At(pba) }) if at == lba => {
                     Self::open_host(plan);
                     plan.write(Cause::Host, pba, lba, sectors);
                     return sectors;
@@ -300,13 +300,13 @@ impl MediaCache {
                 (first, whole) = (before.lba, joined);
             }
         }
-        if let Some(after) = after.filter(|run| run.target == Target::At(place.end())) {
+        if let Some(after) = after.filter(|run| run.target == Mapped::At(place.end())) {
             let joined = Extent::new(whole.start, whole.sectors + after.sectors);
             if self.is_entry(first, joined) {
                 whole = joined;
             }
         }
-        self.map_run(first, whole.sectors, Target::At(whole.start));
+        self.map_run(first, whole.sectors, Mapped::At(whole.start));
         let Store::InPlace(zones) = &mut self.store else { unreachable!("zones are overwritten in place") };
         zones.add(first, whole);
     }

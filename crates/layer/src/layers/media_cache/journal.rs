@@ -23,7 +23,7 @@ use imbrex_disk::{Lba, Pba, Sectors};
 use super::record::Record;
 use super::tracks::Tracks;
 use crate::layer::Cache;
-use crate::map::extent_map::{ExtentMap, Target};
+use crate::map::extent_map::{ExtentMap, Mapped};
 use crate::plan::Medium;
 
 /// A host write, as it lies in a packet.
@@ -42,7 +42,7 @@ impl Entry {
 
     /// The first of its sectors that the map still has here.
     pub(super) fn live(&self, map: &ExtentMap) -> Option<Lba> {
-        let here = |lba: Lba| Target::At(Pba(self.pba + (lba.0 - self.lba)));
+        let here = |lba: Lba| Mapped::At(Pba(self.pba + (lba.0 - self.lba)));
         let mut pieces = map.pieces(Lba(self.lba), Sectors(self.sectors as u64));
         pieces.find(|run| run.target == here(run.lba)).map(|run| run.lba)
     }

@@ -9,7 +9,7 @@ use super::journal::Entry;
 use super::record::Record;
 use super::state::MediaCache;
 use super::store::Store;
-use crate::map::extent_map::Target;
+use crate::map::extent_map::Mapped;
 use crate::plan::note::{Note, ReplayError};
 
 /// Words of 64 bands in one record.
@@ -28,11 +28,11 @@ impl MediaCache {
         match &self.store {
             Store::Journal(_) => self.write_packet_records(notes),
             Store::InPlace(_) => notes.extend(self.map.iter().filter_map(|run| match run.target {
-                Target::At(pba) => Some(Record::Cached { lba: run.lba, sectors: run.sectors, pba }.encode()),
-                Target::Absent => None,
+                Mapped::At(pba) => Some(Record::Cached { lba: run.lba, sectors: run.sectors, pba }.encode()),
+                Mapped::Absent => None,
             })),
         }
-        let absent = self.map.iter().filter(|run| run.target == Target::Absent);
+        let absent = self.map.iter().filter(|run| run.target == Mapped::Absent);
         notes.extend(absent.map(|run| Record::Trimmed { lba: run.lba, sectors: run.sectors }.encode()));
     }
 
@@ -50,7 +50,7 @@ impl MediaCache {
             for entry in entries.by_ref().take(packet.entries as usize) {
                 let here = |lba: Lba| Pba(entry.pba + (lba.0 - entry.lba));
                 let pieces = self.map.pieces(Lba(entry.lba), Sectors(entry.sectors as u64));
-                let live = pieces.filter(|run| run.target == Target::At(here(run.lba)));
+                let live = pieces.filter(|run| run.target == Mapped::At(here(run.lba)));
                 notes.extend(
                     live.map(|run| Record::Cached { lba: run.lba, sectors: run.sectors, pba: here(run.lba) }.encode()),
                 );
@@ -70,7 +70,7 @@ impl MediaCache {
             }
             Record::Trimmed { lba, sectors } => {
                 self.check_run(lba, sectors)?;
-                self.map_run(lba, sectors, Target::Absent);
+                self.map_run(lba, sectors, Mapped::Absent);
             }
             Record::Packet { head_half_tracks, half_tracks } => self.take_packet(head_half_tracks, half_tracks)?,
             Record::Written { first_band, bits_0, bits_64, bits_128 } => {
@@ -125,7 +125,7 @@ impl MediaCache {
             }
         });
         for (lba, sectors) in gaps {
-            self.map_run(lba, sectors, Target::Absent);
+            self.map_run(lba, sectors, Mapped::Absent);
         }
     }
 
@@ -140,11 +140,11 @@ impl MediaCache {
                     return Err("it does not lie in a packet");
                 }
                 journal.push(Entry { lba: lba.0, pba: pba.0, sectors: sectors.0 as u32 });
-                self.map.insert(lba, sectors, Target::At(pba), |_| {});
+                self.map.insert(lba, sectors, Mapped::At(pba), |_| {});
             }
             Store::InPlace(zones) => {
                 let place = Extent::new(pba, sectors);
-                let is_cached = self.map.pieces(lba, sectors).any(|run| run.target != Target::Absent);
+                let is_cached = self.map.pieces(lba, sectors).any(|run| run.target != Mapped::Absent);
                 let band = self.shape.bands.locate(lba).region;
                 if is_cached
                     || !zones.is_free(place)

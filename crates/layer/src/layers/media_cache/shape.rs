@@ -11,7 +11,7 @@ use imbrex_disk::{Disk, Extent, Lba, Sectors};
 use super::journal::{Journal, PacketRules};
 use super::store::Store;
 use super::tracks::{Others, Tracks};
-use super::zones::Zones;
+use super::zones::CacheZones;
 use crate::context::Context;
 use crate::map::run_map::RunMap;
 use crate::parameters::{ConfigError, Parameters};
@@ -244,7 +244,7 @@ fn skew_ns(disk: &Disk, tracks: &Tracks) -> u64 {
     .unwrap_or(0)
 }
 
-fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position) -> Result<Zones, ConfigError> {
+fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position) -> Result<CacheZones, ConfigError> {
     let disk = parting.disk;
     let in_sectors = |key| sectors(disk, parameters, key);
     let (entry, zone, cache) = (in_sectors("cache_block"), in_sectors("cache_zone"), in_sectors("cache_size"));
@@ -256,7 +256,7 @@ fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position)
     let what = "cache on tracks that can be overwritten";
     let looks_enough = |area: Extent| conventional_sectors(disk, area) >= cache;
     let tracks = parting.part(position, what, looks_enough, |tracks| usable(tracks) >= cache)?;
-    Ok(Zones::new(cut(&rewritable(disk, &tracks), zone, cache), entry.min(u32::MAX as u64)))
+    Ok(CacheZones::new(cut(&rewritable(disk, &tracks), zone, cache), entry.min(u32::MAX as u64)))
 }
 
 /// Sectors of `area` where a write destroys nothing, but for those at the ends of strokes.

@@ -1,6 +1,6 @@
 //! How far the cleaning of a band is: the states of [`super::cleaning`], with what it has found of the band.
 
-use crate::map::extent_map::Run;
+use crate::map::extent_map::MappedRun;
 use crate::plan::{GroupKind, Plan};
 
 /// How far the cleaning of a band is.
@@ -26,7 +26,7 @@ pub(super) struct Cleaning {
     /// Band and stage, if there is one.
     pub(super) now: Option<(usize, Stage)>,
     pub(super) is_open: bool,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<MappedRun>,
 }
 
 impl Cleaning {

@@ -6,10 +6,10 @@ use super::journal::{Entry, Journal};
 use super::shape::{self, Shape};
 use super::stage::Cleaning;
 use super::store::Store;
-use super::zones::Zones;
+use super::zones::CacheZones;
 use crate::context::Context;
 use crate::layer::Piece;
-use crate::map::extent_map::{ExtentMap, Run, Target};
+use crate::map::extent_map::{ExtentMap, Mapped, MappedRun};
 use crate::parameters::ConfigError;
 use crate::plan::{GroupKind, Medium, Plan};
 use crate::violation::Violation;
@@ -114,7 +114,7 @@ impl MediaCache {
 
     /// Maps a run, telling the zones what it replaces.
     #[inline]
-    pub(super) fn map_run(&mut self, lba: Lba, sectors: Sectors, target: Target) {
+    pub(super) fn map_run(&mut self, lba: Lba, sectors: Sectors, target: Mapped) {
         match &mut self.store {
             Store::Journal(_) => self.map.insert(lba, sectors, target, |_| {}),
             Store::InPlace(zones) => self.map.insert(lba, sectors, target, |run| zones.remove(run)),
@@ -128,7 +128,7 @@ impl MediaCache {
             Store::Journal(_) => self.map.remove(first, sectors, |_| {}),
             Store::InPlace(zones) => {
                 // Runs that follow each other in the band mostly do so in their zone, and leave it together.
-                let mut leaving: Option<Run> = None;
+                let mut leaving: Option<MappedRun> = None;
                 self.map.remove(first, sectors, |run| match &mut leaving {
                     Some(before) if zones.leave_together(before, &run) => before.sectors += run.sectors,
                     _ => zones.remove_some(leaving.replace(run)),
@@ -140,8 +140,8 @@ impl MediaCache {
 
     pub(super) fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Piece)) {
         self.map.cover(lba, sectors, |lba, sectors, mapped| match mapped {
-            Some(Target::At(pba)) => visit(Piece { lba, sectors, at: Some((Medium::Disk, pba)) }),
-            Some(Target::Absent) => visit(Piece { lba, sectors, at: None }),
+            Some(Mapped::At(pba)) => visit(Piece { lba, sectors, at: Some((Medium::Disk, pba)) }),
+            Some(Mapped::Absent) => visit(Piece { lba, sectors, at: None }),
             None => self
                 .shape
                 .bands
@@ -167,10 +167,10 @@ impl MediaCache {
     }
 
     /// Cached runs by place, none sharing a sector.
-    pub(super) fn cached_by_place(&self) -> Result<Vec<(Pba, Run)>, Violation> {
-        let mut cached: Vec<(Pba, Run)> = Vec::new();
+    pub(super) fn cached_by_place(&self) -> Result<Vec<(Pba, MappedRun)>, Violation> {
+        let mut cached: Vec<(Pba, MappedRun)> = Vec::new();
         for run in self.map.iter() {
-            if let Target::At(pba) = run.target {
+            if let Mapped::At(pba) = run.target {
                 cached.push((pba, run));
             }
         }
@@ -193,7 +193,7 @@ impl MediaCache {
         let mut live = 0;
         for entry in &journal.entries {
             let pieces = self.map.pieces(Lba(entry.lba), Sectors(entry.sectors as u64));
-            let here = |lba: Lba| Target::At(Pba(entry.pba + (lba.0 - entry.lba)));
+            let here = |lba: Lba| Mapped::At(Pba(entry.pba + (lba.0 - entry.lba)));
             live += pieces.filter(|run| run.target == here(run.lba)).map(|run| run.sectors.0).sum::<u64>();
         }
         let cached: u64 = self.cached_by_place()?.iter().map(|(_, run)| run.sectors.0).sum();
@@ -203,10 +203,10 @@ impl MediaCache {
         Ok(())
     }
 
-    pub(super) fn check_zones(&self, zones: &Zones) -> Result<(), Violation> {
+    pub(super) fn check_zones(&self, zones: &CacheZones) -> Result<(), Violation> {
         let mut total = 0;
         for (place, lba, sectors) in zones.held() {
-            let own = |run: &Run| run.target == Target::At(place + (run.lba - lba));
+            let own = |run: &MappedRun| run.target == Mapped::At(place + (run.lba - lba));
             let mapped: Sectors = self.map.pieces(lba, sectors).filter(own).map(|run| run.sectors).sum();
             if mapped != sectors {
                 return Self::violation(1, format!("{sectors:?} live at {place}, of which the map has {mapped:?}"));

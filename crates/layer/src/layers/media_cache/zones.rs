@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use crate::layer::Cache;
-use crate::map::extent_map::{Run, Target};
+use crate::map::extent_map::{Mapped, MappedRun};
 use crate::map::run_map::{Along, RunMap};
 use crate::plan::Medium;
 
@@ -33,7 +33,7 @@ impl Along for Held {
 
 /// The zones.
 #[derive(Debug)]
-pub(super) struct Zones {
+pub(super) struct CacheZones {
     zones: Vec<Extent>,
     /// The most sectors of an entry.
     pub(super) entry_sectors: u64,
@@ -47,10 +47,10 @@ pub(super) struct Zones {
     turns: Vec<u64>,
 }
 
-impl Zones {
+impl CacheZones {
     /// Empty zones at these places, ordered by PBA.
-    pub(super) fn new(zones: Vec<Extent>, entry_sectors: u64) -> Zones {
-        Zones {
+    pub(super) fn new(zones: Vec<Extent>, entry_sectors: u64) -> CacheZones {
+        CacheZones {
             entry_sectors,
             held: RunMap::default(),
             free: zones.iter().map(|zone| (zone.end().0, zone.start.0)).collect(),
@@ -137,9 +137,9 @@ impl Zones {
     }
 
     /// Whether `next`, which follows `run` among the sectors of a band, follows it in the same zone too.
-    pub(super) fn leave_together(&self, run: &Run, next: &Run) -> bool {
+    pub(super) fn leave_together(&self, run: &MappedRun, next: &MappedRun) -> bool {
         match (run.target, next.target) {
-            (Target::At(pba), Target::At(place)) => {
+            (Mapped::At(pba), Mapped::At(place)) => {
                 run.end() == next.lba && pba + run.sectors == place && place + next.sectors <= self.zone_of(pba).end()
             }
             _ => false,
@@ -147,8 +147,8 @@ impl Zones {
     }
 
     /// What `run` says of live sectors is so no more.
-    pub(super) fn remove(&mut self, run: Run) {
-        let Target::At(pba) = run.target else { return };
+    pub(super) fn remove(&mut self, run: MappedRun) {
+        let Mapped::At(pba) = run.target else { return };
         self.held.remove(pba.0, run.sectors.0);
         let zone = self.zone_of(pba);
         let (mut start, end) = (pba.0, pba.0 + run.sectors.0);
@@ -165,7 +165,7 @@ impl Zones {
     }
 
     /// The same of a run, if there is one.
-    pub(super) fn remove_some(&mut self, run: Option<Run>) {
+    pub(super) fn remove_some(&mut self, run: Option<MappedRun>) {
         if let Some(run) = run {
             self.remove(run);
         }

@@ -26,7 +26,7 @@ use crate::layers::interlaced::backup::BackupLog;
 use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::Host;
 use crate::layers::interlaced::moves::{Moves, Outcome};
-use crate::layers::interlaced::{Run, Translation};
+use crate::layers::interlaced::{TrackRun, Translation};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 use crate::violation::Violation;
@@ -66,7 +66,7 @@ pub struct WriteBuffer {
     due: BTreeSet<u32>,
     parts: Vec<Part>,
     /// Where what the host reads lies.
-    found: Vec<Run>,
+    found: Vec<TrackRun>,
     /// The first LBA of the write that `joins` was last asked for, and its ring.
     joinable: Cell<Option<(Lba, u32)>>,
 }
@@ -115,8 +115,8 @@ impl WriteBuffer {
 
     /// Whether the move has tracks in hand that hold parts of a run, or onto which `sectors` will be
     /// appended: what is appended there after the tops were backed up would be destroyed.
-    fn disturbs_ring(&self, at_home: &Run, sectors: u64) -> bool {
-        let is_locked = |run: Run| self.moves.locks(run.surface, run.radial_track, run.radial_track);
+    fn disturbs_ring(&self, at_home: &TrackRun, sectors: u64) -> bool {
+        let is_locked = |run: TrackRun| self.moves.locks(run.surface, run.radial_track, run.radial_track);
         if self.map.within(at_home.lba.0, at_home.end().0).any(|run| is_locked(self.map.place(&run))) {
             return true;
         }

@@ -14,7 +14,7 @@ use super::rings::Rings;
 use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::{merge, push_runs_at};
 use crate::layers::interlaced::moves::{Timing, Transfer, Transfers};
-use crate::layers::interlaced::{Run, Track, Translation};
+use crate::layers::interlaced::{Track, TrackRun, Translation};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
 
@@ -162,7 +162,7 @@ impl BufferMap {
     }
 
     /// The track of that number as it is at home, and its LBAs; none if it is set aside.
-    pub fn lbas_of(home: &Home, track: u32) -> Option<(Run, u64, u64)> {
+    pub fn lbas_of(home: &Home, track: u32) -> Option<(TrackRun, u64, u64)> {
         let (track, surface) = home.track_at(track);
         let place = home.track(track, surface)?;
         let run = Home::track_run(&place, home.lba(place.track_start)?);
@@ -186,7 +186,7 @@ impl BufferMap {
     }
 
     /// The first part that is not buffered of the LBAs from `start` up to `end`, and what is not buffered around it.
-    fn unbuffered(&self, start: u64, around: &Run) -> Option<Run> {
+    fn unbuffered(&self, start: u64, around: &TrackRun) -> Option<TrackRun> {
         let (mut from, mut lba) = (around.lba.0, start);
         if let Some(run) = self.runs.range(..=lba).next_back().map(|(&lba, entry)| with_lba(lba, entry)) {
             from = from.max(run.end());
@@ -202,7 +202,7 @@ impl BufferMap {
 
     /// Where a buffered run lies.
     #[inline]
-    pub fn place(&self, run: &Buffered) -> Run {
+    pub fn place(&self, run: &Buffered) -> TrackRun {
         self.rings.run(run.ring, run.position, run.sectors, Lba(run.lba))
     }
 
@@ -215,7 +215,7 @@ impl BufferMap {
     }
 
     /// What is buffered on a reserved track from `sector` on.
-    fn run_on_reserved(&self, track: &Track, sector: u32) -> Option<Run> {
+    fn run_on_reserved(&self, track: &Track, sector: u32) -> Option<TrackRun> {
         let (ring, position) = self.rings.position_at(track, sector)?;
         let head = self.rings.head(ring);
         let end = (position + (track.sectors - sector) as u64).min(head);
@@ -270,7 +270,7 @@ impl Translation for BufferMap {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let at_home = Home::track_run(&home.locate(home.pba(lba)), lba);
         if self.runs.is_empty() || (at_home.harmless && !self.holds_tops) {
             return at_home;
@@ -283,10 +283,10 @@ impl Translation for BufferMap {
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun> {
         match home.lba(track.start) {
             Some(lba) => {
-                let at_home = Run::on(track, 0, track.sectors, lba);
+                let at_home = TrackRun::on(track, 0, track.sectors, lba);
                 match self.holds_tops {
                     true => self.unbuffered(lba.0 + sector as u64, &at_home),
                     false => Some(at_home),
@@ -300,7 +300,7 @@ impl Translation for BufferMap {
     fn prepare(&self, home: &Home, chosen: WriteHome, transfers: &mut Transfers) -> bool {
         let WriteHome { start, end } = chosen;
         let Some((at_home, ..)) = BufferMap::lbas_of(home, BufferMap::track_of(home, Lba(start))) else { return false };
-        let mut runs: Vec<Run> = self.within(start, end).map(|run| self.place(&run)).collect();
+        let mut runs: Vec<TrackRun> = self.within(start, end).map(|run| self.place(&run)).collect();
         if runs.is_empty() {
             return false;
         }

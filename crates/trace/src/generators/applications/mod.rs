@@ -11,7 +11,7 @@ pub(super) mod mail;
 
 use imbrex_units::{Command, SimDuration, SimTime};
 
-use super::error::{Complaint, Place, WorkloadError};
+use super::error::{Complaint, WordPlace, WorkloadError};
 use super::quantity::Share;
 use super::random::Stream;
 use crate::request::{Request, Source, TraceError, When};
@@ -68,7 +68,7 @@ fn check_room(name: &str, device_sectors: u64) -> Result<(), WorkloadError> {
         return Ok(());
     }
     let complaint = Complaint::new(format!("{name} needs a drive of 16 GiB or more"), "use a larger drive");
-    Err(complaint.at(Place::Workload))
+    Err(complaint.at(WordPlace::Workload))
 }
 
 /// A part of the drive that is written round and round: a journal, a log.
