@@ -52,9 +52,13 @@ impl Actuator {
     }
 
     /// Performs `access`, beginning at `now`, and says how long it took.
+    ///
+    /// Panics where the access is empty or reaches past the disk: then the plan that asked for it is wrong.
     #[inline]
     pub fn access(&mut self, now: SimTime, access: &Access) -> AccessTime {
-        debug_assert!(!access.extent.is_empty(), "an access touches a sector");
+        assert!(!access.extent.is_empty(), "an access touches a sector: {access:?}");
+        let sectors = self.disk.geometry.sectors();
+        assert!(access.extent.end().0 <= sectors.0, "an access lies on the disk of {} sectors: {access:?}", sectors.0);
         let (disk, head, log) = (&*self.disk, &mut self.head, self.log.as_mut());
         match &mut self.accounting {
             Accounting::Exact => exact::access(disk, head, now, access, log),

@@ -93,6 +93,8 @@ impl Timing {
 
     /// Carries out `plan` from `start` on.
     pub fn run(&mut self, plan: &Plan, start: SimTime) -> PlanTime {
+        let first_step = plan.phases.first().map_or(plan.steps.len(), |phase| phase.first_step as usize);
+        assert_eq!(first_step, 0, "steps before the first phase would not be timed:\n{plan:?}");
         let mut time = PlanTime::default();
         let mut now = start;
         for (index, phase) in plan.phases.iter().enumerate() {

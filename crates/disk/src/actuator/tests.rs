@@ -504,6 +504,15 @@ proptest! {
 
 /// The log names each track of a long access, at the time its transfer begins.
 #[test]
+#[should_panic(expected = "an access lies on the disk of 100 sectors")]
+fn an_access_past_the_disk_is_a_wrong_plan() {
+    let config = cylinders(1, 10, 10);
+    let mut actuator = Actuator::new(disk(&config, &linear(1, 2, Rotation::Exact)));
+    let extent = Extent::new(Pba(99), Sectors(2));
+    actuator.access(SimTime::ZERO, &Access { direction: Direction::Read, extent, purpose: Purpose::InPlace });
+}
+
+#[test]
 fn the_head_log_follows_an_access_track_by_track() {
     let disk = disk(&cylinders(1, 10, 100), &linear(0, 0, Rotation::Exact));
     let mut actuator = Actuator::with_log(disk, HeadLog::new(16));

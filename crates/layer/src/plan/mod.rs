@@ -233,8 +233,8 @@ impl Plan {
         lba: Lba,
         sectors: Sectors,
     ) {
-        debug_assert!(!self.phases.is_empty(), "a step needs a phase: open a group first");
-        debug_assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "an access of {} sectors", sectors.0);
+        assert!(!self.phases.is_empty(), "a step needs a phase: open a group first");
+        assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "an access of {} sectors at {pba}, {lba}", sectors.0);
         self.steps.push(Step { op, medium, kind, cause, sectors: sectors.0 as u32, pba, lba });
     }
 

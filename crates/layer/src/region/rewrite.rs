@@ -62,7 +62,7 @@ impl Rewriter {
     /// Plans the rewrite of `target` with what is staged: of it `host_sectors` from `host_lba` on behalf of the host, the
     /// rest as cleaning; then the record `end`.
     pub fn rewrite(&self, plan: &mut Plan, target: Rewrite, host_lba: Lba, host_sectors: Sectors, end: Note) {
-        debug_assert!(self.open.is_none(), "invariant 1: a rewrite is open: {:?}", self.open);
+        assert!(self.open.is_none(), "invariant 1: a rewrite is open: {:?}", self.open);
         if let Some(spare) = self.spare {
             assert!(target.sectors <= spare.sectors, "{target:?} does not fit into the spare {spare:?}");
             plan.barrier();

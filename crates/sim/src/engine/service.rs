@@ -141,6 +141,11 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     }
 
     pub(super) fn make_plan(&mut self) {
+        let capacity = self.drive.layer.capacity();
+        for command in &self.commands {
+            // What reaches past the drive is rejected where requests enter, and never gets here.
+            assert!(command.end().0 <= capacity.0, "{command:?} reaches past the layer's {} sectors", capacity.0);
+        }
         self.plan.clear();
         self.drive.layer.plan(&self.commands, &mut self.plan);
     }
