@@ -3,26 +3,27 @@
 use crate::units::{Extent, SimDuration};
 use crate::Direction;
 
-/// Why an access is made: what the accounting of [`crate::mechanics::Rotation::Half`] needs to know.
+/// Why an access is made. The rotation model [`Half`](crate::mechanics::Rotation::Half) times accesses by their purpose; the others
+/// do not look at it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Purpose {
     /// For a host request, in its place.
     InPlace,
     /// To or from a backup region (Hajkazemi 2019 §2.1).
     Backup,
-    /// A whole pseudo-track in its place (Hajkazemi 2019 §2.4): its ends are not those of tracks, and where they happen to be,
-    /// as on a disk of equal tracks, the paper counts as if they were not.
+    /// A whole pseudo-track in its place (Hajkazemi 2019 §2.4). Its ends are not those of tracks; even on a disk of equal tracks,
+    /// where they are, the paper counts as if they were not.
     PseudoTrack,
 }
 
 /// One contiguous access to the platters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Access {
-    /// Read or write.
+    /// Whether it reads or writes.
     pub direction: Direction,
-    /// Where.
+    /// The sectors that it touches.
     pub extent: Extent,
-    /// Why.
+    /// Why it is made.
     pub purpose: Purpose,
 }
 
@@ -38,7 +39,7 @@ pub struct AccessTime {
 }
 
 impl AccessTime {
-    /// All of it.
+    /// The sum of the three parts.
     pub fn total(&self) -> SimDuration {
         self.seek + self.rotation + self.transfer
     }

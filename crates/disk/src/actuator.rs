@@ -1,7 +1,8 @@
 //! The moving part: an actuator that performs accesses one after the other, and remembers where its head is.
 //!
 //! Invariants:
-//! 1. The four parts of an access (overhead is the host side's) add up to the time it took.
+//! 1. Seek, rotation and transfer of an access add up to the time it took. (The fourth part of a service, the controller's
+//!    overhead, is counted by the engine.)
 //! 2. The same accesses from the same state at the same times take the same time: no randomness, no floating clock.
 
 mod pass;
@@ -18,7 +19,7 @@ use crate::mechanics::{exact, none, Rotation};
 use crate::units::{SimDuration, SimTime};
 use crate::{Direction, Disk, Place, SharedDisk};
 
-/// The rotation models, each with what it remembers.
+/// The rotation model of the disk, with the state that it keeps between accesses.
 #[derive(Clone, Copy, Debug)]
 enum Accounting {
     Exact,
@@ -26,7 +27,7 @@ enum Accounting {
     None,
 }
 
-/// The arm with its heads over a disk.
+/// The arm of a drive with all its heads: where it is, and how long each access takes from there.
 #[derive(Clone, Debug)]
 pub struct Actuator {
     disk: SharedDisk,
@@ -105,7 +106,7 @@ impl Actuator {
         &self.disk
     }
 
-    /// Told that a new host operation begins: resets what `half` remembers of the operation in hand.
+    /// Told that a new host operation begins: resets what `half` remembers of the current operation.
     pub fn begin_operation(&mut self) {
         if let Accounting::Half(half) = &mut self.accounting {
             half.begin_operation();

@@ -34,7 +34,7 @@ pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         check_writable(path, "--emit-profile")?;
     }
     let mut opened = leave::open(args)?;
-    interrupt::answer_with("ending the test in hand, putting the drive's settings back");
+    interrupt::answer_with("ending the running test, putting the drive's settings back");
     let verdict = run_tests(args, quiet, budget_ns, &mut opened);
     // Dropped before anything is told, so that its settings are back and its file is closed.
     drop(opened);

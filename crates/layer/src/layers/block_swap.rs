@@ -61,7 +61,7 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// MapZones and blocks of a zone that a heat key can tell apart.
+/// Zones, and blocks of a zone that a heat key can tell apart.
 const KEY_PARTS_MAX: usize = 1 << 16;
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {

@@ -126,9 +126,9 @@ struct SetAssociative {
     medium: Medium,
     rewriter: Rewriter,
     whole: bool,
-    /// Records of the appends in hand, which follow their data.
+    /// Records of appends that are planned; they enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
-    /// Native regions of the collection in hand.
+    /// Native regions that the current collection merges.
     present: Vec<usize>,
 }
 
@@ -215,7 +215,7 @@ impl SetAssociative {
         }
     }
 
-    /// The data of the appends in hand are durable before their records are.
+    /// Plans a barrier, so that appended data are durable, and then their records.
     fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;

@@ -31,14 +31,14 @@ impl Mapped {
     }
 }
 
-/// A mapped run.
+/// A run of logical sectors that the map holds, and where it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MappedRun {
     /// First logical sector.
     pub lba: Lba,
-    /// How many.
+    /// How many sectors.
     pub sectors: Sectors,
-    /// Where.
+    /// Where it lies.
     pub target: Mapped,
 }
 

@@ -1,14 +1,14 @@
-//! Journal records: the mapping changes that a plan makes durable. A record is plain numbers; each layer gives its own
-//! tags and fields a meaning, and the executor adds sequence number and checksum when it writes one.
+//! Journal records as a journal keeps them: a tag and four numbers. What they mean is the layer's: [`super::record`]. Whoever writes
+//! one to a medium adds a sequence number and a checksum.
 
 use std::fmt;
 
-/// One mapping change.
+/// One record of the journal: a mapping change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Note {
-    /// Which change, in the layer's own numbering.
+    /// The kind of change, in the numbering of the layer.
     pub tag: u8,
-    /// Its operands, as the layer's documentation lists them.
+    /// Its operands: see the fields of [`super::record::RecordInfo`].
     pub fields: [u64; 4],
 }
 
@@ -51,7 +51,7 @@ impl fmt::Debug for Note {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("journal record {note:?} cannot be replayed: {reason}")]
 pub struct ReplayError {
-    /// The record.
+    /// The record that was refused.
     pub note: Note,
     /// What is wrong with it.
     pub reason: String,

@@ -38,7 +38,7 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
 pub struct Rewrite {
     /// First logical sector.
     pub lba: Lba,
-    /// How many.
+    /// How many sectors.
     pub sectors: Sectors,
     /// First physical sector.
     pub home: Pba,

@@ -60,7 +60,7 @@ pub struct CutError {
     pub step: usize,
     /// What came out wrong.
     pub what: String,
-    /// The plan in hand, and the journal that was replayed.
+    /// The current plan, and the journal that was replayed.
     pub trail: String,
 }
 
@@ -70,7 +70,7 @@ struct Values {
     durable: u64,
     /// Given by plans that are done, but not known to be durable.
     done: Vec<u64>,
-    /// Given by the plan in hand.
+    /// Given by the current plan.
     flying: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The journal records of zones, and whether what is kept of them agrees.
+//! The journal records of zones: written, replayed, and checked against the zones' conditions.
 
 use imbrex_disk::Sectors;
 
@@ -22,7 +22,7 @@ pub enum ZoneState {
     AsPointer,
     /// Finished: full, although its pointer is not at its end.
     Finished,
-    /// It can be read alone.
+    /// It can be read, but not written.
     ReadOnly,
     /// It can neither be read nor written.
     Offline,

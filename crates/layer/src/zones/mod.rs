@@ -484,7 +484,7 @@ impl Zones {
         self.places.native(lba)
     }
 
-    /// Bytes they take.
+    /// Bytes of memory that they take now.
     pub fn measured_bytes(&self) -> u64 {
         self.places.measured_bytes() + (self.states.len() * std::mem::size_of::<State>()) as u64
     }

@@ -83,7 +83,7 @@ impl FullyAssociative {
         self.note(Record::Completed { logical_band }, plan);
     }
 
-    /// The free band to take next; the phase in hand may write it from here on.
+    /// The free band to take next; the current phase may write it from here on.
     pub(super) fn free_band(&mut self, zone: usize, plan: &mut Plan) -> u32 {
         if std::mem::take(&mut self.state.freed) {
             plan.barrier();

@@ -18,7 +18,7 @@ use crate::plan::{Cause, GroupKind, Plan};
 /// How many streams are told apart among all writes.
 const RECENT: usize = 8;
 
-/// Streams in hand in one zone: beyond, the oldest is completed.
+/// Streams that may be open in one zone: one more, and the oldest is completed.
 const STREAMS_PER_ZONE: usize = 4;
 
 /// A run of writes that went on where the one before ended.
@@ -142,7 +142,7 @@ impl FullyAssociative {
         self.note(Record::Streamed { logical_band, band, filled_sectors: filled }, plan);
     }
 
-    /// The data of the appends in hand are durable before their records are.
+    /// Plans a barrier, so that appended data are durable, and then their records.
     fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;

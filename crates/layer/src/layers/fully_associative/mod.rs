@@ -128,7 +128,7 @@ struct FullyAssociative {
     idle_free: f64,
     idle_after: SimDuration,
     recent: RecentChains,
-    /// Records of the appends in hand, applied already, which follow their data.
+    /// Records of appends that are planned and applied to the map; they enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
 }
 

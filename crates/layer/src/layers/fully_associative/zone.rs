@@ -43,7 +43,7 @@ pub(super) struct BandZone {
     pub head: u32,
     /// Live sectors by band; 0 for bands that are not log bands.
     pub live: Vec<u32>,
-    /// Streams in hand, oldest first.
+    /// Open streams, oldest first.
     pub streams: Vec<Stream>,
     /// No logical band before this one has anything in the oldest log band.
     pub next_merge: u32,

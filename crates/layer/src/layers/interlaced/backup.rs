@@ -1,7 +1,7 @@
 //! The backup log (Hajkazemi 2019 §2.1): copies of what a rewrite endangers, in regions of bottom tracks without tops,
 //! and the records that say what is backed up where.
 //!
-//! There are two records: that of the latest host read-modify-write, and that of the background move in hand. The host
+//! There are two records: that of the latest host read-modify-write, and that of the current background move. The host
 //! record is cleared lazily: the next operation replaces it, and whatever else would make it stale clears it first.
 //!
 //! ```text
@@ -25,17 +25,17 @@ use crate::parameters::ConfigError;
 use crate::plan::note::Note;
 use crate::plan::Plan;
 
-/// At most one region to so many tracks of a surface, so that small disks keep most of theirs.
+/// Tracks of a surface for each backup region, at least: small disks get fewer regions, and keep most of their tracks.
 const TRACKS_PER_REGION: u32 = 32;
 
-/// Backed-up logical sectors.
+/// A run of logical sectors of which there is a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
     /// First logical sector.
     pub lba: Lba,
-    /// How many.
+    /// How many sectors.
     pub sectors: u32,
-    /// Where the copy is.
+    /// The first physical sector of the copy.
     pub backup: Pba,
 }
 
@@ -60,9 +60,10 @@ enum For {
 #[derive(Clone, Default, Debug)]
 struct Backup {
     parts: Vec<Part>,
-    /// Bounds of the copies.
+    /// The smallest extent that holds all the copies.
     copies: Extent,
-    /// Bounds of the homes on the outer and the inner neighbour: whoever writes there clears first.
+    /// The smallest extents that hold what was copied from the outer and from the inner neighbour: a write there would make the
+    /// copies stale, so the record is cleared before it.
     homes: [Extent; 2],
 }
 
@@ -78,7 +79,7 @@ impl Backup {
     }
 }
 
-/// The log.
+/// The backup log of a drive: its regions, and what is backed up in them now.
 #[derive(Clone, Debug)]
 pub struct BackupLog {
     regions: Vec<Region>,
@@ -86,7 +87,7 @@ pub struct BackupLog {
     borders: Vec<u32>,
     host: Backup,
     job: Backup,
-    /// The region that the move in hand uses.
+    /// The region that the current move uses.
     job_region: Option<usize>,
     /// Parts of a record being replayed.
     replayed: Vec<Part>,
@@ -130,7 +131,7 @@ impl BackupLog {
         self.regions.len()
     }
 
-    /// The regions' extents.
+    /// The extents of the regions.
     pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
         self.regions.iter().map(|region| region.area.extent)
     }
@@ -140,7 +141,7 @@ impl BackupLog {
         self.extents().map(|extent| extent.sectors.0).min().expect("there is a region")
     }
 
-    /// The region that the move in hand uses.
+    /// The region that the current move uses.
     pub fn area_of_move(&self) -> Option<Area> {
         self.job_region.map(|region| self.regions[region].area)
     }
@@ -169,7 +170,7 @@ impl BackupLog {
         self.place(region, sectors, plan)
     }
 
-    /// The same for a move, in the nearest region, which is then the move's until its record is cleared.
+    /// Where the copies of a move go: the nearest region, which belongs to the move until its record is cleared.
     pub fn place_move(&mut self, radial_track: u32, sectors: u64, plan: &mut Plan) -> Pba {
         debug_assert!(self.job_region.is_none(), "one move at a time");
         let region = self.nearest(radial_track);
@@ -208,7 +209,7 @@ impl BackupLog {
         plan.barrier();
     }
 
-    /// The same for the move in hand.
+    /// Copies of `runs` were written from `backup` on for the current move: makes them the record of the move.
     pub fn record_move(&mut self, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
         self.job.clear();
@@ -232,7 +233,7 @@ impl BackupLog {
         self.host.clear();
     }
 
-    /// The move in hand is done, and a durable note of its layer says so.
+    /// The current move is done, and a durable note of its layer says so.
     pub fn end_move(&mut self) {
         self.job.clear();
         self.job_region = None;
@@ -336,7 +337,7 @@ impl BackupLog {
     }
 }
 
-/// The smallest extent around both.
+/// The smallest extent that holds both.
 #[inline]
 fn around(bounds: Extent, extent: Extent) -> Extent {
     if bounds.is_empty() {

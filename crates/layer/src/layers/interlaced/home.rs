@@ -1,5 +1,5 @@
-//! Homes: the static addresses of an interlaced disk. LBAs run over all tracks in PBA order, and jump those that are set
-//! aside: backup regions and caches, which are bottom tracks whose neighbouring tops hold nothing, and those tops; and the
+//! Homes: where each LBA of an interlaced disk lies as long as no layer has moved it. LBAs run over all tracks in PBA order, and skip
+//! those that are set aside: backup regions and caches, which are bottom tracks whose neighbouring tops hold nothing, and those tops; and the
 //! tops of write buffers, whose neighbours keep their data.
 //!
 //! Invariants:
@@ -17,11 +17,11 @@ use crate::parameters::ConfigError;
 pub struct Area {
     /// The bottoms: they follow each other in PBA order.
     pub extent: Extent,
-    /// Surface.
+    /// The surface that it lies on.
     pub surface: u8,
-    /// The first bottom.
+    /// Radial position of the first bottom.
     pub radial_start: u32,
-    /// The last bottom.
+    /// Radial position of the last bottom.
     pub radial_last: u32,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Division by a number known long before: a multiplication and a correction.
+/// Division by a fixed number, as a multiplication and a correction: faster than the hardware's division.
 #[derive(Clone, Copy, Debug)]
 struct Reciprocal {
     divisor: u64,
@@ -173,7 +173,7 @@ impl Reciprocal {
     }
 }
 
-/// The static addresses.
+/// Where each LBA is at home, and which LBA is at home at a physical sector.
 #[derive(Clone, Debug)]
 pub struct Home {
     disk: SharedDisk,
@@ -217,7 +217,7 @@ impl Home {
         &self.disk
     }
 
-    /// Logical sectors.
+    /// Logical sectors that the tracks which are not set aside hold.
     pub fn capacity(&self) -> Sectors {
         Sectors(self.capacity)
     }
@@ -283,7 +283,7 @@ impl Home {
         self.disk.geometry.radial_tracks().div_ceil(2) * self.surfaces
     }
 
-    /// All tracks.
+    /// How many tracks the disk has, on all surfaces.
     pub fn tracks(&self) -> u64 {
         self.disk.geometry.radial_tracks() as u64 * self.surfaces as u64
     }

@@ -25,18 +25,18 @@ use crate::layer::Piece;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
 
-/// The host's side of a layer.
+/// The part of a layer that serves the host.
 pub struct Host {
-    /// Static addresses.
+    /// Where LBAs lie as long as nothing is moved.
     pub home: Home,
     /// The backup log.
     pub log: BackupLog,
-    /// What is live, with `skip_dead=on`.
+    /// Which sectors are live; kept only with `skip_dead=on`.
     live: Option<LiveSet>,
-    /// Tops that the write in hand destroys: physical, then what lies there.
+    /// Tops that the current write destroys: physical, then what lies there.
     faced: Vec<Span>,
     endangered: Vec<TrackRun>,
-    /// What joined writes cover of one track.
+    /// The parts of one track that writes served together cover.
     written: Vec<TrackRun>,
 }
 
@@ -144,7 +144,7 @@ impl Host {
         }
     }
 
-    /// Data from `start` up to `end` is planned: notes as live what was dead.
+    /// A write of data from `start` up to `end` is planned: notes those of the sectors as live that were dead.
     #[inline]
     fn born(&mut self, start: Lba, end: Lba, plan: &mut Plan) {
         let Some(live) = &mut self.live else { return };

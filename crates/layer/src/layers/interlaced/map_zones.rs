@@ -1,4 +1,4 @@
-//! MapZones of pseudo-tracks (Hajkazemi 2019 §2.4): the bottoms of a group laid end to end and cut into pieces as long as
+//! Zones of pseudo-tracks (Hajkazemi 2019 §2.4): the bottoms of a group laid end to end and cut into pieces as long as
 //! its longest track, and so its tops; or into shorter ones, blocks. Groups of more than 128 bottoms make several zones.
 //! What is left over at the end of bottoms or tops, less than a piece, belongs to none.
 //!
@@ -28,7 +28,7 @@ struct Stretch {
     pieces: u16,
 }
 
-/// A zone.
+/// A zone: pseudo-tracks (or blocks) that a layer permutes among themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct MapZone {
     /// LBA of the first bottom, and of the first top.
@@ -54,7 +54,7 @@ pub struct ZonePiece {
     pub sectors: u32,
 }
 
-/// All zones.
+/// The zones of a disk, by LBA.
 #[derive(Clone, Debug)]
 pub struct MapZones {
     by_lba: Finder,
@@ -96,7 +96,7 @@ impl MapZones {
         self.pieces_of_track
     }
 
-    /// MapZone number `index`.
+    /// Zone number `index`.
     pub fn zone(&self, index: u32) -> &MapZone {
         &self.zones[index as usize]
     }

@@ -7,16 +7,16 @@ use crate::plan::{Cause, Plan};
 /// The heat key of a run whose writes are not counted.
 pub const NO_HEAT: u32 = u32::MAX;
 
-/// A track.
+/// A track: where it lies and how long it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Track {
-    /// Its first sector.
+    /// Its first physical sector.
     pub start: Pba,
-    /// How many it holds.
+    /// Sectors that it holds.
     pub sectors: u32,
     /// Its radial position.
     pub radial_track: u32,
-    /// Its surface.
+    /// The surface that it lies on.
     pub surface: u8,
 }
 
@@ -57,17 +57,17 @@ impl Span {
 pub struct TrackRun {
     /// First logical sector.
     pub lba: Lba,
-    /// Where it lies.
+    /// Its first physical sector.
     pub pba: Pba,
-    /// How many.
+    /// How many sectors.
     pub sectors: u32,
-    /// The track.
+    /// Radial position of the track.
     pub radial_track: u32,
-    /// Its surface.
+    /// The surface that it lies on.
     pub surface: u8,
     /// Sector of the track at which the run begins.
     pub sector: u32,
-    /// Sectors of the track.
+    /// Sectors that the track holds.
     pub track_sectors: u32,
     /// Whether writing it destroys nothing that holds data.
     pub harmless: bool,
@@ -104,7 +104,7 @@ impl TrackRun {
         Extent::new(self.pba, Sectors(self.sectors as u64))
     }
 
-    /// What of it begins at `lba` and reaches to `end` at most.
+    /// The part of it from `lba` on, up to `end` or to its own end.
     #[inline]
     pub fn part(&self, lba: Lba, end: Lba) -> TrackRun {
         let (skipped, end) = ((lba - self.lba).0, end.min(self.end()));

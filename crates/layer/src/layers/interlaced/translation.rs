@@ -11,7 +11,7 @@ use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
 use crate::violation::Violation;
 
-/// Where a layer puts data, and what it moves.
+/// What one kind of interlaced layer knows: where it puts data, and which data it moves.
 pub trait Translation: Send + 'static {
     /// A background move.
     type Move: Copy + PartialEq + std::fmt::Debug + Send;
@@ -45,12 +45,13 @@ pub trait Translation: Send + 'static {
         false
     }
 
-    /// All copies of `chosen` are made but those written last, of data that lies in the backup region from `backup` on.
+    /// Phase 2 of `chosen` is planned: everything is copied but the data that is written late, which lies in the backup region from
+    /// `backup` on. Changes the map and notes it.
     fn displace(&mut self, _home: &Home, _chosen: Self::Move, _backup: Pba, _plan: &mut Plan) {
         unreachable!("only moves with late transfers displace data")
     }
 
-    /// All copies of `chosen` are made: changes the map and notes it. The note ends the move's backup record.
+    /// Everything of `chosen` is copied: changes the map and notes it. The note ends the backup record of the move.
     fn commit(&mut self, _home: &Home, _chosen: Self::Move, _plan: &mut Plan) {
         unreachable!("a layer that moves nothing has nothing to commit")
     }
@@ -71,7 +72,7 @@ pub trait Translation: Send + 'static {
     /// Calls `each` with its caches, if it has any.
     fn caches(&self, _home: &Home, _each: &mut dyn FnMut(Cache)) {}
 
-    /// Checks the numbered invariants of its file's header.
+    /// Checks the numbered invariants that stand in the header of its file; an error names the one that is broken.
     fn self_check(&self, _home: &Home) -> Result<(), Violation> {
         Ok(())
     }

@@ -58,7 +58,7 @@ impl LogStructured {
         }
     }
 
-    /// The head of a stream's open zone, or of a free one; the phase in hand may write there from here on.
+    /// The head of a stream's open zone, or of a free one; the current phase may write there from here on.
     pub(super) fn head_or_free_zone(&mut self, stream: Stream, plan: &mut Plan) -> (u32, u32) {
         if let Some(head) = self.state.head(stream) {
             return head;

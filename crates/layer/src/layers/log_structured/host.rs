@@ -96,7 +96,7 @@ impl LogStructured {
         self.appended.push(record.encode());
     }
 
-    /// The data of the appends in hand are durable before their records are.
+    /// Plans a barrier, so that appended data are durable, and then their records.
     pub(super) fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;

@@ -150,7 +150,7 @@ struct LogStructured {
     step_blocks: u32,
     idle_zones: usize,
     idle_after: SimDuration,
-    /// Records of the appends in hand, applied already, which follow their data.
+    /// Records of appends that are planned and applied to the map; they enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
     /// What a step of cleaning moves: kept for its buffer.
     moves: Vec<Placed>,

@@ -94,7 +94,7 @@ impl LogZone {
     }
 }
 
-/// Cleaning in hand: the zone, and where to go on.
+/// A cleaning under way: its zone, and where to go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Victim {
     pub zone: usize,

@@ -36,7 +36,7 @@ impl MediaCache {
         }
     }
 
-    /// Finishes the cleaning in hand, if there is one.
+    /// Finishes the current cleaning, if there is one.
     pub(super) fn finish_cleaning(&mut self, plan: &mut Plan) {
         while let Some((band, stage)) = self.cleaning.now {
             self.advance(band, stage, plan);
@@ -50,7 +50,7 @@ impl MediaCache {
         self.finish_cleaning(plan);
     }
 
-    /// The next phase in idle time, of the band of the oldest block where none is in hand.
+    /// The next phase in idle time, of the band of the oldest block if none is being cleaned.
     pub(super) fn clean_in_background(&mut self, plan: &mut Plan) -> bool {
         if self.cleaning.now.is_none() {
             let Some(lba) = self.oldest() else { return false };

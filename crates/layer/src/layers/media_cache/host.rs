@@ -174,7 +174,7 @@ impl MediaCache {
         payload
     }
 
-    /// `sectors` of `lba` lie `payload` sectors into the payload of the packet in hand.
+    /// `sectors` of `lba` lie `payload` sectors into the payload of the current packet.
     #[inline]
     fn place(&mut self, lba: Lba, sectors: u64, payload: u64) {
         let (map, placed) = (&mut self.map, &mut self.placed);

@@ -198,7 +198,7 @@ impl Journal {
         }
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory that it takes now.
     pub(super) fn measured_bytes(&self) -> u64 {
         let entries = self.entries.capacity() * std::mem::size_of::<Entry>();
         let packets = self.packets.capacity() * std::mem::size_of::<Packet>();

@@ -20,7 +20,7 @@ pub(super) enum Stage {
     Noting,
 }
 
-/// The cleaning in hand.
+/// The current cleaning.
 #[derive(Debug, Default)]
 pub(super) struct Cleaning {
     /// Band and stage, if there is one.
@@ -38,7 +38,7 @@ impl Cleaning {
         }
     }
 
-    /// Whether no band is in hand.
+    /// Whether no band is being cleaned.
     pub(super) fn is_resting(&self) -> bool {
         self.now.is_none()
     }

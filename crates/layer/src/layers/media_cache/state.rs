@@ -47,9 +47,9 @@ pub(super) struct MediaCache {
     pub(super) packets_since_merge: u64,
     /// Where the search for absent runs to clean goes on.
     pub(super) absent_next: Lba,
-    /// Writes of the commands in hand that have no place yet.
+    /// Writes of the current commands that have no place yet.
     pub(super) waiting: Vec<(Lba, Sectors)>,
-    /// Entries of the packet in hand, or records that follow their data.
+    /// Entries of the current packet, or records that follow their data.
     pub(super) placed: Vec<Entry>,
 }
 

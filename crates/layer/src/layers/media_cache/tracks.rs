@@ -78,7 +78,7 @@ impl Tracks {
         self.starts.len()
     }
 
-    /// Sectors of all.
+    /// Sectors of all of them together.
     pub(super) fn sectors(&self) -> u64 {
         *self.offsets.last().expect("begins with zero")
     }
@@ -148,7 +148,7 @@ impl Tracks {
         (0..self.len()).map(|index| Extent::new(Pba(self.starts[index]), Sectors(self.track_sectors(index))))
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory that it takes now.
     pub(super) fn measured_bytes(&self) -> u64 {
         (self.starts.len() + self.offsets.len()) as u64 * 8
     }

@@ -71,7 +71,7 @@ impl CacheZones {
         }
     }
 
-    /// Sectors of all.
+    /// Sectors of all of them together.
     pub(super) fn sectors(&self) -> u64 {
         self.zones.iter().map(|zone| zone.sectors.0).sum()
     }

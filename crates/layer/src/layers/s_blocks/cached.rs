@@ -15,7 +15,7 @@ use super::ring::Position;
 pub(super) struct CachedRun {
     /// First sector within the S-block.
     pub offset: u32,
-    /// How many.
+    /// How many sectors.
     pub sectors: u32,
     /// Where in the section's cache buffer; [`Position::NOWHERE`] if trimmed.
     pub position: Position,

@@ -146,7 +146,7 @@ struct SBlocks {
     direct: Direct,
     extra_destages: u64,
     recent: RecentEnds,
-    /// The pieces a cache defrag has in hand: kept for its buffer.
+    /// The pieces that a cache defrag copies; kept from one to the next for the buffer alone.
     copied: Vec<EntryPiece>,
 }
 

@@ -12,7 +12,7 @@
 //!    barrier.
 //! 2. The record of a host rewrite holds no run that has moved since: it is cleared before the run is written anew or
 //!    written home.
-//! 3. A host write touches nothing that a move has in hand: it completes the move first.
+//! 3. A host write touches nothing that the current move uses: it completes the move first.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -89,7 +89,7 @@ impl WriteBuffer {
         (self.map.holds_tops || !is_top()).then(|| self.map.rings.ring_of(pba))
     }
 
-    /// Whether `command`, of those that write `sectors` together, would touch what the move in hand has read or is to
+    /// Whether `command`, of those that write `sectors` together, would touch what the current move has read or is to
     /// write.
     #[cold]
     fn disturbs_move(&self, command: &Command, sectors: u64) -> bool {
@@ -113,7 +113,7 @@ impl WriteBuffer {
         false
     }
 
-    /// Whether the move has tracks in hand that hold parts of a run, or onto which `sectors` will be
+    /// Whether the current move uses tracks that hold parts of a run, or onto which `sectors` will be
     /// appended: what is appended there after the tops were backed up would be destroyed.
     fn disturbs_ring(&self, at_home: &TrackRun, sectors: u64) -> bool {
         let is_locked = |run: TrackRun| self.moves.locks(run.surface, run.radial_track, run.radial_track);
@@ -135,10 +135,10 @@ impl WriteBuffer {
 
     /// Plans a phase of writing home; says whether there was one.
     fn phase(&mut self, plan: &mut Plan) -> bool {
-        if self.moves.in_hand().is_none() && !self.begin_due() {
+        if self.moves.current().is_none() && !self.begin_due() {
             return false;
         }
-        let chosen = self.moves.in_hand().expect("begun above");
+        let chosen = self.moves.current().expect("begun above");
         let outcome = self.moves.phase(&mut self.host.log, plan);
         // What is written home moves: no record of a host rewrite may hold it by then (invariant 2).
         for run in self.map.within(chosen.start, chosen.end) {
@@ -153,7 +153,7 @@ impl WriteBuffer {
         true
     }
 
-    /// Takes the oldest run of the first ring in hand that is still due; says whether there is one.
+    /// Takes the oldest run of the first ring being cleaned that is still due; says whether there is one.
     fn begin_due(&mut self) -> bool {
         while let Some(&ring) = self.due.first() {
             if self.is_due(ring) && self.begin_oldest(ring) {
@@ -164,7 +164,7 @@ impl WriteBuffer {
         false
     }
 
-    /// Takes a ring's oldest run in hand, with others of its track; says whether there is one.
+    /// Takes the oldest run that is being written home from a ring, with others of its track; says whether there is one.
     fn begin_oldest(&mut self, ring: u32) -> bool {
         let Some(oldest) = self.map.oldest(ring) else { return false };
         let Some(chosen) = self.map.write_home_with(self.home(), &oldest) else { return false };
@@ -174,7 +174,7 @@ impl WriteBuffer {
     }
 
     fn complete_move(&mut self, plan: &mut Plan) {
-        while self.moves.in_hand().is_some() {
+        while self.moves.current().is_some() {
             self.phase(plan);
         }
     }
@@ -340,7 +340,7 @@ impl Layer for WriteBuffer {
 
     fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
         self.joinable.set(None);
-        if self.moves.in_hand().is_some() {
+        if self.moves.current().is_some() {
             let sectors = commands.iter().map(|command| command.sectors as u64).sum();
             if commands.iter().any(|command| self.disturbs_move(command, sectors)) {
                 self.complete_move(plan);

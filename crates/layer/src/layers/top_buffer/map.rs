@@ -30,7 +30,7 @@ const POSITION_MAX: u64 = 1 << 56;
 pub struct Buffered {
     /// First logical sector.
     pub lba: u64,
-    /// How many.
+    /// How many sectors.
     pub sectors: u32,
     /// The ring that holds them.
     pub ring: u32,

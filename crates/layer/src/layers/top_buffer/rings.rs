@@ -44,7 +44,7 @@ struct Ring {
 pub struct Slice {
     /// Its position.
     pub position: u64,
-    /// How many.
+    /// How many sectors.
     pub sectors: u32,
     /// The first of them on the medium.
     pub pba: Pba,
@@ -104,7 +104,7 @@ impl Rings {
         self.rings[ring as usize].sectors
     }
 
-    /// Sectors of all.
+    /// Sectors of all of them together.
     pub fn sectors_of_all(&self) -> u64 {
         self.rings.iter().map(|ring| ring.sectors).sum()
     }

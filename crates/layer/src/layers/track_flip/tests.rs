@@ -54,7 +54,7 @@ fn a_hot_bottom_is_swapped_with_the_next_top() {
     );
 }
 
-/// Writes to a bottom were let join when the move in hand, which they disturb, takes the track to a top: there they
+/// Writes to a bottom were let join when the current move, which they disturb, takes the track to a top: there they
 /// are written alone, as rewriting what lies beside a top would destroy tops.
 #[test]
 fn joined_writes_part_when_the_move_they_complete_takes_their_track_to_a_top() {

@@ -4,7 +4,7 @@
 //! Invariants:
 //! 1. Exactly as many requests are made as announced; the last transaction may be cut short.
 //! 2. The same drive size and seed give the same requests.
-//! 3. Memory is bounded: a transaction in hand, and what the application keeps of its own.
+//! 3. Memory is bounded: one transaction, and what the application keeps of its own.
 
 pub(super) mod database;
 pub(super) mod mail;
