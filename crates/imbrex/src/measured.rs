@@ -1,5 +1,5 @@
-//! What was measured of a real drive, read from a file (packed or not, an `ios.parquet` of our own among the formats), and
-//! a simulated drive held against it.
+//! Measurements of real drives read from files (compressed or not, our own `ios.parquet` among the formats), and the comparison of a
+//! simulated drive with one.
 
 use std::io::Read;
 use std::path::Path;

@@ -59,19 +59,19 @@ enum Kind {
 /// What a workload asked.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WorkloadCounts {
-    /// Requests.
+    /// Requests read.
     pub requests: u64,
-    /// Reads.
+    /// Reads among them.
     pub reads: u64,
-    /// Writes.
+    /// Writes among them.
     pub writes: u64,
-    /// Flushes.
+    /// Flushes among them.
     pub flushes: u64,
-    /// Trims.
+    /// Trims among them.
     pub trims: u64,
-    /// Bytes read.
+    /// Bytes that the reads ask for.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes that the writes bring.
     pub write_bytes: u64,
     /// From the first request to the last, where the workload has times.
     pub span_ns: u64,

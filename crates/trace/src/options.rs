@@ -1,4 +1,4 @@
-//! What a caller may say about a trace that the trace does not say itself.
+//! What a user may say about a trace where its contents leave a choice: the format, the device, the columns of a table.
 
 use std::fmt;
 use std::str::FromStr;

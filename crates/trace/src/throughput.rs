@@ -1,4 +1,4 @@
-//! What a measurement of the readers needs: a trace to read and the reading of it. The clock is the caller's.
+//! For measuring how fast traces are read: makes a trace of any format and reads it to its end. The caller measures the time.
 
 use imbrex_units::{Operation, SimTime};
 use rand_core::{RngCore, SeedableRng};

@@ -17,7 +17,7 @@ pub enum Shape {
     Bars,
 }
 
-/// Named points.
+/// A series of points with a name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
     /// What the legend calls it.
@@ -50,9 +50,9 @@ impl Series {
 pub struct Marker {
     /// Whether it stands at an x (vertical) or lies at a y.
     pub vertical: bool,
-    /// Where.
+    /// The value on the axis at which it stands.
     pub at: f64,
-    /// What it says.
+    /// The word beside it.
     pub label: String,
 }
 
@@ -65,9 +65,9 @@ pub struct Chart {
     pub title: String,
     /// For those who cannot see it: what it would tell them.
     pub description: String,
-    /// Across.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Up.
+    /// The vertical axis.
     pub y: Axis,
     /// What is drawn.
     pub series: Vec<Series>,

@@ -119,7 +119,7 @@ impl Set {
     }
 }
 
-/// The layer.
+/// The `set-associative` layer.
 struct SetAssociative {
     natives: Regions,
     sets: Vec<Set>,
@@ -265,7 +265,7 @@ impl SetAssociative {
         });
     }
 
-    /// Cassuto 2010, algorithm IV.2.
+    /// Frees cache region `index`: merges every native region that has live sectors in it (Cassuto 2010, algorithm IV.2).
     fn collect(&mut self, index: usize, plan: &mut Plan) {
         self.find_present(index);
         let mut present = std::mem::take(&mut self.present);

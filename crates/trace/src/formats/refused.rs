@@ -1,4 +1,4 @@
-//! What is no trace we read: told by what it looks like, with what to do.
+//! Why a file is refused that no format recognises: what it looks like (an archive, a picture, a web page), and what to do about it.
 
 use super::format::Head;
 

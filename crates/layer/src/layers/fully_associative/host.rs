@@ -66,7 +66,8 @@ impl FullyAssociative {
         self.record_appends(plan);
     }
 
-    /// Whether a part of a write that goes on from `chain`, the start of a chain of writes, belongs to a stream.
+    /// Whether a part of a write goes to a band of its own instead of the log, because it belongs to a stream: a chain of sequential
+    /// writes that began at `chain`.
     fn goes_direct(&self, part: Part, chain: Option<u64>) -> bool {
         let zone = &self.state.zones[part.zone];
         if let Some(stream) = zone.stream_of(part.logical) {

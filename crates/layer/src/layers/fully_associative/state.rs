@@ -24,7 +24,7 @@ pub(super) struct Part {
     pub sectors: u32,
 }
 
-/// The map.
+/// The map of the drive.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub bands: Regions,

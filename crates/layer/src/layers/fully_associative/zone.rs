@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use crate::map::run_list::{RunList, ShortRun, ABSENT};
 
-/// No home: between the records of a checkpoint only.
+/// Stands for no home; occurs only between the records of a checkpoint.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// A logical band that a stream is writing anew, from its first sector on.
@@ -27,7 +27,7 @@ pub(super) struct Stream {
     pub filled: u32,
 }
 
-/// The zone.
+/// A zone: its logical bands, and the bands that hold or log them.
 #[derive(Clone, Debug)]
 pub(super) struct BandZone {
     pub band_sectors: u32,

@@ -12,11 +12,11 @@ use super::state::{for_each_zone, Entry, LogZone, Placed, State, Use, CHUNK_BLOC
 use crate::map::run_list::{RunList, ShortRun, ABSENT};
 use crate::plan::note::Note;
 
-/// In place of a stream: a closed zone.
+/// Stands in a record in place of a stream: the zone is closed.
 const CLOSED: u64 = STREAMS as u64;
 
 impl State {
-    /// The records that follow say all.
+    /// Begins a checkpoint: forgets everything, because the records that follow say all.
     pub(super) fn restart(&mut self, clock: u64) {
         self.chunks.iter_mut().for_each(|list| *list = RunList::default());
         self.zones.iter_mut().for_each(|zone| *zone = LogZone::free());
@@ -65,7 +65,8 @@ impl State {
         Ok(())
     }
 
-    /// What is in no run lies where the factory put it; zones with nothing live that no record named are free.
+    /// Ends a checkpoint. Blocks that no record named lie where the factory put them; zones that no record named and that hold nothing
+    /// live are free.
     pub(super) fn end(&mut self) {
         self.restarting = false;
         let (full, zone_blocks, blocks) = (self.full, self.zone_blocks, self.blocks);
@@ -91,7 +92,7 @@ impl State {
         self.free = (0..self.zones.len()).filter(|&zone| self.zones[zone].holds == Use::Free).collect();
     }
 
-    /// The records that say all.
+    /// Appends the records of a checkpoint.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         notes.push(Record::Restart { first: self.clock }.encode());
         for (index, zone) in self.zones.iter().enumerate().filter(|(_, zone)| !zone.factory && zone.holds != Use::Free)
@@ -118,7 +119,7 @@ impl State {
     }
 }
 
-/// A dead part of a zone's summary.
+/// Appends a dead part of `blocks` to a zone's summary.
 fn pad(summary: &mut Vec<Entry>, blocks: u32) {
     if blocks > 0 {
         summary.push(Entry { block: ABSENT, blocks });

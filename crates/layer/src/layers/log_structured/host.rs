@@ -30,7 +30,7 @@ impl LogStructured {
         }
     }
 
-    /// Hot is what hides something that the host wrote lately.
+    /// The stream for a write of `block`: hot if it hides something that the host wrote lately.
     fn stream_of(&self, block: u32) -> Stream {
         if !self.hot {
             return Stream::Host;

@@ -138,7 +138,7 @@ enum Policy {
     CostBenefit,
 }
 
-/// The layer.
+/// The `log-structured` layer.
 struct LogStructured {
     state: State,
     policy: Policy,
@@ -152,7 +152,7 @@ struct LogStructured {
     idle_after: SimDuration,
     /// Records of appends that are planned and applied to the map; they enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
-    /// What a step of cleaning moves: kept for its buffer.
+    /// What a step of cleaning moves; kept from step to step so that its buffer is used again.
     moves: Vec<Placed>,
 }
 

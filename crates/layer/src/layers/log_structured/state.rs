@@ -54,11 +54,11 @@ pub(super) struct Entry {
     pub blocks: u32,
 }
 
-/// A zone.
+/// A zone of the log.
 #[derive(Clone, Debug)]
 pub(super) struct LogZone {
     pub holds: Use,
-    /// Whether its contents are the factory's.
+    /// Whether its contents are still those that the factory put there.
     pub factory: bool,
     /// Blocks written.
     pub fill: u32,
@@ -121,7 +121,7 @@ pub(super) struct State {
     pub zone_blocks: u32,
     /// Logical blocks.
     pub blocks: u32,
-    /// Whether the factory filled the drive.
+    /// Whether the drive was made full: every block has contents from the factory on.
     pub full: bool,
     pub chunks: Vec<RunList>,
     pub zones: Vec<LogZone>,
@@ -312,7 +312,7 @@ impl State {
         hidden_at
     }
 
-    /// What the map had of these blocks is dead; says when its zone was written.
+    /// The present places of these blocks become dead; returns when the youngest zone that held them was written.
     fn kill(&mut self, block: u32, blocks: u32, place: Option<u32>) -> u64 {
         let place = match place {
             Some(ABSENT) => return 0,

@@ -28,7 +28,7 @@ use super::record::Record;
 const RUNS_PER_PHASE: usize = 8;
 
 impl MediaCache {
-    /// A host command comes: what is not persisted is given up.
+    /// A host command comes: a cleaning that has not persisted its band yet is abandoned.
     pub(super) fn abandon(&mut self) {
         let is_kept = matches!(self.cleaning.now, Some((_, Stage::Rewriting(_) | Stage::Noting)));
         if !is_kept {
@@ -62,7 +62,7 @@ impl MediaCache {
         true
     }
 
-    /// The next sector to move home: the oldest, or that whose turn it is.
+    /// The next sector to move home: of a journal the oldest one, of a cache in place the one at which eviction has arrived.
     pub(super) fn oldest(&mut self) -> Option<Lba> {
         match &mut self.store {
             Store::Journal(journal) => journal.oldest(&self.map),
@@ -85,7 +85,7 @@ impl MediaCache {
         });
     }
 
-    /// One phase, and the stage after it.
+    /// Plans one phase of the cleaning of `band`, and goes to the stage that follows.
     fn advance(&mut self, band: usize, stage: Stage, plan: &mut Plan) {
         let next = match stage {
             Stage::Reading(done) => {
@@ -160,7 +160,7 @@ impl MediaCache {
         }
     }
 
-    /// Writes the next track of the spare; with the last, the band is the spare's.
+    /// Writes the next track of the merged band to the spare; after the last one the spare is the place of the band.
     fn persist(&mut self, band: usize, done: u64, plan: &mut Plan) -> Stage {
         self.cleaning.phase(plan);
         if done == 0 {
@@ -179,7 +179,7 @@ impl MediaCache {
         Stage::Rewriting(0)
     }
 
-    /// The spare is the place of `band` from here on.
+    /// Notes that the spare holds all of `band` and is its place from now on.
     pub(super) fn give_to_spare(&mut self, band: usize, plan: &mut Plan) {
         plan.barrier();
         plan.note(Record::Begin { band: band as u64 }.encode());
@@ -188,7 +188,7 @@ impl MediaCache {
         self.set_written(band);
     }
 
-    /// Writes pieces of the map at its place.
+    /// Writes `sectors` of the mapping table to where it lies on the medium: for the time that takes.
     pub(super) fn write_map(&self, sectors: u64, plan: &mut Plan) {
         self.shape.map.runs(0, sectors, |_, extent| {
             plan.access(StepOp::Write, Medium::Disk, Kind::Map, Cause::Journal, extent.start, Lba(0), extent.sectors);
@@ -210,7 +210,7 @@ impl MediaCache {
     }
 }
 
-/// `band` is in its place again.
+/// Notes that `band` is in its place again; returns the stage that follows.
 pub(super) fn end_rewrite(band: usize, plan: &mut Plan) -> Stage {
     plan.barrier();
     plan.note(Record::End { band: band as u64 }.encode());

@@ -132,7 +132,7 @@ impl MediaCache {
         }
     }
 
-    /// Neither a packet nor an entry is to be had for the write at `lba`.
+    /// Makes room for the write at `lba`, for which there is neither space in the ring nor an entry of the map: cleans a band.
     fn clean_for_packet(&mut self, lba: Lba, plan: &mut Plan) {
         if !self.has_entries_for(lba, Sectors(1)) {
             return self.clean_for_entries(plan);
@@ -207,7 +207,7 @@ impl MediaCache {
         }
     }
 
-    /// Whether `candidate` goes into the packet of the writes `chosen`.
+    /// Whether `candidate` still fits into one packet with the writes `chosen`.
     pub(super) fn joins_packet(&self, chosen: &[Command], candidate: &Command) -> bool {
         let Store::Journal(journal) = &self.store else { return false };
         if chosen.len() >= journal.rules.writes_max {

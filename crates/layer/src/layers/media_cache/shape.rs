@@ -20,18 +20,18 @@ use crate::region::{Position, RegionSize, Regions};
 /// Tracks of a band where neither parameter nor recording says (Aghayev 2015 §4.7 gives 36 MiB in tracks of 1.8).
 const BAND_TRACKS: u64 = 20;
 
-/// What lies where.
+/// Where on the disk bands, spare, map and cache lie.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// Where data lives in the end, with the LBAs laid through.
+    /// The bands, through which the LBAs run.
     pub(super) bands: Regions,
-    /// Takes a merged band.
+    /// Holds a merged band while it is rewritten.
     pub(super) spare: Tracks,
-    /// Takes the map.
+    /// Where the mapping table is written.
     pub(super) map: Tracks,
 }
 
-/// Regions on their way to their users.
+/// Divides the regions of a disk among cache, map, spare and bands.
 struct Parting<'a> {
     disk: &'a Disk,
     rest: Regions,

@@ -17,7 +17,7 @@ use crate::violation::Violation;
 /// The layer's name.
 pub(super) const NAME: &str = "media-cache";
 
-/// What does not change.
+/// The values of the parameters.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) map_entries: usize,
@@ -33,7 +33,7 @@ pub(super) struct Settings {
     pub(super) power_safe: bool,
 }
 
-/// The layer.
+/// The `media-cache` layer.
 #[derive(Debug)]
 pub(super) struct MediaCache {
     pub(super) disk: imbrex_disk::SharedDisk,
@@ -97,7 +97,7 @@ impl MediaCache {
         })
     }
 
-    /// Steps that follow belong to the host.
+    /// Makes steps that follow belong to a host group, which is opened unless the plan is in one.
     pub(super) fn open_host(plan: &mut Plan) {
         if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Host) {
             plan.open(GroupKind::Host);

@@ -16,9 +16,9 @@ use crate::region::Regions;
 /// Neighbours on the same surface that could destroy a track: heads are narrower than this.
 const HEAD_TRACKS_MAX: u32 = 32;
 
-/// What belongs to anyone else.
+/// The sectors that belong to others: they must not be destroyed.
 pub(super) trait Others {
-    /// Whether a sector of `extent` does.
+    /// Whether a sector of `extent` belongs to others.
     fn touch(&self, extent: Extent) -> bool;
 }
 
@@ -73,7 +73,7 @@ impl Tracks {
         tracks
     }
 
-    /// How many.
+    /// How many tracks there are.
     pub(super) fn len(&self) -> usize {
         self.starts.len()
     }
@@ -143,7 +143,7 @@ impl Tracks {
         (within < self.track_sectors(index)).then(|| self.offsets[index] + within)
     }
 
-    /// Each of them.
+    /// The tracks, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
         (0..self.len()).map(|index| Extent::new(Pba(self.starts[index]), Sectors(self.track_sectors(index))))
     }

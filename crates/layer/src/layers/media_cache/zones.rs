@@ -31,7 +31,7 @@ impl Along for Held {
     }
 }
 
-/// The zones.
+/// The zones of a cache that is overwritten in place, with what lies where in them.
 #[derive(Debug)]
 pub(super) struct CacheZones {
     zones: Vec<Extent>,
@@ -42,7 +42,7 @@ pub(super) struct CacheZones {
     free: BTreeMap<u64, u64>,
     /// Where the search for a free place goes on.
     next: u64,
-    /// Whose turn it is to leave: the zone, and in each zone the place.
+    /// Where eviction goes on: the zone, and in each zone the place.
     zone: usize,
     turns: Vec<u64>,
 }
@@ -146,7 +146,7 @@ impl CacheZones {
         }
     }
 
-    /// What `run` says of live sectors is so no more.
+    /// The sectors of `run` no longer live in the cache: their places are free.
     pub(super) fn remove(&mut self, run: MappedRun) {
         let Mapped::At(pba) = run.target else { return };
         self.held.remove(pba.0, run.sectors.0);
@@ -164,14 +164,14 @@ impl CacheZones {
         }
     }
 
-    /// The same of a run, if there is one.
+    /// Frees the places of a run, if there is one.
     pub(super) fn remove_some(&mut self, run: Option<MappedRun>) {
         if let Some(run) = run {
             self.remove(run);
         }
     }
 
-    /// The run whose turn it is to leave: zone after zone, and within a zone place after place.
+    /// The run to evict next: eviction goes round zone after zone, and within a zone place after place.
     pub(super) fn next_out(&mut self) -> Option<Lba> {
         for _ in 0..self.zones.len() {
             let index = self.zone;

@@ -10,7 +10,7 @@
 
 use super::ring::Position;
 
-/// A run of sectors of an S-block that its own copy does not show.
+/// A run of sectors of an S-block whose newest contents are not in the S-block's own copy: they are cached, or trimmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CachedRun {
     /// First sector within the S-block.

@@ -41,7 +41,7 @@ impl Shape {
 struct Asked {
     disk_sectors: u64,
     payload: Option<u64>,
-    /// Taken from the payload where it is not given, for places that no ring may use.
+    /// Sectors that no ring can use, because they lie at the end of a stroke; taken from the payload unless that is given.
     unusable: u64,
     sections: u64,
     sblock_sectors: u64,
