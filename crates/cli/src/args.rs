@@ -207,7 +207,7 @@ pub struct SimulateArgs {
 /// What to do with a workload that reaches past the drive.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FitChoice {
-    /// Give the same geometry more tracks (said aloud).
+    /// Give the same geometry more tracks (and say so).
     Grow,
     /// Take addresses modulo the capacity.
     Wrap,

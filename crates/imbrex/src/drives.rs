@@ -13,7 +13,7 @@ use crate::error::Failure;
 /// What to do with a workload that reaches past the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FitChoice {
-    /// Give the same geometry more tracks (said aloud).
+    /// Give the same geometry more tracks (and say so).
     Grow,
     /// Take addresses modulo the capacity.
     Wrap,
