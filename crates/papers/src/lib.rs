@@ -35,9 +35,7 @@ use imbrex::Failure;
 
 /// Every experiment.
 pub fn all() -> Vec<&'static Experiment> {
-    let papers = [cassuto::ALL.as_slice(), aghayev::ALL.as_slice(), hajkazemi::ALL.as_slice()];
-    [papers.concat().as_slice(), later_drives::ALL.as_slice(), validation::ALL.as_slice(), costs::ALL.as_slice()]
-        .concat()
+    [cassuto::ALL, aghayev::ALL, hajkazemi::ALL, later_drives::ALL, validation::ALL, costs::ALL].concat()
 }
 
 /// The experiments that `word` names: one, all of a paper, or without a word all there are.

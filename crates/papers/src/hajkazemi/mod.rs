@@ -18,5 +18,5 @@ mod workloads;
 use super::Experiment;
 
 /// The experiments, in the paper's order.
-pub const ALL: [&Experiment; 5] =
-    [&costs::EXPERIMENT, &fig08::EXPERIMENT, &fig10::EXPERIMENT, &fig12::EXPERIMENT, &beyond::EXPERIMENT];
+pub const ALL: &[&Experiment] =
+    &[&costs::EXPERIMENT, &fig08::EXPERIMENT, &fig10::EXPERIMENT, &fig12::EXPERIMENT, &beyond::EXPERIMENT];
