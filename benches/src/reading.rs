@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use imbrex_disk::SimTime;
-use imbrex_trace::{Input, Options};
+use imbrex_trace::{Input, TraceOptions};
 
 use crate::Row;
 
@@ -26,7 +26,7 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
 fn seconds(bytes: Vec<u8>) -> f64 {
     let begun = Instant::now();
     let mut source =
-        imbrex_trace::open(Input::bytes("bench", bytes), &Options::default()).expect("it is well formed").source;
+        imbrex_trace::open(Input::bytes("bench", bytes), &TraceOptions::default()).expect("it is well formed").source;
     let mut requests = 0;
     while source.next(SimTime::ZERO).expect("it is well formed").is_some() {
         requests += 1;

@@ -1,4 +1,4 @@
-//! Two sets of times compared: the demerit figure of Ruemmler and Wilkes (1994, "An introduction to disk drive modeling"),
+//! Comparing two sets of service times: the demerit figure of Ruemmler and Wilkes (1994, "An introduction to disk drive modeling"),
 //! the root of the mean square of the horizontal distance between the two cumulative distributions.
 //!
 //! Invariants:

@@ -1,4 +1,4 @@
-//! A measurement played to a simulated drive: the same requests, issued as they were, and the time of each.
+//! Playing a measurement to a simulated drive: the same requests, issued at the same times, and how long each takes there.
 
 use imbrex_disk::SimDuration;
 use imbrex_sim::{Arrival, Drive, Engine, Fit, IoRecord, Observer, Options};

@@ -3,7 +3,7 @@
 
 use imbrex_calibrate::distribution::{self, Distribution};
 use imbrex_calibrate::measured::Measured;
-use imbrex_calibrate::readers::{read, ReadOptions, Record};
+use imbrex_calibrate::readers::{read, ReadOptions, Reading};
 use imbrex_disk::Operation;
 
 fn requests(bytes: &[u8]) -> Measured {
@@ -12,8 +12,8 @@ fn requests(bytes: &[u8]) -> Measured {
 
 fn requests_by(bytes: &[u8], options: &ReadOptions) -> Measured {
     match read("t", bytes, options).expect("is known") {
-        Record::Requests(measured) => measured,
-        Record::Distribution(_) => panic!("requests were asked for"),
+        Reading::Requests(measured) => measured,
+        Reading::Distribution(_) => panic!("requests were asked for"),
     }
 }
 
@@ -120,8 +120,8 @@ const JSON: &str = r#"{ "fio version": "fio-3.33", "global options": { "bs": "4k
 
 fn distribution(json: &str) -> Distribution {
     match read("t", json.as_bytes(), &ReadOptions::default()).expect("is known") {
-        Record::Distribution(distribution) => distribution,
-        Record::Requests(_) => panic!("a distribution was asked for"),
+        Reading::Distribution(distribution) => distribution,
+        Reading::Requests(_) => panic!("a distribution was asked for"),
     }
 }
 

@@ -114,7 +114,7 @@ impl WorkloadArgs {
             Some(unit) => Some(unit.parse().map_err(|error| Failure::usage(format!("--time-unit: {error}")))?),
             None => None,
         };
-        let trace = imbrex_trace::Options {
+        let trace = imbrex_trace::TraceOptions {
             format: self.format.clone(),
             device: self.device.as_ref().map(|device| device.parse().expect("any word names a device")),
             skip_malformed: self.skip_malformed,
@@ -207,7 +207,7 @@ pub struct SimulateArgs {
 /// What to do with a workload that reaches past the drive.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FitChoice {
-    /// Give the same geometry more tracks (said aloud).
+    /// Give the same geometry more tracks (and say so).
     Grow,
     /// Take addresses modulo the capacity.
     Wrap,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use imbrex_disk::SimTime;
-use imbrex_trace::generators::Target;
+use imbrex_trace::generators::TargetFigure;
 use imbrex_trace::statistics::{Distribution, TraceInfo};
 use imbrex_trace::{Request, Source, TraceError, When};
 use serde::Serialize;
@@ -66,7 +66,7 @@ struct Described<'a> {
 }
 
 /// The figures the workload was made to, beside those it has.
-fn beside_targets(targets: &[Target], figures: &Value) -> String {
+fn beside_targets(targets: &[TargetFigure], figures: &Value) -> String {
     let mut lines = vec![format!("  {:26} {:>14} {:>14} {:>9}", "made to", "target", "here", "off by")];
     for target in targets {
         let figure = target.name.split('.').fold(figures, |figures, part| &figures[part]);

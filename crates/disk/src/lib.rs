@@ -3,8 +3,11 @@
 //!
 //! It knows nothing of mapping, bytes or threads. Everything is integer arithmetic on an integer-nanosecond clock.
 
+pub mod access;
 pub mod actuator;
 pub mod geometry;
+mod head;
+pub mod head_log;
 pub mod integrity;
 pub mod mechanics;
 pub mod profile;
@@ -12,8 +15,10 @@ pub mod recording;
 
 use std::sync::Arc;
 
-pub use actuator::{Access, AccessTime, Actuator, HeadLog, HeadSample, Pass, Passing, Purpose};
+pub use access::{Access, AccessTime, Purpose};
+pub use actuator::{Actuator, Pass, Passing};
 pub use geometry::{Geometry, Place, TrackPiece};
+pub use head_log::{HeadLog, HeadSample};
 pub use mechanics::Mechanics;
 pub use profile::{Profile, ProfileError};
 pub use recording::Recording;

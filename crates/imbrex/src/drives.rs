@@ -1,4 +1,5 @@
-//! From words to drives: profiles by name or file, growth to the workload, the baseline.
+//! Making drives from the text that names them (`imr-1t+track-map:interval=5000`): finds the profile, builds the layer, grows the drive
+//! to the workload, and chooses the baseline to compare it with.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::error::Failure;
 /// What to do with a workload that reaches past the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FitChoice {
-    /// Give the same geometry more tracks (said aloud).
+    /// Give the same geometry more tracks (and say so).
     Grow,
     /// Take addresses modulo the capacity.
     Wrap,
@@ -67,12 +68,12 @@ impl DrivePlan {
         Ok(self)
     }
 
-    /// Bytes it offers.
+    /// The capacity in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
 
-    /// A fresh drive.
+    /// Builds the drive, with nothing written to it yet.
     pub fn build(&self) -> Result<Drive, DriveError> {
         let drive = Drive::build(&self.spec, &self.profile)?;
         match self.grow_to_bytes {

@@ -23,7 +23,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Something failed.
+    /// A failure of what was to be done, as opposed to a wrong command line.
     pub fn failed(message: impl fmt::Display) -> Failure {
         Failure { kind: FailureKind::Failed, message: message.to_string(), remedy: None }
     }

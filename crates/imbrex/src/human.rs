@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Sizes, times, rates and counts as text for people.
 
 /// Bytes in binary units, with the precision that fits: `4 KiB`, `18.6 GiB`.
 pub fn bytes(bytes: u64) -> String {

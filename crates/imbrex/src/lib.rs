@@ -22,6 +22,7 @@ pub mod error;
 pub mod files;
 pub mod human;
 pub mod measured;
+pub mod options;
 pub mod progress;
 pub mod report;
 pub mod run;
@@ -33,7 +34,8 @@ pub mod workload;
 
 pub use drives::{DrivePlan, FitChoice};
 pub use error::{Failure, FailureKind};
+pub use options::SimulationOptions;
 pub use progress::Progress;
 pub use run::{Ran, Run};
-pub use simulation::{Baseline, Simulated, Simulation, SimulationOptions};
+pub use simulation::{Baseline, Simulated, Simulation};
 pub use workload::{Workload, WorkloadCounts, WorkloadOptions};

@@ -1,12 +1,12 @@
-//! What was measured of a real drive, read from a file (packed or not, an `ios.parquet` of our own among the formats), and
-//! a simulated drive held against it.
+//! Measurements of real drives read from files (compressed or not, our own `ios.parquet` among the formats), and the comparison of a
+//! simulated drive with one.
 
 use std::io::Read;
 use std::path::Path;
 
 use imbrex_calibrate::distribution::{self, play, Distribution};
 use imbrex_calibrate::measured::{Measured, MeasuredRequest};
-use imbrex_calibrate::readers::{self, ReadOptions, Record};
+use imbrex_calibrate::readers::{self, ReadOptions, Reading};
 use imbrex_calibrate::replay::{replay, Simulated};
 use imbrex_calibrate::validate::{validate, Validation};
 use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
@@ -19,12 +19,12 @@ use parquet::record::{Row, RowAccessor};
 use crate::error::Failure;
 
 /// Reads the file `path` as `options` say.
-pub fn read(path: &Path, options: &ReadOptions) -> Result<Record, Failure> {
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading, Failure> {
     let name = path.display().to_string();
     let file = crate::workload::open_trace(&name)?;
     let mut unpacked = Input::file(&name, file).unpack()?;
     if unpacked.head.starts_with(b"PAR1") {
-        return own(path, options.device.as_deref()).map(Record::Requests);
+        return own(path, options.device.as_deref()).map(Reading::Requests);
     }
     let mut bytes = Vec::new();
     let contents =
@@ -39,11 +39,11 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Record, Failure> {
 /// Reads requests; a distribution alone is refused.
 pub fn requests(path: &Path, options: &ReadOptions) -> Result<Measured, Failure> {
     match read(path, options)? {
-        Record::Requests(measured) if measured.requests.is_empty() => {
+        Reading::Requests(measured) if measured.requests.is_empty() => {
             Err(Failure::failed(format!("{}: no request in it", path.display())))
         }
-        Record::Requests(measured) => Ok(measured),
-        Record::Distribution(_) => {
+        Reading::Requests(measured) => Ok(measured),
+        Reading::Distribution(_) => {
             let reason =
                 format!("{}: a distribution names no requests, so they cannot be issued again", path.display());
             Err(Failure::failed(reason).or_try("fio with --write_lat_log=NAME --log_offset=1"))

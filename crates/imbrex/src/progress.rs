@@ -1,4 +1,4 @@
-//! What long work tells while it lasts, and whether it is to end early.
+//! The progress of work that takes long: how far it is, and whether it should end early.
 //!
 //! Work takes a `&Progress`, draws bars on it, and asks [`Progress::should_stop`] now and then. A program that has a
 //! terminal makes one with [`Progress::on_terminal`]; a library call, one with [`Progress::silent`].

@@ -14,8 +14,6 @@
 //! # }
 //! ```
 
-use std::path::PathBuf;
-
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_layer::Plan;
 use imbrex_sim::observer::IoRecord;
@@ -24,63 +22,12 @@ use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, Fit, Observer, Option
 
 use crate::drives::{self, DrivePlan, FitChoice};
 use crate::error::Failure;
+use crate::options::SimulationOptions;
 use crate::progress::Progress;
 use crate::run::sinks::{Sinks, Spools};
 use crate::run::{many, Run};
 use crate::table;
 use crate::workload::{Workload, WorkloadCounts};
-
-/// How requests reach the drives, and what is kept of the run. What is `None` is as the workload or the drive's profile
-/// has it.
-#[derive(Clone, Debug)]
-pub struct SimulationOptions {
-    /// What to do with a workload that reaches past a drive.
-    pub fit: FitChoice,
-    /// How requests arrive: `fixed-queue`, `closed`, `open` or `flat-out`.
-    pub arrival: Option<String>,
-    /// Requests outstanding at most.
-    pub queue: Option<u32>,
-    /// Which waiting request is served next: `fifo`, `elevator` or `sptf`.
-    pub schedule: Option<String>,
-    /// Volatile write cache; 0 for none.
-    pub write_cache_bytes: Option<u64>,
-    /// Read look-ahead; 0 for none.
-    pub read_ahead_bytes: Option<u64>,
-    /// Requests served before measuring begins.
-    pub warmup_requests: u64,
-    /// Width of the windows in which completions are counted.
-    pub window: SimDuration,
-    /// Whether what every physical sector holds is tracked, to prove that nothing live is lost.
-    pub check: bool,
-    /// Drives simulated at once; `None` for as many as there are cores.
-    pub jobs: Option<u32>,
-    /// The folder that takes the result files, if they are to be written.
-    pub out: Option<PathBuf>,
-    /// With `out`: also `ios.parquet`, one row a request.
-    pub per_io: bool,
-    /// With `out`: also `plan.jsonl`, every step on the medium.
-    pub plans: bool,
-}
-
-impl Default for SimulationOptions {
-    fn default() -> SimulationOptions {
-        SimulationOptions {
-            fit: FitChoice::Grow,
-            arrival: None,
-            queue: None,
-            schedule: None,
-            write_cache_bytes: None,
-            read_ahead_bytes: None,
-            warmup_requests: 0,
-            window: SimDuration::from_secs(1),
-            check: false,
-            jobs: None,
-            out: None,
-            per_io: false,
-            plans: false,
-        }
-    }
-}
 
 /// What the drives are compared with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

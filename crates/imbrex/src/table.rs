@@ -1,4 +1,4 @@
-//! The table: the results to look at first.
+//! The table of results that `imbrex simulate` prints.
 
 use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
 use imbrex_sim::results::Integrity;

@@ -23,7 +23,7 @@ use crate::progress::Progress;
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadOptions {
     /// How to read a trace.
-    pub trace: imbrex_trace::Options,
+    pub trace: imbrex_trace::TraceOptions,
     /// Seed of a generator, over the one in its words.
     pub seed: Option<u64>,
     /// Take only the first requests.
@@ -51,7 +51,7 @@ pub struct Workload {
 }
 
 enum Kind {
-    Trace { file: Mutex<File>, path: String, options: imbrex_trace::Options },
+    Trace { file: Mutex<File>, path: String, options: imbrex_trace::TraceOptions },
     Words(WorkloadSpec),
     BuiltIn { entry: &'static BuiltIn, seed: Option<u64> },
 }
@@ -59,19 +59,19 @@ enum Kind {
 /// What a workload asked.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WorkloadCounts {
-    /// Requests.
+    /// Requests read.
     pub requests: u64,
-    /// Reads.
+    /// Reads among them.
     pub reads: u64,
-    /// Writes.
+    /// Writes among them.
     pub writes: u64,
-    /// Flushes.
+    /// Flushes among them.
     pub flushes: u64,
-    /// Trims.
+    /// Trims among them.
     pub trims: u64,
-    /// Bytes read.
+    /// Bytes that the reads ask for.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes that the writes bring.
     pub write_bytes: u64,
     /// From the first request to the last, where the workload has times.
     pub span_ns: u64,
@@ -182,7 +182,7 @@ impl Workload {
     }
 
     /// The figures it was made to, where it was made to figures: they are those of the whole, so that a part has none.
-    pub fn targets(&self) -> Vec<generators::Target> {
+    pub fn targets(&self) -> Vec<generators::TargetFigure> {
         match &self.kind {
             Kind::BuiltIn { entry, .. } if self.limit.is_none() => {
                 entry.targets.map_or_else(Vec::new, |targets| targets())
@@ -373,7 +373,7 @@ struct ReadThrough {
 fn read_through(
     file: File,
     path: &str,
-    options: &imbrex_trace::Options,
+    options: &imbrex_trace::TraceOptions,
     limit: Option<u64>,
     progress: &Progress,
 ) -> Result<ReadThrough, Failure> {

@@ -4,10 +4,11 @@
 use crate::context::Context;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo};
+pub use crate::plan::record::RecordInfo;
 
-/// A layer, as it is listed.
+/// What the registry knows of a layer.
 pub struct LayerInfo {
-    /// Its name.
+    /// Its name, as `--drive PROFILE+NAME` takes it.
     pub name: &'static str,
     /// One line of what it does.
     pub summary: &'static str,
@@ -15,29 +16,19 @@ pub struct LayerInfo {
     pub recordings: &'static [&'static str],
     /// Whether it leaves to the host what writes destroy: see [`Layer::is_host_managed`].
     pub host_managed: bool,
-    /// What one mapping entry covers.
+    /// What one entry of its map covers, in words: `band`, `track`, `extent`.
     pub mapping_unit: &'static str,
-    /// Where it comes from.
+    /// The paper and section that it follows.
     pub source: &'static str,
-    /// What it can be told.
+    /// The parameters that it takes.
     pub parameters: &'static [ParameterInfo],
-    /// What its journal records say, in groups that layers may share.
+    /// Its journal records. They come in groups, because several layers share some: the backup log of interlaced disks, say.
     pub records: &'static [&'static [RecordInfo]],
-    /// Parameters that suit a toy disk, as on the command line (`key=value,key=value`): each is tested by itself.
+    /// Sets of parameters (`key=value,key=value`) with which the layer fits a toy disk of a few thousand sectors. The tests of all
+    /// layers run once with each.
     pub toys: &'static [&'static str],
-    /// Builds one.
+    /// Builds the layer over a disk, with parameters; an error says which of them cannot be.
     pub build: fn(&Context) -> Result<Box<dyn Layer>, ConfigError>,
-}
-
-/// What a kind of journal record says.
-#[derive(Debug)]
-pub struct RecordInfo {
-    /// Its tag.
-    pub tag: u8,
-    /// In words.
-    pub what: &'static str,
-    /// Names of its operands; the others are zero.
-    pub fields: &'static [&'static str],
 }
 
 impl LayerInfo {

@@ -2,7 +2,7 @@
 //!
 //! A layer updates its map when it plans: it takes for granted that the plan is carried out. After a power cut the
 //! layer in memory is gone; a new one is built with the same parameters, given the durable records in order
-//! ([`Layer::replay`]), and asked for the plan that mends what was half done ([`Layer::repair`]).
+//! ([`Layer::replay`]), and asked for a plan that completes or undoes what the cut interrupted ([`Layer::repair`]).
 //!
 //! Invariants that hold for every layer, each with a test that runs over the whole registry:
 //! 1. At every barrier each live sector is intact where recovery would find it (`safety=paper` excepted, and said so; of
@@ -25,37 +25,38 @@ use crate::zones::Zones;
 pub struct Piece {
     /// First logical sector.
     pub lba: Lba,
-    /// How many.
+    /// How many sectors.
     pub sectors: Sectors,
-    /// Where, or nowhere if trimmed.
+    /// The medium and the first physical sector; `None` if they are trimmed.
     pub at: Option<(Medium, Pba)>,
 }
 
-/// Bytes of mapping state.
+/// The size of a layer's map, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MapMemory {
-    /// By the paper's formula: what a controller would need.
+    /// What a controller would need, by the formula of the paper that describes the layer.
     pub formula_bytes: u64,
-    /// As our structures have it now.
+    /// What the structures of this program take now.
     pub measured_bytes: u64,
 }
 
-/// A place where a layer keeps what is to lie elsewhere in the end: a cache region, a journal, a buffer.
+/// A place where a layer keeps data for a time, until it writes them to where they belong: a cache region, a journal, a buffer.
+/// Shown by the live page and by `imbrex drive info`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cache {
-    /// On what.
+    /// The medium that it is on.
     pub medium: Medium,
-    /// Where it begins.
+    /// Its first sector.
     pub start: Pba,
-    /// Where it ends.
+    /// One past its last sector.
     pub end: Pba,
-    /// Sectors in use, live or dead.
+    /// Sectors that were written and not freed yet, whether their data are live or not.
     pub used: Sectors,
-    /// The most that can be in use.
+    /// The most sectors that can be in use at a time: less than its length where guards or headers take a part.
     pub size: Sectors,
 }
 
-/// When background work may run.
+/// When a layer may work without being asked: in idle time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Background {
     /// Time without host commands before it starts.
@@ -64,7 +65,10 @@ pub struct Background {
     pub rest: SimDuration,
 }
 
-/// A translation layer.
+/// A translation layer: it maps logical sectors to physical ones, and plans what every command does on the medium.
+///
+/// A layer keeps a map and makes [`Plan`]s; it never sees time or bytes. The engine times its plans, the store of an image carries
+/// them out, and the checker proves that they lose nothing.
 pub trait Layer: Send {
     /// Its name in the registry.
     fn name(&self) -> &'static str;
@@ -81,35 +85,35 @@ pub trait Layer: Send {
         false
     }
 
-    /// Sectors in which a command lies that [`Layer::joins`] may say yes to where `first` is served first, empty if there
-    /// are none: spares the engine asking of every command in the queue.
+    /// A hint that spares the engine asking [`Layer::joins`] about every waiting command: only commands that begin within these
+    /// sectors can join an operation that serves `first`. Empty if none can.
     fn joinable(&self, _first: &Command) -> Range<Lba> {
         Lba(0)..Lba(0)
     }
 
-    /// Where a stream of writes from `first` to `end`, gathered in a volatile cache, is best cut: what lies behind is
-    /// cheaper to write together with what may follow.
+    /// Where the volatile cache, which has gathered sequential writes from `first` to `end`, should stop writing back: the rest is
+    /// cheaper to write later, together with what may follow it (up to the end of a band, say). `None`: write all of it.
     fn stream_cut(&self, _first: Lba, _end: Lba) -> Option<Lba> {
         None
     }
 
-    /// Whether what it migrates are pseudo-tracks, which need not begin where a track does: the accounting by half
-    /// rotations then adds a half (Hajkazemi 2019 §2.4).
+    /// Whether the data that it migrates are pseudo-tracks, which need not begin where a track does: the `half` rotation model then
+    /// adds half a rotation to each (Hajkazemi 2019 §2.4).
     fn moves_pseudo_tracks(&self) -> bool {
         false
     }
 
-    /// What it does in the background, if anything.
+    /// When it wants [`Layer::idle`] to be called; `None` if it does nothing in the background.
     fn background(&self) -> Option<Background> {
         None
     }
 
-    /// Appends the next phase of background work; says whether there was any.
+    /// Appends the next phase of background work to the plan; returns `false`, and appends nothing, when there is none to do.
     fn idle(&mut self, _plan: &mut Plan) -> bool {
         false
     }
 
-    /// Appends the pieces that hold `sectors` from `lba`, in order: where a read would go now.
+    /// Appends to `pieces` where `sectors` from `lba` lie now, in order: where a read would go.
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>);
 
     /// Whether what writes destroy is the host's business: such a drive tells its host the rule, and the host alone knows
@@ -124,29 +128,31 @@ pub trait Layer: Send {
         None
     }
 
-    /// The same, for whoever serves a host that knows them.
+    /// Its zones, to be opened, closed, finished and reset on behalf of a host.
     fn zones_mut(&mut self) -> Option<&mut Zones> {
         None
     }
 
-    /// Whether TRIM is kept; if not, trimmed sectors keep their contents.
+    /// Whether it remembers which sectors are trimmed, so that they read as absent. If not, trimmed sectors keep their contents.
     fn keeps_trims(&self) -> bool;
 
-    /// Checks the numbered invariants of its file's header.
+    /// Checks the numbered invariants that stand in the header of its file; an error names the one that is broken.
     fn self_check(&self) -> Result<(), Violation>;
 
-    /// Bytes of mapping state.
+    /// How large its map is.
     fn memory(&self) -> MapMemory;
 
-    /// Calls `each` with its caches, for whoever shows how full they are.
+    /// Calls `each` with every cache it has, so that they can be shown with how full they are.
     fn caches(&self, _each: &mut dyn FnMut(Cache)) {}
 
     /// Appends records that rebuild the present map when replayed into a fresh layer.
     fn checkpoint(&self, notes: &mut Vec<Note>);
 
-    /// Takes one durable record, in the order written.
+    /// Takes back one record of the journal after a restart; called once for each durable record, in the order in which they were
+    /// written. An error means that the record cannot follow those before it.
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError>;
 
-    /// After the last record: appends the plan that mends what was half done.
+    /// Called after the last record was replayed: appends to the plan what completes or undoes the work that a power cut
+    /// interrupted.
     fn repair(&mut self, _plan: &mut Plan) {}
 }

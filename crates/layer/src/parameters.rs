@@ -23,7 +23,7 @@ pub enum ParameterKind {
 /// One parameter of a layer, as the registry lists it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ParameterInfo {
-    /// `key` in `key=value`.
+    /// The word before `=` in `key=value`.
     pub key: &'static str,
     /// What it takes.
     pub kind: ParameterKind,
@@ -93,7 +93,7 @@ impl Parameters {
         self.text(key) == "on"
     }
 
-    /// The chosen word.
+    /// The value of a parameter that takes one of several words.
     pub fn choice(&self, key: &str) -> &str {
         self.text(key)
     }

@@ -4,10 +4,10 @@
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{layer}: invariant {invariant} broken: {detail}")]
 pub struct Violation {
-    /// The layer.
+    /// The name of the layer.
     pub layer: &'static str,
     /// The number of the invariant in its file's header.
     pub invariant: u32,
-    /// The operands.
+    /// The values that break it.
     pub detail: String,
 }

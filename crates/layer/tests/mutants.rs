@@ -2,7 +2,7 @@
 //! each; every one must be caught, and by the fault it has.
 
 use imbrex_disk::{Command, Lba, Pba, Sectors, SharedDisk};
-use imbrex_layer::verify::cuts::{self, Trial};
+use imbrex_layer::verify::cuts::{self, PowerCutTest};
 use imbrex_layer::verify::{toy, CheckError, Checker, Fault, WriteNumber};
 use imbrex_layer::{
     registry, Background, Cause, GroupKind, Layer, MapMemory, Note, Piece, Plan, ReplayError, Step, StepOp, Violation,
@@ -110,8 +110,8 @@ fn cut(base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> Resul
 
 fn cut_on(disk: &SharedDisk, base: (&str, &[(&str, &str)]), alter: fn(&Step, &mut Vec<Step>)) -> Result<(), String> {
     let build = || mutant(disk, base, alter);
-    let trial = Trial { disk, build: &build, seed: 1, plans: 60, sectors_max: 24, images_per_step: 40 };
-    cuts::run(&trial).map(|_| ()).map_err(|error| error.what)
+    let test = PowerCutTest { disk, build: &build, seed: 1, plans: 60, sectors_max: 24, images_per_step: 40 };
+    cuts::run(&test).map(|_| ()).map_err(|error| error.what)
 }
 
 fn same(step: &Step, out: &mut Vec<Step>) {

@@ -1,4 +1,4 @@
-//! The laboratory: one drive, one workload, and what is measured of it beyond the summary.
+//! What several experiments share: runs of one drive under one workload, with measurements that a summary does not have.
 
 use imbrex::drives::fresh;
 use imbrex::{Failure, Progress, Run};

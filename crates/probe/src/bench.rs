@@ -6,7 +6,6 @@
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256StarStar;
 
-use crate::rest;
 use crate::target::{latencies, Operation, Target, TargetError, Timed};
 use crate::verdict::{Head, Series, Verdict};
 
@@ -18,12 +17,6 @@ pub const MIB: u64 = 1 << 20;
 pub const POINTS_MAX: usize = 1024;
 /// The depth that the host's driver gives at most (Aghayev 2015 §4.3.1).
 pub const DEPTH: usize = 31;
-/// What cleaning a band takes at most, where nothing is known.
-const CLEAN_S_MAX: f64 = 10.0;
-/// Time that costs nobody anything is given so many times as much.
-const VIRTUAL_TIMES: u64 = 40;
-/// Bands for which a drive is given time before it is looked at whether it is at rest.
-const BANDS_FIRST: u64 = 32;
 
 /// What an experiment works with.
 pub struct Bench<'a> {
@@ -104,20 +97,6 @@ impl Bench<'_> {
     /// again.
     pub fn can_wait_for_cleaning(&self) -> bool {
         self.cleans_when_idle() && (self.target.is_virtual() || self.trigger_ns() < 6e11)
-    }
-
-    /// Leaves the drive alone until it has cleaned `bands` bands, if it does so by itself.
-    pub fn drain(&mut self, bands: u64) -> Result<(), TargetError> {
-        if !self.can_wait_for_cleaning() {
-            return Ok(());
-        }
-        let most_ns = (self.trigger_ns() * 1.1 + (bands as f64 * CLEAN_S_MAX + 10.0) * 1e9) as u64;
-        if self.target.is_virtual() {
-            return rest::wait(self, most_ns, VIRTUAL_TIMES * most_ns);
-        }
-        // An owner's time is spared: the drive is left as soon as it is at rest.
-        let about_s = self.verdict.number("cleaning_time").unwrap_or(0.0) * bands.min(BANDS_FIRST) as f64;
-        rest::wait(self, (self.trigger_ns() * 1.1 + about_s * 1e9) as u64, most_ns)
     }
 
     /// Keeps the latencies of `timed` as the series `name`.

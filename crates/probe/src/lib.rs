@@ -23,7 +23,8 @@ pub mod verdict;
 mod watched;
 
 pub use emit::emit_profile;
-pub use run::{probe, Options, ProbeState};
+pub use run::{probe, ProbeOptions};
 pub use target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError, Timed};
 pub use targets::Simulated;
 pub use verdict::{Confidence, Fact, Head, Property, Series, Value, Verdict};
+pub use watched::ProbeState;

@@ -14,6 +14,13 @@ const LOOKS: usize = 4;
 /// The block that is looked for comes by so much of a rotation after the pause: less than a head needs from elsewhere.
 const BEFORE_PASS: f64 = 0.25;
 
+/// What cleaning a band takes at most, where nothing is known.
+const CLEAN_S_MAX: f64 = 10.0;
+/// Time that costs nobody anything is given so many times as much.
+const VIRTUAL_TIMES: u64 = 40;
+/// Bands for which a drive is given time before it is looked at whether it is at rest.
+const BANDS_FIRST: u64 = 32;
+
 /// Whether the head has left the block at `offset` in a pause.
 pub(crate) fn has_moved(bench: &mut Bench<'_>, offset: u64, pause_ns: f64) -> Result<bool, TargetError> {
     let before = bench.read_blocks(&[offset; 2])?[1];
@@ -37,7 +44,7 @@ fn is_at_rest(bench: &mut Bench<'_>) -> Result<bool, TargetError> {
 }
 
 /// Leaves the drive alone for `first_ns`, and then for longer until it is at rest, or `most_ns` have passed.
-pub(crate) fn wait(bench: &mut Bench<'_>, first_ns: u64, most_ns: u64) -> Result<(), TargetError> {
+fn wait(bench: &mut Bench<'_>, first_ns: u64, most_ns: u64) -> Result<(), TargetError> {
     let (begun, mut rest_ns) = (bench.target.now_ns(), first_ns);
     loop {
         let spent_ns = bench.target.now_ns() - begun;
@@ -47,5 +54,21 @@ pub(crate) fn wait(bench: &mut Bench<'_>, first_ns: u64, most_ns: u64) -> Result
             return Ok(());
         }
         rest_ns = (bench.target.now_ns() - begun) / 2;
+    }
+}
+
+impl Bench<'_> {
+    /// Leaves the drive alone until it has cleaned `bands` bands, if it does so by itself.
+    pub fn drain(&mut self, bands: u64) -> Result<(), TargetError> {
+        if !self.can_wait_for_cleaning() {
+            return Ok(());
+        }
+        let most_ns = (self.trigger_ns() * 1.1 + (bands as f64 * CLEAN_S_MAX + 10.0) * 1e9) as u64;
+        if self.target.is_virtual() {
+            return wait(self, most_ns, VIRTUAL_TIMES * most_ns);
+        }
+        // An owner's time is spared: the drive is left as soon as it is at rest.
+        let about_s = self.verdict.number("cleaning_time").unwrap_or(0.0) * bands.min(BANDS_FIRST) as f64;
+        wait(self, (self.trigger_ns() * 1.1 + about_s * 1e9) as u64, most_ns)
     }
 }

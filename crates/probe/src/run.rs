@@ -14,7 +14,7 @@ use crate::experiments::{self, Experiment};
 use crate::lateness::Lateness;
 use crate::target::{Target, TargetError};
 use crate::verdict::{Confidence, Fact, Property, Value, Verdict};
-use crate::watched::Watched;
+use crate::watched::{ProbeState, Watched};
 
 /// An experiment takes so many times less than it mostly does where caches are small.
 const LESS: u64 = 4;
@@ -25,19 +25,8 @@ const EXACT: f64 = 0.01;
 /// A machine whose pauses end later than this, one in twenty of them, is busy: a few hundredths of a rotation.
 const LATE_NS: u64 = 300_000;
 
-/// How far the probe is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ProbeState<'a> {
-    /// The test in hand.
-    pub test: &'a str,
-    /// Operations done.
-    pub operations: u64,
-    /// Time spent, nanoseconds on the target's clock.
-    pub spent_ns: u64,
-}
-
 /// How to probe.
-pub struct Options<'a> {
+pub struct ProbeOptions<'a> {
     /// Whether the tests may write: they destroy what the drive holds.
     pub may_write: bool,
     /// Only these tests and those they rest on; none given, all.
@@ -51,7 +40,7 @@ pub struct Options<'a> {
 }
 
 /// Probes `target`.
-pub fn probe(target: &mut dyn Target, options: &mut Options<'_>) -> Verdict {
+pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict {
     let facts = target.facts().into_iter().map(|(name, value)| Fact { name, value }).collect();
     let mut verdict = Verdict {
         schema: "imbrex.probe/1",

@@ -5,8 +5,18 @@
 //! 2. No operation reaches the target that does not lie in it, in whole sectors, or is larger than any target takes.
 //! 3. On a target in real time a pause is ended within [`SLICE_NS`].
 
-use crate::run::ProbeState;
 use crate::target::{About, Done, HeadPath, Next, Operation, Target, TargetError, OPERATION_BYTES_MAX};
+
+/// How far the probe is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProbeState<'a> {
+    /// The test in hand.
+    pub test: &'a str,
+    /// Operations done.
+    pub operations: u64,
+    /// Time spent, nanoseconds on the target's clock.
+    pub spent_ns: u64,
+}
 
 /// The longest part of a pause in real time.
 const SLICE_NS: u64 = 100_000_000;

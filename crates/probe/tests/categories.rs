@@ -1,14 +1,14 @@
 //! Goal: the probe says of every drive that comes with the project what it is, without having seen its profile, and never
 //! calls a drive shingled that is not. Truth: the papers' words on these drives, and their profiles.
 
-use imbrex_probe::{probe, Options, Simulated, Value, Verdict};
+use imbrex_probe::{probe, ProbeOptions, Simulated, Value, Verdict};
 use imbrex_sim::{Drive, DriveSpec};
 
 fn verdict(drive: &str, only: &[&str]) -> Verdict {
     let spec = DriveSpec::parse(drive).expect("the words are right");
     let profile = imbrex_disk::Profile::named(&spec.profile).expect("it comes with the project");
     let mut target = Simulated::new(Drive::build(&spec, &profile).expect("it can be built"));
-    let mut options = Options {
+    let mut options = ProbeOptions {
         may_write: true,
         only: only.iter().map(|name| name.to_string()).collect(),
         budget_ns: u64::MAX,

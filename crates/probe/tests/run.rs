@@ -2,7 +2,7 @@
 //! when told to, and never lets a write through that was not allowed.
 
 use imbrex_probe::experiments;
-use imbrex_probe::{probe, About, Direction, Done, Next, Options, Simulated, Target, TargetError, Verdict};
+use imbrex_probe::{probe, About, Direction, Done, Next, ProbeOptions, Simulated, Target, TargetError, Verdict};
 use imbrex_sim::{Drive, DriveSpec};
 
 /// A target that notes and fails.
@@ -69,7 +69,7 @@ fn run(
     goes_on: &mut dyn FnMut(u64) -> bool,
 ) -> (Verdict, Vec<String>) {
     let mut begun: Vec<String> = Vec::new();
-    let mut options = Options {
+    let mut options = ProbeOptions {
         may_write,
         only: Vec::new(),
         budget_ns: budget_s.saturating_mul(1_000_000_000),

@@ -1,5 +1,5 @@
-//! Who carries the bytes of a run. The engine knows what moves where and when; a [`Carrier`] moves it, and answers whether
-//! that went well. A simulation carries nothing, at no cost: its carrier is [`Nothing`], which cannot fail.
+//! Moving the bytes of a run. The engine decides what moves where and when; a [`Carrier`] moves it, and answers whether that
+//! went well. A simulation carries nothing, at no cost: its carrier is [`Nothing`], which cannot fail.
 //!
 //! Invariants:
 //! 1. A request has one number, given by the engine, from [`Carrier::entered`] or [`Carrier::rejected`] to the end. Each
@@ -16,9 +16,9 @@ use imbrex_trace::TraceError;
 
 use crate::queue::Waiting;
 
-/// Who carries the bytes. Commands are in the drive's sectors.
+/// Whatever moves the bytes of a run. Commands are in the drive's sectors.
 pub trait Carrier {
-    /// What can go wrong.
+    /// What can go wrong while bytes are moved.
     type Error;
 
     /// Request `number` enters, as `command`.
@@ -33,7 +33,7 @@ pub trait Carrier {
     /// A read is answered from the volatile cache alone.
     fn read_from_cache(&mut self, number: u64, command: &Command);
 
-    /// What the volatile cache holds of these sectors is overtaken by a command that goes past it.
+    /// The volatile cache drops what it holds of these sectors: a command that goes past the cache writes or trims them.
     fn discard(&mut self, command: &Command);
 
     /// `plan` serves the requests of `batch`, in order of arrival; `layer` has made it.

@@ -7,18 +7,18 @@ use imbrex_disk::profile::Host;
 use imbrex_disk::{Profile, ProfileError, Sectors, SharedDisk};
 use imbrex_layer::{registry, ConfigError, Layer, Parameters};
 
-/// A drive that cannot be had.
+/// Why a drive cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// The words are wrong.
+    /// The text that names the drive is wrong.
     #[error("drive '{drive}': {reason}")]
     Words {
-        /// As given.
+        /// The drive as the user named it.
         drive: String,
         /// What is wrong and what would be right.
         reason: String,
     },
-    /// The profile is.
+    /// The profile is wrong.
     #[error("drive '{drive}': {source}")]
     Profile {
         /// As given.
@@ -26,7 +26,7 @@ pub enum DriveError {
         /// Why.
         source: ProfileError,
     },
-    /// The layer or its parameters are.
+    /// The layer or its parameters are wrong.
     #[error("drive '{drive}': {source}")]
     Layer {
         /// As given.
@@ -36,7 +36,7 @@ pub enum DriveError {
     },
 }
 
-/// The words of a drive, taken apart.
+/// The text that names a drive, `PROFILE[+LAYER][:key=value,…]`, taken apart.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DriveSpec {
     /// As given.
@@ -98,7 +98,7 @@ pub struct Drive {
     pub layer: Box<dyn Layer>,
     /// The layer's parameters, as text.
     pub parameters: Vec<(String, String)>,
-    /// Its host side.
+    /// What stands between the layer and the host: controller, caches, interface.
     pub host: Host,
 }
 

@@ -1,11 +1,11 @@
-//! A workload that is put together while it runs: for whoever steps the engine and brings requests as they come.
+//! A workload that is put together while it runs: whoever steps the engine pushes requests as they come.
 
 use std::collections::VecDeque;
 
 use imbrex_disk::SimTime;
 use imbrex_trace::{Request, Source, TraceError};
 
-/// Requests that have been brought and not yet asked for. Whenever it is empty it has ended; the engine asks again at its
+/// Requests that were pushed and that the engine has not taken yet. To the engine an empty inbox has ended; it asks again at its
 /// next step.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox(VecDeque<Request>);

@@ -1,5 +1,5 @@
-//! Who watches a run: progress, served requests, plans. An observer changes nothing of the run; whoever holds the bytes is a
-//! [`Carrier`](crate::carrier::Carrier).
+//! Watching a run: its progress, each request that was served, each plan. An observer changes nothing of the run; what moves the
+//! bytes of a plan is a [`Carrier`](crate::carrier::Carrier).
 
 use imbrex_disk::{Command, SimTime};
 use imbrex_layer::Plan;
@@ -13,7 +13,7 @@ pub struct IoRecord {
     pub sequence: u64,
     /// What was asked.
     pub command: Command,
-    /// When the workload had it made, where it has times of its own.
+    /// The time that the workload gave it; none where the workload has no times of its own.
     pub arrival: Option<SimTime>,
     /// When it entered the queue.
     pub entry: SimTime,
@@ -23,11 +23,11 @@ pub struct IoRecord {
     pub end: SimTime,
     /// Its service by part (those served in one operation share it).
     pub time: PlanTime,
-    /// Where the head was left.
+    /// The radial position at which the head was afterwards.
     pub radial_track: u32,
 }
 
-/// Who watches a run.
+/// Somebody who watches a run.
 pub trait Observer {
     /// Called now and then; `false` ends the workload here: what has entered is still served.
     fn progress(&mut self, _requests: u64, _now: SimTime) -> bool {

@@ -17,7 +17,7 @@ use imbrex_disk::{Command, Lba, Operation, Place, Sectors, SimDuration, SimTime}
 pub struct Waiting {
     /// The command.
     pub command: Command,
-    /// When the workload had it made, where it has times of its own.
+    /// The time that the workload gave it; none where the workload has no times of its own.
     pub arrival: Option<SimTime>,
     /// When it entered.
     pub entry: SimTime,
@@ -57,7 +57,7 @@ impl Ordered {
 #[derive(Clone, Debug)]
 pub struct Queue {
     waiting: VecDeque<Waiting>,
-    /// Where each begins: close together, so that a search passes over all of them in no time.
+    /// Where each command begins, in an array of its own: a search reads little memory.
     lbas: VecDeque<u64>,
     drive_depth: usize,
     ordered: Option<Ordered>,

@@ -19,7 +19,7 @@ pub struct ReadAhead {
     going_on: Option<GoingOn>,
 }
 
-/// Where the drive reads on.
+/// The read that the drive is going on with.
 #[derive(Clone, Copy, Debug)]
 struct GoingOn {
     lba: Lba,
@@ -33,7 +33,7 @@ impl ReadAhead {
         ReadAhead { sectors_max: sectors_max.0, going_on: None }
     }
 
-    /// When the drive began to read what `plan` reads for `commands`, if it has.
+    /// The time at which the drive began to read ahead what `plan` reads for `commands`; none if it has not.
     pub fn begun(&self, commands: &[Command], plan: &Plan) -> Option<SimTime> {
         let going_on = self.going_on?;
         let [command] = commands else { return None };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::counters::Counters;
 use crate::metrics::latency::LatencyHistogram;
 
-/// Name and version of the form.
+/// The name and version of this form of results, as `summary.json` states it.
 pub const SUMMARY_SCHEMA: &str = "imbrex.simulate/1";
 
 /// Mean, quantiles and maximum of a set of durations.
@@ -136,7 +136,7 @@ pub struct CleaningSummary {
 /// One drive's results.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DriveResult {
-    /// As given with `--drive`.
+    /// The drive as it was named with `--drive`.
     pub drive: String,
     /// Whether it was added by the program, to compare with.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

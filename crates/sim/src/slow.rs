@@ -9,7 +9,7 @@
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 use imbrex_layer::map::run_map::{Along, RunMap};
 
-/// What a command takes longer: the same all along a range.
+/// The time by which commands are slower, the same all along a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Extra(SimDuration);
 

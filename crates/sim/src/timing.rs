@@ -29,7 +29,7 @@ pub struct PlanTime {
     pub cleaning_before_host: SimDuration,
 }
 
-/// The medium as the engine drives it.
+/// Times plans on the mechanics of a drive, and counts what they read and write.
 #[derive(Debug)]
 pub struct Timing {
     actuator: Actuator,
@@ -73,17 +73,17 @@ impl Timing {
         }
     }
 
-    /// The arm.
+    /// The actuator: where the head is.
     pub fn actuator(&self) -> &Actuator {
         &self.actuator
     }
 
-    /// The arm, to be set up.
+    /// The actuator, for whoever wants to record its path.
     pub fn actuator_mut(&mut self) -> &mut Actuator {
         &mut self.actuator
     }
 
-    /// Counts what `plan` does to the medium, where somebody else times it.
+    /// Counts the reads and writes of `plan` without timing them, for plans that are timed elsewhere.
     pub fn count(&mut self, plan: &Plan) {
         for step in plan.steps.iter().filter(|step| step.is_access()) {
             let direction = if step.op == StepOp::Read { Direction::Read } else { Direction::Write };
@@ -93,6 +93,8 @@ impl Timing {
 
     /// Carries out `plan` from `start` on.
     pub fn run(&mut self, plan: &Plan, start: SimTime) -> PlanTime {
+        let first_step = plan.phases.first().map_or(plan.steps.len(), |phase| phase.first_step as usize);
+        assert_eq!(first_step, 0, "steps before the first phase would not be timed:\n{plan:?}");
         let mut time = PlanTime::default();
         let mut now = start;
         for (index, phase) in plan.phases.iter().enumerate() {

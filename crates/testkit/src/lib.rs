@@ -12,6 +12,7 @@
 pub mod browser;
 pub mod contents;
 pub mod nbd_client;
+pub mod patience;
 pub mod program;
 pub mod random;
 pub mod record;

@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::server::PATIENCE;
+use crate::patience::PATIENCE;
 
 /// Command: read.
 pub const READ: u16 = 0;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use imbrex_trace::throughput::{drain, msr_lines};
-use imbrex_trace::{open, writers, Input, Options, TraceError};
+use imbrex_trace::{open, writers, Input, TraceError, TraceOptions};
 
 /// A file in memory that outlives its writer.
 #[derive(Clone, Default)]
@@ -29,7 +29,7 @@ fn main() -> Result<(), TraceError> {
     let csv = msr_lines((millions * 1e6) as usize, 7);
     let parquet = Memory::default();
     let writer = (writers::imbrex().open)(Box::new(parquet.clone()), "memory")?;
-    writers::copy(&mut *open(Input::bytes("csv", csv.clone()), &Options::default())?.source, writer)?;
+    writers::copy(&mut *open(Input::bytes("csv", csv.clone()), &TraceOptions::default())?.source, writer)?;
     let parquet = parquet.0.lock().expect("one thread writes").clone();
     for (name, bytes) in [("msr", csv), ("imbrex", parquet)] {
         measure(name, &bytes)?;
@@ -43,7 +43,7 @@ fn measure(name: &str, bytes: &[u8]) -> Result<(), TraceError> {
     let mut best = (f64::INFINITY, 0);
     for _ in 0..5 {
         let begun = Instant::now();
-        let drained = drain(&mut *open(Input::bytes(name, shared.clone()), &Options::default())?.source)?;
+        let drained = drain(&mut *open(Input::bytes(name, shared.clone()), &TraceOptions::default())?.source)?;
         best = (best.0.min(begun.elapsed().as_secs_f64()), drained.requests);
     }
     let (seconds, requests) = best;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use imbrex_units::{Command, Lba, Operation, SimTime};
 
 use crate::facts::Facts;
-use crate::options::{Device, Options};
+use crate::options::{Device, TraceOptions};
 use crate::request::{Request, TraceError, When};
 
 /// Bytes of the sectors requests are counted in.
@@ -20,7 +20,7 @@ pub const SECTOR_BYTES: u64 = 512;
 
 /// A request as the format has it: its time since whatever the trace counts from.
 #[derive(Clone, Copy, Debug)]
-pub struct Record {
+pub struct TraceRecord {
     /// Nanoseconds since the trace's own epoch.
     pub time_ns: u64,
     /// The device's number.
@@ -35,7 +35,7 @@ pub struct Record {
 #[derive(Clone, Copy, Debug)]
 pub enum Parsed {
     /// A request.
-    Request(Record),
+    Request(TraceRecord),
     /// A record of something else than a read, write, flush or trim.
     NotRequest,
     /// A header, a comment, a blank line.
@@ -86,7 +86,7 @@ pub fn byte_record(
         return Err(Malformed::of(format!("{bytes} bytes from {offset_bytes} are too many for one request")));
     };
     let command = Command { operation, fua: false, sectors, lba };
-    Ok(Parsed::Request(Record { time_ns, device, command, unaligned }))
+    Ok(Parsed::Request(TraceRecord { time_ns, device, command, unaligned }))
 }
 
 /// A command of `sectors` from `lba`.
@@ -103,7 +103,7 @@ pub fn sector_record(
         return Err(Malformed::of(format!("{sectors} sectors from {lba} are too many for one request")));
     };
     let command = Command { operation, fua: false, sectors, lba: Lba(lba) };
-    Ok(Parsed::Request(Record { time_ns, device, command, unaligned: false }))
+    Ok(Parsed::Request(TraceRecord { time_ns, device, command, unaligned: false }))
 }
 
 /// The devices of a trace, and which of them is wanted.
@@ -174,7 +174,7 @@ pub struct Admission {
 
 impl Admission {
     /// For the trace called `name`.
-    pub fn new(name: String, options: &Options) -> Admission {
+    pub fn new(name: String, options: &TraceOptions) -> Admission {
         Admission {
             devices: Devices::new(options.device.clone()),
             name,
@@ -199,7 +199,7 @@ impl Admission {
     }
 
     #[inline]
-    fn admit_record(&mut self, record: &Record) -> Option<Request> {
+    fn admit_record(&mut self, record: &TraceRecord) -> Option<Request> {
         if !self.devices.admits(record.device) {
             self.facts.other_devices += 1;
             return None;

@@ -1,4 +1,5 @@
-//! What reading a trace taught besides its requests: what was left out, and what had to be decided.
+//! What a reader has to say about a trace beside its requests: which records it left out, and what it had to decide where the trace
+//! does not say (the unit of its times, the device).
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ pub mod writers;
 pub use facts::Facts;
 pub use formats::{open, Opened};
 pub use input::Input;
-pub use options::{Device, Options, TimeUnit};
+pub use options::{Device, TimeUnit, TraceOptions};
 pub use recorded::Recorded;
 pub use request::{Request, Source, TraceError, When};
 pub use statistics::TraceInfo;

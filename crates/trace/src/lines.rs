@@ -14,7 +14,7 @@ use imbrex_units::SimTime;
 use crate::admission::{Admission, Devices, Malformed, Parsed};
 use crate::facts::Facts;
 use crate::input::{unpacking_failed, Contents, RandomAccess, Unpacked};
-use crate::options::Options;
+use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
 /// Bytes read at once: large enough to make the system call cheap, small enough to stay in the second-level cache.
@@ -131,7 +131,7 @@ impl<F: LineFormat> LineReader<F> {
     /// Reads `input` as `format`; the notes are what recognising it decided.
     pub fn open(
         input: Unpacked,
-        options: &Options,
+        options: &TraceOptions,
         format: F,
         notes: Vec<String>,
     ) -> Result<Box<dyn Source>, TraceError> {

@@ -1,11 +1,11 @@
-//! What a caller may say about a trace that the trace does not say itself.
+//! What a user may say about a trace where its contents leave a choice: the format, the device, the columns of a table.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// How to read a trace. The default asks the contents.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct TraceOptions {
     /// The format by name, instead of by recognition.
     pub format: Option<String>,
     /// The one device whose requests are wanted; all of them by default.

@@ -11,7 +11,7 @@ use imbrex_units::SimTime;
 use crate::admission::{Admission, Devices, Malformed, Parsed};
 use crate::facts::Facts;
 use crate::input::{unpacking_failed, Unpacked};
-use crate::options::Options;
+use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
 /// Records read at once.
@@ -43,7 +43,7 @@ pub struct RecordReader<F> {
 
 impl<F: RecordFormat> RecordReader<F> {
     /// Reads `input` as `format`.
-    pub fn open(input: Unpacked, options: &Options, format: F) -> Result<Box<dyn Source>, TraceError> {
+    pub fn open(input: Unpacked, options: &TraceOptions, format: F) -> Result<Box<dyn Source>, TraceError> {
         Ok(Box::new(RecordReader {
             length_bytes: input.length_bytes.filter(|_| options.device.is_none()),
             reader: input.contents.into_stream(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::facts::Facts;
 use crate::formats::{open, Format};
 use crate::input::Input;
-use crate::options::Options;
+use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
 /// What a trace asks of one device.
@@ -78,8 +78,8 @@ impl Survey {
 }
 
 /// Reads all of `input` for its devices, whichever the options want.
-pub fn survey(input: Input, options: &Options) -> Result<Survey, TraceError> {
-    let options = Options { device: None, ..options.clone() };
+pub fn survey(input: Input, options: &TraceOptions) -> Result<Survey, TraceError> {
+    let options = TraceOptions { device: None, ..options.clone() };
     let mut opened = open(input, &options)?;
     let devices = devices_of(&mut *opened.source)?;
     let facts = opened.source.facts();
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_busiest_device() {
         let trace = "10,web,1,Read,512,512,7\n11,hm,1,Write,1024,4096,7\n12,hm,1,Write,0,512,7\n13,hm,0,Read,0,512,7\n";
-        let survey = survey(Input::bytes("t", trace), &Options::default()).unwrap();
+        let survey = survey(Input::bytes("t", trace), &TraceOptions::default()).unwrap();
         let names: Vec<(&str, u64)> =
             survey.devices.iter().map(|device| (device.name.as_str(), device.requests)).collect();
         assert_eq!(names, [("hm.0", 1), ("web.1", 1), ("hm.1", 2)]);

@@ -1,4 +1,4 @@
-//! What a measurement of the readers needs: a trace to read and the reading of it. The clock is the caller's.
+//! For measuring how fast traces are read: makes a trace of any format and reads it to its end. The caller measures the time.
 
 use imbrex_units::{Operation, SimTime};
 use rand_core::{RngCore, SeedableRng};
@@ -51,12 +51,13 @@ mod tests {
     //! Goal: the measured trace is a sound one. Method: read it and compare with a parse by the standard library.
 
     use super::*;
-    use crate::{open, Input, Options};
+    use crate::{open, Input, TraceOptions};
 
     #[test]
     fn measured_lines_are_read_in_full() {
         let text = msr_lines(5000, 1);
-        let drained = drain(&mut *open(Input::bytes("t", text.clone()), &Options::default()).unwrap().source).unwrap();
+        let drained =
+            drain(&mut *open(Input::bytes("t", text.clone()), &TraceOptions::default()).unwrap().source).unwrap();
         let text = String::from_utf8(text).unwrap();
         let field = |line: &str, place: usize| line.split(',').nth(place).unwrap().to_string();
         let sectors = text.lines().map(|line| field(line, 5).parse::<u64>().unwrap() / 512).sum();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use imbrex_trace::writers::{self, Written};
-use imbrex_trace::{open, Input, Options, Recorded, Request, When};
+use imbrex_trace::{open, Input, Recorded, Request, TraceOptions, When};
 use imbrex_units::{Command, Lba, Operation, SimTime};
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ fn written(format: &str, requests: &[Request]) -> (Vec<u8>, Written) {
 }
 
 fn read(format: &str, bytes: Vec<u8>) -> Vec<Request> {
-    let mut opened = open(Input::bytes("memory", bytes), &Options::default()).expect("a format we write");
+    let mut opened = open(Input::bytes("memory", bytes), &TraceOptions::default()).expect("a format we write");
     assert_eq!(opened.format.name, format);
     Recorded::read(&mut *opened.source).expect("a sound trace").requests().to_vec()
 }
@@ -102,7 +102,7 @@ fn parquet_of_several_row_groups() {
     assert!(read("imbrex", bytes.clone()) == requests, "{} rows differ", requests.len());
     let mut cut = bytes;
     cut.truncate(cut.len() - 100);
-    let error = open(Input::bytes("cut", cut), &Options::default()).map(|_| ()).expect_err("its end is missing");
+    let error = open(Input::bytes("cut", cut), &TraceOptions::default()).map(|_| ()).expect_err("its end is missing");
     assert!(error.to_string().starts_with("cut: the Parquet cannot be read"), "{error}");
 }
 
@@ -133,7 +133,7 @@ fn a_workload_without_times_is_no_trace() {
 fn a_foreign_parquet_and_a_piped_one_are_told() {
     let request = Request { when: When::At(SimTime(0)), device: 0, command: Command::write(0, 1) };
     let (bytes, _) = written("imbrex", &[request]);
-    let piped = open(Input::stream("pipe", io::Cursor::new(bytes)), &Options::default());
+    let piped = open(Input::stream("pipe", io::Cursor::new(bytes)), &TraceOptions::default());
     let error = piped.map(|_| ()).expect_err("Parquet cannot be streamed");
     assert!(error.to_string().contains("pipe"), "{error}");
 }

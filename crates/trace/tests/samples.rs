@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use imbrex_trace::{open, Input, Options, When};
+use imbrex_trace::{open, Input, TraceOptions, When};
 use imbrex_units::{Operation, SimTime};
 
 /// Requests by operation and the last time, or `None`, said aloud, where the sample is not there.
@@ -14,7 +14,7 @@ fn counted(name: &str, format: &str) -> Option<(u64, u64, SimTime)> {
         eprintln!("skipped: {} is not there", path.display());
         return None;
     };
-    let mut opened = open(Input::file(name, file), &Options::default()).expect("a sound trace");
+    let mut opened = open(Input::file(name, file), &TraceOptions::default()).expect("a sound trace");
     assert_eq!(opened.format.name, format);
     let (mut reads, mut writes, mut last) = (0, 0, SimTime::ZERO);
     while let Some(request) = opened.source.next(SimTime::ZERO).expect("a sound trace") {

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use imbrex_disk::{Operation, Profile};
 use imbrex_sim::Drive;
 
-use super::FitError;
+use super::error::FitError;
 use crate::compare::{compare, Comparison};
 use crate::measured::Measured;
 use crate::replay::replay;

@@ -15,17 +15,17 @@
 //! 1. A value without a change that is borne out stays what the profile has.
 //! 2. The same measurement and profile give the same result: nothing is drawn.
 
+mod error;
 mod judge;
 mod search;
 mod values;
 mod written;
 
-use imbrex_disk::{Profile, ProfileError};
-use imbrex_sim::DriveError;
-use imbrex_trace::TraceError;
-use serde::Serialize;
+use imbrex_disk::Profile;
 
+pub use self::error::FitError;
 use self::judge::{judge, Judged, Measure, Part};
+pub use self::search::Fitted;
 use self::search::Search;
 use crate::compare::Comparison;
 use crate::measured::Measured;
@@ -38,36 +38,6 @@ const ROUNDS: usize = 14;
 
 /// Searches at most: by distributions, request by request, and again with what is kept.
 const SEARCHES: usize = 3;
-
-/// Why a fit failed.
-#[derive(Debug, thiserror::Error)]
-pub enum FitError {
-    /// The profile with a value tried.
-    #[error("{0}")]
-    Profile(#[from] ProfileError),
-    /// The drive made of it.
-    #[error("{0}")]
-    Drive(#[from] DriveError),
-    /// The measurement played to it.
-    #[error("{0}")]
-    Trace(#[from] TraceError),
-    /// The measurement is too short, or lies past the drive.
-    #[error("{0}")]
-    Measurement(String),
-}
-
-/// A value that was fitted.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Fitted {
-    /// The key in the profile; of a table of seeks, with the distance.
-    pub key: String,
-    /// Before.
-    pub before: f64,
-    /// After.
-    pub after: f64,
-    /// How far it can be moved until the figure is a twentieth larger; none where nothing shows it.
-    pub within: Option<f64>,
-}
 
 /// What a fit came to.
 #[derive(Clone, Debug)]

@@ -5,10 +5,11 @@
 //! 2. The same measurement and profile give the same result: nothing is drawn.
 
 use imbrex_disk::Profile;
+use serde::Serialize;
 
+use super::error::FitError;
 use super::judge::{judge, Judged, Measure, Part};
 use super::values::{overrides, Value};
-use super::{FitError, Fitted};
 use crate::measured::Measured;
 
 /// A step is taken where the number falls by this much at least: less is chance.
@@ -19,6 +20,19 @@ const KEPT: f64 = 1.02;
 
 /// A value counts as determined where moving it makes the figure this much larger, and its square by that squared.
 const RISE: f64 = 1.05;
+
+/// A value that was fitted.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Fitted {
+    /// The key in the profile; of a table of seeks, with the distance.
+    pub key: String,
+    /// Before.
+    pub before: f64,
+    /// After.
+    pub after: f64,
+    /// How far it can be moved until the figure is a twentieth larger; none where nothing shows it.
+    pub within: Option<f64>,
+}
 
 /// Values on their way to what a measurement says.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! A fitted profile as text, each value that was fitted marked as such.
+//! Writes a fitted profile as TOML, with a comment at each value that was fitted.
 
 /// The profile's text with the values set, each marked as fitted.
 pub(super) fn written(base: &toml::Table, overrides: &[(String, String)], name: &str, file: &str) -> String {

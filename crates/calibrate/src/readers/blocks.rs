@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use imbrex_disk::{Operation, SimDuration, SimTime};
 use imbrex_trace::formats;
-use imbrex_trace::{Input, Options, Request, TraceError, When};
+use imbrex_trace::{Input, Request, TraceError, TraceOptions, When};
 
-use super::ReadOptions;
+use super::record::ReadOptions;
 use crate::measured::{Measured, MeasuredRequest};
 
 /// Whether it is a blktrace in either form.
@@ -75,7 +75,7 @@ fn action(
     action: char,
 ) -> Result<(Vec<(u64, Request)>, String), TraceError> {
     let device = options.device.as_ref().map(|device| device.parse().unwrap_or_else(|never| match never {}));
-    let read = Options { action: Some(action), device, ..Options::default() };
+    let read = TraceOptions { action: Some(action), device, ..TraceOptions::default() };
     let opened = formats::open(Input::bytes(name, bytes.to_vec()), &read)?;
     let mut source = opened.source;
     let mut requests = Vec::new();

@@ -3,7 +3,8 @@
 use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
 use imbrex_trace::TraceError;
 
-use super::{time_ns, wrong, ReadOptions};
+use super::record::ReadOptions;
+use super::words::{time_ns, wrong};
 use crate::measured::{Measured, MeasuredRequest};
 
 /// What each column means, and its unit.

@@ -4,7 +4,7 @@
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_trace::TraceError;
 
-use super::{time_ns, wrong};
+use super::words::{time_ns, wrong};
 use crate::measured::{Measured, MeasuredRequest};
 
 const EXPECTED: &str = "R or W, a word, first sector, sectors, service time and think time in µs";

@@ -8,7 +8,8 @@ use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
 use imbrex_trace::TraceError;
 use serde_json::Value;
 
-use super::{wrong, Record};
+use super::record::Reading;
+use super::words::wrong;
 use crate::distribution::Distribution;
 use crate::measured::{Measured, MeasuredRequest};
 
@@ -101,7 +102,7 @@ pub fn is_json(text: &str) -> bool {
 }
 
 /// The distribution in fio's json+: the bins of completion latency over all jobs.
-pub fn distribution(name: &str, text: &str) -> Result<Record, TraceError> {
+pub fn distribution(name: &str, text: &str) -> Result<Reading, TraceError> {
     let refuse = |reason: &str| TraceError { place: name.into(), reason: reason.into(), cause: None };
     let document: Value = serde_json::from_str(text).map_err(|error| refuse(&format!("is no JSON: {error}")))?;
     let jobs = document["jobs"].as_array().ok_or_else(|| refuse("has no `jobs`"))?;
@@ -123,7 +124,7 @@ pub fn distribution(name: &str, text: &str) -> Result<Record, TraceError> {
         return Err(refuse("has no bins of latencies: run fio with --output-format=json+"));
     }
     let count = reads.iter().chain(&writes).map(|(_, count)| count).sum();
-    Ok(Record::Distribution(Distribution { reads, writes, words: words(&document, count) }))
+    Ok(Reading::Distribution(Distribution { reads, writes, words: words(&document, count) }))
 }
 
 /// The words of the one job there was, of `count` requests: fio's are ours. Nothing where several jobs ran at once.

@@ -8,51 +8,32 @@ mod blocks;
 mod columns;
 mod disksim;
 mod fio;
+mod record;
+mod words;
+
+pub use record::{ReadOptions, Reading};
 
 use imbrex_trace::TraceError;
 
-use crate::distribution::Distribution;
-use crate::measured::Measured;
-
-/// How to read a record, where it does not say so itself.
-#[derive(Clone, Debug, Default)]
-pub struct ReadOptions {
-    /// `csv`: what each column holds; one of them is `latency`.
-    pub columns: Option<String>,
-    /// `csv`: the unit of each column.
-    pub units: Option<String>,
-    /// The one device that is wanted, by number or name.
-    pub device: Option<String>,
-}
-
-/// What a record came to.
-#[derive(Clone, Debug)]
-pub enum Record {
-    /// Requests, one by one.
-    Requests(Measured),
-    /// Only how long requests took.
-    Distribution(Distribution),
-}
-
 /// Reads `bytes`, called `name` in messages.
-pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Record, TraceError> {
+pub fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Reading, TraceError> {
     if options.columns.is_some() {
-        return columns::read(name, bytes, options).map(Record::Requests);
+        return columns::read(name, bytes, options).map(Reading::Requests);
     }
     if blocks::is_one(bytes) {
-        return blocks::read(name, bytes, options).map(Record::Requests);
+        return blocks::read(name, bytes, options).map(Reading::Requests);
     }
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Err(unknown(name, "it is binary, and no blktrace"));
     };
     if disksim::is_one(text) {
-        return disksim::read(name, text).map(Record::Requests);
+        return disksim::read(name, text).map(Reading::Requests);
     }
     if fio::is_json(text) {
         return fio::distribution(name, text);
     }
     if fio::is_log(text) {
-        return fio::read(name, text).map(Record::Requests);
+        return fio::read(name, text).map(Reading::Requests);
     }
     Err(unknown(name, "its first line is none of theirs"))
 }
@@ -64,20 +45,4 @@ fn unknown(name: &str, why: &str) -> TraceError {
          --columns time,op,offset,size,latency"
     );
     TraceError { place: name.into(), reason, cause: None }
-}
-
-/// An error at `line` of `name`.
-fn wrong(name: &str, line: usize, expected: &str, found: &str) -> TraceError {
-    let shown: String = found.chars().take(80).collect();
-    TraceError {
-        place: format!("{name}, line {line}"),
-        reason: format!("expected {expected}, found «{shown}»"),
-        cause: None,
-    }
-}
-
-/// A number with decimals in units of `unit_ns`, as nanoseconds.
-fn time_ns(word: &str, unit_ns: f64) -> Option<u64> {
-    let value = word.trim().parse::<f64>().ok()? * unit_ns;
-    (value.is_finite() && (0.0..1e18).contains(&value)).then(|| value.round() as u64)
 }

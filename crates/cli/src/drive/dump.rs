@@ -14,7 +14,7 @@ use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::Store;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 use imbrex_layer::region::{RegionSize, Regions};
-use imbrex_layer::zones::NOTE_ZONE;
+use imbrex_layer::zones::ZoneRecord;
 use imbrex_layer::{registry, Layer, Medium, Note, Piece};
 use imbrex_sim::Drive;
 use serde_json::{json, Value};
@@ -24,8 +24,6 @@ use crate::error::ExitCode;
 use crate::output;
 use imbrex::Failure;
 
-/// What a zone's record says of it.
-const ZONE_STATES: [&str; 4] = ["as its pointer says", "finished", "read-only", "offline"];
 /// Logical sectors looked up at once.
 const WINDOW_SECTORS: u64 = 1 << 20;
 
@@ -262,9 +260,9 @@ fn record(drive: &Drive, number: u64, note: &Note) -> Vec<Field> {
         return row;
     };
     row.push(("what", json!(info.what)));
-    let is_zone = drive.layer.zones().is_some() && note.tag == NOTE_ZONE;
-    row.extend(info.fields.iter().zip(note.fields).map(|(&name, value)| match name {
-        "state" if is_zone => (name, json!(ZONE_STATES.get(value as usize).copied().unwrap_or("unknown"))),
+    let zone = drive.layer.zones().and_then(|_| ZoneRecord::decode(note).ok());
+    row.extend(info.fields.iter().zip(note.fields).map(|(&name, value)| match (name, zone) {
+        ("state", Some(ZoneRecord::Zone { state, .. })) => (name, json!(state.words())),
         _ => (name, json!(value)),
     }));
     row

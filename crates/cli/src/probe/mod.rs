@@ -8,7 +8,7 @@ mod table;
 use std::io::Write;
 use std::path::Path;
 
-use imbrex_probe::{emit_profile, experiments, probe, Options, ProbeState, Verdict};
+use imbrex_probe::{emit_profile, experiments, probe, ProbeOptions, ProbeState, Verdict};
 use imbrex_units::quantity;
 
 use crate::args::ProbeArgs;
@@ -34,7 +34,7 @@ pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         check_writable(path, "--emit-profile")?;
     }
     let mut opened = leave::open(args)?;
-    interrupt::answer_with("ending the test in hand, putting the drive's settings back");
+    interrupt::answer_with("ending the running test, putting the drive's settings back");
     let verdict = run_tests(args, quiet, budget_ns, &mut opened);
     // Dropped before anything is told, so that its settings are back and its file is closed.
     drop(opened);
@@ -70,7 +70,7 @@ fn budget_ns(args: &ProbeArgs) -> Result<u64, Failure> {
 fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::Opened) -> Verdict {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
     let bar = progress.steps(&args.target);
-    let mut options = Options {
+    let mut options = ProbeOptions {
         may_write: leave::may_write(args),
         only: args.tests.clone(),
         budget_ns,

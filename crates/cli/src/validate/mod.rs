@@ -5,7 +5,7 @@ mod page;
 pub use self::page::{distributions, facts_page};
 
 use imbrex_calibrate::measured::Measured;
-use imbrex_calibrate::readers::Record;
+use imbrex_calibrate::readers::Reading;
 use imbrex_calibrate::validate::{Validation, SCHEMA};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let (drive, _) = drives::build(&args.drive)?;
     let (measured, judged) = match read(&args.measured.measured, &args.measured.options())? {
-        Record::Requests(measured) if !measured.requests.is_empty() => {
+        Reading::Requests(measured) if !measured.requests.is_empty() => {
             if args.workload.is_some() {
                 return Err(Failure::usage("--workload: the measurement names its requests")
                     .or_try("without --workload, which is for fio's json+"));
@@ -33,10 +33,10 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
             let judged = judge(&measured, drive)?;
             (measured, judged)
         }
-        Record::Requests(_) => {
+        Reading::Requests(_) => {
             return Err(Failure::failed(format!("{}: no request in it", args.measured.measured.display())))
         }
-        Record::Distribution(distribution) => {
+        Reading::Distribution(distribution) => {
             let name = args.measured.measured.display().to_string();
             judge_distribution(&name, args.workload.as_deref(), &distribution, drive)?
         }

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use imbrex_layer::LayerInfo;
 pub use imbrex_testkit::nbd_client::*;
-pub use imbrex_testkit::server::until;
+pub use imbrex_testkit::patience::until;
 use imbrex_testkit::Program;
 
 /// Whether every program is installed; says aloud what is skipped without.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
 
-use imbrex_testkit::server::PATIENCE;
+use imbrex_testkit::patience::PATIENCE;
 
 use crate::common::*;
 

@@ -36,7 +36,7 @@ fn ctrl_c_ends_the_test_in_hand_and_tells_what_is_known() {
     run("kill", &["-INT", &child.id().to_string()]);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("interrupted: ending the test in hand"), "{}", said(&output));
+    assert!(said(&output).contains("interrupted: ending the running test"), "{}", said(&output));
     let found = verdict(&output);
     assert_eq!(found["ended"], "interrupted", "{found:#}");
     let left_out = found["left_out"].to_string();

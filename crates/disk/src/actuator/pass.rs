@@ -11,29 +11,29 @@ use crate::mechanics::{exact, Rotation};
 use crate::units::{Extent, SimDuration, SimTime};
 use crate::Direction;
 
-/// What is to pass under the head.
+/// Sectors that are to pass under the head, and how they may be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passing {
     /// Read or write.
     pub direction: Direction,
     /// The sectors; those on one track with the first, without a gap, pass now.
     pub extent: Extent,
-    /// Whether they may be taken in the order in which they come.
+    /// Whether the transfer may begin with whichever sector comes first, so that one rotation is always enough (zero latency).
     pub on_arrival: bool,
-    /// The arm takes at least so long.
+    /// The least time that the arm takes to get there, for a controller that is busy with something else meanwhile.
     pub seek_min: SimDuration,
 }
 
 /// Sectors of one track passing under the head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pass {
-    /// Which.
+    /// The part of the track that passes.
     pub piece: TrackPiece,
-    /// When the head is on the track.
+    /// The time at which the head is on the track.
     pub on_track: SimTime,
-    /// When the first sector begins to pass.
+    /// The time at which the first sector begins to pass.
     pub begins: SimTime,
-    /// When all have passed.
+    /// The time at which all have passed.
     pub ends: SimTime,
 }
 

@@ -8,10 +8,12 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
+use crate::access::Purpose;
 use crate::geometry::{GeometryConfig, InterlacedConfig, LayoutName};
 use crate::mechanics::{Mechanics, MechanicsConfig, SeekConfig};
 use crate::recording::conventional::Conventional;
 use crate::units::Sectors;
+use crate::units::{Extent, Pba};
 use crate::Geometry;
 
 const ROTATION_NS: u64 = 10_000_000;
@@ -426,7 +428,7 @@ mod half {
         let mut hand = Hand::new(disk_of_the_paper());
         hand.read(5, 1);
         for sectors in [10, 200 * TRACK] {
-            let start = hand.actuator.head.next.unwrap().0;
+            let start = hand.actuator.head.next().unwrap().0;
             let time = hand.read(start, sectors);
             assert_eq!((time.seek, time.rotation), (SimDuration::ZERO, SimDuration::ZERO));
         }
@@ -489,7 +491,7 @@ proptest! {
         let mut hand = Hand::new(disk(&cylinders(2, 100, 64), &mechanics));
         for (target, pause_ns, writes, goes_on) in targets {
             hand.now += SimDuration(pause_ns);
-            let next = hand.actuator.head.next.map_or(0, |next| next.0);
+            let next = hand.actuator.head.next().map_or(0, |next| next.0);
             let target = if goes_on { next % (2 * 100 * 64) } else { target };
             let direction = if writes { Direction::Write } else { Direction::Read };
             let place = hand.actuator.disk().geometry.locate(Pba(target));
@@ -501,6 +503,15 @@ proptest! {
 }
 
 /// The log names each track of a long access, at the time its transfer begins.
+#[test]
+#[should_panic(expected = "an access lies on the disk of 100 sectors")]
+fn an_access_past_the_disk_is_a_wrong_plan() {
+    let config = cylinders(1, 10, 10);
+    let mut actuator = Actuator::new(disk(&config, &linear(1, 2, Rotation::Exact)));
+    let extent = Extent::new(Pba(99), Sectors(2));
+    actuator.access(SimTime::ZERO, &Access { direction: Direction::Read, extent, purpose: Purpose::InPlace });
+}
+
 #[test]
 fn the_head_log_follows_an_access_track_by_track() {
     let disk = disk(&cylinders(1, 10, 100), &linear(0, 0, Rotation::Exact));

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use super::bottom_then_top::BottomThenTop;
-use super::config::{GeometryConfig, LayoutName, SlipConfig, ZoneConfig};
+use super::config::{GeometryConfig, LayoutName, SlipConfig};
 use super::cylinder::Cylinder;
 use super::finder::Finder;
 use super::gaps::Gaps;
 use super::horizontal::{Horizontal, Strokes};
 use super::measured::{Measured, MeasuredConfig, MeasuredZone};
 use super::slips::{next_random, Slips};
+use super::zone_config::ZoneConfig;
 use super::{Divider, Geometry, Layout, RadialDirection, RecordingZone, Run, ZoneSkew};
 use crate::units::{Extent, Pba, Sectors};
 

@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::measured::MeasuredConfig;
+use super::zone_config::ZoneConfig;
 
 /// Sectors of a disk: 2⁴⁸, far above any drive, low enough that no product of the address arithmetic overflows.
 const SECTORS_MAX: u64 = 1 << 48;
@@ -43,21 +44,11 @@ pub enum TopOrder {
     ZigZag,
 }
 
-/// A recording zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ZoneConfig {
-    /// Tracks on each surface.
-    pub tracks: u32,
-    /// Sectors of a track; of a bottom track on an interlaced disk.
-    pub track_sectors: u32,
-}
-
 /// What only the `horizontal` layout has. Places are shares of the radial tracks, 0 at the outer diameter.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HorizontalConfig {
-    /// Zones whose middle lies before it are written inward, the others outward.
+    /// Zones whose middle lies before this place are written inward, those behind it outward.
     pub split: f64,
     /// Zones whose middle lies from here …
     pub conventional_from: f64,
@@ -129,7 +120,7 @@ pub struct GeometryConfig {
     /// Angle by which each track starts later than the one before.
     #[serde(default)]
     pub track_skew_ns: u32,
-    /// The same from surface to surface.
+    /// Angle by which the first track of a surface starts later than the last one of the surface before.
     #[serde(default)]
     pub head_skew_ns: u32,
     /// Zones from the outer to the inner diameter, one by one; or else the formula below.
@@ -205,7 +196,7 @@ impl GeometryConfig {
         Ok(zones)
     }
 
-    /// What a measured geometry says itself cannot be said beside it.
+    /// Refuses keys that a measured geometry already answers.
     fn check_measured(&self, measured: &MeasuredConfig) -> Result<(), String> {
         if self.layout != LayoutName::Cylinder {
             return Err(

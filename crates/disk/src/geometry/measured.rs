@@ -11,8 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::config::ZoneConfig;
 use super::cylinder::Cylinder;
+use super::zone_config::ZoneConfig;
 use super::{Spot, ZoneSkew};
 
 /// The order of the surfaces of a cylinder.

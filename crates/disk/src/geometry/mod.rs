@@ -22,12 +22,12 @@ mod measured;
 mod slips;
 #[cfg(test)]
 mod tests;
+mod zone_config;
 
-pub use config::{
-    GeometryConfig, HorizontalConfig, InterlacedConfig, LayoutName, SlipConfig, SlipsConfig, TopOrder, ZoneConfig,
-};
+pub use config::{GeometryConfig, HorizontalConfig, InterlacedConfig, LayoutName, SlipConfig, SlipsConfig, TopOrder};
 pub(crate) use divide::Divider;
 pub use measured::{MeasuredConfig, MeasuredZone, SpareScheme, SurfaceOrder};
+pub use zone_config::ZoneConfig;
 
 use crate::units::{Extent, Pba, Sectors, SimDuration};
 use finder::Finder;

@@ -7,8 +7,10 @@
 //! 2. Going on over a track or head switch waits for what the skew leaves of the switch, so a rotation is lost only where
 //!    the skew does not suffice.
 
-use crate::actuator::{Access, AccessTime, Head, HeadLog};
+use crate::access::{Access, AccessTime};
 use crate::geometry::{Geometry, Place};
+use crate::head::Head;
+use crate::head_log::HeadLog;
 use crate::units::{SimDuration, SimTime};
 use crate::{Direction, Disk};
 

@@ -4,7 +4,7 @@
 //! - A change of at most two tracks costs no seek.
 //! - Whole tracks begin at once and cost a rotation each. As much from the middle of a track (the pseudo-tracks of §2.4) waits
 //!   half a rotation after a seek, and none without one.
-//! - An access at the angle of the operation in hand, or at the sector after the last one accessed, waits for that angle's
+//! - An access at the angle of the current operation, or at the sector after the last one accessed, waits for that angle's
 //!   next pass: whole rotations from its last pass. This is what makes the steps of a read-modify-write cost a missed
 //!   rotation each, and its first step one too when writes come in sequence.
 //! - A trip of less than a track to a backup region and back takes a whole number of rotations, seeks included, and leaves the
@@ -12,10 +12,12 @@
 //!
 //! Invariants:
 //! 1. Passes are remembered by angle and time, both of the same access, so that differences of angles are exact.
-//! 2. What is in hand is forgotten when an operation begins; where the last access ended is not.
+//! 2. The angle of an operation is forgotten when the next begins; where the last access ended is not.
 
-use crate::actuator::{Access, AccessTime, Head, HeadLog, Purpose};
+use crate::access::{Access, AccessTime, Purpose};
 use crate::geometry::{Divider, Place, TrackPiece};
+use crate::head::Head;
+use crate::head_log::HeadLog;
 use crate::units::{SimDuration, SimTime};
 use crate::{Direction, Disk};
 
@@ -50,8 +52,8 @@ impl Pass {
 /// What the accounting remembers.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Half {
-    /// The angle of the operation in hand.
-    in_hand: Option<Pass>,
+    /// The angle of the current operation.
+    current: Option<Pass>,
     /// Where the last access ended.
     end: Option<Pass>,
     /// Whether the head is on a trip to a backup region whose rotations are paid.
@@ -70,9 +72,9 @@ struct Cover {
 }
 
 impl Half {
-    /// A new operation begins: none is in hand.
+    /// A new operation begins: the angle of the one before is forgotten.
     pub(crate) fn begin_operation(&mut self) {
-        self.in_hand = None;
+        self.current = None;
         self.on_trip = false;
     }
 
@@ -120,7 +122,7 @@ impl Half {
         // Whole tracks began anywhere, so they leave no angle behind.
         let end = Pass { time_ns: clock_ns, angle_ns: piece.end_angle_ns(geometry.rotation_ns()) };
         self.end = (!whole_tracks).then_some(end);
-        self.in_hand = if long { None } else { start };
+        self.current = if long { None } else { start };
         self.on_trip = false;
         time
     }
@@ -157,8 +159,8 @@ impl Half {
     fn next_pass_ns(&self, disk: &Disk, place: &Place, ready_ns: u64) -> Option<u64> {
         let rotation = disk.geometry.rotation_divider();
         let sector_ns = rotation.divisor() / place.track_sectors as u64;
-        let in_hand = self.in_hand.and_then(|pass| pass.again(rotation, place.angle_ns, sector_ns, ready_ns));
-        in_hand.or_else(|| self.end.and_then(|pass| pass.again(rotation, place.angle_ns, 2 * sector_ns, ready_ns)))
+        let current = self.current.and_then(|pass| pass.again(rotation, place.angle_ns, sector_ns, ready_ns));
+        current.or_else(|| self.end.and_then(|pass| pass.again(rotation, place.angle_ns, 2 * sector_ns, ready_ns)))
     }
 
     /// A trip to a backup region and back: the head is back at the operation's angle, so many rotations after its last pass.
@@ -179,7 +181,7 @@ impl Half {
         self.on_trip = true;
         let transfer_ns: u64 = disk.geometry.tracks(access.extent).map(|piece| piece.transfer_ns as u64).sum();
         let rotation = disk.geometry.rotation_divider();
-        let passed_ns = self.in_hand.map_or(0, |pass| rotation.remainder(now.0.saturating_sub(pass.time_ns)));
+        let passed_ns = self.current.map_or(0, |pass| rotation.remainder(now.0.saturating_sub(pass.time_ns)));
         // Rotations are counted from the last pass; more than asked for only where the transfer itself takes longer.
         let needed = rotation.quotient(passed_ns + transfer_ns + rotation.divisor() - 1);
         let rotations = needed.max(disk.mechanics.backup_trip_rotations() as u64);

@@ -4,8 +4,10 @@
 //! Invariants:
 //! 1. There is no rotational wait.
 
-use crate::actuator::{Access, AccessTime, Head, HeadLog};
+use crate::access::{Access, AccessTime};
 use crate::geometry::Place;
+use crate::head::Head;
+use crate::head_log::HeadLog;
 use crate::units::{Sectors, SimDuration, SimTime};
 use crate::{Direction, Disk};
 

@@ -9,7 +9,8 @@
 
 use serde::Deserialize;
 
-use super::{BuildError, Keys, Kind, Recording, Refusal};
+use super::extents::clipped;
+use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::{Extent, Sectors};
 
@@ -29,7 +30,7 @@ pub struct BlockInterference {
 }
 
 fn build(keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
-    let profile: BlockInterference = super::read(keys)?;
+    let profile: BlockInterference = kind::read(keys)?;
     if profile.interference_sectors == 0 {
         let reason = "I_b counts the written sector too, so it is at least 1; give 1 for no interference";
         return Err(Refusal::new("interference_sectors", reason).into());
@@ -47,7 +48,7 @@ impl Recording for BlockInterference {
             return;
         }
         let end = written.end() + Sectors(self.interference_sectors - 1);
-        destroyed.extend(super::clipped(geometry, written.end(), end));
+        destroyed.extend(clipped(geometry, written.end(), end));
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Refusal> {

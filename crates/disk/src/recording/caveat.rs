@@ -11,7 +11,8 @@
 
 use serde::Deserialize;
 
-use super::{BuildError, Keys, Kind, Recording, Refusal};
+use super::extents::clipped;
+use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::{Extent, Sectors};
 
@@ -33,7 +34,7 @@ pub struct Caveat {
 }
 
 fn build(keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
-    let caveat: Caveat = super::read(keys)?;
+    let caveat: Caveat = kind::read(keys)?;
     if caveat.no_overlap_sectors > caveat.isolation_sectors {
         let reason = format!(
             "DNOR of {} sectors is larger than DID of {}; give no_overlap_sectors ≤ isolation_sectors",
@@ -55,7 +56,7 @@ impl Recording for Caveat {
         }
         let first = (written.start + Sectors(1 + self.no_overlap_sectors)).max(written.end());
         let end = written.end() + Sectors(self.isolation_sectors);
-        destroyed.extend(super::clipped(geometry, first, end));
+        destroyed.extend(clipped(geometry, first, end));
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Refusal> {

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use super::{BuildError, Keys, Kind, Recording, Refusal};
+use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::Extent;
 
@@ -18,7 +18,7 @@ pub const KIND: Kind = Kind { name: "conventional", summary: "a write destroys n
 pub struct Conventional {}
 
 fn build(keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
-    Ok(Box::new(super::read::<Conventional>(keys)?))
+    Ok(Box::new(kind::read::<Conventional>(keys)?))
 }
 
 impl Recording for Conventional {

@@ -11,8 +11,9 @@
 use serde::Deserialize;
 
 use super::angles::Margin;
+use super::extents::normalize;
+use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use super::tracks::push_facing;
-use super::{BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
 use crate::units::Extent;
 
@@ -29,7 +30,7 @@ pub const KIND: Kind = Kind {
 pub struct Interlaced {}
 
 fn build(keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
-    Ok(Box::new(super::read::<Interlaced>(keys)?))
+    Ok(Box::new(kind::read::<Interlaced>(keys)?))
 }
 
 impl Recording for Interlaced {
@@ -47,7 +48,7 @@ impl Recording for Interlaced {
                 push_facing(geometry, &piece, top, Margin::default(), written, destroyed);
             }
         }
-        super::normalize(destroyed, first);
+        normalize(destroyed, first);
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Refusal> {

@@ -17,8 +17,9 @@
 use serde::Deserialize;
 
 use super::angles::Margin;
+use super::extents::normalize;
+use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use super::tracks::push_facing;
-use super::{BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::{Geometry, RadialDirection, RecordingZone, TrackPiece};
 use crate::units::{Extent, Pba, Sectors};
 
@@ -83,7 +84,7 @@ pub struct Shingled {
 }
 
 fn build(keys: Keys<'_>) -> Result<Box<dyn Recording>, BuildError> {
-    let section: Section = super::read(keys)?;
+    let section: Section = kind::read(keys)?;
     let recording = match (section.head_tracks, section.interference) {
         (Some(head_tracks), None) => from_head(head_tracks, &section)?,
         (None, Some(interference)) => from_interference(interference, &section)?,
@@ -231,7 +232,7 @@ impl Recording for Shingled {
         for piece in geometry.tracks(self.reaching_out(geometry, written)) {
             self.push_destroyed(geometry, &piece, written, destroyed);
         }
-        super::normalize(destroyed, first);
+        normalize(destroyed, first);
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Refusal> {

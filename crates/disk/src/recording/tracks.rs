@@ -4,6 +4,7 @@
 //! 1. What the same write covers later in PBA order is never collected: it is written after it was destroyed.
 
 use super::angles::{facing, Margin, Ring};
+use super::extents::push_outside;
 use crate::geometry::{Geometry, TrackPiece};
 use crate::units::Extent;
 
@@ -27,6 +28,6 @@ pub(super) fn push_facing(
     let own = geometry.track_place(piece.place.radial_track, piece.place.surface);
     let (own, other) = (Ring::of(&own), Ring::of(&beside));
     for lost in facing(own, piece.extent(), other, margin, geometry.rotation_ns()).into_iter().flatten() {
-        super::push_outside(lost, later, destroyed);
+        push_outside(lost, later, destroyed);
     }
 }

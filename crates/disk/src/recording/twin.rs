@@ -5,7 +5,11 @@
 use super::*;
 use crate::geometry::{GeometryConfig, HorizontalConfig, InterlacedConfig, LayoutName, Place, TopOrder};
 use crate::units::Sectors;
+use crate::units::{Extent, Pba};
+use crate::Geometry;
 use proptest::prelude::*;
+use toml::de::DeValue;
+use toml::Spanned;
 
 const ROTATION_NS: u32 = 1000;
 

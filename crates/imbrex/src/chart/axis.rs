@@ -20,11 +20,11 @@ pub enum Scale {
 /// An axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
-    /// What it counts.
+    /// The quantity that it shows.
     pub label: String,
     /// How values are spread.
     pub scale: Scale,
-    /// In what.
+    /// The unit of its values.
     pub unit: Unit,
     /// From where to where; otherwise as the values ask.
     pub range: Option<(f64, f64)>,

@@ -6,8 +6,9 @@
 
 use super::axis::{Axis, Fitted};
 use super::draw::{axis_titles, horizontal_axis, legend, legend_rows, vertical_axis, wrapped_swatch, Frame, LABEL};
+use super::palette;
+use super::series::Marker;
 use super::svg::{escape, pixel, text_width, Canvas, Font, Style};
-use super::{palette, Marker};
 
 /// How bars of one group stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -115,7 +115,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FilesError> {
 }
 
 impl Folder {
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,4 +1,4 @@
-//! Where a run's files go: streamed by each drive while it runs, put together at the end.
+//! The files of a run: each drive writes its part while it runs, and the parts are put together at the end.
 
 use std::sync::Mutex;
 
@@ -6,7 +6,7 @@ use imbrex_sim::{DriveSeries, Summary};
 
 use crate::error::Failure;
 use crate::files::{self, Folder, IoPart, IoSpool, PlanPart, PlanSpool};
-use crate::simulation::SimulationOptions;
+use crate::options::SimulationOptions;
 
 /// The files of a run; none without `--out`.
 pub struct Sinks {
@@ -25,9 +25,9 @@ struct Parts {
 /// What one drive writes while it runs.
 #[derive(Default)]
 pub struct Spools {
-    /// Rows of ios.parquet.
+    /// The file for the drive's rows of `ios.parquet`, if asked for.
     pub ios: Option<IoSpool>,
-    /// Lines of plan.jsonl.
+    /// The file for the drive's lines of `plan.jsonl`, if asked for.
     pub plans: Option<PlanSpool>,
 }
 

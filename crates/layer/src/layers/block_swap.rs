@@ -9,14 +9,15 @@
 //!
 //! Invariants: those of `track-map`.
 
-use super::interlaced::backup::{self, BackupLog};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
+use super::interlaced::map_zones::MapZones;
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
-use super::interlaced::zones::Zones;
+use super::interlaced::record;
 use super::track_map::{self, Map};
 use crate::context::Context;
 use crate::info::LayerInfo;
@@ -52,7 +53,7 @@ pub const INFO: LayerInfo = LayerInfo {
         BACKGROUND_EVERY,
         IDLE,
     ],
-    records: &[backup::RECORDS, track_map::RECORDS],
+    records: &[record::Record::INFO, track_map::Record::INFO],
     toys: &[
         "block_size=1536,interval=12,background_every=3,payback=0,hotness=reset",
         "block_size=2k,interval=7,background_every=1,backup_regions=1,hot_tracks=4,hotness=reset,payback=0",
@@ -60,7 +61,7 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// Zones and blocks of a zone that a heat key can tell apart.
+/// Zones, and blocks of a zone that a heat key can tell apart.
 const KEY_PARTS_MAX: usize = 1 << 16;
 
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
@@ -83,7 +84,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     if 256 * longest.div_ceil(block_sectors) >= KEY_PARTS_MAX as u64 {
         return Err(ConfigError(format!("block_size={block_bytes}: a track group would have more than 65,536 blocks")));
     }
-    let zones = Zones::of_pieces(&home, block_sectors.min(u32::MAX as u64) as u32);
+    let zones = MapZones::of_pieces(&home, block_sectors.min(u32::MAX as u64) as u32);
     if zones.count() >= KEY_PARTS_MAX {
         return Err(ConfigError(format!("the disk has {} track groups; block-swap takes 65,535", zones.count())));
     }

@@ -11,7 +11,7 @@
 //! A flipped track is not cached, nor a cached one flipped: what is cached is at home for the flips, and stays in its slot
 //! until a hotter one wants it.
 //!
-//! Records: #16 as `track-flip`; #24 bottom slot, #25 bottom: #16 and #17 of `track-cache`.
+//! Its journal records are those of `track-flip` and, with tags higher by eight, those of `track-cache`.
 //!
 //! Invariants:
 //! 1. Those of both.
@@ -19,7 +19,7 @@
 
 use imbrex_disk::Lba;
 
-use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
@@ -28,8 +28,9 @@ use super::interlaced::moves::Transfers;
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
-use super::interlaced::{Run, Track, Translation};
-use super::track_cache::{self, Cache, CacheAreas, CACHE_HEADER, CACHE_POSITION, CACHE_TRACKS};
+use super::interlaced::record::{self, FIRST_LAYER_TAG};
+use super::interlaced::{Track, TrackRun, Translation};
+use super::track_cache::{self, Cache, CacheAreas, CACHE_HEADER, CACHE_POSITION, CACHE_TRACKS, SHIFT_AFTER_FLIPS};
 use super::track_flip::{self, Flips, PART_BITS};
 use crate::context::Context;
 use crate::info::LayerInfo;
@@ -61,16 +62,13 @@ pub const INFO: LayerInfo = LayerInfo {
         BACKGROUND_EVERY,
         IDLE,
     ],
-    records: &[backup::RECORDS, track_flip::RECORDS, track_cache::RECORDS_AFTER_FLIPS],
+    records: &[record::Record::INFO, track_flip::Record::INFO, track_cache::RECORDS_AFTER_FLIPS],
     toys: &[
         "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=reset,payback=0",
         "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,hot_tracks=4,payback=0,hotness=reset",
     ],
     build,
 };
-
-/// The cache's records come after the flips'.
-const FIRST_CACHE_TAG: u8 = FIRST_LAYER_TAG + 8;
 
 /// A move of either.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,7 +92,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
     let areas = CacheAreas::set_aside(&mut planner, context)?;
     let home = planner.finish();
-    let cache = areas.cache(&home, options, FIRST_CACHE_TAG);
+    let cache = areas.cache(&home, options, SHIFT_AFTER_FLIPS);
     let map = FlipCache { flips: Flips::new(&home, options), cache, hot_tracks: options.hot_tracks };
     Ok(Box::new(Interlaced::new(Host::new(home, log, false), map, options)))
 }
@@ -125,7 +123,7 @@ impl Translation for FlipCache {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let run = self.flips.run_of(home, lba);
         if run.harmless {
             return run;
@@ -139,12 +137,12 @@ impl Translation for FlipCache {
 
     /// Asked of tops, and of bottoms that are to be flipped or flipped back: neither is cached.
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun> {
         self.flips.run_at(home, track, sector)
     }
 
     #[inline]
-    fn heat(&self, run: &Run) -> u32 {
+    fn heat(&self, run: &TrackRun) -> u32 {
         self.flips.heat(run)
     }
 
@@ -187,7 +185,7 @@ impl Translation for FlipCache {
     }
 
     fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
-        if note.tag < FIRST_CACHE_TAG {
+        if note.tag < FIRST_LAYER_TAG + SHIFT_AFTER_FLIPS {
             self.flips.replay(home, note)
         } else {
             self.cache.replay(home, note)
@@ -300,7 +298,10 @@ mod tests {
         // Bottom 5 (LBA 40) lies between the hot tops of LBAs 60 and 50: into the slot with it.
         write_each(layer.as_mut(), &[40, 40, 50, 50, 60, 60]);
         let phases = idle_phases(layer.as_mut());
-        assert_eq!(notes(&phases), [(FIRST_CACHE_TAG + 1, 2, 0), (FIRST_CACHE_TAG, 5, 0)]);
+        assert_eq!(
+            notes(&phases),
+            [(FIRST_LAYER_TAG + SHIFT_AFTER_FLIPS + 1, 2, 0), (FIRST_LAYER_TAG + SHIFT_AFTER_FLIPS, 5, 0)]
+        );
         assert_plan(
             &phases[1],
             "phase Migration

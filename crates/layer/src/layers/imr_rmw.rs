@@ -14,12 +14,13 @@
 
 use imbrex_disk::Lba;
 
-use super::interlaced::backup::{self, BackupLog};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::Host;
 use super::interlaced::options::{MoveOptions, BACKUP_REGIONS, SAFETY};
-use super::interlaced::{Run, Track, Translation};
+use super::interlaced::record;
+use super::interlaced::{Track, TrackRun, Translation};
 use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::layer::Layer;
@@ -43,7 +44,7 @@ pub const INFO: LayerInfo = LayerInfo {
             help: "do not rewrite neighbours that were never written or are trimmed; remembers what is live",
         },
     ],
-    records: &[backup::RECORDS],
+    records: &[record::Record::INFO],
     toys: &["", "backup_regions=1", "skip_dead=on"],
     build,
 };
@@ -68,13 +69,13 @@ impl Translation for InPlace {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         Home::track_run(&home.locate(home.pba(lba)), lba)
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<Run> {
-        home.lba(track.start).map(|lba| Run::on(track, 0, track.sectors, lba))
+    fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<TrackRun> {
+        home.lba(track.start).map(|lba| TrackRun::on(track, 0, track.sectors, lba))
     }
 
     fn moves(&self) -> bool {

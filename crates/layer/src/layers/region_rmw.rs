@@ -13,15 +13,16 @@
 //! 1. LBA n lies in region n ÷ region size, at the remainder.
 //! 2. No rewrite is open between plans.
 
-use imbrex_disk::{Command, Lba, Operation, Sectors};
+use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
+use crate::journal_records;
 use crate::layer::{Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::region::rewrite::{Rewriter, Target};
+use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::region::Regions;
 use crate::violation::Violation;
 
@@ -44,16 +45,22 @@ pub const INFO: LayerInfo = LayerInfo {
         },
         crate::region::rewrite::SAFETY,
     ],
-    records: &[&[
-        RecordInfo { tag: TAG_BEGIN, what: "the spare holds this run", fields: &["lba", "sectors", "pba"] },
-        RecordInfo { tag: TAG_END, what: "the run is in its place again", fields: &[] },
-    ]],
+    records: &[Record::INFO],
     toys: &["region_size=16k", "region_size=9k,rmw=whole", "region_tracks=2"],
     build,
 };
 
-const TAG_BEGIN: u8 = 1;
-const TAG_END: u8 = 2;
+journal_records! {
+    /// The journal of a rewrite.
+    enum Record of "region-rmw" {
+        1 => Begin { lba: Lba, sectors: Sectors, pba: Pba } "the spare holds this run",
+        2 => End {} "the run is in its place again",
+    }
+}
+
+fn begin(target: Rewrite) -> Note {
+    Record::Begin { lba: target.lba, sectors: target.sectors, pba: target.home }.encode()
+}
 
 /// The layer.
 struct RegionRmw {
@@ -71,7 +78,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
         return Err(ConfigError("no region is left beside the spare: make region_size smaller".into()));
     }
     let whole = context.parameters.choice("rmw") == "whole";
-    Ok(Box::new(RegionRmw { regions, rewriter: Rewriter::new(spare, TAG_BEGIN), whole }))
+    Ok(Box::new(RegionRmw { regions, rewriter: Rewriter::new(spare, begin), whole }))
 }
 
 impl RegionRmw {
@@ -81,12 +88,12 @@ impl RegionRmw {
         let first = self.regions.first_lba(region);
         let end = first + extent.sectors;
         let from = if self.whole { first } else { lba };
-        let target = Target { lba: from, sectors: end - from, home: extent.start + (from - first) };
+        let target = Rewrite { lba: from, sectors: end - from, home: extent.start + (from - first) };
         let is_covered = from == lba && lba + sectors == end;
         if !is_covered {
             plan.read(Cause::Cleaning, target.home, target.lba, target.sectors);
         }
-        self.rewriter.rewrite(plan, target, lba, sectors, Note::new(TAG_END, &[]));
+        self.rewriter.rewrite(plan, target, lba, sectors, Record::End {}.encode());
     }
 }
 
@@ -142,18 +149,20 @@ impl Layer for RegionRmw {
     }
 
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        match note.tag {
-            TAG_BEGIN => self.rewriter.replay_begin(note, self.regions.capacity()),
-            TAG_END => {
+        match Record::decode(note)? {
+            Record::Begin { lba, sectors, pba: home } => {
+                let target = Rewrite { lba, sectors, home };
+                self.rewriter.replay_begin(target, self.regions.capacity()).map_err(|reason| note.refuse(reason))
+            }
+            Record::End {} => {
                 self.rewriter.ended();
                 Ok(())
             }
-            _ => Err(ReplayError { note: *note, reason: "region-rmw has no such record".into() }),
         }
     }
 
     fn repair(&mut self, plan: &mut Plan) {
-        self.rewriter.repair(plan, |_| Note::new(TAG_END, &[]));
+        self.rewriter.repair(plan, |_| Record::End {}.encode());
     }
 }
 
@@ -163,6 +172,7 @@ mod tests {
     //! blocks: 32 regions of 32 sectors at multiples of 37; the spare is the first at the middle diameter, at 666.
 
     use super::*;
+    use crate::plan::record;
     use crate::registry;
     use crate::verify::toy;
 
@@ -178,6 +188,11 @@ mod tests {
         let lines: Vec<_> = golden.lines().map(str::trim).collect();
         let text = format!("{plan:?}");
         assert_eq!(text.lines().map(str::trim).collect::<Vec<_>>(), lines, "{command:?}:\n{plan:?}");
+    }
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
     }
 
     #[test]

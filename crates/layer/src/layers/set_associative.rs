@@ -25,13 +25,14 @@
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
+use crate::journal_records;
 use crate::layer::{Cache, Layer, MapMemory, Piece};
-use crate::map::extent_map::{ExtentMap, Run, Target as Mapped};
+use crate::map::extent_map::{ExtentMap, Mapped, MappedRun};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
-use crate::region::rewrite::{Rewriter, Target};
+use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::region::{Position, Regions};
 use crate::violation::Violation;
 
@@ -78,17 +79,7 @@ pub const INFO: LayerInfo = LayerInfo {
         },
         crate::region::rewrite::SAFETY,
     ],
-    records: &[&[
-        RecordInfo { tag: TAG_APPEND, what: "written to a cache region", fields: &["lba", "sectors", "pba"] },
-        RecordInfo { tag: TAG_TRIM, what: "trimmed", fields: &["lba", "sectors"] },
-        RecordInfo { tag: TAG_BEGIN, what: "the spare holds this run", fields: &["lba", "sectors", "pba"] },
-        RecordInfo { tag: TAG_MERGED, what: "merged: nothing of the region is cached", fields: &["region"] },
-        RecordInfo {
-            tag: TAG_FILL,
-            what: "a cache region is filled so far",
-            fields: &["cache_region", "filled_sectors"],
-        },
-    ]],
+    records: &[Record::INFO],
     toys: &[
         "region_size=8k,cache_share=20%",
         "region_size=5k,cache_share=10%,rmw=tail,cache_position=od",
@@ -98,11 +89,20 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-const TAG_APPEND: u8 = 1;
-const TAG_TRIM: u8 = 2;
-const TAG_BEGIN: u8 = 3;
-const TAG_MERGED: u8 = 4;
-const TAG_FILL: u8 = 5;
+journal_records! {
+    /// The journal of the cache regions and of merges.
+    enum Record of "set-associative" {
+        1 => Appended { lba: Lba, sectors: Sectors, pba: Pba } "written to a cache region",
+        2 => Trimmed { lba: Lba, sectors: Sectors } "trimmed",
+        3 => Begin { lba: Lba, sectors: Sectors, pba: Pba } "the spare holds this run",
+        4 => Merged { region: u64 } "merged: nothing of the region is cached",
+        5 => Filled { cache_region: u64, filled_sectors: u64 } "a cache region is filled so far",
+    }
+}
+
+fn begin(target: Rewrite) -> Note {
+    Record::Begin { lba: target.lba, sectors: target.sectors, pba: target.home }.encode()
+}
 
 /// A cache region, with the map of what it holds and of what is trimmed in its native regions.
 #[derive(Debug)]
@@ -119,16 +119,16 @@ impl Set {
     }
 }
 
-/// The layer.
+/// The `set-associative` layer.
 struct SetAssociative {
     natives: Regions,
     sets: Vec<Set>,
     medium: Medium,
     rewriter: Rewriter,
     whole: bool,
-    /// Records of the appends in hand, which follow their data.
+    /// Records of appends that are planned; they enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
-    /// Native regions of the collection in hand.
+    /// Native regions that the current collection merges.
     present: Vec<usize>,
 }
 
@@ -158,7 +158,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
         }
     };
     let whole = parameters.choice("rmw") == "whole";
-    let rewriter = Rewriter::new(spare, TAG_BEGIN);
+    let rewriter = Rewriter::new(spare, begin);
     Ok(Box::new(SetAssociative { natives, sets, medium, rewriter, whole, appended: Vec::new(), present: Vec::new() }))
 }
 
@@ -210,12 +210,12 @@ impl SetAssociative {
             set.map.insert(next, length, Mapped::At(at), |_| {});
             Self::open_host(plan);
             plan.access(StepOp::Write, self.medium, Kind::Data, Cause::Host, at, next, length);
-            self.appended.push(Note::new(TAG_APPEND, &[next.0, length.0, at.0]));
+            self.appended.push(Record::Appended { lba: next, sectors: length, pba: at }.encode());
             next += length;
         }
     }
 
-    /// The data of the appends in hand are durable before their records are.
+    /// Plans a barrier, so that appended data are durable, and then their records.
     fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;
@@ -228,7 +228,7 @@ impl SetAssociative {
 
     fn trim(&mut self, lba: Lba, sectors: Sectors, plan: &mut Plan) {
         Self::open_host(plan);
-        plan.note(Note::new(TAG_TRIM, &[lba.0, sectors.0]));
+        plan.note(Record::Trimmed { lba, sectors }.encode());
         self.map_absent(lba, sectors);
     }
 
@@ -265,7 +265,7 @@ impl SetAssociative {
         });
     }
 
-    /// Cassuto 2010, algorithm IV.2.
+    /// Frees cache region `index`: merges every native region that has live sectors in it (Cassuto 2010, algorithm IV.2).
     fn collect(&mut self, index: usize, plan: &mut Plan) {
         self.find_present(index);
         let mut present = std::mem::take(&mut self.present);
@@ -277,7 +277,7 @@ impl SetAssociative {
         if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Cleaning) {
             plan.open(GroupKind::Cleaning);
         }
-        plan.note(Note::new(TAG_FILL, &[index as u64, 0]));
+        plan.note(Record::Filled { cache_region: index as u64, filled_sectors: 0 }.encode());
         plan.barrier();
         self.sets[index].fill = 0;
     }
@@ -301,7 +301,7 @@ impl SetAssociative {
         let set = &mut self.sets[index];
         let first_mapped = set.map.pieces(first, extent.sectors).next().expect("a region present has runs").lba;
         let from = if self.whole { first } else { first_mapped };
-        let target = Target { lba: from, sectors: first + extent.sectors - from, home: extent.start + (from - first) };
+        let target = Rewrite { lba: from, sectors: first + extent.sectors - from, home: extent.start + (from - first) };
         plan.open(GroupKind::Cleaning);
         let mapped: Sectors = set.map.pieces(first, extent.sectors).map(|run| run.sectors).sum();
         if mapped < target.sectors {
@@ -316,32 +316,60 @@ impl SetAssociative {
             }
         }
         set.map.remove(first, extent.sectors, |_| {});
-        self.rewriter.rewrite(plan, target, target.lba, Sectors::ZERO, Note::new(TAG_MERGED, &[region as u64]));
+        self.rewriter.rewrite(
+            plan,
+            target,
+            target.lba,
+            Sectors::ZERO,
+            Record::Merged { region: region as u64 }.encode(),
+        );
     }
 
-    fn replay_append(&mut self, note: &Note) -> Result<(), ReplayError> {
-        let [lba, sectors, pba, _] = note.fields;
-        let refused = |reason: &str| Err(ReplayError { note: *note, reason: reason.into() });
+    fn replay_append(&mut self, lba: Lba, sectors: Sectors, pba: Pba) -> Result<(), &'static str> {
         if !self.holds(lba, sectors) {
-            return refused("it lies past the capacity");
+            return Err("it lies past the capacity");
         }
-        let at = self.natives.locate(Lba(lba));
+        let at = self.natives.locate(lba);
         let index = at.region % self.sets.len();
         let set = &mut self.sets[index];
-        if at.offset.0 + sectors > self.natives.sectors(at.region).0 {
-            return refused("it crosses the end of a native region");
+        if at.offset + sectors > self.natives.sectors(at.region) {
+            return Err("it crosses the end of a native region");
         }
         let end = set.start.0 + set.sectors;
-        if pba < set.start.0 || pba.checked_add(sectors).is_none_or(|last| last > end) {
-            return refused("it does not lie in its cache region");
+        if pba < set.start || pba.0.checked_add(sectors.0).is_none_or(|last| last > end) {
+            return Err("it does not lie in its cache region");
         }
-        set.fill = set.fill.max(pba + sectors - set.start.0);
-        set.map.insert(Lba(lba), Sectors(sectors), Mapped::At(Pba(pba)), |_| {});
+        set.fill = set.fill.max((pba + sectors - set.start).0);
+        set.map.insert(lba, sectors, Mapped::At(pba), |_| {});
         Ok(())
     }
 
-    fn holds(&self, lba: u64, sectors: u64) -> bool {
-        sectors > 0 && lba.checked_add(sectors).is_some_and(|end| end <= self.natives.capacity().0)
+    fn replay_filled(&mut self, cache_region: u64, filled_sectors: u64) -> Result<(), &'static str> {
+        match self.sets.get_mut(cache_region as usize) {
+            Some(set) if filled_sectors <= set.sectors => set.fill = filled_sectors,
+            Some(_) | None => return Err("there is no such cache region, or it is smaller"),
+        }
+        Ok(())
+    }
+
+    fn replay_merged(&mut self, region: u64) -> Result<(), &'static str> {
+        if region >= self.natives.len() as u64 {
+            return Err("there is no such region");
+        }
+        self.forget(region as usize);
+        Ok(())
+    }
+
+    fn replay_trimmed(&mut self, lba: Lba, sectors: Sectors) -> Result<(), &'static str> {
+        if !self.holds(lba, sectors) {
+            return Err("it lies past the capacity");
+        }
+        self.map_absent(lba, sectors);
+        Ok(())
+    }
+
+    fn holds(&self, lba: Lba, sectors: Sectors) -> bool {
+        !sectors.is_zero() && lba.0.checked_add(sectors.0).is_some_and(|end| end <= self.natives.capacity().0)
     }
 
     /// Nothing of `region` is in the map any more.
@@ -355,7 +383,7 @@ impl SetAssociative {
     fn check_set(&self, index: usize) -> Result<(), Violation> {
         let violation = |invariant, detail| Err(Violation { layer: INFO.name, invariant, detail });
         let set = &self.sets[index];
-        let mut cached: Vec<Run> = Vec::new();
+        let mut cached: Vec<MappedRun> = Vec::new();
         for run in set.map.iter() {
             let at = self.natives.locate(run.lba);
             let is_within = at.offset + run.sectors <= self.natives.sectors(at.region);
@@ -364,7 +392,7 @@ impl SetAssociative {
             }
             cached.extend((run.target != Mapped::Absent).then_some(run));
         }
-        let place = |run: &Run| match run.target {
+        let place = |run: &MappedRun| match run.target {
             Mapped::At(pba) => pba.0,
             Mapped::Absent => unreachable!("absent runs are not cached"),
         };
@@ -447,31 +475,26 @@ impl Layer for SetAssociative {
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         for (index, set) in self.sets.iter().enumerate() {
             notes.extend(set.map.iter().map(|run| match run.target {
-                Mapped::At(pba) => Note::new(TAG_APPEND, &[run.lba.0, run.sectors.0, pba.0]),
-                Mapped::Absent => Note::new(TAG_TRIM, &[run.lba.0, run.sectors.0]),
+                Mapped::At(pba) => Record::Appended { lba: run.lba, sectors: run.sectors, pba }.encode(),
+                Mapped::Absent => Record::Trimmed { lba: run.lba, sectors: run.sectors }.encode(),
             }));
-            notes.push(Note::new(TAG_FILL, &[index as u64, set.fill]));
+            notes.push(Record::Filled { cache_region: index as u64, filled_sectors: set.fill }.encode());
         }
         notes.extend(self.rewriter.open_note());
     }
 
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        let [first, second, ..] = note.fields;
-        let refused = |reason: &str| Err(ReplayError { note: *note, reason: reason.into() });
-        match note.tag {
-            TAG_APPEND => return self.replay_append(note),
-            TAG_BEGIN => return self.rewriter.replay_begin(note, self.natives.capacity()),
-            TAG_TRIM if self.holds(first, second) => self.map_absent(Lba(first), Sectors(second)),
-            TAG_TRIM => return refused("it lies past the capacity"),
-            TAG_MERGED if (first as usize) < self.natives.len() => self.forget(first as usize),
-            TAG_MERGED => return refused("there is no such region"),
-            TAG_FILL => match self.sets.get_mut(first as usize) {
-                Some(set) if second <= set.sectors => set.fill = second,
-                Some(_) | None => return refused("there is no such cache region, or it is smaller"),
-            },
-            _ => return refused("set-associative has no such record"),
-        }
-        Ok(())
+        let taken = match Record::decode(note)? {
+            Record::Appended { lba, sectors, pba } => self.replay_append(lba, sectors, pba),
+            Record::Trimmed { lba, sectors } => self.replay_trimmed(lba, sectors),
+            Record::Merged { region } => self.replay_merged(region),
+            Record::Filled { cache_region, filled_sectors } => self.replay_filled(cache_region, filled_sectors),
+            Record::Begin { lba, sectors, pba: home } => {
+                let begun = self.rewriter.replay_begin(Rewrite { lba, sectors, home }, self.natives.capacity());
+                return begun.map_err(|reason| note.refuse(reason));
+            }
+        };
+        taken.map_err(|reason| note.refuse(reason))
     }
 
     fn repair(&mut self, plan: &mut Plan) {
@@ -480,7 +503,7 @@ impl Layer for SetAssociative {
         self.rewriter.repair(plan, |target| {
             let region = natives.locate(target.lba).region;
             merged = Some(region);
-            Note::new(TAG_MERGED, &[region as u64])
+            Record::Merged { region: region as u64 }.encode()
         });
         if let Some(region) = merged {
             self.forget(region);

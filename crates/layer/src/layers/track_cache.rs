@@ -12,14 +12,12 @@
 //!
 //! The sum is 6 t_seek + 10 t_rot a track promoted in steady state; the paper prints 7 + 8, which its steps do not give.
 //!
-//! Records: #16 bottom slot: the bottom's data is in that slot. #17 bottom: it is at home, which ends the move.
-//!
 //! Invariants:
 //! 1. A slot holds one bottom at most, a bottom is in one slot at most, and the list of those cached is sorted.
 
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
-use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Area, Home, Planner};
@@ -28,9 +26,11 @@ use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
-use super::interlaced::{Run, Track, Translation};
+use super::interlaced::record::{self, FIRST_LAYER_TAG};
+use super::interlaced::{Track, TrackRun, Translation};
 use crate::context::Context;
 use crate::info::{LayerInfo, RecordInfo};
+use crate::journal_records;
 use crate::layer::{self, Layer};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
@@ -61,17 +61,20 @@ pub(super) const CACHE_HEADER: ParameterInfo = ParameterInfo {
     help: "header of each cached track; 0 leaves it out, so that cached tracks are whole tracks",
 };
 
-/// Its own records.
-const RECORDS: &[RecordInfo] = &[
-    RecordInfo { tag: FIRST_LAYER_TAG + CACHED, what: "a bottom's data is in a slot", fields: &["bottom", "slot"] },
-    RecordInfo { tag: FIRST_LAYER_TAG + AT_HOME, what: "a bottom's data is at home", fields: &["bottom"] },
-];
+journal_records! {
+    /// A change of what is cached, which ends the move. Bottoms are numbered by radius, then surface.
+    pub(super) enum Record of "the cache of tracks" {
+        FIRST_LAYER_TAG => Cached { bottom: u32, slot: u32 } "a bottom's data is in a slot",
+        FIRST_LAYER_TAG + 1 => AtHome { bottom: u32 } "a bottom's data is at home",
+    }
+}
 
-/// The same where the tags begin eight later.
-pub(super) const RECORDS_AFTER_FLIPS: &[RecordInfo] = &[
-    RecordInfo { tag: FIRST_LAYER_TAG + 8 + CACHED, what: "a bottom's data is in a slot", fields: &["bottom", "slot"] },
-    RecordInfo { tag: FIRST_LAYER_TAG + 8 + AT_HOME, what: "a bottom's data is at home", fields: &["bottom"] },
-];
+/// By how much the tags of a cache's records are higher beside those of [`super::track_flip`].
+pub(super) const SHIFT_AFTER_FLIPS: u8 = 8;
+
+/// The same records where the tags are higher by that.
+pub(super) const RECORDS_AFTER_FLIPS: &[RecordInfo] =
+    &[Record::INFO[0].shifted(SHIFT_AFTER_FLIPS), Record::INFO[1].shifted(SHIFT_AFTER_FLIPS)];
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -95,7 +98,7 @@ pub const INFO: LayerInfo = LayerInfo {
         BACKGROUND_EVERY,
         IDLE,
     ],
-    records: &[backup::RECORDS, RECORDS],
+    records: &[record::Record::INFO, Record::INFO],
     toys: &[
         "cache_tracks=2,cache_header=512,interval=12,background_every=3,payback=0,hotness=reset",
         "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,payback=0,hotness=reset",
@@ -103,11 +106,6 @@ pub const INFO: LayerInfo = LayerInfo {
     ],
     build,
 };
-
-/// The bottom's number, the slot; added to the first tag of the cache's records.
-const CACHED: u8 = 0;
-/// The bottom's number.
-const AT_HOME: u8 = 1;
 
 /// Tracks that a promotion writes.
 const PROMOTED_TRACKS: u64 = 1;
@@ -155,7 +153,7 @@ pub(super) struct Cache {
     /// The longest track.
     track_sectors: u64,
     /// Its records are numbered from here.
-    first_tag: u8,
+    tag_shift: u8,
     /// From one slot to the next: its header, and room for the longest bottom.
     slot_sectors: u64,
 }
@@ -175,7 +173,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
     let areas = CacheAreas::set_aside(&mut planner, context)?;
     let home = planner.finish();
-    let cache = areas.cache(&home, options, FIRST_LAYER_TAG);
+    let cache = areas.cache(&home, options, 0);
     Ok(Box::new(Interlaced::new(Host::new(home, log, false), cache, options)))
 }
 
@@ -201,12 +199,12 @@ impl CacheAreas {
     }
 
     /// The empty cache in them.
-    pub(super) fn cache(&self, home: &Home, options: MoveOptions, first_tag: u8) -> Cache {
+    pub(super) fn cache(&self, home: &Home, options: MoveOptions, tag_shift: u8) -> Cache {
         let track_sectors = longest_track(home);
         let slot_sectors = self.header + track_sectors;
         let slots = self.areas.iter().flat_map(|area| slots_of(home, area, self.header, slot_sectors));
         let slots = slots.take(self.slots as usize).collect();
-        Cache { slots, cached: Vec::new(), options, track_sectors, first_tag, slot_sectors }
+        Cache { slots, cached: Vec::new(), options, track_sectors, tag_shift, slot_sectors }
     }
 }
 
@@ -255,6 +253,11 @@ fn slots_of<'a>(home: &'a Home, area: &Area, header: u64, slot_sectors: u64) -> 
 }
 
 impl Cache {
+    /// A record as this cache's layer numbers it.
+    fn note(&self, record: Record) -> Note {
+        record.encode().shifted(self.tag_shift)
+    }
+
     /// Calls `each` with the slots.
     pub(super) fn each_slot(&self, home: &Home, each: &mut dyn FnMut(layer::Cache)) {
         let sectors_of = |bottom| {
@@ -288,17 +291,17 @@ impl Cache {
     }
 
     /// The whole bottom track at home.
-    fn home_run(&self, home: &Home, bottom: u32) -> Option<Run> {
+    fn home_run(&self, home: &Home, bottom: u32) -> Option<TrackRun> {
         let (track, surface) = home.bottom_at(bottom);
         let place = home.track(track, surface)?;
-        home.lba(place.track_start).map(|lba| Run { heat: bottom, ..Home::track_run(&place, lba) })
+        home.lba(place.track_start).map(|lba| TrackRun { heat: bottom, ..Home::track_run(&place, lba) })
     }
 
     /// The same where it is cached.
     #[inline]
-    pub(super) fn cached_run(&self, run: Run, slot: usize) -> Run {
+    pub(super) fn cached_run(&self, run: TrackRun, slot: usize) -> TrackRun {
         let slot = &self.slots[slot];
-        Run { pba: slot.data, radial_track: slot.radial_start, surface: slot.surface, harmless: true, ..run }
+        TrackRun { pba: slot.data, radial_track: slot.radial_start, surface: slot.surface, harmless: true, ..run }
     }
 
     fn insert(&mut self, bottom: u32, slot: usize) {
@@ -384,14 +387,14 @@ impl Translation for Cache {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let place = home.locate(home.pba(lba));
         let run = Home::track_run(&place, lba);
         if Home::is_top(place.radial_track) {
             return run;
         }
         let heat = home.bottom_index(place.radial_track, place.surface);
-        let run = Run { heat, ..run };
+        let run = TrackRun { heat, ..run };
         match self.slot_of(heat) {
             None => run,
             Some(slot) => self.cached_run(run, slot),
@@ -400,8 +403,8 @@ impl Translation for Cache {
 
     /// What lies at home; asked of tops alone, which are never cached.
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<Run> {
-        home.lba(track.start).map(|lba| Run::on(track, 0, track.sectors, lba))
+    fn run_at(&self, home: &Home, track: &Track, _sector: u32) -> Option<TrackRun> {
+        home.lba(track.start).map(|lba| TrackRun::on(track, 0, track.sectors, lba))
     }
 
     fn select(&mut self, _home: &Home, heat: &HeatLog, moves: &mut Vec<Move>) {
@@ -423,30 +426,36 @@ impl Translation for Cache {
                 // A promotion is one phase: the slot is the one found when it was prepared.
                 let slot = self.free_slot(home.bottom_at(bottom).0).expect("it was there a moment ago");
                 self.insert(bottom, slot);
-                plan.note(Note::new(self.first_tag + CACHED, &[bottom as u64, slot as u64]));
+                plan.note(self.note(Record::Cached { bottom, slot: slot as u32 }));
             }
             Move::Evict { bottom } => {
                 self.remove(bottom);
-                plan.note(Note::new(self.first_tag + AT_HOME, &[bottom as u64]));
+                plan.note(self.note(Record::AtHome { bottom }));
             }
         }
     }
 
     fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
-        let [bottom, slot, ..] = note.fields;
-        let is_bottom = bottom < home.bottoms() as u64;
-        let cached = is_bottom.then(|| self.slot_of(bottom as u32)).flatten();
-        let free = self.slots.get(slot as usize).is_some_and(|slot| slot.holds.is_none());
-        match note.tag.wrapping_sub(self.first_tag) {
-            CACHED if is_bottom && cached.is_none() && free => self.insert(bottom as u32, slot as usize),
-            AT_HOME if cached.is_some() => self.remove(bottom as u32),
-            _ => return Err(ReplayError { note: *note, reason: "no such change of a cached track".into() }),
+        let record = Record::decode(&note.unshifted(self.tag_shift)?)?;
+        let (Record::Cached { bottom, .. } | Record::AtHome { bottom }) = record;
+        let cached = (bottom < home.bottoms()).then(|| self.slot_of(bottom));
+        match (record, cached) {
+            (_, None) => return Err(note.refuse(format!("there are {} bottom tracks", home.bottoms()))),
+            (Record::Cached { slot, .. }, Some(None)) => {
+                if self.slots.get(slot as usize).is_none_or(|slot| slot.holds.is_some()) {
+                    return Err(note.refuse("there is no such slot, or it holds another track"));
+                }
+                self.insert(bottom, slot as usize);
+            }
+            (Record::Cached { .. }, Some(Some(_))) => return Err(note.refuse("that track is in another slot")),
+            (Record::AtHome { .. }, Some(Some(_))) => self.remove(bottom),
+            (Record::AtHome { .. }, Some(None)) => return Err(note.refuse("that track is in no slot")),
         }
         Ok(true)
     }
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {
-        let record = |cached: &Cached| Note::new(self.first_tag + CACHED, &[cached.bottom as u64, cached.slot as u64]);
+        let record = |cached: &Cached| self.note(Record::Cached { bottom: cached.bottom, slot: cached.slot });
         notes.extend(self.cached.iter().map(record));
     }
 

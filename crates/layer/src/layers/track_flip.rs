@@ -16,15 +16,13 @@
 //! flipped with its colder neighbour, if that is cold enough; a neighbour flipped with another bottom is flipped back first.
 //! A top whose data was moved down is flipped back when it is the hotter one.
 //!
-//! Records: #16 bottom state: the state of that bottom, by radius then surface; it ends the move.
-//!
 //! Invariants:
 //! 1. A top is flipped with one bottom at most, and none that is set aside is.
 //! 2. The swap is its own inverse: what lies at place p is at home where p's partner is.
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
-use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
@@ -34,21 +32,23 @@ use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
 use super::interlaced::packed::{packed_bytes, PackedStates};
-use super::interlaced::{Run, Span, Track, Translation};
+use super::interlaced::record::{self, FIRST_LAYER_TAG};
+use super::interlaced::{Span, Track, TrackRun, Translation};
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
+use crate::journal_records;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
 use crate::violation::Violation;
 
-/// Its own records.
-pub(super) const RECORDS: &[RecordInfo] = &[RecordInfo {
-    tag: FLIPPED,
-    what: "a bottom's state: with which top it is flipped",
-    fields: &["bottom", "state"],
-}];
+journal_records! {
+    /// A change of a bottom's state, which ends the move. Bottoms are numbered by radius, then surface.
+    pub(super) enum Record of "track-flip" {
+        FIRST_LAYER_TAG => Flipped { bottom: u32, state: u32 } "a bottom's state: with which top it is flipped",
+    }
+}
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -59,7 +59,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "track",
     source: "Hajkazemi 2019 §2.2",
     parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, PAYBACK, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
-    records: &[backup::RECORDS, RECORDS],
+    records: &[record::Record::INFO, Record::INFO],
     toys: &[
         "interval=12,background_every=3,payback=0,hotness=reset",
         "interval=7,background_every=1,backup_regions=1,hot_tracks=2,payback=0,hotness=reset",
@@ -68,8 +68,8 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// The bottom's number, its state.
-const FLIPPED: u8 = FIRST_LAYER_TAG;
+/// The last of the states in the header.
+const STATE_MAX: u32 = 4;
 
 /// Bits of a heat key below the track's number: which half of the track.
 pub(super) const PART_BITS: u32 = 2;
@@ -287,7 +287,7 @@ impl Flips {
         let low = Span { track: *bottom, first: bottom_first, end: bottom_first + sectors };
         let high = Span { track: *top, first: top_first, end: top_first + sectors };
         let (mut faced, mut kept) = (Vec::new(), Vec::new());
-        home.push_faced(&Run::on(bottom, low.first, low.end, Lba(0)), &mut faced);
+        home.push_faced(&TrackRun::on(bottom, low.first, low.end, Lba(0)), &mut faced);
         for span in &faced {
             // What is swapped anyway is left out.
             let (before, after) = match span.track == high.track {
@@ -328,27 +328,27 @@ impl Translation for Flips {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let place = home.locate(home.pba(lba));
         let own = Track::of(&place);
         let part = self.part_of(home, &own, place.sector);
         let heat = home.track_index(place.radial_track, place.surface) << PART_BITS;
         let (track, first) = part.partner.unwrap_or((own, part.first));
         let lba = Lba(lba.0 - (place.sector - part.first) as u64);
-        Run { heat, ..Run::on(&track, first, first + (part.end - part.first), lba) }
+        TrackRun { heat, ..TrackRun::on(&track, first, first + (part.end - part.first), lba) }
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun> {
         let part = self.part_of(home, track, sector);
         let (owner, first) = part.partner.unwrap_or((*track, part.first));
         let lba = home.lba(owner.start + Sectors(first as u64))?;
-        Some(Run::on(track, part.first, part.end, lba))
+        Some(TrackRun::on(track, part.first, part.end, lba))
     }
 
     /// Writes to a bottom are counted by half: that tells which end of it is to be swapped.
     #[inline]
-    fn heat(&self, run: &Run) -> u32 {
+    fn heat(&self, run: &TrackRun) -> u32 {
         let is_bottom = !Home::is_top(run.radial_track);
         let is_high = 2 * run.sector >= run.track_sectors;
         run.heat + if is_bottom { 1 + u32::from(is_high) } else { 0 }
@@ -377,13 +377,13 @@ impl Translation for Flips {
     fn commit(&mut self, _home: &Home, chosen: Move, plan: &mut Plan) {
         let state = chosen.to.map_or(0, Flip::state);
         self.states.set(chosen.bottom as usize, state);
-        plan.note(Note::new(FLIPPED, &[chosen.bottom as u64, state as u64]));
+        plan.note(Record::Flipped { bottom: chosen.bottom, state: u32::from(state) }.encode());
     }
 
     fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
-        let [bottom, state, ..] = note.fields;
-        if note.tag != FLIPPED || bottom >= home.bottoms() as u64 || state > 4 {
-            return Err(ReplayError { note: *note, reason: "no such state of a bottom track".into() });
+        let Record::Flipped { bottom, state } = Record::decode(note)?;
+        if bottom as usize >= home.bottoms() as usize || state > STATE_MAX {
+            return Err(note.refuse(format!("there are {} bottom tracks, and states to {STATE_MAX}", home.bottoms())));
         }
         self.states.set(bottom as usize, state as u8);
         Ok(true)
@@ -391,7 +391,7 @@ impl Translation for Flips {
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         let flipped = self.states.set_values();
-        notes.extend(flipped.map(|(bottom, state)| Note::new(FLIPPED, &[bottom as u64, state as u64])));
+        notes.extend(flipped.map(|(bottom, state)| Record::Flipped { bottom, state: u32::from(state) }.encode()));
     }
 
     fn self_check(&self, home: &Home) -> Result<(), Violation> {

@@ -13,9 +13,6 @@
 //! do. If T' is T's neighbour, which is preferred among equally cold ones, T' is backed up with T and phases 2 and 3 are one:
 //! 3 t_seek + 9 t_rot and the waits.
 //!
-//! Records: #16 zone, hot << 16 | cold, places << 16: both pseudo-tracks have these places, which ends the move. #17 the same
-//! and a backup place: the hot one is still there. #18: it is in its new place, which ends the move.
-//!
 //! Invariants:
 //! 1. The places of a zone's pseudo-tracks are a permutation.
 //! 2. One pseudo-track at most is in the backup region alone.
@@ -24,39 +21,37 @@ use std::collections::BTreeMap;
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
-use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::{merge, push_runs_at, Host};
+use super::interlaced::map_zones::{MapZones, ZonePiece};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
 };
-use super::interlaced::zones::{Piece, Zones};
-use super::interlaced::{Run, Span, Track, Translation};
+use super::interlaced::record::{self, FIRST_LAYER_TAG};
+use super::interlaced::{Span, Track, TrackRun, Translation};
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
+use crate::journal_records;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Plan};
 use crate::violation::Violation;
 
-/// Its own records.
-pub(super) const RECORDS: &[RecordInfo] = &[
-    RecordInfo {
-        tag: SWAPPED,
-        what: "two pseudo-tracks have changed places",
-        fields: &["zone", "hot_and_cold", "places"],
-    },
-    RecordInfo {
-        tag: DISPLACED,
-        what: "the same, and the hot one is still in the backup",
-        fields: &["zone", "hot_and_cold", "places", "backup_pba"],
-    },
-    RecordInfo { tag: PLACED, what: "the displaced pseudo-track is in its place", fields: &[] },
-];
+journal_records! {
+    /// A change of places. Pseudo-tracks and places are numbered within their zone, the hot one first.
+    pub(super) enum Record of "track-map" {
+        FIRST_LAYER_TAG => Swapped { zone: u32, hot_and_cold: (u16, u16), places: (u16, u16) }
+            "two pseudo-tracks have changed places",
+        FIRST_LAYER_TAG + 1 => Displaced { zone: u32, hot_and_cold: (u16, u16), places: (u16, u16), backup_pba: Pba }
+            "the same, and the hot one is still in the backup",
+        FIRST_LAYER_TAG + 2 => Placed {} "the displaced pseudo-track is in its place",
+    }
+}
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -67,7 +62,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "pseudo-track",
     source: "Hajkazemi 2019 §2.4",
     parameters: &[INTERVAL, HOTNESS, HOT_TRACKS, HOT_RATIO, PAYBACK, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE],
-    records: &[backup::RECORDS, RECORDS],
+    records: &[record::Record::INFO, Record::INFO],
     toys: &[
         "interval=12,background_every=3,payback=0,hotness=reset",
         "interval=7,background_every=1,backup_regions=1,hot_tracks=2,payback=0,hotness=reset",
@@ -75,13 +70,6 @@ pub const INFO: LayerInfo = LayerInfo {
     ],
     build,
 };
-
-/// Zone, the two pseudo-tracks, their places.
-const SWAPPED: u8 = FIRST_LAYER_TAG;
-/// The same, and where the first is for now.
-const DISPLACED: u8 = FIRST_LAYER_TAG + 1;
-/// Nothing.
-const PLACED: u8 = FIRST_LAYER_TAG + 2;
 
 /// Pieces that a swap writes: three copies, both pieces, and the tops beside the hot one, of which the cold one may be one.
 const SWAPPED_PIECES: u64 = 6;
@@ -143,7 +131,7 @@ enum Relation {
 pub(super) struct Map<N> {
     /// The layer's name in the registry.
     name: &'static str,
-    zones: Zones,
+    zones: MapZones,
     /// The place of each pseudo-track, both by home number, `stride` to a zone.
     places: Vec<N>,
     stride: usize,
@@ -160,13 +148,13 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let (tracks, surfaces) = (disk.geometry.radial_tracks(), disk.geometry.surfaces());
     let log = BackupLog::set_aside(&mut planner, tracks, surfaces, parameters.count("backup_regions"))?;
     let home = planner.finish();
-    let map = Map::<u8>::new(INFO.name, Zones::new(&home), options);
+    let map = Map::<u8>::new(INFO.name, MapZones::new(&home), options);
     Ok(Box::new(Interlaced::new(Host::new(home, log, false), map, options)))
 }
 
 impl<N: PlaceNumber> Map<N> {
     /// Everything is at home. A zone has no more pieces than `N` can number.
-    pub(super) fn new(name: &'static str, zones: Zones, options: MoveOptions) -> Map<N> {
+    pub(super) fn new(name: &'static str, zones: MapZones, options: MoveOptions) -> Map<N> {
         let stride = zones.pieces_max();
         let mut places = Vec::with_capacity(zones.count() * stride);
         places.extend((0..zones.count()).flat_map(|_| 0..stride).map(|place| N::of(place as u16)));
@@ -192,7 +180,7 @@ impl<N: PlaceNumber> Map<N> {
     /// Pieces before and after one that lie before and after it, as far as a track may reach: none of pseudo-tracks, which
     /// are as long as tracks.
     #[inline]
-    fn neighbours(&self, piece: &Piece) -> (u64, u64) {
+    fn neighbours(&self, piece: &ZonePiece) -> (u64, u64) {
         if N::BITS == u8::BITS {
             return (0, 0);
         }
@@ -235,31 +223,31 @@ impl<N: PlaceNumber> Map<N> {
     /// The run on a track around its sector `track_sector`, which is sector `sector` of a stretch of homes that is `sectors`
     /// long and holds the logical sectors from `lba_start` on.
     #[inline]
-    fn run_on(track: &Track, track_sector: u32, sector: u64, sectors: u64, lba_start: Lba) -> Run {
+    fn run_on(track: &Track, track_sector: u32, sector: u64, sectors: u64, lba_start: Lba) -> TrackRun {
         let before = sector.min(track_sector as u64);
         let after = (sectors - sector).min((track.sectors - track_sector) as u64);
         let first = track_sector - before as u32;
-        Run::on(track, first, track_sector + after as u32, lba_start + Sectors(sector - before))
+        TrackRun::on(track, first, track_sector + after as u32, lba_start + Sectors(sector - before))
     }
 
     /// The run on a track around its sector `track_sector`, where an LBA lies that is at home in no piece.
     #[cold]
-    fn left_over(&self, home: &Home, lba: Lba, track: &Track, track_sector: u32) -> Run {
+    fn left_over(&self, home: &Home, lba: Lba, track: &Track, track_sector: u32) -> TrackRun {
         let (start, end) = self.zones.left_over(lba, home.capacity());
         Self::run_on(track, track_sector, (lba - start).0, (end - start).0, start)
     }
 
     /// The run of a pseudo-track that is in the backup region alone.
     #[cold]
-    fn run_away(&self, home: &Home, away: &Away, piece: &Piece) -> Run {
+    fn run_away(&self, home: &Home, away: &Away, piece: &ZonePiece) -> TrackRun {
         let place = home.locate(away.backup + Sectors(piece.sector as u64));
         let after = (piece.sectors - piece.sector).min(place.track_sectors - place.sector);
         let lba = self.zones.start(piece.zone, piece.home) + Sectors(piece.sector as u64);
-        Run { harmless: true, ..Run::on(&Track::of(&place), place.sector, place.sector + after, lba) }
+        TrackRun { harmless: true, ..TrackRun::on(&Track::of(&place), place.sector, place.sector + after, lba) }
     }
 
     /// All runs of a pseudo-track.
-    fn push_runs(&self, home: &Home, zone: u32, piece: u16, runs: &mut Vec<Run>) {
+    fn push_runs(&self, home: &Home, zone: u32, piece: u16, runs: &mut Vec<TrackRun>) {
         let mut lba = self.zones.start(zone, piece);
         let end = lba + Sectors(self.zones.zone(zone).piece_sectors as u64);
         while lba < end {
@@ -270,15 +258,15 @@ impl<N: PlaceNumber> Map<N> {
     }
 
     /// What writing runs on bottoms destroys.
-    fn faced_by(&self, home: &Home, written: &[Run]) -> Vec<Span> {
+    fn faced_by(&self, home: &Home, written: &[TrackRun]) -> Vec<Span> {
         let mut faced = Vec::new();
         written.iter().for_each(|run| home.push_faced(run, &mut faced));
         merge(&mut faced);
         faced
     }
 
-    fn relation(faced: &[Span], cold: &[Run]) -> Relation {
-        let lost = |run: &Run| {
+    fn relation(faced: &[Span], cold: &[TrackRun]) -> Relation {
+        let lost = |run: &TrackRun| {
             let parts = faced.iter().filter_map(|span| span.extent().intersection(run.extent()));
             parts.map(|part| part.sectors.0).sum::<u64>()
         };
@@ -342,13 +330,13 @@ impl<N: PlaceNumber> Map<N> {
     }
 
     /// Copies what lies in `from`, run by run, to the place that `to` names: both are as long.
-    fn push_moved(from: &[Run], to: &[Run], transfer: Transfer, transfers: &mut Transfers) {
+    fn push_moved(from: &[TrackRun], to: &[TrackRun], transfer: Transfer, transfers: &mut Transfers) {
         let (mut from, mut to) = (from.iter().copied(), to.iter().copied());
         let (mut source, mut target) = (from.next(), to.next());
         while let (Some(run), Some(place)) = (source, target) {
             let sectors = run.sectors.min(place.sectors);
             let cut =
-                |run: Run| (run.sectors > sectors).then(|| run.part(run.lba + Sectors(sectors as u64), run.end()));
+                |run: TrackRun| (run.sectors > sectors).then(|| run.part(run.lba + Sectors(sectors as u64), run.end()));
             let first = run.part(run.lba, run.lba + Sectors(sectors as u64));
             transfers.push(Transfer { from: first, to: place.pba, ..transfer });
             source = cut(run).or_else(|| from.next());
@@ -356,17 +344,25 @@ impl<N: PlaceNumber> Map<N> {
         }
     }
 
-    fn lock(runs: &[Run], reach: u32, transfers: &mut Transfers) {
+    fn lock(runs: &[TrackRun], reach: u32, transfers: &mut Transfers) {
         let first = runs.iter().map(|run| run.radial_track).min().expect("a pseudo-track has a run");
         let last = runs.iter().map(|run| run.radial_track).max().expect("a pseudo-track has a run");
         transfers.lock(runs[0].surface, first.saturating_sub(reach), last + reach);
     }
 
-    /// The places of both pseudo-tracks, as notes have them.
-    fn note(&self, tag: u8, moved: Move, backup: Pba) -> Note {
-        let pair = |first: u16, second: u16| (first as u64) << 16 | second as u64;
-        let places = pair(self.place_of(moved.zone, moved.hot), self.place_of(moved.zone, moved.cold));
-        Note::new(tag, &[moved.zone as u64, pair(moved.hot, moved.cold), places, backup.0])
+    /// The present places of both pseudo-tracks.
+    fn places(&self, moved: Move) -> (u16, u16) {
+        (self.place_of(moved.zone, moved.hot), self.place_of(moved.zone, moved.cold))
+    }
+
+    fn swapped(&self, moved: Move) -> Note {
+        let (hot_and_cold, places) = ((moved.hot, moved.cold), self.places(moved));
+        Record::Swapped { zone: moved.zone, hot_and_cold, places }.encode()
+    }
+
+    fn displaced(&self, moved: Move, backup_pba: Pba) -> Note {
+        let (hot_and_cold, places) = ((moved.hot, moved.cold), self.places(moved));
+        Record::Displaced { zone: moved.zone, hot_and_cold, places, backup_pba }.encode()
     }
 
     fn swap(&mut self, moved: Move) {
@@ -384,7 +380,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let Some(piece) = self.zones.piece_of(lba) else {
             let place = home.locate(home.pba(lba));
             return self.left_over(home, lba, &Track::of(&place), place.sector);
@@ -403,11 +399,11 @@ impl<N: PlaceNumber> Translation for Map<N> {
         let lba_start = Lba(lba_start.0 - before * piece.sectors as u64);
         let sector = piece.sector as u64 + before * piece.sectors as u64;
         let sectors = (before + 1 + after) * piece.sectors as u64;
-        Run { heat, ..Self::run_on(&Track::of(&place), place.sector, sector, sectors, lba_start) }
+        TrackRun { heat, ..Self::run_on(&Track::of(&place), place.sector, sector, sectors, lba_start) }
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun> {
         let lba = Lba(home.lba(track.start)?.0 + sector as u64);
         let Some(place) = self.zones.piece_of(lba) else { return Some(self.left_over(home, lba, track, sector)) };
         let piece = self.piece_at(place.zone, place.home);
@@ -458,7 +454,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
             _ => (Timing::Normal, Timing::Normal),
         };
         let beside = relation == Relation::Beside;
-        let (outer, inner): (Vec<Run>, Vec<Run>) =
+        let (outer, inner): (Vec<TrackRun>, Vec<TrackRun>) =
             kept.into_iter().partition(|run| run.radial_track < hot_runs[0].radial_track);
         let any = Transfer { from: hot_runs[0], to: Pba(0), to_bottom: false, saved: true, timing: Timing::Normal };
         transfers.push_kept(&outer);
@@ -475,40 +471,46 @@ impl<N: PlaceNumber> Translation for Map<N> {
     fn displace(&mut self, _home: &Home, chosen: Move, backup: Pba, plan: &mut Plan) {
         self.swap(chosen);
         self.away = Some(Away { moved: chosen, backup });
-        plan.note(self.note(DISPLACED, chosen, backup));
+        plan.note(self.displaced(chosen, backup));
     }
 
     fn commit(&mut self, _home: &Home, chosen: Move, plan: &mut Plan) {
         if self.away.take().is_some() {
-            plan.note(Note::new(PLACED, &[]));
+            plan.note(Record::Placed {}.encode());
             return;
         }
         self.swap(chosen);
-        plan.note(self.note(SWAPPED, chosen, Pba(0)));
+        plan.note(self.swapped(chosen));
     }
 
     fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
-        let [zone, pieces, places, backup] = note.fields;
-        if note.tag == PLACED {
-            self.away = None;
-            return Ok(true);
+        let (zone, (hot, cold), places, backup) = match Record::decode(note)? {
+            Record::Placed {} => {
+                self.away = None;
+                return Ok(true);
+            }
+            Record::Swapped { zone, hot_and_cold, places } => (zone, hot_and_cold, places, None),
+            Record::Displaced { zone, hot_and_cold, places, backup_pba } => {
+                (zone, hot_and_cold, places, Some(backup_pba))
+            }
+        };
+        if zone >= self.zones.count() as u32 {
+            return Err(note.refuse(format!("there are {} zones", self.zones.count())));
         }
-        let refused = || ReplayError { note: *note, reason: "no such change of places".into() };
-        let numbers = [pieces >> 16, pieces & 0xffff, places >> 16, places & 0xffff];
-        let fits = zone < self.zones.count() as u64
-            && numbers.iter().all(|&number| number < self.zones.zone(zone as u32).pieces as u64)
-            && home.disk().geometry.sectors().0 > backup;
-        if !fits || ![SWAPPED, DISPLACED].contains(&note.tag) {
-            return Err(refused());
+        let pieces = self.zones.zone(zone).pieces;
+        if [hot, cold, places.0, places.1].iter().any(|&number| number >= pieces) {
+            return Err(note.refuse(format!("zone {zone} has {pieces} pseudo-tracks and as many places")));
         }
-        let [hot, cold, hot_place, cold_place] = numbers.map(|number| number as u16);
-        let moved = Move { zone: zone as u32, hot, cold };
-        self.set_place(moved.zone, hot, hot_place);
-        self.set_place(moved.zone, cold, cold_place);
-        if note.tag == DISPLACED {
-            self.away = Some(Away { moved, backup: Pba(backup) });
+        if backup.is_some_and(|backup| backup.0 >= home.disk().geometry.sectors().0) {
+            return Err(note.refuse("its backup lies past the disk"));
         }
-        Ok(note.tag == SWAPPED)
+        let moved = Move { zone, hot, cold };
+        self.set_place(zone, hot, places.0);
+        self.set_place(zone, cold, places.1);
+        if let Some(backup) = backup {
+            self.away = Some(Away { moved, backup });
+        }
+        Ok(backup.is_none())
     }
 
     fn finish_displaced(&mut self, home: &Home, plan: &mut Plan) -> bool {
@@ -526,7 +528,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
             plan.write(Cause::Recovery, run.pba, run.lba, Sectors(run.sectors as u64));
         }
         plan.barrier();
-        plan.note(Note::new(PLACED, &[]));
+        plan.note(Record::Placed {}.encode());
         plan.barrier();
         true
     }
@@ -534,9 +536,9 @@ impl<N: PlaceNumber> Translation for Map<N> {
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         for zone in 0..self.zones.count() as u32 {
             let moved = (0..self.zones.zone(zone).pieces).filter(|&piece| self.place_of(zone, piece) != piece);
-            notes.extend(moved.map(|piece| self.note(SWAPPED, Move { zone, hot: piece, cold: piece }, Pba(0))));
+            notes.extend(moved.map(|piece| self.swapped(Move { zone, hot: piece, cold: piece })));
         }
-        notes.extend(self.away.map(|away| self.note(DISPLACED, away.moved, away.backup)));
+        notes.extend(self.away.map(|away| self.displaced(away.moved, away.backup)));
     }
 
     fn self_check(&self, _home: &Home) -> Result<(), Violation> {
@@ -567,7 +569,7 @@ impl<N: PlaceNumber> Translation for Map<N> {
 }
 
 /// Whether `run` is a part of one of `runs`.
-fn zone_holds(runs: &[Run], run: &Run) -> bool {
+fn zone_holds(runs: &[TrackRun], run: &TrackRun) -> bool {
     runs.iter().any(|cold| cold.extent().intersection(run.extent()).is_some())
 }
 

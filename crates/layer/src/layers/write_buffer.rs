@@ -6,8 +6,8 @@
 //!
 //! Invariants: those of its parts.
 
-use super::interlaced::backup;
 use super::interlaced::options::{BACKUP_REGIONS, IDLE, SAFETY};
+use super::interlaced::record;
 use super::top_buffer::{self, BUFFER_RUNS, CLEAN_ABOVE, FULL, TOPS};
 use crate::info::LayerInfo;
 use crate::parameters::{ParameterInfo, ParameterKind};
@@ -42,7 +42,7 @@ pub const INFO: LayerInfo = LayerInfo {
         SAFETY,
         ParameterInfo { default: "500ms", ..IDLE },
     ],
-    records: &[backup::RECORDS, top_buffer::RECORDS],
+    records: &[record::Record::INFO, top_buffer::Record::INFO],
     toys: &[
         "buffer_share=20%,clean_above=30%,tops=on",
         "buffer_share=10%,buffer_rings=2,buffer_runs=9,full=clean",

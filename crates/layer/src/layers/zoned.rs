@@ -14,7 +14,7 @@
 use imbrex_disk::{Command, Disk, Extent, Lba, Operation, Sectors};
 
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
 use crate::layer::{Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
@@ -57,11 +57,7 @@ pub const INFO: LayerInfo = LayerInfo {
             help: "how many zones may be open or closed at a time; 0: any number",
         },
     ],
-    records: &[&[RecordInfo {
-        tag: crate::zones::NOTE_ZONE,
-        what: "a zone's pointer and state",
-        fields: &["zone", "written_sectors", "state"],
-    }]],
+    records: &[crate::zones::ZoneRecord::INFO],
     toys: &["zone_size=20000", "zone_size=8192,open_zones=2,active_zones=4", "zone_size=10000,conventional_zones=3"],
     build,
 };

@@ -14,35 +14,35 @@ use imbrex_disk::{Lba, Pba, Sectors};
 
 /// Where a run lies: its first physical sector, or nowhere (trimmed).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Target {
+pub enum Mapped {
     /// At this physical sector and those after it.
     At(Pba),
     /// Nowhere: trimmed.
     Absent,
 }
 
-impl Target {
+impl Mapped {
     /// The target of the sector `offset` sectors into the run.
-    pub fn plus(self, offset: u64) -> Target {
+    pub fn plus(self, offset: u64) -> Mapped {
         match self {
-            Target::At(pba) => Target::At(Pba(pba.0 + offset)),
-            Target::Absent => Target::Absent,
+            Mapped::At(pba) => Mapped::At(Pba(pba.0 + offset)),
+            Mapped::Absent => Mapped::Absent,
         }
     }
 }
 
-/// A mapped run.
+/// A run of logical sectors that the map holds, and where it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Run {
+pub struct MappedRun {
     /// First logical sector.
     pub lba: Lba,
-    /// How many.
+    /// How many sectors.
     pub sectors: Sectors,
-    /// Where.
-    pub target: Target,
+    /// Where it lies.
+    pub target: Mapped,
 }
 
-impl Run {
+impl MappedRun {
     /// One past the last logical sector.
     pub fn end(&self) -> Lba {
         self.lba + self.sectors
@@ -51,8 +51,8 @@ impl Run {
     /// Where it lies, unless trimmed.
     pub fn place(&self) -> Option<Pba> {
         match self.target {
-            Target::At(pba) => Some(pba),
-            Target::Absent => None,
+            Mapped::At(pba) => Some(pba),
+            Mapped::Absent => None,
         }
     }
 }
@@ -60,7 +60,7 @@ impl Run {
 /// The map.
 #[derive(Clone, Debug, Default)]
 pub struct ExtentMap {
-    runs: BTreeMap<u64, (u32, Target)>,
+    runs: BTreeMap<u64, (u32, Mapped)>,
     sectors: u64,
 }
 
@@ -86,7 +86,7 @@ impl ExtentMap {
     }
 
     /// Maps `sectors` from `lba` to `target`; `replaced` is called with each older piece that this hides.
-    pub fn insert(&mut self, lba: Lba, sectors: Sectors, target: Target, replaced: impl FnMut(Run)) {
+    pub fn insert(&mut self, lba: Lba, sectors: Sectors, target: Mapped, replaced: impl FnMut(MappedRun)) {
         assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "a run of {} sectors", sectors.0);
         // Most inserts hide nothing, which is seen in one descent.
         if !self.is_clear(lba, sectors) {
@@ -103,7 +103,7 @@ impl ExtentMap {
     }
 
     /// Unmaps `sectors` from `lba`; `removed` is called with each piece that was mapped, in order.
-    pub fn remove(&mut self, lba: Lba, sectors: Sectors, mut removed: impl FnMut(Run)) {
+    pub fn remove(&mut self, lba: Lba, sectors: Sectors, mut removed: impl FnMut(MappedRun)) {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         // The run that begins before `start` and may reach into the range, then those that begin inside it.
         if let Some((&first, &(length, target))) = self.runs.range(..start).next_back() {
@@ -112,7 +112,11 @@ impl ExtentMap {
                 self.runs.insert(first, ((start - first) as u32, target));
                 let cut_end = run_end.min(end);
                 self.sectors -= cut_end - start;
-                removed(Run { lba: Lba(start), sectors: Sectors(cut_end - start), target: target.plus(start - first) });
+                removed(MappedRun {
+                    lba: Lba(start),
+                    sectors: Sectors(cut_end - start),
+                    target: target.plus(start - first),
+                });
                 if run_end > end {
                     self.runs.insert(end, ((run_end - end) as u32, target.plus(end - first)));
                     return;
@@ -124,7 +128,7 @@ impl ExtentMap {
             let run_end = first + length as u64;
             let cut_end = run_end.min(end);
             self.sectors -= cut_end - first;
-            removed(Run { lba: Lba(first), sectors: Sectors(cut_end - first), target });
+            removed(MappedRun { lba: Lba(first), sectors: Sectors(cut_end - first), target });
             rest = (run_end > end).then(|| ((run_end - end) as u32, target.plus(end - first)));
         }
         if let Some(rest) = rest {
@@ -133,28 +137,28 @@ impl ExtentMap {
     }
 
     /// The mapped pieces of `sectors` from `lba`, clipped to that range, in order.
-    pub fn pieces(&self, lba: Lba, sectors: Sectors) -> impl Iterator<Item = Run> + '_ {
+    pub fn pieces(&self, lba: Lba, sectors: Sectors) -> impl Iterator<Item = MappedRun> + '_ {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let before = self.runs.range(..start).next_back();
         let reaching = before.filter(move |(&first, &(length, _))| first + length as u64 > start);
         reaching.into_iter().chain(self.runs.range(start..end)).map(move |(&first, &(length, target))| {
             let from = first.max(start);
             let to = (first + length as u64).min(end);
-            Run { lba: Lba(from), sectors: Sectors(to - from), target: target.plus(from - first) }
+            MappedRun { lba: Lba(from), sectors: Sectors(to - from), target: target.plus(from - first) }
         })
     }
 
     /// The whole run that `lba` lies in.
-    pub fn run_at(&self, lba: Lba) -> Option<Run> {
+    pub fn run_at(&self, lba: Lba) -> Option<MappedRun> {
         let (&first, &(length, target)) = self.runs.range(..=lba.0).next_back()?;
-        let run = Run { lba: Lba(first), sectors: Sectors(length as u64), target };
+        let run = MappedRun { lba: Lba(first), sectors: Sectors(length as u64), target };
         (lba < run.end()).then_some(run)
     }
 
     /// The run that ends where the range begins, and that which begins where it ends.
-    pub fn neighbours(&self, lba: Lba, sectors: Sectors) -> (Option<Run>, Option<Run>) {
+    pub fn neighbours(&self, lba: Lba, sectors: Sectors) -> (Option<MappedRun>, Option<MappedRun>) {
         let end = lba + sectors;
-        let mut runs = self.runs.range(..=end.0).rev().map(|(&first, &(length, target))| Run {
+        let mut runs = self.runs.range(..=end.0).rev().map(|(&first, &(length, target))| MappedRun {
             lba: Lba(first),
             sectors: Sectors(length as u64),
             target,
@@ -165,7 +169,7 @@ impl ExtentMap {
     }
 
     /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.
-    pub fn cover(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Target>)) {
+    pub fn cover(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Lba, Sectors, Option<Mapped>)) {
         let end = lba + sectors;
         let mut next = lba;
         for run in self.pieces(lba, sectors) {
@@ -181,8 +185,8 @@ impl ExtentMap {
     }
 
     /// All runs, in order of LBA.
-    pub fn iter(&self) -> impl Iterator<Item = Run> + '_ {
-        self.runs.iter().map(|(&lba, &(sectors, target))| Run {
+    pub fn iter(&self) -> impl Iterator<Item = MappedRun> + '_ {
+        self.runs.iter().map(|(&lba, &(sectors, target))| MappedRun {
             lba: Lba(lba),
             sectors: Sectors(sectors as u64),
             target,
@@ -191,7 +195,7 @@ impl ExtentMap {
 
     /// Bytes it takes, as the standard library lays out its tree: keys and values in nodes of eleven, two thirds full.
     pub fn measured_bytes(&self) -> u64 {
-        let entry = std::mem::size_of::<u64>() + std::mem::size_of::<(u32, Target)>();
+        let entry = std::mem::size_of::<u64>() + std::mem::size_of::<(u32, Mapped)>();
         (self.runs.len() * entry * 3 / 2) as u64
     }
 }
@@ -206,8 +210,8 @@ mod tests {
 
     const SPACE: usize = 64;
 
-    fn naive_pieces(naive: &[Option<Target>; SPACE], map: &ExtentMap) {
-        let mut seen: [Option<Target>; SPACE] = [None; SPACE];
+    fn naive_pieces(naive: &[Option<Mapped>; SPACE], map: &ExtentMap) {
+        let mut seen: [Option<Mapped>; SPACE] = [None; SPACE];
         let mut total = 0;
         for run in map.iter() {
             for i in 0..run.sectors.0 {
@@ -231,12 +235,12 @@ mod tests {
                 let length = length.min(SPACE as u64 - lba);
                 let target = match what {
                     0 => None,
-                    1 => Some(Target::Absent),
-                    _ => { next += 100; Some(Target::At(Pba(next))) }
+                    1 => Some(Mapped::Absent),
+                    _ => { next += 100; Some(Mapped::At(Pba(next))) }
                 };
                 let mut hidden = 0;
                 let expected = naive[lba as usize..(lba + length) as usize].iter().flatten().count() as u64;
-                let count = |run: Run| hidden += run.sectors.0;
+                let count = |run: MappedRun| hidden += run.sectors.0;
                 match target {
                     Some(target) => map.insert(Lba(lba), Sectors(length), target, count),
                     None => map.remove(Lba(lba), Sectors(length), count),

@@ -25,7 +25,7 @@ impl Along for () {
     fn along(self, _offset: u64) {}
 }
 
-/// The map.
+/// The map from runs of numbers to values.
 #[derive(Clone, Debug)]
 pub struct RunMap<V> {
     runs: BTreeMap<u64, (u64, V)>,

@@ -21,6 +21,7 @@
 //! 4. A plan reuses its buffers: [`Plan::clear`] keeps the capacity.
 
 pub mod note;
+pub mod record;
 
 use std::fmt;
 
@@ -32,19 +33,19 @@ use self::note::Note;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum StepOp {
-    /// Read `sectors` at `pba`; data is staged under `lba`.
+    /// Read `sectors` at `pba`, and stage them under `lba`.
     Read,
     /// Write `sectors` at `pba` from what is staged under `lba`.
     Write,
     /// Stage absence under `lba` (TRIM); touches no medium.
     Drop,
-    /// Append journal record number `pba` of [`Plan::notes`].
+    /// Append a record to the journal: that with index `pba` in [`Plan::notes`].
     Note,
     /// All before is durable before anything after.
     Barrier,
 }
 
-/// Which medium.
+/// The medium that a step is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Medium {
@@ -66,11 +67,11 @@ pub enum Kind {
     Padding,
     /// A piece of the mapping table.
     Map,
-    /// A checkpoint of it.
+    /// A checkpoint of the mapping table.
     Checkpoint,
 }
 
-/// Why a step is made: amplification is split by it.
+/// Why a step is made. Results split the sectors read and written by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Cause {
@@ -109,13 +110,13 @@ impl Cause {
 /// One step of a plan: 24 bytes, emitted by the million.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// What to do.
+    /// What it does.
     pub op: StepOp,
-    /// On which medium.
+    /// The medium that it is for.
     pub medium: Medium,
     /// What the sectors hold.
     pub kind: Kind,
-    /// Why.
+    /// Why it is made.
     pub cause: Cause,
     /// How many sectors.
     pub sectors: u32,
@@ -201,7 +202,7 @@ impl Plan {
         self.push_phase(kind, true);
     }
 
-    /// Begins the next phase of the group in hand (perhaps opened by an earlier plan).
+    /// Begins the next phase of the group that was opened last, perhaps by an earlier plan.
     pub fn next_phase(&mut self, kind: GroupKind) {
         self.push_phase(kind, false);
     }
@@ -210,17 +211,17 @@ impl Plan {
         self.phases.push(Phase { kind, opens_group, first_step: self.steps.len() as u32 });
     }
 
-    /// Reads data: stages `sectors` of `lba` from `pba`.
+    /// Appends a read of data from the platters: `sectors` from `pba` on are staged under `lba`.
     pub fn read(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
         self.access(StepOp::Read, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
     }
 
-    /// Writes data: what is staged under `lba`, to `pba`.
+    /// Appends a write of data to the platters: `sectors` that are staged under `lba` go to `pba`.
     pub fn write(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
         self.access(StepOp::Write, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
     }
 
-    /// An access with everything said.
+    /// Appends a read or write with every field of the step given.
     #[allow(clippy::too_many_arguments)] // a step has seven fields; the shorter forms above serve most callers
     pub fn access(
         &mut self,
@@ -232,24 +233,25 @@ impl Plan {
         lba: Lba,
         sectors: Sectors,
     ) {
-        debug_assert!(!self.phases.is_empty(), "a step needs a phase: open a group first");
-        debug_assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "an access of {} sectors", sectors.0);
+        assert!(!self.phases.is_empty(), "a step needs a phase: open a group first");
+        assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "an access of {} sectors at {pba}, {lba}", sectors.0);
         self.steps.push(Step { op, medium, kind, cause, sectors: sectors.0 as u32, pba, lba });
     }
 
-    /// Stages absence of `sectors` from `lba`.
+    /// Appends a drop: `sectors` from `lba` on are staged as absent.
     pub fn drop_sectors(&mut self, cause: Cause, lba: Lba, sectors: Sectors) {
         self.access(StepOp::Drop, Medium::Disk, Kind::Data, cause, Pba(0), lba, sectors);
     }
 
-    /// Appends a journal record.
+    /// Appends a record to the journal.
     pub fn note(&mut self, note: Note) {
         let index = self.notes.len() as u64;
         self.notes.push(note);
         self.marker(StepOp::Note, Pba(index));
     }
 
-    /// All so far, earlier plans' steps too, is durable before anything that follows. Two in a row are one.
+    /// Appends a barrier: everything before it, steps of earlier plans too, becomes durable before anything after it. A second one
+    /// in a row is left out.
     pub fn barrier(&mut self) {
         if self.steps.last().is_none_or(|step| step.op != StepOp::Barrier) {
             self.marker(StepOp::Barrier, Pba(0));
@@ -298,7 +300,7 @@ impl fmt::Debug for Step {
 }
 
 impl fmt::Debug for Plan {
-    /// The golden form: a line a phase, a line a step, notes spelled out.
+    /// The form that tests compare: a line for each phase and each step, with the records of notes spelled out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, phase) in self.phases.iter().enumerate() {
             let opens = if phase.opens_group { "group" } else { "phase" };

@@ -69,7 +69,7 @@ impl Position {
 /// A region and a place in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegionOffset {
-    /// Which region.
+    /// The index of the region.
     pub region: usize,
     /// Sectors from its first.
     pub offset: Sectors,
@@ -137,7 +137,7 @@ impl Regions {
         Regions { starts, uniform: None, first_lbas, index, index_shift }
     }
 
-    /// How many.
+    /// How many regions there are.
     pub fn len(&self) -> usize {
         self.starts.len()
     }
@@ -265,13 +265,13 @@ impl Regions {
         self.starts.partition_point(|&start| disk.geometry.locate(Pba(start)).radial_track < middle)
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory that it takes now.
     pub fn measured_bytes(&self) -> u64 {
         (self.starts.len() + self.first_lbas.len()) as u64 * 8 + self.index.len() as u64 * 4
     }
 }
 
-/// Carving in hand.
+/// A carving under way.
 struct Carver<'a> {
     disk: &'a Disk,
     size: RegionSize,

@@ -22,7 +22,7 @@
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use crate::parameters::{ParameterInfo, ParameterKind};
-use crate::plan::note::{Note, ReplayError};
+use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// The parameter that says whether a spare is used: `power` or `paper`.
@@ -35,10 +35,10 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
 
 /// A run to rewrite in place: its logical sectors and where they live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Target {
+pub struct Rewrite {
     /// First logical sector.
     pub lba: Lba,
-    /// How many.
+    /// How many sectors.
     pub sectors: Sectors,
     /// First physical sector.
     pub home: Pba,
@@ -48,26 +48,27 @@ pub struct Target {
 #[derive(Clone, Debug)]
 pub struct Rewriter {
     spare: Option<Extent>,
-    begin_tag: u8,
-    open: Option<Target>,
+    /// The record of the layer that says that the spare holds a run.
+    begin: fn(Rewrite) -> Note,
+    open: Option<Rewrite>,
 }
 
 impl Rewriter {
-    /// A rewriter whose begin records carry `begin_tag`; `spare` is where new content is made safe first.
-    pub fn new(spare: Option<Extent>, begin_tag: u8) -> Rewriter {
-        Rewriter { spare, begin_tag, open: None }
+    /// A rewriter that notes a rewrite, when its new content is safe in `spare`, by the layer's record `begin`.
+    pub fn new(spare: Option<Extent>, begin: fn(Rewrite) -> Note) -> Rewriter {
+        Rewriter { spare, begin, open: None }
     }
 
     /// Plans the rewrite of `target` with what is staged: of it `host_sectors` from `host_lba` on behalf of the host, the
     /// rest as cleaning; then the record `end`.
-    pub fn rewrite(&self, plan: &mut Plan, target: Target, host_lba: Lba, host_sectors: Sectors, end: Note) {
-        debug_assert!(self.open.is_none(), "invariant 1: a rewrite is open: {:?}", self.open);
+    pub fn rewrite(&self, plan: &mut Plan, target: Rewrite, host_lba: Lba, host_sectors: Sectors, end: Note) {
+        assert!(self.open.is_none(), "invariant 1: a rewrite is open: {:?}", self.open);
         if let Some(spare) = self.spare {
             assert!(target.sectors <= spare.sectors, "{target:?} does not fit into the spare {spare:?}");
             plan.barrier();
             plan.write(Cause::Backup, spare.start, target.lba, target.sectors);
             plan.barrier();
-            plan.note(begin_note(self.begin_tag, target));
+            plan.note((self.begin)(target));
             plan.barrier();
         }
         let host_end = host_lba + host_sectors;
@@ -85,14 +86,18 @@ impl Rewriter {
         plan.note(end);
     }
 
-    /// Takes a begin record: that rewrite is open until [`Rewriter::ended`].
-    pub fn replay_begin(&mut self, note: &Note, capacity: Sectors) -> Result<(), ReplayError> {
-        let [lba, sectors, home, _] = note.fields;
-        let fits = self.spare.is_some_and(|spare| sectors <= spare.sectors.0) && sectors > 0;
-        if !fits || lba.checked_add(sectors).is_none_or(|end| end > capacity.0) {
-            return Err(ReplayError { note: *note, reason: "no such rewrite fits this layer".into() });
+    /// Takes the begin record of `target`, on a layer of `capacity`: that rewrite is open until [`Rewriter::ended`]. An error
+    /// says why no such rewrite can have begun.
+    pub fn replay_begin(&mut self, target: Rewrite, capacity: Sectors) -> Result<(), String> {
+        let Rewrite { lba, sectors, .. } = target;
+        let Some(spare) = self.spare else { return Err("this layer has no spare to rewrite by".into()) };
+        if sectors.is_zero() || sectors > spare.sectors {
+            return Err(format!("{} sectors do not fit the spare of {}", sectors.0, spare.sectors.0));
         }
-        self.open = Some(Target { lba: Lba(lba), sectors: Sectors(sectors), home: Pba(home) });
+        if lba.0.checked_add(sectors.0).is_none_or(|end| end > capacity.0) {
+            return Err(format!("{} sectors from {lba} lie past the capacity of {}", sectors.0, capacity.0));
+        }
+        self.open = Some(target);
         Ok(())
     }
 
@@ -102,17 +107,17 @@ impl Rewriter {
     }
 
     /// The rewrite that a cut left half done.
-    pub fn open(&self) -> Option<Target> {
+    pub fn open(&self) -> Option<Rewrite> {
         self.open
     }
 
     /// The begin record of the open rewrite, for a checkpoint.
     pub fn open_note(&self) -> Option<Note> {
-        self.open.map(|target| begin_note(self.begin_tag, target))
+        self.open.map(self.begin)
     }
 
     /// Plans the repair of the open rewrite, if any: the spare is copied over, then `end`.
-    pub fn repair(&mut self, plan: &mut Plan, end: impl FnOnce(Target) -> Note) {
+    pub fn repair(&mut self, plan: &mut Plan, end: impl FnOnce(Rewrite) -> Note) {
         let (Some(target), Some(spare)) = (self.open.take(), self.spare) else { return };
         plan.open(GroupKind::Recovery);
         plan.read(Cause::Recovery, spare.start, target.lba, target.sectors);
@@ -120,8 +125,4 @@ impl Rewriter {
         plan.barrier();
         plan.note(end(target));
     }
-}
-
-fn begin_note(tag: u8, target: Target) -> Note {
-    Note::new(tag, &[target.lba.0, target.sectors.0, target.home.0])
 }

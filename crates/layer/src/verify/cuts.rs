@@ -20,7 +20,7 @@ use crate::plan::note::Note;
 use crate::plan::{GroupKind, Plan};
 
 /// A random run with cuts.
-pub struct Trial<'a> {
+pub struct PowerCutTest<'a> {
     /// The toy disk.
     pub disk: &'a SharedDisk,
     /// Builds the layer, each time the same.
@@ -52,7 +52,7 @@ pub struct Tally {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("seed {seed}, plan {plan}, step {step}: {what}\n{trail}")]
 pub struct CutError {
-    /// The trial's seed.
+    /// The seed of the test.
     pub seed: u64,
     /// Plan, counted from 0.
     pub plan: u32,
@@ -60,7 +60,7 @@ pub struct CutError {
     pub step: usize,
     /// What came out wrong.
     pub what: String,
-    /// The plan in hand, and the journal that was replayed.
+    /// The current plan, and the journal that was replayed.
     pub trail: String,
 }
 
@@ -70,7 +70,7 @@ struct Values {
     durable: u64,
     /// Given by plans that are done, but not known to be durable.
     done: Vec<u64>,
-    /// Given by the plan in hand.
+    /// Given by the current plan.
     flying: Vec<u64>,
 }
 
@@ -92,7 +92,7 @@ struct Choice {
 }
 
 struct Runner<'a> {
-    trial: &'a Trial<'a>,
+    test: &'a PowerCutTest<'a>,
     random: Xoshiro256StarStar,
     keeps_trims: bool,
     values: Vec<Values>,
@@ -100,34 +100,34 @@ struct Runner<'a> {
     next_version: u64,
 }
 
-/// Runs a trial.
-pub fn run(trial: &Trial<'_>) -> Result<Tally, CutError> {
-    let mut layer = (trial.build)();
+/// Runs a test.
+pub fn run(test: &PowerCutTest<'_>) -> Result<Tally, CutError> {
+    let mut layer = (test.build)();
     let mut runner = Runner {
-        trial,
-        random: Xoshiro256StarStar::seed_from_u64(trial.seed),
+        test,
+        random: Xoshiro256StarStar::seed_from_u64(test.seed),
         keeps_trims: layer.keeps_trims(),
         values: vec![Values::default(); layer.capacity().0 as usize],
         tally: Tally::default(),
         next_version: 1,
     };
-    let mut execution = Execution::new(trial.disk, runner.keeps_trims, Image::fresh(trial.disk, layer.as_ref()));
-    let mut source = Commands::new(trial.seed ^ 0x5eed, layer.capacity(), trial.sectors_max);
+    let mut execution = Execution::new(test.disk, runner.keeps_trims, Image::fresh(test.disk, layer.as_ref()));
+    let mut source = Commands::new(test.seed ^ 0x5eed, layer.capacity(), test.sectors_max);
     let mut plan = Plan::new();
-    for number in 0..trial.plans {
+    for number in 0..test.plans {
         let commands = source.plan(layer.as_mut(), &mut plan);
         runner.begin(&commands, layer.as_ref());
         let outcome = runner.carry_out(&mut execution, &plan, &commands);
         let adopted = outcome.map_err(|(step, what)| {
             let trail = format!("{commands:?}\n{plan:?}notes before: {:?}", execution.base.notes);
-            CutError { seed: trial.seed, plan: number, step, what, trail }
+            CutError { seed: test.seed, plan: number, step, what, trail }
         })?;
         if let Some((recovered, image)) = adopted {
             layer = recovered;
-            execution = Execution::new(trial.disk, runner.keeps_trims, image);
+            execution = Execution::new(test.disk, runner.keeps_trims, image);
         } else if below(&mut runner.random, 16) == 0 {
             runner.checkpoint(&mut execution, layer.as_ref()).map_err(|what| CutError {
-                seed: trial.seed,
+                seed: test.seed,
                 plan: number,
                 step: plan.steps.len(),
                 what,
@@ -176,7 +176,7 @@ impl Runner<'_> {
     fn begin(&mut self, commands: &[Command], layer: &dyn Layer) {
         let mut version = self.next_version;
         for command in commands {
-            let harm = harm::of(self.trial.disk, layer, command);
+            let harm = harm::of(self.test.disk, layer, command);
             harm.endangered.iter().for_each(|&lba| self.values[lba as usize].flying.push(LOST));
             let given = match command.operation {
                 Operation::Write => {
@@ -222,7 +222,7 @@ impl Runner<'_> {
             return self.recover(execution.base.clone(), true).map(|_| ());
         }
         let mut choices = self.choices(&execution.pending);
-        while choices.len() > self.trial.images_per_step {
+        while choices.len() > self.test.images_per_step {
             let drawn = below(&mut self.random, choices.len() as u64) as usize;
             choices.swap_remove(drawn);
         }
@@ -246,7 +246,7 @@ impl Runner<'_> {
             };
             if applied {
                 let prefix = choice.torn.filter(|_| index == last).unwrap_or(usize::MAX);
-                image.apply(self.trial.disk, act, prefix);
+                image.apply(self.test.disk, act, prefix);
             }
         }
         image
@@ -311,13 +311,13 @@ impl Runner<'_> {
     /// Builds a fresh layer, replays, repairs (cutting the repair too, unless this is such a cut) and judges.
     fn recover(&mut self, image: Image, cut_repair: bool) -> Result<Recovered, String> {
         self.tally.images += 1;
-        let mut layer = (self.trial.build)();
+        let mut layer = (self.test.build)();
         for note in &image.notes {
             layer.replay(note).map_err(|error| error.to_string())?;
         }
         let mut plan = Plan::new();
         layer.repair(&mut plan);
-        let mut execution = Execution::new(self.trial.disk, self.keeps_trims, image);
+        let mut execution = Execution::new(self.test.disk, self.keeps_trims, image);
         self.tally.repairs += !plan.is_empty() as u64;
         for (index, phase) in plan.phases.iter().enumerate() {
             if phase.opens_group {
@@ -374,7 +374,7 @@ impl Runner<'_> {
     fn checkpoint(&mut self, execution: &mut Execution, layer: &dyn Layer) -> Result<(), String> {
         execution.barrier();
         self.settle();
-        let notes = compare_checkpoint(layer, (self.trial.build)())?;
+        let notes = compare_checkpoint(layer, (self.test.build)())?;
         execution.base.notes = notes.clone();
         execution.view.notes = notes;
         self.tally.checkpoints += 1;

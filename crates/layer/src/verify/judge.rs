@@ -5,7 +5,7 @@
 
 use imbrex_disk::SharedDisk;
 
-use super::cuts::{self, Tally, Trial};
+use super::cuts::{self, PowerCutTest, Tally};
 use super::{toy, Checker};
 use crate::context::Context;
 use crate::info::LayerInfo;
@@ -109,8 +109,8 @@ pub fn papers_own_steps(info: &'static LayerInfo) {
 }
 
 fn cut(disk: &SharedDisk, build: &dyn Fn() -> Box<dyn Layer>, seed: u64, plans: u32, images: usize) -> Tally {
-    let trial = Trial { disk, build, seed, plans, sectors_max: 24, images_per_step: images };
-    cuts::run(&trial).unwrap_or_else(|error| panic!("{error}"))
+    let test = PowerCutTest { disk, build, seed, plans, sectors_max: 24, images_per_step: images };
+    cuts::run(&test).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The power may fail after every step of a short run.

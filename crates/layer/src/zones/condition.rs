@@ -70,9 +70,9 @@ pub enum ZoneError {
     /// There is no such zone.
     #[error("there is no zone {zone}: the drive has {zones}")]
     NoSuchZone {
-        /// Asked for.
+        /// The zone that was asked for.
         zone: u32,
-        /// There are.
+        /// How many zones there are.
         zones: u32,
     },
     /// Sectors past the last zone.
@@ -82,13 +82,13 @@ pub enum ZoneError {
         lba: Lba,
         /// How many.
         sectors: u64,
-        /// The end.
+        /// One past the last sector of the last zone.
         end: u64,
     },
     /// A write elsewhere than at the pointer.
     #[error("zone {zone} takes its next write at LBA {}, not at {}: a write elsewhere would destroy data", .pointer.0, .lba.0)]
     NotAtPointer {
-        /// Which zone.
+        /// The number of the zone.
         zone: u32,
         /// Where its pointer is.
         pointer: Lba,
@@ -100,7 +100,7 @@ pub enum ZoneError {
     NoRoom {
         /// Which zone.
         zone: u32,
-        /// What fits.
+        /// Sectors that still fit.
         room: u64,
         /// What was to be written.
         sectors: u64,
@@ -132,9 +132,9 @@ pub enum ZoneError {
     PointerAhead {
         /// Which zone.
         zone: u32,
-        /// Where it is.
+        /// Where the pointer is.
         pointer: u64,
-        /// Where it was to be.
+        /// Where it was to be set.
         to: u64,
     },
 }

@@ -1,19 +1,67 @@
-//! The journal records of zones, and whether what is kept of them agrees.
+//! The journal records of zones: written, replayed, and checked against the zones' conditions.
 
-use super::{Condition, State, Zones, NOTE_ZONE};
+use imbrex_disk::Sectors;
+
+use super::{Condition, State, Zones};
+use crate::journal_records;
 use crate::plan::note::{Note, ReplayError};
+use crate::plan::record::Word;
 use crate::violation::Violation;
+
+journal_records! {
+    /// What a drive's journal keeps of its zones.
+    pub enum ZoneRecord of "a drive with zones" {
+        1 => Zone { zone: u32, written_sectors: Sectors, state: ZoneState } "a zone's pointer and state",
+    }
+}
+
+/// What a zone's record says beside its pointer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZoneState {
+    /// Empty, closed or full, as the pointer has it: no zone is open after a restart.
+    AsPointer,
+    /// Finished: full, although its pointer is not at its end.
+    Finished,
+    /// It can be read, but not written.
+    ReadOnly,
+    /// It can neither be read nor written.
+    Offline,
+}
+
+impl ZoneState {
+    const ALL: [ZoneState; 4] = [ZoneState::AsPointer, ZoneState::Finished, ZoneState::ReadOnly, ZoneState::Offline];
+
+    /// In words, for whoever reads a dump.
+    pub fn words(self) -> &'static str {
+        match self {
+            ZoneState::AsPointer => "as its pointer says",
+            ZoneState::Finished => "finished",
+            ZoneState::ReadOnly => "read-only",
+            ZoneState::Offline => "offline",
+        }
+    }
+}
+
+impl Word for ZoneState {
+    fn to_word(self) -> u64 {
+        self as u64
+    }
+
+    fn from_word(word: u64) -> Result<ZoneState, &'static str> {
+        ZoneState::ALL.into_iter().find(|state| state.to_word() == word).ok_or("expected 0 to 3")
+    }
+}
 
 impl Zones {
     pub(super) fn note_of(&self, index: u32) -> Note {
-        let state = self.states[index as usize];
-        let code = match state.condition {
-            Condition::Full if state.is_finished && state.written < self.zone_sectors => 1,
-            Condition::ReadOnly => 2,
-            Condition::Offline => 3,
-            _ => 0,
+        let zone = self.states[index as usize];
+        let state = match zone.condition {
+            Condition::Full if zone.is_finished && zone.written < self.zone_sectors => ZoneState::Finished,
+            Condition::ReadOnly => ZoneState::ReadOnly,
+            Condition::Offline => ZoneState::Offline,
+            _ => ZoneState::AsPointer,
         };
-        Note::new(NOTE_ZONE, &[u64::from(index), state.written, code])
+        ZoneRecord::Zone { zone: index, written_sectors: Sectors(zone.written), state }.encode()
     }
 
     /// Appends the records of every zone that is not as new.
@@ -29,23 +77,21 @@ impl Zones {
 
     /// Takes one durable record.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        let refused = |reason: String| ReplayError { note: *note, reason };
-        let [zone, written, code, _] = note.fields;
-        if note.tag != NOTE_ZONE || zone >= u64::from(self.len()) || written > self.zone_sectors || code > 3 {
-            return Err(refused(format!("the drive has {} zones of {} sectors", self.len(), self.zone_sectors)));
+        let ZoneRecord::Zone { zone: index, written_sectors: Sectors(written), state } = ZoneRecord::decode(note)?;
+        if index >= self.len() || written > self.zone_sectors {
+            return Err(note.refuse(format!("the drive has {} zones of {} sectors", self.len(), self.zone_sectors)));
         }
-        let index = zone as u32;
-        if index < self.conventional && (code == 1 || written > 0) {
-            return Err(refused(format!("zone {index} is conventional and has no pointer")));
+        if index < self.conventional && (state == ZoneState::Finished || written > 0) {
+            return Err(note.refuse(format!("zone {index} is conventional and has no pointer")));
         }
-        let condition = match code {
-            0 => self.condition_at(index, written),
-            1 => Condition::Full,
-            2 => Condition::ReadOnly,
-            _ => Condition::Offline,
+        let condition = match state {
+            ZoneState::AsPointer => self.condition_at(index, written),
+            ZoneState::Finished => Condition::Full,
+            ZoneState::ReadOnly => Condition::ReadOnly,
+            ZoneState::Offline => Condition::Offline,
         };
-        let state = &mut self.states[index as usize];
-        (state.written, state.on_the_way, state.is_finished) = (written, 0, code == 1);
+        let zone = &mut self.states[index as usize];
+        (zone.written, zone.on_the_way, zone.is_finished) = (written, 0, state == ZoneState::Finished);
         self.set(index, condition);
         Ok(())
     }
@@ -67,6 +113,23 @@ impl Zones {
         match self.states.iter().position(is_wrong) {
             Some(index) => violation(2, format!("zone {index} is {:?}", self.states[index])),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        crate::plan::record::testing::assert_round_trips(ZoneRecord::INFO, |note| {
+            ZoneRecord::decode(note).map(ZoneRecord::encode)
+        });
+        // The words that images have of every state.
+        for (state, word) in ZoneState::ALL.into_iter().zip(0..) {
+            let record = ZoneRecord::Zone { zone: 3, written_sectors: Sectors(9), state };
+            assert_eq!(record.encode(), Note::new(1, &[3, 9, word]));
         }
     }
 }

@@ -46,11 +46,9 @@ use std::collections::{BTreeSet, VecDeque};
 use imbrex_disk::{Lba, Pba, Sectors};
 
 pub use self::condition::{Condition, Zone, ZoneError};
+pub use self::journal::{ZoneRecord, ZoneState};
 use crate::plan::Plan;
 use crate::region::Regions;
-
-/// The tag of their journal records.
-pub const NOTE_ZONE: u8 = 1;
 
 /// What is kept of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -486,7 +484,7 @@ impl Zones {
         self.places.native(lba)
     }
 
-    /// Bytes they take.
+    /// Bytes of memory that they take now.
     pub fn measured_bytes(&self) -> u64 {
         self.places.measured_bytes() + (self.states.len() * std::mem::size_of::<State>()) as u64
     }

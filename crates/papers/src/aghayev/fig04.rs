@@ -4,8 +4,8 @@
 use imbrex_disk::{Command, SimDuration, SimTime};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::{capacity_sectors, is_near, median, radial_tracks, share_near, Dice, Script, Trial};
-use super::{BLOCK_SECTORS, CONVENTIONAL, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
+use super::observed::{capacity_sectors, is_near, median, radial_tracks, share_near, Dice, Observed, Script};
+use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
@@ -62,10 +62,10 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn test_1(drive: &str, mib: u64, progress: &Progress) -> Result<Trial, Failure> {
+fn test_1(drive: &str, mib: u64, progress: &Progress) -> Result<Observed, Failure> {
     let mut script = Script::default();
     script.write_blocks(Dice(4).blocks(0, mib * MIB_SECTORS / BLOCK_SECTORS, WRITES));
-    Trial::run(drive, 1, script, progress)
+    Observed::run(drive, 1, script, progress)
 }
 
 fn emulated_claims(report: &mut Report, latencies: &[Vec<f64>]) {
@@ -122,7 +122,7 @@ fn conventional_claim(report: &mut Report, latencies: &[f64]) {
 }
 
 /// How long the head stays away from the cache at the first merge.
-fn centre_claim(report: &mut Report, trial: &Trial) {
+fn centre_claim(report: &mut Report, trial: &Observed) {
     let middle = trial.head.iter().map(|sample| sample.radial_track).max().unwrap_or(0) / 2;
     let away: Vec<_> = trial.head.iter().skip_while(|sample| sample.radial_track < middle).collect();
     let back = away.iter().find(|sample| sample.radial_track < middle);
@@ -149,7 +149,7 @@ fn first_write(report: &mut Report, progress: &Progress) -> Result<(), Failure> 
         script.push(Command::read(read, BLOCK_SECTORS as u32));
         script.push(Command::write(lba, BLOCK_SECTORS as u32));
     }
-    let trial = Trial::run(SEAGATE, 1, script, progress)?;
+    let trial = Observed::run(SEAGATE, 1, script, progress)?;
     let writes = trial.served.iter().skip(1).step_by(2).map(|served| served.latency_ms());
     let (low, high) = writes.fold((f64::MAX, 0.0f64), |(low, high), at| (low.min(at), high.max(at)));
     report.claim(
@@ -176,7 +176,7 @@ fn bursts(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
         let blocks = Dice(6).blocks(0, REGION_MIB * MIB_SECTORS / BLOCK_SECTORS, BURST);
         script.after(SimDuration::ZERO, Command::write(blocks[0], BLOCK_SECTORS as u32));
         script.write_blocks(blocks[1..].iter().copied());
-        let trial = Trial::run(SEAGATE, depth, script, progress)?;
+        let trial = Observed::run(SEAGATE, depth, script, progress)?;
         let begun = trial.served[0].io.end;
         let total_ms = trial.served.iter().map(|served| served.io.end).max().unwrap_or_default();
         let total_ms = total_ms.since(begun).as_millis_f64();
@@ -197,7 +197,7 @@ fn bursts(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     Ok(())
 }
 
-fn latency_chart(id: &str, drive: &str, trial: &Trial) -> String {
+fn latency_chart(id: &str, drive: &str, trial: &Observed) -> String {
     let points = trial.served.iter().enumerate();
     let points = points.map(|(index, served)| (index as f64, served.latency_ms() * 1e6)).collect();
     Chart::new(
@@ -210,7 +210,7 @@ fn latency_chart(id: &str, drive: &str, trial: &Trial) -> String {
     .svg(Style::Standalone)
 }
 
-fn head_chart(trial: &Trial) -> String {
+fn head_chart(trial: &Observed) -> String {
     let tracks = radial_tracks(SEAGATE);
     let end = SimTime::ZERO + SimDuration::from_secs(8);
     let chart = Chart::new(

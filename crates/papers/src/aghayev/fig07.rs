@@ -3,8 +3,8 @@
 use imbrex_disk::{Command, SimDuration};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::{is_near, median, share_near, Dice, Script, Trial};
-use super::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
+use super::observed::{is_near, median, share_near, Dice, Observed, Script};
+use super::under_test::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
@@ -59,7 +59,7 @@ fn by_size(progress: &Progress) -> Result<Vec<(u64, f64)>, Failure> {
             }
         }
     }
-    let trial = Trial::run(SEAGATE, DEPTH, script, progress)?;
+    let trial = Observed::run(SEAGATE, DEPTH, script, progress)?;
     let of_size = |kib: u64| {
         let served = trial.served.iter().filter(move |served| served.io.command.sectors as u64 == kib * 2);
         median(served.map(|served| served.latency_ms()))
@@ -96,7 +96,7 @@ fn large_claim(report: &mut Report, progress: &Progress) -> Result<(), Failure> 
     let mut dice = Dice(71);
     let mut script = Script::default();
     (0..310).for_each(|_| script.push(Command::write(dice.below(1 << 20) * 512, 512)));
-    let trial = Trial::run(SEAGATE, DEPTH, script, progress)?;
+    let trial = Observed::run(SEAGATE, DEPTH, script, progress)?;
     let mut together = std::collections::BTreeMap::new();
     trial.served.iter().for_each(|served| *together.entry(served.io.end).or_insert(0u32) += 1);
     let most = together.values().copied().max().unwrap_or(0);
@@ -115,7 +115,7 @@ fn read_again(report: &mut Report, depth: u32, theirs_ms: f64, progress: &Progre
     let lbas = Dice(8).blocks(0, 1024 * MIB_SECTORS / BLOCK_SECTORS, AGAIN);
     script.write_blocks(lbas.iter().copied());
     script.read_blocks(SimDuration::ZERO, lbas);
-    let trial = Trial::run(SEAGATE, depth, script, progress)?;
+    let trial = Observed::run(SEAGATE, depth, script, progress)?;
     let latencies: Vec<f64> = trial.reads().iter().skip(1).map(|served| served.latency_ms()).collect();
     let middle = median(latencies.clone());
     let share = share_near(&latencies, theirs_ms, 0.05);

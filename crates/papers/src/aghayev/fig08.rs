@@ -3,8 +3,8 @@
 use imbrex_disk::SimDuration;
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::{capacity_sectors, is_near, mean, median, radial_tracks, Script, Trial};
-use super::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
+use super::observed::{capacity_sectors, is_near, mean, median, radial_tracks, Observed, Script};
+use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
@@ -55,17 +55,17 @@ pub fn write_every_other(lba: u64) -> Script {
     script
 }
 
-fn fragmented(drive: &str, depth: u32, lba: u64, progress: &Progress) -> Result<Trial, Failure> {
+fn fragmented(drive: &str, depth: u32, lba: u64, progress: &Progress) -> Result<Observed, Failure> {
     let mut script = write_every_other(lba);
     script.read_blocks(SimDuration::ZERO, (0..2 * WRITTEN).map(|index| lba + index * BLOCK_SECTORS));
-    Trial::run(drive, depth, script, progress)
+    Observed::run(drive, depth, script, progress)
 }
 
-fn latencies(trial: &Trial) -> Vec<f64> {
+fn latencies(trial: &Observed) -> Vec<f64> {
     trial.reads().iter().skip(1).map(|served| served.latency_ms()).collect()
 }
 
-fn location_claims(report: &mut Report, trials: &[Vec<Trial>]) {
+fn location_claims(report: &mut Report, trials: &[Vec<Observed>]) {
     let means = |index: usize| trials[index].iter().map(|trial| mean(latencies(trial))).collect::<Vec<f64>>();
     let told = |means: &[f64]| format!("{:.2}, {:.2} and {:.2} ms", means[0], means[1], means[2]);
     let first = means(0);
@@ -109,7 +109,7 @@ fn location_claims(report: &mut Report, trials: &[Vec<Trial>]) {
     );
 }
 
-fn flash_claim(report: &mut Report, trials: &[Trial]) {
+fn flash_claim(report: &mut Report, trials: &[Observed]) {
     let all: Vec<f64> = trials.iter().flat_map(latencies).collect();
     let (flash, disk): (Vec<f64>, Vec<f64>) = all.iter().partition(|&&latency| latency < 1.0);
     let missed = median(disk.iter().copied());
@@ -123,7 +123,7 @@ fn flash_claim(report: &mut Report, trials: &[Trial]) {
 }
 
 /// What the camera saw: back and forth between the outer diameter and the data.
-fn head_claims(report: &mut Report, trials: &[Trial]) {
+fn head_claims(report: &mut Report, trials: &[Observed]) {
     let tracks = radial_tracks(SEAGATE);
     let mut reached = Vec::new();
     for (place, trial) in PLACES.iter().zip(trials) {
@@ -150,7 +150,7 @@ fn head_claims(report: &mut Report, trials: &[Trial]) {
     );
 }
 
-fn latency_chart(id: &str, drive: &str, trials: &[Trial]) -> String {
+fn latency_chart(id: &str, drive: &str, trials: &[Observed]) -> String {
     let mut chart = Chart::new(
         id,
         format!("Fragmented reads, {drive}"),

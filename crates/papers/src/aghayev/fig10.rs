@@ -6,8 +6,8 @@ use imbrex_layer::{Cause, Kind, StepOp};
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::fig08::{write_every_other, WRITTEN};
-use super::trial::{is_near, median, radial_tracks, share_near, Background, Trial};
-use super::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
+use super::observed::{is_near, median, radial_tracks, share_near, Background, Observed};
+use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
@@ -71,19 +71,19 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn test_3(drive: &str, depth: u32, pause: SimDuration, progress: &Progress) -> Result<Trial, Failure> {
+fn test_3(drive: &str, depth: u32, pause: SimDuration, progress: &Progress) -> Result<Observed, Failure> {
     let lba = OFFSET_MIB * MIB_SECTORS;
     let mut script = write_every_other(lba);
     script.read_blocks(pause, (0..2 * WRITTEN).map(|index| lba + index * BLOCK_SECTORS));
-    Trial::run(drive, depth, script, progress)
+    Observed::run(drive, depth, script, progress)
 }
 
-fn last_write(trial: &Trial) -> SimTime {
+fn last_write(trial: &Observed) -> SimTime {
     trial.served[WRITTEN as usize - 1].io.end
 }
 
 /// Fig. 11's stages, in ms: idle, reading the band, at the cache, rewriting.
-fn stages(trial: &Trial) -> [f64; 4] {
+fn stages(trial: &Observed) -> [f64; 4] {
     let work = &trial.background;
     let start = |is: fn(&Background) -> bool| work.iter().find(|phase| is(phase)).map_or(SimTime::ZERO, |p| p.start);
     let begun = work.first().map_or(SimTime::ZERO, |phase| phase.start);
@@ -99,7 +99,7 @@ fn stages(trial: &Trial) -> [f64; 4] {
     ]
 }
 
-fn cleaning_claims(report: &mut Report, trial: &Trial) {
+fn cleaning_claims(report: &mut Report, trial: &Observed) {
     let measured = stages(trial);
     let theirs = [
         ("idle until cleaning starts", 1242.0),
@@ -153,7 +153,7 @@ fn latency_chart(id: &str, drive: &str, latencies: &[f64]) -> String {
     .svg(Style::Standalone)
 }
 
-fn head_chart(trial: &Trial) -> String {
+fn head_chart(trial: &Observed) -> String {
     let tracks = radial_tracks(SEAGATE);
     let from = last_write(trial);
     let chart = Chart::new(

@@ -4,8 +4,8 @@ use imbrex_disk::SimDuration;
 use imbrex_sim::Drive;
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::{capacity_sectors, is_near, Dice, Script, Served, Trial};
-use super::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
+use super::observed::{capacity_sectors, is_near, Dice, Observed, Script, Served};
+use super::under_test::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
@@ -75,7 +75,7 @@ fn test_4(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     for (minutes, _) in PAUSES {
         script.read_blocks(SimDuration::from_secs(minutes * 60), lbas.iter().copied());
     }
-    let trial = Trial::run(SEAGATE, 1, script, progress)?;
+    let trial = Observed::run(SEAGATE, 1, script, progress)?;
     let reads = trial.reads();
     let mut cleaned = Vec::new();
     for (pass, (_, when)) in reads.chunks(BLOCKS).zip(PAUSES) {
@@ -139,7 +139,7 @@ fn test_5(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
     for _ in 0..2 {
         script.read_blocks(SimDuration::from_secs(60), lbas.iter().copied());
     }
-    let trial = Trial::run(SEAGATE, 1, script, progress)?;
+    let trial = Observed::run(SEAGATE, 1, script, progress)?;
     let reads = trial.reads();
     for (minute, pass) in reads.chunks(3 * STEP).enumerate() {
         let flags = native(&drive, pass);

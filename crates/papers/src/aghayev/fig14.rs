@@ -1,7 +1,7 @@
 //! Fig. 14: three ways to make a toy drive clean: raw space, map, payload.
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::writes_until_cleaning;
+use super::observed::writes_until_cleaning;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

@@ -3,8 +3,8 @@
 use imbrex_disk::{Command, SimDuration};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::{capacity_sectors, is_near, radial_tracks, Dice, Script, Served, Trial};
-use super::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
+use super::observed::{capacity_sectors, is_near, radial_tracks, Dice, Observed, Script, Served};
+use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
@@ -70,7 +70,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn test_9(drive: &str, offset_mib: u64, progress: &Progress) -> Result<Trial, Failure> {
+fn test_9(drive: &str, offset_mib: u64, progress: &Progress) -> Result<Observed, Failure> {
     let rounds = match drive {
         // A cache band of as many blocks as the band has, and one block a MiB: 256 rounds fill it.
         EMULATED_1 | EMULATED_2 => 256,
@@ -91,7 +91,7 @@ fn test_9(drive: &str, offset_mib: u64, progress: &Progress) -> Result<Trial, Fa
     lbas.sort_unstable();
     script.read_blocks(PAUSE, lbas);
     let depth = if drive == SEAGATE { 31 } else { 1 };
-    Trial::run(drive, depth, script, progress)
+    Observed::run(drive, depth, script, progress)
 }
 
 /// The longest run of reads each served a MiB after the one before: its first and how many.
@@ -129,7 +129,7 @@ fn latency_chart(id: &str, drive: &str, reads: &[&Served], from: usize, length: 
     .svg(Style::Standalone)
 }
 
-fn head_chart(trial: &Trial, reads: &[&Served], from: usize, length: usize) -> String {
+fn head_chart(trial: &Observed, reads: &[&Served], from: usize, length: usize) -> String {
     let tracks = radial_tracks(SEAGATE);
     let shown = zoom(from, length, reads.len());
     let path = trial.path(reads[shown.start].io.entry, reads[shown.end - 1].io.end);

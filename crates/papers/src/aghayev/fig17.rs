@@ -3,8 +3,8 @@
 use imbrex_disk::{Command, SimDuration};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::{Script, Trial};
-use super::{BLOCK_SECTORS, EMULATED_3, MIB_SECTORS, SEAGATE};
+use super::observed::{Observed, Script};
+use super::under_test::{BLOCK_SECTORS, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
@@ -60,7 +60,7 @@ fn test_10(drive: &str, band_mib: u64, progress: &Progress) -> Result<(Vec<f64>,
     let blocks = 2 * TRACK_MIB * MIB_SECTORS / BLOCK_SECTORS;
     script.write_blocks((0..blocks).map(|block| b + block * BLOCK_SECTORS));
     read_in_turn(&mut script, a, b, PAUSE);
-    let trial = Trial::run(drive, 1, script, progress)?;
+    let trial = Observed::run(drive, 1, script, progress)?;
     let latencies: Vec<f64> = trial.reads().iter().map(|served| served.latency_ms()).collect();
     let half = latencies.len() / 2;
     // The first of each half comes from elsewhere.

@@ -4,8 +4,8 @@ use imbrex_disk::{Command, Lba, Sectors, SimDuration};
 use imbrex_sim::Drive;
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::{capacity_sectors, is_near, mean, radial_tracks, Script, Trial};
-use super::{MIB_SECTORS, SEAGATE};
+use super::observed::{capacity_sectors, is_near, mean, radial_tracks, Observed, Script};
+use super::under_test::{MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
@@ -88,7 +88,7 @@ fn sample(
         script.push(Command::read(mib * MIB_SECTORS, 8));
         script.push(Command::read(mib * MIB_SECTORS + 8, (READ_MIB * MIB_SECTORS) as u32));
     }
-    let trial = Trial::run(SEAGATE, 1, script, progress)?;
+    let trial = Observed::run(SEAGATE, 1, script, progress)?;
     let mut samples = Vec::with_capacity(places.len());
     for (mib, pair) in places.into_iter().zip(trial.served.chunks(2)) {
         let stream = &pair[1].io;

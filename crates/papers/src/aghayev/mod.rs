@@ -13,16 +13,16 @@ mod fig14;
 mod fig15;
 mod fig17;
 mod fig18;
+pub(super) mod observed;
 mod section6;
 mod table2;
 mod table3;
-pub(super) mod trial;
+mod under_test;
 
 use super::Experiment;
-pub(super) use trial::Dice;
 
 /// The experiments, in the paper's order.
-pub const ALL: [&Experiment; 12] = [
+pub const ALL: &[&Experiment] = &[
     &fig04::EXPERIMENT,
     &fig07::EXPERIMENT,
     &fig08::EXPERIMENT,
@@ -36,19 +36,3 @@ pub const ALL: [&Experiment; 12] = [
     &table3::EXPERIMENT,
     &section6::EXPERIMENT,
 ];
-
-/// Set-associative, disk cache at the inner diameter.
-const EMULATED_1: &str = "emulated-smr-1";
-/// Set-associative, flash cache.
-const EMULATED_2: &str = "emulated-smr-2";
-/// Fully-associative, a cache in every zone.
-const EMULATED_3: &str = "emulated-smr-3";
-/// The real shingled drive.
-const SEAGATE: &str = "seagate-st5000as0011";
-/// The real conventional drive.
-const CONVENTIONAL: &str = "cmr-5900";
-
-/// Sectors of a block of 4 KiB.
-const BLOCK_SECTORS: u64 = 8;
-/// Sectors of a mebibyte.
-const MIB_SECTORS: u64 = 2048;

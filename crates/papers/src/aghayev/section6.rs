@@ -3,8 +3,8 @@
 use imbrex_disk::{Command, SimTime};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::{is_near, Dice, Script, Trial};
-use super::{BLOCK_SECTORS, CONVENTIONAL, SEAGATE};
+use super::observed::{is_near, Dice, Observed, Script};
+use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, SEAGATE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
@@ -83,7 +83,7 @@ fn seconds(
 ) -> Result<f64, Failure> {
     let mut script = Script::default();
     commands.for_each(|command| script.push(command));
-    let trial = Trial::run(drive, depth, script, progress)?;
+    let trial = Observed::run(drive, depth, script, progress)?;
     let end = trial.served.iter().map(|served| served.io.end).max().unwrap_or_default();
     Ok(end.since(SimTime::ZERO).as_secs_f64())
 }

@@ -1,8 +1,8 @@
 //! Table 2: tests 6 to 8, writes until cleaning starts.
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::writes_until_cleaning;
-use super::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
+use super::observed::writes_until_cleaning;
+use super::under_test::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

@@ -1,10 +1,10 @@
 //! Tables 1 and 3: what the probe says of the drives, which it has not seen the profiles of.
 
-use imbrex_probe::{probe, Options, Simulated, Verdict};
+use imbrex_probe::{probe, ProbeOptions, Simulated, Verdict};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::is_near;
-use super::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
+use super::observed::is_near;
+use super::under_test::{EMULATED_1, EMULATED_2, EMULATED_3, SEAGATE};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
@@ -77,7 +77,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 fn probed(drive: &str, progress: &Progress) -> Result<Verdict, Failure> {
     let bar = progress.steps(drive);
     let mut target = Simulated::new(fresh(drive)?);
-    let mut options = Options {
+    let mut options = ProbeOptions {
         may_write: true,
         only: Vec::new(),
         budget_ns: u64::MAX,

@@ -5,7 +5,7 @@ use imbrex_trace::generators;
 
 use super::super::lab::Bench;
 use super::super::{ClaimKind, Experiment, Report};
-use super::{CONVENTIONAL, SET_ASSOCIATIVE};
+use super::under_test::{CONVENTIONAL, SET_ASSOCIATIVE};
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::human;

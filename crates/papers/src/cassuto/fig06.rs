@@ -5,7 +5,7 @@ use imbrex_sim::IoRecord;
 
 use super::super::lab::{mean, Bench, Counts};
 use super::super::{ClaimKind, Experiment, Report};
-use super::SET_ASSOCIATIVE;
+use super::under_test::SET_ASSOCIATIVE;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

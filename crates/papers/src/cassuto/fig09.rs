@@ -2,7 +2,7 @@
 
 use super::super::lab::Bench;
 use super::super::{ClaimKind, Experiment, Report};
-use super::{CONVENTIONAL, SET_ASSOCIATIVE};
+use super::under_test::{CONVENTIONAL, SET_ASSOCIATIVE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

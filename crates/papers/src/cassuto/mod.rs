@@ -8,15 +8,10 @@ mod fig05;
 mod fig06;
 mod fig09;
 mod fig12;
+mod under_test;
 
 use super::Experiment;
 
 /// The experiments, in the paper's order.
-pub const ALL: [&Experiment; 5] =
-    [&definition4::EXPERIMENT, &fig05::EXPERIMENT, &fig06::EXPERIMENT, &fig09::EXPERIMENT, &fig12::EXPERIMENT];
-
-/// The set-associative drive of §IV.C: regions of 50,000 blocks, 1 % cache.
-const SET_ASSOCIATIVE: &str = "cassuto-307g+set-associative:safety=paper";
-
-/// The conventional drive beside it.
-const CONVENTIONAL: &str = "cassuto-307g+conventional";
+pub const ALL: &[&Experiment] =
+    &[&definition4::EXPERIMENT, &fig05::EXPERIMENT, &fig06::EXPERIMENT, &fig09::EXPERIMENT, &fig12::EXPERIMENT];

@@ -5,6 +5,7 @@
 
 mod bench;
 mod cliff;
+mod compared;
 mod drives;
 mod idle;
 mod layers;
@@ -14,27 +15,11 @@ mod volatile;
 use super::Experiment;
 
 /// The experiments, in the guide's order.
-pub const ALL: [&Experiment; 6] = [
+pub const ALL: &[&Experiment] = &[
     &cliff::EXPERIMENT,
     &drives::EXPERIMENT,
     &idle::EXPERIMENT,
     &volatile::EXPERIMENT,
     &layers::SHINGLED,
     &layers::INTERLACED,
-];
-
-/// Every drive of the guide: its name here, and its words.
-const DRIVES: [(&str, &str); 12] = [
-    ("cmr-7200", "cmr-7200"),
-    ("cmr-5900", "cmr-5900"),
-    ("st5000as0011", "seagate-st5000as0011"),
-    ("st8000as0011", "seagate-st8000as0011"),
-    ("st8000as0022", "seagate-st8000as0022"),
-    ("st8000dm004", "seagate-st8000dm004"),
-    ("emulated-smr-1", "emulated-smr-1"),
-    ("emulated-smr-2", "emulated-smr-2"),
-    ("emulated-smr-3", "emulated-smr-3"),
-    ("cassuto-307g", "cassuto-307g"),
-    ("imr-1t", "imr-1t"),
-    ("imr-20t", "imr-20t"),
 ];

@@ -6,8 +6,8 @@ use imbrex_layer::registry;
 use super::super::{ClaimKind, Experiment, Report};
 use super::runs;
 use super::table::{amplification, figure, mean_ms, tail_ms, Table};
+use super::under_test::{COMPARED, CONVENTIONAL};
 use super::workloads::MACHINES;
-use super::{COMPARED, CONVENTIONAL};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

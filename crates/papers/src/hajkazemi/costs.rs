@@ -3,10 +3,10 @@
 
 use imbrex_disk::Command;
 
-use super::super::aghayev::Dice;
+use super::super::aghayev::observed::Dice;
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::Trial;
-use super::{CACHE, CONVENTIONAL, FLIP, MAP, RMW};
+use super::timed_layer::TimedLayer;
+use super::under_test::{CACHE, CONVENTIONAL, FLIP, MAP, RMW};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
@@ -96,7 +96,7 @@ enum Wanted {
 }
 
 /// `count` LBAs at random sectors of tracks that are `wanted`.
-fn places(trial: &Trial, dice: &mut Dice, count: usize, wanted: Wanted) -> Vec<u64> {
+fn places(trial: &TimedLayer, dice: &mut Dice, count: usize, wanted: Wanted) -> Vec<u64> {
     let mut places = Vec::with_capacity(count);
     while places.len() < count {
         let lba = dice.below(trial.capacity());
@@ -115,7 +115,7 @@ fn places(trial: &Trial, dice: &mut Dice, count: usize, wanted: Wanted) -> Vec<u
 fn host_costs(report: &mut Report) -> Result<(), Failure> {
     let mut dice = Dice(21);
     let mut random = |layer: &str, wanted: Wanted| -> Result<Costs, Failure> {
-        let mut trial = Trial::new(&format!("{layer}:{HALF}"))?;
+        let mut trial = TimedLayer::new(&format!("{layer}:{HALF}"))?;
         let mut costs = Costs::default();
         for lba in places(&trial, &mut dice, WRITES, wanted) {
             costs.see(trial.serve(Command::write(lba, 1)).whole_ns);
@@ -132,7 +132,7 @@ fn host_costs(report: &mut Report) -> Result<(), Failure> {
         5.5,
     );
     random(RMW, Wanted::Top)?.claim(report, &format!("RMW: {write} to a top track"), "t_seek + 0.5 t_rot", 1, 0.5);
-    let mut trial = Trial::new(&format!("{RMW}:{HALF}"))?;
+    let mut trial = TimedLayer::new(&format!("{RMW}:{HALF}"))?;
     let mut costs = Costs::default();
     for lba in places(&trial, &mut dice, WRITES, Wanted::Bottom) {
         if trial.track_of(lba).1 + 1 < TRACK_SECTORS {
@@ -145,7 +145,7 @@ fn host_costs(report: &mut Report) -> Result<(), Failure> {
 }
 
 /// Bottom tracks in different groups, away from their ends and from what is set aside, each with both neighbours: LBAs.
-fn hot_tracks(trial: &Trial, dice: &mut Dice) -> Vec<[u64; 3]> {
+fn hot_tracks(trial: &TimedLayer, dice: &mut Dice) -> Vec<[u64; 3]> {
     let groups = trial.disk.geometry.radial_tracks() / GROUP_TRACKS;
     let mut found = Vec::new();
     for index in 0..MOVES {
@@ -165,7 +165,7 @@ fn hot_tracks(trial: &Trial, dice: &mut Dice) -> Vec<[u64; 3]> {
 }
 
 /// An interval in which `hot` takes most writes, and each of its neighbours one; then the head goes elsewhere.
-fn heat(trial: &mut Trial, [outer, hot, inner]: [u64; 3]) {
+fn heat(trial: &mut TimedLayer, [outer, hot, inner]: [u64; 3]) {
     for lba in [outer, inner, hot, hot, hot, hot, hot, hot] {
         trial.serve(Command::write(lba, 1));
     }
@@ -174,8 +174,8 @@ fn heat(trial: &mut Trial, [outer, hot, inner]: [u64; 3]) {
 }
 
 /// Costs of the phases of every move: one list a move.
-fn moves(layer: &str, dice: &mut Dice) -> Result<Vec<Vec<super::trial::Cost>>, Failure> {
-    let mut trial = Trial::new(layer)?;
+fn moves(layer: &str, dice: &mut Dice) -> Result<Vec<Vec<super::timed_layer::Cost>>, Failure> {
+    let mut trial = TimedLayer::new(layer)?;
     let mut moves = Vec::new();
     for lbas in hot_tracks(&trial, dice) {
         heat(&mut trial, lbas);
@@ -252,7 +252,7 @@ const MOVED: [Moved; 5] = [
 ];
 
 impl Moved {
-    fn measured(&self, mechanics: &str) -> Result<Vec<super::trial::Cost>, Failure> {
+    fn measured(&self, mechanics: &str) -> Result<Vec<super::timed_layer::Cost>, Failure> {
         let words = format!("{}:{EAGER},{},{mechanics}", self.layer, self.parameters);
         let (count, first, end) = self.phases;
         let moves = moves(&words, &mut Dice(22))?;
@@ -276,7 +276,7 @@ fn exact_moves(report: &mut Report) -> Result<(), Failure> {
     for moved in &MOVED {
         let costs = moved.measured("mechanics.rotation=exact")?;
         let count = costs.len() as f64;
-        let sum = costs.iter().fold(super::trial::Cost::default(), |sum, &cost| sum + cost);
+        let sum = costs.iter().fold(super::timed_layer::Cost::default(), |sum, &cost| sum + cost);
         let rotations = (sum.whole_ns - sum.seek_ns - sum.switch_ns) as f64 / ROTATION_NS as f64 / count;
         let (seeks, switches) = (sum.seeks as f64 / count, sum.switches as f64 / count);
         let expected_ns = sum.seek_ns as f64 + sum.switch_ns as f64 + moved.passes * count * ROTATION_NS as f64;
@@ -298,7 +298,7 @@ fn exact_moves(report: &mut Report) -> Result<(), Failure> {
 /// Random and sequential bottom writes under `exact`, with one backup region and with sixteen.
 fn exact_writes(report: &mut Report) -> Result<(), Failure> {
     for regions in [1, 16] {
-        let mut trial = Trial::new(&format!("{RMW}:backup_regions={regions},mechanics.rotation=exact"))?;
+        let mut trial = TimedLayer::new(&format!("{RMW}:backup_regions={regions},mechanics.rotation=exact"))?;
         let (mut whole_ns, mut seek_ns, mut trips, mut away_ns) = (0.0, 0.0, 0.0, 0.0);
         let mut off_whole: f64 = 0.0;
         let mut at = 0;
@@ -361,7 +361,7 @@ fn memory(report: &mut Report) -> Result<(), Failure> {
             Some(bytes.abs_diff(expected) <= 1),
         );
     }
-    let mut trial = Trial::new(FLIP)?;
+    let mut trial = TimedLayer::new(FLIP)?;
     let before = trial.memory().measured_bytes;
     let mut dice = Dice(24);
     // One write less than an interval has, each to a sector of two tracks.

@@ -5,8 +5,8 @@ use super::runs;
 use super::table::{
     amplification, figure, listed, mean_ms, operations, tail_ms, write_mean_ms, write_tail_ms, Measure, Table,
 };
+use super::under_test::{COMPARED, CONVENTIONAL, MAP, PROPOSED, RMW};
 use super::workloads::{extent, has_sample, MACHINES, SAMPLE};
-use super::{COMPARED, CONVENTIONAL, MAP, PROPOSED, RMW};
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

@@ -4,9 +4,9 @@ use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::Source;
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::Trial;
+use super::timed_layer::TimedLayer;
+use super::under_test::RMW;
 use super::workloads;
-use super::RMW;
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
@@ -64,7 +64,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         );
     }
     report.figures.push(("hajkazemi-fig10.svg".into(), shares_chart(&heats)));
-    let drive = Trial::new(RMW)?;
+    let drive = TimedLayer::new(RMW)?;
     for (name, theirs, friendly) in
         [("w17", "most hot tracks have a cold neighbour", true), ("w87", "many are surrounded by similar ones", false)]
     {
@@ -134,7 +134,7 @@ impl Heat {
 }
 
 /// The tracks of addresses that lie beside that of a track of addresses.
-fn physical_neighbours(drive: &Trial, track: usize) -> [Option<usize>; 2] {
+fn physical_neighbours(drive: &TimedLayer, track: usize) -> [Option<usize>; 2] {
     let (radial, _) = drive.track_of(track as u64 * TRACK_SECTORS);
     let at = |radial: Option<u32>| {
         let radial = radial.filter(|&radial| radial < drive.disk.geometry.radial_tracks())?;

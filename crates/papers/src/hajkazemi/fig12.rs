@@ -4,7 +4,7 @@ use imbrex_sim::metrics::latency::LatencyHistogram;
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::runs::{self, Measured, Runs};
-use super::{CACHE, COMPARED, CONVENTIONAL, FLIP, MAP, PROPOSED, RMW};
+use super::under_test::{CACHE, COMPARED, CONVENTIONAL, FLIP, MAP, PROPOSED, RMW};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

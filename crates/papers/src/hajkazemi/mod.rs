@@ -11,28 +11,12 @@ mod fig10;
 mod fig12;
 mod runs;
 mod table;
-mod trial;
+mod timed_layer;
+mod under_test;
 mod workloads;
 
 use super::Experiment;
 
 /// The experiments, in the paper's order.
-pub const ALL: [&Experiment; 5] =
-    [&costs::EXPERIMENT, &fig08::EXPERIMENT, &fig10::EXPERIMENT, &fig12::EXPERIMENT, &beyond::EXPERIMENT];
-
-/// The drive of §3.
-const PROFILE: &str = "imr-1t";
-/// The conventional drive ("CMR").
-const CONVENTIONAL: &str = "conventional";
-/// Read-modify-write (§2.1).
-const RMW: &str = "imr-rmw";
-/// Track flipping (§2.2).
-const FLIP: &str = "track-flip";
-/// Selective track caching (§2.3).
-const CACHE: &str = "track-cache";
-/// Dynamic track mapping (§2.4).
-const MAP: &str = "track-map";
-/// What the paper proposes.
-const PROPOSED: [&str; 3] = [FLIP, CACHE, MAP];
-/// What the paper compares.
-const COMPARED: [&str; 5] = [CONVENTIONAL, RMW, FLIP, CACHE, MAP];
+pub const ALL: &[&Experiment] =
+    &[&costs::EXPERIMENT, &fig08::EXPERIMENT, &fig10::EXPERIMENT, &fig12::EXPERIMENT, &beyond::EXPERIMENT];

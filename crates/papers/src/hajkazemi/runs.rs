@@ -13,7 +13,8 @@ use imbrex_disk::Sectors;
 use imbrex_sim::schedule::Schedule;
 use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, Options};
 
-use super::{workloads, PROFILE};
+use super::under_test::PROFILE;
+use super::workloads;
 
 /// The queue of Hajkazemi 2019 §3.
 const QUEUE: u32 = 64;

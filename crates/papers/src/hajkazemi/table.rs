@@ -3,7 +3,7 @@
 use imbrex_sim::DriveResult;
 
 use super::runs::Runs;
-use super::CONVENTIONAL;
+use super::under_test::CONVENTIONAL;
 
 /// Results of every workload on every layer.
 pub struct Table<'a> {

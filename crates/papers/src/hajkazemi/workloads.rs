@@ -66,7 +66,7 @@ pub fn open_whole(name: &str, device_sectors: u64) -> Result<Prefix, Failure> {
     let source = if name == SAMPLE {
         let path = sample_path();
         let file = File::open(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-        imbrex_trace::open(Input::file(SAMPLE, file), &imbrex_trace::Options::default())?.source
+        imbrex_trace::open(Input::file(SAMPLE, file), &imbrex_trace::TraceOptions::default())?.source
     } else {
         let entry = generators::named(&stand_in(name)).expect("every machine has a stand-in");
         entry.open(device_sectors, None).map_err(Failure::usage)?.source

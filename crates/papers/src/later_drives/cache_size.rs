@@ -1,8 +1,8 @@
 //! How much is written until the first write stalls, by size of write: entries of the map for small ones, space for large.
 
-use super::super::aghayev::trial::{is_near, writes_until_cleaning};
+use super::super::aghayev::observed::{is_near, writes_until_cleaning};
 use super::super::{ClaimKind, Experiment, Report};
-use super::{DRIVES, SOURCE};
+use super::measured::{DRIVES, SOURCE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

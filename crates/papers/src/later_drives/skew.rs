@@ -4,9 +4,9 @@ use imbrex_disk::SimTime;
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 use imbrex_trace::Source;
 
-use super::super::aghayev::trial::{capacity_sectors, is_near, writes_until_cleaning};
+use super::super::aghayev::observed::{capacity_sectors, is_near, writes_until_cleaning};
 use super::super::{ClaimKind, Experiment, Report};
-use super::{DRIVES, SOURCE};
+use super::measured::{DRIVES, SOURCE};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

@@ -2,10 +2,10 @@
 
 use imbrex_disk::{SimDuration, SimTime};
 
-use super::super::aghayev::trial::is_near;
+use super::super::aghayev::observed::is_near;
 use super::super::{ClaimKind, Experiment, Report};
-use super::trial::write_blocks;
-use super::{DRIVES, SOURCE};
+use super::measured::{DRIVES, SOURCE};
+use super::scattered_writes::write_blocks;
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

@@ -6,7 +6,7 @@ use imbrex_disk::{Command, SimDuration};
 use imbrex_sim::{Arrival, Drive, Options};
 use imbrex_trace::{Recorded, Request, When};
 
-use super::super::aghayev::trial::Dice;
+use super::super::aghayev::observed::Dice;
 use super::super::{ClaimKind, Experiment, Report, Table};
 use imbrex::drives::fresh;
 

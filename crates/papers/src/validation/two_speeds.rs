@@ -4,7 +4,7 @@ use imbrex_disk::SimTime;
 use imbrex_sim::{Arrival, Engine, IoRecord, Observer, Options};
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 
-use super::super::aghayev::trial::is_near;
+use super::super::aghayev::observed::is_near;
 use super::super::{ClaimKind, Experiment, Report};
 use imbrex::drives::fresh;
 use imbrex::error::Failure;

@@ -6,7 +6,7 @@
 //! A drive that cleans when idle is left alone for as long as one band takes. One that does not is written to in one place
 //! until it has no room and one write waits for cleaning.
 
-use super::{only_for_cached, Experiment};
+use super::experiment::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
 use crate::marks::{is_elsewhere, same, Marks, Times};
 use crate::statistics::{change, median, runs};

@@ -7,9 +7,9 @@
 //! the whole drive. One that never cleans when idle can be filled but once, which gives all three, for such a cache is
 //! mapped by blocks.
 
+use super::experiment::{only_for_cached, Experiment};
 use super::filling::{fill, Filled, Spread};
 use super::mechanics::track;
-use super::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
 use crate::statistics::{is_near, median, mode, quantile};
 use crate::target::{latencies, Operation, TargetError};

@@ -4,7 +4,7 @@
 //! shortest reads that change between cache and place tell how far the head goes; read in order, as the paper does, they
 //! are rounded to whole rotations.
 
-use super::{only_for_cached, Experiment};
+use super::experiment::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
 use crate::statistics::quantile;
 use crate::target::{latencies, Operation, TargetError};

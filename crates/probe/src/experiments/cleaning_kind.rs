@@ -3,7 +3,7 @@
 //! was read before the pause is read again at its next pass while the head has rested, and later once it has gone to
 //! clean. Halving the pauses between the two finds the time.
 
-use super::{only_for_cached, Experiment};
+use super::experiment::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
 use crate::marks::{same, Marks};
 use crate::rest::has_moved;

@@ -2,7 +2,7 @@
 //! more at the end beside the first of them; after a pause some have been cleaned, and which they are tells whether bands
 //! are taken in the order of writing, and whole (Aghayev 2015 §4.5.1). How many they are tells how long a band takes.
 
-use super::{only_for_cached, Experiment};
+use super::experiment::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES};
 use crate::marks::{is_elsewhere, same, Marks};
 use crate::target::TargetError;

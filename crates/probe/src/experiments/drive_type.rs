@@ -2,7 +2,7 @@
 //! them, at a fixed latency each (Aghayev 2015 §4.3). A cache that is divided over the addresses shows its fixed latency
 //! only within one part, so the writes are made in the first gibibyte, and in 8 MiB.
 
-use super::Experiment;
+use super::experiment::Experiment;
 use crate::bench::{Bench, MIB};
 use crate::statistics::{median, mode, quantile, Mode};
 use crate::target::TargetError;

@@ -2,7 +2,7 @@
 //! takes grows with the writes in steps. The steps are the quantum; what the shortest packet takes beside the quanta of its
 //! payload is out-of-band data.
 
-use super::{only_for_cached, Experiment};
+use super::experiment::{only_for_cached, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, DEPTH};
 use crate::statistics::{median, middle, mode};
 use crate::target::{latencies, Operation, TargetError};

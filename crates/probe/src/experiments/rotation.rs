@@ -1,7 +1,7 @@
 //! How long is a rotation? One sector read again and again comes by once a rotation. A drive that answers from memory
 //! shows no such period, and one behind a fixed delay shows it for any two sectors: then there is none to tell.
 
-use super::Experiment;
+use super::experiment::Experiment;
 use crate::bench::{Bench, BLOCK_BYTES, MIB};
 use crate::statistics::{middle, mode, quantile};
 use crate::target::TargetError;

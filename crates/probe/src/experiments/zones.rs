@@ -2,8 +2,8 @@
 //! the whole drive; here places all over it are sampled. Short ways between neighbouring places tell how the zones lie:
 //! where each is one wide stroke over a surface, the head jumps back at the end of every stroke.
 
+use super::experiment::{only_for_rotating, Experiment};
 use super::mechanics::way;
-use super::{only_for_rotating, Experiment};
 use crate::bench::{Bench, BLOCK_BYTES, MIB};
 use crate::statistics::middle;
 use crate::target::{Operation, TargetError};

@@ -11,7 +11,7 @@ pub mod noisy;
 use std::fmt::Write;
 
 use imbrex_disk::Profile;
-use imbrex_probe::{probe, Options, Simulated, Target, Verdict};
+use imbrex_probe::{probe, ProbeOptions, Simulated, Target, Verdict};
 use imbrex_sim::{Drive, DriveSpec};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
@@ -504,7 +504,7 @@ pub fn build(text: &str) -> Drive {
 /// Probes `target` with all tests.
 pub fn probed(target: &mut dyn Target) -> Verdict {
     let mut options =
-        Options { may_write: true, only: Vec::new(), budget_ns: u64::MAX, seed: 7, progress: &mut |_| true };
+        ProbeOptions { may_write: true, only: Vec::new(), budget_ns: u64::MAX, seed: 7, progress: &mut |_| true };
     probe(target, &mut options)
 }
 

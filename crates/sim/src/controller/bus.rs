@@ -13,11 +13,11 @@ pub struct Outgoing {
     pub start: u64,
     /// One past the last.
     pub end: u64,
-    /// What of it has been in the buffer from the beginning.
+    /// One past the last LBA that was in the buffer already when the read came.
     pub held_until: u64,
     /// When the drive has the bus and begins; or, where it has left it, the earliest time at which it may take it again.
     pub from: SimTime,
-    /// Whether it has the bus.
+    /// Whether the drive holds the bus now.
     pub connected: bool,
     /// Leaving the bus.
     pub disconnect: SimDuration,
@@ -25,11 +25,11 @@ pub struct Outgoing {
 
 /// Where data come from besides the buffer.
 pub struct Medium<'a> {
-    /// The arm.
+    /// The actuator.
     pub actuator: &'a mut Actuator,
     /// What is being read, where anything is missing.
     pub reading: Option<&'a mut Reading>,
-    /// What arm and platter did for it.
+    /// The time that arm and platter spent on it.
     pub spent: Spent,
 }
 

@@ -413,11 +413,11 @@ impl Controller {
     }
 }
 
-/// A read on its way.
+/// A read that is being served.
 #[derive(Clone, Debug)]
 struct Go {
     asked: Range<u64>,
-    /// LBA less PBA.
+    /// The difference of LBA and PBA along the run.
     offset: u64,
     arrived: SimTime,
     free: SimTime,

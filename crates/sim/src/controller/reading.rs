@@ -13,7 +13,7 @@ pub struct Reading {
     pub segment: usize,
     /// LBA less PBA, wrapping: the run is one on the medium.
     pub offset: u64,
-    /// The track in hand, and the LBA at which its sectors begin.
+    /// The current track, and the LBA at which its sectors begin.
     pass: Pass,
     pass_start: u64,
     /// LBA at which the drive stops by itself.
@@ -21,14 +21,14 @@ pub struct Reading {
     on_arrival: bool,
 }
 
-/// Arm and platter in the time asked for.
+/// How arm and platter spent the time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Spent {
-    /// Moving.
+    /// Time for moving the arm.
     pub seek: SimDuration,
-    /// Waiting.
+    /// Time for waiting until a sector passes.
     pub rotation: SimDuration,
-    /// Sectors passing.
+    /// Time for sectors to pass.
     pub transfer: SimDuration,
 }
 
@@ -57,7 +57,7 @@ impl Reading {
         (Reading { segment, offset, pass, pass_start: start, limit, on_arrival }, spent)
     }
 
-    /// The LBA at which the track in hand ends.
+    /// The LBA at which the current track ends.
     fn pass_end(&self) -> u64 {
         self.pass_start + self.pass.piece.sectors as u64
     }
@@ -101,7 +101,7 @@ impl Reading {
         self.reached(time) >= self.limit
     }
 
-    /// Reads on to a farther limit. The track in hand is taken up again where it was to end before its time.
+    /// Reads on to a farther limit. The current track is taken up again where it was to end before its time.
     pub fn extend(&mut self, actuator: &Actuator, limit: u64) {
         if limit <= self.limit {
             return;

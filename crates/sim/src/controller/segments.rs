@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use imbrex_disk::profile::Controller;
 
-/// A segment.
+/// One segment of the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     start: u64,
@@ -40,7 +40,7 @@ pub enum Hit {
     Miss,
 }
 
-/// The buffer.
+/// The buffer of a drive, in segments.
 #[derive(Clone, Debug)]
 pub struct Segments {
     segments: Vec<Segment>,

@@ -5,7 +5,7 @@ use imbrex_disk::{Actuator, Direction, Extent, Pass, Passing, Sectors, SimDurati
 
 use super::reading::Spent;
 
-/// How the data come.
+/// How the data of a write come over the bus.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming {
     /// When the first sector begins to come.
@@ -31,11 +31,11 @@ impl Incoming {
 /// How a run is to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
-    /// Where.
+    /// The sectors that are written.
     pub extent: Extent,
-    /// When the arm may begin.
+    /// The earliest time at which the arm may begin.
     pub from: SimTime,
-    /// The arm takes at least so long.
+    /// The least time that the arm takes to get there.
     pub seek_min: SimDuration,
     /// Whether sectors may go down in the order in which they pass.
     pub on_arrival: bool,

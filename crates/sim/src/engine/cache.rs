@@ -17,11 +17,13 @@ use crate::schedule::Schedule;
 use crate::timing::PlanTime;
 use crate::write_cache::Gap;
 
-/// How long no request comes before an idle drive begins to write back: a stream is given the time to go on. Ours.
+/// How long an idle drive waits before it writes back, so that a sequential stream has time to go on. Our own value: no paper gives
+/// one.
 const DESTAGE_AFTER: SimDuration = SimDuration(1_000_000);
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    /// Serves from the volatile cache what can be: a write that fits, a read of dirty sectors. Says whether it did.
+    /// Answers the command from the volatile cache if it can: a write that fits, a read of sectors that are all dirty. Returns whether
+    /// it did.
     pub(super) fn answer_from_cache(&mut self, waiting: &Waiting) -> bool {
         let command = &waiting.command;
         let overhead = match command.operation {
@@ -161,7 +163,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.cache.holds_some_of(&sectors).then_some(sectors)
     }
 
-    /// Forgets what is dirty of `sectors`, which their host has given up.
+    /// Drops dirty sectors among `sectors` without writing them: the host has given them up.
     pub fn discard(&mut self, sectors: &Range<Lba>) {
         let mut next = sectors.start;
         while next < sectors.end {
@@ -178,7 +180,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.cache.ranges()
     }
 
-    /// When dirty sectors would be written back if no request came.
+    /// The time at which dirty sectors would be written back if no request came.
     pub(super) fn destage_start(&self) -> Option<SimTime> {
         (!self.cache.is_empty()).then(|| self.now.max(self.clock.last_entry() + DESTAGE_AFTER))
     }

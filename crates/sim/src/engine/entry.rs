@@ -15,7 +15,7 @@ use crate::queue::Waiting;
 const PROGRESS_EVERY: u64 = 8192;
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    /// The next request of the workload, not yet entered; read when first asked for.
+    /// The next request of the workload. It is read from the source when this is first called, and stays here until it enters.
     fn peek(&mut self) -> Result<Option<Request>, TraceError> {
         if self.peeked.is_none() && !self.source_ended {
             self.peeked = self.source.next(self.clock.place_free_since().max(self.now))?;

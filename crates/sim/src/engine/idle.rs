@@ -8,7 +8,7 @@ use crate::carrier::{Carrier, StepError};
 use crate::observer::Observer;
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    /// Nothing to do until `at`: background work, once the layer's threshold has passed.
+    /// No request is served until `at`: does background work once the layer's idle threshold has passed, and moves the clock to `at`.
     pub(super) fn idle_until(&mut self, at: SimTime) -> Result<(), StepError<C::Error>> {
         while let Some(start) = self.background_start() {
             if start >= at || !self.run_background(start)? {

@@ -48,7 +48,7 @@ use crate::slow::Slow;
 use crate::timing::Timing;
 use crate::write_cache::WriteCache;
 
-/// What [`Engine::step`] came to.
+/// What [`Engine::step`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stepped {
     /// It did something; there may be more.
@@ -59,7 +59,7 @@ pub enum Stepped {
     Idle,
 }
 
-/// What a run leaves behind.
+/// What is left at the end of a run: metrics, counters, the drive.
 #[derive(Debug)]
 pub struct Outcome {
     /// What the host saw.
@@ -76,7 +76,7 @@ pub struct Outcome {
     pub drive: Drive,
 }
 
-/// One drive at work on one workload.
+/// A simulation of one drive under one workload, with an observer and a carrier of bytes.
 pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     drive: Drive,
     options: Options,
@@ -112,7 +112,7 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     pieces: Vec<Piece>,
 }
 
-/// Cleaning time that has passed: a sum, and the stretch in hand.
+/// Cleaning time that has passed: a sum, and the stretch that has begun.
 #[derive(Clone, Copy, Default)]
 struct CleaningClock {
     before: SimDuration,
@@ -155,7 +155,7 @@ impl<S: Source, O: Observer> Engine<S, O> {
 }
 
 impl<O: Observer, C: Carrier> Engine<Inbox, O, C> {
-    /// Brings a request; says under what number the engine will know it.
+    /// Adds a request to the inbox, and returns the number under which the engine and its carrier will know it.
     pub fn submit(&mut self, request: Request) -> u64 {
         let number = self.requests + self.source.len() as u64;
         self.source.push(request);
@@ -291,12 +291,12 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         (&mut self.drive, &mut self.observer)
     }
 
-    /// Who carries the bytes.
+    /// The carrier of the bytes.
     pub fn carrier(&self) -> &C {
         &self.carrier
     }
 
-    /// The same, to be worked with between steps.
+    /// The carrier of the bytes, for what is done with it between steps.
     pub fn carrier_mut(&mut self) -> &mut C {
         &mut self.carrier
     }
@@ -306,7 +306,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         (&mut self.drive, &mut self.carrier)
     }
 
-    /// Switched off: who carried the bytes is what is left.
+    /// Ends the run without another step, as if the power were cut: only the carrier of the bytes is left.
     pub fn into_carrier(self) -> C {
         self.carrier
     }
@@ -317,7 +317,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.cache.keep_order_in(ordered);
     }
 
-    /// The clock.
+    /// The simulated time.
     pub fn now(&self) -> SimTime {
         self.now
     }
@@ -332,12 +332,12 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         &self.timing
     }
 
-    /// The medium, to be set up.
+    /// The mechanics, for whoever wants to record the path of the head.
     pub fn timing_mut(&mut self) -> &mut Timing {
         &mut self.timing
     }
 
-    /// The sectors that take longer, to be changed.
+    /// The slow sectors of the drive, for whoever adds or removes some.
     pub fn slow_mut(&mut self) -> &mut Slow {
         &mut self.slow
     }

@@ -1,4 +1,4 @@
-//! How to run.
+//! The options of a run: arrival, schedule, caches, what is measured and checked.
 
 use imbrex_disk::SimDuration;
 
@@ -17,29 +17,29 @@ pub enum Fit {
     Scale(u64),
 }
 
-/// How to run.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How requests arrive.
     pub arrival: Arrival,
-    /// Which is served next.
+    /// How the next request to serve is chosen.
     pub schedule: Schedule,
-    /// Volatile write cache.
+    /// Size of the volatile write cache in bytes; 0 for none.
     pub write_cache_bytes: u64,
-    /// Read look-ahead.
+    /// Size of the buffer for read look-ahead in bytes; 0 for none.
     pub read_ahead_bytes: u64,
-    /// What to do with what does not fit.
+    /// What to do with requests that reach past the drive.
     pub fit: Fit,
     /// Requests served before measuring begins.
     pub warmup_requests: u64,
-    /// Width of a window.
+    /// Width of the windows in which completions are counted.
     pub window: SimDuration,
-    /// Whether the integrity map is on.
+    /// Whether the integrity map proves, after each plan, that every live sector is still intact.
     pub check: bool,
 }
 
 impl Options {
-    /// For a drive laid bare: in the order of arrival, without caches.
+    /// Options that show a drive's mechanics and layer alone: requests are served in order of arrival, without volatile caches.
     pub fn bare(arrival: Arrival) -> Options {
         Options {
             arrival,
@@ -53,7 +53,7 @@ impl Options {
         }
     }
 
-    /// For requests brought as they come: served as the drive's host side says, unmeasured in the main.
+    /// Options for a drive that serves live requests: scheduler and caches as its profile has them, with the least measuring.
     pub fn live(drive: &Drive) -> Options {
         let host = &drive.host;
         Options {

@@ -122,7 +122,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         self.cleaning.spend(begin, time.cleaning);
     }
 
-    /// Moves into the batch what waits in the sectors `joinable` and may be served in the same operation.
+    /// Moves into the batch waiting commands that begin in the sectors `joinable` and may be served in the same operation.
     fn gather(&mut self, joinable: &Range<Lba>) {
         // Counted once: a place that frees in the drive while the operation is put together comes too late for it.
         let (mut index, mut end) = (0, self.queue.in_drive_len().min(self.drive.host.queue as usize - 1));
@@ -141,11 +141,16 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     }
 
     pub(super) fn make_plan(&mut self) {
+        let capacity = self.drive.layer.capacity();
+        for command in &self.commands {
+            // What reaches past the drive is rejected where requests enter, and never gets here.
+            assert!(command.end().0 <= capacity.0, "{command:?} reaches past the layer's {} sectors", capacity.0);
+        }
         self.plan.clear();
         self.drive.layer.plan(&self.commands, &mut self.plan);
     }
 
-    /// Carries out the plan in hand from `start` on, and counts the parts of its service.
+    /// Carries out the current plan from `start` on, and counts the parts of its service.
     pub(super) fn carry_out_for_host(&mut self, start: SimTime) -> PlanTime {
         let time = self.carry_out(start);
         self.metrics.parts.seek += time.seek.0;
@@ -154,7 +159,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         time
     }
 
-    /// Times and checks the plan in hand.
+    /// Times and checks the current plan.
     pub(super) fn carry_out(&mut self, start: SimTime) -> PlanTime {
         let mut time = self.timing.run(&self.plan, start);
         if !self.slow.is_empty() {
@@ -170,7 +175,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         time
     }
 
-    /// Checks and reports the plan in hand, carried out from `start` to `end`.
+    /// Checks and reports the current plan, carried out from `start` to `end`.
     fn look_at(&mut self, start: SimTime, end: SimTime) {
         let radial_track = self.timing.actuator().radial_track();
         self.metrics.head.see(HeadSample { at_ns: end.0, radial_track });

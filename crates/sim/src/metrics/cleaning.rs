@@ -39,7 +39,7 @@ impl CleaningMetrics {
         self.longest_stall_ns = self.longest_stall_ns.max(stalled.0);
     }
 
-    /// Groups begun.
+    /// How many groups of cleaning have begun.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -49,7 +49,7 @@ impl CleaningMetrics {
         self.sectors
     }
 
-    /// All time spent.
+    /// Time spent in cleaning, in nanoseconds.
     pub fn total_ns(&self) -> u64 {
         self.total_ns
     }
@@ -59,7 +59,7 @@ impl CleaningMetrics {
         self.longest_stall_ns
     }
 
-    /// Durations of whole groups, the one in hand included.
+    /// Durations of whole groups, the current one included.
     pub fn durations(&self) -> LatencyHistogram {
         let mut closed = self.clone();
         closed.close();

@@ -4,10 +4,10 @@
 //! 1. The list goes through every slot in use, by number of its oldest write.
 //! 2. A slot that is not in use is in the list of free ones.
 
-/// No slot.
+/// Stands for no slot.
 const NONE: u32 = u32::MAX;
 
-/// A dirty range, but for where it begins.
+/// A dirty range: all that is kept of it except its first sector, which stands in the order of addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Dirty {
     pub start: u64,
@@ -22,7 +22,7 @@ struct Link {
     newer: u32,
 }
 
-/// The ranges.
+/// All dirty ranges, linked in order of age.
 #[derive(Clone, Debug)]
 pub struct Ages {
     ranges: Vec<Dirty>,

@@ -20,10 +20,10 @@ use order::{Cursor, Entry, Order};
 
 use crate::queue::Ordered;
 
-/// A join never makes a range longer than this, so that one destage stays short: ours.
+/// A join never makes a range longer than this, so that one destage stays short. Our own value.
 const RANGE_SECTORS_MAX: u64 = 4096;
 
-/// The cache.
+/// A volatile write cache.
 #[derive(Clone, Debug)]
 pub struct WriteCache {
     capacity: u64,
@@ -73,7 +73,7 @@ impl WriteCache {
         self.ordered = Some(ordered);
     }
 
-    /// Whether there is one.
+    /// Whether the drive has one: whether its capacity is not zero.
     pub fn is_on(&self) -> bool {
         self.capacity > 0
     }
@@ -244,7 +244,7 @@ impl WriteCache {
         self.take_if(gap.0, gap, joins)
     }
 
-    /// The same with the range before it.
+    /// Takes out the range before `gap` if it `joins`, which makes the gap wider.
     pub fn take_before(&mut self, gap: &mut Gap, joins: impl Fn(&Command) -> bool) -> Option<Command> {
         let before = self.order.before(gap.0)?;
         self.take_if(before, gap, joins)

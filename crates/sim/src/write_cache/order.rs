@@ -22,7 +22,7 @@ pub struct Cursor {
     index: usize,
 }
 
-/// The list.
+/// The list of ranges in order of address.
 #[derive(Clone, Default, Debug)]
 pub struct Order {
     firsts: Vec<u64>,

@@ -8,12 +8,12 @@
 
 use imbrex_units::{Command, Lba, Operation};
 
-use crate::admission::{Devices, Malformed, Parsed, Record};
+use crate::admission::{Devices, Malformed, Parsed, TraceRecord};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -79,7 +79,7 @@ impl BlkParse {
     fn request(&mut self, event: &Event<'_>, devices: &mut Devices) -> Option<Parsed> {
         let time_ns = fields::time_ns(event.time, TimeUnit::Seconds)?;
         let device = devices.number(event.device, None);
-        let parsed = |command| Parsed::Request(Record { time_ns, device, command, unaligned: false });
+        let parsed = |command| Parsed::Request(TraceRecord { time_ns, device, command, unaligned: false });
         let letters = Letters::of(fields::words::<1>(event.rest)?[0]);
         let extent = match fields::words::<4>(event.rest) {
             Some([_, sector, b"+", count]) => Some((fields::number(sector)?, fields::number(count)?)),
@@ -152,7 +152,7 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
-    use crate::options::Options;
+    use crate::options::TraceOptions;
 
     const TRACE: &str = "\
   8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
@@ -180,26 +180,26 @@ CPU3 (8,0):
             timed(40_000, 0, Command::flush()),
             timed(60_000, 0, Command::trim(1024, 2048)),
         ];
-        assert_eq!(requests_of(TRACE, &Options::default()), expected);
-        let facts = facts_of(TRACE, &Options::default());
+        assert_eq!(requests_of(TRACE, &TraceOptions::default()), expected);
+        let facts = facts_of(TRACE, &TraceOptions::default());
         assert_eq!((facts.not_requests, facts.device_names[&1].as_str()), (1, "8,16"));
         assert_eq!(facts.notes, ["requests taken from action Q: --action chooses another"]);
     }
 
     #[test]
     fn the_action_can_be_told_or_is_the_first_there_is() {
-        let options = Options { action: Some('C'), ..Options::default() };
+        let options = TraceOptions { action: Some('C'), ..TraceOptions::default() };
         assert_eq!(requests_of(TRACE, &options), [timed(0, 0, Command::write(223_490, 8))]);
         let issued: String =
             TRACE.lines().filter(|line| !line.contains(" Q ")).map(|line| format!("{line}\n")).collect();
-        assert!(facts_of(issued, &Options::default()).notes[0].contains("action D"));
+        assert!(facts_of(issued, &TraceOptions::default()).notes[0].contains("action D"));
     }
 
     #[test]
     fn a_broken_event_is_an_error() {
-        let error = error_of(TRACE.replace("64 + 16", "6x + 16"), &Options::default());
+        let error = error_of(TRACE.replace("64 + 16", "6x + 16"), &TraceOptions::default());
         assert!(error.starts_with("t, line 5: expected maj,min cpu"), "{error}");
-        let error = error_of(TRACE.replace("0.000020000", "soon"), &Options::default());
+        let error = error_of(TRACE.replace("0.000020000", "soon"), &TraceOptions::default());
         assert!(error.starts_with("t, line 5: expected maj,min cpu"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -86,7 +86,7 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, format_of, requests_of, timed};
-    use crate::options::Options;
+    use crate::options::TraceOptions;
 
     const TRACE: &str = "Copyright someone; all of it ; even; this\n\
         12 monkeys\n\
@@ -100,12 +100,12 @@ mod tests {
     fn requests_follow_the_notice() {
         assert_eq!(format_of(TRACE.as_bytes()), Some("blkreplay"));
         let expected = [timed(0, 0, Command::write(37_766_853, 64)), timed(449_518_164, 0, Command::read(0, 1))];
-        assert_eq!(requests_of(TRACE, &Options::default()), expected);
+        assert_eq!(requests_of(TRACE, &TraceOptions::default()), expected);
     }
 
     #[test]
     fn behind_the_notice_every_line_is_a_request() {
-        let error = error_of(TRACE.replace(";RA ;", "; X ;"), &Options::default());
+        let error = error_of(TRACE.replace(";RA ;", "; X ;"), &TraceOptions::default());
         assert!(error.starts_with("t, line 7: expected seconds ; sector ; sectors ; R|W, found «"), "{error}");
     }
 }

@@ -16,13 +16,13 @@ use std::io::{BufReader, Read, Write};
 
 use imbrex_units::{Command, Lba, Operation, SimTime};
 
-use crate::admission::{Admission, Malformed, Parsed, Record, SECTOR_BYTES};
+use crate::admission::{Admission, Malformed, Parsed, TraceRecord, SECTOR_BYTES};
 use crate::facts::Facts;
 use crate::input::{unpacking_failed, Unpacked};
-use crate::options::Options;
+use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
-use super::{Confidence, Format, OpenResult};
+use super::format::{Confidence, Format, OpenResult};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -163,7 +163,7 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
 }
 
 /// Reads the files of all processors as one trace.
-pub fn open_streams(inputs: Vec<Unpacked>, options: &Options) -> OpenResult {
+pub fn open_streams(inputs: Vec<Unpacked>, options: &TraceOptions) -> OpenResult {
     let name = inputs.first().map_or_else(String::new, |input| input.name.clone());
     let what = match options.action {
         Some('Q') => QUEUED,
@@ -314,7 +314,7 @@ impl BlkTrace {
         let bytes = u64::from(event.bytes);
         let of = |command: Command| {
             let unaligned = !bytes.is_multiple_of(SECTOR_BYTES);
-            Parsed::Request(Record { time_ns: event.time_ns, device: event.device, command, unaligned })
+            Parsed::Request(TraceRecord { time_ns: event.time_ns, device: event.device, command, unaligned })
         };
         let operation = match event.kind {
             kind if kind & IS_DISCARD != 0 => Operation::Trim,
@@ -418,11 +418,11 @@ mod tests {
                 timed(500, device, Command::flush()),
                 timed(500, device, Command::write(256, 2)),
             ];
-            assert_eq!(requests_of(&bytes, &Options::default()), expected);
-            let facts = facts_of(&bytes, &Options::default());
+            assert_eq!(requests_of(&bytes, &TraceOptions::default()), expected);
+            let facts = facts_of(&bytes, &TraceOptions::default());
             assert_eq!(facts.origin_ns, Some(100));
             assert_eq!(facts.notes, ["requests taken from action Q: --action chooses another"]);
-            let options = Options { action: Some('C'), ..Options::default() };
+            let options = TraceOptions { action: Some('C'), ..TraceOptions::default() };
             assert_eq!(requests_of(&bytes, &options), [timed(0, device, Command::read(64, 8))]);
         }
     }
@@ -434,7 +434,7 @@ mod tests {
             Input::bytes("t", events.collect::<Vec<_>>().concat()).unpack().expect("is not packed")
         };
         let inputs = vec![part(&[10, 40, 50]), part(&[20, 30, 60]), part(&[])];
-        let mut source = open_streams(inputs, &Options::default()).expect("all are traces");
+        let mut source = open_streams(inputs, &TraceOptions::default()).expect("all are traces");
         let mut sectors = Vec::new();
         while let Some(request) = source.next(SimTime::ZERO).expect("nothing is malformed") {
             sectors.push(request.command.lba.0);
@@ -458,13 +458,13 @@ mod tests {
     fn a_cut_file_and_a_foreign_event_are_errors() {
         let mut bytes = trace(false);
         bytes.truncate(bytes.len() - 7);
-        let error = error_of(&bytes, &Options::default());
+        let error = error_of(&bytes, &TraceOptions::default());
         assert!(error.contains("the file ends 41 bytes into an event of 48"), "{error}");
         let mut bytes = trace(false);
         bytes[57 + 3] = 0;
-        let error = error_of(&bytes, &Options::default());
+        let error = error_of(&bytes, &TraceOptions::default());
         assert!(error.starts_with("t, byte 57: expected an event of version 7"), "{error}");
-        let options = Options { skip_malformed: true, ..Options::default() };
+        let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
         assert_eq!(facts_of(&bytes, &options).malformed, 1);
     }
 }

@@ -10,7 +10,7 @@ use crate::fields::{self, number};
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry of Alibaba's traces.
 pub const ALIBABA: Format = Format {
@@ -101,15 +101,15 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, format_of, requests_of, timed};
-    use crate::options::Options;
+    use crate::options::TraceOptions;
 
     #[test]
     fn alibaba_counts_bytes_and_microseconds() {
         let trace = "419,W,8792731648,16384,1577808144360767\n725,R,512,513,1577808144360768\n";
         assert_eq!(format_of(trace.as_bytes()), Some("alibaba"));
         let expected = [timed(0, 419, Command::write(17_173_304, 32)), timed(1000, 725, Command::read(1, 2))];
-        assert_eq!(requests_of(trace, &Options::default()), expected);
-        let error = error_of(trace.replace(",R,", ",Q,"), &Options::default());
+        assert_eq!(requests_of(trace, &TraceOptions::default()), expected);
+        let error = error_of(trace.replace(",R,", ",Q,"), &TraceOptions::default());
         assert_eq!(
             error,
             "t, line 2: expected device,R|W,offset,length,timestamp, found «725,Q,512,513,1577808144360768»"
@@ -122,10 +122,10 @@ mod tests {
         assert_eq!(format_of(trace.as_bytes()), Some("tencent"));
         let expected =
             [timed(0, 1063, Command::read(12_910_952, 128)), timed(2_000_000_000, 1628, Command::write(6_265_688, 8))];
-        assert_eq!(requests_of(trace, &Options::default()), expected);
+        assert_eq!(requests_of(trace, &TraceOptions::default()), expected);
         let error = error_of(
             trace.replace(",1,1628", ",2,1628"),
-            &Options { format: Some("tencent".into()), ..Options::default() },
+            &TraceOptions { format: Some("tencent".into()), ..TraceOptions::default() },
         );
         assert!(error.starts_with("t, line 2: expected timestamp,offset,size,0|1,volume"), "{error}");
     }

@@ -12,8 +12,8 @@ use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
+use super::format::{Confidence, Format, Head};
 use super::vscsi::operation_of;
-use super::{Confidence, Format, Head};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -96,7 +96,7 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
-    use crate::options::{Options, TimeUnit};
+    use crate::options::{TimeUnit, TraceOptions};
 
     fn trace(times: [&str; 3]) -> String {
         let [first, second, third] = times;
@@ -114,8 +114,8 @@ mod tests {
             let trace = trace(times);
             assert_eq!(format_of(trace.as_bytes()), Some("cloudphysics-csv"));
             let expected = [timed(0, 0, Command::write(100, 8)), timed(2_000_000_000, 0, Command::read(7, 1))];
-            assert_eq!(requests_of(&trace, &Options::default()), expected, "{times:?}");
-            let facts = facts_of(&trace, &Options::default());
+            assert_eq!(requests_of(&trace, &TraceOptions::default()), expected, "{times:?}");
+            let facts = facts_of(&trace, &TraceOptions::default());
             assert!(facts.notes[0].starts_with(said), "{:?}", facts.notes);
             assert_eq!(facts.not_requests, 1);
         }
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn the_unit_can_be_told() {
-        let options = Options { time_unit: Some(TimeUnit::Milliseconds), ..Options::default() };
+        let options = TraceOptions { time_unit: Some(TimeUnit::Milliseconds), ..TraceOptions::default() };
         assert_eq!(requests_of(trace(["5", "7", "9"]), &options)[1], timed(2_000_000, 0, Command::read(7, 1)));
     }
 
     #[test]
     fn a_bad_field_is_an_error() {
-        let error = error_of(trace(["5", "x", "9"]), &Options::default());
+        let error = error_of(trace(["5", "x", "9"]), &TraceOptions::default());
         assert_eq!(error, "t, line 3: expected version,time,op,size,lbn, found «1,x,0x28,512,7»");
     }
 }

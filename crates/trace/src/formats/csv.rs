@@ -12,11 +12,11 @@ use imbrex_units::Operation;
 use crate::admission::{byte_record, Devices, Malformed, Parsed};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
-use crate::options::{Options, TimeUnit};
+use crate::options::{TimeUnit, TraceOptions};
 use crate::request::TraceError;
 
+use super::format::{Confidence, Format, Head};
 use super::vscsi::operation_of;
-use super::{Confidence, Format, Head};
 
 /// The registry's entry. It is never recognised: only the caller can know what columns mean.
 pub const FORMAT: Format = Format {
@@ -48,7 +48,7 @@ struct Table {
 
 impl Table {
     /// The table that the options describe, or what is wrong with the description.
-    fn described(options: &Options) -> Result<Table, String> {
+    fn described(options: &TraceOptions) -> Result<Table, String> {
         let columns = options.columns.as_deref().ok_or("csv needs --columns, such as --columns time,op,offset,size")?;
         let names: Vec<&str> = columns.split(',').map(str::trim).collect();
         let units: Vec<&str> =
@@ -154,11 +154,11 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, requests_of, timed};
-    use crate::options::Options;
+    use crate::options::TraceOptions;
 
-    fn described(columns: &str, units: &str) -> Options {
+    fn described(columns: &str, units: &str) -> TraceOptions {
         let (columns, units) = (Some(columns.into()), Some(units.into()));
-        Options { format: Some("csv".into()), columns, units, ..Options::default() }
+        TraceOptions { format: Some("csv".into()), columns, units, ..TraceOptions::default() }
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         assert!(error_of("x", &described("time,op", "")).ends_with("--columns time,op names no column offset"));
         assert!(error_of("x", &described("time,op,offset,size", "h")).contains("«h» is no unit of time"));
         assert!(error_of("x", &described("op,offset,size", ",GB")).contains("«GB» is no unit of size"));
-        let options = Options { format: Some("csv".into()), ..Options::default() };
+        let options = TraceOptions { format: Some("csv".into()), ..TraceOptions::default() };
         assert!(error_of("x", &options).contains("needs --columns"));
     }
 

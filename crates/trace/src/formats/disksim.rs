@@ -11,7 +11,7 @@ use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -70,7 +70,7 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, format_of, requests_of, timed};
-    use crate::options::{Options, TimeUnit};
+    use crate::options::{TimeUnit, TraceOptions};
 
     const TRACE: &str = "0.000000 0 4096 8 1\n0.500001 1 16  2 0\n2 0 0 1 1\n";
 
@@ -82,20 +82,20 @@ mod tests {
             timed(500_001, 1, Command::write(16, 2)),
             timed(2_000_000, 0, Command::read(0, 1)),
         ];
-        assert_eq!(requests_of(TRACE, &Options::default()), expected);
+        assert_eq!(requests_of(TRACE, &TraceOptions::default()), expected);
     }
 
     #[test]
     fn flag_and_unit_can_be_told() {
         let time_unit = Some(TimeUnit::Nanoseconds);
-        let options = Options { read_flag: Some(0), time_unit, ..Options::default() };
+        let options = TraceOptions { read_flag: Some(0), time_unit, ..TraceOptions::default() };
         let expected = [timed(0, 0, Command::write(7, 1)), timed(90, 0, Command::read(7, 1))];
         assert_eq!(requests_of("10 0 7 1 1\n100 0 7 1 0\n", &options), expected);
     }
 
     #[test]
     fn a_missing_field_is_an_error() {
-        let error = error_of(format!("{TRACE}3 0 1\n"), &Options::default());
+        let error = error_of(format!("{TRACE}3 0 1\n"), &TraceOptions::default());
         assert_eq!(error, "t, line 4: expected time device block count flags, found «3 0 1»");
     }
 }

@@ -12,7 +12,7 @@ use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -121,7 +121,7 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
-    use crate::options::Options;
+    use crate::options::TraceOptions;
 
     const TWO: &str = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda write 4096 8192\n\
         /dev/sda wait 1500 0\n/dev/sda read 0 512\n/dev/sda sync 0 0\n/dev/sda wait 500 0\n/dev/sda trim 512 512\n/dev/sda close\n";
@@ -138,7 +138,7 @@ mod tests {
             timed(1_500_000, 0, Command::flush()),
             timed(2_000_000, 0, Command::trim(1, 1)),
         ];
-        assert_eq!(requests_of(TWO, &Options::default()), expected);
+        assert_eq!(requests_of(TWO, &TraceOptions::default()), expected);
     }
 
     #[test]
@@ -148,9 +148,9 @@ mod tests {
             timed(1_500_000, 7, Command::read(0, 1)),
             timed(1_501_000, 1, Command::flush()),
         ];
-        assert_eq!(requests_of(THREE, &Options::default()), expected);
-        assert_eq!(facts_of(THREE, &Options::default()).device_names[&7], "disk7");
-        let error = error_of(THREE.replace("datasync", "wait 5 0"), &Options::default());
+        assert_eq!(requests_of(THREE, &TraceOptions::default()), expected);
+        assert_eq!(facts_of(THREE, &TraceOptions::default()).device_names[&7], "disk7");
+        let error = error_of(THREE.replace("datasync", "wait 5 0"), &TraceOptions::default());
         assert!(error.starts_with("t, line 7: expected time_us file action offset length"), "{error}");
     }
 }

@@ -14,13 +14,13 @@ use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
-use crate::admission::{Admission, Malformed, Parsed, Record};
+use crate::admission::{Admission, Malformed, Parsed, TraceRecord};
 use crate::facts::Facts;
 use crate::input::{Contents, RandomAccess, Unpacked};
-use crate::options::Options;
+use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
-use super::{Confidence, Format, OpenResult};
+use super::format::{Confidence, Format, OpenResult};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -39,7 +39,7 @@ pub const FUA: i32 = 128;
 /// Rows decoded at once.
 const BLOCK_ROWS: usize = 32 * 1024;
 
-fn open(input: Unpacked, options: &Options) -> OpenResult {
+fn open(input: Unpacked, options: &TraceOptions) -> OpenResult {
     let admission = Admission::new(input.name.clone(), options);
     match input.contents {
         Contents::Random(RandomAccess::File(file)) => Ok(Box::new(Rows::open(file, input.name, admission)?)),
@@ -179,7 +179,7 @@ impl<R: ChunkReader + 'static> Rows<R> {
         }
         let command = Command { operation, fua: code & FUA != 0, sectors, lba: Lba(lba) };
         let (time_ns, device) = (self.time.values[index] as u64, self.device.values[index] as u32);
-        Ok(Parsed::Request(Record { time_ns, device, command, unaligned: false }))
+        Ok(Parsed::Request(TraceRecord { time_ns, device, command, unaligned: false }))
     }
 }
 

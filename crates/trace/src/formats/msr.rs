@@ -13,7 +13,7 @@ use crate::fields::{self, Cursor};
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -132,7 +132,7 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, requests_of, timed};
-    use crate::options::{Device, Options};
+    use crate::options::{Device, TraceOptions};
 
     const TRACE: &str = "\
 128166372003061629,hm,0,Read,383496192,32768,113736\n\
@@ -148,28 +148,28 @@ mod tests {
             timed(1_332_052_500, 2, Command::write(1, 2)),
             timed(2_332_061_600, 0, Command::write(1, 2)),
         ];
-        assert_eq!(requests_of(TRACE, &Options::default()), expected);
-        let facts = facts_of(TRACE, &Options::default());
+        assert_eq!(requests_of(TRACE, &TraceOptions::default()), expected);
+        let facts = facts_of(TRACE, &TraceOptions::default());
         assert_eq!((facts.out_of_order, facts.unaligned, facts.requests), (1, 1, 4));
         assert_eq!(facts.device_names[&2], "usr.0");
     }
 
     #[test]
     fn one_device_by_name_begins_at_zero() {
-        let options = Options { device: Some(Device::Name("hm.1".into())), ..Options::default() };
+        let options = TraceOptions { device: Some(Device::Name("hm.1".into())), ..TraceOptions::default() };
         assert_eq!(requests_of(TRACE, &options), [timed(0, 1, Command::write(5_512_000, 8))]);
         assert_eq!(facts_of(TRACE, &options).other_devices, 3);
-        let options = Options { device: Some(Device::Name("web.0".into())), ..Options::default() };
+        let options = TraceOptions { device: Some(Device::Name("web.0".into())), ..TraceOptions::default() };
         assert_eq!(error_of(TRACE, &options), "t: no request is for device web.0; it has hm.0, hm.1, usr.0");
     }
 
     #[test]
     fn malformed_lines_are_told_or_counted() {
         let broken = TRACE.replace("hm,1,Write", "hm,1,Erase");
-        let error = error_of(&broken, &Options::default());
+        let error = error_of(&broken, &TraceOptions::default());
         assert!(error.starts_with("t, line 2: expected Timestamp,Hostname"), "{error}");
         assert!(error.contains("found «128166372016382155,hm,1,Erase"), "{error}");
-        let options = Options { skip_malformed: true, ..Options::default() };
+        let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
         assert_eq!(requests_of(&broken, &options).len(), 3);
         let facts = facts_of(&broken, &options);
         assert_eq!((facts.malformed, facts.first_malformed.as_deref()), (1, Some(error.as_str())));
@@ -178,6 +178,6 @@ mod tests {
     #[test]
     fn a_file_cut_in_a_line_is_an_error() {
         let cut = &TRACE[..TRACE.find(",4096").unwrap() + 3];
-        assert!(error_of(cut, &Options::default()).starts_with("t, line 2 (the last, without its end"));
+        assert!(error_of(cut, &TraceOptions::default()).starts_with("t, line 2 (the last, without its end"));
     }
 }

@@ -1,6 +1,6 @@
-//! What is no trace we read: told by what it looks like, with what to do.
+//! Why a file is refused that no format recognises: what it looks like (an archive, a picture, a web page), and what to do about it.
 
-use super::Head;
+use super::format::Head;
 
 /// Files people hand in by mistake, by how they begin.
 const MAGIC: [(&[u8], &str); 13] = [
@@ -19,8 +19,8 @@ const MAGIC: [(&[u8], &str); 13] = [
     (b"SQLite format 3", "an SQLite database"),
 ];
 
-/// Why a trace that begins so, and that no format recognises, is refused.
-pub fn reason(head: &Head<'_>) -> String {
+/// Why a trace that begins so, and that no format recognises, is refused; `names` are those of the formats there are.
+pub fn reason(head: &Head<'_>, names: &str) -> String {
     let bytes = head.bytes;
     if bytes.is_empty() {
         return "the file is empty".into();
@@ -40,7 +40,6 @@ pub fn reason(head: &Head<'_>) -> String {
                 --format"
             .into();
     }
-    let names = super::all().iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
     if is_text(bytes) {
         let line = crate::fields::shown(head.first_line());
         return format!(
@@ -79,10 +78,10 @@ mod tests {
     //! Goal: what is refused is told by name, with what to do. Method: the first bytes of each, written by hand.
 
     use crate::formats::testing::error_of;
-    use crate::options::Options;
+    use crate::options::TraceOptions;
 
     fn told(bytes: &[u8]) -> String {
-        error_of(bytes, &Options::default())
+        error_of(bytes, &TraceOptions::default())
     }
 
     #[test]
@@ -93,7 +92,7 @@ mod tests {
         assert!(told(b"Dear diary,\ntoday\n").contains("begins «Dear diary,»"));
         assert!(told(b"Dear diary,\ntoday\n").contains("--format"));
         assert!(told(&[7, 0, 1, 2, 255, 254]).contains("binary data"));
-        let unknown = Options { format: Some("foo".into()), ..Options::default() };
+        let unknown = TraceOptions { format: Some("foo".into()), ..TraceOptions::default() };
         assert!(error_of(b"x", &unknown).contains("no format «foo»; there are "));
     }
 

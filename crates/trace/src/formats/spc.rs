@@ -11,7 +11,7 @@ use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -62,7 +62,7 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
-    use crate::options::{Device, Options};
+    use crate::options::{Device, TraceOptions};
 
     const TRACE: &str = "0,20941264,8192,W,0.551706,extra\n1,20939840,8192,r,0.554041\n0,5,0,W,0.6\n1,1,513,w,1.0\n";
 
@@ -74,15 +74,15 @@ mod tests {
             timed(2_335_000, 1, Command::read(20_939_840, 16)),
             timed(448_294_000, 1, Command::write(1, 2)),
         ];
-        assert_eq!(requests_of(TRACE, &Options::default()), expected);
-        assert_eq!(facts_of(TRACE, &Options::default()).not_requests, 1);
-        let options = Options { device: Some(Device::Number(0)), ..Options::default() };
+        assert_eq!(requests_of(TRACE, &TraceOptions::default()), expected);
+        assert_eq!(facts_of(TRACE, &TraceOptions::default()).not_requests, 1);
+        let options = TraceOptions { device: Some(Device::Number(0)), ..TraceOptions::default() };
         assert_eq!(requests_of(TRACE, &options), expected[..1]);
     }
 
     #[test]
     fn another_opcode_is_an_error() {
-        let error = error_of(TRACE.replace("r,", "x,"), &Options::default());
+        let error = error_of(TRACE.replace("r,", "x,"), &TraceOptions::default());
         assert!(error.starts_with("t, line 2: expected ASU,LBA,Size,Opcode,Timestamp"), "{error}");
     }
 }

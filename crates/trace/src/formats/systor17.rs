@@ -11,7 +11,7 @@ use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -65,7 +65,7 @@ mod tests {
     use imbrex_units::Command;
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
-    use crate::options::Options;
+    use crate::options::TraceOptions;
 
     const TRACE: &str = "Timestamp,Response,IOType,LUN,Offset,Size\n\
         1456095145.133076000,0.000806000,R,0,899056122368,131072\n\
@@ -76,14 +76,14 @@ mod tests {
     fn blank_types_are_no_requests() {
         assert_eq!(format_of(TRACE.as_bytes()), Some("systor17"));
         let expected = [timed(0, 0, Command::read(1_755_968_989, 256)), timed(0, 3, Command::write(1, 2))];
-        assert_eq!(requests_of(TRACE, &Options::default()), expected);
-        let facts = facts_of(TRACE, &Options::default());
+        assert_eq!(requests_of(TRACE, &TraceOptions::default()), expected);
+        let facts = facts_of(TRACE, &TraceOptions::default());
         assert_eq!((facts.not_requests, facts.out_of_order), (1, 1));
     }
 
     #[test]
     fn another_type_is_an_error() {
-        let error = error_of(TRACE.replace(",W,", ",X,"), &Options::default());
+        let error = error_of(TRACE.replace(",W,", ",X,"), &TraceOptions::default());
         assert!(error.starts_with("t, line 4: expected Timestamp,Response,IOType"), "{error}");
     }
 }

@@ -6,27 +6,27 @@ use imbrex_units::{Command, SimTime};
 use crate::facts::Facts;
 use crate::formats::{open, recognise, Head};
 use crate::input::Input;
-use crate::options::Options;
+use crate::options::TraceOptions;
 use crate::recorded::Recorded;
 use crate::request::{Request, Source, TraceError, When};
 
-fn read(trace: impl AsRef<[u8]>, options: &Options) -> Result<Recorded, TraceError> {
+fn read(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Result<Recorded, TraceError> {
     let input = Input::bytes("t", Bytes::copy_from_slice(trace.as_ref()));
     Recorded::read(&mut *open(input, options)?.source)
 }
 
 /// All requests of `trace`, which is called `t`.
-pub fn requests_of(trace: impl AsRef<[u8]>, options: &Options) -> Vec<Request> {
+pub fn requests_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Vec<Request> {
     read(trace, options).expect("a sound trace").requests().to_vec()
 }
 
 /// What reading `trace` to its end told.
-pub fn facts_of(trace: impl AsRef<[u8]>, options: &Options) -> Facts {
+pub fn facts_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> Facts {
     read(trace, options).expect("a sound trace").facts()
 }
 
 /// The error that reading `trace` ends in.
-pub fn error_of(trace: impl AsRef<[u8]>, options: &Options) -> String {
+pub fn error_of(trace: impl AsRef<[u8]>, options: &TraceOptions) -> String {
     read(trace, options).map(|recorded| recorded.requests().len()).expect_err("a broken trace").to_string()
 }
 

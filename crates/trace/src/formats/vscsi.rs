@@ -6,11 +6,11 @@
 
 use imbrex_units::{Command, Lba, Operation};
 
-use crate::admission::{Devices, Malformed, Parsed, Record, SECTOR_BYTES};
+use crate::admission::{Devices, Malformed, Parsed, TraceRecord, SECTOR_BYTES};
 use crate::options::TimeUnit;
 use crate::records::{RecordFormat, RecordReader};
 
-use super::{Confidence, Format, Head};
+use super::format::{Confidence, Format, Head};
 
 /// The registry's entry of version 1.
 pub const VSCSI1: Format = Format {
@@ -118,7 +118,7 @@ fn parse<L: Layout>(record: &[u8]) -> Result<Parsed, Malformed> {
         let unaligned = !u64::from(fields.length_bytes).is_multiple_of(SECTOR_BYTES);
         (Command { operation, fua: false, sectors, lba: Lba(fields.lbn) }, unaligned)
     };
-    Ok(Parsed::Request(Record { time_ns, device: 0, command, unaligned }))
+    Ok(Parsed::Request(TraceRecord { time_ns, device: 0, command, unaligned }))
 }
 
 #[cold]
@@ -159,7 +159,7 @@ mod tests {
     //! field.
 
     use crate::formats::testing::{error_of, facts_of, format_of, requests_of, timed};
-    use crate::options::Options;
+    use crate::options::TraceOptions;
 
     use super::*;
 
@@ -201,8 +201,8 @@ mod tests {
             let mut expected: Vec<_> =
                 (0..8).map(|index| timed(index * 1000, 0, kind(index)(100 + index, 8))).collect();
             expected.push(timed(9000, 0, Command::flush()));
-            assert_eq!(requests_of(&bytes, &Options::default()), expected, "{name}");
-            assert_eq!(facts_of(&bytes, &Options::default()).not_requests, 1);
+            assert_eq!(requests_of(&bytes, &TraceOptions::default()), expected, "{name}");
+            assert_eq!(facts_of(&bytes, &TraceOptions::default()).not_requests, 1);
         }
     }
 
@@ -210,13 +210,13 @@ mod tests {
     fn a_cut_file_and_a_foreign_record_are_errors() {
         let mut bytes = trace(version2);
         bytes.truncate(bytes.len() - 7);
-        let error = error_of(&bytes, &Options::default());
+        let error = error_of(&bytes, &TraceOptions::default());
         assert_eq!(error, "t, byte 360: the file ends 33 bytes into a record of 40: it is cut short");
         let mut bytes = trace(version1);
         bytes[5 * 32 + 15] = 3;
-        let error = error_of(&bytes, &Options::default());
+        let error = error_of(&bytes, &TraceOptions::default());
         assert!(error.starts_with("t, byte 160: expected a record of version 1, found version 3"), "{error}");
-        let options = Options { skip_malformed: true, ..Options::default() };
+        let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
         assert_eq!(requests_of(&bytes, &options).len(), 8);
     }
 

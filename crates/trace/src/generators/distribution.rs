@@ -36,12 +36,12 @@ pub enum Distribution {
         deviation: Share,
     },
     /// `zoned:60/10:30/20:…`: shares of the requests and of the region, from its start on.
-    Zoned(Vec<Zone>),
+    Zoned(Vec<AccessZone>),
 }
 
 /// A zone of a `zoned` distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Zone {
+pub struct AccessZone {
     /// Share of the requests that go there.
     pub requests: Share,
     /// Share of the region it takes.
@@ -120,7 +120,7 @@ fn sample_zoned(stream: &mut Stream, zones: &[ZoneBlocks]) -> u64 {
 }
 
 /// The zones over `blocks`; each holds a block at least, so that none of its requests is without a place.
-fn zones_in_blocks(zones: &[Zone], blocks: u64) -> Vec<ZoneBlocks> {
+fn zones_in_blocks(zones: &[AccessZone], blocks: u64) -> Vec<ZoneBlocks> {
     let mut requests_end = 0;
     let mut region_end = 0;
     let mut placed = Vec::with_capacity(zones.len());
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn zones_get_their_shares() {
-        let percent = |requests: u32, region: u32| Zone {
+        let percent = |requests: u32, region: u32| AccessZone {
             requests: Share::from_millionths(requests * 10_000),
             region: Share::from_millionths(region * 10_000),
         };

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Where a workload is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum WordPlace {
     /// A character of the words on the command line, counted from 1, and the phase it stands in, counted from 1.
     Character {
         /// The phase.
@@ -29,13 +29,13 @@ pub enum Place {
     Workload,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for WordPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Character { phase, character } => write!(f, "phase {phase}, character {character}"),
-            Place::Line { line, column } => write!(f, "line {line}, column {column}"),
-            Place::Phase(phase) => write!(f, "phase {phase}"),
-            Place::Workload => write!(f, "workload"),
+            WordPlace::Character { phase, character } => write!(f, "phase {phase}, character {character}"),
+            WordPlace::Line { line, column } => write!(f, "line {line}, column {column}"),
+            WordPlace::Phase(phase) => write!(f, "phase {phase}"),
+            WordPlace::Workload => write!(f, "workload"),
         }
     }
 }
@@ -45,7 +45,7 @@ impl fmt::Display for Place {
 #[error("{place}: {problem}; {remedy}")]
 pub struct WorkloadError {
     /// Where.
-    pub place: Place,
+    pub place: WordPlace,
     /// What is wrong.
     pub problem: String,
     /// What to do about it.
@@ -64,7 +64,7 @@ impl Complaint {
         Complaint { problem: problem.into(), remedy: remedy.into() }
     }
 
-    pub fn at(self, place: Place) -> WorkloadError {
+    pub fn at(self, place: WordPlace) -> WorkloadError {
         WorkloadError { place, problem: self.problem, remedy: self.remedy }
     }
 }

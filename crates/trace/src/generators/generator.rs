@@ -14,7 +14,7 @@
 
 use imbrex_units::{SimDuration, SimTime};
 
-use super::error::{Place, WorkloadError};
+use super::error::{WordPlace, WorkloadError};
 use super::pace::Pace;
 use super::random::{mix, Stream};
 use super::spec::{Job, Phase, WorkloadSpec};
@@ -63,7 +63,7 @@ impl Generator {
         for (index, phase) in spec.phases.iter().enumerate() {
             let Phase::Run(job) = phase else { continue };
             let walk = Walk::new(job, device_sectors, spec.seed(), 0)
-                .map_err(|complaint| complaint.at(Place::Phase(index + 1)))?;
+                .map_err(|complaint| complaint.at(WordPlace::Phase(index + 1)))?;
             let requests = walk.expected_requests().filter(|_| job.runtime.is_zero());
             expected = expected.zip(requests).and_then(|(sum, requests)| sum.checked_add(requests));
         }

@@ -18,6 +18,7 @@
 //! collisions; `normal` lies about the middle of the region.
 
 mod applications;
+mod built_in;
 mod cloudphysics;
 mod distribution;
 mod error;
@@ -33,9 +34,10 @@ mod spec;
 mod walk;
 mod words;
 
-pub use error::{Place, WorkloadError};
+pub use built_in::{BuiltIn, Opened, Recipe, TargetFigure};
+pub use error::{WordPlace, WorkloadError};
 pub use generator::Generator;
-pub use registry::{built_in, named, BuiltIn, Opened, Recipe, Target};
+pub use registry::{built_in, named};
 pub use spec::{Arrival, WorkloadSpec};
 pub use words::{words, WordInfo};
 

@@ -10,16 +10,28 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Complaint, Place, WorkloadError};
+use super::error::{Complaint, WordPlace, WorkloadError};
 use super::spec::{Job, Phase, Whole, WorkloadSpec};
 use super::words::{self, Effect};
 
 /// A word as found: where, its key, and its value, if it has one.
 #[derive(Debug)]
 struct Word {
-    place: Place,
+    place: WordPlace,
     key: String,
     value: Option<String>,
+}
+
+impl WorkloadSpec {
+    /// A workload from fio's words: `rw=randwrite,bs=4k,number_ios=1000;idle=2h;rw=read`.
+    pub fn parse(text: &str) -> Result<WorkloadSpec, WorkloadError> {
+        from_words(text)
+    }
+
+    /// A workload from TOML: the same words as keys, in one table or in a `[[phase]]` each.
+    pub fn parse_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
+        from_toml(text)
+    }
 }
 
 /// A workload from fio's words.
@@ -28,7 +40,7 @@ pub(super) fn from_words(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     let mut first_character = 1;
     for (index, piece) in text.split(';').enumerate() {
         let words = split_words(piece, index + 1, first_character)?;
-        let place = Place::Character { phase: index + 1, character: first_character };
+        let place = WordPlace::Character { phase: index + 1, character: first_character };
         if words.is_empty() {
             return Err(Complaint::new("a phase without words", "write rw=… or take the semicolon out").at(place));
         }
@@ -47,7 +59,7 @@ fn split_words(piece: &str, phase: usize, first_character: usize) -> Result<Vec<
     let mut character = first_character;
     for part in piece.split(',') {
         let leading = part.chars().take_while(|c| c.is_whitespace()).count();
-        let place = Place::Character { phase, character: character + leading };
+        let place = WordPlace::Character { phase, character: character + leading };
         character += part.chars().count() + 1;
         let part = part.trim();
         let bare_word = words::named(part).is_some();
@@ -77,7 +89,7 @@ pub(super) fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
     let line = |offset: usize| {
         let before = &text[..offset.min(text.len())];
         let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        Place::Line { line: before.matches('\n').count() + 1, column }
+        WordPlace::Line { line: before.matches('\n').count() + 1, column }
     };
     let table = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
@@ -101,7 +113,7 @@ pub(super) fn from_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
 }
 
 /// The words of a table, but for the phases in it.
-fn table_words(table: &DeTable<'_>, line: &dyn Fn(usize) -> Place) -> Result<Vec<Word>, WorkloadError> {
+fn table_words(table: &DeTable<'_>, line: &dyn Fn(usize) -> WordPlace) -> Result<Vec<Word>, WorkloadError> {
     let entries = table.iter().filter(|(key, _)| key.get_ref() != "phase");
     let word = |(key, value): (&toml::Spanned<toml::de::DeString<'_>>, &toml::Spanned<DeValue<'_>>)| {
         let place = line(key.span().start);
@@ -164,7 +176,7 @@ impl Builder {
             return Ok(());
         }
         let job = self.job(words)?;
-        job.check().map_err(|complaint| complaint.at(Place::Phase(number)))?;
+        job.check().map_err(|complaint| complaint.at(WordPlace::Phase(number)))?;
         self.inherited = job.clone();
         self.phases.push(Phase::Run(Box::new(job)));
         Ok(())
@@ -225,19 +237,19 @@ impl Builder {
     fn finish(self) -> Result<WorkloadSpec, WorkloadError> {
         let runs = self.phases.iter().any(|phase| matches!(phase, Phase::Run(_)));
         if !runs {
-            return Err(Complaint::new("it makes no requests", "add a phase with rw=…").at(Place::Workload));
+            return Err(Complaint::new("it makes no requests", "add a phase with rw=…").at(WordPlace::Workload));
         }
         if let Some(index) = self.other_pace() {
             let complaint = Complaint::new(
                 "rate_iops holds for some phases only, and no one queue serves both kinds",
                 "give each phase a rate_iops, or none",
             );
-            return Err(complaint.at(Place::Phase(index + 1)));
+            return Err(complaint.at(WordPlace::Phase(index + 1)));
         }
         let ends_idle = matches!(self.phases.last(), Some(Phase::Idle(_)));
         if ends_idle && self.whole.loops == 1 {
             let complaint = Complaint::new("no request ends this idleness", "add a phase after it, or loops=2");
-            return Err(complaint.at(Place::Phase(self.phases.len())));
+            return Err(complaint.at(WordPlace::Phase(self.phases.len())));
         }
         Ok(WorkloadSpec { phases: self.phases, whole: self.whole })
     }

@@ -15,7 +15,7 @@
 use imbrex_units::{Command, SimDuration, SimTime};
 
 use super::distribution::{Distribution, Sampler};
-use super::error::{Complaint, Place, WorkloadError};
+use super::error::{Complaint, WordPlace, WorkloadError};
 use super::quantity::Share;
 use super::random::{mix, Stream};
 use crate::request::{Request, Source, TraceError, When};
@@ -78,7 +78,7 @@ const JOURNAL_WRITES: Share = percent(25);
 
 /// A part of the drive, in extents.
 #[derive(Debug)]
-struct Zone {
+struct DrivePart {
     bursts: u64,
     first_extent: u64,
     extents: Sampler,
@@ -88,7 +88,7 @@ struct Zone {
 #[derive(Debug)]
 struct PcDay {
     stream: Stream,
-    zones: [Zone; 3],
+    zones: [DrivePart; 3],
     footprint_sectors: u64,
     journal_first: u64,
     journal_sectors: u64,
@@ -109,7 +109,7 @@ struct PcDay {
 pub(super) fn build(device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
     if device_sectors < FOOTPRINT_SECTORS_MIN {
         let complaint = Complaint::new("pc-day needs a drive of 1 GiB or more", "use a larger drive");
-        return Err(complaint.at(Place::Workload));
+        return Err(complaint.at(WordPlace::Workload));
     }
     Ok(Box::new(PcDay::new(device_sectors.min(FOOTPRINT_SECTORS_MAX), seed)))
 }
@@ -120,7 +120,7 @@ impl PcDay {
         let zone = |bursts, from: u32, to: u32, distribution: Distribution| {
             let (first_extent, end) = (percent(from).of(extents), percent(to).of(extents));
             let sampler = Sampler::new(&distribution, end - first_extent, mix(seed ^ from as u64));
-            Zone { bursts, first_extent, extents: sampler }
+            DrivePart { bursts, first_extent, extents: sampler }
         };
         PcDay {
             stream: Stream::new(seed, 0),

@@ -5,15 +5,11 @@
 //!    contradict each other. Only what depends on the drive's size is left to the generator.
 //! 2. Its canonical text (`Display`) reads back as an equal value.
 
-use std::fmt;
-
 use imbrex_units::{Operation, SimDuration};
 
 use super::distribution::Distribution;
-use super::error::{Complaint, WorkloadError};
-use super::parse;
-use super::quantity::{print_duration, Share, Span};
-use super::words;
+use super::error::Complaint;
+use super::quantity::{Share, Span};
 
 /// Bytes of a sector.
 pub(super) const SECTOR_BYTES: u64 = 512;
@@ -262,16 +258,6 @@ impl Job {
 }
 
 impl WorkloadSpec {
-    /// A workload from fio's words: `rw=randwrite,bs=4k,number_ios=1000;idle=2h;rw=read`.
-    pub fn parse(text: &str) -> Result<WorkloadSpec, WorkloadError> {
-        parse::from_words(text)
-    }
-
-    /// A workload from TOML: the same words as keys, in one table or in a `[[phase]]` each.
-    pub fn parse_toml(text: &str) -> Result<WorkloadSpec, WorkloadError> {
-        parse::from_toml(text)
-    }
-
     /// The seed of its random numbers.
     pub fn seed(&self) -> u64 {
         self.whole.seed
@@ -295,27 +281,5 @@ impl WorkloadSpec {
             return Arrival::AsTimed;
         }
         Arrival::Closed { depth: self.whole.iodepth }
-    }
-}
-
-impl fmt::Display for WorkloadSpec {
-    /// The canonical text: each phase with the words in which it differs from the one before; what holds for the whole
-    /// stands in the first that makes requests.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut inherited: Option<&Job> = None;
-        for (index, phase) in self.phases.iter().enumerate() {
-            f.write_str(if index > 0 { ";" } else { "" })?;
-            match phase {
-                Phase::Idle(duration) => write!(f, "idle={}", print_duration(*duration))?,
-                Phase::Run(job) => {
-                    f.write_str(&words::print_job(job, inherited.unwrap_or(&Job::default())))?;
-                    if inherited.is_none() {
-                        f.write_str(&words::print_whole(&self.whole))?;
-                    }
-                    inherited = Some(job);
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -4,13 +4,15 @@
 //! 1. What an entry's `print` gives, its `set` reads back as the same value.
 //! 2. Words that set the same field share its name, so that giving both in one phase is noticed.
 
+use std::fmt;
+
 use imbrex_units::SimDuration;
 
-use super::distribution::{Distribution, Zone};
+use super::distribution::{AccessZone, Distribution};
 use super::error::Complaint;
 use super::quantity as read;
 use super::quantity::{print_bytes, print_duration, print_rate, Share};
-use super::spec::{Job, Mode, Pattern, PerOperation, SizeShare, Whole, SECTOR_BYTES};
+use super::spec::{Job, Mode, Pattern, PerOperation, Phase, SizeShare, Whole, WorkloadSpec, SECTOR_BYTES};
 
 /// One word, as help lists it.
 pub struct WordInfo {
@@ -303,7 +305,7 @@ const WORDS: &[WordInfo] = &[
 ];
 
 /// The words in which `job` differs from `inherited`, `rw` always among them: a phase has one word at least.
-pub(super) fn print_job(job: &Job, inherited: &Job) -> String {
+fn print_job(job: &Job, inherited: &Job) -> String {
     let mut printed = Vec::new();
     for word in WORDS {
         let Effect::Job { print, .. } = word.effect else { continue };
@@ -316,7 +318,7 @@ pub(super) fn print_job(job: &Job, inherited: &Job) -> String {
 }
 
 /// The words of the whole that are not at their defaults, each after a comma.
-pub(super) fn print_whole(given: &Whole) -> String {
+fn print_whole(given: &Whole) -> String {
     let mut printed = String::new();
     for word in WORDS {
         let Effect::Whole { print, .. } = word.effect else { continue };
@@ -325,6 +327,28 @@ pub(super) fn print_whole(given: &Whole) -> String {
         }
     }
     printed
+}
+
+impl fmt::Display for WorkloadSpec {
+    /// The canonical text: each phase with the words in which it differs from the one before; what holds for the whole
+    /// stands in the first that makes requests.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut inherited: Option<&Job> = None;
+        for (index, phase) in self.phases.iter().enumerate() {
+            f.write_str(if index > 0 { ";" } else { "" })?;
+            match phase {
+                Phase::Idle(duration) => write!(f, "idle={}", print_duration(*duration))?,
+                Phase::Run(job) => {
+                    f.write_str(&print_job(job, inherited.unwrap_or(&Job::default())))?;
+                    if inherited.is_none() {
+                        f.write_str(&print_whole(&self.whole))?;
+                    }
+                    inherited = Some(job);
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 fn set<T>(field: &mut T, value: Result<T, Complaint>) -> Result<(), Complaint> {
@@ -501,9 +525,9 @@ fn zones(text: &str) -> Result<Distribution, Complaint> {
         let Some((requests, region)) = part.split_once('/') else {
             return Err(Complaint::new(format!("'{part}' is no zone"), REMEDY));
         };
-        zones.push(Zone { requests: read::share(requests)?, region: read::share(region)? });
+        zones.push(AccessZone { requests: read::share(requests)?, region: read::share(region)? });
     }
-    let sum = |of: fn(&Zone) -> Share| zones.iter().map(|zone| of(zone).millionths() as u64).sum::<u64>();
+    let sum = |of: fn(&AccessZone) -> Share| zones.iter().map(|zone| of(zone).millionths() as u64).sum::<u64>();
     let whole = Share::MILLIONTHS as u64;
     if sum(|zone| zone.requests) != whole || sum(|zone| zone.region) != whole {
         return Err(Complaint::new("the zones' requests and their regions must each add up to 100 percent", REMEDY));

@@ -13,7 +13,8 @@ use parquet::schema::types::{ColumnPath, Type};
 use crate::formats::imbrex::{COLUMNS, FUA};
 use crate::request::{Request, TraceError};
 
-use super::{time_ns, Output, Writer, WriterInfo, Written};
+use super::fields::time_ns;
+use super::writer::{Output, Writer, WriterInfo, Written};
 
 /// The registry's entry.
 pub const WRITER: WriterInfo = WriterInfo {

@@ -8,7 +8,8 @@ use imbrex_units::Direction;
 use crate::options::TimeUnit;
 use crate::request::{Request, TraceError};
 
-use super::{bytes_of, failed, time_ns, Output, Writer, WriterInfo, Written};
+use super::fields::{bytes_of, failed, time_ns};
+use super::writer::{Output, Writer, WriterInfo, Written};
 
 /// The registry's entry.
 pub const WRITER: WriterInfo = WriterInfo {

@@ -1,10 +1,10 @@
 //! The numbered invariants of the layer's header, zone by zone, from the lists alone.
 
-use super::zone::Zone;
+use super::zone::BandZone;
 use super::INFO;
 use crate::violation::Violation;
 
-pub(super) fn check_zone(index: usize, zone: &Zone) -> Result<(), Violation> {
+pub(super) fn check_zone(index: usize, zone: &BandZone) -> Result<(), Violation> {
     check_bands(zone)
         .and_then(|()| check_runs(zone))
         .and_then(|()| check_streams(zone))
@@ -18,7 +18,7 @@ pub(super) fn check_zone(index: usize, zone: &Zone) -> Result<(), Violation> {
 
 type Broken = (u32, String);
 
-fn check_bands(zone: &Zone) -> Result<(), Broken> {
+fn check_bands(zone: &BandZone) -> Result<(), Broken> {
     let mut uses = vec![0; zone.live.len()];
     let streams = zone.streams.iter().map(|stream| &stream.band);
     for &band in zone.homes.iter().chain(&zone.free).chain(&zone.logs).chain(streams) {
@@ -30,7 +30,7 @@ fn check_bands(zone: &Zone) -> Result<(), Broken> {
     }
 }
 
-fn check_runs(zone: &Zone) -> Result<(), Broken> {
+fn check_runs(zone: &BandZone) -> Result<(), Broken> {
     let mut logged = Vec::new();
     for (logical, list) in zone.runs.iter().enumerate() {
         let mut free = 0;
@@ -64,7 +64,7 @@ fn check_runs(zone: &Zone) -> Result<(), Broken> {
     Ok(())
 }
 
-fn check_streams(zone: &Zone) -> Result<(), Broken> {
+fn check_streams(zone: &BandZone) -> Result<(), Broken> {
     for (index, stream) in zone.streams.iter().enumerate() {
         let is_twice = zone.streams[..index].iter().any(|other| other.logical == stream.logical);
         if is_twice || stream.filled == 0 || stream.filled >= zone.band_sectors {
@@ -74,7 +74,7 @@ fn check_streams(zone: &Zone) -> Result<(), Broken> {
     Ok(())
 }
 
-fn check_next_merge(zone: &Zone) -> Result<(), Broken> {
+fn check_next_merge(zone: &BandZone) -> Result<(), Broken> {
     let Some(&oldest) = zone.logs.front() else { return Ok(()) };
     let passed = &zone.runs[..zone.next_merge as usize];
     let is_there = |list: &crate::map::run_list::RunList| {

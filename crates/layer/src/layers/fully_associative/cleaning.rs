@@ -8,9 +8,9 @@
 
 use imbrex_disk::{Lba, Sectors};
 
-use super::state::{tag, Part};
+use super::record::Record;
+use super::state::Part;
 use super::FullyAssociative;
-use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl FullyAssociative {
@@ -66,8 +66,8 @@ impl FullyAssociative {
         self.read_places(Cause::Cleaning, whole, plan);
         self.write_places(Cause::Cleaning, whole, band, plan);
         plan.barrier();
-        let (logical, band) = (self.state.logical_number(zone, logical), self.state.band_number(zone, band));
-        self.note(Note::new(tag::PLACED, &[logical, band]), plan);
+        let (logical_band, band) = (self.state.logical_number(zone, logical), self.state.band_number(zone, band));
+        self.note(Record::Placed { logical_band, band }, plan);
     }
 
     /// Writes the rest of a stream's band from the old home and what is logged.
@@ -79,11 +79,11 @@ impl FullyAssociative {
         self.read_places(Cause::Cleaning, rest, plan);
         self.write_places(Cause::Cleaning, rest, stream.band, plan);
         plan.barrier();
-        let logical = self.state.logical_number(zone, stream.logical);
-        self.note(Note::new(tag::COMPLETED, &[logical]), plan);
+        let logical_band = self.state.logical_number(zone, stream.logical);
+        self.note(Record::Completed { logical_band }, plan);
     }
 
-    /// The free band to take next; the phase in hand may write it from here on.
+    /// The free band to take next; the current phase may write it from here on.
     pub(super) fn free_band(&mut self, zone: usize, plan: &mut Plan) -> u32 {
         if std::mem::take(&mut self.state.freed) {
             plan.barrier();

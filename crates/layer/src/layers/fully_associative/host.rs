@@ -10,15 +10,15 @@
 
 use imbrex_disk::{Command, Lba, Sectors};
 
-use super::state::{tag, Part};
+use super::record::Record;
+use super::state::Part;
 use super::FullyAssociative;
-use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// How many streams are told apart among all writes.
 const RECENT: usize = 8;
 
-/// Streams in hand in one zone: beyond, the oldest is completed.
+/// Streams that may be open in one zone: one more, and the oldest is completed.
 const STREAMS_PER_ZONE: usize = 4;
 
 /// A run of writes that went on where the one before ended.
@@ -66,7 +66,8 @@ impl FullyAssociative {
         self.record_appends(plan);
     }
 
-    /// Whether a part of a write that goes on from `chain`, the start of a chain of writes, belongs to a stream.
+    /// Whether a part of a write goes to a band of its own instead of the log, because it belongs to a stream: a chain of sequential
+    /// writes that began at `chain`.
     fn goes_direct(&self, part: Part, chain: Option<u64>) -> bool {
         let zone = &self.state.zones[part.zone];
         if let Some(stream) = zone.stream_of(part.logical) {
@@ -99,9 +100,9 @@ impl FullyAssociative {
             let lba = self.state.first_lba(part.zone, part.logical) + offset as u64;
             plan.write(Cause::Host, pba, Lba(lba), Sectors(length as u64));
             let band = self.state.band_number(part.zone, band);
-            let note = Note::new(tag::LOGGED, &[lba, length as u64, band, head as u64]);
-            self.apply(&note);
-            self.appended.push(note);
+            let record = Record::Logged { lba: Lba(lba), sectors: Sectors(length as u64), band, offset: head };
+            self.apply(record);
+            self.appended.push(record.encode());
             offset += length;
         }
     }
@@ -137,12 +138,12 @@ impl FullyAssociative {
 
     fn record_streamed(&mut self, part: Part, band: u32, filled: u32, plan: &mut Plan) {
         plan.barrier();
-        let logical = self.state.logical_number(part.zone, part.logical);
+        let logical_band = self.state.logical_number(part.zone, part.logical);
         let band = self.state.band_number(part.zone, band);
-        self.note(Note::new(tag::STREAMED, &[logical, band, filled as u64]), plan);
+        self.note(Record::Streamed { logical_band, band, filled_sectors: filled }, plan);
     }
 
-    /// The data of the appends in hand are durable before their records are.
+    /// Plans a barrier, so that appended data are durable, and then their records.
     fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;
@@ -164,7 +165,7 @@ impl FullyAssociative {
     /// A trim is a record and nothing else: absence takes no log space.
     pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
         Self::open_host(plan);
-        self.note(Note::new(tag::TRIMMED, &[command.lba.0, command.sectors as u64]), plan);
+        self.note(Record::Trimmed { lba: command.lba, sectors: Sectors(command.sectors as u64) }, plan);
     }
 
     /// Steps that follow belong to the host.

@@ -24,6 +24,7 @@
 mod check;
 mod cleaning;
 mod host;
+mod record;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -32,15 +33,16 @@ mod zone;
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
 use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Medium, Plan};
 use crate::violation::Violation;
 use host::RecentChains;
+use record::Record;
 use state::State;
-use zone::Zone;
+use zone::BandZone;
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -51,31 +53,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "band; extent of logged sectors",
     source: "Aghayev 2015 §3.1",
     parameters: PARAMETERS,
-    records: &[&[
-        RecordInfo {
-            tag: state::tag::LOGGED,
-            what: "written to a log band",
-            fields: &["lba", "sectors", "band", "offset"],
-        },
-        RecordInfo { tag: state::tag::TRIMMED, what: "trimmed", fields: &["lba", "sectors"] },
-        RecordInfo {
-            tag: state::tag::PLACED,
-            what: "a logical band lives in this band",
-            fields: &["logical_band", "band"],
-        },
-        RecordInfo {
-            tag: state::tag::STREAMED,
-            what: "a stream writes a logical band anew, so far",
-            fields: &["logical_band", "band", "filled_sectors"],
-        },
-        RecordInfo { tag: state::tag::COMPLETED, what: "a stream is complete", fields: &["logical_band"] },
-        RecordInfo { tag: state::tag::RESTART, what: "a checkpoint of a zone begins", fields: &["zone"] },
-        RecordInfo {
-            tag: state::tag::FILLED,
-            what: "the newest log band is filled so far",
-            fields: &["zone", "filled_sectors"],
-        },
-    ]],
+    records: &[Record::INFO],
     toys: &[
         "band_size=8k,zone_size=64k,log_bands=2",
         "band_size=5k,zone_size=60k,free_share=30%,reserve_bands=2,cleaning=lazy",
@@ -150,7 +128,7 @@ struct FullyAssociative {
     idle_free: f64,
     idle_after: SimDuration,
     recent: RecentChains,
-    /// Records of the appends in hand, applied already, which follow their data.
+    /// Records of appends that are planned and applied to the map; they enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
 }
 
@@ -174,14 +152,16 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 
 impl FullyAssociative {
     /// Changes the map by a record that planning made.
-    fn apply(&mut self, note: &Note) {
-        self.state.apply(note).unwrap_or_else(|reason| panic!("a planned record {note:?} does not fit: {reason}"));
+    fn apply(&mut self, record: Record) {
+        self.state
+            .apply(record)
+            .unwrap_or_else(|reason| panic!("a planned record {record:?} does not fit the map: {reason}"));
     }
 
     /// Appends a record to the plan and changes the map by it.
-    fn note(&mut self, note: Note, plan: &mut Plan) {
-        self.apply(&note);
-        plan.note(note);
+    fn note(&mut self, record: Record, plan: &mut Plan) {
+        self.apply(record);
+        plan.note(record.encode());
     }
 }
 
@@ -234,14 +214,14 @@ impl Layer for FullyAssociative {
     /// the log, which block of the zone it holds.
     fn memory(&self) -> MapMemory {
         let sectors_per_block = (4096 / self.state.sector_bytes).max(1);
-        let formula_bits = |zone: &Zone| {
+        let formula_bits = |zone: &BandZone| {
             let bands = zone.live.len() as u64;
             let data = zone.homes.len() as u64;
             let blocks = |bands: u64| bands * self.state.band_sectors / sectors_per_block;
             let log_bands = bands - data - self.reserve as u64;
             data * bits_for(bands) + blocks(log_bands) * bits_for(blocks(data))
         };
-        let zones: u64 = self.state.zones.iter().map(Zone::measured_bytes).sum();
+        let zones: u64 = self.state.zones.iter().map(BandZone::measured_bytes).sum();
         MapMemory {
             formula_bytes: self.state.zones.iter().map(formula_bits).sum::<u64>().div_ceil(8),
             measured_bytes: zones + self.state.bands.measured_bytes() + std::mem::size_of::<FullyAssociative>() as u64,
@@ -269,7 +249,7 @@ impl Layer for FullyAssociative {
     }
 
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        self.state.apply(note).map_err(|reason| ReplayError { note: *note, reason: reason.into() })
+        self.state.apply(Record::decode(note)?).map_err(|reason| note.refuse(reason))
     }
 }
 

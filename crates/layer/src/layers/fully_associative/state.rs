@@ -3,37 +3,17 @@
 //! Planning makes a record and applies it; recovery applies the same records read back. So a replayed map equals the
 //! planned one by construction. Bands and logical bands are counted over the drive.
 //!
-//! | tag | fields | means |
-//! |---|---|---|
-//! | 1 logged | LBA, sectors, band, offset | these sectors, of one logical band, lie in a log band |
-//! | 2 trimmed | LBA, sectors | these sectors are absent |
-//! | 3 placed | logical band, band | it lies whole in this band, all that was logged included |
-//! | 4 streamed | logical band, band, filled | a stream has written its first `filled` sectors there |
-//! | 5 completed | logical band | the rest of a streamed one has been written, from what was there |
-//! | 6 restart | zone | the records that follow say all of this zone: opens its checkpoint |
-//! | 7 filled | zone, sectors | its newest log band is filled so far: closes its checkpoint |
-//!
 //! Invariants:
 //! 1. Every change of a zone goes through [`State::apply`].
 //! 2. `freed` is set when a band has become free since the last barrier: its old contents may still be wanted.
 
 use imbrex_disk::{Disk, Lba, Pba, Sectors};
 
-use super::zone::{Zone, NOWHERE};
+use super::record::Record;
+use super::zone::{BandZone, NOWHERE};
 use crate::parameters::{ConfigError, Parameters};
 use crate::plan::note::Note;
 use crate::region::{RegionSize, Regions};
-
-/// Tags of the records.
-pub(super) mod tag {
-    pub const LOGGED: u8 = 1;
-    pub const TRIMMED: u8 = 2;
-    pub const PLACED: u8 = 3;
-    pub const STREAMED: u8 = 4;
-    pub const COMPLETED: u8 = 5;
-    pub const RESTART: u8 = 6;
-    pub const FILLED: u8 = 7;
-}
 
 /// A run of LBAs within one logical band.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +24,7 @@ pub(super) struct Part {
     pub sectors: u32,
 }
 
-/// The map.
+/// The map of the drive.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub bands: Regions,
@@ -54,7 +34,7 @@ pub(super) struct State {
     pub zone_bands: usize,
     /// Logical bands of a zone; the last zone may have fewer.
     pub zone_data: usize,
-    pub zones: Vec<Zone>,
+    pub zones: Vec<BandZone>,
     pub freed: bool,
 }
 
@@ -77,8 +57,8 @@ impl State {
         if (zone_bands as u64 + 1) * band_sectors > u32::MAX as u64 {
             return Err(ConfigError(format!("zone_size: {zone_bands} bands of {band_sectors} sectors are past 2³²")));
         }
-        let new_zone = |sizes: &Sizes| Zone::new(sizes.data, sizes.free, band_sectors as u32);
-        let mut zones: Vec<Zone> = (0..bands.len() / zone_bands).map(|_| new_zone(&sizes)).collect();
+        let new_zone = |sizes: &Sizes| BandZone::new(sizes.data, sizes.free, band_sectors as u32);
+        let mut zones: Vec<BandZone> = (0..bands.len() / zone_bands).map(|_| new_zone(&sizes)).collect();
         let rest = rest_sizes(parameters, &sizes, bands.len() % zone_bands);
         if bands.len() % zone_bands * 2 >= zone_bands || zones.is_empty() {
             zones.extend(rest.as_ref().map(new_zone));
@@ -141,51 +121,53 @@ impl State {
         }
     }
 
-    /// Changes the map as a record says.
-    pub fn apply(&mut self, note: &Note) -> Result<(), &'static str> {
-        let [first, second, third, fourth] = note.fields;
-        match note.tag {
-            tag::LOGGED => {
-                let part = self.whole_part(first, second)?;
-                let band = self.local_band(part.zone, third)?;
-                let at =
-                    u32::try_from(fourth).ok().filter(|&at| (at as u64) < self.band_sectors).ok_or("no such offset")?;
-                let zone = &mut self.zones[part.zone];
-                self.freed |= zone.logged(part.logical, part.offset, part.sectors, band, at)?;
-            }
-            tag::TRIMMED => {
-                let end = first.checked_add(second).filter(|&end| end <= self.capacity() && second > 0);
-                let end = end.ok_or("it lies past the capacity")?;
-                let mut next = first;
-                while next < end {
-                    let part = self.part(next, end);
-                    self.freed |= self.zones[part.zone].trimmed(part.logical, part.offset, part.sectors);
-                    next += part.sectors as u64;
+    /// Changes the map as a record says; an error says why the record cannot follow those before it.
+    pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
+        match record {
+            Record::Logged { lba, sectors, band, offset } => {
+                let part = self.whole_part(lba.0, sectors.0)?;
+                let band = self.local_band(part.zone, band)?;
+                if u64::from(offset) >= self.band_sectors {
+                    return Err("no such offset");
                 }
+                let zone = &mut self.zones[part.zone];
+                self.freed |= zone.logged(part.logical, part.offset, part.sectors, band, offset)?;
             }
-            tag::PLACED => {
-                let (zone, logical) = self.locate(first)?;
-                let band = self.local_band(zone, second)?;
+            Record::Trimmed { lba, sectors } => self.apply_trimmed(lba.0, sectors.0)?,
+            Record::Placed { logical_band, band } => {
+                let (zone, logical) = self.locate(logical_band)?;
+                let band = self.local_band(zone, band)?;
                 self.freed |= self.zones[zone].placed(logical, band)?;
             }
-            tag::STREAMED => {
-                let (zone, logical) = self.locate(first)?;
-                let band = self.local_band(zone, second)?;
-                let filled = u32::try_from(third).map_err(|_| "no band is so long")?;
-                self.freed |= self.zones[zone].streamed(logical, band, filled)?;
+            Record::Streamed { logical_band, band, filled_sectors } => {
+                let (zone, logical) = self.locate(logical_band)?;
+                let band = self.local_band(zone, band)?;
+                self.freed |= self.zones[zone].streamed(logical, band, filled_sectors)?;
             }
-            tag::COMPLETED => {
-                let (zone, logical) = self.locate(first)?;
+            Record::Completed { logical_band } => {
+                let (zone, logical) = self.locate(logical_band)?;
                 self.freed |= self.zones[zone].completed(logical)?;
             }
-            tag::RESTART => self.zones.get_mut(first as usize).ok_or("there is no such zone")?.restart(),
-            tag::FILLED => {
-                let head = u32::try_from(second).map_err(|_| "no band is so long")?;
-                self.zones.get_mut(first as usize).ok_or("there is no such zone")?.filled(head)?;
-            }
-            _ => return Err("fully-associative has no such record"),
+            Record::Restart { zone } => self.zone_at(zone)?.restart(),
+            Record::Filled { zone, filled_sectors } => self.zone_at(zone)?.filled(filled_sectors)?,
         }
         Ok(())
+    }
+
+    fn apply_trimmed(&mut self, first: u64, sectors: u64) -> Result<(), &'static str> {
+        let end = first.checked_add(sectors).filter(|&end| end <= self.capacity() && sectors > 0);
+        let end = end.ok_or("it lies past the capacity")?;
+        let mut next = first;
+        while next < end {
+            let part = self.part(next, end);
+            self.freed |= self.zones[part.zone].trimmed(part.logical, part.offset, part.sectors);
+            next += part.sectors as u64;
+        }
+        Ok(())
+    }
+
+    fn zone_at(&mut self, zone: u64) -> Result<&mut BandZone, &'static str> {
+        self.zones.get_mut(zone as usize).ok_or("there is no such zone")
     }
 
     fn whole_part(&self, lba: u64, sectors: u64) -> Result<Part, &'static str> {
@@ -219,17 +201,18 @@ impl State {
         }
     }
 
-    fn checkpoint_zone(&self, index: usize, zone: &Zone, notes: &mut Vec<Note>) {
-        notes.push(Note::new(tag::RESTART, &[index as u64]));
+    fn checkpoint_zone(&self, index: usize, zone: &BandZone, notes: &mut Vec<Note>) {
+        notes.push(Record::Restart { zone: index as u64 }.encode());
         for (logical, &home) in (0..).zip(&zone.homes) {
             if home != NOWHERE {
                 let band = self.band_number(index, home);
-                notes.push(Note::new(tag::PLACED, &[self.logical_number(index, logical), band]));
+                notes.push(Record::Placed { logical_band: self.logical_number(index, logical), band }.encode());
             }
         }
         for stream in &zone.streams {
-            let (logical, band) = (self.logical_number(index, stream.logical), self.band_number(index, stream.band));
-            notes.push(Note::new(tag::STREAMED, &[logical, band, stream.filled as u64]));
+            let (logical_band, band) =
+                (self.logical_number(index, stream.logical), self.band_number(index, stream.band));
+            notes.push(Record::Streamed { logical_band, band, filled_sectors: stream.filled }.encode());
         }
         // A log band's runs follow each other in its order, and log bands from the oldest to the newest.
         let mut ages = vec![u32::MAX; zone.live.len()];
@@ -238,9 +221,9 @@ impl State {
         for (logical, list) in (0..).zip(&zone.runs) {
             let first = self.first_lba(index, logical);
             for run in list.runs() {
-                let (lba, sectors) = (first + run.offset as u64, run.length as u64);
+                let (lba, sectors) = (Lba(first + run.offset as u64), Sectors(run.length as u64));
                 if run.is_absent() {
-                    notes.push(Note::new(tag::TRIMMED, &[lba, sectors]));
+                    notes.push(Record::Trimmed { lba, sectors }.encode());
                 } else {
                     let (band, offset) = (run.place / zone.band_sectors, run.place % zone.band_sectors);
                     logged.push((ages[band as usize], offset, band, lba, sectors));
@@ -249,10 +232,10 @@ impl State {
         }
         logged.sort_unstable();
         notes.extend(logged.iter().map(|&(_, offset, band, lba, sectors)| {
-            Note::new(tag::LOGGED, &[lba, sectors, self.band_number(index, band), offset as u64])
+            Record::Logged { lba, sectors, band: self.band_number(index, band), offset }.encode()
         }));
         if !zone.logs.is_empty() {
-            notes.push(Note::new(tag::FILLED, &[index as u64, zone.head as u64]));
+            notes.push(Record::Filled { zone: index as u64, filled_sectors: zone.head }.encode());
         }
     }
 }

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use crate::map::run_list::{RunList, ShortRun, ABSENT};
 
-/// No home: between the records of a checkpoint only.
+/// Stands for no home; occurs only between the records of a checkpoint.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// A logical band that a stream is writing anew, from its first sector on.
@@ -27,9 +27,9 @@ pub(super) struct Stream {
     pub filled: u32,
 }
 
-/// The zone.
+/// A zone: its logical bands, and the bands that hold or log them.
 #[derive(Clone, Debug)]
-pub(super) struct Zone {
+pub(super) struct BandZone {
     pub band_sectors: u32,
     /// Where each logical band lives.
     pub homes: Vec<u32>,
@@ -43,16 +43,16 @@ pub(super) struct Zone {
     pub head: u32,
     /// Live sectors by band; 0 for bands that are not log bands.
     pub live: Vec<u32>,
-    /// Streams in hand, oldest first.
+    /// Open streams, oldest first.
     pub streams: Vec<Stream>,
     /// No logical band before this one has anything in the oldest log band.
     pub next_merge: u32,
 }
 
-impl Zone {
+impl BandZone {
     /// A fresh zone: logical bands live in the first bands in their order, the others are free.
-    pub fn new(data: usize, free: usize, band_sectors: u32) -> Zone {
-        Zone {
+    pub fn new(data: usize, free: usize, band_sectors: u32) -> BandZone {
+        BandZone {
             band_sectors,
             homes: (0..data as u32).collect(),
             runs: vec![RunList::default(); data],
@@ -197,7 +197,7 @@ impl Zone {
     /// The records that follow say all of this zone.
     pub fn restart(&mut self) {
         let (data, bands) = (self.homes.len(), self.live.len());
-        *self = Zone { homes: vec![NOWHERE; data], ..Zone::new(data, bands - data, self.band_sectors) };
+        *self = BandZone { homes: vec![NOWHERE; data], ..BandZone::new(data, bands - data, self.band_sectors) };
         self.free = (0..bands as u32).collect();
     }
 
@@ -249,6 +249,6 @@ impl Zone {
         let words = self.homes.len() + self.free.capacity() + self.logs.capacity() + self.live.len();
         let headers = self.runs.len() * std::mem::size_of::<RunList>();
         let streams = self.streams.capacity() * std::mem::size_of::<Stream>();
-        lists + (words * 4 + headers + streams + std::mem::size_of::<Zone>()) as u64
+        lists + (words * 4 + headers + streams + std::mem::size_of::<BandZone>()) as u64
     }
 }

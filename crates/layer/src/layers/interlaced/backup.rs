@@ -1,7 +1,7 @@
 //! The backup log (Hajkazemi 2019 §2.1): copies of what a rewrite endangers, in regions of bottom tracks without tops,
 //! and the records that say what is backed up where.
 //!
-//! There are two records: that of the latest host read-modify-write, and that of the background move in hand. The host
+//! There are two records: that of the latest host read-modify-write, and that of the current background move. The host
 //! record is cleared lazily: the next operation replaces it, and whatever else would make it stale clears it first.
 //!
 //! ```text
@@ -19,56 +19,23 @@
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::home::{Area, Planner};
-use super::Run;
-use crate::info::RecordInfo;
+use super::record::{Record, FIRST_LAYER_TAG};
+use super::run::TrackRun;
 use crate::parameters::ConfigError;
-use crate::plan::note::{Note, ReplayError};
+use crate::plan::note::Note;
 use crate::plan::Plan;
 
-/// The first note of a record that has several: backup place, two LBAs, and how many sectors of each (upper and lower half).
-const FIRST_PART: u8 = 1;
-/// The same, and neither the first nor the last.
-const PART: u8 = 2;
-/// The same, and the host record is complete: alone, or after others.
-const HOST_RECORD: [u8; 2] = [3, 4];
-/// The same of the move's record.
-const MOVE_RECORD: [u8; 2] = [5, 6];
-/// The host record is cleared.
-const HOST_CLEAR: u8 = 7;
-/// The record of the move is cleared.
-const MOVE_CLEAR: u8 = 8;
-/// Records of the backup log, and of which sectors are live.
-pub const RECORDS: &[RecordInfo] = &[
-    copies(FIRST_PART, "backup, the first of several"),
-    copies(PART, "backup, one of several"),
-    copies(HOST_RECORD[0], "backup for the host's write, complete"),
-    copies(HOST_RECORD[1], "backup for the host's write, its last"),
-    copies(MOVE_RECORD[0], "backup for a move, complete"),
-    copies(MOVE_RECORD[1], "backup for a move, its last"),
-    RecordInfo { tag: HOST_CLEAR, what: "the host's backup is no longer needed", fields: &[] },
-    RecordInfo { tag: MOVE_CLEAR, what: "the move's backup is no longer needed", fields: &[] },
-    RecordInfo { tag: super::host::LIVE, what: "sectors are live", fields: &["start_lba", "end_lba"] },
-    RecordInfo { tag: super::host::DEAD, what: "sectors are dead", fields: &["start_lba", "end_lba"] },
-];
-
-const fn copies(tag: u8, what: &'static str) -> RecordInfo {
-    RecordInfo { tag, what, fields: &["backup_pba", "lba", "second_lba", "sectors_of_both"] }
-}
-
-/// Layers number their own records from here.
-pub const FIRST_LAYER_TAG: u8 = 16;
-
-/// At most one region to so many tracks of a surface, so that small disks keep most of theirs.
+/// Tracks of a surface for each backup region, at least: small disks get fewer regions, and keep most of their tracks.
 const TRACKS_PER_REGION: u32 = 32;
 
-/// Backed-up logical sectors.
+/// A run of logical sectors of which there is a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
     /// First logical sector.
     pub lba: Lba,
-    /// How many.
+    /// How many sectors.
     pub sectors: u32,
-    /// Where the copy is.
+    /// The first physical sector of the copy.
     pub backup: Pba,
 }
 
@@ -80,17 +47,27 @@ struct Region {
     next: u64,
 }
 
+/// For what copies are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum For {
+    /// The latest read-modify-write of the host.
+    Host,
+    /// The background move that is under way.
+    Move,
+}
+
 /// What is backed up for one operation.
 #[derive(Clone, Default, Debug)]
-struct Record {
+struct Backup {
     parts: Vec<Part>,
-    /// Bounds of the copies.
+    /// The smallest extent that holds all the copies.
     copies: Extent,
-    /// Bounds of the homes on the outer and the inner neighbour: whoever writes there clears first.
+    /// The smallest extents that hold what was copied from the outer and from the inner neighbour: a write there would make the
+    /// copies stale, so the record is cleared before it.
     homes: [Extent; 2],
 }
 
-impl Record {
+impl Backup {
     fn is_active(&self) -> bool {
         !self.parts.is_empty()
     }
@@ -102,15 +79,15 @@ impl Record {
     }
 }
 
-/// The log.
+/// The backup log of a drive: its regions, and what is backed up in them now.
 #[derive(Clone, Debug)]
 pub struct BackupLog {
     regions: Vec<Region>,
     /// Radial positions half way from each region to the next.
     borders: Vec<u32>,
-    host: Record,
-    job: Record,
-    /// The region that the move in hand uses.
+    host: Backup,
+    job: Backup,
+    /// The region that the current move uses.
     job_region: Option<usize>,
     /// Parts of a record being replayed.
     replayed: Vec<Part>,
@@ -142,8 +119,8 @@ impl BackupLog {
         Ok(BackupLog {
             regions: areas.iter().map(region).collect(),
             borders,
-            host: Record::default(),
-            job: Record::default(),
+            host: Backup::default(),
+            job: Backup::default(),
             job_region: None,
             replayed: Vec::new(),
         })
@@ -154,7 +131,7 @@ impl BackupLog {
         self.regions.len()
     }
 
-    /// The regions' extents.
+    /// The extents of the regions.
     pub fn extents(&self) -> impl Iterator<Item = Extent> + '_ {
         self.regions.iter().map(|region| region.area.extent)
     }
@@ -164,7 +141,7 @@ impl BackupLog {
         self.extents().map(|extent| extent.sectors.0).min().expect("there is a region")
     }
 
-    /// The region that the move in hand uses.
+    /// The region that the current move uses.
     pub fn area_of_move(&self) -> Option<Area> {
         self.job_region.map(|region| self.regions[region].area)
     }
@@ -193,7 +170,7 @@ impl BackupLog {
         self.place(region, sectors, plan)
     }
 
-    /// The same for a move, in the nearest region, which is then the move's until its record is cleared.
+    /// Where the copies of a move go: the nearest region, which belongs to the move until its record is cleared.
     pub fn place_move(&mut self, radial_track: u32, sectors: u64, plan: &mut Plan) -> Pba {
         debug_assert!(self.job_region.is_none(), "one move at a time");
         let region = self.nearest(radial_track);
@@ -220,7 +197,7 @@ impl BackupLog {
 
     /// Copies of `runs` were written from `backup` on for a host operation at `radial_track`: makes them the host record.
     #[inline]
-    pub fn record_host(&mut self, radial_track: u32, backup: Pba, runs: &[Run], plan: &mut Plan) {
+    pub fn record_host(&mut self, radial_track: u32, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
         self.host.clear();
         for run in runs {
@@ -228,16 +205,16 @@ impl BackupLog {
             *bounds = around(*bounds, run.extent());
         }
         fill(&mut self.host, backup, runs);
-        note_parts(&self.host.parts, HOST_RECORD, |note| plan.note(note));
+        note_parts(&self.host.parts, For::Host, |note| plan.note(note));
         plan.barrier();
     }
 
-    /// The same for the move in hand.
-    pub fn record_move(&mut self, backup: Pba, runs: &[Run], plan: &mut Plan) {
+    /// Copies of `runs` were written from `backup` on for the current move: makes them the record of the move.
+    pub fn record_move(&mut self, backup: Pba, runs: &[TrackRun], plan: &mut Plan) {
         plan.barrier();
         self.job.clear();
         fill(&mut self.job, backup, runs);
-        note_parts(&self.job.parts, MOVE_RECORD, |note| plan.note(note));
+        note_parts(&self.job.parts, For::Move, |note| plan.note(note));
         plan.barrier();
     }
 
@@ -251,12 +228,12 @@ impl BackupLog {
 
     fn clear_host(&mut self, plan: &mut Plan) {
         plan.barrier();
-        plan.note(Note::new(HOST_CLEAR, &[]));
+        plan.note(Record::HostCleared {}.encode());
         plan.barrier();
         self.host.clear();
     }
 
-    /// The move in hand is done, and a durable note of its layer says so.
+    /// The current move is done, and a durable note of its layer says so.
     pub fn end_move(&mut self) {
         self.job.clear();
         self.job_region = None;
@@ -264,8 +241,8 @@ impl BackupLog {
 
     /// Appends records that bring back what is active.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
-        note_parts(&self.host.parts, HOST_RECORD, |note| notes.push(note));
-        note_parts(&self.job.parts, MOVE_RECORD, |note| notes.push(note));
+        note_parts(&self.host.parts, For::Host, |note| notes.push(note));
+        note_parts(&self.job.parts, For::Move, |note| notes.push(note));
     }
 
     /// Whether a record is the log's own.
@@ -273,54 +250,64 @@ impl BackupLog {
         note.tag < FIRST_LAYER_TAG
     }
 
-    /// Takes one of the log's own records; there are LBAs up to `capacity`.
-    pub fn replay(&mut self, note: &Note, capacity: Sectors) -> Result<(), ReplayError> {
-        match note.tag {
-            tag if tag < HOST_CLEAR => self.replay_parts(note, capacity)?,
-            HOST_CLEAR => self.host.clear(),
-            MOVE_CLEAR => self.job.clear(),
-            _ => return Err(ReplayError { note: *note, reason: "the backup log has no such record".into() }),
+    /// Takes one of the log's own records, on a drive of `capacity`; those of live sectors are not among them.
+    pub fn replay(&mut self, record: Record, capacity: Sectors) -> Result<(), String> {
+        match record {
+            Record::First { backup_pba, lba, second_lba, sectors_of_both }
+            | Record::Middle { backup_pba, lba, second_lba, sectors_of_both }
+            | Record::HostOnly { backup_pba, lba, second_lba, sectors_of_both }
+            | Record::HostLast { backup_pba, lba, second_lba, sectors_of_both }
+            | Record::MoveOnly { backup_pba, lba, second_lba, sectors_of_both }
+            | Record::MoveLast { backup_pba, lba, second_lba, sectors_of_both } => {
+                let runs = [(lba, sectors_of_both.0), (second_lba, sectors_of_both.1)];
+                self.check_parts(backup_pba, runs, capacity)?;
+                self.replay_parts(record, backup_pba, runs);
+            }
+            Record::HostCleared {} => self.host.clear(),
+            Record::MoveCleared {} => self.job.clear(),
+            Record::Live { .. } | Record::Dead { .. } => {
+                return Err("which sectors are live is not kept: the layer has no skip_dead=on".into());
+            }
         }
         Ok(())
     }
 
-    fn replay_parts(&mut self, note: &Note, capacity: Sectors) -> Result<(), ReplayError> {
-        let [backup, first, second, sectors] = note.fields;
-        let counts = [(sectors >> 32) as u32, sectors as u32];
-        let sectors = u64::from(counts[0]) + u64::from(counts[1]);
+    fn check_parts(&self, backup: Pba, runs: [(Lba, u32); 2], capacity: Sectors) -> Result<(), String> {
+        let sectors = runs.iter().map(|(_, sectors)| u64::from(*sectors)).sum::<u64>();
         let lies_in = |region: Extent| {
-            let within = |end: u64| region.start.0 <= backup && end <= region.end().0;
-            backup.checked_add(sectors).is_some_and(within)
+            let within = |end: u64| region.start <= backup && end <= region.end().0;
+            backup.0.checked_add(sectors).is_some_and(within)
         };
         if !self.extents().any(lies_in) {
-            let reason = format!("{sectors} sectors from PBA {backup} lie in no backup region");
-            return Err(ReplayError { note: *note, reason });
+            return Err(format!("{sectors} sectors from {backup} lie in no backup region"));
         }
-        let is_there = |lba: u64, sectors: u32| {
-            sectors == 0 || lba.checked_add(u64::from(sectors)).is_some_and(|end| end <= capacity.0)
+        let is_there = |(lba, sectors): (Lba, u32)| {
+            sectors == 0 || lba.0.checked_add(u64::from(sectors)).is_some_and(|end| end <= capacity.0)
         };
-        if !is_there(first, counts[0]) || !is_there(second, counts[1]) {
-            return Err(ReplayError { note: *note, reason: "it is a copy of sectors past the capacity".into() });
+        if !runs.into_iter().all(is_there) {
+            return Err("it is a copy of sectors past the capacity".into());
         }
-        if ![PART, HOST_RECORD[1], MOVE_RECORD[1]].contains(&note.tag) {
-            // A cut may have left the first notes of a record without its last.
+        Ok(())
+    }
+
+    fn replay_parts(&mut self, record: Record, backup: Pba, runs: [(Lba, u32); 2]) {
+        let goes_on = matches!(record, Record::Middle { .. } | Record::HostLast { .. } | Record::MoveLast { .. });
+        if !goes_on {
+            // A cut may have left the first notes of a backup without its last.
             self.replayed.clear();
         }
-        let mut at = Pba(backup);
-        for (lba, sectors) in [(first, counts[0]), (second, counts[1])] {
-            if sectors > 0 {
-                self.replayed.push(Part { lba: Lba(lba), sectors, backup: at });
-            }
-            at += Sectors(sectors as u64);
+        let mut at = backup;
+        for (lba, sectors) in runs.into_iter().filter(|(_, sectors)| *sectors > 0) {
+            self.replayed.push(Part { lba, sectors, backup: at });
+            at += Sectors(u64::from(sectors));
         }
-        let record = match note.tag {
-            tag if HOST_RECORD.contains(&tag) => &mut self.host,
-            tag if MOVE_RECORD.contains(&tag) => &mut self.job,
-            _ => return Ok(()),
+        let completed = match record {
+            Record::HostOnly { .. } | Record::HostLast { .. } => &mut self.host,
+            Record::MoveOnly { .. } | Record::MoveLast { .. } => &mut self.job,
+            _ => return,
         };
-        record.clear();
-        record.parts.append(&mut self.replayed);
-        Ok(())
+        completed.clear();
+        completed.parts.append(&mut self.replayed);
     }
 
     /// After a cut: the backed-up parts of the move, then those of the host's operation, to be written home.
@@ -332,10 +319,10 @@ impl BackupLog {
     pub fn clear_repaired(&mut self, plan: &mut Plan) {
         plan.barrier();
         if self.job.is_active() {
-            plan.note(Note::new(MOVE_CLEAR, &[]));
+            plan.note(Record::MoveCleared {}.encode());
         }
         if self.host.is_active() {
-            plan.note(Note::new(HOST_CLEAR, &[]));
+            plan.note(Record::HostCleared {}.encode());
         }
         plan.barrier();
         self.host.clear();
@@ -350,7 +337,7 @@ impl BackupLog {
     }
 }
 
-/// The smallest extent around both.
+/// The smallest extent that holds both.
 #[inline]
 fn around(bounds: Extent, extent: Extent) -> Extent {
     if bounds.is_empty() {
@@ -360,7 +347,7 @@ fn around(bounds: Extent, extent: Extent) -> Extent {
 }
 
 #[inline]
-fn fill(record: &mut Record, backup: Pba, runs: &[Run]) {
+fn fill(record: &mut Backup, backup: Pba, runs: &[TrackRun]) {
     let mut at = backup;
     for run in runs {
         record.parts.push(Part { lba: run.lba, sectors: run.sectors, backup: at });
@@ -369,18 +356,21 @@ fn fill(record: &mut Record, backup: Pba, runs: &[Run]) {
     record.copies = Extent::between(backup, at);
 }
 
-/// Two parts to a note; `tags` end the record, alone or after others. Copies of one record follow each other.
+/// Two parts to a note; the last says for what they are. Copies of one backup follow each other.
 #[inline]
-fn note_parts(parts: &[Part], tags: [u8; 2], mut push: impl FnMut(Note)) {
+fn note_parts(parts: &[Part], whose: For, mut push: impl FnMut(Note)) {
     let notes = parts.len().div_ceil(2);
     for (index, pair) in parts.chunks(2).enumerate() {
-        let (lba, sectors) = pair.get(1).map_or((0, 0), |second| (second.lba.0, second.sectors as u64));
-        let tag = match (index, index + 1 == notes) {
-            (0, true) => tags[0],
-            (0, false) => FIRST_PART,
-            (_, true) => tags[1],
-            (_, false) => PART,
+        let (second_lba, second) = pair.get(1).map_or((Lba(0), 0), |part| (part.lba, part.sectors));
+        let (backup_pba, lba, sectors_of_both) = (pair[0].backup, pair[0].lba, (pair[0].sectors, second));
+        let record = match (index == 0, index + 1 == notes, whose) {
+            (true, false, _) => Record::First { backup_pba, lba, second_lba, sectors_of_both },
+            (false, false, _) => Record::Middle { backup_pba, lba, second_lba, sectors_of_both },
+            (true, true, For::Host) => Record::HostOnly { backup_pba, lba, second_lba, sectors_of_both },
+            (false, true, For::Host) => Record::HostLast { backup_pba, lba, second_lba, sectors_of_both },
+            (true, true, For::Move) => Record::MoveOnly { backup_pba, lba, second_lba, sectors_of_both },
+            (false, true, For::Move) => Record::MoveLast { backup_pba, lba, second_lba, sectors_of_both },
         };
-        push(Note { tag, fields: [pair[0].backup.0, pair[0].lba.0, lba, (pair[0].sectors as u64) << 32 | sectors] });
+        push(record.encode());
     }
 }

@@ -1,8 +1,8 @@
-//! The layer interface over a [`Translation`]: serves the host, counts what it writes, and makes moves when idle, or a
-//! phase now and then where the drive never is.
+//! The [`Layer`](crate::layer::Layer) of every interlaced disk, over a [`Translation`]: it serves the host, counts what is written to each
+//! track, and moves tracks in idle time. On a drive that is never idle it makes a phase of a move now and then between requests.
 //!
 //! Invariants:
-//! 1. A host write touches nothing that a move has in hand: it completes the move first, in its own plan.
+//! 1. A host write touches nothing that the current move uses: it completes the move first, in its own plan.
 //! 2. Writes share an operation only if they lie on one track when it is planned, whatever they did when they were let
 //!    join.
 //! 3. With one backup region, no host read-modify-write happens while a move has copies in it.
@@ -18,17 +18,18 @@ use super::home::Home;
 use super::host::Host;
 use super::moves::{Moves, Outcome};
 use super::options::MoveOptions;
-use super::{Run, Translation, NO_HEAT};
+use super::run::{TrackRun, NO_HEAT};
+use super::translation::Translation;
 use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Plan};
 use crate::violation::Violation;
 
-/// Where the write lies that the queue was searched for: found once, for the search and for the plan.
+/// Where a write lies: remembered from the search of the queue for writes that join it, so that planning need not look again.
 #[derive(Clone, Copy)]
 struct Found {
     lba: Lba,
-    run: Run,
+    run: TrackRun,
 }
 
 /// A layer of an interlaced disk.
@@ -66,7 +67,7 @@ impl<T: Translation> Interlaced<T> {
         &self.map
     }
 
-    /// The host's side.
+    /// The part that serves the host.
     pub fn host(&self) -> &Host {
         &self.host
     }
@@ -112,7 +113,8 @@ impl<T: Translation> Interlaced<T> {
         }
     }
 
-    /// Chooses the next moves; what of the last ones is not begun is forgotten, as the new counts know better.
+    /// Ends an interval of counting: chooses the next moves. Moves of the last interval that are not begun are dropped, since the
+    /// new counts are better.
     #[cold]
     fn end_interval(&mut self) {
         self.heat.sort();
@@ -127,7 +129,7 @@ impl<T: Translation> Interlaced<T> {
     fn phase(&mut self, plan: &mut Plan) -> bool {
         self.found.set(None);
         let (map, home) = (&self.map, &self.host.home);
-        let is_begun = self.moves.in_hand().is_some();
+        let is_begun = self.moves.current().is_some();
         let saved_sectors_max = self.host.log.region_sectors();
         if !is_begun
             && !self.moves.take_next(saved_sectors_max, |chosen, transfers| map.prepare(home, chosen, transfers))
@@ -135,7 +137,7 @@ impl<T: Translation> Interlaced<T> {
             self.overdue = false;
             return false;
         }
-        let chosen = self.moves.in_hand().expect("taken above");
+        let chosen = self.moves.current().expect("taken above");
         match self.moves.phase(&mut self.host.log, plan) {
             Outcome::Underway => {}
             Outcome::Displaced(backup) => {
@@ -153,12 +155,12 @@ impl<T: Translation> Interlaced<T> {
     }
 
     fn complete_move(&mut self, plan: &mut Plan) {
-        while self.moves.in_hand().is_some() {
+        while self.moves.current().is_some() {
             self.phase(plan);
         }
     }
 
-    /// Whether `command` would touch what the move in hand has read or backed up.
+    /// Whether `command` would touch what the current move has read or backed up.
     #[cold]
     fn disturbs_move(&self, command: &Command) -> bool {
         if !matches!(command.operation, Operation::Write | Operation::Trim) {
@@ -186,7 +188,7 @@ impl<T: Translation> Interlaced<T> {
 
     /// The run that `lba` lies in, as the map is now.
     #[inline]
-    fn find(&self, lba: Lba) -> Run {
+    fn find(&self, lba: Lba) -> TrackRun {
         match self.found.get() {
             Some(found) if found.lba == lba => found.run,
             _ => {
@@ -208,7 +210,7 @@ impl<T: Translation> Layer for Interlaced<T> {
     }
 
     fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
-        if self.moves.in_hand().is_some() && commands.iter().any(|command| self.disturbs_move(command)) {
+        if self.moves.current().is_some() && commands.iter().any(|command| self.disturbs_move(command)) {
             self.complete_move(plan);
         }
         plan.open(GroupKind::Host);
@@ -238,7 +240,7 @@ impl<T: Translation> Layer for Interlaced<T> {
         candidate.operation == Operation::Write && joinable.start <= candidate.lba && candidate.end() <= joinable.end
     }
 
-    /// The run that a write lies in: what else waits to be written there goes with it.
+    /// The run that a write lies in: other waiting writes to the same run can be served with it.
     #[inline]
     fn joinable(&self, first: &Command) -> Range<Lba> {
         if first.operation != Operation::Write {

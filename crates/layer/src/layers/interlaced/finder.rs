@@ -1,11 +1,12 @@
-//! Counts, among sorted starts, those at or before a position: how many gaps an address lies behind, which zone holds it.
+//! A fast search in a sorted list of start addresses: how many of them lie at or before a given one. That tells how many gaps an
+//! address lies behind, or which zone holds it.
 //!
 //! Invariants:
 //! 1. Starts rise strictly.
 //! 2. A table of equally wide buckets gives the first guess, and what it leaves open is searched in halves: a single look
 //!    where starts are few or evenly spread.
 
-/// Buckets to a start: more make the first guess better and the table larger.
+/// Buckets of the table for each start: more make the first guess better and the table larger.
 const BUCKETS_PER_START: u64 = 4;
 
 /// Sorted starts with a table of first guesses.
@@ -39,12 +40,12 @@ impl Finder {
         low + self.starts[low..high].partition_point(|&start| start <= position)
     }
 
-    /// The starts.
+    /// The list of starts.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory that it takes now.
     pub fn measured_bytes(&self) -> u64 {
         (self.starts.capacity() * size_of::<u64>() + self.guesses.capacity() * size_of::<u32>()) as u64
     }

@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 /// Entries kept, for each write of the interval: a write that crosses into another track has two.
 const ENTRIES_PER_WRITE: usize = 2;
 
-/// Of each count 1/2^shift is forgotten with an interval: it stands for the last 64.
+/// At the end of an interval 1/2^shift of each count is forgotten, so that a count stands for about the last 64 intervals.
 const DECAY_SHIFT: u32 = 6;
 
 /// Sectors written under a key; six bytes, so that the log stays small.
@@ -55,10 +55,10 @@ pub struct HeatLog {
     is_joined: bool,
 }
 
-/// A counted key.
+/// A track, or a part of one, with how much was written to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heat {
-    /// The key.
+    /// Its number, as the layer counts tracks and parts.
     pub key: u32,
     /// Sectors written to it in the interval.
     pub sectors: u32,
@@ -176,7 +176,7 @@ impl HeatLog {
         sorted.into_iter().map(|Reverse((sectors, Reverse(key)))| Heat { key, sectors }).collect()
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory that it takes now.
     pub fn measured_bytes(&self) -> u64 {
         (self.entries.capacity() * size_of::<Entry>()) as u64
     }

@@ -1,5 +1,5 @@
-//! Homes: the static addresses of an interlaced disk. LBAs run over all tracks in PBA order, and jump those that are set
-//! aside: backup regions and caches, which are bottom tracks whose neighbouring tops hold nothing, and those tops; and the
+//! Homes: where each LBA of an interlaced disk lies as long as no layer has moved it. LBAs run over all tracks in PBA order, and skip
+//! those that are set aside: backup regions and caches, which are bottom tracks whose neighbouring tops hold nothing, and those tops; and the
 //! tops of write buffers, whose neighbours keep their data.
 //!
 //! Invariants:
@@ -9,7 +9,7 @@
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors, SharedDisk};
 
 use super::finder::Finder;
-use super::{Run, Span, Track};
+use super::run::{is_top, Span, Track, TrackRun};
 use crate::parameters::ConfigError;
 
 /// Bottom tracks set aside on one surface, with the tops beside them.
@@ -17,11 +17,11 @@ use crate::parameters::ConfigError;
 pub struct Area {
     /// The bottoms: they follow each other in PBA order.
     pub extent: Extent,
-    /// Surface.
+    /// The surface that it lies on.
     pub surface: u8,
-    /// The first bottom.
+    /// Radial position of the first bottom.
     pub radial_start: u32,
-    /// The last bottom.
+    /// Radial position of the last bottom.
     pub radial_last: u32,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Division by a number known long before: a multiplication and a correction.
+/// Division by a fixed number, as a multiplication and a correction: faster than the hardware's division.
 #[derive(Clone, Copy, Debug)]
 struct Reciprocal {
     divisor: u64,
@@ -173,7 +173,7 @@ impl Reciprocal {
     }
 }
 
-/// The static addresses.
+/// Where each LBA is at home, and which LBA is at home at a physical sector.
 #[derive(Clone, Debug)]
 pub struct Home {
     disk: SharedDisk,
@@ -217,7 +217,7 @@ impl Home {
         &self.disk
     }
 
-    /// Logical sectors.
+    /// Logical sectors that the tracks which are not set aside hold.
     pub fn capacity(&self) -> Sectors {
         Sectors(self.capacity)
     }
@@ -252,7 +252,7 @@ impl Home {
     /// Whether a track lies on top of its neighbours: writing it harms nothing.
     #[inline]
     pub fn is_top(radial_track: u32) -> bool {
-        radial_track % 2 == 1
+        is_top(radial_track)
     }
 
     /// Number of a track: by radius, then surface.
@@ -283,21 +283,21 @@ impl Home {
         self.disk.geometry.radial_tracks().div_ceil(2) * self.surfaces
     }
 
-    /// All tracks.
+    /// How many tracks the disk has, on all surfaces.
     pub fn tracks(&self) -> u64 {
         self.disk.geometry.radial_tracks() as u64 * self.surfaces as u64
     }
 
     /// The run of a whole track at home, given one of its places and the LBA there.
     #[inline]
-    pub fn track_run(place: &Place, lba: Lba) -> Run {
-        Run::on(&Track::of(place), 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
+    pub fn track_run(place: &Place, lba: Lba) -> TrackRun {
+        TrackRun::on(&Track::of(place), 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
     }
 
     /// Appends the sectors of both neighbouring tops that a write of `run`, on a bottom, destroys: first those of the
     /// outer neighbour.
     #[inline]
-    pub fn push_faced(&self, run: &Run, faced: &mut Vec<Span>) {
+    pub fn push_faced(&self, run: &TrackRun, faced: &mut Vec<Span>) {
         debug_assert!(!run.harmless, "this write destroys nothing: {run:?}");
         let geometry = &self.disk.geometry;
         let own = geometry.track_place(run.radial_track, run.surface);
@@ -312,7 +312,7 @@ impl Home {
     /// Positions are compared as fractions of a rotation with the tracks' common denominator, so that boundaries which two
     /// tracks share are shared.
     #[inline]
-    fn push_faced_on(&self, own: &Place, run: &Run, top: &Place, faced: &mut Vec<Span>) {
+    fn push_faced_on(&self, own: &Place, run: &TrackRun, top: &Place, faced: &mut Vec<Span>) {
         let (own_sectors, top_sectors) = (own.track_sectors as u64, top.track_sectors as u64);
         if run.sectors as u64 == own_sectors {
             faced.push(Span { track: Track::of(top), first: 0, end: top.track_sectors });
@@ -374,7 +374,7 @@ mod tests {
                 let track = Track::of(&home.track(radial_track, surface).expect("every bottom is on the disk"));
                 for first in 0..track.sectors {
                     for end in first + 1..=track.sectors {
-                        let run = Run::on(&track, first, end, Lba(0));
+                        let run = TrackRun::on(&track, first, end, Lba(0));
                         let (mut faced, mut destroyed) = (Vec::new(), Vec::new());
                         home.push_faced(&run, &mut faced);
                         recording.destroys(geometry, run.extent(), &mut destroyed);

@@ -13,34 +13,31 @@
 //! 2. A dead sector is noted as live only after its data is durable; a trimmed one is noted as dead, durably, before
 //!    anything destroys it.
 
-use imbrex_disk::{Command, Lba, Pba, Sectors};
+use imbrex_disk::{Command, Lba, Sectors};
 
 use super::backup::BackupLog;
 use super::home::Home;
 use super::live::LiveSet;
-use super::{Run, Span, Translation};
+use super::record::Record;
+use super::run::{write_copies, Span, TrackRun};
+use super::translation::Translation;
 use crate::layer::Piece;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
 
-/// Sectors from the first up to the second field are live; numbered among the backup log's records.
-pub(super) const LIVE: u8 = 9;
-/// The same sectors are dead.
-pub(super) const DEAD: u8 = 10;
-
-/// The host's side of a layer.
+/// The part of a layer that serves the host.
 pub struct Host {
-    /// Static addresses.
+    /// Where LBAs lie as long as nothing is moved.
     pub home: Home,
     /// The backup log.
     pub log: BackupLog,
-    /// What is live, with `skip_dead=on`.
+    /// Which sectors are live; kept only with `skip_dead=on`.
     live: Option<LiveSet>,
-    /// Tops that the write in hand destroys: physical, then what lies there.
+    /// Tops that the current write destroys: physical, then what lies there.
     faced: Vec<Span>,
-    endangered: Vec<Run>,
-    /// What joined writes cover of one track.
-    written: Vec<Run>,
+    endangered: Vec<TrackRun>,
+    /// The parts of one track that writes served together cover.
+    written: Vec<TrackRun>,
 }
 
 impl Host {
@@ -82,7 +79,7 @@ impl Host {
         &mut self,
         map: &T,
         command: &Command,
-        first: Run,
+        first: TrackRun,
         plan: &mut Plan,
         mut count: impl FnMut(u32, u32),
     ) {
@@ -142,24 +139,24 @@ impl Host {
             lba = run.end();
         }
         if live.remove(command.lba, end) {
-            plan.note(Note::new(DEAD, &[command.lba.0, end.0]));
+            plan.note(Record::Dead { start_lba: command.lba, end_lba: end }.encode());
             plan.barrier();
         }
     }
 
-    /// Data from `start` up to `end` is planned: notes as live what was dead.
+    /// A write of data from `start` up to `end` is planned: notes those of the sectors as live that were dead.
     #[inline]
     fn born(&mut self, start: Lba, end: Lba, plan: &mut Plan) {
         let Some(live) = &mut self.live else { return };
         if live.insert(start, end) {
             plan.barrier();
-            plan.note(Note::new(LIVE, &[start.0, end.0]));
+            plan.note(Record::Live { start_lba: start, end_lba: end }.encode());
         }
     }
 
     /// Writes parts of one bottom track.
     #[inline]
-    fn rewrite<T: Translation>(&mut self, map: &T, written: &[Run], plan: &mut Plan) {
+    fn rewrite<T: Translation>(&mut self, map: &T, written: &[TrackRun], plan: &mut Plan) {
         self.find_endangered(map, written);
         if self.endangered.is_empty() {
             return write_parts(written, plan);
@@ -181,7 +178,7 @@ impl Host {
 
     /// Collects the data that writing parts of one bottom track destroys.
     #[inline]
-    fn find_endangered<T: Translation>(&mut self, map: &T, written: &[Run]) {
+    fn find_endangered<T: Translation>(&mut self, map: &T, written: &[TrackRun]) {
         self.faced.clear();
         for run in written {
             self.home.push_faced(run, &mut self.faced);
@@ -237,21 +234,25 @@ impl Host {
     /// Appends records that bring back what is live and what is backed up.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         let live = self.live.iter().flat_map(LiveSet::iter);
-        notes.extend(live.map(|(start, end)| Note::new(LIVE, &[start.0, end.0])));
+        notes.extend(live.map(|(start, end)| Record::Live { start_lba: start, end_lba: end }.encode()));
         self.log.checkpoint(notes);
     }
 
     /// Takes a record that is not the layer's own.
     pub fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        let [start, end, ..] = note.fields;
-        match (note.tag, &mut self.live) {
-            (LIVE | DEAD, Some(live)) if start < end && end <= self.home.capacity().0 => {
-                let change = if note.tag == LIVE { LiveSet::insert } else { LiveSet::remove };
-                change(live, Lba(start), Lba(end));
+        let (record, capacity) = (Record::decode(note)?, self.home.capacity());
+        let taken = match (record, &mut self.live) {
+            (Record::Live { start_lba, end_lba } | Record::Dead { start_lba, end_lba }, Some(live)) => {
+                if start_lba >= end_lba || end_lba.0 > capacity.0 {
+                    return Err(note.refuse("it names no sectors, or some past the capacity"));
+                }
+                let change = if matches!(record, Record::Live { .. }) { LiveSet::insert } else { LiveSet::remove };
+                change(live, start_lba, end_lba);
                 Ok(())
             }
-            _ => self.log.replay(note, self.home.capacity()),
-        }
+            _ => self.log.replay(record, capacity),
+        };
+        taken.map_err(|reason| note.refuse(reason))
     }
 
     /// After a cut: writes home what is backed up, and clears the records.
@@ -295,26 +296,15 @@ impl Host {
 }
 
 #[inline]
-fn write_parts(written: &[Run], plan: &mut Plan) {
+fn write_parts(written: &[TrackRun], plan: &mut Plan) {
     for run in written {
         plan.write(Cause::Host, run.pba, run.lba, Sectors(run.sectors as u64));
     }
 }
 
-/// Writes copies of `runs`, one after the other, from `backup` on.
-#[inline]
-pub fn write_copies(runs: &[Run], backup: Pba, plan: &mut Plan) {
-    let mut at = backup;
-    for run in runs {
-        let sectors = Sectors(run.sectors as u64);
-        plan.write(Cause::Backup, at, run.lba, sectors);
-        at += sectors;
-    }
-}
-
 /// Appends the runs of data that lie in `span`.
 #[inline]
-pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mut Vec<Run>) {
+pub fn push_runs_at<T: Translation>(map: &T, home: &Home, span: &Span, runs: &mut Vec<TrackRun>) {
     let mut sector = span.first;
     while sector < span.end {
         let Some(run) = map.run_at(home, &span.track, sector).filter(|run| run.sector < span.end) else { return };

@@ -1,5 +1,5 @@
 //! Background moves and their phases. No host command enters a phase; between phases hosts may come in, and a write that
-//! would touch what a move has in hand completes it first.
+//! would touch what the current move uses completes it first.
 //!
 //! ```text
 //!            nothing overwritten: read · write · commit
@@ -26,8 +26,7 @@ use std::collections::VecDeque;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::backup::BackupLog;
-use super::host::write_copies;
-use super::Run;
+use super::run::{write_copies, TrackRun};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 /// When a run is read and written.
@@ -44,11 +43,11 @@ pub enum Timing {
 /// A run to be copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// What, and where it lies.
-    pub from: Run,
-    /// Where it goes; its own place, if it is only to be rewritten.
+    /// The sectors, and where they lie now.
+    pub from: TrackRun,
+    /// The first physical sector that they are written to: their present place, if they are only to be rewritten.
     pub to: Pba,
-    /// Whether writing there destroys neighbours.
+    /// Whether that is on a bottom, so that writing there destroys its neighbours.
     pub to_bottom: bool,
     /// Whether it is backed up first.
     pub saved: bool,
@@ -56,7 +55,7 @@ pub struct Transfer {
     pub timing: Timing,
 }
 
-/// Tracks that a move has in hand.
+/// Tracks that the current move uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Lock {
     surface: u8,
@@ -64,7 +63,7 @@ struct Lock {
     radial_last: u32,
 }
 
-/// All that is copied for a move, in the order in which it is read. Runs of one track follow each other.
+/// Everything that is copied for one move, in the order in which it is read. Runs of one track follow each other.
 #[derive(Clone, Default, Debug)]
 pub struct Transfers {
     list: Vec<Transfer>,
@@ -82,15 +81,20 @@ impl Transfers {
         self.header = None;
     }
 
-    /// Adds a run.
+    /// Adds a run to be copied.
     pub fn push(&mut self, transfer: Transfer) {
         self.list.push(transfer);
     }
 
     /// Adds runs that stay where they are, because a write beside them destroys them.
-    pub fn push_kept(&mut self, runs: &[Run]) {
-        let kept =
-            |run: &Run| Transfer { from: *run, to: run.pba, to_bottom: false, saved: true, timing: Timing::Normal };
+    pub fn push_kept(&mut self, runs: &[TrackRun]) {
+        let kept = |run: &TrackRun| Transfer {
+            from: *run,
+            to: run.pba,
+            to_bottom: false,
+            saved: true,
+            timing: Timing::Normal,
+        };
         self.list.extend(runs.iter().map(kept));
     }
 
@@ -141,14 +145,14 @@ pub enum Outcome {
     Done,
 }
 
-/// The moves to be made, and the one in hand.
+/// The moves to be made, and the current one.
 #[derive(Debug)]
 pub struct Moves<M> {
     queue: VecDeque<M>,
     chosen: Option<M>,
     stage: Stage,
     transfers: Transfers,
-    saved: Vec<Run>,
+    saved: Vec<TrackRun>,
     /// Where the late data was backed up.
     late_backup: Pba,
 }
@@ -172,8 +176,8 @@ impl<M: Copy> Moves<M> {
         self.queue.is_empty() && self.chosen.is_none()
     }
 
-    /// The move in hand.
-    pub fn in_hand(&self) -> Option<M> {
+    /// The current move.
+    pub fn current(&self) -> Option<M> {
         self.chosen
     }
 
@@ -196,7 +200,7 @@ impl<M: Copy> Moves<M> {
         false
     }
 
-    /// Whether the move in hand has something to do with the tracks from `radial_start` to `radial_last`.
+    /// Whether the current move has something to do with the tracks from `radial_start` to `radial_last`.
     pub fn locks(&self, surface: u8, radial_start: u32, radial_last: u32) -> bool {
         self.chosen.is_some()
             && self.transfers.locks.iter().any(|lock| {
@@ -204,7 +208,7 @@ impl<M: Copy> Moves<M> {
             })
     }
 
-    /// Plans the next phase of the move in hand.
+    /// Plans the next phase of the current move.
     pub fn phase(&mut self, log: &mut BackupLog, plan: &mut Plan) -> Outcome {
         match self.stage {
             Stage::Idle => self.first_phase(log, plan),
@@ -213,7 +217,7 @@ impl<M: Copy> Moves<M> {
         }
     }
 
-    /// The move in hand is done, or a note says so.
+    /// The current move is done, or a note says so.
     pub fn finish(&mut self) {
         self.chosen = None;
         self.stage = Stage::Idle;

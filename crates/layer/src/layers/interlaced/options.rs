@@ -2,7 +2,7 @@
 
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 
-/// Backup regions.
+/// How many backup regions there are.
 pub const BACKUP_REGIONS: ParameterInfo = ParameterInfo {
     key: "backup_regions",
     kind: ParameterKind::Count,
@@ -10,7 +10,7 @@ pub const BACKUP_REGIONS: ParameterInfo = ParameterInfo {
     help: "backup regions of three bottom tracks, evenly over the radius; 1 is at the middle",
 };
 
-/// Safety of moves.
+/// Whether moves and rewrites back up all that a power cut could lose.
 pub const SAFETY: ParameterInfo = ParameterInfo {
     key: "safety",
     kind: ParameterKind::Choice(&["power", "paper"]),
@@ -18,7 +18,7 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
     help: "power: back up all that a cut could lose; paper: only what Hajkazemi 2019 backs up",
 };
 
-/// Interval of counting.
+/// How many host writes make an interval, at whose end hot tracks are chosen.
 pub const INTERVAL: ParameterInfo = ParameterInfo {
     key: "interval",
     kind: ParameterKind::Count,
@@ -35,7 +35,7 @@ pub const HOTNESS: ParameterInfo = ParameterInfo {
     help: "reset: counts start anew with each interval; decay: a 64th of them is forgotten",
 };
 
-/// Moves of an interval.
+/// How many of the hottest tracks are looked at after an interval.
 pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
     key: "hot_tracks",
     kind: ParameterKind::Count,
@@ -43,7 +43,7 @@ pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
     help: "hottest bottom tracks considered at the end of an interval",
 };
 
-/// How much hotter.
+/// How many times hotter a track must be than the one that it displaces.
 pub const HOT_RATIO: ParameterInfo = ParameterInfo {
     key: "hot_ratio",
     kind: ParameterKind::Count,
@@ -67,7 +67,7 @@ pub const PAYBACK: ParameterInfo = ParameterInfo {
 /// Sectors that a read-modify-write writes besides each of the host's.
 const SAVED_PER_SECTOR: u64 = 4;
 
-/// Overdue moves.
+/// How often a phase of a move is made between requests, when the moves of an interval are still not done at the end of the next.
 pub const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
     key: "background_every",
     kind: ParameterKind::Count,
@@ -75,7 +75,7 @@ pub const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
     help: "moves pending when an interval ends run a phase every so many requests",
 };
 
-/// Idle threshold.
+/// How long the drive must be idle before moves are made.
 pub const IDLE: ParameterInfo = ParameterInfo {
     key: "idle",
     kind: ParameterKind::Duration,
@@ -83,7 +83,7 @@ pub const IDLE: ParameterInfo = ParameterInfo {
     help: "time without requests before moves are made",
 };
 
-/// What the layers that move tracks are told.
+/// The parameters of layers that move tracks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MoveOptions {
     /// Whether all that a cut could lose is backed up.
@@ -105,7 +105,7 @@ pub struct MoveOptions {
 }
 
 impl MoveOptions {
-    /// From parameters that hold all of them.
+    /// Reads them from parameters that have all of these keys.
     pub fn new(parameters: &Parameters) -> Result<MoveOptions, ConfigError> {
         let count = |key: &str, max: u64| {
             let value = parameters.count(key);

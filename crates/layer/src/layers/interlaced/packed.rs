@@ -14,7 +14,7 @@ pub struct PackedStates {
 }
 
 impl PackedStates {
-    /// So many zeros.
+    /// An array of `values` zeros.
     pub fn new(values: usize) -> PackedStates {
         PackedStates { bytes: vec![0; packed_bytes(values as u64) as usize + 1], values }
     }
@@ -47,7 +47,7 @@ impl PackedStates {
         each.map(|index| (index as u32, self.get(index))).filter(|&(_, value)| value != 0)
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory that it takes now.
     pub fn measured_bytes(&self) -> u64 {
         self.bytes.capacity() as u64
     }

@@ -1,6 +1,6 @@
 //! The numbered invariants of the layer's header, from the map and the zones alone.
 
-use super::state::{Placed, State, Use, Zone};
+use super::state::{LogZone, Placed, State, Use};
 use super::INFO;
 use crate::violation::Violation;
 
@@ -38,7 +38,7 @@ fn check_places(state: &State) -> Result<(), Broken> {
     }
 }
 
-fn check_summary(state: &State, index: usize, zone: &Zone) -> Result<(), Broken> {
+fn check_summary(state: &State, index: usize, zone: &LogZone) -> Result<(), Broken> {
     let mut place = state.first_place(index);
     let mut live = 0;
     for entry in &zone.summary {
@@ -52,7 +52,7 @@ fn check_summary(state: &State, index: usize, zone: &Zone) -> Result<(), Broken>
     Ok(())
 }
 
-fn check_use(state: &State, index: usize, zone: &Zone) -> Result<(), Broken> {
+fn check_use(state: &State, index: usize, zone: &LogZone) -> Result<(), Broken> {
     let is_listed = state.free.iter().filter(|&&free| free == index).count();
     let is_open = state.open.iter().filter(|&&open| open == Some(index)).count();
     let is_right = match zone.holds {

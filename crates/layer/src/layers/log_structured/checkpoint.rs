@@ -7,18 +7,19 @@
 //! 1. A zone as the factory made it holds no run of the map; every block in no run lies in such a zone.
 //! 2. Between the first record and the last, live blocks are counted of named zones alone.
 
-use super::state::{for_each_zone, tag, Entry, Placed, State, Use, Zone, CHUNK_BLOCKS, STREAMS};
+use super::record::Record;
+use super::state::{for_each_zone, Entry, LogZone, Placed, State, Use, CHUNK_BLOCKS, STREAMS};
 use crate::map::run_list::{RunList, ShortRun, ABSENT};
 use crate::plan::note::Note;
 
-/// In place of a stream: a closed zone.
+/// Stands in a record in place of a stream: the zone is closed.
 const CLOSED: u64 = STREAMS as u64;
 
 impl State {
-    /// The records that follow say all.
+    /// Begins a checkpoint: forgets everything, because the records that follow say all.
     pub(super) fn restart(&mut self, clock: u64) {
         self.chunks.iter_mut().for_each(|list| *list = RunList::default());
-        self.zones.iter_mut().for_each(|zone| *zone = Zone::free());
+        self.zones.iter_mut().for_each(|zone| *zone = LogZone::free());
         self.free.clear();
         self.open = [None; STREAMS];
         self.victim = None;
@@ -64,7 +65,8 @@ impl State {
         Ok(())
     }
 
-    /// What is in no run lies where the factory put it; zones with nothing live that no record named are free.
+    /// Ends a checkpoint. Blocks that no record named lie where the factory put them; zones that no record named and that hold nothing
+    /// live are free.
     pub(super) fn end(&mut self) {
         self.restarting = false;
         let (full, zone_blocks, blocks) = (self.full, self.zone_blocks, self.blocks);
@@ -90,17 +92,19 @@ impl State {
         self.free = (0..self.zones.len()).filter(|&zone| self.zones[zone].holds == Use::Free).collect();
     }
 
-    /// The records that say all.
+    /// Appends the records of a checkpoint.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
-        notes.push(Note::new(tag::RESTART, &[self.clock]));
+        notes.push(Record::Restart { first: self.clock }.encode());
         for (index, zone) in self.zones.iter().enumerate().filter(|(_, zone)| !zone.factory && zone.holds != Use::Free)
         {
             let stream = self.open.iter().position(|&open| open == Some(index)).map_or(CLOSED, |stream| stream as u64);
-            notes.push(Note::new(tag::ZONE, &[index as u64, zone.fill as u64, zone.written_at, stream]));
+            let (filled_blocks, written_at) = (zone.fill as u64, zone.written_at);
+            notes.push(Record::Zone { zone: index as u64, filled_blocks, written_at, stream }.encode());
             let mut place = self.first_place(index);
             for entry in &zone.summary {
                 self.for_each_live(*entry, place, |live| {
-                    notes.push(Note::new(tag::KEPT, &[live.block as u64, live.blocks as u64, live.place as u64]));
+                    let (block, blocks, place) = (live.block as u64, live.blocks as u64, live.place as u64);
+                    notes.push(Record::Kept { block, blocks, place }.encode());
                 });
                 place += entry.blocks;
             }
@@ -108,14 +112,14 @@ impl State {
         for (chunk, list) in (0u64..).zip(&self.chunks) {
             for run in list.runs().iter().filter(|run| run.is_absent()) {
                 let block = chunk * CHUNK_BLOCKS as u64 + run.offset as u64;
-                notes.push(Note::new(tag::TRIMMED, &[block, run.length as u64]));
+                notes.push(Record::Trimmed { block, blocks: run.length as u64 }.encode());
             }
         }
-        notes.push(Note::new(tag::END, &[]));
+        notes.push(Record::End {}.encode());
     }
 }
 
-/// A dead part of a zone's summary.
+/// Appends a dead part of `blocks` to a zone's summary.
 fn pad(summary: &mut Vec<Entry>, blocks: u32) {
     if blocks > 0 {
         summary.push(Entry { block: ABSENT, blocks });

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 
 use imbrex_disk::{Lba, Sectors};
 
-use super::state::{Placed, Stream, Use, Victim, Zone};
+use super::state::{LogZone, Placed, Stream, Use, Victim};
 use super::{LogStructured, Policy};
 use crate::plan::{Cause, GroupKind, Plan};
 
@@ -58,7 +58,7 @@ impl LogStructured {
         }
     }
 
-    /// The head of a stream's open zone, or of a free one; the phase in hand may write there from here on.
+    /// The head of a stream's open zone, or of a free one; the current phase may write there from here on.
     pub(super) fn head_or_free_zone(&mut self, stream: Stream, plan: &mut Plan) -> (u32, u32) {
         if let Some(head) = self.state.head(stream) {
             return head;
@@ -92,7 +92,7 @@ impl LogStructured {
     }
 
     /// Space won, times how long it is likely to stay won, and what is read and written for it.
-    fn benefit_and_cost(&self, zone: &Zone) -> (u128, u128) {
+    fn benefit_and_cost(&self, zone: &LogZone) -> (u128, u128) {
         let dead = (self.state.zone_blocks - zone.live) as u128;
         let age = (self.state.clock - zone.written_at) as u128 + 1;
         (dead * age, (self.state.zone_blocks + zone.live) as u128)

@@ -8,9 +8,9 @@
 
 use imbrex_disk::{Command, Lba, Sectors};
 
-use super::state::{tag, Placed, Stream};
+use super::record::Record;
+use super::state::{Placed, Stream};
 use super::LogStructured;
-use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl LogStructured {
@@ -30,7 +30,7 @@ impl LogStructured {
         }
     }
 
-    /// Hot is what hides something that the host wrote lately.
+    /// The stream for a write of `block`: hot if it hides something that the host wrote lately.
     fn stream_of(&self, block: u32) -> Stream {
         if !self.hot {
             return Stream::Host;
@@ -90,13 +90,13 @@ impl LogStructured {
         let size = self.state.block_sectors;
         let (lba, sectors) = (Lba(placed.block as u64 * size), Sectors(placed.blocks as u64 * size));
         plan.write(cause, self.state.pba(placed.place), lba, sectors);
-        let fields = [placed.block as u64, placed.blocks as u64, placed.place as u64, stream as u64];
-        let note = Note::new(tag::WRITTEN, &fields);
-        self.apply(&note);
-        self.appended.push(note);
+        let (block, blocks, place) = (placed.block as u64, placed.blocks as u64, placed.place as u64);
+        let record = Record::Written { block, blocks, place, stream: stream as u64 };
+        self.apply(record);
+        self.appended.push(record.encode());
     }
 
-    /// The data of the appends in hand are durable before their records are.
+    /// Plans a barrier, so that appended data are durable, and then their records.
     pub(super) fn record_appends(&mut self, plan: &mut Plan) {
         if self.appended.is_empty() {
             return;
@@ -127,9 +127,9 @@ impl LogStructured {
             if plan.phases.is_empty() {
                 plan.open(GroupKind::Host);
             }
-            let note = Note::new(tag::TRIMMED, &[first, last - first]);
-            self.apply(&note);
-            plan.note(note);
+            let record = Record::Trimmed { block: first, blocks: last - first };
+            self.apply(record);
+            plan.note(record.encode());
         }
     }
 

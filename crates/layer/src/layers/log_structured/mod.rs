@@ -29,6 +29,7 @@ mod check;
 mod checkpoint;
 mod cleaning;
 mod host;
+mod record;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -36,13 +37,14 @@ mod tests;
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
 use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
 use crate::region::{RegionSize, Regions};
 use crate::violation::Violation;
+use record::Record;
 use state::{Placed, State, Stream};
 
 /// Its line in the registry.
@@ -54,22 +56,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "block",
     source: "Cassuto 2010 §III, taken whole; cleaning policies as Rosenblum and Ousterhout 1992",
     parameters: PARAMETERS,
-    records: &[&[
-        RecordInfo {
-            tag: state::tag::WRITTEN,
-            what: "written to the log",
-            fields: &["block", "blocks", "place", "stream"],
-        },
-        RecordInfo { tag: state::tag::TRIMMED, what: "trimmed", fields: &["block", "blocks"] },
-        RecordInfo { tag: state::tag::RESTART, what: "a checkpoint begins", fields: &["first"] },
-        RecordInfo {
-            tag: state::tag::ZONE,
-            what: "a zone, as the checkpoint has it",
-            fields: &["zone", "filled_blocks", "written_at", "stream"],
-        },
-        RecordInfo { tag: state::tag::KEPT, what: "live blocks of that zone", fields: &["block", "blocks", "place"] },
-        RecordInfo { tag: state::tag::END, what: "the checkpoint ends", fields: &[] },
-    ]],
+    records: &[Record::INFO],
     toys: &[
         "zone_size=16k,block=1k,reserve=20%,clean_step=2k",
         "zone_size=20k,block=2k,reserve=7%,cleaning=cost-benefit,streams=host-cleaned,fill=empty,clean_step=6k",
@@ -151,7 +138,7 @@ enum Policy {
     CostBenefit,
 }
 
-/// The layer.
+/// The `log-structured` layer.
 struct LogStructured {
     state: State,
     policy: Policy,
@@ -163,9 +150,9 @@ struct LogStructured {
     step_blocks: u32,
     idle_zones: usize,
     idle_after: SimDuration,
-    /// Records of the appends in hand, applied already, which follow their data.
+    /// Records of appends that are planned and applied to the map; they enter the plan after a barrier that follows their data.
     appended: Vec<Note>,
-    /// What a step of cleaning moves: kept for its buffer.
+    /// What a step of cleaning moves; kept from step to step so that its buffer is used again.
     moves: Vec<Placed>,
 }
 
@@ -225,8 +212,10 @@ fn reserve_zones(parameters: &Parameters, zones: usize, streams: usize) -> Resul
 
 impl LogStructured {
     /// Changes the map by a record that planning made.
-    fn apply(&mut self, note: &Note) {
-        self.state.apply(note).unwrap_or_else(|reason| panic!("a planned record {note:?} does not fit: {reason}"));
+    fn apply(&mut self, record: Record) {
+        self.state
+            .apply(record)
+            .unwrap_or_else(|reason| panic!("a planned record {record:?} does not fit the map: {reason}"));
     }
 }
 
@@ -303,6 +292,6 @@ impl Layer for LogStructured {
     }
 
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        self.state.apply(note).map_err(|reason| ReplayError { note: *note, reason: reason.into() })
+        self.state.apply(Record::decode(note)?).map_err(|reason| note.refuse(reason))
     }
 }

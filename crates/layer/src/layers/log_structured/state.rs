@@ -7,15 +7,6 @@
 //! Planning makes a record and applies it; recovery applies the same records read back. So a replayed map equals the
 //! planned one by construction.
 //!
-//! | tag | fields | means |
-//! |---|---|---|
-//! | 1 written | block, blocks, place, stream | these blocks lie at the head of the stream's open zone |
-//! | 2 trimmed | block, blocks | these blocks are absent |
-//! | 3 restart | clock | the records up to the next 6 say all: opens a checkpoint |
-//! | 4 zone | zone, fill, written at, stream | a zone that is open for a stream, or closed (3) |
-//! | 5 kept | block, blocks, place | live blocks of such a zone, in the order of their places |
-//! | 6 end | | blocks not named lie where the factory put them, zones with nothing live are free |
-//!
 //! Invariants (numbered as in the layer's header): 1 to 3, and
 //! - `freed` is set when a zone has become free since the last barrier: its old contents may still be wanted.
 
@@ -23,19 +14,9 @@ use std::collections::VecDeque;
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
+use super::record::Record;
 use crate::map::run_list::{RunList, ShortRun, ABSENT};
-use crate::plan::note::Note;
 use crate::region::Regions;
-
-/// Tags of the records.
-pub(super) mod tag {
-    pub const WRITTEN: u8 = 1;
-    pub const TRIMMED: u8 = 2;
-    pub const RESTART: u8 = 3;
-    pub const ZONE: u8 = 4;
-    pub const KEPT: u8 = 5;
-    pub const END: u8 = 6;
-}
 
 /// Blocks of one list of the map: 16 MiB of blocks of 4 KiB, 32 kB of list where every block stands alone at random.
 pub(super) const CHUNK_BLOCKS: u32 = 4096;
@@ -73,11 +54,11 @@ pub(super) struct Entry {
     pub blocks: u32,
 }
 
-/// A zone.
+/// A zone of the log.
 #[derive(Clone, Debug)]
-pub(super) struct Zone {
+pub(super) struct LogZone {
     pub holds: Use,
-    /// Whether its contents are the factory's.
+    /// Whether its contents are still those that the factory put there.
     pub factory: bool,
     /// Blocks written.
     pub fill: u32,
@@ -91,9 +72,17 @@ pub(super) struct Zone {
     pub summary: Vec<Entry>,
 }
 
-impl Zone {
-    pub fn free() -> Zone {
-        Zone { holds: Use::Free, factory: false, fill: 0, fill_named: 0, live: 0, written_at: 0, summary: Vec::new() }
+impl LogZone {
+    pub fn free() -> LogZone {
+        LogZone {
+            holds: Use::Free,
+            factory: false,
+            fill: 0,
+            fill_named: 0,
+            live: 0,
+            written_at: 0,
+            summary: Vec::new(),
+        }
     }
 
     fn append(&mut self, block: u32, blocks: u32) {
@@ -105,7 +94,7 @@ impl Zone {
     }
 }
 
-/// Cleaning in hand: the zone, and where to go on.
+/// A cleaning under way: its zone, and where to go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Victim {
     pub zone: usize,
@@ -132,10 +121,10 @@ pub(super) struct State {
     pub zone_blocks: u32,
     /// Logical blocks.
     pub blocks: u32,
-    /// Whether the factory filled the drive.
+    /// Whether the drive was made full: every block has contents from the factory on.
     pub full: bool,
     pub chunks: Vec<RunList>,
-    pub zones: Vec<Zone>,
+    pub zones: Vec<LogZone>,
     /// Free zones, in the order in which they are taken.
     pub free: VecDeque<usize>,
     /// The open zone of each stream.
@@ -155,7 +144,7 @@ impl State {
         let blocks = data_zones as u32 * zone_blocks;
         let mut state = State {
             chunks: vec![RunList::default(); blocks.div_ceil(CHUNK_BLOCKS) as usize],
-            zones: vec![Zone::free(); regions.len()],
+            zones: vec![LogZone::free(); regions.len()],
             free: VecDeque::new(),
             open: [None; STREAMS],
             victim: None,
@@ -223,36 +212,37 @@ impl State {
         });
     }
 
-    /// Changes the map as a record says.
-    pub fn apply(&mut self, note: &Note) -> Result<(), &'static str> {
-        let [first, second, third, fourth] = note.fields;
-        match note.tag {
-            tag::WRITTEN => {
-                let placed = self.placed(first, second, third)?;
+    /// Changes the map as a record says; an error says why the record cannot follow those before it.
+    pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
+        match record {
+            Record::Written { block, blocks, place, stream } => {
+                let placed = self.placed(block, blocks, place)?;
+                let streams = [Stream::Host, Stream::Hot, Stream::Cleaned];
                 let stream =
-                    [Stream::Host, Stream::Hot, Stream::Cleaned].into_iter().find(|&stream| stream as u64 == fourth);
-                self.written(placed, stream.ok_or("there is no such stream")?)
+                    streams.into_iter().find(|&known| known as u64 == stream).ok_or("there is no such stream")?;
+                self.written(placed, stream)
             }
-            tag::TRIMMED => {
-                let run = self.run(first, second)?;
+            Record::Trimmed { block, blocks } => {
+                let run = self.run(block, blocks)?;
                 self.overlay(Placed { place: ABSENT, ..run });
                 Ok(())
             }
-            tag::RESTART => {
+            Record::Restart { first } => {
                 self.restart(first);
                 Ok(())
             }
-            tag::ZONE | tag::KEPT | tag::END if !self.restarting => Err("it is of a checkpoint that was not begun"),
-            tag::ZONE => self.name_zone(first, second, third, fourth),
-            tag::KEPT => {
-                let placed = self.placed(first, second, third)?;
+            _ if !self.restarting => Err("it is of a checkpoint that was not begun"),
+            Record::Zone { zone, filled_blocks, written_at, stream } => {
+                self.name_zone(zone, filled_blocks, written_at, stream)
+            }
+            Record::Kept { block, blocks, place } => {
+                let placed = self.placed(block, blocks, place)?;
                 self.keep(placed)
             }
-            tag::END => {
+            Record::End {} => {
                 self.end();
                 Ok(())
             }
-            _ => Err("log-structured has no such record"),
         }
     }
 
@@ -322,7 +312,7 @@ impl State {
         hidden_at
     }
 
-    /// What the map had of these blocks is dead; says when its zone was written.
+    /// The present places of these blocks become dead; returns when the youngest zone that held them was written.
     fn kill(&mut self, block: u32, blocks: u32, place: Option<u32>) -> u64 {
         let place = match place {
             Some(ABSENT) => return 0,
@@ -344,7 +334,7 @@ impl State {
         if self.zones[zone].holds != Use::Closed || self.zones[zone].live > 0 {
             return;
         }
-        self.zones[zone] = Zone::free();
+        self.zones[zone] = LogZone::free();
         self.free.push_back(zone);
         self.freed = true;
         if self.victim.is_some_and(|victim| victim.zone == zone) {
@@ -369,7 +359,7 @@ impl State {
         let lists: u64 = self.chunks.iter().map(RunList::measured_bytes).sum();
         let summaries: usize = self.zones.iter().map(|zone| zone.summary.capacity()).sum();
         let headers =
-            self.chunks.len() * std::mem::size_of::<RunList>() + self.zones.len() * std::mem::size_of::<Zone>();
+            self.chunks.len() * std::mem::size_of::<RunList>() + self.zones.len() * std::mem::size_of::<LogZone>();
         let free = self.free.capacity() * std::mem::size_of::<usize>();
         lists + (summaries * std::mem::size_of::<Entry>() + headers + free) as u64 + self.regions.measured_bytes()
     }

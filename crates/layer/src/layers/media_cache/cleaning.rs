@@ -7,8 +7,8 @@
 //!              └──────── a host command abandons it ───────────┘   └ it resumes ─┘
 //! ```
 //!
-//! At the end of Persisting the record #3 makes the spare the place of the whole band: what the cache held of it is
-//! dead, what hosts write from then on is newer. Until the end of Rewriting, record #4, readers are sent to the spare.
+//! At the end of Persisting the record `Begin` makes the spare the place of the whole band: what the cache held of it is
+//! dead, what hosts write from then on is newer. Until the end of Rewriting, record `End`, readers are sent to the spare.
 //!
 //! Invariants:
 //! 1. The spare is overwritten only when the end of the rewrite before is durable.
@@ -16,73 +16,19 @@
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
-use super::{MediaCache, Store};
-use crate::map::extent_map::{Run, Target};
-use crate::plan::note::Note;
+use super::stage::Stage;
+use super::state::MediaCache;
+use super::store::Store;
+use crate::map::extent_map::Mapped;
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
-use super::records::{TAG_BEGIN, TAG_END};
+use super::record::Record;
 
 /// Cached runs read in one phase.
 const RUNS_PER_PHASE: usize = 8;
 
-/// How far the cleaning of a band is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
-    /// Reading the band: so many sectors done.
-    Reading(u64),
-    /// Reading the journal for the band's cached runs: so many sectors done.
-    Scanning(u64),
-    /// Reading those runs: so many done.
-    Collecting(usize),
-    /// Writing the merged band to the spare: so many sectors done.
-    Persisting(u64),
-    /// Writing it to its place: so many sectors done.
-    Rewriting(u64),
-    /// Writing the map.
-    Noting,
-}
-
-/// The cleaning in hand.
-#[derive(Debug, Default)]
-pub(super) struct Cleaning {
-    /// Band and stage, if there is one.
-    now: Option<(usize, Stage)>,
-    is_open: bool,
-    runs: Vec<Run>,
-}
-
-impl Cleaning {
-    /// The band whose contents are the spare's.
-    pub(super) fn rewriting(&self) -> Option<usize> {
-        match self.now {
-            Some((band, Stage::Rewriting(_))) => Some(band),
-            _ => None,
-        }
-    }
-
-    /// Whether no band is in hand.
-    pub(super) fn is_resting(&self) -> bool {
-        self.now.is_none()
-    }
-
-    /// Records say that the spare holds `band`, or no longer does.
-    pub(super) fn set_rewriting(&mut self, band: Option<usize>) {
-        self.now = band.map(|band| (band, Stage::Rewriting(0)));
-    }
-
-    fn phase(&mut self, plan: &mut Plan) {
-        if self.is_open {
-            plan.next_phase(GroupKind::Cleaning);
-        } else {
-            plan.open(GroupKind::Cleaning);
-            self.is_open = true;
-        }
-    }
-}
-
 impl MediaCache {
-    /// A host command comes: what is not persisted is given up.
+    /// A host command comes: a cleaning that has not persisted its band yet is abandoned.
     pub(super) fn abandon(&mut self) {
         let is_kept = matches!(self.cleaning.now, Some((_, Stage::Rewriting(_) | Stage::Noting)));
         if !is_kept {
@@ -90,7 +36,7 @@ impl MediaCache {
         }
     }
 
-    /// Finishes the cleaning in hand, if there is one.
+    /// Finishes the current cleaning, if there is one.
     pub(super) fn finish_cleaning(&mut self, plan: &mut Plan) {
         while let Some((band, stage)) = self.cleaning.now {
             self.advance(band, stage, plan);
@@ -104,7 +50,7 @@ impl MediaCache {
         self.finish_cleaning(plan);
     }
 
-    /// The next phase in idle time, of the band of the oldest block where none is in hand.
+    /// The next phase in idle time, of the band of the oldest block if none is being cleaned.
     pub(super) fn clean_in_background(&mut self, plan: &mut Plan) -> bool {
         if self.cleaning.now.is_none() {
             let Some(lba) = self.oldest() else { return false };
@@ -116,7 +62,7 @@ impl MediaCache {
         true
     }
 
-    /// The next sector to move home: the oldest, or that whose turn it is.
+    /// The next sector to move home: of a journal the oldest one, of a cache in place the one at which eviction has arrived.
     pub(super) fn oldest(&mut self) -> Option<Lba> {
         match &mut self.store {
             Store::Journal(journal) => journal.oldest(&self.map),
@@ -134,12 +80,12 @@ impl MediaCache {
         self.cleaning.runs.extend(self.map.pieces(first, sectors));
         // In the order of their places, the journal is passed over once.
         self.cleaning.runs.sort_unstable_by_key(|run| match run.target {
-            Target::At(pba) => (pba.0, run.lba),
-            Target::Absent => (u64::MAX, run.lba),
+            Mapped::At(pba) => (pba.0, run.lba),
+            Mapped::Absent => (u64::MAX, run.lba),
         });
     }
 
-    /// One phase, and the stage after it.
+    /// Plans one phase of the cleaning of `band`, and goes to the stage that follows.
     fn advance(&mut self, band: usize, stage: Stage, plan: &mut Plan) {
         let next = match stage {
             Stage::Reading(done) => {
@@ -182,7 +128,7 @@ impl MediaCache {
     /// Reads on in the journal for the runs of the band: what finding them costs (Aghayev 2015 fig. 11: two
     /// milliseconds a block).
     fn scan(&mut self, done: u64, plan: &mut Plan) -> Stage {
-        let cached = self.cleaning.runs.iter().filter(|run| run.target != Target::Absent).count() as u64;
+        let cached = self.cleaning.runs.iter().filter(|run| run.target != Mapped::Absent).count() as u64;
         let Store::Journal(journal) = &self.store else { return self.collect(0, plan) };
         let all = (cached * self.settings.collect_sectors).min(journal.tracks.sectors());
         if done >= all {
@@ -203,8 +149,8 @@ impl MediaCache {
         let end = (done + RUNS_PER_PHASE).min(self.cleaning.runs.len());
         for run in &self.cleaning.runs[done..end] {
             match run.target {
-                Target::At(pba) => plan.read(Cause::Cleaning, pba, run.lba, run.sectors),
-                Target::Absent => plan.drop_sectors(Cause::Cleaning, run.lba, run.sectors),
+                Mapped::At(pba) => plan.read(Cause::Cleaning, pba, run.lba, run.sectors),
+                Mapped::Absent => plan.drop_sectors(Cause::Cleaning, run.lba, run.sectors),
             }
         }
         if end < self.cleaning.runs.len() {
@@ -214,7 +160,7 @@ impl MediaCache {
         }
     }
 
-    /// Writes the next track of the spare; with the last, the band is the spare's.
+    /// Writes the next track of the merged band to the spare; after the last one the spare is the place of the band.
     fn persist(&mut self, band: usize, done: u64, plan: &mut Plan) -> Stage {
         self.cleaning.phase(plan);
         if done == 0 {
@@ -233,16 +179,16 @@ impl MediaCache {
         Stage::Rewriting(0)
     }
 
-    /// The spare is the place of `band` from here on.
+    /// Notes that the spare holds all of `band` and is its place from now on.
     pub(super) fn give_to_spare(&mut self, band: usize, plan: &mut Plan) {
         plan.barrier();
-        plan.note(Note::new(TAG_BEGIN, &[band as u64]));
+        plan.note(Record::Begin { band: band as u64 }.encode());
         plan.barrier();
         self.unmap_band(band);
         self.set_written(band);
     }
 
-    /// Writes pieces of the map at its place.
+    /// Writes `sectors` of the mapping table to where it lies on the medium: for the time that takes.
     pub(super) fn write_map(&self, sectors: u64, plan: &mut Plan) {
         self.shape.map.runs(0, sectors, |_, extent| {
             plan.access(StepOp::Write, Medium::Disk, Kind::Map, Cause::Journal, extent.start, Lba(0), extent.sectors);
@@ -264,9 +210,9 @@ impl MediaCache {
     }
 }
 
-/// `band` is in its place again.
+/// Notes that `band` is in its place again; returns the stage that follows.
 pub(super) fn end_rewrite(band: usize, plan: &mut Plan) -> Stage {
     plan.barrier();
-    plan.note(Note::new(TAG_END, &[band as u64]));
+    plan.note(Record::End { band: band as u64 }.encode());
     Stage::Noting
 }

@@ -7,10 +7,10 @@
 use imbrex_disk::{Command, Extent, Lba, Operation, Pba, Sectors};
 
 use super::journal::{Entry, Journal};
-use super::records::{TAG_CACHED, TAG_PACKET, TAG_TRIM};
-use super::{MediaCache, Store};
-use crate::map::extent_map::{Run, Target};
-use crate::plan::note::Note;
+use super::record::Record;
+use super::state::MediaCache;
+use super::store::Store;
+use crate::map::extent_map::{Mapped, MappedRun};
 use crate::plan::{Cause, Kind, Medium, Plan, StepOp};
 
 impl MediaCache {
@@ -49,8 +49,8 @@ impl MediaCache {
             self.clean_for_entries(plan);
         }
         Self::open_host(plan);
-        plan.note(Note::new(TAG_TRIM, &[lba.0, sectors.0]));
-        self.map_run(lba, sectors, Target::Absent);
+        plan.note(Record::Trimmed { lba, sectors }.encode());
+        self.map_run(lba, sectors, Mapped::Absent);
     }
 
     fn write_waiting(&mut self, plan: &mut Plan) {
@@ -101,7 +101,7 @@ impl MediaCache {
     /// The next absent run, going round.
     fn next_absent(&mut self) -> Option<Lba> {
         let end = Lba(0) + self.shape.bands.capacity();
-        let is_absent = |run: &Run| run.target == Target::Absent;
+        let is_absent = |run: &MappedRun| run.target == Mapped::Absent;
         let ahead = self.map.pieces(self.absent_next, end - self.absent_next).find(is_absent);
         let found = ahead.or_else(|| self.map.iter().find(is_absent))?;
         self.absent_next = if found.end() < end { found.end() } else { Lba(0) };
@@ -132,7 +132,7 @@ impl MediaCache {
         }
     }
 
-    /// Neither a packet nor an entry is to be had for the write at `lba`.
+    /// Makes room for the write at `lba`, for which there is neither space in the ring nor an entry of the map: cleans a band.
     fn clean_for_packet(&mut self, lba: Lba, plan: &mut Plan) {
         if !self.has_entries_for(lba, Sectors(1)) {
             return self.clean_for_entries(plan);
@@ -174,7 +174,7 @@ impl MediaCache {
         payload
     }
 
-    /// `sectors` of `lba` lie `payload` sectors into the payload of the packet in hand.
+    /// `sectors` of `lba` lie `payload` sectors into the payload of the current packet.
     #[inline]
     fn place(&mut self, lba: Lba, sectors: u64, payload: u64) {
         let (map, placed) = (&mut self.map, &mut self.placed);
@@ -182,7 +182,7 @@ impl MediaCache {
         let start = journal.offset(journal.head + journal.rules.out_of_band);
         journal.tracks.runs(start + payload, sectors, |offset, extent| {
             let lba = lba + Sectors(offset);
-            map.insert(lba, extent.sectors, Target::At(extent.start), |_| {});
+            map.insert(lba, extent.sectors, Mapped::At(extent.start), |_| {});
             placed.push(Entry { lba: lba.0, pba: extent.start.0, sectors: extent.sectors.0 as u32 });
         });
     }
@@ -200,14 +200,14 @@ impl MediaCache {
         write_frame(journal, payload, capacity, &self.placed, plan);
         plan.barrier();
         journal.begin_packet(half_tracks);
-        plan.note(Note::new(TAG_PACKET, &[head, half_tracks]));
+        plan.note(Record::Packet { head_half_tracks: head, half_tracks }.encode());
         for entry in &self.placed {
             journal.push(*entry);
-            plan.note(Note::new(TAG_CACHED, &[entry.lba, entry.sectors as u64, entry.pba]));
+            plan.note(entry.record().encode());
         }
     }
 
-    /// Whether `candidate` goes into the packet of the writes `chosen`.
+    /// Whether `candidate` still fits into one packet with the writes `chosen`.
     pub(super) fn joins_packet(&self, chosen: &[Command], candidate: &Command) -> bool {
         let Store::Journal(journal) = &self.store else { return false };
         if chosen.len() >= journal.rules.writes_max {
@@ -239,10 +239,10 @@ impl MediaCache {
         loop {
             let cached = match self.map.is_clear(lba, sectors) {
                 true => None,
-                false => self.map.pieces(lba, sectors).find(|run| run.target != Target::Absent),
+                false => self.map.pieces(lba, sectors).find(|run| run.target != Mapped::Absent),
             };
             let uncached = match cached {
-                Some(Run { lba: at, sectors, target: Target::At(pba) }) if at == lba => {
+                Some(MappedRun { lba: at, sectors, target: Mapped::At(pba) }) if at == lba => {
                     Self::open_host(plan);
                     plan.write(Cause::Host, pba, lba, sectors);
                     return sectors;
@@ -300,13 +300,13 @@ impl MediaCache {
                 (first, whole) = (before.lba, joined);
             }
         }
-        if let Some(after) = after.filter(|run| run.target == Target::At(place.end())) {
+        if let Some(after) = after.filter(|run| run.target == Mapped::At(place.end())) {
             let joined = Extent::new(whole.start, whole.sectors + after.sectors);
             if self.is_entry(first, joined) {
                 whole = joined;
             }
         }
-        self.map_run(first, whole.sectors, Target::At(whole.start));
+        self.map_run(first, whole.sectors, Mapped::At(whole.start));
         let Store::InPlace(zones) = &mut self.store else { unreachable!("zones are overwritten in place") };
         zones.add(first, whole);
     }
@@ -323,7 +323,7 @@ impl MediaCache {
         }
         plan.barrier();
         for entry in self.placed.drain(..) {
-            plan.note(Note::new(TAG_CACHED, &[entry.lba, entry.sectors as u64, entry.pba]));
+            plan.note(entry.record().encode());
         }
     }
 }

@@ -20,9 +20,10 @@ use std::collections::VecDeque;
 
 use imbrex_disk::{Lba, Pba, Sectors};
 
+use super::record::Record;
 use super::tracks::Tracks;
 use crate::layer::Cache;
-use crate::map::extent_map::{ExtentMap, Target};
+use crate::map::extent_map::{ExtentMap, Mapped};
 use crate::plan::Medium;
 
 /// A host write, as it lies in a packet.
@@ -34,9 +35,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The first of its sectors that the map still has here.
+    /// The record that it was written.
+    pub(super) fn record(&self) -> Record {
+        Record::Cached { lba: Lba(self.lba), sectors: Sectors(self.sectors as u64), pba: Pba(self.pba) }
+    }
+
+    /// The first of its sectors that is still live: that the map still finds in this packet.
     pub(super) fn live(&self, map: &ExtentMap) -> Option<Lba> {
-        let here = |lba: Lba| Target::At(Pba(self.pba + (lba.0 - self.lba)));
+        let here = |lba: Lba| Mapped::At(Pba(self.pba + (lba.0 - self.lba)));
         let mut pieces = map.pieces(Lba(self.lba), Sectors(self.sectors as u64));
         pieces.find(|run| run.target == here(run.lba)).map(|run| run.lba)
     }
@@ -45,13 +51,13 @@ impl Entry {
 /// A packet on the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Packet {
-    /// Half tracks it takes.
+    /// How many half tracks it takes.
     pub(super) half_tracks: u32,
-    /// Entries it has among those not yet known dead.
+    /// How many of the entries that are not known to be dead belong to it.
     pub(super) entries: u32,
 }
 
-/// What a packet may hold.
+/// How much a packet may hold (Aghayev 2015 §4.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PacketRules {
     /// Half tracks of out-of-band data.
@@ -60,13 +66,13 @@ pub(super) struct PacketRules {
     pub(super) payload_sectors: u64,
     /// Host writes in a packet.
     pub(super) writes_max: usize,
-    /// A write of so many sectors is large …
+    /// A write of at least so many sectors is *large* …
     pub(super) large_sectors: u64,
-    /// … and holds the payload of its packet to this.
+    /// … and a packet that holds a large write has at most so many sectors of payload.
     pub(super) large_payload_sectors: u64,
 }
 
-/// The journal.
+/// The ring of packets, and what is live in it.
 #[derive(Debug)]
 pub(super) struct Journal {
     pub(super) tracks: Tracks,
@@ -155,7 +161,7 @@ impl Journal {
         self.entries.push_back(entry);
     }
 
-    /// Lets go of what is dead at the tail.
+    /// Moves the tail past the packets in which nothing is live any more.
     pub(super) fn retire(&mut self, map: &ExtentMap) {
         while let Some(packet) = self.packets.front_mut() {
             while packet.entries > 0 {
@@ -171,7 +177,7 @@ impl Journal {
         }
     }
 
-    /// The oldest sector that lies only here.
+    /// The oldest live sector in the ring.
     pub(super) fn oldest(&mut self, map: &ExtentMap) -> Option<Lba> {
         self.retire(map);
         self.entries.front().and_then(|entry| entry.live(map))
@@ -192,7 +198,7 @@ impl Journal {
         }
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory that it takes now.
     pub(super) fn measured_bytes(&self) -> u64 {
         let entries = self.entries.capacity() * std::mem::size_of::<Entry>();
         let packets = self.packets.capacity() * std::mem::size_of::<Packet>();

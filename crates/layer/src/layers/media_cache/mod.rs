@@ -12,10 +12,7 @@
 //! Does not model: what a drive does in the first 200 ms of idle time, and where it parks (Aghayev 2015 §4.5); the
 //! cost of writing the map where the cache is overwritten in place, which nobody has measured.
 //!
-//! Records ([`records`]): #1 lba sectors pba: cached. #2 lba sectors: trimmed. #3 band: the spare holds it merged. #4
-//! band: it is in its place again. #5 head half-tracks: a packet begins; the cached runs that follow are its entries.
-//! #6 band: what of it is in no cache is absent. #7 band: written whole in its place. #8 first bits: bands written
-//! before.
+//! Its journal records: [`record`].
 //!
 //! Invariants:
 //! 1. Cached runs lie where the store has them, and share no sector: in a packet between tail and head, or in
@@ -24,13 +21,17 @@
 //! 3. While a band is being rewritten the spare holds all of it, and no reader is sent to its place.
 //! 4. What the cache overwrites is dead by records that a barrier has made durable.
 //! 5. A cache overwritten in place holds no more runs than `map_entries`. (Absent runs count too when room is sought,
-//!    but recovery may add some of them: record #6.)
+//!    but recovery may add some of them: the record `Bare`.)
 
 mod cleaning;
 mod host;
 mod journal;
-mod records;
+mod record;
+mod recovery;
 mod shape;
+mod stage;
+mod state;
+mod store;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -39,21 +40,19 @@ mod zones;
 
 use std::ops::Range;
 
-use imbrex_disk::{Command, Lba, Operation, Pba, Sectors, SimDuration};
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
 use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
-use crate::map::extent_map::{ExtentMap, Run, Target};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
-use crate::plan::{GroupKind, Medium, Plan};
+use crate::plan::Plan;
 use crate::region::Position;
 use crate::violation::Violation;
-use cleaning::Cleaning;
-use journal::{Entry, Journal};
-use shape::Shape;
-use zones::Zones;
+use record::Record;
+use state::MediaCache;
+use store::Store;
 
 const fn parameter(key: &'static str, kind: ParameterKind, default: &'static str, help: &'static str) -> ParameterInfo {
     ParameterInfo { key, kind, default, help }
@@ -61,7 +60,7 @@ const fn parameter(key: &'static str, kind: ParameterKind, default: &'static str
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
-    name: "media-cache",
+    name: state::NAME,
     summary: "a persistent cache on the medium, journal or overwritten in place, before bands that stay in their place",
     recordings: &["shingled", "conventional"],
     host_managed: false,
@@ -126,20 +125,7 @@ pub const INFO: LayerInfo = LayerInfo {
         ),
         crate::region::rewrite::SAFETY,
     ],
-    records: &[&[
-        RecordInfo { tag: records::TAG_CACHED, what: "written to the cache", fields: &["lba", "sectors", "pba"] },
-        RecordInfo { tag: records::TAG_TRIM, what: "trimmed", fields: &["lba", "sectors"] },
-        RecordInfo { tag: records::TAG_BEGIN, what: "the spare holds all of a band", fields: &["band"] },
-        RecordInfo { tag: records::TAG_END, what: "a band is in its place again", fields: &["band"] },
-        RecordInfo { tag: records::TAG_PACKET, what: "a packet begins", fields: &["head_half_tracks", "half_tracks"] },
-        RecordInfo { tag: records::TAG_BARE, what: "what of a band is in no cache is absent", fields: &["band"] },
-        RecordInfo { tag: records::TAG_PLACED, what: "a band is written whole in its place", fields: &["band"] },
-        RecordInfo {
-            tag: records::TAG_WRITTEN,
-            what: "which bands have been written, as bits",
-            fields: &["first_band", "bits_0", "bits_64", "bits_128"],
-        },
-    ]],
+    records: &[Record::INFO],
     toys: &[
         "cache_size=24k,map_entries=24,band_tracks=2,out_of_band=1,half_track_payload=2k,packet_writes=3,\
          large_write=4k,large_payload=6k,map_merge_every=3,map_merge_tracks=1,collect_per_block=1k,stream_size=4k",
@@ -155,224 +141,8 @@ pub const INFO: LayerInfo = LayerInfo {
     build,
 };
 
-/// Where writes go first.
-#[derive(Debug)]
-enum Store {
-    Journal(Journal),
-    InPlace(Zones),
-}
-
-/// What does not change.
-#[derive(Debug)]
-struct Settings {
-    map_entries: usize,
-    map_merge_every: u64,
-    map_merge_sectors: u64,
-    map_update_sectors: u64,
-    collect_sectors: u64,
-    stream_sectors: u64,
-    band_sectors_min: Sectors,
-    idle_after: SimDuration,
-    idle_rest: SimDuration,
-    entries_end_at_bands: bool,
-    power_safe: bool,
-}
-
-/// The layer.
-#[derive(Debug)]
-struct MediaCache {
-    disk: imbrex_disk::SharedDisk,
-    shape: Shape,
-    store: Store,
-    settings: Settings,
-    map: ExtentMap,
-    /// A bit for each band that has been written in its place.
-    written: Vec<u64>,
-    cleaning: Cleaning,
-    packets_since_merge: u64,
-    /// Where the search for absent runs to clean goes on.
-    absent_next: Lba,
-    /// Writes of the commands in hand that have no place yet.
-    waiting: Vec<(Lba, Sectors)>,
-    /// Entries of the packet in hand, or records that follow their data.
-    placed: Vec<Entry>,
-}
-
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     Ok(Box::new(MediaCache::new(context)?))
-}
-
-impl MediaCache {
-    fn new(context: &Context) -> Result<MediaCache, ConfigError> {
-        let (shape, store) = shape::build(context)?;
-        let parameters = &context.parameters;
-        let in_sectors = |key| parameters.bytes(key) / context.disk.sector_bytes as u64;
-        let map_sectors = |key| {
-            let tracks = (parameters.count(key) as usize).min(shape.map.len());
-            shape.map.offset(tracks)
-        };
-        let bands = &shape.bands;
-        let band_sectors_min = (0..bands.len()).map(|band| bands.sectors(band)).min().unwrap_or(Sectors(u64::MAX));
-        let settings = Settings {
-            map_entries: parameters.count("map_entries") as usize,
-            map_merge_every: parameters.count("map_merge_every"),
-            map_merge_sectors: map_sectors("map_merge_tracks"),
-            map_update_sectors: map_sectors("map_update_tracks"),
-            collect_sectors: in_sectors("collect_per_block"),
-            stream_sectors: in_sectors("stream_size").max(1),
-            band_sectors_min,
-            idle_after: SimDuration(parameters.duration_ns("idle")),
-            idle_rest: SimDuration(parameters.duration_ns("idle_rest")),
-            entries_end_at_bands: parameters.choice("cache_entry") == "band",
-            power_safe: parameters.choice("safety") == "power",
-        };
-        if settings.map_entries < 2 {
-            return Err(ConfigError(
-                "map_entries: a write can cut a run in two, so the map has two entries at least".into(),
-            ));
-        }
-        Ok(MediaCache {
-            disk: context.disk.clone(),
-            written: vec![0; shape.bands.len().div_ceil(64)],
-            shape,
-            store,
-            settings,
-            map: ExtentMap::new(),
-            cleaning: Cleaning::default(),
-            packets_since_merge: 0,
-            absent_next: Lba(0),
-            waiting: Vec::new(),
-            placed: Vec::new(),
-        })
-    }
-
-    /// Steps that follow belong to the host.
-    fn open_host(plan: &mut Plan) {
-        if plan.phases.last().is_none_or(|phase| phase.kind != GroupKind::Host) {
-            plan.open(GroupKind::Host);
-        }
-    }
-
-    fn is_written(&self, band: usize) -> bool {
-        self.written[band / 64] >> (band % 64) & 1 == 1
-    }
-
-    fn set_written(&mut self, band: usize) {
-        self.written[band / 64] |= 1 << (band % 64);
-    }
-
-    /// Maps a run, telling the zones what it replaces.
-    #[inline]
-    fn map_run(&mut self, lba: Lba, sectors: Sectors, target: Target) {
-        match &mut self.store {
-            Store::Journal(_) => self.map.insert(lba, sectors, target, |_| {}),
-            Store::InPlace(zones) => self.map.insert(lba, sectors, target, |run| zones.remove(run)),
-        }
-    }
-
-    /// Nothing of `band` is in the map any more.
-    fn unmap_band(&mut self, band: usize) {
-        let (first, sectors) = self.shape.band(band);
-        match &mut self.store {
-            Store::Journal(_) => self.map.remove(first, sectors, |_| {}),
-            Store::InPlace(zones) => {
-                // Runs that follow each other in the band mostly do so in their zone, and leave it together.
-                let mut leaving: Option<Run> = None;
-                self.map.remove(first, sectors, |run| match &mut leaving {
-                    Some(before) if zones.leave_together(before, &run) => before.sectors += run.sectors,
-                    _ => zones.remove_some(leaving.replace(run)),
-                });
-                zones.remove_some(leaving);
-            }
-        }
-    }
-
-    fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Piece)) {
-        self.map.cover(lba, sectors, |lba, sectors, mapped| match mapped {
-            Some(Target::At(pba)) => visit(Piece { lba, sectors, at: Some((Medium::Disk, pba)) }),
-            Some(Target::Absent) => visit(Piece { lba, sectors, at: None }),
-            None => self
-                .shape
-                .bands
-                .split(lba, sectors, |band, lba, sectors| self.for_each_home(band, lba, sectors, &mut visit)),
-        });
-    }
-
-    /// The pieces of a run in no cache: in its band, or in the spare while the band is rewritten.
-    fn for_each_home(&self, band: usize, lba: Lba, sectors: Sectors, visit: &mut impl FnMut(Piece)) {
-        let offset = lba - self.shape.bands.first_lba(band);
-        if self.cleaning.rewriting() != Some(band) {
-            let at = self.shape.bands.extent(band).start + offset;
-            return visit(Piece { lba, sectors, at: Some((Medium::Disk, at)) });
-        }
-        self.shape.spare.runs(offset.0, sectors.0, |done, extent| {
-            let at = Some((Medium::Disk, extent.start));
-            visit(Piece { lba: lba + Sectors(done), sectors: extent.sectors, at });
-        });
-    }
-
-    fn violation(invariant: u32, detail: String) -> Result<(), Violation> {
-        Err(Violation { layer: INFO.name, invariant, detail })
-    }
-
-    /// Cached runs by place, none sharing a sector.
-    fn cached_by_place(&self) -> Result<Vec<(Pba, Run)>, Violation> {
-        let mut cached: Vec<(Pba, Run)> = Vec::new();
-        for run in self.map.iter() {
-            if let Target::At(pba) = run.target {
-                cached.push((pba, run));
-            }
-        }
-        cached.sort_by_key(|(pba, _)| *pba);
-        for pair in cached.windows(2) {
-            if pair[0].0 + pair[0].1.sectors > pair[1].0 {
-                let detail = format!("{:?} and {:?} share sectors", pair[0].1, pair[1].1);
-                return Self::violation(1, detail).map(|()| Vec::new());
-            }
-        }
-        Ok(cached)
-    }
-
-    fn check_journal(&self, journal: &Journal) -> Result<(), Violation> {
-        let (head, tail) = (journal.head, journal.tail);
-        let taken: u64 = journal.packets.iter().map(|packet| packet.half_tracks as u64).sum();
-        if head - tail != taken || taken > journal.raw_half_tracks() {
-            return Self::violation(1, format!("packets take {taken} half tracks between {tail} and {head}"));
-        }
-        let mut live = 0;
-        for entry in &journal.entries {
-            let pieces = self.map.pieces(Lba(entry.lba), Sectors(entry.sectors as u64));
-            let here = |lba: Lba| Target::At(Pba(entry.pba + (lba.0 - entry.lba)));
-            live += pieces.filter(|run| run.target == here(run.lba)).map(|run| run.sectors.0).sum::<u64>();
-        }
-        let cached: u64 = self.cached_by_place()?.iter().map(|(_, run)| run.sectors.0).sum();
-        if live != cached {
-            return Self::violation(2, format!("{cached} sectors are cached, {live} of them in entries of packets"));
-        }
-        Ok(())
-    }
-
-    fn check_zones(&self, zones: &Zones) -> Result<(), Violation> {
-        let mut total = 0;
-        for (place, lba, sectors) in zones.held() {
-            let own = |run: &Run| run.target == Target::At(place + (run.lba - lba));
-            let mapped: Sectors = self.map.pieces(lba, sectors).filter(own).map(|run| run.sectors).sum();
-            if mapped != sectors {
-                return Self::violation(1, format!("{sectors:?} live at {place}, of which the map has {mapped:?}"));
-            }
-            total += sectors.0;
-        }
-        let cached: u64 = self.cached_by_place()?.iter().map(|(_, run)| run.sectors.0).sum();
-        if cached != total || total + zones.free_sectors() != zones.sectors() {
-            let (free, all) = (zones.free_sectors(), zones.sectors());
-            return Self::violation(1, format!("{cached} sectors are cached, {total} held, {free} free, of {all}"));
-        }
-        if zones.len() > self.settings.map_entries {
-            let (runs, most) = (zones.len(), self.settings.map_entries);
-            return Self::violation(5, format!("{runs} cached runs in a map of {most}"));
-        }
-        Ok(())
-    }
 }
 
 impl Layer for MediaCache {

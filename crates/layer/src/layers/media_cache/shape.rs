@@ -9,9 +9,9 @@ use std::ops::Range;
 use imbrex_disk::{Disk, Extent, Lba, Sectors};
 
 use super::journal::{Journal, PacketRules};
+use super::store::Store;
 use super::tracks::{Others, Tracks};
-use super::zones::Zones;
-use super::Store;
+use super::zones::CacheZones;
 use crate::context::Context;
 use crate::map::run_map::RunMap;
 use crate::parameters::{ConfigError, Parameters};
@@ -20,18 +20,18 @@ use crate::region::{Position, RegionSize, Regions};
 /// Tracks of a band where neither parameter nor recording says (Aghayev 2015 §4.7 gives 36 MiB in tracks of 1.8).
 const BAND_TRACKS: u64 = 20;
 
-/// What lies where.
+/// Where on the disk bands, spare, map and cache lie.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// Where data lives in the end, with the LBAs laid through.
+    /// The bands, through which the LBAs run.
     pub(super) bands: Regions,
-    /// Takes a merged band.
+    /// Holds a merged band while it is rewritten.
     pub(super) spare: Tracks,
-    /// Takes the map.
+    /// Where the mapping table is written.
     pub(super) map: Tracks,
 }
 
-/// Regions on their way to their users.
+/// Divides the regions of a disk among cache, map, spare and bands.
 struct Parting<'a> {
     disk: &'a Disk,
     rest: Regions,
@@ -244,7 +244,7 @@ fn skew_ns(disk: &Disk, tracks: &Tracks) -> u64 {
     .unwrap_or(0)
 }
 
-fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position) -> Result<Zones, ConfigError> {
+fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position) -> Result<CacheZones, ConfigError> {
     let disk = parting.disk;
     let in_sectors = |key| sectors(disk, parameters, key);
     let (entry, zone, cache) = (in_sectors("cache_block"), in_sectors("cache_zone"), in_sectors("cache_size"));
@@ -256,7 +256,7 @@ fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position)
     let what = "cache on tracks that can be overwritten";
     let looks_enough = |area: Extent| conventional_sectors(disk, area) >= cache;
     let tracks = parting.part(position, what, looks_enough, |tracks| usable(tracks) >= cache)?;
-    Ok(Zones::new(cut(&rewritable(disk, &tracks), zone, cache), entry.min(u32::MAX as u64)))
+    Ok(CacheZones::new(cut(&rewritable(disk, &tracks), zone, cache), entry.min(u32::MAX as u64)))
 }
 
 /// Sectors of `area` where a write destroys nothing, but for those at the ends of strokes.

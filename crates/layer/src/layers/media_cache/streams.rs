@@ -14,9 +14,8 @@ use std::ops::Range;
 use imbrex_disk::{Command, Lba, Sectors};
 
 use super::cleaning::end_rewrite;
-use super::records::{TAG_BARE, TAG_PLACED};
-use super::MediaCache;
-use crate::plan::note::Note;
+use super::record::Record;
+use super::state::MediaCache;
 use crate::plan::{Cause, Plan};
 
 /// The most bands that commands are joined to cover.
@@ -102,7 +101,7 @@ impl MediaCache {
             });
             self.give_to_spare(band, plan);
         } else if is_bare && mapped < sectors {
-            plan.note(Note::new(TAG_BARE, &[band as u64]));
+            plan.note(Record::Bare { band: band as u64 }.encode());
         }
         plan.barrier();
         plan.write(Cause::Host, self.shape.bands.extent(band).start, first, sectors);
@@ -110,7 +109,7 @@ impl MediaCache {
             end_rewrite(band, plan);
         } else {
             plan.barrier();
-            plan.note(Note::new(TAG_PLACED, &[band as u64]));
+            plan.note(Record::Placed { band: band as u64 }.encode());
         }
         self.unmap_band(band);
         self.set_written(band);

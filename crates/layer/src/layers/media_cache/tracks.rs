@@ -16,9 +16,9 @@ use crate::region::Regions;
 /// Neighbours on the same surface that could destroy a track: heads are narrower than this.
 const HEAD_TRACKS_MAX: u32 = 32;
 
-/// What belongs to anyone else.
+/// The sectors that belong to others: they must not be destroyed.
 pub(super) trait Others {
-    /// Whether a sector of `extent` does.
+    /// Whether a sector of `extent` belongs to others.
     fn touch(&self, extent: Extent) -> bool;
 }
 
@@ -73,12 +73,12 @@ impl Tracks {
         tracks
     }
 
-    /// How many.
+    /// How many tracks there are.
     pub(super) fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// Sectors of all.
+    /// Sectors of all of them together.
     pub(super) fn sectors(&self) -> u64 {
         *self.offsets.last().expect("begins with zero")
     }
@@ -143,12 +143,12 @@ impl Tracks {
         (within < self.track_sectors(index)).then(|| self.offsets[index] + within)
     }
 
-    /// Each of them.
+    /// The tracks, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
         (0..self.len()).map(|index| Extent::new(Pba(self.starts[index]), Sectors(self.track_sectors(index))))
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory that it takes now.
     pub(super) fn measured_bytes(&self) -> u64 {
         (self.starts.len() + self.offsets.len()) as u64 * 8
     }

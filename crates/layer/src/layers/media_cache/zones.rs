@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use crate::layer::Cache;
-use crate::map::extent_map::{Run, Target};
+use crate::map::extent_map::{Mapped, MappedRun};
 use crate::map::run_map::{Along, RunMap};
 use crate::plan::Medium;
 
@@ -31,9 +31,9 @@ impl Along for Held {
     }
 }
 
-/// The zones.
+/// The zones of a cache that is overwritten in place, with what lies where in them.
 #[derive(Debug)]
-pub(super) struct Zones {
+pub(super) struct CacheZones {
     zones: Vec<Extent>,
     /// The most sectors of an entry.
     pub(super) entry_sectors: u64,
@@ -42,15 +42,15 @@ pub(super) struct Zones {
     free: BTreeMap<u64, u64>,
     /// Where the search for a free place goes on.
     next: u64,
-    /// Whose turn it is to leave: the zone, and in each zone the place.
+    /// Where eviction goes on: the zone, and in each zone the place.
     zone: usize,
     turns: Vec<u64>,
 }
 
-impl Zones {
+impl CacheZones {
     /// Empty zones at these places, ordered by PBA.
-    pub(super) fn new(zones: Vec<Extent>, entry_sectors: u64) -> Zones {
-        Zones {
+    pub(super) fn new(zones: Vec<Extent>, entry_sectors: u64) -> CacheZones {
+        CacheZones {
             entry_sectors,
             held: RunMap::default(),
             free: zones.iter().map(|zone| (zone.end().0, zone.start.0)).collect(),
@@ -71,7 +71,7 @@ impl Zones {
         }
     }
 
-    /// Sectors of all.
+    /// Sectors of all of them together.
     pub(super) fn sectors(&self) -> u64 {
         self.zones.iter().map(|zone| zone.sectors.0).sum()
     }
@@ -137,18 +137,18 @@ impl Zones {
     }
 
     /// Whether `next`, which follows `run` among the sectors of a band, follows it in the same zone too.
-    pub(super) fn leave_together(&self, run: &Run, next: &Run) -> bool {
+    pub(super) fn leave_together(&self, run: &MappedRun, next: &MappedRun) -> bool {
         match (run.target, next.target) {
-            (Target::At(pba), Target::At(place)) => {
+            (Mapped::At(pba), Mapped::At(place)) => {
                 run.end() == next.lba && pba + run.sectors == place && place + next.sectors <= self.zone_of(pba).end()
             }
             _ => false,
         }
     }
 
-    /// What `run` says of live sectors is so no more.
-    pub(super) fn remove(&mut self, run: Run) {
-        let Target::At(pba) = run.target else { return };
+    /// The sectors of `run` no longer live in the cache: their places are free.
+    pub(super) fn remove(&mut self, run: MappedRun) {
+        let Mapped::At(pba) = run.target else { return };
         self.held.remove(pba.0, run.sectors.0);
         let zone = self.zone_of(pba);
         let (mut start, end) = (pba.0, pba.0 + run.sectors.0);
@@ -164,14 +164,14 @@ impl Zones {
         }
     }
 
-    /// The same of a run, if there is one.
-    pub(super) fn remove_some(&mut self, run: Option<Run>) {
+    /// Frees the places of a run, if there is one.
+    pub(super) fn remove_some(&mut self, run: Option<MappedRun>) {
         if let Some(run) = run {
             self.remove(run);
         }
     }
 
-    /// The run whose turn it is to leave: zone after zone, and within a zone place after place.
+    /// The run to evict next: eviction goes round zone after zone, and within a zone place after place.
     pub(super) fn next_out(&mut self) -> Option<Lba> {
         for _ in 0..self.zones.len() {
             let index = self.zone;

@@ -10,12 +10,12 @@
 
 use super::ring::Position;
 
-/// A run of sectors of an S-block that its own copy does not show.
+/// A run of sectors of an S-block whose newest contents are not in the S-block's own copy: they are cached, or trimmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CachedRun {
     /// First sector within the S-block.
     pub offset: u32,
-    /// How many.
+    /// How many sectors.
     pub sectors: u32,
     /// Where in the section's cache buffer; [`Position::NOWHERE`] if trimmed.
     pub position: Position,

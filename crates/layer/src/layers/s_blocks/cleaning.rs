@@ -8,10 +8,10 @@
 
 use imbrex_disk::{Lba, Sectors};
 
+use super::record::Record;
 use super::ring::Position;
-use super::state::{tag, EntryPiece};
+use super::state::EntryPiece;
 use super::SBlocks;
-use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// Which buffer of a section.
@@ -47,7 +47,7 @@ impl SBlocks {
         plan.open(GroupKind::Cleaning);
         self.read_merged(section, sblock, 0, plan);
         self.write_ring(section, Buffer::SBlocks, position, self.state.first_lba(sblock), size, plan);
-        self.record(Note::new(tag::PLACED, &[sblock, position.0, tail.0, 1]), plan);
+        self.record(Record::Placed { sblock, position, tail, is_direct: true }, plan);
     }
 
     /// The rest of a stream that broke off: from the old copy and the cache into the slot being filled.
@@ -61,7 +61,7 @@ impl SBlocks {
         self.read_merged(section, open.sblock, open.filled, plan);
         let lba = self.state.first_lba(open.sblock) + open.filled;
         self.write_ring(section, Buffer::SBlocks, position, lba, rest, plan);
-        self.record(Note::new(tag::COMPLETED, &[open.sblock]), plan);
+        self.record(Record::Completed { sblock: open.sblock }, plan);
     }
 
     /// Stages an S-block from offset `from` on: its own copy, overlaid with what is cached or trimmed. A copy that
@@ -124,7 +124,8 @@ impl SBlocks {
         for piece in &pieces {
             let target = head.plus(copied);
             copied += piece.sectors;
-            self.note(Note::new(tag::CACHED, &[piece.lba, piece.sectors, target.0, tail.plus(copied).0]), plan);
+            let (lba, sectors) = (Lba(piece.lba), Sectors(piece.sectors));
+            self.note(Record::Cached { lba, sectors, position: target, tail: tail.plus(copied) }, plan);
         }
         plan.barrier();
         self.copied = pieces;
@@ -177,7 +178,7 @@ impl SBlocks {
         let lba = self.state.first_lba(sblock);
         self.read_ring(section, Buffer::SBlocks, tail, lba, size, plan);
         self.write_ring(section, Buffer::SBlocks, head, lba, size, plan);
-        self.record(Note::new(tag::PLACED, &[sblock, head.0, tail.plus(size).0, 0]), plan);
+        self.record(Record::Placed { sblock, position: head, tail: tail.plus(size), is_direct: false }, plan);
     }
 
     fn read_ring(&self, section: usize, buffer: Buffer, position: Position, lba: u64, sectors: u64, plan: &mut Plan) {

@@ -7,10 +7,9 @@
 use imbrex_disk::{Command, Lba, Sectors};
 
 use super::cleaning::Buffer;
+use super::record::Record;
 use super::ring::Position;
-use super::state::tag;
 use super::{Direct, SBlocks};
-use crate::plan::note::Note;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// How many streams are told apart.
@@ -80,7 +79,7 @@ impl SBlocks {
             let ring = &self.state.sections[section].cache_ring;
             let (position, tail) = (ring.head(), ring.tail());
             self.write_host(section, Buffer::Cache, position, next, part, plan);
-            self.record(Note::new(tag::CACHED, &[next, part, position.0, tail.0]), plan);
+            self.record(Record::Cached { lba: Lba(next), sectors: Sectors(part), position, tail }, plan);
             next += part;
         }
     }
@@ -97,7 +96,7 @@ impl SBlocks {
         let tail = ring.tail();
         let lba = self.state.first_lba(sblock) + offset;
         self.write_host(section, Buffer::SBlocks, slot.plus(offset), lba, sectors, plan);
-        self.record(Note::new(tag::STREAMED, &[sblock, slot.0, offset + sectors, tail.0]), plan);
+        self.record(Record::Streamed { sblock, position: slot, filled_sectors: offset + sectors, tail }, plan);
     }
 
     fn write_host(&self, section: usize, buffer: Buffer, at: Position, lba: u64, sectors: u64, plan: &mut Plan) {
@@ -120,6 +119,6 @@ impl SBlocks {
     /// A trim is a record and nothing else: absence takes no cache space.
     pub(super) fn plan_trim(&mut self, command: &Command, plan: &mut Plan) {
         plan.open(GroupKind::Host);
-        self.record(Note::new(tag::TRIMMED, &[command.lba.0, command.sectors as u64]), plan);
+        self.record(Record::Trimmed { lba: command.lba, sectors: Sectors(command.sectors as u64) }, plan);
     }
 }

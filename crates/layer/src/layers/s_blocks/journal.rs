@@ -1,11 +1,14 @@
-//! The checkpoint: the records (see [`super::state`]) that rebuild the present map in a fresh layer. Sections that are
+//! The checkpoint: the records (see [`super::record`]) that rebuild the present map in a fresh layer. Sections that are
 //! still as they were made need none.
 //!
 //! Invariants:
 //! 1. Within a section: restart, S-blocks in order of position, the stream's slot, cached runs in order of position,
 //!    trims, heads. Each record lies at or past the head that those before it made.
 
-use super::state::{tag, State, DEAD};
+use imbrex_disk::{Lba, Sectors};
+
+use super::record::Record;
+use super::state::{State, DEAD};
 use crate::plan::note::Note;
 
 /// Appends the records that rebuild `state`.
@@ -28,21 +31,22 @@ fn has_changed(state: &State, section: usize) -> bool {
 fn checkpoint_section(state: &State, number: usize, notes: &mut Vec<Note>) {
     let section = &state.sections[number];
     let (sblock_tail, cache_tail) = (section.sblock_ring.tail(), section.cache_ring.tail());
-    notes.push(Note::new(tag::RESTART, &[number as u64, sblock_tail.0, cache_tail.0]));
+    notes.push(Record::Restart { section: number as u64, sblock_tail, cache_tail }.encode());
     for (index, &sblock) in section.slots.iter().enumerate() {
         let position = sblock_tail.plus(index as u64 * state.shape.sblock_sectors);
         if sblock != DEAD && state.sblocks[sblock as usize].position == position {
-            notes.push(Note::new(tag::PLACED, &[sblock, position.0, sblock_tail.0, 0]));
+            notes.push(Record::Placed { sblock, position, tail: sblock_tail, is_direct: false }.encode());
         }
     }
     if let Some(open) = section.open {
         let position = state.open_position(number);
-        notes.push(Note::new(tag::STREAMED, &[open.sblock, position.0, open.filled, sblock_tail.0]));
+        let (sblock, filled_sectors) = (open.sblock, open.filled);
+        notes.push(Record::Streamed { sblock, position, filled_sectors, tail: sblock_tail }.encode());
     }
     cached_runs(state, number, notes);
     trims(state, number, notes);
     let (sblock_head, cache_head) = (section.sblock_ring.head(), section.cache_ring.head());
-    notes.push(Note::new(tag::HEADS, &[number as u64, sblock_head.0, cache_head.0]));
+    notes.push(Record::Heads { section: number as u64, sblock_head, cache_head }.encode());
 }
 
 /// The live pieces of the cache buffer, from the tail on.
@@ -54,7 +58,8 @@ fn cached_runs(state: &State, number: usize, notes: &mut Vec<Note>) {
         while skip < entry.sectors {
             let piece = state.entry_piece(number, index, skip, position).expect("the entry is there");
             if piece.live {
-                notes.push(Note::new(tag::CACHED, &[piece.lba, piece.sectors, position.0, tail.0]));
+                let (lba, sectors) = (Lba(piece.lba), Sectors(piece.sectors));
+                notes.push(Record::Cached { lba, sectors, position, tail }.encode());
             }
             skip += piece.sectors;
             position = position.plus(piece.sectors);
@@ -66,8 +71,8 @@ fn trims(state: &State, number: usize, notes: &mut Vec<Note>) {
     let native = state.shape.native_sblocks;
     for sblock in number as u64 * native..(number as u64 + 1) * native {
         for run in state.sblocks[sblock as usize].cached.runs().iter().filter(|run| run.is_absent()) {
-            let lba = state.first_lba(sblock) + run.offset as u64;
-            notes.push(Note::new(tag::TRIMMED, &[lba, run.sectors as u64]));
+            let lba = Lba(state.first_lba(sblock) + run.offset as u64);
+            notes.push(Record::Trimmed { lba, sectors: Sectors(run.sectors as u64) }.encode());
         }
     }
 }

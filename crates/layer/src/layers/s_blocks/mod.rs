@@ -26,10 +26,12 @@
 mod cached;
 mod check;
 mod cleaning;
+mod fitting;
 mod host;
 mod journal;
 mod placement;
 mod policy;
+mod record;
 mod ring;
 mod shape;
 mod state;
@@ -39,7 +41,7 @@ mod tests;
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
 use crate::layer::{Cache, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
@@ -49,6 +51,7 @@ use cleaning::Buffer;
 use host::RecentEnds;
 use placement::RingStarts;
 use policy::Policy;
+use record::Record;
 use ring::{Position, Ring};
 use shape::Shape;
 use state::{EntryPiece, State};
@@ -62,35 +65,7 @@ pub const INFO: LayerInfo = LayerInfo {
     mapping_unit: "S-block; cached run",
     source: "Cassuto 2010 §V",
     parameters: PARAMETERS,
-    records: &[&[
-        RecordInfo {
-            tag: state::tag::CACHED,
-            what: "written to the cache buffer",
-            fields: &["lba", "sectors", "position", "tail"],
-        },
-        RecordInfo { tag: state::tag::TRIMMED, what: "trimmed", fields: &["lba", "sectors"] },
-        RecordInfo {
-            tag: state::tag::PLACED,
-            what: "an S-block lies at this position",
-            fields: &["sblock", "position", "tail", "is_direct"],
-        },
-        RecordInfo {
-            tag: state::tag::STREAMED,
-            what: "an S-block is written directly, so far",
-            fields: &["sblock", "position", "filled_sectors", "tail"],
-        },
-        RecordInfo { tag: state::tag::COMPLETED, what: "a direct S-block is complete", fields: &["sblock"] },
-        RecordInfo {
-            tag: state::tag::RESTART,
-            what: "a checkpoint of a section begins",
-            fields: &["section", "sblock_tail", "cache_tail"],
-        },
-        RecordInfo {
-            tag: state::tag::HEADS,
-            what: "the checkpoint's heads",
-            fields: &["section", "sblock_head", "cache_head"],
-        },
-    ]],
+    records: &[Record::INFO],
     toys: &[
         "sections=2,sblock_size=2k,sblock_share=20%,cache_share=20%",
         "sections=2,sblock_size=3k,sblock_share=20%,cache_share=20%,policy=most-cached-blocks,extra_destages=1,\
@@ -171,7 +146,7 @@ struct SBlocks {
     direct: Direct,
     extra_destages: u64,
     recent: RecentEnds,
-    /// The pieces a cache defrag has in hand: kept for its buffer.
+    /// The pieces that a cache defrag copies; kept from one to the next for the buffer alone.
     copied: Vec<EntryPiece>,
 }
 
@@ -201,15 +176,17 @@ impl SBlocks {
     }
 
     /// Appends a record to the plan and applies it to the map.
-    fn note(&mut self, note: Note, plan: &mut Plan) {
-        plan.note(note);
-        self.state.apply(&note).expect("a planned record fits the map it was made from");
+    fn note(&mut self, record: Record, plan: &mut Plan) {
+        plan.note(record.encode());
+        self.state
+            .apply(record)
+            .unwrap_or_else(|reason| panic!("a planned record {record:?} does not fit the map: {reason}"));
     }
 
     /// Makes what was written durable, then the record that makes it count.
-    fn record(&mut self, note: Note, plan: &mut Plan) {
+    fn record(&mut self, record: Record, plan: &mut Plan) {
         plan.barrier();
-        self.note(note, plan);
+        self.note(record, plan);
         plan.barrier();
     }
 
@@ -317,6 +294,6 @@ impl Layer for SBlocks {
     }
 
     fn replay(&mut self, note: &Note) -> Result<(), ReplayError> {
-        self.state.apply(note).map_err(|reason| ReplayError { note: *note, reason: reason.into() })
+        self.state.apply(Record::decode(note)?).map_err(|reason| note.refuse(reason))
     }
 }

@@ -12,7 +12,7 @@
 //! 1. At rest head − tail ≤ payload, which is (tail − head) mod M ≥ Λ: what is written at the head reaches no sector
 //!    in use, for Λ is at least the interference distance.
 //! 2. While live sectors are copied from the tail to the head, the head runs into the guard by at most
-//!    Λ − interference: the copy in hand spares its own source.
+//!    Λ − interference: a copy spares its own source.
 
 use imbrex_disk::{Extent, Pba, Sectors};
 

@@ -1,18 +1,7 @@
 //! Where every sector lies, and the journal records by which that changes.
 //!
 //! The map changes only in [`State::apply`], by a record: planning makes a record and applies it, recovery applies the
-//! same records read back. So a replayed map equals the planned one by construction. The tail of a record is where the
-//! buffer's tail stands once it counts: the record of a copy frees the copy's source.
-//!
-//! | tag | fields | means |
-//! |---|---|---|
-//! | 1 cached | LBA, sectors, position, tail | these sectors lie in their section's cache buffer, at its head |
-//! | 2 trimmed | LBA, sectors | these sectors are absent |
-//! | 3 placed | S-block, position, tail, merged | it lies at the head of its buffer; merged: with its cached sectors |
-//! | 4 streamed | S-block, position, filled, tail | its first `filled` sectors lie at the head, the rest where it was |
-//! | 5 completed | S-block | the rest of a streamed S-block has been written, cached sectors included |
-//! | 6 restart | section, S-block tail, cache tail | both buffers are empty, begin there: opens a checkpoint |
-//! | 7 heads | section, S-block head, cache head | what lies before these heads and was not named is dead: closes it |
+//! same records read back. So a replayed map equals the planned one by construction. What each says: [`super::record`].
 //!
 //! Invariants (numbered as in the layer's header): 1 to 6.
 
@@ -22,20 +11,9 @@ use imbrex_disk::{Lba, Sectors};
 
 use super::cached::{CachedRun, CachedRuns};
 use super::placement::RingStarts;
+use super::record::Record;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
-use crate::plan::note::Note;
-
-/// Tags of the records.
-pub(super) mod tag {
-    pub const CACHED: u8 = 1;
-    pub const TRIMMED: u8 = 2;
-    pub const PLACED: u8 = 3;
-    pub const STREAMED: u8 = 4;
-    pub const COMPLETED: u8 = 5;
-    pub const RESTART: u8 = 6;
-    pub const HEADS: u8 = 7;
-}
 
 /// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
 pub(super) const DEAD: u64 = u64::MAX;
@@ -196,18 +174,22 @@ impl State {
         section.slots.pop_front().expect("slots cover the buffer: invariant 5");
     }
 
-    /// Takes one record.
-    pub fn apply(&mut self, note: &Note) -> Result<(), &'static str> {
-        let [a, b, c, d] = note.fields;
-        match note.tag {
-            tag::CACHED => self.apply_cached(a, b, Position(c), Position(d)),
-            tag::TRIMMED => self.apply_trimmed(a, b),
-            tag::PLACED => self.apply_placed(a, Position(b), Position(c), d != 0),
-            tag::STREAMED => self.apply_streamed(a, Position(b), c, Position(d)),
-            tag::COMPLETED => self.apply_completed(a),
-            tag::RESTART => self.apply_restart(a, Position(b), Position(c)),
-            tag::HEADS => self.apply_heads(a, Position(b), Position(c)),
-            _ => Err("unknown tag"),
+    /// Changes the map as a record says; an error says why the record cannot follow those before it.
+    pub fn apply(&mut self, record: Record) -> Result<(), &'static str> {
+        match record {
+            Record::Cached { lba, sectors, position, tail } => self.apply_cached(lba.0, sectors.0, position, tail),
+            Record::Trimmed { lba, sectors } => self.apply_trimmed(lba.0, sectors.0),
+            Record::Placed { sblock, position, tail, is_direct } => {
+                self.apply_placed(sblock, position, tail, is_direct)
+            }
+            Record::Streamed { sblock, position, filled_sectors, tail } => {
+                self.apply_streamed(sblock, position, filled_sectors, tail)
+            }
+            Record::Completed { sblock } => self.apply_completed(sblock),
+            Record::Restart { section, sblock_tail, cache_tail } => {
+                self.apply_restart(section, sblock_tail, cache_tail)
+            }
+            Record::Heads { section, sblock_head, cache_head } => self.apply_heads(section, sblock_head, cache_head),
         }
     }
 

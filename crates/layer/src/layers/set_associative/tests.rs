@@ -170,7 +170,7 @@ fn first_collections(region_blocks: u64) -> Vec<u64> {
         plan.clear();
         layer.plan(&[Command::write(block * 8, 8)], &mut plan);
         writes += 1;
-        for note in plan.notes.iter().filter(|note| note.tag == TAG_FILL) {
+        for note in plan.notes.iter().filter(|note| matches!(Record::decode(note), Ok(Record::Filled { .. }))) {
             let first = &mut firsts[note.fields[0] as usize];
             missing -= (*first == 0) as usize;
             *first = if *first == 0 { writes } else { *first };
@@ -194,4 +194,9 @@ fn smaller_regions_are_collected_earlier() {
     let firsts = first_collections(10_000);
     let early = 1.0 - firsts[0] as f64 / 750_000.0;
     assert!((0.07..0.11).contains(&early), "the first collection comes {early} before 750,000 writes");
+}
+
+#[test]
+fn records_come_back_as_they_were() {
+    crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
 }

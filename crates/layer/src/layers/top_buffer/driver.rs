@@ -12,7 +12,7 @@
 //!    barrier.
 //! 2. The record of a host rewrite holds no run that has moved since: it is cleared before the run is written anew or
 //!    written home.
-//! 3. A host write touches nothing that a move has in hand: it completes the move first.
+//! 3. A host write touches nothing that the current move uses: it completes the move first.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use crate::layers::interlaced::backup::BackupLog;
 use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::Host;
 use crate::layers::interlaced::moves::{Moves, Outcome};
-use crate::layers::interlaced::{Run, Translation};
+use crate::layers::interlaced::{TrackRun, Translation};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 use crate::violation::Violation;
@@ -66,7 +66,7 @@ pub struct WriteBuffer {
     due: BTreeSet<u32>,
     parts: Vec<Part>,
     /// Where what the host reads lies.
-    found: Vec<Run>,
+    found: Vec<TrackRun>,
     /// The first LBA of the write that `joins` was last asked for, and its ring.
     joinable: Cell<Option<(Lba, u32)>>,
 }
@@ -89,7 +89,7 @@ impl WriteBuffer {
         (self.map.holds_tops || !is_top()).then(|| self.map.rings.ring_of(pba))
     }
 
-    /// Whether `command`, of those that write `sectors` together, would touch what the move in hand has read or is to
+    /// Whether `command`, of those that write `sectors` together, would touch what the current move has read or is to
     /// write.
     #[cold]
     fn disturbs_move(&self, command: &Command, sectors: u64) -> bool {
@@ -113,10 +113,10 @@ impl WriteBuffer {
         false
     }
 
-    /// Whether the move has tracks in hand that hold parts of a run, or onto which `sectors` will be
+    /// Whether the current move uses tracks that hold parts of a run, or onto which `sectors` will be
     /// appended: what is appended there after the tops were backed up would be destroyed.
-    fn disturbs_ring(&self, at_home: &Run, sectors: u64) -> bool {
-        let is_locked = |run: Run| self.moves.locks(run.surface, run.radial_track, run.radial_track);
+    fn disturbs_ring(&self, at_home: &TrackRun, sectors: u64) -> bool {
+        let is_locked = |run: TrackRun| self.moves.locks(run.surface, run.radial_track, run.radial_track);
         if self.map.within(at_home.lba.0, at_home.end().0).any(|run| is_locked(self.map.place(&run))) {
             return true;
         }
@@ -135,10 +135,10 @@ impl WriteBuffer {
 
     /// Plans a phase of writing home; says whether there was one.
     fn phase(&mut self, plan: &mut Plan) -> bool {
-        if self.moves.in_hand().is_none() && !self.begin_due() {
+        if self.moves.current().is_none() && !self.begin_due() {
             return false;
         }
-        let chosen = self.moves.in_hand().expect("begun above");
+        let chosen = self.moves.current().expect("begun above");
         let outcome = self.moves.phase(&mut self.host.log, plan);
         // What is written home moves: no record of a host rewrite may hold it by then (invariant 2).
         for run in self.map.within(chosen.start, chosen.end) {
@@ -153,7 +153,7 @@ impl WriteBuffer {
         true
     }
 
-    /// Takes the oldest run of the first ring in hand that is still due; says whether there is one.
+    /// Takes the oldest run of the first ring being cleaned that is still due; says whether there is one.
     fn begin_due(&mut self) -> bool {
         while let Some(&ring) = self.due.first() {
             if self.is_due(ring) && self.begin_oldest(ring) {
@@ -164,7 +164,7 @@ impl WriteBuffer {
         false
     }
 
-    /// Takes a ring's oldest run in hand, with others of its track; says whether there is one.
+    /// Takes the oldest run that is being written home from a ring, with others of its track; says whether there is one.
     fn begin_oldest(&mut self, ring: u32) -> bool {
         let Some(oldest) = self.map.oldest(ring) else { return false };
         let Some(chosen) = self.map.write_home_with(self.home(), &oldest) else { return false };
@@ -174,7 +174,7 @@ impl WriteBuffer {
     }
 
     fn complete_move(&mut self, plan: &mut Plan) {
-        while self.moves.in_hand().is_some() {
+        while self.moves.current().is_some() {
             self.phase(plan);
         }
     }
@@ -340,7 +340,7 @@ impl Layer for WriteBuffer {
 
     fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
         self.joinable.set(None);
-        if self.moves.in_hand().is_some() {
+        if self.moves.current().is_some() {
             let sectors = commands.iter().map(|command| command.sectors as u64).sum();
             if commands.iter().any(|command| self.disturbs_move(command, sectors)) {
                 self.complete_move(plan);

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 
 use imbrex_disk::Lba;
 
+use super::record::Record;
 use super::rings::Rings;
 use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::{merge, push_runs_at};
 use crate::layers::interlaced::moves::{Timing, Transfer, Transfers};
-use crate::layers::interlaced::{Run, Track, Translation};
+use crate::layers::interlaced::{Track, TrackRun, Translation};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
 
@@ -29,7 +30,7 @@ const POSITION_MAX: u64 = 1 << 56;
 pub struct Buffered {
     /// First logical sector.
     pub lba: u64,
-    /// How many.
+    /// How many sectors.
     pub sectors: u32,
     /// The ring that holds them.
     pub ring: u32,
@@ -82,15 +83,13 @@ pub struct BufferMap {
     runs_max: u64,
     /// Whether sectors of tops are buffered as well.
     pub holds_tops: bool,
-    /// The first of the records.
-    first_tag: u8,
 }
 
 impl BufferMap {
     /// An empty buffer.
-    pub fn new(name: &'static str, rings: Rings, runs_max: u64, holds_tops: bool, first_tag: u8) -> BufferMap {
+    pub fn new(name: &'static str, rings: Rings, runs_max: u64, holds_tops: bool) -> BufferMap {
         let (runs, places) = (BTreeMap::new(), BTreeMap::new());
-        BufferMap { name, rings, runs, places, runs_max, holds_tops, first_tag }
+        BufferMap { name, rings, runs, places, runs_max, holds_tops }
     }
 
     /// Buffered runs, in order of LBA.
@@ -159,11 +158,11 @@ impl BufferMap {
 
     /// The record that a run is buffered.
     pub fn buffered_note(&self, run: &Buffered) -> Note {
-        Note::new(self.first_tag, &[run.lba, run.sectors as u64, run.ring as u64, run.position])
+        Record::Buffered { lba: Lba(run.lba), sectors: run.sectors, ring: run.ring, position: run.position }.encode()
     }
 
     /// The track of that number as it is at home, and its LBAs; none if it is set aside.
-    pub fn lbas_of(home: &Home, track: u32) -> Option<(Run, u64, u64)> {
+    pub fn lbas_of(home: &Home, track: u32) -> Option<(TrackRun, u64, u64)> {
         let (track, surface) = home.track_at(track);
         let place = home.track(track, surface)?;
         let run = Home::track_run(&place, home.lba(place.track_start)?);
@@ -187,7 +186,7 @@ impl BufferMap {
     }
 
     /// The first part that is not buffered of the LBAs from `start` up to `end`, and what is not buffered around it.
-    fn unbuffered(&self, start: u64, around: &Run) -> Option<Run> {
+    fn unbuffered(&self, start: u64, around: &TrackRun) -> Option<TrackRun> {
         let (mut from, mut lba) = (around.lba.0, start);
         if let Some(run) = self.runs.range(..=lba).next_back().map(|(&lba, entry)| with_lba(lba, entry)) {
             from = from.max(run.end());
@@ -203,7 +202,7 @@ impl BufferMap {
 
     /// Where a buffered run lies.
     #[inline]
-    pub fn place(&self, run: &Buffered) -> Run {
+    pub fn place(&self, run: &Buffered) -> TrackRun {
         self.rings.run(run.ring, run.position, run.sectors, Lba(run.lba))
     }
 
@@ -216,7 +215,7 @@ impl BufferMap {
     }
 
     /// What is buffered on a reserved track from `sector` on.
-    fn run_on_reserved(&self, track: &Track, sector: u32) -> Option<Run> {
+    fn run_on_reserved(&self, track: &Track, sector: u32) -> Option<TrackRun> {
         let (ring, position) = self.rings.position_at(track, sector)?;
         let head = self.rings.head(ring);
         let end = (position + (track.sectors - sector) as u64).min(head);
@@ -271,7 +270,7 @@ impl Translation for BufferMap {
     }
 
     #[inline]
-    fn run_of(&self, home: &Home, lba: Lba) -> Run {
+    fn run_of(&self, home: &Home, lba: Lba) -> TrackRun {
         let at_home = Home::track_run(&home.locate(home.pba(lba)), lba);
         if self.runs.is_empty() || (at_home.harmless && !self.holds_tops) {
             return at_home;
@@ -284,10 +283,10 @@ impl Translation for BufferMap {
     }
 
     #[inline]
-    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<Run> {
+    fn run_at(&self, home: &Home, track: &Track, sector: u32) -> Option<TrackRun> {
         match home.lba(track.start) {
             Some(lba) => {
-                let at_home = Run::on(track, 0, track.sectors, lba);
+                let at_home = TrackRun::on(track, 0, track.sectors, lba);
                 match self.holds_tops {
                     true => self.unbuffered(lba.0 + sector as u64, &at_home),
                     false => Some(at_home),
@@ -301,7 +300,7 @@ impl Translation for BufferMap {
     fn prepare(&self, home: &Home, chosen: WriteHome, transfers: &mut Transfers) -> bool {
         let WriteHome { start, end } = chosen;
         let Some((at_home, ..)) = BufferMap::lbas_of(home, BufferMap::track_of(home, Lba(start))) else { return false };
-        let mut runs: Vec<Run> = self.within(start, end).map(|run| self.place(&run)).collect();
+        let mut runs: Vec<TrackRun> = self.within(start, end).map(|run| self.place(&run)).collect();
         if runs.is_empty() {
             return false;
         }
@@ -328,33 +327,33 @@ impl Translation for BufferMap {
     fn commit(&mut self, _home: &Home, chosen: WriteHome, plan: &mut Plan) {
         let WriteHome { start, end } = chosen;
         self.remove(start, end);
-        plan.note(Note::new(self.first_tag + 1, &[start, end]));
+        plan.note(Record::Home { start_lba: Lba(start), end_lba: Lba(end) }.encode());
     }
 
     /// The record of a write home also ends the move. Whether a run is possible is for the caller to check.
     fn replay(&mut self, home: &Home, note: &Note) -> Result<bool, ReplayError> {
-        let refused = |reason: &str| ReplayError { note: *note, reason: reason.into() };
-        let [first, second, ring, position] = note.fields;
         let capacity = home.capacity().0;
-        match note.tag.wrapping_sub(self.first_tag) {
-            0 => {
-                let fits = second > 0
-                    && second <= capacity
-                    && first <= capacity - second
+        match Record::decode(note)? {
+            Record::Buffered { lba: Lba(lba), sectors, ring, position } => {
+                let fits = sectors > 0
+                    && u64::from(sectors) <= capacity
+                    && lba <= capacity - u64::from(sectors)
                     && position < POSITION_MAX
-                    && ring < self.rings.count() as u64
-                    && second <= self.rings.sectors(ring as u32);
+                    && ring < self.rings.count()
+                    && u64::from(sectors) <= self.rings.sectors(ring);
                 if !fits {
-                    return Err(refused("no such run can be buffered"));
+                    return Err(note.refuse("no such run can be buffered"));
                 }
-                self.insert(Buffered { lba: first, sectors: second as u32, ring: ring as u32, position });
+                self.insert(Buffered { lba, sectors, ring, position });
                 Ok(false)
             }
-            1 if first < second && second <= capacity => {
-                self.remove(first, second);
+            Record::Home { start_lba, end_lba } => {
+                if start_lba >= end_lba || end_lba.0 > capacity {
+                    return Err(note.refuse("it names no sectors, or some past the capacity"));
+                }
+                self.remove(start_lba.0, end_lba.0);
                 Ok(true)
             }
-            _ => Err(refused("the write buffer has no such record")),
         }
     }
 

@@ -9,34 +9,30 @@
 //! What is buffered is mapped run by run, which takes memory beyond a controller's: with `buffer_runs=0` as many runs as
 //! the buffer has room for, of 4 KiB each.
 //!
-//! Records: #16 lba sectors ring position: these sectors are buffered there. #17 start end: these LBAs are at home, which
-//! ends the move. The header of an append, a sector before its data, holds its records on the medium.
+//! Its journal records: [`record`](self::record). A record that LBAs are at home ends the move. The header of an append, a sector
+//! before its data, holds the append's records on the medium.
 //!
 //! Invariants: those of its parts.
 
 pub mod driver;
 pub mod map;
+pub mod record;
 pub mod rings;
 #[cfg(test)]
 mod tests;
 
 use self::driver::{BufferOptions, WriteBuffer};
 use self::map::BufferMap;
+pub use self::record::Record;
 use self::rings::Rings;
-use super::interlaced::backup::{self, BackupLog, FIRST_LAYER_TAG};
+use super::interlaced::backup::BackupLog;
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
 use super::interlaced::options::{BACKUP_REGIONS, IDLE, SAFETY};
 use crate::context::Context;
-use crate::info::{LayerInfo, RecordInfo};
+use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
-
-/// Its own records.
-pub(super) const RECORDS: &[RecordInfo] = &[
-    RecordInfo { tag: FIRST_LAYER_TAG, what: "written to a buffer", fields: &["lba", "sectors", "ring", "position"] },
-    RecordInfo { tag: FIRST_LAYER_TAG + 1, what: "written home", fields: &["start_lba", "end_lba"] },
-];
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -63,7 +59,7 @@ pub const INFO: LayerInfo = LayerInfo {
         SAFETY,
         IDLE,
     ],
-    records: &[backup::RECORDS, RECORDS],
+    records: &[super::interlaced::record::Record::INFO, Record::INFO],
     toys: &[
         "buffer_share=20%",
         "buffer_share=30%,clean_above=40%,full=through,backup_regions=1",
@@ -130,6 +126,6 @@ pub(super) fn build(context: &Context, name: &'static str) -> Result<Box<dyn Lay
         cleans_when_full: parameters.choice("full") == "clean",
         idle_after_ns: parameters.duration_ns("idle"),
     };
-    let map = BufferMap::new(name, rings, runs_max.max(1), parameters.switch("tops"), FIRST_LAYER_TAG);
+    let map = BufferMap::new(name, rings, runs_max.max(1), parameters.switch("tops"));
     Ok(Box::new(WriteBuffer::new(Host::new(home, log, false), map, options)))
 }

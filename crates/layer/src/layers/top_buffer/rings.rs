@@ -15,8 +15,8 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 use crate::layer::Cache;
 use crate::layers::interlaced::finder::Finder;
 use crate::layers::interlaced::home::Planner;
-use crate::layers::interlaced::zones::groups;
-use crate::layers::interlaced::{Run, Track};
+use crate::layers::interlaced::map_zones::groups;
+use crate::layers::interlaced::{Track, TrackRun};
 use crate::parameters::ConfigError;
 use crate::plan::Medium;
 
@@ -44,7 +44,7 @@ struct Ring {
 pub struct Slice {
     /// Its position.
     pub position: u64,
-    /// How many.
+    /// How many sectors.
     pub sectors: u32,
     /// The first of them on the medium.
     pub pba: Pba,
@@ -104,7 +104,7 @@ impl Rings {
         self.rings[ring as usize].sectors
     }
 
-    /// Sectors of all.
+    /// Sectors of all of them together.
     pub fn sectors_of_all(&self) -> u64 {
         self.rings.iter().map(|ring| ring.sectors).sum()
     }
@@ -149,9 +149,9 @@ impl Rings {
 
     /// The run that holds `sectors` from `lba` on at `position`, on one track.
     #[inline]
-    pub fn run(&self, ring: u32, position: u64, sectors: u32, lba: Lba) -> Run {
+    pub fn run(&self, ring: u32, position: u64, sectors: u32, lba: Lba) -> TrackRun {
         let (reserved, sector) = self.locate(ring, position);
-        Run::on(&reserved.track, sector, sector + sectors, lba)
+        TrackRun::on(&reserved.track, sector, sector + sectors, lba)
     }
 
     #[inline]

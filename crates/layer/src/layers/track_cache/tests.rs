@@ -122,3 +122,8 @@ fn costs_are_the_papers_and_their_sum() {
     assert_cost(clock.cost_of_all(&phases[..2]), 4, 8.0, 0.0);
     assert_cost(clock.cost_of_all(&phases[2..]), 2, 2.0, 0.0);
 }
+
+#[test]
+fn records_come_back_as_they_were() {
+    crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
+}

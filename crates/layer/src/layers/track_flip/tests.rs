@@ -54,7 +54,7 @@ fn a_hot_bottom_is_swapped_with_the_next_top() {
     );
 }
 
-/// Writes to a bottom were let join when the move in hand, which they disturb, takes the track to a top: there they
+/// Writes to a bottom were let join when the current move, which they disturb, takes the track to a top: there they
 /// are written alone, as rewriting what lies beside a top would destroy tops.
 #[test]
 fn joined_writes_part_when_the_move_they_complete_takes_their_track_to_a_top() {
@@ -112,7 +112,7 @@ fn a_flipped_neighbour_is_flipped_back_first() {
 }
 
 fn notes(phases: &[Plan]) -> Vec<[u64; 2]> {
-    let notes = phases.iter().flat_map(|plan| &plan.notes).filter(|note| note.tag == FLIPPED);
+    let notes = phases.iter().flat_map(|plan| &plan.notes).filter(|note| note.tag == FIRST_LAYER_TAG);
     notes.map(|note| [note.fields[0], note.fields[1]]).collect()
 }
 
@@ -164,4 +164,9 @@ fn memory_is_the_papers() {
     let flips = Flips { states: PackedStates::new(tracks as usize / 2), options: MoveOptions::NONE };
     assert_eq!(flips.formula_bytes(tracks), 2_500_001, "13,333,333 × 1.5 bits, rounded up");
     assert!((2_500_000..2_500_100).contains(&flips.measured_bytes()), "{}", flips.measured_bytes());
+}
+
+#[test]
+fn records_come_back_as_they_were() {
+    crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
 }

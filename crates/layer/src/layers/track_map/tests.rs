@@ -111,7 +111,7 @@ fn memory_is_the_formulas() {
     let tracks = 20_000_000_000_000 / 1_500_000;
     let disk = disk(64, 10, 1.0);
     let home = Planner::new(&disk).expect("it is interlaced").finish();
-    let map = Map::<u8>::new(INFO.name, Zones::new(&home), MoveOptions::NONE);
+    let map = Map::<u8>::new(INFO.name, MapZones::new(&home), MoveOptions::NONE);
     assert_eq!(map.formula_bytes(tracks), 13_333_333);
     assert_eq!(map.places.capacity(), 72, "six groups, of which the last is smaller, at twelve bytes");
 }
@@ -126,4 +126,9 @@ fn twenty_terabytes_fit_into_memory() {
         let map = tracks * bits / 16;
         assert!((map..map + 6_000_000).contains(&memory.measured_bytes), "{name}: {memory:?} of {tracks} tracks");
     }
+}
+
+#[test]
+fn records_come_back_as_they_were() {
+    crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
 }

@@ -4,14 +4,14 @@
 //! Invariants:
 //! 1. Exactly as many requests are made as announced; the last transaction may be cut short.
 //! 2. The same drive size and seed give the same requests.
-//! 3. Memory is bounded: a transaction in hand, and what the application keeps of its own.
+//! 3. Memory is bounded: one transaction, and what the application keeps of its own.
 
 pub(super) mod database;
 pub(super) mod mail;
 
 use imbrex_units::{Command, SimDuration, SimTime};
 
-use super::error::{Complaint, Place, WorkloadError};
+use super::error::{Complaint, WordPlace, WorkloadError};
 use super::quantity::Share;
 use super::random::Stream;
 use crate::request::{Request, Source, TraceError, When};
@@ -68,7 +68,7 @@ fn check_room(name: &str, device_sectors: u64) -> Result<(), WorkloadError> {
         return Ok(());
     }
     let complaint = Complaint::new(format!("{name} needs a drive of 16 GiB or more"), "use a larger drive");
-    Err(complaint.at(Place::Workload))
+    Err(complaint.at(WordPlace::Workload))
 }
 
 /// A part of the drive that is written round and round: a journal, a log.

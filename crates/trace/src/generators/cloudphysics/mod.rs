@@ -20,8 +20,8 @@ mod tiers;
 #[cfg(test)]
 mod tests;
 
+use super::built_in::{BuiltIn, Recipe, TargetFigure};
 use super::error::WorkloadError;
-use super::registry::{BuiltIn, Recipe, Target};
 use super::spec::Arrival;
 use crate::request::Source;
 use facts::{Hot, Machine, MACHINES};
@@ -47,30 +47,32 @@ fn build<const MACHINE: usize>(_device_sectors: u64, seed: u64) -> Result<Box<dy
 }
 
 /// What a machine was made to, under the names of [`TraceInfo`](crate::statistics::TraceInfo).
-fn targets(machine: &Machine) -> Vec<Target> {
+fn targets(machine: &Machine) -> Vec<TargetFigure> {
     let mut targets = vec![
-        Target::new("reads", machine.reads as f64),
-        Target::new("writes", machine.writes as f64),
-        Target::new("read_bytes", machine.read_bytes as f64),
-        Target::new("write_bytes", machine.write_bytes as f64),
-        Target::new("lba_end", (machine.range_bytes / sizes::SECTOR_BYTES) as f64),
-        Target::new("working_set.read_bytes", machine.read_set_bytes as f64),
-        Target::new("working_set.write_bytes", machine.write_set_bytes as f64),
-        Target::new("working_set.either_bytes", machine.either_set_bytes as f64),
-        Target::new("sequential.reads", machine.read_sequential as f64),
-        Target::new("sequential.writes", machine.write_sequential as f64),
-        Target::new("read_size_bytes.p50", machine.read_size_bytes[0] as f64),
-        Target::new("read_size_bytes.p95", machine.read_size_bytes[1] as f64),
-        Target::new("write_size_bytes.p5", machine.write_size_bytes[0] as f64),
-        Target::new("write_size_bytes.p50", machine.write_size_bytes[1] as f64),
-        Target::new("write_size_bytes.p95", machine.write_size_bytes[2] as f64),
+        TargetFigure::new("reads", machine.reads as f64),
+        TargetFigure::new("writes", machine.writes as f64),
+        TargetFigure::new("read_bytes", machine.read_bytes as f64),
+        TargetFigure::new("write_bytes", machine.write_bytes as f64),
+        TargetFigure::new("lba_end", (machine.range_bytes / sizes::SECTOR_BYTES) as f64),
+        TargetFigure::new("working_set.read_bytes", machine.read_set_bytes as f64),
+        TargetFigure::new("working_set.write_bytes", machine.write_set_bytes as f64),
+        TargetFigure::new("working_set.either_bytes", machine.either_set_bytes as f64),
+        TargetFigure::new("sequential.reads", machine.read_sequential as f64),
+        TargetFigure::new("sequential.writes", machine.write_sequential as f64),
+        TargetFigure::new("read_size_bytes.p50", machine.read_size_bytes[0] as f64),
+        TargetFigure::new("read_size_bytes.p95", machine.read_size_bytes[1] as f64),
+        TargetFigure::new("write_size_bytes.p5", machine.write_size_bytes[0] as f64),
+        TargetFigure::new("write_size_bytes.p50", machine.write_size_bytes[1] as f64),
+        TargetFigure::new("write_size_bytes.p95", machine.write_size_bytes[2] as f64),
     ];
     match (machine.design.hot, machine.name) {
         (Hot::Core { tracks: 100, percent }, _) => {
-            targets.push(Target::new("hot_tracks.share_100", percent as f64 / 100.0));
+            targets.push(TargetFigure::new("hot_tracks.share_100", percent as f64 / 100.0));
         }
-        (Hot::Core { percent, .. }, _) => targets.push(Target::new("hot_tracks.share_10", percent as f64 / 100.0)),
-        (Hot::TopTiers { .. }, _) => targets.push(Target::new("hot_tracks.share_100", 0.8)),
+        (Hot::Core { percent, .. }, _) => {
+            targets.push(TargetFigure::new("hot_tracks.share_10", percent as f64 / 100.0))
+        }
+        (Hot::TopTiers { .. }, _) => targets.push(TargetFigure::new("hot_tracks.share_100", 0.8)),
         (Hot::Untold, _) => {}
     }
     targets

@@ -1,4 +1,4 @@
-//! Records: what they say, the checkpoint made of them, and the map built from them again.
+//! Recovery: the checkpoint that is made of the map, and the map built again from records ([`super::record`]).
 //!
 //! Invariants:
 //! 1. Records replayed in order give the map that was, its packets and its places.
@@ -6,26 +6,11 @@
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::journal::Entry;
-use super::{MediaCache, Store};
-use crate::map::extent_map::Target;
+use super::record::Record;
+use super::state::MediaCache;
+use super::store::Store;
+use crate::map::extent_map::Mapped;
 use crate::plan::note::{Note, ReplayError};
-
-/// lba sectors pba: cached.
-pub(super) const TAG_CACHED: u8 = 1;
-/// lba sectors: trimmed.
-pub(super) const TAG_TRIM: u8 = 2;
-/// band: the spare holds all of it.
-pub(super) const TAG_BEGIN: u8 = 3;
-/// band: it is in its place again.
-pub(super) const TAG_END: u8 = 4;
-/// head half-tracks: a packet begins.
-pub(super) const TAG_PACKET: u8 = 5;
-/// band: what of it is in no cache is absent.
-pub(super) const TAG_BARE: u8 = 6;
-/// band: written whole in its place.
-pub(super) const TAG_PLACED: u8 = 7;
-/// first bits bits bits: which of the 192 bands from this one on have been written.
-pub(super) const TAG_WRITTEN: u8 = 8;
 
 /// Words of 64 bands in one record.
 const WRITTEN_WORDS: usize = 3;
@@ -34,21 +19,21 @@ impl MediaCache {
     pub(super) fn write_checkpoint(&self, notes: &mut Vec<Note>) {
         for (index, words) in self.written.chunks(WRITTEN_WORDS).enumerate() {
             if words.iter().any(|&word| word != 0) {
-                let mut operands = vec![(index * WRITTEN_WORDS * 64) as u64];
-                operands.extend(words);
-                notes.push(Note::new(TAG_WRITTEN, &operands));
+                let first_band = (index * WRITTEN_WORDS * 64) as u64;
+                let [bits_0, bits_64, bits_128] = [0, 1, 2].map(|word| words.get(word).copied().unwrap_or(0));
+                notes.push(Record::Written { first_band, bits_0, bits_64, bits_128 }.encode());
             }
         }
-        notes.extend(self.cleaning.rewriting().map(|band| Note::new(TAG_BEGIN, &[band as u64])));
+        notes.extend(self.cleaning.rewriting().map(|band| Record::Begin { band: band as u64 }.encode()));
         match &self.store {
             Store::Journal(_) => self.write_packet_records(notes),
             Store::InPlace(_) => notes.extend(self.map.iter().filter_map(|run| match run.target {
-                Target::At(pba) => Some(Note::new(TAG_CACHED, &[run.lba.0, run.sectors.0, pba.0])),
-                Target::Absent => None,
+                Mapped::At(pba) => Some(Record::Cached { lba: run.lba, sectors: run.sectors, pba }.encode()),
+                Mapped::Absent => None,
             })),
         }
-        let absent = self.map.iter().filter(|run| run.target == Target::Absent);
-        notes.extend(absent.map(|run| Note::new(TAG_TRIM, &[run.lba.0, run.sectors.0])));
+        let absent = self.map.iter().filter(|run| run.target == Mapped::Absent);
+        notes.extend(absent.map(|run| Record::Trimmed { lba: run.lba, sectors: run.sectors }.encode()));
     }
 
     /// Packets with what is live of their entries.
@@ -56,55 +41,79 @@ impl MediaCache {
         let Store::Journal(journal) = &self.store else { unreachable!("packets are the journal's") };
         let (mut position, mut entries) = (journal.tail, journal.entries.iter());
         if journal.packets.is_empty() {
-            notes.push(Note::new(TAG_PACKET, &[position, 0]));
+            notes.push(Record::Packet { head_half_tracks: position, half_tracks: 0 }.encode());
         }
         for packet in &journal.packets {
-            notes.push(Note::new(TAG_PACKET, &[position, packet.half_tracks as u64]));
-            position += packet.half_tracks as u64;
+            let half_tracks = packet.half_tracks as u64;
+            notes.push(Record::Packet { head_half_tracks: position, half_tracks }.encode());
+            position += half_tracks;
             for entry in entries.by_ref().take(packet.entries as usize) {
                 let here = |lba: Lba| Pba(entry.pba + (lba.0 - entry.lba));
                 let pieces = self.map.pieces(Lba(entry.lba), Sectors(entry.sectors as u64));
-                let live = pieces.filter(|run| run.target == Target::At(here(run.lba)));
-                notes.extend(live.map(|run| Note::new(TAG_CACHED, &[run.lba.0, run.sectors.0, here(run.lba).0])));
+                let live = pieces.filter(|run| run.target == Mapped::At(here(run.lba)));
+                notes.extend(
+                    live.map(|run| Record::Cached { lba: run.lba, sectors: run.sectors, pba: here(run.lba) }.encode()),
+                );
             }
         }
     }
 
     pub(super) fn take_record(&mut self, note: &Note) -> Result<(), ReplayError> {
-        let refused = |reason: &str| Err(ReplayError { note: *note, reason: reason.into() });
-        let [first, second, third, _] = note.fields;
-        let is_run = second > 0 && first.checked_add(second).is_some_and(|end| end <= self.shape.bands.capacity().0);
-        let is_band = (first as usize) < self.shape.bands.len();
-        match note.tag {
-            TAG_CACHED | TAG_TRIM if !is_run || second > u32::MAX as u64 => refused("it lies past the capacity"),
-            TAG_BEGIN | TAG_END | TAG_BARE | TAG_PLACED if !is_band => refused("there is no such band"),
-            TAG_CACHED => self.take_cached(Lba(first), Sectors(second), Pba(third)).or_else(refused),
-            TAG_PACKET => self.take_packet(first, second).or_else(refused),
-            TAG_WRITTEN => self.take_written(note).or_else(refused),
-            TAG_TRIM => {
-                self.map_run(Lba(first), Sectors(second), Target::Absent);
-                Ok(())
-            }
-            TAG_BEGIN | TAG_END | TAG_BARE | TAG_PLACED => {
-                self.take_band(note.tag, first as usize);
-                Ok(())
-            }
-            _ => refused("media-cache has no such record"),
-        }
+        self.take(Record::decode(note)?).map_err(|reason| note.refuse(reason))
     }
 
-    fn take_band(&mut self, tag: u8, band: usize) {
-        match tag {
-            TAG_BARE => self.map_gaps_absent(band),
-            TAG_END => self.cleaning.set_rewriting(None),
-            _ => {
-                self.unmap_band(band);
-                self.set_written(band);
-                if tag == TAG_BEGIN {
-                    self.cleaning.set_rewriting(Some(band));
-                }
+    fn take(&mut self, record: Record) -> Result<(), &'static str> {
+        match record {
+            Record::Cached { lba, sectors, pba } => {
+                self.check_run(lba, sectors)?;
+                self.take_cached(lba, sectors, pba)?;
+            }
+            Record::Trimmed { lba, sectors } => {
+                self.check_run(lba, sectors)?;
+                self.map_run(lba, sectors, Mapped::Absent);
+            }
+            Record::Packet { head_half_tracks, half_tracks } => self.take_packet(head_half_tracks, half_tracks)?,
+            Record::Written { first_band, bits_0, bits_64, bits_128 } => {
+                self.take_written(first_band, [bits_0, bits_64, bits_128])?;
+            }
+            Record::Begin { band } => {
+                let band = self.take_placed(band)?;
+                self.cleaning.set_rewriting(Some(band));
+            }
+            Record::End { band } => {
+                self.band_of(band)?;
+                self.cleaning.set_rewriting(None);
+            }
+            Record::Bare { band } => {
+                let band = self.band_of(band)?;
+                self.map_gaps_absent(band);
+            }
+            Record::Placed { band } => {
+                self.take_placed(band)?;
             }
         }
+        Ok(())
+    }
+
+    fn check_run(&self, lba: Lba, sectors: Sectors) -> Result<(), &'static str> {
+        let end = lba.0.checked_add(sectors.0).filter(|&end| end <= self.shape.bands.capacity().0);
+        if sectors.is_zero() || sectors.0 > u32::MAX as u64 || end.is_none() {
+            return Err("it lies past the capacity");
+        }
+        Ok(())
+    }
+
+    fn band_of(&self, number: u64) -> Result<usize, &'static str> {
+        let is_band = number < self.shape.bands.len() as u64;
+        is_band.then_some(number as usize).ok_or("there is no such band")
+    }
+
+    /// All of a band lies in its place, or in the spare that stands for it.
+    fn take_placed(&mut self, number: u64) -> Result<usize, &'static str> {
+        let band = self.band_of(number)?;
+        self.unmap_band(band);
+        self.set_written(band);
+        Ok(band)
     }
 
     fn map_gaps_absent(&mut self, band: usize) {
@@ -116,7 +125,7 @@ impl MediaCache {
             }
         });
         for (lba, sectors) in gaps {
-            self.map_run(lba, sectors, Target::Absent);
+            self.map_run(lba, sectors, Mapped::Absent);
         }
     }
 
@@ -131,11 +140,11 @@ impl MediaCache {
                     return Err("it does not lie in a packet");
                 }
                 journal.push(Entry { lba: lba.0, pba: pba.0, sectors: sectors.0 as u32 });
-                self.map.insert(lba, sectors, Target::At(pba), |_| {});
+                self.map.insert(lba, sectors, Mapped::At(pba), |_| {});
             }
             Store::InPlace(zones) => {
                 let place = Extent::new(pba, sectors);
-                let is_cached = self.map.pieces(lba, sectors).any(|run| run.target != Target::Absent);
+                let is_cached = self.map.pieces(lba, sectors).any(|run| run.target != Mapped::Absent);
                 let band = self.shape.bands.locate(lba).region;
                 if is_cached
                     || !zones.is_free(place)
@@ -163,9 +172,8 @@ impl MediaCache {
         Ok(())
     }
 
-    fn take_written(&mut self, note: &Note) -> Result<(), &'static str> {
-        let [first, words @ ..] = note.fields;
-        let first = (first / 64) as usize;
+    fn take_written(&mut self, first_band: u64, words: [u64; WRITTEN_WORDS]) -> Result<(), &'static str> {
+        let first = (first_band / 64) as usize;
         for (index, word) in words.into_iter().enumerate() {
             match self.written.get_mut(first + index) {
                 Some(bits) => *bits |= word,

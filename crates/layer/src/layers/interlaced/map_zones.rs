@@ -28,9 +28,9 @@ struct Stretch {
     pieces: u16,
 }
 
-/// A zone.
+/// A zone: pseudo-tracks (or blocks) that a layer permutes among themselves.
 #[derive(Clone, Copy, Debug)]
-pub struct Zone {
+pub struct MapZone {
     /// LBA of the first bottom, and of the first top.
     starts: [u64; 2],
     /// Sectors of a piece.
@@ -43,7 +43,7 @@ pub struct Zone {
 
 /// Where an LBA is at home.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct ZonePiece {
     /// The zone.
     pub zone: u32,
     /// Home number of the piece.
@@ -54,24 +54,24 @@ pub struct Piece {
     pub sectors: u32,
 }
 
-/// All zones.
+/// The zones of a disk, by LBA.
 #[derive(Clone, Debug)]
-pub struct Zones {
+pub struct MapZones {
     by_lba: Finder,
     stretches: Vec<Stretch>,
-    zones: Vec<Zone>,
+    zones: Vec<MapZone>,
     /// The longest track in pieces, in part ones too.
     pieces_of_track: u64,
 }
 
-impl Zones {
+impl MapZones {
     /// The zones of a disk, in pseudo-tracks.
-    pub fn new(home: &Home) -> Zones {
-        Zones::of_pieces(home, u32::MAX)
+    pub fn new(home: &Home) -> MapZones {
+        MapZones::of_pieces(home, u32::MAX)
     }
 
     /// The zones of a disk, in pieces of `piece_sectors_max` or of the longest track, whichever is less.
-    pub fn of_pieces(home: &Home, piece_sectors_max: u32) -> Zones {
+    pub fn of_pieces(home: &Home, piece_sectors_max: u32) -> MapZones {
         let longest =
             home.disk().geometry.zones().iter().map(|zone| zone.track_sectors).max().expect("a disk has a zone");
         let pieces_of_track = longest.div_ceil(piece_sectors_max) as u64;
@@ -83,7 +83,7 @@ impl Zones {
         stretches.shrink_to_fit();
         zones.shrink_to_fit();
         let starts = stretches.iter().map(|stretch| stretch.start).collect();
-        Zones { by_lba: Finder::new(starts, home.capacity().0), stretches, zones, pieces_of_track }
+        MapZones { by_lba: Finder::new(starts, home.capacity().0), stretches, zones, pieces_of_track }
     }
 
     /// How many there are.
@@ -97,7 +97,7 @@ impl Zones {
     }
 
     /// Zone number `index`.
-    pub fn zone(&self, index: u32) -> &Zone {
+    pub fn zone(&self, index: u32) -> &MapZone {
         &self.zones[index as usize]
     }
 
@@ -108,11 +108,11 @@ impl Zones {
 
     /// The piece that `lba` is at home in; none in what is left over.
     #[inline]
-    pub fn piece_of(&self, lba: Lba) -> Option<Piece> {
+    pub fn piece_of(&self, lba: Lba) -> Option<ZonePiece> {
         let stretch = &self.stretches[self.by_lba.before(lba.0) - 1];
         let offset = (lba.0 - stretch.start) as u32;
         let (index, sector) = (offset / stretch.piece_sectors, offset % stretch.piece_sectors);
-        (index < stretch.pieces as u32).then(|| Piece {
+        (index < stretch.pieces as u32).then(|| ZonePiece {
             zone: stretch.zone,
             home: stretch.first + index as u16,
             sector,
@@ -141,7 +141,7 @@ impl Zones {
 
     /// Bytes of the tables.
     pub fn measured_bytes(&self) -> u64 {
-        let tables = self.stretches.capacity() * size_of::<Stretch>() + self.zones.capacity() * size_of::<Zone>();
+        let tables = self.stretches.capacity() * size_of::<Stretch>() + self.zones.capacity() * size_of::<MapZone>();
         self.by_lba.measured_bytes() + tables as u64
     }
 }
@@ -152,7 +152,7 @@ struct Builder<'a> {
     piece_sectors_max: u32,
     next_lba: u64,
     stretches: Vec<Stretch>,
-    zones: Vec<Zone>,
+    zones: Vec<MapZone>,
 }
 
 impl Builder<'_> {
@@ -162,7 +162,7 @@ impl Builder<'_> {
         let parts = bottoms.len().div_ceil(STRETCH_TRACKS).max(tops.len().div_ceil(STRETCH_TRACKS));
         let longest = bottoms.iter().chain(tops).map(|track| track.sectors.0).max().expect("a group has tracks");
         let piece_sectors = (longest as u32).min(self.piece_sectors_max);
-        let zone = Zone { starts: [0; 2], piece_sectors, bottoms: 0, pieces: 0 };
+        let zone = MapZone { starts: [0; 2], piece_sectors, bottoms: 0, pieces: 0 };
         self.zones.extend((0..parts).map(|_| zone));
         for (index, part) in bottoms.chunks(STRETCH_TRACKS).enumerate() {
             self.stretch(first_zone + index as u32, 0, piece_sectors, part);
@@ -227,7 +227,7 @@ mod tests {
             let geometry = &toy.disk.geometry;
             BackupLog::set_aside(&mut planner, geometry.radial_tracks(), geometry.surfaces(), 16).expect("it fits");
             let home = planner.finish();
-            let zones = Zones::new(&home);
+            let zones = MapZones::new(&home);
             let mut left_over = 0;
             for lba in 0..home.capacity().0 {
                 match zones.piece_of(Lba(lba)) {

@@ -3,12 +3,12 @@
 //! Invariants:
 //! 1. Seeks are counted from the head's own path by eq. 1 of the paper, not from what the mechanics say they took.
 
-use imbrex_disk::actuator::{Actuator, HeadLog, HeadSample};
+use imbrex_disk::{Actuator, HeadLog, HeadSample};
 use imbrex_disk::{Command, Pba, Sectors, SharedDisk, SimTime};
 use imbrex_layer::{registry, Layer, Plan};
 use imbrex_sim::timing::Timing;
 
-use super::{CONVENTIONAL, PROFILE, RMW};
+use super::under_test::{CONVENTIONAL, PROFILE, RMW};
 use imbrex::error::Failure;
 
 /// Samples of the head's path that a trial may make before any is left out.
@@ -46,7 +46,7 @@ impl std::ops::Add for Cost {
 }
 
 /// A layer and the mechanics below it.
-pub struct Trial {
+pub struct TimedLayer {
     /// The disk.
     pub disk: SharedDisk,
     layer: Box<dyn Layer>,
@@ -58,16 +58,16 @@ pub struct Trial {
     samples_seen: usize,
 }
 
-impl Trial {
+impl TimedLayer {
     /// `layer` (with `:key=value,…`) on the drive of the paper.
-    pub fn new(layer: &str) -> Result<Trial, Failure> {
+    pub fn new(layer: &str) -> Result<TimedLayer, Failure> {
         let drive = imbrex::drives::fresh(&format!("{PROFILE}+{layer}"))?;
         let unmoved = if drive.layer.name() == CONVENTIONAL { CONVENTIONAL } else { RMW };
         let home = registry::build(unmoved, &drive.disk, &[]).expect("each works on the disk it is for");
         let mut timing = Timing::new(drive.disk.clone(), drive.layer.moves_pseudo_tracks());
         *timing.actuator_mut() = Actuator::with_log(drive.disk.clone(), HeadLog::new(HEAD_SAMPLES));
         let (layer, disk) = (drive.layer, drive.disk);
-        Ok(Trial { disk, layer, home, timing, now: SimTime::ZERO, plan: Plan::new(), samples_seen: 0 })
+        Ok(TimedLayer { disk, layer, home, timing, now: SimTime::ZERO, plan: Plan::new(), samples_seen: 0 })
     }
 
     /// Serves `command`.

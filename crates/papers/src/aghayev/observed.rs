@@ -14,7 +14,7 @@ use imbrex_sim::{Arrival, Drive, IoRecord, Observer, Options};
 use imbrex_trace::generators::{Generator, WorkloadSpec};
 use imbrex_trace::{Recorded, Request, When};
 
-use super::BLOCK_SECTORS;
+use super::under_test::BLOCK_SECTORS;
 
 /// Samples kept of the head's path.
 const HEAD_SAMPLES: usize = 1 << 16;
@@ -109,7 +109,7 @@ pub struct Background {
 }
 
 /// What was seen.
-pub struct Trial {
+pub struct Observed {
     /// Requests, in the order of their completion.
     pub served: Vec<Served>,
     /// Background work, in order.
@@ -118,9 +118,9 @@ pub struct Trial {
     pub head: Vec<HeadSample>,
 }
 
-impl Trial {
+impl Observed {
     /// Runs `script` on a fresh `drive`, `depth` requests outstanding.
-    pub fn run(drive: &str, depth: u32, script: Script, progress: &Progress) -> Result<Trial, Failure> {
+    pub fn run(drive: &str, depth: u32, script: Script, progress: &Progress) -> Result<Observed, Failure> {
         let drive = fresh(drive)?;
         let mut shadow = Timing::new(drive.disk.clone(), false);
         *shadow.actuator_mut() = Actuator::with_log(drive.disk.clone(), HeadLog::new(HEAD_SAMPLES));
@@ -129,7 +129,7 @@ impl Trial {
         let run = Run::new(drive, Options::bare(Arrival::Closed(depth))).shown(&label, progress);
         run.on(&mut source, &mut watch)?.whole()?;
         let head = watch.shadow.actuator().head_log().expect("it was given one").samples().to_vec();
-        Ok(Trial { served: watch.served, background: watch.background, head })
+        Ok(Observed { served: watch.served, background: watch.background, head })
     }
 
     /// The reads, in order.

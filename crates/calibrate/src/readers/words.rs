@@ -1,0 +1,19 @@
+//! What the text formats share: numbers with units, and errors that name their line.
+
+use imbrex_trace::TraceError;
+
+/// An error at `line` of `name`.
+pub(super) fn wrong(name: &str, line: usize, expected: &str, found: &str) -> TraceError {
+    let shown: String = found.chars().take(80).collect();
+    TraceError {
+        place: format!("{name}, line {line}"),
+        reason: format!("expected {expected}, found «{shown}»"),
+        cause: None,
+    }
+}
+
+/// A number with decimals in units of `unit_ns`, as nanoseconds.
+pub(super) fn time_ns(word: &str, unit_ns: f64) -> Option<u64> {
+    let value = word.trim().parse::<f64>().ok()? * unit_ns;
+    (value.is_finite() && (0.0..1e18).contains(&value)).then(|| value.round() as u64)
+}

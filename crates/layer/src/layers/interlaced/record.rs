@@ -1,0 +1,45 @@
+//! The journal records that every layer of an interlaced disk has: what is backed up where, and which sectors hold data.
+//!
+//! What is backed up for one operation of the host, or for one move, may take several records: the first and those in the middle
+//! do not say yet for what, the last completes them. Each has room for two runs of LBAs, whose copies follow each other
+//! from `backup_pba` on; `sectors_of_both` has the sectors of the first and of the second, which is empty where there is
+//! none.
+
+use imbrex_disk::{Lba, Pba};
+
+use crate::journal_records;
+
+/// Layers number their own records from here.
+pub const FIRST_LAYER_TAG: u8 = 16;
+
+journal_records! {
+    /// A change of the backup log, or of which sectors are live.
+    pub enum Record of "the backup log" {
+        1 => First { backup_pba: Pba, lba: Lba, second_lba: Lba, sectors_of_both: (u32, u32) }
+            "backup, the first of several",
+        2 => Middle { backup_pba: Pba, lba: Lba, second_lba: Lba, sectors_of_both: (u32, u32) }
+            "backup, one of several",
+        3 => HostOnly { backup_pba: Pba, lba: Lba, second_lba: Lba, sectors_of_both: (u32, u32) }
+            "backup for the host's write, complete",
+        4 => HostLast { backup_pba: Pba, lba: Lba, second_lba: Lba, sectors_of_both: (u32, u32) }
+            "backup for the host's write, its last",
+        5 => MoveOnly { backup_pba: Pba, lba: Lba, second_lba: Lba, sectors_of_both: (u32, u32) }
+            "backup for a move, complete",
+        6 => MoveLast { backup_pba: Pba, lba: Lba, second_lba: Lba, sectors_of_both: (u32, u32) }
+            "backup for a move, its last",
+        7 => HostCleared {} "the host's backup is no longer needed",
+        8 => MoveCleared {} "the move's backup is no longer needed",
+        9 => Live { start_lba: Lba, end_lba: Lba } "sectors are live",
+        10 => Dead { start_lba: Lba, end_lba: Lba } "sectors are dead",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
+    }
+}

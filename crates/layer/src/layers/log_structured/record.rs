@@ -1,0 +1,29 @@
+//! The journal records of `log-structured`.
+//!
+//! Appends and trims are recorded as they come. A checkpoint is a sequence of its own: `Restart` opens it, each `Zone` is followed
+//! by the `Kept` of its live blocks in the order of their places, and `End` closes it: blocks that were not named lie where
+//! the factory put them, and zones with nothing live are free.
+
+use crate::journal_records;
+
+journal_records! {
+    /// A change of the map. Blocks, places and zones are numbers of blocks, physical blocks and zones of the drive.
+    pub(super) enum Record of "log-structured" {
+        1 => Written { block: u64, blocks: u64, place: u64, stream: u64 } "written to the log",
+        2 => Trimmed { block: u64, blocks: u64 } "trimmed",
+        3 => Restart { first: u64 } "a checkpoint begins",
+        4 => Zone { zone: u64, filled_blocks: u64, written_at: u64, stream: u64 } "a zone, as the checkpoint has it",
+        5 => Kept { block: u64, blocks: u64, place: u64 } "live blocks of that zone",
+        6 => End {} "the checkpoint ends",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
+    }
+}

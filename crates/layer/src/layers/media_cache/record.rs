@@ -1,0 +1,33 @@
+//! The journal records of `media-cache`.
+//!
+//! With `placement=journal` the `Cached` that follow a `Packet` are its entries. Between `Begin` and `End` the spare is the place of
+//! a band.
+
+use imbrex_disk::{Lba, Pba, Sectors};
+
+use crate::journal_records;
+
+journal_records! {
+    /// A change of the map, of the packets or of what is known of a band.
+    pub(super) enum Record of "media-cache" {
+        1 => Cached { lba: Lba, sectors: Sectors, pba: Pba } "written to the cache",
+        2 => Trimmed { lba: Lba, sectors: Sectors } "trimmed",
+        3 => Begin { band: u64 } "the spare holds all of a band",
+        4 => End { band: u64 } "a band is in its place again",
+        5 => Packet { head_half_tracks: u64, half_tracks: u64 } "a packet begins",
+        6 => Bare { band: u64 } "what of a band is in no cache is absent",
+        7 => Placed { band: u64 } "a band is written whole in its place",
+        8 => Written { first_band: u64, bits_0: u64, bits_64: u64, bits_128: u64 }
+            "which bands have been written, as bits",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
+    }
+}
