@@ -236,7 +236,7 @@ fn ctrl_c_finishes_the_files_and_ends_with_1() {
         .spawn()
         .expect("the program starts");
     // Once the folder is there, the run has been prepared.
-    imbrex_testkit::server::until("the folder", || out.exists().then_some(()));
+    imbrex_testkit::patience::until("the folder", || out.exists().then_some(()));
     std::thread::sleep(Duration::from_millis(500));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
     assert!(killed.success());

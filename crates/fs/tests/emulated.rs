@@ -2,6 +2,8 @@
 //! do the same device I/O at the same times when run again. Method: operations chosen at random, by several applications
 //! at once; every operation of the device is recorded.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on says where
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -96,7 +98,7 @@ fn what_is_written_is_read_also_after_mounting_again() {
             let mut naive = Naive::default();
             let mut chooser = Chooser::new(11, 300_000);
             for number in 0..1500 {
-                let operation = chooser.next();
+                let operation = chooser.choose();
                 let outcome = perform(&fs, &operation).await;
                 assert_ne!(outcome, Err(FsError::NoSpace), "{words}: {operation:?} on a drive that is nearly empty");
                 let expected = naive.perform(&operation);
@@ -132,7 +134,7 @@ fn run_of_many(words: &'static str, options: &'static [(&str, &str)], seed: u64)
                 let mut chooser = Chooser::new(seed + application, 200_000);
                 for _ in 0..150 {
                     // What one makes another may take away: only the end counts here.
-                    let _ = perform(&fs, &chooser.next()).await;
+                    let _ = perform(&fs, &chooser.choose()).await;
                 }
             }));
         }

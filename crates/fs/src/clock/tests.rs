@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::*;
 
-fn log() -> (Rc<RefCell<Vec<String>>>, impl Fn(&str, &Clock) + Clone) {
+type Lines = Rc<RefCell<Vec<String>>>;
+
+fn log() -> (Lines, impl Fn(&str, &Clock) + Clone) {
     let lines = Rc::new(RefCell::new(Vec::new()));
     let copy = lines.clone();
     (lines, move |what: &str, clock: &Clock| copy.borrow_mut().push(format!("{what} {}", clock.now_ns())))

@@ -11,8 +11,11 @@ pub use self::operation::{perform, Operation};
 
 use crate::device::{Geometry, Kind};
 
+/// A name, a device, options of the store on it.
+pub type Toy = (&'static str, Geometry, Vec<(String, String)>);
+
 /// A small device for each store: enough to be cleaned and to overflow, little enough to be cut everywhere.
-pub fn toys() -> Vec<(&'static str, Geometry, Vec<(String, String)>)> {
+pub fn toys() -> Vec<Toy> {
     let zoned = |active_max| Kind::Zoned { zone_blocks: 8, zones: 20, conventional: 12, active_max };
     let option = |key: &str, value: &str| vec![(key.to_string(), value.to_string())];
     vec![

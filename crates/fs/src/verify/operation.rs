@@ -182,7 +182,7 @@ impl Chooser {
     }
 
     /// The next one.
-    pub fn next(&mut self) -> Operation {
+    pub fn choose(&mut self) -> Operation {
         let (path, other) = (self.path(), self.path());
         let (offset, seed) = (self.below(self.size_max), self.below(250) as u8);
         let length = 1 + self.below(self.size_max / 2);

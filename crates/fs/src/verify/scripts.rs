@@ -54,5 +54,5 @@ pub fn long(seed: u64, length: usize) -> Vec<Operation> {
         Operation::MakeDirectory("d".into()),
         Operation::Create("d/a".into()),
     ];
-    first.into_iter().chain((0..length).map(|_| chooser.next())).collect()
+    first.into_iter().chain((0..length).map(|_| chooser.choose())).collect()
 }
