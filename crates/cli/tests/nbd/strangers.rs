@@ -340,7 +340,7 @@ fn besiege(strangers: usize, calm: Duration, siege: Duration, bounds: &[&str]) -
             let have_come = newcomers.load(Ordering::Relaxed) > NEWCOMERS_MIN;
             begun.elapsed() >= siege && (have_come || begun.elapsed() >= PATIENCE)
         };
-        while !is_over() && !(steady.is_finished() || coming.is_finished() || crowd.is_finished()) {
+        while !(is_over() || steady.is_finished() || coming.is_finished() || crowd.is_finished()) {
             rss_bytes_max = rss_bytes_max.max(served.status("VmHWM") << 10);
             threads_max = threads_max.max(served.status("Threads"));
             served.statistics();
