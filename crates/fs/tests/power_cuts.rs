@@ -17,6 +17,8 @@ fn trials() -> Vec<(String, Trial)> {
     for (name, geometry, options) in toys() {
         let usual = Trial::new(geometry, options);
         let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        let pieces = Bounds { piece_blocks: 1, ..usual.bounds };
+        trials.push((format!("{name}, a block at a time"), Trial { bounds: pieces, ..usual.clone() }));
         trials.push((name.to_string(), usual));
         trials.push((format!("{name}, smallest bounds"), smallest));
     }
@@ -55,12 +57,22 @@ fn long_sequences_are_found_as_promised() {
 }
 
 #[test]
+fn files_written_at_once_are_found_as_promised() {
+    for (name, trial) in trials() {
+        let operations = scripts::at_once();
+        let tally = judge(&trial, &operations).unwrap_or_else(|why| panic!("{name}: {why}\n{operations:#?}"));
+        println!("{name}: {tally:?}");
+    }
+}
+
+#[test]
 fn mistakes_made_on_purpose_are_caught() {
     for sabotage in Sabotage::ALL {
         let is_caught = trials().into_iter().any(|(_, trial)| {
             let trial = Trial { sabotage: Some(sabotage), random_subsets: 4, ..trial };
             let short = (0..scripts::KINDS.pow(3)).step_by(97).map(scripts::short);
-            let mut all = short.chain((1..6).map(|seed| scripts::long(seed, 250)));
+            let mut all =
+                std::iter::once(scripts::at_once()).chain(short).chain((1..6).map(|seed| scripts::long(seed, 250)));
             all.any(|operations| judge(&trial, &operations).is_err())
         });
         assert!(is_caught, "{sabotage:?} goes unnoticed");

@@ -127,6 +127,15 @@ impl Clock {
         self.0.sources.borrow_mut().push(source);
     }
 
+    /// Drops every task, timer and source. A clock and what runs on it hold each other; whoever is done with both says so.
+    pub fn forget_all(&self) {
+        // Dropping a task may drop timers and make others ready, so nothing is borrowed meanwhile.
+        self.0.tasks.forget_all();
+        drop(std::mem::take(&mut *self.0.timers.borrow_mut()));
+        let sources = std::mem::take(&mut *self.0.sources.borrow_mut());
+        drop(sources);
+    }
+
     /// Runs until `task` is done, with every other task that is ready meanwhile.
     pub fn run<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, Stalled> {
         let joined = self.spawn(task);

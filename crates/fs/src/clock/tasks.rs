@@ -121,6 +121,14 @@ impl Tasks {
         joined
     }
 
+    /// Drops all tasks.
+    pub(super) fn forget_all(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.borrow_mut());
+        self.free.borrow_mut().clear();
+        self.ready.locked().tasks.clear();
+        drop(tasks);
+    }
+
     /// Polls the tasks that are ready now; whether there were any.
     pub(super) fn poll_ready(&self) -> bool {
         let count = self.ready.locked().tasks.len();

@@ -100,3 +100,18 @@ fn another_thread_ends_a_wait_on_the_wall_clock() {
     clock.run(async move { signal.next().await }).unwrap();
     other.join().unwrap();
 }
+
+#[test]
+fn a_clock_that_forgets_frees_what_ran_on_it() {
+    let clock = Clock::in_virtual_time();
+    let held = Rc::new(());
+    let (own, inside) = (clock.clone(), held.clone());
+    clock.spawn(async move {
+        own.sleep(1_000).await;
+        drop(inside);
+    });
+    clock.run(async {}).unwrap();
+    assert_eq!(Rc::strong_count(&held), 2, "the task goes on");
+    clock.forget_all();
+    assert_eq!(Rc::strong_count(&held), 1);
+}

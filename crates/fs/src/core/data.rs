@@ -139,12 +139,11 @@ impl Fs {
         }
         let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)?;
         self.check_regular(inode)?;
+        // Before anything of this write is done: what cannot be written out is no reason to forget half of it.
+        self.evict().await?;
         let open = self.open_or_new(inode);
-        {
-            let _pass = open.gate.enter().await;
-            self.write_staged(inode, &open, offset, end, bytes).await?;
-        }
-        self.evict().await
+        let _pass = open.gate.enter().await;
+        self.write_staged(inode, &open, offset, end, bytes).await
     }
 
     fn check_regular(&self, inode: Inode) -> Result<(), FsError> {
@@ -349,6 +348,7 @@ impl Fs {
         while next < end {
             // A piece at a time, so that no more is in memory than may be.
             let to = end.min((next / BYTES + self.0.bounds.piece_blocks) * BYTES);
+            self.evict().await?;
             // What was in memory may have been written, and forgotten, since the piece before.
             let open = self.open_or_new(inode);
             let done = {
@@ -360,7 +360,6 @@ impl Fs {
                 done
             };
             done?;
-            self.evict().await?;
             next = to;
         }
         self.forget_if_idle(inode);

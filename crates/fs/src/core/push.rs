@@ -52,7 +52,7 @@ impl Fs {
         for attempt in 1.. {
             let work = self.work_of(inode, open);
             match self.write_out(inode, open, &work).await {
-                Err(FsError::Device(_)) if attempt < ATTEMPTS => {}
+                Err(FsError::Device(_)) if attempt < ATTEMPTS && open.staged.borrow().is_some() => {}
                 outcome => return outcome,
             }
         }
@@ -150,7 +150,10 @@ impl Fs {
                 }
                 self.gather(inode, open, u64::from(extent.at) + next, count, &mut buffer).await?;
                 next += count;
-                let follows = extents.get(number + 1).is_some_and(|other| other.start == extent.start + next);
+                let end = extent.start + next;
+                // A command does not go on from one band into the next.
+                let may_follow = !end.is_multiple_of(core.store.band_blocks());
+                let follows = may_follow && extents.get(number + 1).is_some_and(|other| other.start == end);
                 let is_full = buffer.len() as u64 == self.0.bounds.piece_blocks * BLOCK_BYTES as u64;
                 if is_full || (next == u64::from(extent.blocks) && !follows) {
                     self.write_buffer(start, std::mem::take(&mut buffer)).await?;

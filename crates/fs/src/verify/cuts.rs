@@ -232,6 +232,7 @@ pub async fn shown(fs: &Fs) -> Result<BTreeMap<String, Shown>, String> {
 pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
     let clock = Clock::in_virtual_time();
     let ran = clock.run(run(clock.clone(), trial.clone(), operations.to_vec()));
+    clock.forget_all();
     let (steps, snapshots, broken) = ran.map_err(|stalled| stalled.to_string())??;
     if broken > 0 {
         return Err(format!("{broken} operations broke the rules of the device"));
@@ -293,6 +294,7 @@ fn look(trial: &Trial, steps: &[Step], acknowledged: usize, left: Contents) -> R
         goes_on(&fs).await?;
         Ok((shown, contents))
     });
+    clock.forget_all();
     let (shown, contents) = found.map_err(|stalled| stalled.to_string())??;
     if model.broken_rules() > 0 {
         return Err("the rules of the device were broken after mounting again".into());

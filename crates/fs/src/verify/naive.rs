@@ -168,7 +168,7 @@ impl Naive {
             Operation::Create(path) => self.add(path, File::Regular(Vec::new()), 0o644),
             Operation::MakeDirectory(path) => self.add(path, File::Directory(BTreeMap::new()), 0o755),
             Operation::Symlink(path, target) => self.add(path, File::Symlink(target.clone()), 0o777),
-            Operation::Write(path, offset, length, seed) => {
+            Operation::Write(path, offset, length, seed) | Operation::WriteOut(path, offset, length, seed) => {
                 let bytes = self.regular_mut(path)?;
                 let end = *offset as usize + length;
                 bytes.resize(bytes.len().max(end), 0);
@@ -192,11 +192,12 @@ impl Naive {
                 Ok(())
             }
             Operation::Close(path) | Operation::Fsync(path) => self.find(path).map(drop),
-            Operation::Sync
-            | Operation::Checkpoint
-            | Operation::Clean
-            | Operation::Wait(_)
-            | Operation::Together(_) => Ok(()),
+            Operation::Sync | Operation::Checkpoint | Operation::Clean | Operation::Wait(_) => Ok(()),
+            Operation::Together(operations) => {
+                // Each is of a file of its own, so their order does not matter; one that is not there is not done.
+                operations.iter().for_each(|operation| drop(self.perform(operation)));
+                Ok(())
+            }
             Operation::Rename(from, to) => self.rename(from, to, false),
             Operation::Exchange(from, to) => self.rename(from, to, true),
             Operation::Link(from, to) => {

@@ -19,6 +19,8 @@ pub enum Operation {
     Symlink(String, String),
     /// Writes so many bytes made of a seed at an offset.
     Write(String, u64, usize, u8),
+    /// The same, and closes the file: then it is written out.
+    WriteOut(String, u64, usize, u8),
     /// Makes it so long.
     Truncate(String, u64),
     /// `fallocate` of bytes from an offset on.
@@ -112,6 +114,12 @@ async fn perform_one(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
         }
         Operation::Write(path, offset, length, seed) => {
             fs.write(find(fs, path)?, *offset, &pattern(*seed, *offset, *length)).await
+        }
+        Operation::WriteOut(path, offset, length, seed) => {
+            let inode = find(fs, path)?;
+            fs.open(inode)?;
+            fs.write(inode, *offset, &pattern(*seed, *offset, *length)).await?;
+            fs.close(inode).await
         }
         Operation::Truncate(path, size) => {
             let set = SetAttr { size: Some(*size), ..SetAttr::default() };

@@ -56,3 +56,25 @@ pub fn long(seed: u64, length: usize) -> Vec<Operation> {
     ];
     first.into_iter().chain((0..length).map(|_| chooser.choose())).collect()
 }
+
+/// Files that are written at once, each by several commands, where others are gone.
+pub fn at_once() -> Vec<Operation> {
+    let name = |number: usize| format!("f{number}");
+    let write = |number: usize, seed: u8| Operation::Write(name(number), 0, 4096 * (2 + number % 3), seed);
+    let close = |numbers: std::ops::Range<usize>| {
+        Operation::Together(numbers.map(|number| Operation::Close(name(number))).collect())
+    };
+    let mut operations: Vec<Operation> = (0..6).map(|number| Operation::Create(name(number))).collect();
+    operations.extend((0..6).map(|number| write(number, 40)));
+    operations.extend([close(0..6), Operation::Unlink(name(1)), Operation::Unlink(name(4)), Operation::Sync]);
+    operations.extend([0, 2, 3, 5].map(|number| write(number, 90)));
+    operations.extend([close(0..6), Operation::Sync]);
+    // A long file is being written while a short one finds its place.
+    for round in 0..3 {
+        operations.push(Operation::Write(name(0), 0, 4096 * 9, round));
+        let short = Operation::WriteOut(name(2 + round as usize % 2), 0, 100, 50 + round);
+        operations.push(Operation::Together(vec![Operation::Close(name(0)), short]));
+        operations.push(Operation::Sync);
+    }
+    operations
+}

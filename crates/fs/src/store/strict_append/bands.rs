@@ -14,6 +14,8 @@ pub struct Band {
     pub is_writable: bool,
     /// Whether somebody writes to it, or it is being emptied.
     pub is_leased: bool,
+    /// Whether somebody writes to it: then the drive has it open, also where it will be full in the end.
+    pub is_written_to: bool,
     /// When it was last written: a count of allocations.
     pub age: u64,
 }
@@ -37,6 +39,7 @@ impl Bands {
             live: 0,
             is_writable: is_writable(zone),
             is_leased: false,
+            is_written_to: false,
             age: 0,
         };
         let active_max = active_max.map_or(u64::MAX, u64::from);
@@ -106,9 +109,11 @@ impl Bands {
         }
     }
 
-    fn partly_written(&self) -> u64 {
-        let is_partly = |band: &&Band| band.is_writable && band.written > 0 && band.written < self.band_blocks;
-        self.bands.iter().filter(is_partly).count() as u64
+    /// Bands that the drive counts as active.
+    fn active(&self) -> u64 {
+        let is_partly = |band: &Band| band.written > 0 && band.written < self.band_blocks;
+        let is_active = |band: &&Band| band.is_writable && (is_partly(band) || band.is_written_to);
+        self.bands.iter().filter(is_active).count() as u64
     }
 
     /// Takes room for `blocks` at the pointers of bands, leaving `spare` empty bands; they are leased until they are settled
@@ -120,7 +125,7 @@ impl Bands {
         for (index, count) in chosen {
             let start = (u64::from(self.first) + index as u64) * self.band_blocks + self.bands[index].written;
             let band = &mut self.bands[index];
-            (band.is_leased, band.age) = (true, self.takes);
+            (band.is_leased, band.is_written_to, band.age) = (true, true, self.takes);
             band.written += count;
             band.live += count;
             runs.push(Run { start, blocks: count });
@@ -138,8 +143,18 @@ impl Bands {
         let is_empty = |(_, band): &(usize, &Band)| !is_partly(band) && self.room(band) > 0;
         let mut empty: Vec<usize> = self.bands.iter().enumerate().filter(is_empty).map(|(index, _)| index).collect();
         empty.truncate(empty.len().saturating_sub(spare as usize));
-        let may_open = self.active_max.saturating_sub(self.partly_written()) as usize;
+        let mut may_open = self.active_max.saturating_sub(self.active()) as usize;
         let (mut chosen, mut left) = (Vec::new(), blocks);
+        let mut partly: Vec<usize> = (0..self.bands.len()).filter(|&index| is_partly(&self.bands[index])).collect();
+        partly.retain(|&index| self.room(&self.bands[index]) > 0);
+        partly.sort_by_key(|&index| std::cmp::Reverse(self.room(&self.bands[index])));
+        // No more may be opened: the fullest that is open is filled up, and another takes its place.
+        while let Some(index) = partly.pop_if(|_| may_open == 0) {
+            let count = left.min(self.room(&self.bands[index]));
+            chosen.push((index, count));
+            left -= count;
+            may_open += usize::from(count == self.room(&self.bands[index]));
+        }
         // Empty bands that the file fills do not stay partly written; the last of them may.
         let whole = (left / self.band_blocks) as usize;
         let empties = empty.len().min(if may_open == 0 { 0 } else { whole + 1 });
@@ -150,8 +165,6 @@ impl Bands {
                 left -= count;
             }
         }
-        let mut partly: Vec<usize> = (0..self.bands.len()).filter(|&index| is_partly(&self.bands[index])).collect();
-        partly.sort_by_key(|&index| std::cmp::Reverse(self.room(&self.bands[index])));
         for index in partly {
             let count = left.min(self.room(&self.bands[index]));
             if count > 0 {
@@ -170,7 +183,7 @@ impl Bands {
     pub fn settle(&mut self, runs: &[Run]) {
         for run in runs {
             let index = self.index(run);
-            self.bands[index].is_leased = false;
+            (self.bands[index].is_leased, self.bands[index].is_written_to) = (false, false);
         }
     }
 
@@ -180,7 +193,7 @@ impl Bands {
             let (index, band_blocks) = (self.index(run), self.band_blocks);
             let zone = zones.and_then(|zones| zones.get(self.first as usize + index));
             let band = &mut self.bands[index];
-            band.is_leased = false;
+            (band.is_leased, band.is_written_to) = (false, false);
             band.live -= run.blocks;
             if let Some(zone) = zone {
                 band.is_writable = is_writable(zone);
