@@ -1,4 +1,4 @@
-//! The [`Layer`](crate::layer::Layer) of every interlaced disk, over a [`Translation`]: it serves the host, counts what is written to each
+//! The [`Layer`] of every interlaced disk, over a [`Translation`]: it serves the host, counts what is written to each
 //! track, and moves tracks in idle time. On a drive that is never idle it makes a phase of a move now and then between requests.
 //!
 //! Invariants:

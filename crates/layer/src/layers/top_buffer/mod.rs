@@ -9,7 +9,7 @@
 //! What is buffered is mapped run by run, which takes memory beyond a controller's: with `buffer_runs=0` as many runs as
 //! the buffer has room for, of 4 KiB each.
 //!
-//! Its journal records: [`record`](self::record). A record that LBAs are at home ends the move. The header of an append, a sector
+//! Its journal records: [`record`]. A record that LBAs are at home ends the move. The header of an append, a sector
 //! before its data, holds the append's records on the medium.
 //!
 //! Invariants: those of its parts.
