@@ -1,0 +1,103 @@
+//! Goal: a full drive refuses writes and nothing else; a damaged block is an error, never other bytes. Method: toys are
+//! filled, emptied and filled again; every block in use is altered, one at a time.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+use imbrex_fs::core::MountOptions;
+use imbrex_fs::device::model::Model;
+use imbrex_fs::verify::cuts::{fresh, Trial};
+use imbrex_fs::verify::operation::{find, pattern};
+use imbrex_fs::verify::{perform, toys, Operation};
+use imbrex_fs::{Clock, Device, Fs, FsError};
+
+/// Writes files of three blocks until there is no room; how many found room.
+async fn fill(fs: &Fs, seed: u8) -> usize {
+    for number in 0.. {
+        let name = format!("f{number}");
+        perform(fs, &Operation::Create(name.clone())).await.unwrap();
+        match perform(fs, &Operation::Write(name, 0, 12_000, seed)).await {
+            Ok(()) => {}
+            Err(FsError::NoSpace) => return number,
+            Err(error) => panic!("file {number}: {error}"),
+        }
+    }
+    unreachable!("a toy is full some time")
+}
+
+#[test]
+fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
+    for (name, geometry, options) in toys() {
+        let clock = Clock::in_virtual_time();
+        let (own, trial) = (clock.clone(), Trial::new(geometry, options));
+        let run = async move {
+            let (fs, model) = fresh(&own, &trial).await.unwrap();
+            let (free, broken) = (fs.statfs().free, model.broken_rules());
+            for round in 0..3 {
+                let files = fill(&fs, round).await;
+                assert!(files >= 8, "{name}, round {round}: {files} files of 3 blocks where {free} are free");
+                fs.sync()
+                    .await
+                    .unwrap_or_else(|error| panic!("{name}, round {round}: what was taken is written: {error}"));
+                for number in 0..files {
+                    let bytes = fs.read(find(&fs, &format!("f{number}")).unwrap(), 0, 20_000).await.unwrap();
+                    assert!(bytes == pattern(round, 0, 12_000), "{name}, round {round}: file {number}");
+                }
+                for number in 0..=files {
+                    perform(&fs, &Operation::Unlink(format!("f{number}"))).await.unwrap();
+                }
+                fs.sync().await.unwrap();
+                assert_eq!(fs.statfs().free, free, "{name}, round {round}: all of it is free again");
+            }
+            assert_eq!(model.broken_rules(), broken, "{name}: rules of the device were broken");
+        };
+        clock.run(run).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_block_is_an_error_and_never_other_bytes() {
+    for (name, geometry, options) in toys() {
+        let trial = Trial::new(geometry, options);
+        let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+        let inner = clock.clone();
+        let contents = clock
+            .run(async move {
+                let (fs, model) = fresh(&inner, &own).await.unwrap();
+                for number in 0..3u8 {
+                    let path = format!("f{number}");
+                    perform(&fs, &Operation::Create(path.clone())).await.unwrap();
+                    perform(&fs, &Operation::Write(path, 0, 10_000, number)).await.unwrap();
+                }
+                fs.sync().await.unwrap();
+                model.contents()
+            })
+            .unwrap();
+        let mut errors = 0;
+        for block in contents.used_blocks() {
+            let mut damaged = contents.clone();
+            damaged.corrupt(block, |bytes| bytes[30] ^= 4);
+            let clock = Clock::in_virtual_time();
+            let own = clock.clone();
+            errors += clock
+                .run(async move {
+                    let device = Device::new(&own, "model", Box::new(Model::with(damaged)));
+                    let Ok((fs, _)) = Fs::mount(&own, &[device], &MountOptions::default()).await else { return 1 };
+                    let mut errors = 0;
+                    for number in 0..3u8 {
+                        // A log that is damaged ends early, and what came behind it is not there.
+                        let Ok(inode) = find(&fs, &format!("f{number}")) else { continue };
+                        match fs.read(inode, 0, 20_000).await {
+                            Ok(bytes) => assert!(
+                                bytes.is_empty() || bytes == pattern(number, 0, 10_000),
+                                "{name}: block {block} gives other bytes for file {number}"
+                            ),
+                            Err(_) => errors += 1,
+                        }
+                    }
+                    errors
+                })
+                .unwrap();
+        }
+        assert!(errors >= 9, "{name}: each of the nine blocks of data is an error once, and there were {errors}");
+    }
+}
