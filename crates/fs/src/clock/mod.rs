@@ -127,6 +127,11 @@ impl Clock {
         self.0.sources.borrow_mut().push(source);
     }
 
+    /// Forgets its sources: a device and its clock hold each other, and are given up together once nobody uses them.
+    pub fn forget_sources(&self) {
+        self.0.sources.borrow_mut().clear();
+    }
+
     /// Runs until `task` is done, with every other task that is ready meanwhile.
     pub fn run<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Result<T, Stalled> {
         let joined = self.spawn(task);
