@@ -9,6 +9,8 @@ use imbrex::{Failure, WorkloadOptions};
 use imbrex_calibrate::readers::ReadOptions;
 use imbrex_disk::SimDuration;
 
+pub use crate::fs::args::FsCommand;
+
 /// Simulate, characterise and emulate disks whose tracks overlap: shingled (SMR) and interlaced (IMR).
 #[derive(Parser, Debug)]
 #[command(name = "imbrex", version, max_term_width = 100, arg_required_else_help = true)]
@@ -35,6 +37,9 @@ pub enum Command {
     Drive(DriveCommand),
     /// Serve an emulated drive as a block device.
     Serve(ServeArgs),
+    /// Make, mount, check and look at file systems for raw shingled disks.
+    #[command(subcommand)]
+    Fs(FsCommand),
     /// Hold a simulated drive against a real one, by what was measured of it.
     Validate(ValidateArgs),
     /// Fit a profile to what was measured of a real drive.
@@ -711,6 +716,6 @@ pub struct ReproduceArgs {
 }
 
 /// A number of bytes, such as 64MiB.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     imbrex_units::quantity::bytes(text).ok_or_else(|| format!("expected a size such as 64MiB, not '{text}'"))
 }

@@ -14,6 +14,7 @@ mod args;
 mod drive;
 mod error;
 mod fit;
+mod fs;
 mod interrupt;
 mod list;
 mod listing;
@@ -49,6 +50,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Simulate(args) => simulate::run(args, cli.quiet),
         Command::Trace(command) => trace::run(command, cli.quiet),
         Command::Drive(command) => drive::run(command, cli.quiet),
+        Command::Fs(command) => fs::run(command, cli.quiet),
         Command::Serve(args) => serve::run(args, cli.quiet),
         Command::Validate(args) => validate::run(args, cli.quiet),
         Command::Fit(args) => fit::run(args, cli.quiet),

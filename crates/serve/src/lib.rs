@@ -27,6 +27,8 @@
 
 pub mod clients;
 pub mod front;
+#[cfg(target_os = "linux")]
+pub mod fuse;
 pub mod http;
 pub mod limits;
 pub mod listen;

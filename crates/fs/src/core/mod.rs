@@ -11,6 +11,7 @@ mod attributes;
 mod cleaner;
 mod commit;
 mod data;
+mod inspect;
 mod make;
 mod mount;
 mod names;

@@ -163,9 +163,13 @@ impl Backend for Emulated {
     fn head_position(&self) -> u64 {
         self.head
     }
+
+    fn shut_down(&mut self) -> Result<(), DeviceFault> {
+        self.drive.shut_down().map_err(|error| fault(&error))
+    }
 }
 
-fn condition_of(condition: Condition) -> ZoneCondition {
+pub(super) fn condition_of(condition: Condition) -> ZoneCondition {
     match condition {
         Condition::Conventional => ZoneCondition::Conventional,
         Condition::Full => ZoneCondition::Full,

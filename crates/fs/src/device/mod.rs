@@ -1,5 +1,6 @@
 //! Devices as the core sees them: blocks of 4 KiB that tasks read and write, zones that they reset. What is behind one is
-//! a [`Backend`]: an emulated drive with its times ([`emulated`]), blocks in memory with power cuts ([`model`]).
+//! a [`Backend`]: an emulated drive with its times ([`emulated`]), a file or an ordinary block device ([`file`]), a zoned block
+//! device of Linux ([`linux`]), blocks in memory with power cuts ([`model`]).
 //!
 //! Invariants:
 //! 1. An operation is answered once, under the number it was given. A task that gives up waiting does not undo it.
@@ -7,6 +8,9 @@
 
 pub mod area;
 pub mod emulated;
+pub mod file;
+#[cfg(target_os = "linux")]
+pub mod linux;
 pub mod model;
 
 use std::cell::{Cell, RefCell};
@@ -165,6 +169,11 @@ pub trait Backend {
 
     /// The block behind the last one that was read or written: where the head is (Singh 2014 §4.4.4).
     fn head_position(&self) -> u64;
+
+    /// Ends in good order: all that was answered is on the medium. Nothing is asked of it afterwards.
+    fn shut_down(&mut self) -> Result<(), DeviceFault> {
+        Ok(())
+    }
 }
 
 /// What was asked of a device so far.
@@ -301,6 +310,11 @@ impl Device {
             Answer::Zones(zones) => Ok(zones),
             other => unreachable!("{}: a report is answered with zones, not {other:?}", self.name()),
         }
+    }
+
+    /// Ends it in good order, as a drive is switched off; nothing is asked of it afterwards.
+    pub fn shut_down(&self) -> Result<(), DeviceFault> {
+        self.0.backend.borrow_mut().shut_down()
     }
 
     fn check(&self, block: u64, blocks: u64) -> Result<(), DeviceFault> {

@@ -90,6 +90,11 @@ impl Superblock {
         to.bytes
     }
 
+    /// Whether a block says that it is one, damaged or not.
+    pub fn is_named(block: &[u8]) -> bool {
+        block.starts_with(MAGIC)
+    }
+
     /// Reads one; the error says what to tell a user.
     pub fn decode(block: &[u8]) -> Result<Superblock, String> {
         if block.len() < BLOCK_BYTES || &block[..8] != MAGIC {

@@ -1,0 +1,129 @@
+//! The words of `imbrex fs`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::args::size;
+
+/// `imbrex fs`.
+#[derive(Subcommand, Debug)]
+pub enum FsCommand {
+    /// Make a file system on a drive; what was on the drive is lost.
+    ///
+    /// The drive is a host-managed one in zones or a caveat disk: an image of `imbrex drive create`, such as one of the
+    /// profiles strict-append and caveat-1g, or a zoned block device.
+    Mkfs(MkfsArgs),
+    /// Mount a file system on a directory; comes back when the directory is served.
+    ///
+    /// `imbrex fs umount DIR`, umount(8) or Ctrl-C end it in good order.
+    Mount(MountArgs),
+    /// Unmount a directory; comes back when everything is written.
+    Umount {
+        /// The directory.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Check a file system that is not mounted: names, lists of blocks, and every block of every file against its checksum.
+    /// Nothing is changed. Exit code 3 on damage.
+    Check {
+        /// Its devices; one is enough where the others lie in the same folder.
+        #[arg(value_name = "DEVICE", required = true)]
+        devices: Vec<PathBuf>,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell how a file system is doing: room, fill of zones, metadata, cleaning.
+    Stat {
+        /// The directory that it is mounted on, or its devices where it is not mounted.
+        #[arg(value_name = "DEVICE|DIR", required = true)]
+        places: Vec<PathBuf>,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Empty zones that hold much that is dead, by hand. A file system that is mounted does it by itself.
+    Clean {
+        /// Its devices; one is enough where the others lie in the same folder.
+        #[arg(value_name = "DEVICE", required = true)]
+        devices: Vec<PathBuf>,
+        /// How many zones to empty at most [default: all that gain anything].
+        #[arg(long, value_name = "NUMBER")]
+        zones: Option<u64>,
+        /// Print what was done as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what is on the devices: superblock, checkpoint, files and where they lie.
+    Dump {
+        /// Its devices; one is enough where the others lie in the same folder.
+        #[arg(value_name = "DEVICE", required = true)]
+        devices: Vec<PathBuf>,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `imbrex fs mkfs`.
+#[derive(Args, Debug)]
+pub struct MkfsArgs {
+    /// The drive that is to hold the data.
+    #[arg(value_name = "DEVICE")]
+    pub device: PathBuf,
+
+    /// Where data lie: strict-append for zones, caveat for caveat disks [default: the one for the drive].
+    #[arg(long, value_name = "NAME")]
+    pub store: Option<String>,
+
+    /// Which free run a file gets on a caveat disk: best, worst, first, next or last-accessed [default: best].
+    #[arg(long, value_name = "NAME")]
+    pub fit: Option<String>,
+
+    /// On a caveat disk, let a file lie in several pieces.
+    #[arg(long)]
+    pub extents: bool,
+
+    /// Which zone the cleaner empties: greedy, cost-benefit or oldest [default: greedy].
+    #[arg(long, value_name = "NAME")]
+    pub cleaner: Option<String>,
+
+    /// A device for the metadata: another image, a file, a block device [default: the unshingled part of DEVICE].
+    #[arg(long, value_name = "DEVICE")]
+    pub meta: Option<PathBuf>,
+
+    /// Bytes for metadata on DEVICE [default: a sixty-fourth of it]; with --meta FILE, how large a new file is made.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub meta_size: Option<u64>,
+
+    /// Its name among file systems [default: a random one].
+    #[arg(long, value_name = "UUID")]
+    pub uuid: Option<uuid::Uuid>,
+
+    /// Make it even where there is a file system already, which is lost.
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print what was made as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `imbrex fs mount`.
+#[derive(Args, Debug)]
+pub struct MountArgs {
+    /// Its devices (one is enough where the others lie in the same folder), then the directory, which must be empty.
+    #[arg(value_name = "DEVICE… DIR", required = true, num_args = 2..)]
+    pub places: Vec<PathBuf>,
+
+    /// How, with commas between: ro; allow_other; fsname=NAME; time=none|real (answer at once, or as slowly as an emulated
+    /// drive would); cache=SIZE; nonempty; fit=NAME, extents=on|off, cleaner=NAME, clean_below=PERCENT; dev, suid, noexec
+    /// and other flags of mount(8).
+    #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
+    pub options: Vec<String>,
+
+    /// Stay in the foreground.
+    #[arg(long, short = 'f')]
+    pub foreground: bool,
+}

@@ -1,0 +1,176 @@
+//! `imbrex fs check`: everything is read, nothing is changed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use imbrex::Failure;
+use imbrex::Progress;
+use imbrex_fs::core::look;
+use imbrex_fs::device::BLOCK_BYTES;
+use imbrex_fs::format::change::Inode;
+use imbrex_fs::format::superblock::Superblock;
+use imbrex_fs::{Clock, Fs, FsError};
+use serde_json::{json, Value};
+
+use super::devices::{self, Devices, Purpose};
+use super::{print, walk, Offline};
+use crate::error::ExitCode;
+use crate::output;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: u64 = 1 << 20;
+const REGULAR: u32 = 0o100_000;
+
+/// Something that is wrong.
+struct Finding {
+    kind: &'static str,
+    text: String,
+    path: Option<PathBuf>,
+}
+
+#[derive(Default)]
+struct Checked {
+    uuid: Option<uuid::Uuid>,
+    files: u64,
+    bytes: u64,
+    findings: Vec<Finding>,
+}
+
+/// Checks; damage is told on standard output and by the exit code.
+pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
+    let mut checked = Checked::default();
+    let clock = Clock::in_virtual_time();
+    match damaged_superblock(&clock, paths)? {
+        Some(finding) => checked.findings.push(finding),
+        None => {
+            let devices = Devices::open(&clock, paths, Purpose::Look, false)?;
+            check(clock, devices, &mut checked, as_json)?;
+        }
+    }
+    tell(paths, &checked, as_json)?;
+    Ok(if checked.findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
+}
+
+/// The first device whose superblock is one of ours and is damaged: without it nothing more can be said.
+fn damaged_superblock(clock: &Clock, paths: &[PathBuf]) -> Result<Option<Finding>, Failure> {
+    for path in paths {
+        let device = devices::open(clock, path, Purpose::Look, false)?;
+        let looking = async move {
+            let looked = look(&device).await;
+            let mut is_ours = false;
+            for block in 0..2 {
+                is_ours |= device.read(block, 1).await.is_ok_and(|bytes| Superblock::is_named(&bytes));
+            }
+            Ok((looked, is_ours))
+        };
+        let (looked, is_ours) = devices::run(clock, looking)?;
+        match looked {
+            Err(error) if is_ours => {
+                return Ok(Some(Finding { kind: "superblock", text: error.to_string(), path: None }));
+            }
+            Err(error) => return Err(Failure::failed(error)),
+            Ok(_) => {}
+        }
+    }
+    clock.forget_all();
+    Ok(None)
+}
+
+fn check(clock: Clock, devices: Devices, checked: &mut Checked, as_json: bool) -> Result<(), Failure> {
+    if let Some(missing) = missing(&clock, &devices)? {
+        return Err(missing);
+    }
+    let offline = match Offline::mount(clock, devices, Purpose::Look) {
+        Ok(offline) => offline,
+        Err(failure) => {
+            checked.findings.push(Finding { kind: "metadata", text: failure.message, path: None });
+            return Ok(());
+        }
+    };
+    checked.uuid = Some(offline.fs.superblock().uuid);
+    let wrong = offline.fs.self_check();
+    checked.findings.extend(wrong.into_iter().map(|text| Finding { kind: "namespace", text, path: None }));
+    let files = walk(&offline.fs)?;
+    let bar = Progress::on_terminal(as_json).bytes("checking");
+    let size = |inode| offline.fs.attr(inode).map_or(0, |attr| attr.attributes.size);
+    bar.set_length(files.iter().map(|file| size(file.inode)).sum());
+    let mut seen: BTreeSet<Inode> = BTreeSet::new();
+    for file in &files {
+        if !seen.insert(file.inode) {
+            continue;
+        }
+        checked.files += 1;
+        if file.mode & 0o170_000 == REGULAR {
+            let blocks = damaged_blocks(&offline, file.inode, size(file.inode))?;
+            checked.bytes += size(file.inode);
+            checked.findings.extend(blocks.into_iter().map(|text| Finding {
+                kind: "contents",
+                text: format!("{}: {text}", file.path.display()),
+                path: Some(file.path.clone()),
+            }));
+        }
+        bar.inc(size(file.inode));
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// That a device is missing is no damage.
+fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure> {
+    let mut members = BTreeSet::new();
+    let mut all = 0;
+    for device in devices.all.clone() {
+        let superblock = devices::run(clock, async move { look(&device).await })?;
+        all = superblock.members.len();
+        members.insert(superblock.member);
+    }
+    let failure = Failure::failed(format!("{} of its {all} devices are missing", all - members.len().min(all)));
+    Ok((members.len() < all).then(|| failure.or_try("name them all")))
+}
+
+/// What of a file cannot be read.
+fn damaged_blocks(offline: &Offline, inode: Inode, size: u64) -> Result<Vec<String>, Failure> {
+    let mut wrong = Vec::new();
+    let mut offset = 0;
+    while offset < size {
+        if read(offline, inode, offset, PIECE_BYTES)?.is_err() {
+            for piece in (offset..size.min(offset + PIECE_BYTES)).step_by(BLOCK_BYTES) {
+                if let Err(error) = read(offline, inode, piece, BLOCK_BYTES as u64)? {
+                    wrong.push(format!("bytes {piece} to {}: {error}", (piece + BLOCK_BYTES as u64).min(size)));
+                }
+            }
+        }
+        offset += PIECE_BYTES;
+    }
+    Ok(wrong)
+}
+
+fn read(offline: &Offline, inode: Inode, offset: u64, bytes: u64) -> Result<Result<(), FsError>, Failure> {
+    let fs: Fs = offline.fs.clone();
+    let reading = async move { Ok(fs.read(inode, offset, bytes as usize).await.map(drop)) };
+    devices::run(&offline.clock, reading)
+}
+
+fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Result<(), Failure> {
+    let name = paths.first().map(Path::new).unwrap_or(Path::new("")).display();
+    if as_json {
+        let finding = |finding: &Finding| -> Value {
+            json!({ "kind": finding.kind, "text": finding.text, "path": finding.path })
+        };
+        return print(&json!({
+            "schema": "imbrex.fs-check/1",
+            "devices": paths,
+            "uuid": checked.uuid,
+            "is_whole": checked.findings.is_empty(),
+            "files": checked.files,
+            "bytes": checked.bytes,
+            "findings": checked.findings.iter().map(finding).collect::<Vec<_>>(),
+        }));
+    }
+    for finding in &checked.findings {
+        output::line(&format!("{name}: {}", finding.text))?;
+    }
+    let words = if checked.findings.is_empty() { "whole" } else { "damaged" };
+    let (files, bytes) = (checked.files, imbrex::human::bytes(checked.bytes));
+    output::line(&format!("{name}: {words}; {files} files, {bytes} read"))
+}

@@ -1,0 +1,184 @@
+//! The devices of a file system: told apart, opened, found by their UUID.
+
+use std::fs::File;
+use std::future::Future;
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use imbrex::Failure;
+use imbrex_device::image;
+use imbrex_device::EmulatedDrive;
+use imbrex_fs::core::look;
+use imbrex_fs::device::emulated::Emulated;
+use imbrex_fs::device::file::FileBackend;
+use imbrex_fs::device::{Backend, DeviceFault, BLOCK_BYTES};
+use imbrex_fs::format::superblock::Superblock;
+use imbrex_fs::{Clock, Device, FsError};
+
+/// What devices are opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// To look: nothing is changed, others may look too.
+    Look,
+    /// To work: for this process alone.
+    Work,
+}
+
+/// The devices of one file system.
+pub struct Devices {
+    /// All of them, in no order that matters.
+    pub all: Vec<Device>,
+    /// Where each is.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Runs `task` to its end.
+pub fn run<T: 'static>(clock: &Clock, task: impl Future<Output = Result<T, FsError>> + 'static) -> Result<T, Failure> {
+    clock.run(task).map_err(Failure::failed)?.map_err(Failure::failed)
+}
+
+/// The time of day in nanoseconds since 1970.
+pub fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// What a path leads to.
+enum Kind {
+    Image,
+    Zoned,
+    Plain,
+}
+
+fn kind(path: &Path) -> Result<Kind, Failure> {
+    let place = path.display();
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => Failure::failed(format!("{place} is not there"))
+            .or_try(format!("`imbrex drive create {place} --drive strict-append` makes an image of an emulated drive")),
+        _ => Failure::failed(format!("{place}: {error}")),
+    };
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(Failure::failed(format!("{place} is a directory, not a device"))
+            .or_try("the image or block device that holds the file system"));
+    }
+    if metadata.file_type().is_block_device() {
+        let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+        let model = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/queue/zoned")).unwrap_or_default();
+        return Ok(if model.trim() == "host-managed" { Kind::Zoned } else { Kind::Plain });
+    }
+    let mut first = [0; 8];
+    let is_image = File::open(path).map_err(failed)?.read_exact(&mut first).is_ok() && first == image::MAGIC;
+    Ok(if is_image { Kind::Image } else { Kind::Plain })
+}
+
+fn emulated(path: &Path, purpose: Purpose, is_paced: bool) -> Result<Box<dyn Backend>, Failure> {
+    let drive = match purpose {
+        Purpose::Look => EmulatedDrive::open_file_to_look(path)?,
+        Purpose::Work => EmulatedDrive::open_file(path, false)?,
+    };
+    let emulated = Emulated::new(drive).map_err(|fault| Failure::failed(format!("{}: {fault}", path.display())))?;
+    Ok(if is_paced { Box::new(emulated) } else { Box::new(emulated.unpaced()) })
+}
+
+#[cfg(target_os = "linux")]
+fn zoned(path: &Path) -> Result<Box<dyn Backend>, Failure> {
+    let device = imbrex_device::zoned::LinuxZoned::open(path)?;
+    let linux = imbrex_fs::device::linux::Linux::new(device);
+    linux.map(|linux| Box::new(linux) as _).map_err(|fault| Failure::failed(format!("{}: {fault}", path.display())))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn zoned(path: &Path) -> Result<Box<dyn Backend>, Failure> {
+    Err(Failure::failed(format!("{}: zoned block devices are for Linux", path.display())))
+}
+
+/// Opens one device. `is_paced`: an emulated drive answers when it would, not at once.
+pub fn open(clock: &Clock, path: &Path, purpose: Purpose, is_paced: bool) -> Result<Device, Failure> {
+    let backend = match kind(path)? {
+        Kind::Image => emulated(path, purpose, is_paced).map_err(in_use)?,
+        Kind::Zoned => zoned(path)?,
+        Kind::Plain => {
+            let file = FileBackend::open(path, purpose == Purpose::Work);
+            Box::new(file.map_err(|fault: DeviceFault| in_use(Failure::failed(fault)))?)
+        }
+    };
+    Ok(Device::new(clock, &path.display().to_string(), backend))
+}
+
+/// The same failure; where another process has the device, with what to do.
+fn in_use(failure: Failure) -> Failure {
+    if failure.message.contains("in use by another process") {
+        return failure.or_try("`imbrex fs umount DIR` if it is mounted, `imbrex fs stat DIR` to look at it meanwhile");
+    }
+    failure
+}
+
+impl Devices {
+    /// Opens the devices in `paths`, and those of their file system that lie in the folder of the first.
+    pub fn open(clock: &Clock, paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<Devices, Failure> {
+        let mut devices = Devices { all: Vec::new(), paths: paths.to_vec() };
+        for path in paths {
+            devices.all.push(open(clock, path, purpose, is_paced)?);
+        }
+        let mut superblocks = Vec::new();
+        for device in &devices.all {
+            let device = device.clone();
+            superblocks.push(run(clock, async move { look(&device).await })?);
+        }
+        let Some(first) = superblocks.first().cloned() else { return Ok(devices) };
+        for number in 0..first.members.len() as u32 {
+            let is_there = superblocks.iter().any(|superblock| superblock.member == number);
+            let found = if is_there { None } else { find(&devices.paths, first.uuid, number) };
+            if let Some(path) = found {
+                devices.all.push(open(clock, &path, purpose, is_paced)?);
+                devices.paths.push(path);
+            }
+        }
+        Ok(devices)
+    }
+
+    /// Ends them in good order.
+    pub fn shut_down(&self) -> Result<(), Failure> {
+        for device in &self.all {
+            device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
+        }
+        Ok(())
+    }
+}
+
+/// The device that is member `number` of file system `uuid`, in the folder of the first of `paths`.
+fn find(paths: &[PathBuf], uuid: uuid::Uuid, number: u32) -> Option<PathBuf> {
+    let folder = paths.first()?.parent()?;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let is_given = |path: &Path| paths.iter().any(|given| given.file_name() == path.file_name());
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let is_it = |path: &PathBuf| {
+        path.is_file()
+            && !is_given(path)
+            && peek(path).is_some_and(|superblock| superblock.uuid == uuid && superblock.member == number)
+    };
+    files.into_iter().find(is_it)
+}
+
+/// The superblock in a file, if it has one.
+fn peek(path: &Path) -> Option<Superblock> {
+    match kind(path).ok()? {
+        Kind::Plain => {
+            let mut block = vec![0; BLOCK_BYTES];
+            File::open(path).ok()?.read_exact(&mut block).ok()?;
+            Superblock::decode(&block).ok()
+        }
+        Kind::Zoned => None,
+        Kind::Image => {
+            let clock = Clock::in_virtual_time();
+            let device = open(&clock, path, Purpose::Look, false).ok()?;
+            let looked = clock.run(async move { look(&device).await });
+            clock.forget_all();
+            looked.ok()?.ok()
+        }
+    }
+}

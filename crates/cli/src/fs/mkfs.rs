@@ -1,0 +1,97 @@
+//! `imbrex fs mkfs`.
+
+use std::fs::File;
+use std::path::Path;
+
+use imbrex::human;
+use imbrex::Failure;
+use imbrex_fs::core::{make, Plan};
+use imbrex_fs::device::BLOCK_BYTES;
+use imbrex_fs::store;
+use imbrex_fs::{Clock, Device, MakeOptions};
+use serde_json::json;
+
+use super::args::MkfsArgs;
+use super::devices::{self, Purpose};
+use super::print;
+use crate::error::ExitCode;
+use crate::output;
+
+/// Makes it.
+pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
+    let clock = Clock::in_virtual_time();
+    let data = devices::open(&clock, &args.device, Purpose::Work, false)?;
+    let options = options(args, &data)?;
+    if let Some(path) = &args.meta {
+        make_file(path, args.meta_size)?;
+    }
+    let metadata = args.meta.as_ref().map(|path| devices::open(&clock, path, Purpose::Work, false)).transpose()?;
+    let (for_data, for_metadata) = (data.clone(), metadata.clone());
+    let making = async move { make(&for_data, for_metadata.as_ref(), &options, devices::now_ns()).await };
+    let plan = devices::run(&clock, making)?;
+    for device in [Some(&data), metadata.as_ref()].into_iter().flatten() {
+        device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
+    }
+    tell(args, &plan)?;
+    Ok(ExitCode::Done)
+}
+
+/// A file for metadata that is not there yet, if its size was given.
+fn make_file(path: &Path, bytes: Option<u64>) -> Result<(), Failure> {
+    if path.exists() {
+        return Ok(());
+    }
+    let place = path.display();
+    let Some(bytes) = bytes else {
+        return Err(Failure::failed(format!("--meta {place}: is not there"))
+            .or_try("--meta-size SIZE as well, which makes a file of that size"));
+    };
+    let made = File::create_new(path).and_then(|file| file.set_len(bytes));
+    made.map_err(|error| Failure::failed(format!("--meta {place}: {error}")))
+}
+
+fn options(args: &MkfsArgs, data: &Device) -> Result<MakeOptions, Failure> {
+    let default = store::default_for(&data.geometry().kind);
+    let chosen = args.store.as_deref().or(default).unwrap_or_default();
+    let mut options = Vec::new();
+    let mut add = |key: &str, value: Option<&str>, of: &str| {
+        let Some(value) = value else { return Ok(()) };
+        if chosen != of && store::NAMES.iter().any(|(name, _)| *name == chosen) {
+            return Err(Failure::usage(format!("--{key} is for store {of}, and this is {chosen}")));
+        }
+        options.push((key.to_string(), value.to_string()));
+        Ok(())
+    };
+    add("fit", args.fit.as_deref(), "caveat")?;
+    add("extents", args.extents.then_some("on"), "caveat")?;
+    add("cleaner", args.cleaner.as_deref(), "strict-append")?;
+    let metadata_blocks = args.meta_size.filter(|_| args.meta.is_none()).map(|bytes| bytes / BLOCK_BYTES as u64);
+    Ok(MakeOptions { uuid: args.uuid, store: args.store.clone(), options, metadata_blocks, overwrite: args.force })
+}
+
+fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
+    let superblock = &plan.superblock;
+    let data_bytes = superblock.data.1 * BLOCK_BYTES as u64;
+    let metadata_bytes = superblock.layout.place.blocks * BLOCK_BYTES as u64;
+    if args.json {
+        return print(&json!({
+            "schema": "imbrex.fs-mkfs/1",
+            "device": args.device,
+            "meta": args.meta,
+            "uuid": superblock.uuid,
+            "store": superblock.store,
+            "data_bytes": data_bytes,
+            "metadata_bytes": metadata_bytes,
+            "files": plan.files,
+        }));
+    }
+    output::line(&format!(
+        "{}: {}, {} for data, {} for metadata of about {} files ({})",
+        args.device.display(),
+        superblock.store,
+        human::bytes(data_bytes),
+        human::bytes(metadata_bytes),
+        human::count(plan.files),
+        superblock.uuid
+    ))
+}

@@ -1,0 +1,111 @@
+//! `imbrex fs`: file systems for raw shingled disks. One file a command.
+
+pub mod args;
+mod check;
+mod clean;
+mod devices;
+mod dump;
+mod mkfs;
+mod mount;
+mod options;
+mod stat;
+mod status;
+mod umount;
+
+use std::path::PathBuf;
+
+use imbrex::Failure;
+use imbrex_fs::core::{Listed, Mounted};
+use imbrex_fs::format::change::Inode;
+use imbrex_fs::namespace::ROOT;
+use imbrex_fs::{Clock, Fs, MountOptions};
+use serde_json::Value;
+
+use self::args::FsCommand;
+use self::devices::{Devices, Purpose};
+use crate::error::ExitCode;
+use crate::output;
+
+/// Names that are asked for at once.
+const NAMES_AT_ONCE: usize = 1024;
+
+/// Runs the command.
+pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
+    match command {
+        FsCommand::Mkfs(args) => mkfs::run(args),
+        FsCommand::Mount(args) => mount::run(args, quiet),
+        FsCommand::Umount { directory } => umount::run(directory, quiet),
+        FsCommand::Check { devices, json } => check::run(devices, *json),
+        FsCommand::Stat { places, json } => stat::run(places, *json),
+        FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json),
+        FsCommand::Dump { devices, json } => dump::run(devices, *json),
+    }
+}
+
+/// A file system that is looked at or worked on without being served: in virtual time, so nobody waits.
+struct Offline {
+    clock: Clock,
+    devices: Devices,
+    fs: Fs,
+    mounted: Mounted,
+}
+
+impl Offline {
+    fn open(paths: &[PathBuf], purpose: Purpose) -> Result<Offline, Failure> {
+        let clock = Clock::in_virtual_time();
+        let devices = Devices::open(&clock, paths, purpose, false)?;
+        Offline::mount(clock, devices, purpose)
+    }
+
+    fn mount(clock: Clock, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
+        let options = MountOptions {
+            read_only: purpose == Purpose::Look,
+            epoch_ns: devices::now_ns(),
+            ..MountOptions::default()
+        };
+        let (inner, members) = (clock.clone(), devices.all.clone());
+        let mounting = async move { Fs::mount(&inner, &members, &options).await };
+        let (fs, mounted) = devices::run(&clock, mounting)?;
+        Ok(Offline { clock, devices, fs, mounted })
+    }
+}
+
+/// A file with its path, as a walk comes by it.
+struct Walked {
+    path: PathBuf,
+    inode: Inode,
+    mode: u32,
+}
+
+/// Every name of a file system, directories before what is in them, each once.
+fn walk(fs: &Fs) -> Result<Vec<Walked>, Failure> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut found = vec![Walked { path: "/".into(), inode: ROOT, mode: 0o040_755 }];
+    let mut next = 0;
+    while next < found.len() {
+        let (inode, path, mode) = (found[next].inode, found[next].path.clone(), found[next].mode);
+        next += 1;
+        if mode & 0o170_000 != 0o040_000 {
+            continue;
+        }
+        for name in names(fs, inode)? {
+            let path = path.join(std::ffi::OsStr::from_bytes(&name.name));
+            found.push(Walked { path, inode: name.inode, mode: name.mode });
+        }
+    }
+    Ok(found)
+}
+
+fn names(fs: &Fs, directory: Inode) -> Result<Vec<Listed>, Failure> {
+    let (mut all, mut from) = (Vec::new(), 0);
+    loop {
+        let some = fs.list(directory, from, NAMES_AT_ONCE).map_err(Failure::failed)?;
+        let Some(last) = some.last() else { return Ok(all) };
+        from = last.next;
+        all.extend(some.into_iter().filter(|name| name.name != b"." && name.name != b".."));
+    }
+}
+
+fn print(document: &Value) -> Result<(), Failure> {
+    output::line(&serde_json::to_string_pretty(document).map_err(Failure::failed)?)
+}

@@ -1,0 +1,172 @@
+//! `imbrex fs mount`: a file system on a directory, served by a process of its own.
+//!
+//! In the background the program starts itself again, waits for the word that the directory is served, and leaves it to the
+//! other one; so errors are told where the user is, and a mount that came back is there.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use imbrex::Failure;
+use imbrex_fs::{Bounds, Clock, Fs, MountOptions};
+use imbrex_serve::fuse::{Mount, MountWords};
+
+use super::args::MountArgs;
+use super::devices::{self, Devices, Purpose};
+use super::options::{self, Options};
+use super::status;
+use crate::error::ExitCode;
+use crate::interrupt;
+use crate::output;
+
+/// Says to a process that it is the one in the background.
+const BACKGROUND: &str = "IMBREX_FS_MOUNT_IN_BACKGROUND";
+/// What it says when the directory is served.
+const SERVED: &str = "served";
+
+/// Mounts.
+pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let is_in_background = std::env::var_os(BACKGROUND).is_some();
+    if !args.foreground && !is_in_background {
+        return start_in_background();
+    }
+    let options = options::parse(&args.options)?;
+    let (directory, devices) = args.places.split_last().expect("there are two at least");
+    let directory = mount_point(directory, &options)?;
+    if !Path::new("/dev/fuse").exists() {
+        return Err(
+            Failure::failed("there is no /dev/fuse: this kernel has no FUSE").or_try("`modprobe fuse`, as root")
+        );
+    }
+    let served = Served::open(devices, &options)?;
+    let mount = served.mount(&directory, &options)?;
+    if !quiet {
+        let name = devices.first().map(|device| device.display().to_string()).unwrap_or_default();
+        eprintln!("{name} is mounted on {0}; `imbrex fs umount {0}` ends it", directory.display());
+    }
+    if is_in_background {
+        leave_terminal()?;
+    }
+    interrupt::answer_with("writing everything, unmounting");
+    let ended = mount.serve(interrupt::requested);
+    let shut_down = served.devices.shut_down();
+    ended.map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
+    shut_down?;
+    Ok(ExitCode::Done)
+}
+
+/// Starts this program again and waits until it serves.
+fn start_in_background() -> Result<ExitCode, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("cannot start the process that serves: {error}"));
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut command = Command::new(program);
+    command.args(std::env::args_os().skip(1)).env(BACKGROUND, "1").stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    let mut word = String::new();
+    let stdout = child.stdout.take().expect("it is a pipe");
+    BufReader::new(stdout).read_line(&mut word).map_err(failed)?;
+    if word.trim_end() == SERVED {
+        return Ok(ExitCode::Done);
+    }
+    // It has said why on standard error.
+    let status = child.wait().map_err(failed)?;
+    match status.code() {
+        Some(2) => Ok(ExitCode::Usage),
+        Some(_) => Ok(ExitCode::Failed),
+        None => Err(Failure::failed(format!("the process that was to serve died: {status}"))),
+    }
+}
+
+/// Says that the directory is served, and lets go of terminal, folder and parent.
+fn leave_terminal() -> Result<(), Failure> {
+    let failed = |what: &'static str| move |error: std::io::Error| Failure::failed(format!("{what}: {error}"));
+    // One that leads its group already stays there: nothing depends on it.
+    let _ = rustix::process::setsid();
+    std::env::set_current_dir("/").map_err(failed("leaving the folder"))?;
+    output::line(SERVED)?;
+    let nothing = std::fs::OpenOptions::new().write(true).open("/dev/null").map_err(failed("/dev/null"))?;
+    rustix::stdio::dup2_stdout(&nothing).map_err(|error| failed("standard output")(error.into()))?;
+    rustix::stdio::dup2_stderr(&nothing).map_err(|error| failed("standard error")(error.into()))
+}
+
+/// The directory, if something can be mounted there.
+fn mount_point(directory: &Path, options: &Options) -> Result<PathBuf, Failure> {
+    use std::os::unix::fs::MetadataExt;
+    let place = directory.display();
+    let failed = |error: std::io::Error| match (error.kind(), error.raw_os_error()) {
+        (std::io::ErrorKind::NotFound, _) => {
+            Failure::failed(format!("the mount point {place} is not there")).or_try(format!("`mkdir {place}`"))
+        }
+        (std::io::ErrorKind::NotConnected, _) => {
+            Failure::failed(format!("{place} was served by a process that is gone"))
+                .or_try(format!("`imbrex fs umount {place}`"))
+        }
+        _ => Failure::failed(format!("the mount point {place}: {error}")),
+    };
+    let directory = directory.canonicalize().map_err(failed)?;
+    let metadata = directory.metadata().map_err(failed)?;
+    if !metadata.is_dir() {
+        return Err(Failure::failed(format!("the mount point {place} is not a directory")));
+    }
+    let above = directory.parent().unwrap_or(&directory).metadata().map_err(failed)?;
+    if above.dev() != metadata.dev() {
+        return Err(Failure::failed(format!("something is mounted on {place} already"))
+            .or_try(format!("another directory, or `imbrex fs umount {place}`")));
+    }
+    let is_empty = directory.read_dir().map_err(failed)?.next().is_none();
+    if !is_empty && !options.non_empty {
+        return Err(Failure::failed(format!("the mount point {place} is not empty")).or_try(
+            "an empty directory, or -o nonempty: what is in it cannot be seen while something is mounted on it",
+        ));
+    }
+    Ok(directory)
+}
+
+/// A file system that is to be served.
+struct Served {
+    clock: Clock,
+    devices: Devices,
+    fs: Fs,
+}
+
+impl Served {
+    fn open(paths: &[PathBuf], options: &Options) -> Result<Served, Failure> {
+        let clock = Clock::on_the_wall();
+        let epoch_ns = devices::now_ns();
+        let purpose = if options.read_only { Purpose::Look } else { Purpose::Work };
+        let devices = Devices::open(&clock, paths, purpose, options.is_paced)?;
+        let usual = Bounds::default();
+        let bounds = Bounds { cache_bytes: options.cache_bytes.unwrap_or(usual.cache_bytes), ..usual };
+        let how = MountOptions {
+            read_only: options.read_only,
+            bounds: Some(bounds),
+            options: options.store.clone(),
+            epoch_ns,
+            ..MountOptions::default()
+        };
+        let (inner, members) = (clock.clone(), devices.all.clone());
+        let (fs, _) = devices::run(&clock, async move { Fs::mount(&inner, &members, &how).await })?;
+        Ok(Served { clock, devices, fs })
+    }
+
+    fn mount(&self, directory: &Path, options: &Options) -> Result<Mount, Failure> {
+        let source = self.devices.paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+        let words = MountWords {
+            source: options.source.clone().unwrap_or(source),
+            read_only: options.read_only,
+            allow_other: options.allow_other,
+            flags: options.flags.clone(),
+        };
+        let (paths, place) = (self.devices.paths.clone(), directory.to_path_buf());
+        let tell = move |fs: &Fs| status::document(fs, &paths, Some(&place)).to_string();
+        Mount::new(&self.clock, &self.fs, directory, &words, tell).map_err(|error| {
+            let failure = Failure::failed(format!("cannot mount on {}: {error}", directory.display()));
+            match error.kind() {
+                std::io::ErrorKind::PermissionDenied => {
+                    failure.or_try("as root, or let fusermount3 be installed, which lets others mount")
+                }
+                _ => failure,
+            }
+        })
+    }
+}

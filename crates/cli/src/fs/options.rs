@@ -1,0 +1,105 @@
+//! The options of `imbrex fs mount -o`.
+
+use imbrex::Failure;
+use imbrex_serve::fuse;
+
+use crate::args::size;
+
+/// Options of stores.
+const STORE: [&str; 4] = ["fit", "extents", "cleaner", "clean_below"];
+/// What fstab and mount(8) may hand on, and means nothing here.
+const IGNORED: [&str; 9] =
+    ["defaults", "default_permissions", "auto", "noauto", "user", "nouser", "nofail", "_netdev", "relatime"];
+
+/// How to mount, as the user said it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Options {
+    /// Change nothing.
+    pub read_only: bool,
+    /// Let other users look.
+    pub allow_other: bool,
+    /// The name of the source.
+    pub source: Option<String>,
+    /// Emulated drives answer as slowly as they would.
+    pub is_paced: bool,
+    /// Bytes of files in memory that are not yet written.
+    pub cache_bytes: Option<u64>,
+    /// The directory may hold something, which cannot be seen meanwhile.
+    pub non_empty: bool,
+    /// Options of the store.
+    pub store: Vec<(String, String)>,
+    /// Flags of mount(8).
+    pub flags: Vec<String>,
+}
+
+/// Reads them.
+pub fn parse(words: &[String]) -> Result<Options, Failure> {
+    let mut options = Options::default();
+    for word in words.iter().filter(|word| !word.is_empty()) {
+        let (key, value) = word.split_once('=').map_or((word.as_str(), None), |(key, value)| (key, Some(value)));
+        take(&mut options, key, value, word)?;
+    }
+    Ok(options)
+}
+
+fn take(options: &mut Options, key: &str, value: Option<&str>, word: &str) -> Result<(), Failure> {
+    let wrong = |reason: String| Failure::usage(format!("-o {word}: {reason}"));
+    match (key, value) {
+        ("ro", None) => options.read_only = true,
+        ("allow_other", None) => options.allow_other = true,
+        ("nonempty", None) => options.non_empty = true,
+        ("fsname", Some(name)) => options.source = Some(name.into()),
+        ("time", Some("none")) => options.is_paced = false,
+        ("time", Some("real")) => options.is_paced = true,
+        ("time", _) => return Err(wrong("time is none or real".into())),
+        ("cache", Some(bytes)) => options.cache_bytes = Some(size(bytes).map_err(|error| wrong(error.to_string()))?),
+        (key, Some(value)) if STORE.contains(&key) => options.store.push((key.into(), value.into())),
+        (key, None) if fuse::FLAGS.contains(&key) => options.flags.push(key.into()),
+        (key, None) if IGNORED.contains(&key) => {}
+        (key, _) if key.starts_with("x-") => {}
+        _ => {
+            let known = "ro, allow_other, nonempty, fsname=, time=, cache=";
+            return Err(wrong(format!(
+                "there is no such option; there are {known}, {}=, {}",
+                STORE.join("=, "),
+                fuse::FLAGS.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &str) -> Result<Options, Failure> {
+        parse(&words.split(',').map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn each_word_does_what_it_says() {
+        let options =
+            parsed("ro,allow_other,fsname=disk,time=real,cache=8MiB,fit=worst,suid,defaults,x-systemd.automount,");
+        let expected = Options {
+            read_only: true,
+            allow_other: true,
+            source: Some("disk".into()),
+            is_paced: true,
+            cache_bytes: Some(8 << 20),
+            non_empty: false,
+            store: vec![("fit".into(), "worst".into())],
+            flags: vec!["suid".into()],
+        };
+        assert_eq!(options.expect("all are known"), expected);
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused_by_name() {
+        for word in ["speed=fast", "time=slow", "cache=much", "ro=1", "fit"] {
+            let failure = parsed(word).expect_err(word);
+            assert_eq!(failure.kind, imbrex::FailureKind::Usage, "{word}");
+            assert!(failure.message.contains(word), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `imbrex fs stat`: of a directory it asks the process that serves it, by an extended attribute of the directory.
+
+use std::path::{Path, PathBuf};
+
+use imbrex::Failure;
+use imbrex_serve::fuse::STATUS_ATTRIBUTE;
+use serde_json::Value;
+
+use super::devices::Purpose;
+use super::{print, status, Offline};
+use crate::error::ExitCode;
+use crate::output;
+
+/// Bytes that an answer may have: as many as the kernel takes.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// Tells it.
+pub fn run(places: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
+    let document = match places {
+        [directory] if directory.is_dir() => ask(directory)?,
+        devices => {
+            let Offline { devices, fs, .. } = Offline::open(devices, Purpose::Look)?;
+            status::document(&fs, &devices.paths, None)
+        }
+    };
+    if as_json {
+        print(&document)?;
+        return Ok(ExitCode::Done);
+    }
+    let lines = status::lines(&document);
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in lines {
+        output::line(&format!("{name:width$}  {value}"))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+/// What the process that serves `directory` says.
+pub fn ask(directory: &Path) -> Result<Value, Failure> {
+    let place = directory.display();
+    let mut answer = vec![0; ANSWER_BYTES_MAX];
+    let length = rustix::fs::getxattr(directory, STATUS_ATTRIBUTE, &mut answer).map_err(|error| match error {
+        rustix::io::Errno::NODATA | rustix::io::Errno::NOTSUP => {
+            Failure::failed(format!("no file system of Imbrex is mounted on {place}"))
+                .or_try("the directory itself, not one in it; `findmnt -t fuse.imbrex` lists them")
+        }
+        rustix::io::Errno::NOTCONN => Failure::failed(format!("{place} was served by a process that is gone"))
+            .or_try(format!("`imbrex fs umount {place}`")),
+        _ => Failure::failed(format!("{place}: {error}")),
+    })?;
+    serde_json::from_slice(&answer[..length]).map_err(|error| Failure::failed(format!("{place}: {error}")))
+}

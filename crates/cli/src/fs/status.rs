@@ -1,0 +1,106 @@
+//! How a file system is doing, as JSON and as text: the same for one that is mounted and one that is not.
+
+use std::path::{Path, PathBuf};
+
+use imbrex::human;
+use imbrex_fs::device::{Traffic, BLOCK_BYTES};
+use imbrex_fs::Fs;
+use serde_json::{json, Value};
+
+/// All of it. `mounted_on` is the directory, if this process serves it.
+pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Value {
+    let (status, stat, superblock) = (fs.status(), fs.statfs(), fs.superblock());
+    let usage = status.usage;
+    let zones = status.zones.iter();
+    let empty = zones.clone().filter(|(written, _)| *written == 0).count();
+    let without_live = zones.filter(|(written, live)| *written > 0 && *live == 0).count();
+    json!({
+        "schema": "imbrex.fs-stat/1",
+        "uuid": superblock.uuid,
+        "store": status.store,
+        "options": superblock.options.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>(),
+        "devices": devices,
+        "mounted_on": mounted_on,
+        "process": mounted_on.map(|_| std::process::id()),
+        "block_bytes": BLOCK_BYTES,
+        "blocks": usage.blocks,
+        "live_blocks": usage.live,
+        "dead_blocks": usage.dead,
+        "free_blocks": stat.free,
+        "unusable_blocks": usage.unusable,
+        "free_runs": usage.free_runs,
+        "longest_free_blocks": usage.longest,
+        "files": status.files,
+        "files_free": stat.files_free,
+        "zones": status.zones.len(),
+        "zones_empty": empty,
+        "zones_dead": without_live,
+        "log_blocks": { "used": status.log.0, "all": status.log.1 },
+        "checkpoint_bytes": { "used": status.checkpoint.0, "all": status.checkpoint.1 },
+        "staged_bytes": status.staged_bytes,
+        "since_mounted": {
+            "files_written": status.counters.files_written,
+            "checkpoints": status.counters.checkpoints,
+            "blocks_cleaned": status.counters.blocks_cleaned,
+            "zones_cleaned": status.counters.zones_cleaned,
+            "data": traffic(&status.traffic),
+            "metadata": traffic(&status.metadata_traffic),
+        },
+    })
+}
+
+fn traffic(traffic: &Traffic) -> Value {
+    json!({
+        "reads": traffic.reads,
+        "blocks_read": traffic.blocks_read,
+        "writes": traffic.writes,
+        "blocks_written": traffic.blocks_written,
+        "flushes": traffic.flushes,
+        "resets": traffic.resets,
+    })
+}
+
+/// The same in lines of a name and a value.
+pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
+    let number = |key: &str| document.pointer(key).and_then(Value::as_u64).unwrap_or(0);
+    let word = |key: &str| document.pointer(key).and_then(Value::as_str).unwrap_or("–").to_string();
+    let blocks = |key: &str| human::bytes(number(key) * BLOCK_BYTES as u64);
+    let words = |key: &str| {
+        let list = document[key].as_array().cloned().unwrap_or_default();
+        list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+    };
+    let mut lines = vec![
+        ("uuid", word("/uuid")),
+        ("store", word("/store")),
+        ("options", words("options")),
+        ("devices", words("devices")),
+        ("mounted on", word("/mounted_on")),
+        ("room for data", blocks("/blocks")),
+        ("live", blocks("/live_blocks")),
+        ("dead", blocks("/dead_blocks")),
+        ("free", blocks("/free_blocks")),
+        ("free but unusable", blocks("/unusable_blocks")),
+        ("longest free run", blocks("/longest_free_blocks")),
+        ("files", format!("{}, room for {} more", number("/files"), number("/files_free"))),
+    ];
+    if number("/zones") > 0 {
+        let (all, empty, dead) = (number("/zones"), number("/zones_empty"), number("/zones_dead"));
+        lines.push(("zones", format!("{all}, {empty} empty, {dead} with nothing live")));
+    }
+    let bytes = |key: &str| human::bytes(number(key));
+    lines.extend([
+        ("log", format!("{} of {} blocks", number("/log_blocks/used"), number("/log_blocks/all"))),
+        ("checkpoint", format!("{} of {}", bytes("/checkpoint_bytes/used"), bytes("/checkpoint_bytes/all"))),
+        ("not yet written", bytes("/staged_bytes")),
+        (
+            "cleaned",
+            format!(
+                "{} zones, {} copied",
+                number("/since_mounted/zones_cleaned"),
+                blocks("/since_mounted/blocks_cleaned")
+            ),
+        ),
+    ]);
+    lines.retain(|(_, value)| !value.is_empty());
+    lines
+}

@@ -1,0 +1,77 @@
+//! `imbrex fs umount`: comes back when the process that served the directory has written everything and ended.
+
+use std::path::Path;
+use std::process::Command;
+
+use imbrex::Failure;
+use imbrex_serve::fuse::SYNC_ATTRIBUTE;
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::mount::{unmount, UnmountFlags};
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+
+use super::stat;
+use crate::error::ExitCode;
+
+/// Unmounts.
+pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
+    let place = directory.display();
+    match std::fs::metadata(directory) {
+        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => return clear(directory, quiet),
+        Err(error) => return Err(Failure::failed(format!("{place}: {error}"))),
+        Ok(_) => {}
+    }
+    let status = stat::ask(directory)?;
+    let process = status["process"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    let server = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    // What cannot be written is told while the directory is still there.
+    rustix::fs::getxattr(directory, SYNC_ATTRIBUTE, &mut [0u8; 16][..]).map_err(|error| {
+        Failure::failed(format!("{place}: not everything can be written: {error}; it is still mounted"))
+    })?;
+    let_go(directory)?;
+    if let Some(server) = server {
+        let mut ended = [PollFd::new(&server, PollFlags::IN)];
+        poll(&mut ended, None)
+            .map_err(|error| Failure::failed(format!("waiting for the process that serves: {error}")))?;
+    }
+    if !quiet {
+        eprintln!("{place} is unmounted: everything is written");
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Takes away a directory that nobody serves any more.
+fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
+    let_go(directory)?;
+    if !quiet {
+        eprintln!(
+            "{} was served by a process that is gone; it is unmounted. What was \
+             fsynced is there when it is mounted again",
+            directory.display()
+        );
+    }
+    Ok(ExitCode::Done)
+}
+
+fn let_go(directory: &Path) -> Result<(), Failure> {
+    let place = directory.display();
+    match unmount(directory, UnmountFlags::NOFOLLOW) {
+        Ok(()) => Ok(()),
+        Err(Errno::BUSY) => Err(Failure::failed(format!("{place} is in use"))
+            .or_try(format!("close what is open in it and leave it; `fuser -vm {place}` says who is there"))),
+        Err(Errno::PERM) => by_helper(directory),
+        Err(error) => Err(Failure::failed(format!("{place}: {error}"))),
+    }
+}
+
+/// Whoever is not root asks the program that may.
+fn by_helper(directory: &Path) -> Result<(), Failure> {
+    let place = directory.display();
+    let output = Command::new("fusermount3").arg("-u").arg("--").arg(directory).output();
+    let output = output.map_err(|error| Failure::failed(format!("{place}: fusermount3: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::failed(format!("{place}: {}", words.trim())))
+}

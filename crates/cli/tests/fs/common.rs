@@ -1,0 +1,141 @@
+//! What the tests of this folder share: a file system on a new image, mounted as long as somebody holds it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The stores, each with the drive it is for.
+pub const STORES: [(&str, &str); 2] = [("strict-append", "strict-append"), ("caveat", "caveat-1g")];
+
+/// Whether FUSE is here; if not, says so.
+pub fn has_fuse() -> bool {
+    let is_here = File::options().read(true).write(true).open("/dev/fuse").is_ok();
+    if !is_here {
+        eprintln!("SKIPPED: /dev/fuse is not there, or not for this user");
+    }
+    is_here
+}
+
+/// Runs the program.
+pub fn imbrex(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+/// What it prints when it does what it is asked to.
+pub fn text(words: &[&str]) -> String {
+    let output = imbrex(words);
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The same as JSON.
+pub fn json(words: &[&str]) -> Value {
+    serde_json::from_str(&text(words)).expect("JSON")
+}
+
+/// The exit code and what is said on standard error.
+pub fn failure(words: &[&str]) -> (Option<i32>, String) {
+    let output = imbrex(words);
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// A shell script in `folder`: every command of it must succeed.
+pub fn shell(folder: &Path, script: &str) {
+    let output = Command::new("sh").args(["-eu", "-c", script]).current_dir(folder).output().expect("a shell");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}: {words}{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// A path as a word of the command line.
+pub fn word(path: &Path) -> &str {
+    path.to_str().expect("the paths of these tests are text")
+}
+
+/// An image with a file system, and a directory to mount it on.
+pub struct Bench {
+    folder: tempfile::TempDir,
+    pub image: PathBuf,
+    pub directory: PathBuf,
+}
+
+impl Bench {
+    /// A new drive, without a file system.
+    pub fn blank(drive: &str) -> Bench {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (image, directory) = (folder.path().join("drive.img"), folder.path().join("mnt"));
+        std::fs::create_dir(&directory).expect("a directory");
+        text(&["drive", "create", word(&image), "--drive", drive]);
+        Bench { folder, image, directory }
+    }
+
+    /// With one.
+    pub fn new(drive: &str) -> Bench {
+        let bench = Bench::blank(drive);
+        text(&["fs", "mkfs", word(&bench.image)]);
+        bench
+    }
+
+    /// The folder that the image is in.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Mounts it with more words.
+    pub fn mount(&self, more: &[&str]) -> Mounted<'_> {
+        let mut words = vec!["fs", "mount", word(&self.image), word(&self.directory)];
+        words.extend(more);
+        text(&words);
+        Mounted { bench: self }
+    }
+
+    /// Checks it, mounted nowhere.
+    pub fn check(&self) {
+        let checked = json(&["fs", "check", word(&self.image), "--json"]);
+        assert_eq!(checked["is_whole"], true, "{checked}");
+    }
+}
+
+/// A mounted file system.
+pub struct Mounted<'a> {
+    bench: &'a Bench,
+}
+
+impl Mounted<'_> {
+    /// Where a file of it is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.bench.directory.join(name)
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.bench.directory
+    }
+
+    /// The process that serves it.
+    pub fn process(&self) -> i32 {
+        let status = json(&["fs", "stat", word(self.directory()), "--json"]);
+        status["process"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a mounted one has a process")
+    }
+
+    /// Unmounts it in good order.
+    pub fn unmount(self) {
+        text(&["fs", "umount", word(self.directory())]);
+        assert!(!is_mounted(self.directory()), "it is still there");
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        if is_mounted(self.directory()) {
+            let _ = rustix::mount::unmount(self.directory(), rustix::mount::UnmountFlags::DETACH);
+        }
+    }
+}
+
+/// Whether something is mounted there.
+pub fn is_mounted(directory: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("the kernel tells of mounts");
+    mounts.lines().any(|line| line.split(' ').nth(1) == Some(word(directory)))
+}

@@ -1,0 +1,70 @@
+//! Goal: what was fsynced outlives the process that served it. Method: that process is killed in the middle of work.
+
+use std::fs::File;
+use std::io::Write;
+
+use rustix::process::{kill_process, Pid, Signal};
+
+use crate::common::{has_fuse, is_mounted, json, text, word, Bench, STORES};
+
+#[test]
+fn what_was_fsynced_outlives_a_killed_server() {
+    if !has_fuse() {
+        return;
+    }
+    for (store, drive) in STORES {
+        let bench = Bench::new(drive);
+        let mounted = bench.mount(&[]);
+        for number in 0..20u32 {
+            let mut file = File::create(mounted.path(&format!("kept{number}"))).unwrap();
+            file.write_all(&vec![number as u8; 5000 * number as usize]).unwrap();
+            file.sync_all().unwrap();
+        }
+        std::fs::create_dir(mounted.path("folder")).unwrap();
+        std::fs::rename(mounted.path("kept3"), mounted.path("folder/moved")).unwrap();
+        File::open(mounted.path("folder")).unwrap().sync_all().unwrap();
+        let mut unfinished = File::create(mounted.path("unfinished")).unwrap();
+        unfinished.write_all(&[9; 100_000]).unwrap();
+        kill_process(Pid::from_raw(mounted.process()).unwrap(), Signal::KILL).unwrap();
+        drop(unfinished);
+        // The kernel tells everybody that nobody serves it any more; then it is unmounted.
+        assert!(std::fs::read(mounted.path("kept1")).is_err(), "{store}");
+        text(&["fs", "umount", word(mounted.directory())]);
+        assert!(!is_mounted(mounted.directory()));
+        bench.check();
+        let mounted = bench.mount(&[]);
+        for number in (0..20u32).filter(|number| *number != 3) {
+            let bytes = std::fs::read(mounted.path(&format!("kept{number}"))).unwrap();
+            assert!(bytes == vec![number as u8; 5000 * number as usize], "{store}: kept{number}");
+        }
+        assert_eq!(std::fs::read(mounted.path("folder/moved")).unwrap(), vec![3; 15000], "{store}");
+        assert!(!mounted.path("kept3").exists(), "{store}");
+        mounted.unmount();
+        bench.check();
+    }
+}
+
+#[test]
+fn a_server_that_is_told_to_end_writes_everything_though_a_file_is_open() {
+    if !has_fuse() {
+        return;
+    }
+    for (store, drive) in STORES {
+        let bench = Bench::new(drive);
+        let mounted = bench.mount(&[]);
+        let mut open = File::create(mounted.path("open")).unwrap();
+        open.write_all(&[7; 123_456]).unwrap();
+        let process = Pid::from_raw(mounted.process()).unwrap();
+        let server = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).unwrap();
+        kill_process(process, Signal::TERM).unwrap();
+        let mut ended = [rustix::event::PollFd::new(&server, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut ended, None).unwrap();
+        assert!(!is_mounted(mounted.directory()), "{store}");
+        drop(open);
+        let dumped = json(&["fs", "dump", word(&bench.image), "--json"]);
+        assert_eq!(dumped["log_records"], 0, "{store}: it ended with a checkpoint");
+        let mounted = bench.mount(&[]);
+        assert!(std::fs::read(mounted.path("open")).unwrap() == vec![7; 123_456], "{store}");
+        mounted.unmount();
+    }
+}

@@ -1,0 +1,23 @@
+//! What a file system is and where its files lie, for programs that show it.
+
+use super::Fs;
+use crate::error::FsError;
+use crate::format::change::{Extent, Inode};
+use crate::format::superblock::Superblock;
+
+impl Fs {
+    /// What was written on its devices when it was made.
+    pub fn superblock(&self) -> &Superblock {
+        &self.0.superblock
+    }
+
+    /// Where what is stored of a file lies, in order of the file; what is still in memory lies nowhere.
+    pub fn extents(&self, inode: Inode) -> Result<Vec<Extent>, FsError> {
+        Ok(self.0.namespace.borrow().node(inode)?.extents.as_slice().to_vec())
+    }
+
+    /// The time of day of the file system's clock, in nanoseconds since 1970.
+    pub fn time_ns(&self) -> i64 {
+        self.0.time_ns()
+    }
+}

@@ -1,0 +1,130 @@
+//! A file, or an ordinary block device: for metadata beside a drive that has no place for them.
+//!
+//! Each operation is done while it is begun, and answered at once: the file is in the host's cache, or on its flash. What a
+//! flush covers outlives the host.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::{Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, BLOCK_BYTES};
+
+const BYTES: u64 = BLOCK_BYTES as u64;
+
+/// The file, and what it has answered.
+pub struct FileBackend {
+    file: File,
+    place: String,
+    geometry: Geometry,
+    answers: Vec<(u64, Outcome)>,
+    head: u64,
+    is_writable: bool,
+}
+
+impl FileBackend {
+    /// Opens `path`, for this process alone if it is to be written; whole blocks of it are used.
+    pub fn open(path: &Path, is_writable: bool) -> Result<FileBackend, DeviceFault> {
+        let place = path.display().to_string();
+        let failed = |what: &str, error: io::Error| DeviceFault::new(format!("{place}: {what}: {error}"));
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(is_writable)
+            .open(path)
+            .map_err(|error| failed("cannot be opened", error))?;
+        let locked = if is_writable { file.try_lock() } else { file.try_lock_shared() };
+        locked.map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                DeviceFault::new(format!("{place}: is in use by another process; stop that one first"))
+            }
+            TryLockError::Error(error) => failed("cannot be locked", error),
+        })?;
+        // A block device has no length but where it ends.
+        let bytes = file.seek(SeekFrom::End(0)).map_err(|error| failed("its length cannot be found", error))?;
+        let geometry = Geometry { blocks: bytes / BYTES, kind: Kind::Plain };
+        Ok(FileBackend { file, place, geometry, answers: Vec::new(), head: 0, is_writable })
+    }
+
+    fn perform(&mut self, operation: Operation) -> io::Result<Answer> {
+        let refused = |what: &str| Err(io::Error::new(io::ErrorKind::Unsupported, what.to_string()));
+        match operation {
+            Operation::Read { block, blocks } => {
+                let mut bytes = vec![0; blocks as usize * BLOCK_BYTES];
+                self.file.read_exact_at(&mut bytes, block * BYTES)?;
+                self.head = block + blocks;
+                Ok(Answer::Bytes(bytes))
+            }
+            Operation::Write { .. } if !self.is_writable => refused("it was opened to be read"),
+            Operation::Write { block, bytes } => {
+                self.file.write_all_at(&bytes, block * BYTES)?;
+                self.head = block + bytes.len() as u64 / BYTES;
+                Ok(Answer::Done)
+            }
+            Operation::Flush => self.file.sync_data().map(|()| Answer::Done),
+            Operation::Report => Ok(Answer::Zones(Vec::new())),
+            Operation::Reset(_) | Operation::Finish(_) => refused("it has no zones"),
+        }
+    }
+}
+
+impl Backend for FileBackend {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, _now_ns: u64, number: u64, operation: Operation) {
+        let outcome = self.perform(operation).map_err(|error| DeviceFault::new(format!("{}: {error}", self.place)));
+        self.answers.push((number, outcome));
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        (!self.answers.is_empty()).then_some(now_ns)
+    }
+
+    fn answers(&mut self, _now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        answers.append(&mut self.answers);
+    }
+
+    fn head_position(&self) -> u64 {
+        self.head
+    }
+
+    fn shut_down(&mut self) -> Result<(), DeviceFault> {
+        let synced = if self.is_writable { self.file.sync_all() } else { Ok(()) };
+        synced.and_then(|()| self.file.unlock()).map_err(|error| DeviceFault::new(format!("{}: {error}", self.place)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::device::Device;
+
+    fn file(blocks: u64) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.as_file().set_len(blocks * BYTES + 17).expect("it grows");
+        file
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_by_the_next() {
+        let file = file(8);
+        let clock = Clock::on_the_wall();
+        let bytes: Vec<u8> = (0..2 * BLOCK_BYTES).map(|at| (at % 251) as u8).collect();
+        let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
+        assert_eq!(device.geometry(), Geometry { blocks: 8, kind: Kind::Plain });
+        let (writer, written) = (device.clone(), bytes.clone());
+        clock.run(async move { writer.write(3, written).await }).expect("it ends").expect("it is written");
+        let second = FileBackend::open(file.path(), false).map(drop).expect_err("the file is in use");
+        assert!(second.reason.contains("in use by another process"), "{second}");
+        device.shut_down().expect("the host's disk takes it");
+        drop((device, clock));
+        let clock = Clock::on_the_wall();
+        let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), false).expect("it opens")));
+        let reader = device.clone();
+        let read = clock.run(async move { reader.read(2, 4).await }).expect("it ends").expect("it is read");
+        assert_eq!(read[BLOCK_BYTES..3 * BLOCK_BYTES], bytes[..]);
+        assert!(read[..BLOCK_BYTES].iter().chain(&read[3 * BLOCK_BYTES..]).all(|byte| *byte == 0));
+    }
+}

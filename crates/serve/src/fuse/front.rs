@@ -1,0 +1,516 @@
+//! The kernel's requests, each handed over as a task of the core.
+
+use std::ffi::OsStr;
+use std::future::Future;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use imbrex_fs::core::{Attr, Caller, Listed, Rename, Seek, SetAttr, SetAttribute};
+use imbrex_fs::device::BLOCK_BYTES;
+use imbrex_fs::format::change::Inode;
+use imbrex_fs::namespace::{NAME_BYTES_MAX, ROOT};
+use imbrex_fs::FsError;
+
+use super::operations::{self, New};
+use super::requests::{Context, Handover};
+use super::words::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
+use super::{STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
+
+/// Bytes of a request at most.
+const REQUEST_BYTES: u32 = 1 << 20;
+/// Names that are asked of the core at once.
+const NAMES_AT_ONCE: usize = 256;
+/// Requests that the kernel may have under way in the background: reading ahead, closing.
+const BACKGROUND_MAX: u16 = 64;
+
+const WANTED: [InitFlags; 10] = [
+    InitFlags::FUSE_DO_READDIRPLUS,
+    InitFlags::FUSE_READDIRPLUS_AUTO,
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_ASYNC_DIO,
+    InitFlags::FUSE_CACHE_SYMLINKS,
+    InitFlags::FUSE_EXPORT_SUPPORT,
+    InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+    InitFlags::FUSE_DONT_MASK,
+    InitFlags::FUSE_POSIX_ACL,
+    InitFlags::FUSE_BIG_WRITES,
+];
+
+/// The kernel's view of a file system.
+pub struct Front(Handover);
+
+impl Front {
+    /// One that hands its requests to `handover`.
+    pub fn new(handover: Handover) -> Front {
+        Front(handover)
+    }
+
+    fn give<T: Future<Output = ()> + 'static>(&self, begin: impl FnOnce(Rc<Context>) -> T + Send + 'static) {
+        self.0.give(begin);
+    }
+}
+
+fn caller(request: &Request) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid() }
+}
+
+fn reply_entry(reply: ReplyEntry, result: Result<Attr, FsError>) {
+    match result {
+        Ok(attr) => reply.entry_with_ttls(&kept(&attr), &kept_name(), &file_attr(&attr), generation(&attr)),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+fn reply_attr(reply: ReplyAttr, result: Result<Attr, FsError>) {
+    match result {
+        Ok(attr) => reply.attr(&kept(&attr), &file_attr(&attr)),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+fn reply_done(reply: ReplyEmpty, result: Result<(), FsError>) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+fn reply_bytes(reply: ReplyData, result: Result<Vec<u8>, FsError>) {
+    match result {
+        Ok(bytes) => reply.data(&bytes),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+fn reply_written(reply: ReplyWrite, result: Result<u64, FsError>) {
+    match result {
+        Ok(bytes) => reply.written(u32::try_from(bytes).expect("a request is shorter")),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+/// A value, its length where nothing else is asked for, or that it is too long.
+fn reply_value(reply: ReplyXattr, size: u32, result: Result<Vec<u8>, FsError>) {
+    match result {
+        Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        Ok(value) if value.len() > size as usize => reply.error(errno(&FsError::Range)),
+        Ok(value) => reply.data(&value),
+        Err(error) => reply.error(errno(&error)),
+    }
+}
+
+/// The kernel keeps what it has read: nobody else changes a file. It need not tell of every close.
+const OPENED: FopenFlags = FopenFlags::FOPEN_KEEP_CACHE.union(FopenFlags::FOPEN_NOFLUSH);
+
+impl Filesystem for Front {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        for flag in WANTED {
+            // An older kernel does without.
+            let _ = config.add_capabilities(flag);
+        }
+        let _ = config.set_max_write(REQUEST_BYTES);
+        if let Err(most) = config.set_max_readahead(REQUEST_BYTES) {
+            let _ = config.set_max_readahead(most);
+        }
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = name.as_bytes().to_vec();
+        self.give(move |context| async move {
+            let is_long = name.len() > NAME_BYTES_MAX;
+            let found = if is_long { Err(FsError::NameTooLong) } else { context.fs.lookup(number(parent), &name) };
+            reply_entry(reply, found);
+        });
+    }
+
+    fn getattr(&self, _request: &Request, inode: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        self.give(move |context| async move { reply_attr(reply, context.fs.attr(number(inode))) });
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        inode: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        _changed: Option<SystemTime>,
+        _handle: Option<FileHandle>,
+        _created: Option<SystemTime>,
+        _change_time: Option<SystemTime>,
+        _backup: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let caller = request.uid();
+        self.give(move |context| async move {
+            let now_ns = context.fs.time_ns();
+            let at = |time: TimeOrNow| match time {
+                TimeOrNow::SpecificTime(time) => nanoseconds(time),
+                TimeOrNow::Now => now_ns,
+            };
+            let (accessed_ns, modified_ns) = (accessed.map(at), modified.map(at));
+            let set = SetAttr { mode, uid, gid, size, accessed_ns, modified_ns, drops_set_id: false };
+            reply_attr(reply, operations::set_attributes(&context.fs, number(inode), set, caller).await);
+        });
+    }
+
+    fn readlink(&self, _request: &Request, inode: INodeNo, reply: ReplyData) {
+        self.give(move |context| async move { reply_bytes(reply, context.fs.read_link(number(inode))) });
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let name = name.as_bytes().to_vec();
+        let new = New { parent: number(parent), name, mode, umask, rdev, caller: caller(request) };
+        self.give(move |context| async move { reply_entry(reply, operations::make(&context.fs, &new).await) });
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        let name = name.as_bytes().to_vec();
+        let mode = mode | 0o040_000;
+        let new = New { parent: number(parent), name, mode, umask, rdev: 0, caller: caller(request) };
+        self.give(move |context| async move { reply_entry(reply, operations::make(&context.fs, &new).await) });
+    }
+
+    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.as_bytes().to_vec();
+        self.give(move |context| async move { reply_done(reply, context.fs.unlink(number(parent), &name).await) });
+    }
+
+    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.as_bytes().to_vec();
+        self.give(
+            move |context| async move { reply_done(reply, context.fs.remove_directory(number(parent), &name).await) },
+        );
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let (name, caller) = (name.as_bytes().to_vec(), caller(request));
+        let target = target.as_os_str().as_bytes().to_vec();
+        self.give(move |context| async move {
+            reply_entry(reply, context.fs.make_symlink(number(parent), &name, &target, caller).await);
+        });
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let how = match flags {
+            RenameFlags::RENAME_NOREPLACE => Rename::NoReplace,
+            RenameFlags::RENAME_EXCHANGE => Rename::Exchange,
+            flags if flags.is_empty() => Rename::Replace,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let (name, new_name) = (name.as_bytes().to_vec(), new_name.as_bytes().to_vec());
+        self.give(move |context| async move {
+            reply_done(reply, context.fs.rename(number(parent), &name, number(new_parent), &new_name, how).await);
+        });
+    }
+
+    fn link(&self, _request: &Request, inode: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = name.as_bytes().to_vec();
+        self.give(move |context| async move {
+            reply_entry(reply, context.fs.link(number(inode), number(parent), &name).await)
+        });
+    }
+
+    fn open(&self, _request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        self.give(move |context| async move {
+            match context.fs.open(number(inode)) {
+                Ok(()) => reply.opened(FileHandle(0), OPENED),
+                Err(error) => reply.error(errno(&error)),
+            }
+        });
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let name = name.as_bytes().to_vec();
+        let mode = mode & 0o7777 | 0o100_000;
+        let new = New { parent: number(parent), name, mode, umask, rdev: 0, caller: caller(request) };
+        self.give(move |context| async move {
+            let made = operations::make(&context.fs, &new).await;
+            match made.and_then(|attr| context.fs.open(attr.inode).map(|()| attr)) {
+                Ok(attr) => reply.created(&kept(&attr), &file_attr(&attr), generation(&attr), FileHandle(0), OPENED),
+                Err(error) => reply.error(errno(&error)),
+            }
+        });
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        inode: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        self.give(move |context| async move {
+            reply_bytes(reply, context.fs.read(number(inode), offset, size as usize).await);
+        });
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        inode: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        bytes: &[u8],
+        write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let bytes = bytes.to_vec();
+        let by_stranger = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        self.give(move |context| async move {
+            let written = async {
+                context.fs.write(number(inode), offset, &bytes).await?;
+                operations::drop_privileges(&context.fs, number(inode), by_stranger).await?;
+                Ok(bytes.len() as u64)
+            };
+            reply_written(reply, written.await);
+        });
+    }
+
+    fn flush(&self, _: &Request, _inode: INodeNo, _handle: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        // What is in memory is written with the last close (Singh 2014 §2.2.2), when the kernel tells of that.
+        reply.ok();
+    }
+
+    fn release(
+        &self,
+        _request: &Request,
+        inode: INodeNo,
+        _handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.give(move |context| async move { reply_done(reply, context.fs.close(number(inode)).await) });
+    }
+
+    fn fsync(&self, _request: &Request, inode: INodeNo, _handle: FileHandle, _data_only: bool, reply: ReplyEmpty) {
+        self.give(move |context| async move { reply_done(reply, context.fs.fsync(number(inode)).await) });
+    }
+
+    fn fsyncdir(&self, _request: &Request, inode: INodeNo, _handle: FileHandle, _data_only: bool, reply: ReplyEmpty) {
+        self.give(move |context| async move { reply_done(reply, context.fs.fsync(number(inode)).await) });
+    }
+
+    fn readdir(&self, _: &Request, inode: INodeNo, _handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        self.give(move |context| async move {
+            let listed = list(&context, number(inode), offset, |name| {
+                let kind = file_type(name.mode);
+                reply.add(INodeNo(u64::from(name.inode)), name.next, kind, OsStr::from_bytes(&name.name))
+            });
+            match listed {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(&error)),
+            }
+        });
+    }
+
+    fn readdirplus(&self, _: &Request, inode: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
+        self.give(move |context| async move {
+            let listed = list(&context, number(inode), offset, |name| {
+                let Ok(attr) = context.fs.attr(name.inode) else { return false };
+                let bytes = OsStr::from_bytes(&name.name);
+                reply.add(
+                    INodeNo(u64::from(name.inode)),
+                    name.next,
+                    bytes,
+                    &kept(&attr),
+                    &file_attr(&attr),
+                    generation(&attr),
+                )
+            });
+            match listed {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(&error)),
+            }
+        });
+    }
+
+    fn statfs(&self, _request: &Request, _inode: INodeNo, reply: ReplyStatfs) {
+        self.give(move |context| async move {
+            let stat = context.fs.statfs();
+            let (bytes, name) = (BLOCK_BYTES as u32, NAME_BYTES_MAX as u32);
+            reply.statfs(stat.blocks, stat.free, stat.free, stat.files, stat.files_free, bytes, name, bytes);
+        });
+    }
+
+    fn setxattr(
+        &self,
+        _request: &Request,
+        inode: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let (name, value) = (name.as_bytes().to_vec(), value.to_vec());
+        let how = match flags {
+            libc::XATTR_CREATE => SetAttribute::Create,
+            libc::XATTR_REPLACE => SetAttribute::Replace,
+            0 => SetAttribute::Any,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        self.give(move |context| async move {
+            reply_done(reply, operations::set_attribute(&context.fs, number(inode), &name, &value, how).await);
+        });
+    }
+
+    fn getxattr(&self, _request: &Request, inode: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let name = name.as_bytes().to_vec();
+        self.give(move |context| async move {
+            let value = if number(inode) == ROOT && name == STATUS_ATTRIBUTE.as_bytes() {
+                Ok((context.tell)(&context.fs).into_bytes())
+            } else if number(inode) == ROOT && name == SYNC_ATTRIBUTE.as_bytes() {
+                context.fs.sync().await.map(|()| b"done".to_vec())
+            } else {
+                context.fs.attribute(number(inode), &name)
+            };
+            reply_value(reply, size, value);
+        });
+    }
+
+    fn listxattr(&self, _request: &Request, inode: INodeNo, size: u32, reply: ReplyXattr) {
+        self.give(move |context| async move {
+            let with_end = |mut name: Vec<u8>| {
+                name.push(0);
+                name
+            };
+            let names = context.fs.attributes(number(inode));
+            reply_value(reply, size, names.map(|names| names.into_iter().flat_map(with_end).collect()));
+        });
+    }
+
+    fn removexattr(&self, _request: &Request, inode: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.as_bytes().to_vec();
+        self.give(
+            move |context| async move { reply_done(reply, context.fs.remove_attribute(number(inode), &name).await) },
+        );
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        inode: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let by_stranger = request.uid() != 0;
+        self.give(move |context| async move {
+            let allocated = async {
+                let size = context.fs.attr(number(inode))?.attributes.size;
+                let what = operations::allocation(mode, offset, length, size)?;
+                context.fs.allocate(number(inode), offset, length, what).await?;
+                operations::drop_privileges(&context.fs, number(inode), by_stranger).await
+            };
+            reply_done(reply, allocated.await);
+        });
+    }
+
+    fn lseek(&self, _: &Request, inode: INodeNo, _handle: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        let what = match whence {
+            libc::SEEK_DATA => Seek::Data,
+            libc::SEEK_HOLE => Seek::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
+        self.give(move |context| async move {
+            match context.fs.seek(number(inode), offset, what) {
+                Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),
+                Err(error) => reply.error(errno(&error)),
+            }
+        });
+    }
+
+    fn copy_file_range(
+        &self,
+        request: &Request,
+        from: INodeNo,
+        _from_handle: FileHandle,
+        from_offset: u64,
+        to: INodeNo,
+        _to_handle: FileHandle,
+        to_offset: u64,
+        length: u64,
+        flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        if !flags.is_empty() {
+            return reply.error(Errno::EINVAL);
+        }
+        let by_stranger = request.uid() != 0;
+        self.give(move |context| async move {
+            let copied = async {
+                let fs = &context.fs;
+                let copied = operations::copy(fs, (number(from), from_offset), (number(to), to_offset), length).await?;
+                operations::drop_privileges(fs, number(to), by_stranger).await?;
+                Ok(copied)
+            };
+            reply_written(reply, copied.await);
+        });
+    }
+}
+
+/// Shows the names of a directory from `offset` on until `add` says that there is no more room.
+fn list(context: &Context, inode: Inode, offset: u64, mut add: impl FnMut(&Listed) -> bool) -> Result<(), FsError> {
+    let mut from = offset;
+    loop {
+        let names = context.fs.list(inode, from, NAMES_AT_ONCE)?;
+        let Some(last) = names.last() else { return Ok(()) };
+        from = last.next;
+        if names.iter().any(&mut add) {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What the kernel asks for in one request and the core does in several steps.
+
+use imbrex_fs::core::{Allocate, Attr, Caller, SetAttr, SetAttribute};
+use imbrex_fs::format::change::Inode;
+use imbrex_fs::{Fs, FsError};
+
+use super::access_list::{AccessList, ACCESS, DEFAULT};
+
+const FORMAT: u32 = 0o170_000;
+const DIRECTORY: u32 = 0o040_000;
+/// Bytes that are copied in one piece, and in one request.
+const COPY_PIECE_BYTES: u64 = 1 << 20;
+const COPY_BYTES_MAX: u64 = 16 << 20;
+/// What a file may do that its caller may not; a write takes it away.
+const CAPABILITY: &[u8] = b"security.capability";
+
+/// A file to be made.
+pub struct New {
+    /// The directory that it is in.
+    pub parent: Inode,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Type and permissions.
+    pub mode: u32,
+    /// What the caller wants no new file to allow.
+    pub umask: u32,
+    /// What a device node stands for.
+    pub rdev: u32,
+    /// Who makes it.
+    pub caller: Caller,
+}
+
+/// Makes a file of any kind but a symbolic link, with the access list that its directory wants it to have.
+pub async fn make(fs: &Fs, new: &New) -> Result<Attr, FsError> {
+    let default = fs.attribute(new.parent, DEFAULT).ok();
+    let (list, mode) = match default.as_deref().and_then(AccessList::decode) {
+        Some(list) => {
+            let (list, mode) = list.for_new(new.mode);
+            (Some(list).filter(|list| !list.is_minimal()), mode)
+        }
+        None => (None, new.mode & !new.umask),
+    };
+    let is_directory = mode & FORMAT == DIRECTORY;
+    let attr = if is_directory {
+        fs.make_directory(new.parent, &new.name, mode, new.caller).await?
+    } else {
+        fs.make_node(new.parent, &new.name, mode, new.rdev, new.caller).await?
+    };
+    if let Some(list) = list {
+        fs.set_attribute(attr.inode, ACCESS, &list.encode(), SetAttribute::Any).await?;
+    }
+    if let Some(default) = default.filter(|_| is_directory) {
+        fs.set_attribute(attr.inode, DEFAULT, &default, SetAttribute::Any).await?;
+    }
+    fs.attr(attr.inode)
+}
+
+/// Changes attributes as `caller`: set-id bits go with the owner, and with contents that somebody else cut.
+pub async fn set_attributes(fs: &Fs, inode: Inode, mut set: SetAttr, caller: u32) -> Result<Attr, FsError> {
+    let is_directory = fs.attr(inode)?.attributes.mode & FORMAT == DIRECTORY;
+    let changes_owner = set.uid.is_some() || set.gid.is_some();
+    set.drops_set_id = changes_owner && !is_directory || set.size.is_some() && caller != 0;
+    if changes_owner || set.size.is_some() {
+        drop_capability(fs, inode).await?;
+    }
+    let attr = fs.set_attr(inode, &set).await?;
+    if let Some(list) = set.mode.and_then(|_| access_list(fs, inode)) {
+        let list = list.with_mode(attr.attributes.mode);
+        fs.set_attribute(inode, ACCESS, &list.encode(), SetAttribute::Any).await?;
+    }
+    Ok(attr)
+}
+
+fn access_list(fs: &Fs, inode: Inode) -> Option<AccessList> {
+    AccessList::decode(&fs.attribute(inode, ACCESS).ok()?)
+}
+
+async fn drop_capability(fs: &Fs, inode: Inode) -> Result<(), FsError> {
+    match fs.attribute(inode, CAPABILITY) {
+        Ok(_) => fs.remove_attribute(inode, CAPABILITY).await,
+        Err(_) => Ok(()),
+    }
+}
+
+/// What a change of contents takes from a file: capabilities always, set-id bits where `by_stranger`.
+pub async fn drop_privileges(fs: &Fs, inode: Inode, by_stranger: bool) -> Result<(), FsError> {
+    drop_capability(fs, inode).await?;
+    if by_stranger && fs.attr(inode)?.attributes.mode & 0o6000 != 0 {
+        fs.set_attr(inode, &SetAttr { drops_set_id: true, ..SetAttr::default() }).await?;
+    }
+    Ok(())
+}
+
+/// Sets an extended attribute. An access list changes the mode as well; one that says no more than a mode is not kept.
+pub async fn set_attribute(fs: &Fs, inode: Inode, name: &[u8], value: &[u8], how: SetAttribute) -> Result<(), FsError> {
+    if name != ACCESS {
+        return fs.set_attribute(inode, name, value, how).await;
+    }
+    let list = AccessList::decode(value).ok_or(FsError::Invalid("not an access list"))?;
+    let before = fs.attr(inode)?.attributes.mode;
+    let mode = before & 0o7000 | list.mode();
+    fs.set_attr(inode, &SetAttr { mode: Some(mode), ..SetAttr::default() }).await?;
+    if !list.is_minimal() {
+        return fs.set_attribute(inode, name, value, how).await;
+    }
+    match fs.remove_attribute(inode, name).await {
+        Err(FsError::NoAttribute) => Ok(()),
+        other => other,
+    }
+}
+
+/// What `mode` of fallocate(2) asks for of a file of `size` bytes.
+pub fn allocation(mode: i32, offset: u64, length: u64, size: u64) -> Result<Allocate, FsError> {
+    const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
+    const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
+    const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
+    const ZERO_WITHIN: i32 = ZERO | KEEP;
+    match mode {
+        0 => Ok(Allocate::Room),
+        KEEP if offset.saturating_add(length) <= size => Ok(Allocate::Room),
+        KEEP => Err(FsError::NotSupported("room behind the end of a file")),
+        PUNCH => Ok(Allocate::PunchHole),
+        ZERO => Ok(Allocate::Zeros),
+        ZERO_WITHIN => Ok(Allocate::ZerosWithin),
+        _ => Err(FsError::NotSupported("this kind of allocation")),
+    }
+}
+
+/// Copies up to `length` bytes from one place to another; how many were copied.
+pub async fn copy(fs: &Fs, from: (Inode, u64), to: (Inode, u64), length: u64) -> Result<u64, FsError> {
+    let mut done = 0;
+    while done < length.min(COPY_BYTES_MAX) {
+        let count = (length.min(COPY_BYTES_MAX) - done).min(COPY_PIECE_BYTES);
+        let outcome = copy_piece(fs, (from.0, from.1 + done), (to.0, to.1 + done), count).await;
+        match outcome {
+            Ok(0) => break,
+            Ok(copied) => done += copied,
+            // What was copied before counts.
+            Err(_) if done > 0 => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+async fn copy_piece(fs: &Fs, from: (Inode, u64), to: (Inode, u64), count: u64) -> Result<u64, FsError> {
+    let bytes = fs.read(from.0, from.1, count as usize).await?;
+    fs.write(to.0, to.1, &bytes).await?;
+    Ok(bytes.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fallocate_is_told_by_its_mode() {
+        let asked = |mode| allocation(mode, 100, 50, 149);
+        assert_eq!(asked(0), Ok(Allocate::Room));
+        assert!(matches!(asked(1), Err(FsError::NotSupported(_))), "a byte behind the end");
+        assert_eq!(allocation(1, 100, 50, 150), Ok(Allocate::Room));
+        assert_eq!(asked(3), Ok(Allocate::PunchHole));
+        assert_eq!(asked(0x10), Ok(Allocate::Zeros));
+        assert_eq!(asked(0x11), Ok(Allocate::ZerosWithin));
+        for mode in [2, 8, 0x20, 0x40, 0x12] {
+            assert!(matches!(asked(mode), Err(FsError::NotSupported(_))), "{mode:#x}");
+        }
+    }
+}
