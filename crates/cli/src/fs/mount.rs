@@ -14,7 +14,7 @@ use imbrex_serve::fuse::{Mount, MountWords};
 use super::args::MountArgs;
 use super::devices::{self, Devices, Purpose};
 use super::options::{self, Options};
-use super::status;
+use super::{status, umount};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -32,7 +32,7 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let options = options::parse(&args.options)?;
     let (directory, devices) = args.places.split_last().expect("there are two at least");
-    let directory = mount_point(directory, &options)?;
+    let directory = mount_point(directory, &options, quiet)?;
     if !Path::new("/dev/fuse").exists() {
         return Err(
             Failure::failed("there is no /dev/fuse: this kernel has no FUSE").or_try("`modprobe fuse`, as root")
@@ -90,16 +90,15 @@ fn leave_terminal() -> Result<(), Failure> {
 }
 
 /// The directory, if something can be mounted there.
-fn mount_point(directory: &Path, options: &Options) -> Result<PathBuf, Failure> {
+fn mount_point(directory: &Path, options: &Options, quiet: bool) -> Result<PathBuf, Failure> {
     use std::os::unix::fs::MetadataExt;
     let place = directory.display();
-    let failed = |error: std::io::Error| match (error.kind(), error.raw_os_error()) {
-        (std::io::ErrorKind::NotFound, _) => {
+    if umount::is_abandoned(directory) {
+        umount::clear(directory, quiet)?;
+    }
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
             Failure::failed(format!("the mount point {place} is not there")).or_try(format!("`mkdir {place}`"))
-        }
-        (std::io::ErrorKind::NotConnected, _) => {
-            Failure::failed(format!("{place} was served by a process that is gone"))
-                .or_try(format!("`imbrex fs umount {place}`"))
         }
         _ => Failure::failed(format!("the mount point {place}: {error}")),
     };

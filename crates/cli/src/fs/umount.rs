@@ -16,11 +16,10 @@ use crate::error::ExitCode;
 /// Unmounts.
 pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let place = directory.display();
-    match std::fs::metadata(directory) {
-        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => return clear(directory, quiet),
-        Err(error) => return Err(Failure::failed(format!("{place}: {error}"))),
-        Ok(_) => {}
+    if is_abandoned(directory) {
+        return clear(directory, quiet);
     }
+    std::fs::metadata(directory).map_err(|error| Failure::failed(format!("{place}: {error}")))?;
     let status = stat::ask(directory)?;
     let process = status["process"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     let server = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
@@ -40,8 +39,13 @@ pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
+/// Whether something was mounted there by a process that is gone. The kernel keeps attributes, so those do not tell.
+pub fn is_abandoned(directory: &Path) -> bool {
+    matches!(rustix::fs::statfs(directory), Err(Errno::NOTCONN))
+}
+
 /// Takes away a directory that nobody serves any more.
-fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
+pub fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let_go(directory)?;
     if !quiet {
         eprintln!(

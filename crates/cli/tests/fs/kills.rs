@@ -29,8 +29,15 @@ fn what_was_fsynced_outlives_a_killed_server() {
         drop(unfinished);
         // The kernel tells everybody that nobody serves it any more; then it is unmounted.
         assert!(std::fs::read(mounted.path("kept1")).is_err(), "{store}");
-        text(&["fs", "umount", word(mounted.directory())]);
-        assert!(!is_mounted(mounted.directory()));
+        if store == "caveat" {
+            // Mounting it again where it was is enough.
+            let mounted = bench.mount(&[]);
+            assert_eq!(std::fs::read(mounted.path("kept1")).unwrap().len(), 5000);
+            mounted.unmount();
+        } else {
+            text(&["fs", "umount", word(mounted.directory())]);
+            assert!(!is_mounted(mounted.directory()));
+        }
         bench.check();
         let mounted = bench.mount(&[]);
         for number in (0..20u32).filter(|number| *number != 3) {

@@ -34,7 +34,7 @@ fn devices_that_are_none_are_refused() {
     let meta = bench.folder().join("meta");
     fails(&["fs", "mkfs", image, "--meta", word(&meta)], 1, &["is not there", "--meta-size"]);
     let conventional = bench.folder().join("conventional.img");
-    text(&["drive", "create", word(&conventional), "--drive", "toy"]);
+    text(&["drive", "create", word(&conventional), "--drive", "cmr-7200"]);
     fails(&["fs", "mkfs", word(&conventional)], 1, &["conventional drive", "imbrex drive create"]);
     let file = bench.folder().join("file");
     std::fs::write(&file, vec![1; 1 << 20]).unwrap();

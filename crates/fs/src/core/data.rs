@@ -169,7 +169,7 @@ impl Fs {
         let (first, last) = ((offset / BYTES) as u32, ((end - 1) / BYTES) as u32);
         let mut edges = self.edges(inode, open, size, offset, end).await?;
         self.stage(inode, open);
-        self.reserve(inode, open, first..last + 1, size.max(end))?;
+        self.reserve(inode, open, first..last + 1, size.max(end)).await?;
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("it was staged just now");
         let count_before = staged.blocks.len();
@@ -246,29 +246,6 @@ impl Fs {
         });
     }
 
-    /// Reserves what the file will need once blocks `changed` are written and it is `size` bytes long. A file that could only
-    /// move as a whole where there is room for its changes alone is content with that, if the store can.
-    fn reserve(&self, inode: Inode, open: &Open, changed: std::ops::Range<u32>, size: u64) -> Result<(), FsError> {
-        let core = &self.0;
-        let mut staged = open.staged.borrow_mut();
-        let staged = staged.as_mut().expect("whoever reserves has staged");
-        if core.store.is_contiguous() {
-            return core.store.reserve(&mut staged.held, size.div_ceil(BYTES));
-        }
-        let in_memory = staged.blocks.iter().filter(|(_, block)| matches!(block, Block::Bytes(_))).count() as u64;
-        let already =
-            staged.blocks.range(changed.clone()).filter(|(_, block)| matches!(block, Block::Bytes(_))).count() as u64;
-        let changes = in_memory + u64::from(changed.end - changed.start) - already;
-        let namespace = core.namespace.borrow();
-        let stored = namespace.node(inode)?.extents.blocks();
-        drop(namespace);
-        let whole = (stored + changes).min(size.div_ceil(BYTES));
-        if whole * BYTES <= core.bounds.cache_bytes && core.store.reserve(&mut staged.held, whole).is_ok() {
-            return Ok(());
-        }
-        core.store.reserve(&mut staged.held, changes)
-    }
-
     /// Makes a file `size` bytes long.
     pub(super) async fn truncate(&self, inode: Inode, size: u64) -> Result<(), FsError> {
         self.check_regular(inode)?;
@@ -293,7 +270,7 @@ impl Fs {
         let mut edges = self.edges(inode, open, before, size, size).await?;
         self.stage(inode, open);
         let edge = (before / BYTES) as u32;
-        self.reserve(inode, open, edge..edge + edges.len() as u32, size)?;
+        self.reserve(inode, open, edge..edge + edges.len() as u32, size).await?;
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("it was staged just now");
         for (at, block) in edges.drain(..) {
@@ -385,7 +362,7 @@ impl Fs {
         let blocks = (offset / BYTES) as u32..end.div_ceil(BYTES) as u32;
         let new_size = if grows { size.max(end) } else { size };
         let takes_room = if what == Allocate::PunchHole { blocks.start..blocks.start + 2 } else { blocks.clone() };
-        self.reserve(inode, open, takes_room, new_size)?;
+        self.reserve(inode, open, takes_room, new_size).await?;
         let stored: Vec<Extent> = {
             let namespace = self.0.namespace.borrow();
             namespace.node(inode)?.extents.within(u64::from(blocks.start), u64::from(blocks.end)).collect()

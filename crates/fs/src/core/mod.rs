@@ -17,6 +17,7 @@ mod mount;
 mod names;
 mod push;
 mod releases;
+mod room;
 mod staged;
 mod state;
 

@@ -50,9 +50,13 @@ impl Fs {
             return Ok(());
         }
         for attempt in 1.. {
+            if self.is_forsaken(inode, open) {
+                return Ok(());
+            }
             let work = self.work_of(inode, open);
             match self.write_out(inode, open, &work).await {
                 Err(FsError::Device(_)) if attempt < ATTEMPTS && open.staged.borrow().is_some() => {}
+                Err(FsError::Stale) if self.is_forsaken(inode, open) => return Ok(()),
                 outcome => return outcome,
             }
         }
@@ -134,7 +138,7 @@ impl Fs {
         self.0.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
     }
 
-    /// Writes the blocks of `work` to the runs of `lease`.
+    /// Writes the blocks of `work` to the runs of `lease`; stops when nobody can reach the file any more.
     async fn write_lease(&self, inode: Inode, open: &Rc<Open>, work: &Work, lease: &Lease) -> Result<(), FsError> {
         let core = &self.0;
         let extents = place(&work.pieces, &lease.runs);
@@ -157,6 +161,9 @@ impl Fs {
                 let is_full = buffer.len() as u64 == self.0.bounds.piece_blocks * BLOCK_BYTES as u64;
                 if is_full || (next == u64::from(extent.blocks) && !follows) {
                     self.write_buffer(start, std::mem::take(&mut buffer)).await?;
+                    if self.is_forsaken(inode, open) {
+                        return Err(FsError::Stale);
+                    }
                 }
             }
         }

@@ -44,6 +44,16 @@ impl Releases {
         self.waiting.back().map(|release| release.record)
     }
 
+    /// Whether the record of some is durable, with records up to `durable`, and only readers keep them.
+    pub fn has_durable(&self, durable: u64) -> bool {
+        self.waiting.front().is_some_and(|release| release.record <= durable)
+    }
+
+    /// How many blocks are on their way.
+    pub fn blocks(&self) -> u64 {
+        self.waiting.iter().flat_map(|release| &release.runs).map(|run| run.blocks).sum()
+    }
+
     /// The next runs that may be freed, now that records up to `durable` are.
     pub fn next(&mut self, durable: u64) -> Option<Vec<Run>> {
         let oldest_read = self.reading.first().copied().unwrap_or(u64::MAX);

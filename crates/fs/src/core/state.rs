@@ -73,7 +73,10 @@ impl Fs {
     pub fn statfs(&self) -> Statfs {
         let usage = self.0.store.usage();
         let (files, free) = (self.0.namespace.borrow().files(), self.0.files_free());
-        Statfs { blocks: usage.live + usage.free, free: usage.free, files: files + free, files_free: free }
+        // What was deleted counts as free at once: a write that needs it waits for it.
+        let freed = usage.free + self.0.releases.borrow().blocks();
+        let blocks = usage.blocks.saturating_sub(usage.unusable);
+        Statfs { blocks, free: freed.min(blocks), files: files + free, files_free: free }
     }
 
     /// How it is doing.
