@@ -51,12 +51,13 @@ impl Fs {
         }
         for attempt in 1.. {
             if self.is_forsaken(inode, open) {
+                self.drop_staged(inode);
                 return Ok(());
             }
             let work = self.work_of(inode, open);
             match self.write_out(inode, open, &work).await {
                 Err(FsError::Device(_)) if attempt < ATTEMPTS && open.staged.borrow().is_some() => {}
-                Err(FsError::Stale) if self.is_forsaken(inode, open) => return Ok(()),
+                Err(FsError::Stale) if self.is_forsaken(inode, open) => {}
                 outcome => return outcome,
             }
         }
