@@ -36,7 +36,7 @@ use crate::error::ExitCode;
 
 /// Does what the command line asks for.
 pub fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(fs::helper::arguments());
     interrupt::listen();
     let code = run(&cli).unwrap_or_else(|failure| {
         eprintln!("imbrex: {failure}");

@@ -51,8 +51,10 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("imr-20t", include_str!("../profiles/imr-20t.toml")),
     ("hm-zoned", include_str!("../profiles/hm-zoned.toml")),
     ("strict-append", include_str!("../profiles/strict-append.toml")),
+    ("strict-append-2t", include_str!("../profiles/strict-append-2t.toml")),
     ("caveat-1g", include_str!("../profiles/caveat-1g.toml")),
     ("caveat-1g-512", include_str!("../profiles/caveat-1g-512.toml")),
+    ("caveat-2t", include_str!("../profiles/caveat-2t.toml")),
 ];
 
 /// What the drive holds when a run begins.

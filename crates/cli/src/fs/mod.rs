@@ -5,6 +5,7 @@ mod check;
 mod clean;
 mod devices;
 mod dump;
+pub mod helper;
 mod mkfs;
 mod mount;
 mod options;

@@ -14,7 +14,7 @@ use imbrex_serve::fuse::{Mount, MountWords};
 use super::args::MountArgs;
 use super::devices::{self, Devices, Purpose};
 use super::options::{self, Options};
-use super::{status, umount};
+use super::{helper, status, umount};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -26,12 +26,15 @@ const SERVED: &str = "served";
 
 /// Mounts.
 pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let options = options::parse(&args.options)?;
+    let (directory, devices) = args.places.split_last().expect("there are two at least");
+    if options.remount {
+        return helper::remount(directory, &options);
+    }
     let is_in_background = std::env::var_os(BACKGROUND).is_some();
     if !args.foreground && !is_in_background {
         return start_in_background();
     }
-    let options = options::parse(&args.options)?;
-    let (directory, devices) = args.places.split_last().expect("there are two at least");
     let directory = mount_point(directory, &options, quiet)?;
     if !Path::new("/dev/fuse").exists() {
         return Err(
@@ -60,7 +63,11 @@ fn start_in_background() -> Result<ExitCode, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("cannot start the process that serves: {error}"));
     let program = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new(program);
-    command.args(std::env::args_os().skip(1)).env(BACKGROUND, "1").stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+        .args(helper::arguments().into_iter().skip(1))
+        .env(BACKGROUND, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     let mut word = String::new();
     let stdout = child.stdout.take().expect("it is a pipe");

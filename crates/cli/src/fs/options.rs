@@ -11,11 +11,16 @@ const STORE: [&str; 4] = ["fit", "extents", "cleaner", "clean_below"];
 const IGNORED: [&str; 9] =
     ["defaults", "default_permissions", "auto", "noauto", "user", "nouser", "nofail", "_netdev", "relatime"];
 
+/// What the kernel tells of a mount, which mount(8) hands back when it is to change.
+const TOLD: [&str; 6] = ["user_id", "group_id", "rootmode", "subtype", "max_read", "user"];
+
 /// How to mount, as the user said it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Options {
     /// Change nothing.
     pub read_only: bool,
+    /// Change how a directory that is mounted may be used.
+    pub remount: bool,
     /// Let other users look.
     pub allow_other: bool,
     /// The name of the source.
@@ -46,6 +51,8 @@ fn take(options: &mut Options, key: &str, value: Option<&str>, word: &str) -> Re
     let wrong = |reason: String| Failure::usage(format!("-o {word}: {reason}"));
     match (key, value) {
         ("ro", None) => options.read_only = true,
+        ("rw", None) => options.read_only = false,
+        ("remount", None) => options.remount = true,
         ("allow_other", None) => options.allow_other = true,
         ("nonempty", None) => options.non_empty = true,
         ("fsname", Some(name)) => options.source = Some(name.into()),
@@ -56,9 +63,10 @@ fn take(options: &mut Options, key: &str, value: Option<&str>, word: &str) -> Re
         (key, Some(value)) if STORE.contains(&key) => options.store.push((key.into(), value.into())),
         (key, None) if fuse::FLAGS.contains(&key) => options.flags.push(key.into()),
         (key, None) if IGNORED.contains(&key) => {}
+        (key, Some(_)) if TOLD.contains(&key) => {}
         (key, _) if key.starts_with("x-") => {}
         _ => {
-            let known = "ro, allow_other, nonempty, fsname=, time=, cache=";
+            let known = "ro, rw, remount, allow_other, nonempty, fsname=, time=, cache=";
             return Err(wrong(format!(
                 "there is no such option; there are {known}, {}=, {}",
                 STORE.join("=, "),
@@ -83,6 +91,7 @@ mod tests {
             parsed("ro,allow_other,fsname=disk,time=real,cache=8MiB,fit=worst,suid,defaults,x-systemd.automount,");
         let expected = Options {
             read_only: true,
+            remount: false,
             allow_other: true,
             source: Some("disk".into()),
             is_paced: true,

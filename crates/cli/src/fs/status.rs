@@ -22,6 +22,7 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
         "devices": devices,
         "mounted_on": mounted_on,
         "process": mounted_on.map(|_| std::process::id()),
+        "read_only": status.is_read_only,
         "block_bytes": BLOCK_BYTES,
         "blocks": usage.blocks,
         "live_blocks": usage.live,

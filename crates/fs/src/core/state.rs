@@ -41,6 +41,8 @@ pub struct Statfs {
 pub struct Status {
     /// The name of its store.
     pub store: String,
+    /// Whether nothing can be changed.
+    pub is_read_only: bool,
     /// What its store has.
     pub usage: Usage,
     /// Files.
@@ -84,6 +86,7 @@ impl Fs {
         let core = &self.0;
         Status {
             store: core.store.name().into(),
+            is_read_only: core.is_read_only,
             usage: core.store.usage(),
             files: core.namespace.borrow().files(),
             log: core.log.fill(),

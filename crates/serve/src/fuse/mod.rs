@@ -63,7 +63,7 @@ pub struct Mount {
 
 /// The options of mount(8) that are handed on, beside those that have a meaning of their own.
 pub const FLAGS: &[&str] =
-    &["dev", "nodev", "suid", "nosuid", "exec", "noexec", "atime", "noatime", "sync", "async", "dirsync", "rw"];
+    &["dev", "nodev", "suid", "nosuid", "exec", "noexec", "atime", "noatime", "sync", "async", "dirsync"];
 
 fn flag(word: &str) -> Option<MountOption> {
     Some(match word {
@@ -78,7 +78,6 @@ fn flag(word: &str) -> Option<MountOption> {
         "sync" => MountOption::Sync,
         "async" => MountOption::Async,
         "dirsync" => MountOption::DirSync,
-        "rw" => MountOption::RW,
         _ => return None,
     })
 }
