@@ -174,18 +174,17 @@ impl Fs {
         let staged = staged.as_mut().expect("it was staged just now");
         let count_before = staged.blocks.len();
         for (at, block) in edges.drain(..) {
-            staged.blocks.entry(at).or_insert(Block::Bytes(block));
+            staged.blocks.insert_if_none(at, Block::Bytes(block));
         }
         for at in first..=last {
             let block_start = u64::from(at) * BYTES;
             let (from, to) = (offset.max(block_start), end.min(block_start + BYTES));
-            let block = staged.blocks.entry(at).or_insert(Block::Zeros).bytes_mut();
-            block[(from - block_start) as usize..(to - block_start) as usize]
-                .copy_from_slice(&bytes[(from - offset) as usize..(to - offset) as usize]);
+            let piece = &bytes[(from - offset) as usize..(to - offset) as usize];
+            staged.blocks.write(at, (from - block_start) as usize, piece);
         }
         staged.size = staged.size.max(end);
         staged.modified_ns = self.0.time_ns();
-        let added = (staged.blocks.len() - count_before) as u64 * BYTES;
+        let added = (staged.blocks.len() - count_before) * BYTES;
         self.0.staged_bytes.set(self.0.staged_bytes.get() + added);
         Ok(())
     }
@@ -214,8 +213,7 @@ impl Fs {
         wanted.dedup();
         let mut edges = Vec::new();
         for at in wanted {
-            let is_staged =
-                open.staged.borrow().as_ref().is_some_and(|staged| staged.blocks.contains_key(&(at as u32)));
+            let is_staged = open.staged.borrow().as_ref().is_some_and(|staged| staged.blocks.get(at as u32).is_some());
             if is_staged {
                 continue;
             }
@@ -287,10 +285,11 @@ impl Fs {
         let core = &self.0;
         let end = size.div_ceil(BYTES);
         if let Some(staged) = open.staged.borrow_mut().as_mut() {
-            let cut = staged.blocks.split_off(&(end.min(u64::from(u32::MAX)) as u32));
-            core.staged_bytes.set(core.staged_bytes.get() - cut.len() as u64 * BYTES);
-            if let Some(Block::Bytes(last)) = staged.blocks.get_mut(&((size / BYTES) as u32)) {
-                last[(size % BYTES) as usize..].fill(0);
+            let cut = staged.blocks.cut(end.min(u64::from(u32::MAX)) as u32);
+            core.staged_bytes.set(core.staged_bytes.get() - cut * BYTES);
+            let last = (size / BYTES) as u32;
+            if let Some(Block::Bytes(_)) = staged.blocks.get(last) {
+                staged.blocks.bytes_mut(last)[(size % BYTES) as usize..].fill(0);
             }
             staged.size = size;
             staged.modified_ns = core.time_ns();
@@ -372,17 +371,15 @@ impl Fs {
         let staged = staged.as_mut().expect("it was staged just now");
         let count_before = staged.blocks.len();
         for (at, block) in edges {
-            staged.blocks.entry(at).or_insert(Block::Bytes(block));
+            staged.blocks.insert_if_none(at, Block::Bytes(block));
         }
         for at in blocks {
             let start = u64::from(at) * BYTES;
             let is_whole = offset <= start && end.min(new_size) >= (start + BYTES).min(new_size);
             match what {
                 Allocate::Room => {
-                    if !staged.blocks.contains_key(&at) && !is_stored(at) {
-                        staged.blocks.insert(at, Block::Bytes(Block::zeros()));
-                    } else if let Some(block @ Block::Zeros) = staged.blocks.get_mut(&at) {
-                        block.bytes_mut();
+                    if staged.blocks.get(at).is_some() || !is_stored(at) {
+                        staged.blocks.bytes_mut(at);
                     }
                 }
                 _ if is_whole => {
@@ -392,14 +389,14 @@ impl Fs {
                 }
                 _ => {
                     let (from, to) = (offset.max(start) - start, end.min(start + BYTES) - start);
-                    let block = staged.blocks.entry(at).or_insert(Block::Zeros).bytes_mut();
+                    let block = staged.blocks.bytes_mut(at);
                     block[from as usize..to as usize].fill(0);
                 }
             }
         }
         staged.size = new_size;
         staged.modified_ns = self.0.time_ns();
-        let added = (staged.blocks.len() - count_before) as u64 * BYTES;
+        let added = (staged.blocks.len() - count_before) * BYTES;
         self.0.staged_bytes.set(self.0.staged_bytes.get() + added);
         Ok(())
     }
@@ -418,7 +415,7 @@ impl Fs {
                 let staged = open.staged.borrow();
                 staged
                     .as_ref()
-                    .and_then(|staged| staged.blocks.get(&(at as u32)).map(|block| matches!(block, Block::Bytes(_))))
+                    .and_then(|staged| staged.blocks.get(at as u32).map(|block| matches!(block, Block::Bytes(_))))
             });
             staged.unwrap_or_else(|| node.extents.within(at, at + 1).next().is_some())
         };
@@ -438,7 +435,7 @@ fn overlay(open: &Open, first: u64, bytes: &mut [u8]) {
     let Some(staged) = staged.as_ref() else { return };
     let end = (first + (bytes.len() / BLOCK_BYTES) as u64).min(u64::from(u32::MAX));
     for (at, block) in staged.blocks.range(first as u32..end as u32) {
-        let into = &mut bytes[(u64::from(*at) - first) as usize * BLOCK_BYTES..][..BLOCK_BYTES];
+        let into = &mut bytes[(u64::from(at) - first) as usize * BLOCK_BYTES..][..BLOCK_BYTES];
         match block {
             Block::Bytes(block) => into.copy_from_slice(&block[..]),
             Block::Zeros => into.fill(0),

@@ -218,10 +218,9 @@ async fn write_metadata(area: &Area, superblock: &Superblock, time_ns: i64) -> R
     blank(area, checksums).await?;
     // On a caveat disk a block that was never written cannot be read, and a log is read up to a block that it does not use.
     let is_caveat = matches!(area.device().geometry().kind, Kind::Caveat { .. });
-    let blocks_of = |(first, blocks): (u64, u64)| (first, if is_caveat { blocks } else { 1 });
-    blank(area, blocks_of(log)).await?;
-    for slot in checkpoints {
-        blank(area, blocks_of(slot)).await?;
+    blank(area, if is_caveat { log } else { (log.0, 1) }).await?;
+    for (first, _) in checkpoints {
+        blank(area, (first, 1)).await?;
     }
     let place = LogPlace { block: 0, frame: 1 };
     let mut writer = Writer::new(area.clone(), superblock.uuid.as_u128(), checkpoints[0], 1, place);

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use super::staged::{Block, Open};
+use super::staged::{Block, Blocks, Open};
 use super::{Fs, Sabotage};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
@@ -70,8 +70,7 @@ impl Fs {
         let staged = open.staged.borrow();
         let staged = staged.as_ref().expect("whoever writes has looked");
         let end = staged.size.div_ceil(BLOCK_BYTES as u64) as u32;
-        let changed: Vec<u32> =
-            staged.blocks.iter().filter(|(_, block)| matches!(block, Block::Bytes(_))).map(|(at, _)| *at).collect();
+        let changed: Vec<u32> = staged.blocks.taking_room().collect();
         if core.store.is_contiguous() {
             return Work { pieces: Vec::from_iter((end > 0).then_some((0, end))), is_whole: true };
         }
@@ -82,7 +81,7 @@ impl Fs {
         let stored = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
         let mut all = changed.clone();
         for extent in &stored {
-            all.extend((extent.at..extent.at + extent.blocks).filter(|at| !staged.blocks.contains_key(at)));
+            all.extend((extent.at..extent.at + extent.blocks).filter(|at| staged.blocks.get(*at).is_none()));
         }
         all.sort_unstable();
         let is_whole = all.len() as u64 <= staged.held.blocks.max(changed.len() as u64);
@@ -218,7 +217,7 @@ impl Fs {
         let committed_size = self.0.namespace.borrow().node(inode)?.attributes.size;
         zero_behind(committed_size, at, &mut buffer[from..]);
         for (block_at, block) in staged.blocks.range(at as u32..(at + count) as u32) {
-            let into = &mut buffer[from + (u64::from(*block_at) - at) as usize * BLOCK_BYTES..][..BLOCK_BYTES];
+            let into = &mut buffer[from + (u64::from(block_at) - at) as usize * BLOCK_BYTES..][..BLOCK_BYTES];
             match block {
                 Block::Bytes(block) => into.copy_from_slice(&block[..]),
                 Block::Zeros => into.fill(0),
@@ -233,7 +232,7 @@ impl Fs {
         let mut staged_place = open.staged.borrow_mut();
         let Some(mut staged) = staged_place.take() else { return Ok(()) };
         core.store.unreserve(&mut staged.held);
-        core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() as u64 * BLOCK_BYTES as u64);
+        core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() * BLOCK_BYTES as u64);
         open.pushes.set(open.pushes.get() + 1);
         let (mut attributes, before) = {
             let namespace = core.namespace.borrow();
@@ -295,7 +294,7 @@ impl Fs {
         let Some(open) = self.open_of(inode) else { return };
         let Some(mut staged) = open.staged.borrow_mut().take() else { return };
         core.store.unreserve(&mut staged.held);
-        core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() as u64 * BLOCK_BYTES as u64);
+        core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() * BLOCK_BYTES as u64);
     }
 
     /// Writes files, the one that was changed longest ago first, until no more is in memory than may be.
@@ -356,13 +355,13 @@ fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
 }
 
 /// What remains of `extents` where blocks of the file were replaced.
-fn without(extents: &[Extent], replaced: &std::collections::BTreeMap<u32, Block>) -> Vec<Extent> {
+fn without(extents: &[Extent], replaced: &Blocks) -> Vec<Extent> {
     let mut left = Vec::new();
     for extent in extents {
         let mut from = u64::from(extent.at);
         for (at, _) in replaced.range(extent.at..extent.end().min(u64::from(u32::MAX)) as u32) {
-            left.extend(extent.within(from, u64::from(*at)));
-            from = u64::from(*at) + 1;
+            left.extend(extent.within(from, u64::from(at)));
+            from = u64::from(at) + 1;
         }
         left.extend(extent.within(from, extent.end()));
     }
@@ -439,7 +438,10 @@ mod tests {
 
     #[test]
     fn replaced_blocks_leave_the_rest() {
-        let replaced = [1, 2, 9].map(|at| (at, Block::Zeros)).into();
+        let mut replaced = Blocks::default();
+        for at in [1, 2, 9] {
+            replaced.insert(at, Block::Zeros);
+        }
         let left = without(&[Extent { at: 0, blocks: 5, start: 50 }], &replaced);
         assert_eq!(left, [Extent { at: 0, blocks: 1, start: 50 }, Extent { at: 3, blocks: 2, start: 53 }]);
     }

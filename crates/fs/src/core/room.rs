@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::staged::{Block, Open};
+use super::staged::Open;
 use super::Fs;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
@@ -32,17 +32,15 @@ impl Fs {
         }
     }
 
-    fn try_reserve(&self, inode: Inode, open: &Open, changed: std::ops::Range<u32>, size: u64) -> Result<(), FsError> {
+    fn try_reserve(&self, inode: Inode, open: &Open, changed: Range<u32>, size: u64) -> Result<(), FsError> {
         let core = &self.0;
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("whoever reserves has staged");
         if core.store.is_contiguous() {
             return core.store.reserve(&mut staged.held, size.div_ceil(BYTES));
         }
-        let in_memory = staged.blocks.iter().filter(|(_, block)| matches!(block, Block::Bytes(_))).count() as u64;
-        let already =
-            staged.blocks.range(changed.clone()).filter(|(_, block)| matches!(block, Block::Bytes(_))).count() as u64;
-        let changes = in_memory + u64::from(changed.end - changed.start) - already;
+        let already = staged.blocks.with_bytes_in(changed.clone());
+        let changes = staged.blocks.with_bytes() + u64::from(changed.end - changed.start) - already;
         let namespace = core.namespace.borrow();
         let stored = namespace.node(inode)?.extents.blocks();
         drop(namespace);
