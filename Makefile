@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out
 
-.PHONY: help build demo check test test-guest test-long mutants probe-nightly bench reproduce clean
+.PHONY: help build demo check test test-guest test-long judge-fs mutants probe-nightly bench reproduce clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ test-long:       ## The tests that take minutes or hours: every stand-in at full
 	@scripts/install.sh test
 	$(CARGO) test --release --workspace --locked -- --ignored --skip long_soak_
 	scripts/soak.sh
+
+judge-fs:        ## Judge the file systems behind a mount: pjdfstest, fsx, stress-ng, fio, dbench, SQLite, git, rsync, a compiled tree
+	scripts/judge-fs.sh
 
 mutants:         ## Alter what guards data, thing by thing: a test must fail of each (hours; SHARD=1/20 a part)
 	@scripts/install.sh mutants

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use imbrex_fs::core::MountOptions;
-use imbrex_fs::device::model::Model;
+use imbrex_fs::device::model::{Contents, Model};
 use imbrex_fs::verify::cuts::{fresh, Trial};
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::{perform, toys, Operation};
@@ -132,5 +132,64 @@ fn a_damaged_block_is_an_error_and_never_other_bytes() {
                 .unwrap();
         }
         assert!(errors >= 9, "{name}: each of the nine blocks of data is an error once, and there were {errors}");
+    }
+}
+
+/// Files, each committed in a frame of its own; what of them is found with `damaged` in the place of what was left.
+fn files_found(trial: &Trial, damaged: Contents, read_only: bool) -> Result<(Vec<usize>, Option<u64>), FsError> {
+    let clock = Clock::in_virtual_time();
+    let (own, bounds) = (clock.clone(), Some(trial.bounds));
+    let run = async move {
+        let device = Device::new(&own, "model", Box::new(Model::with(damaged)));
+        let options = MountOptions { read_only, bounds, ..MountOptions::default() };
+        let (fs, mounted) = Fs::mount(&own, &[device], &options).await?;
+        let found = (0..FRAMES).filter(|number| find(&fs, &format!("f{number}")).is_ok()).collect();
+        Ok((found, mounted.lost_from))
+    };
+    let outcome = clock.run(run).unwrap();
+    clock.forget_all();
+    outcome
+}
+
+const FRAMES: usize = 5;
+
+#[test]
+fn what_lies_behind_a_damaged_frame_of_the_log_is_not_lost_in_silence() {
+    for (name, geometry, options) in toys() {
+        let trial = Trial::new(geometry, options);
+        let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+        let inner = clock.clone();
+        let contents = clock
+            .run(async move {
+                let (fs, model) = fresh(&inner, &own).await.unwrap();
+                for number in 0..FRAMES {
+                    perform(&fs, &Operation::Create(format!("f{number}"))).await.unwrap();
+                    fs.sync().await.unwrap();
+                }
+                model.contents()
+            })
+            .unwrap();
+        let mut refused = 0;
+        for block in contents.used_blocks() {
+            let damaged = || {
+                let mut damaged = contents.clone();
+                damaged.corrupt(block, |bytes| bytes[30] ^= 4);
+                damaged
+            };
+            match files_found(&trial, damaged(), false) {
+                // Nothing tells the last frame, damaged, from one that a power cut tore.
+                Ok((found, None)) => {
+                    assert!(found.len() >= FRAMES - 1, "{name}: block {block} costs all but {found:?}")
+                }
+                Ok((_, Some(frame))) => panic!("{name}: frame {frame} is damaged, and it is mounted for writing"),
+                Err(error) if error.to_string().contains("of its log is damaged") => {
+                    refused += 1;
+                    let (found, lost_from) = files_found(&trial, damaged(), true).unwrap();
+                    assert!(lost_from.is_some() && found.len() < FRAMES - 1, "{name}: block {block}: {found:?}");
+                }
+                Err(_) => {}
+            }
+        }
+        assert_eq!(refused, FRAMES - 1, "{name}: each frame but the last is known to be damaged");
     }
 }

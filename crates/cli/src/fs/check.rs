@@ -88,6 +88,11 @@ fn check(clock: Clock, devices: Devices, checked: &mut Checked, as_json: bool) -
         }
     };
     checked.uuid = Some(offline.fs.superblock().uuid);
+    checked.findings.extend(offline.mounted.lost_from.map(|frame| Finding {
+        kind: "log",
+        text: format!("frame {frame} of the log is damaged: what was committed with it and behind it is lost"),
+        path: None,
+    }));
     let wrong = offline.fs.self_check();
     checked.findings.extend(wrong.into_iter().map(|text| Finding { kind: "namespace", text, path: None }));
     let files = walk(&offline.fs)?;

@@ -151,7 +151,12 @@ impl Served {
             ..MountOptions::default()
         };
         let (inner, members) = (clock.clone(), devices.all.clone());
-        let (fs, _) = devices::run(&clock, async move { Fs::mount(&inner, &members, &how).await })?;
+        let (fs, mounted) = devices::run(&clock, async move { Fs::mount(&inner, &members, &how).await })?;
+        if let Some(frame) = mounted.lost_from {
+            eprintln!(
+                "imbrex: frame {frame} of the log is damaged: what was committed with it and behind it is not there"
+            );
+        }
         Ok(Served { clock, devices, fs })
     }
 

@@ -16,7 +16,7 @@ use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;
 use crate::journal::checkpoint::{self, Header};
-use crate::journal::log::{replay, LogPlace};
+use crate::journal::log::{frame_blocks_max, replay, Replayed};
 use crate::journal::{Checksums, Log};
 use crate::namespace::{Namespace, ROOT};
 use crate::store::{self, Run};
@@ -45,6 +45,8 @@ pub struct Mounted {
     pub records: u64,
     /// Files that had neither a name nor a handle any more, and are gone now.
     pub unnamed: u64,
+    /// The frame of the log that is damaged, if one is: what was committed with it and behind it is lost.
+    pub lost_from: Option<u64>,
 }
 
 /// What is on a device.
@@ -115,15 +117,17 @@ struct Found {
     checksums: Checksums,
     header: Header,
     slot: usize,
-    head: LogPlace,
+    log: Replayed,
     records: u64,
 }
 
 async fn read_journal(area: &Area, superblock: &Superblock, bounds: &Bounds) -> Result<Found, FsError> {
     let (uuid, layout) = (superblock.uuid.as_u128(), superblock.layout);
     let mut newest: Option<(Header, usize)> = None;
+    let mut headers = 0;
     for (slot, place) in layout.checkpoints.iter().enumerate() {
         let header = checkpoint::read_header(area, uuid, *place).await;
+        headers += usize::from(header.is_some());
         if let Some(header) = header.filter(|header| newest.is_none_or(|(other, _)| other.number < header.number)) {
             newest = Some((header, slot));
         }
@@ -135,7 +139,10 @@ async fn read_journal(area: &Area, superblock: &Superblock, bounds: &Bounds) -> 
     let checksums = Checksums::new(area.clone(), layout.checksums, bounds.checksum_pages);
     checkpoint::load(area, uuid, layout.checkpoints[slot], &header, |change| namespace.apply(&change)).await?;
     let mut records = 0;
-    let head = replay(area, uuid, layout.log, header.place, async |record| {
+    // Two frames at most lie between the end of the log and one behind a damaged one. Where only one checkpoint can be read,
+    // the log of the other may be meant, and that is anywhere.
+    let sought = if headers == 2 { 2 * frame_blocks_max(layout.log.1) } else { layout.log.1 };
+    let log = replay(area, uuid, layout.log, header.place, sought, async |record| {
         records += 1;
         for change in &record.changes {
             match change {
@@ -146,7 +153,7 @@ async fn read_journal(area: &Area, superblock: &Superblock, bounds: &Bounds) -> 
         Ok(())
     })
     .await?;
-    Ok(Found { namespace, checksums, header, slot, head, records })
+    Ok(Found { namespace, checksums, header, slot, log, records })
 }
 
 impl Fs {
@@ -156,6 +163,14 @@ impl Fs {
         let bounds = options.bounds.unwrap_or_default();
         let area = Area::new(metadata, superblock.layout.place);
         let found = read_journal(&area, &superblock, &bounds).await?;
+        if let Some(behind) = found.log.behind_damage.filter(|_| !options.read_only) {
+            let reason = format!(
+                "frame {} of its log is damaged, and {behind} was committed behind it: mount it read-only (-o ro), which shows it \
+                 as it was before that frame, and copy what is needed",
+                found.log.head.frame
+            );
+            return Err(FsError::format(area.device().name(), reason));
+        }
         if found.namespace.directory(ROOT).is_err() {
             return Err(FsError::format(area.device().name(), "its uppermost directory is missing"));
         }
@@ -169,7 +184,7 @@ impl Fs {
         let store = store::make(&superblock.store, &data, run, zones, option)?;
         let owners = claim(&found.namespace, store.as_ref())?;
         let uuid = superblock.uuid.as_u128();
-        let log = Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.head);
+        let log = Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.log.head);
         let checkpoint_bytes_max = bytes_in_slot(superblock.layout.checkpoints[0].1);
         let core = Core {
             clock: clock.clone(),
@@ -203,7 +218,8 @@ impl Fs {
             clock.spawn(fs.clone().commit_on_time());
             clock.spawn(fs.clone().clean_when_needed());
         }
-        Ok((fs, Mounted { checkpoint: found.header.number, records: found.records, unnamed }))
+        let lost_from = found.log.behind_damage.map(|_| found.log.head.frame);
+        Ok((fs, Mounted { checkpoint: found.header.number, records: found.records, unnamed, lost_from }))
     }
 
     /// Removes what lost its last name while it was open, before the power went.

@@ -20,6 +20,10 @@ use crate::format::coding::{checksum, Decoder, Encoder, Malformed};
 
 const MAGIC: u32 = 0x676f_6c49; // "Ilog"
 const HEAD_BYTES: usize = 40;
+/// A frame takes one of so many parts of the ring at most.
+const FRAMES_MIN: u64 = 8;
+/// Blocks that are read at once where frames are looked for.
+const SCAN_BLOCKS: u64 = 64;
 
 /// A record as it is found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -227,7 +231,7 @@ impl Log {
     /// Takes as many records as a frame holds.
     fn take_frame(&self) -> (Vec<u8>, u32) {
         let mut state = self.state.borrow_mut();
-        let bytes_max = (self.blocks as usize / 8).max(1) * BLOCK_BYTES;
+        let bytes_max = frame_blocks_max(self.blocks) as usize * BLOCK_BYTES;
         let mut bytes = vec![0; HEAD_BYTES];
         let mut records = 0;
         while let Some(record) = state.pending.front() {
@@ -284,6 +288,15 @@ impl Log {
     }
 }
 
+/// Blocks that a frame in a ring of `blocks` takes at most, unless one record alone is larger.
+pub const fn frame_blocks_max(blocks: u64) -> u64 {
+    if blocks < FRAMES_MIN {
+        1
+    } else {
+        blocks / FRAMES_MIN
+    }
+}
+
 fn blocks_for(bytes: usize) -> u64 {
     bytes.div_ceil(BLOCK_BYTES) as u64
 }
@@ -297,14 +310,26 @@ fn distance(tail: u64, head: u64, blocks: u64) -> u64 {
     }
 }
 
-/// Reads the log from `from` on and gives each record to `see`, in order. Says where the next frame goes.
+/// What reading the log found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Replayed {
+    /// Where the next frame goes.
+    pub head: LogPlace,
+    /// A frame behind the first one that is not there. None is written before the one before it is durable, so that one was
+    /// not torn by a power cut: it is damaged, and what was committed from there on is lost.
+    pub behind_damage: Option<u64>,
+}
+
+/// Reads the log from `from` on and gives each record to `see`, in order. What may lie behind damage is looked for in the
+/// `sought` blocks behind the end.
 pub async fn replay(
     area: &Area,
     uuid: u128,
     (first, blocks): (u64, u64),
     from: LogPlace,
+    sought: u64,
     mut see: impl AsyncFnMut(Record) -> Result<(), FsError>,
-) -> Result<LogPlace, FsError> {
+) -> Result<Replayed, FsError> {
     let mut at = from;
     loop {
         let found = match read_frame(area, uuid, (first, blocks), at).await? {
@@ -312,12 +337,50 @@ pub async fn replay(
             // A frame that does not fit before the end of the ring is at its beginning.
             None => read_frame(area, uuid, (first, blocks), LogPlace { block: 0, ..at }).await?.map(|found| (0, found)),
         };
-        let Some((block, (records, taken))) = found else { return Ok(at) };
+        let Some((block, (records, taken))) = found else {
+            let behind_damage = later_frame(area, uuid, (first, blocks), at, sought).await?;
+            return Ok(Replayed { head: at, behind_damage });
+        };
         for record in records {
             see(record).await?;
         }
         at = LogPlace { block: block + taken, frame: at.frame + 1 };
     }
+}
+
+/// The number of a frame that follows the one that should be at `at`, in the `sought` blocks from there on, round the end.
+async fn later_frame(
+    area: &Area,
+    uuid: u128,
+    (first, blocks): (u64, u64),
+    at: LogPlace,
+    sought: u64,
+) -> Result<Option<u64>, FsError> {
+    let (mut block, mut left) = (at.block, sought.min(blocks));
+    while left > 0 {
+        block %= blocks;
+        let count = SCAN_BLOCKS.min(left).min(blocks - block);
+        // What cannot be read holds no frame that could be applied.
+        if let Ok(bytes) = area.read(first + block, count).await {
+            for (number, head) in bytes.chunks(BLOCK_BYTES).enumerate() {
+                let Some(frame) = frame_number(head, uuid).filter(|frame| *frame > at.frame) else { continue };
+                let place = LogPlace { block: block + number as u64, frame };
+                if read_frame(area, uuid, (first, blocks), place).await?.is_some() {
+                    return Ok(Some(frame));
+                }
+            }
+        }
+        (block, left) = (block + count, left - count);
+    }
+    Ok(None)
+}
+
+/// The number in the head of a frame of file system `uuid`, if `block` begins with one.
+fn frame_number(block: &[u8], uuid: u128) -> Option<u64> {
+    let mut head = Decoder::new(block);
+    let magic = head.u32().ok()?;
+    head.u32().ok()?;
+    (magic == MAGIC && head.u128().ok()? == uuid).then(|| head.u64().ok())?
 }
 
 /// The records of the frame at `at`, and its blocks, if the frame that should be there is.
