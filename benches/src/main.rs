@@ -2,6 +2,7 @@
 //! targets beside. `--record FOLDER` keeps the figures there with the machine they came from; `--only WORD` runs the
 //! rows whose name holds the word.
 
+mod files;
 mod images;
 mod machine;
 mod memory;
@@ -51,8 +52,8 @@ fn main() {
         }
     }
     let mut rows = Vec::new();
-    let groups: [Group; 5] =
-        [simulating::measure, reading::measure, memory::measure, images::measure, serving::measure];
+    let groups: [Group; 6] =
+        [simulating::measure, reading::measure, memory::measure, images::measure, files::measure, serving::measure];
     println!("{:44} {:>12} {:>12}", "", "measured", "target");
     for group in groups {
         group(&only, &mut |row| {

@@ -42,7 +42,22 @@ fn run(requests: u64) {
 
 /// The peak so far, as Linux tells.
 fn resident_bytes() -> u64 {
+    told("VmHWM")
+}
+
+/// Resident memory now, without what the allocator keeps for later.
+pub fn resident_now_bytes() -> u64 {
+    #[cfg(target_env = "gnu")]
+    #[allow(unsafe_code)] // only the allocator can be asked to give memory back
+    // SAFETY: it takes no pointer, and may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+    told("VmRSS")
+}
+
+fn told(what: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(what)).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|digits| digits.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
