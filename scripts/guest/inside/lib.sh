@@ -65,3 +65,47 @@ fill() { # FOLDER
 verify() { # FOLDER
     (cd "$1" && sha256sum -c --quiet /tmp/sums)
 }
+
+# In the foreground: here the program is started by a loader that it cannot start again.
+mount_own() { # DEVICE
+    imbrex fs mount "$1" /mnt/own -f --quiet -o cache=8MiB &
+    local tries=0
+    until mountpoint -q /mnt/own; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 100 ] || return 1
+        sleep 0.1
+    done
+}
+
+# A tree is the same as where it came from, also after the server was killed; and what is deleted is cleaned.
+judge_own() { # DEVICE TREE
+    imbrex fs mkfs "$1" --quiet
+    mkdir -p /mnt/own
+    mount_own "$1"
+    fill /mnt/own
+    cp -a "$2" /mnt/own/copied
+    sync -f /mnt/own/copied
+    for file in $(find /mnt/own -type f); do sync "$file"; done
+    sync /mnt/own/copied /mnt/own/tree /mnt/own
+    # Nobody is asked to end.
+    kill -9 "$(imbrex fs stat /mnt/own --json | sed -n 's/.*"process": *\([0-9]*\).*/\1/p')"
+    imbrex fs umount /mnt/own --quiet
+    imbrex fs check "$1" --quiet
+    mount_own "$1"
+    verify /mnt/own
+    diff -r "$2" /mnt/own/copied
+    # On the small one more than it holds, in all: bands are cleaned.
+    for round in 1 2 3 4 5; do
+        head -c 16M /dev/zero >"/mnt/own/filler$round"
+        rm -f "/mnt/own/filler$((round - 1))" "/mnt/own/filler$((round - 2))"
+    done
+    rm /mnt/own/filler*
+    verify /mnt/own
+    umount /mnt/own
+    tries=0
+    until imbrex fs check "$1" --quiet >/tmp/checked 2>&1; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 50 ] || { cat /tmp/checked; return 1; }
+        sleep 0.2
+    done
+}

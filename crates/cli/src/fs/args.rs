@@ -34,6 +34,16 @@ pub enum FsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Read every file of a mounted file system from the drive, and hold it against its checksums; others may go on working
+    /// meanwhile. Damaged files are named; exit code 3 if there are any.
+    Scrub {
+        /// The directory.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Tell how a file system is doing: room, fill of zones, metadata, cleaning.
     Stat {
         /// The directory that it is mounted on, or its devices where it is not mounted.

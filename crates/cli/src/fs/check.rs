@@ -22,18 +22,26 @@ const PIECE_BYTES: u64 = 1 << 20;
 const REGULAR: u32 = 0o100_000;
 
 /// Something that is wrong.
-struct Finding {
-    kind: &'static str,
-    text: String,
-    path: Option<PathBuf>,
+pub struct Finding {
+    /// Of what kind.
+    pub kind: &'static str,
+    /// In words.
+    pub text: String,
+    /// The file that it is in.
+    pub path: Option<PathBuf>,
 }
 
+/// What was read, and what is wrong with it.
 #[derive(Default)]
-struct Checked {
-    uuid: Option<uuid::Uuid>,
-    files: u64,
-    bytes: u64,
-    findings: Vec<Finding>,
+pub struct Checked {
+    /// The file system.
+    pub uuid: Option<uuid::Uuid>,
+    /// Files, each once whatever names it has.
+    pub files: u64,
+    /// Bytes of their contents.
+    pub bytes: u64,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
 }
 
 /// Checks; damage is told on standard output and by the exit code.
@@ -156,7 +164,8 @@ fn read(offline: &Offline, inode: Inode, offset: u64, bytes: u64) -> Result<Resu
     devices::run(&offline.clock, reading)
 }
 
-fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Result<(), Failure> {
+/// Prints it.
+pub fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Result<(), Failure> {
     let name = paths.first().map(Path::new).unwrap_or(Path::new("")).display();
     if as_json {
         let finding = |finding: &Finding| -> Value {

@@ -9,6 +9,7 @@ pub mod helper;
 mod mkfs;
 mod mount;
 mod options;
+mod scrub;
 mod stat;
 mod status;
 mod umount;
@@ -37,6 +38,7 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
         FsCommand::Mount(args) => mount::run(args, quiet),
         FsCommand::Umount { directory } => umount::run(directory, quiet),
         FsCommand::Check { devices, json } => check::run(devices, *json),
+        FsCommand::Scrub { directory, json } => scrub::run(directory, *json, quiet),
         FsCommand::Stat { places, json } => stat::run(places, *json),
         FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json),
         FsCommand::Dump { devices, json } => dump::run(devices, *json),

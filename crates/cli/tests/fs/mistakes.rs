@@ -39,6 +39,7 @@ fn devices_that_are_none_are_refused() {
     let file = bench.folder().join("file");
     std::fs::write(&file, vec![1; 1 << 20]).unwrap();
     fails(&["fs", "mkfs", word(&file)], 1, &["conventional drive"]);
+    fails(&["fs", "scrub", word(bench.folder())], 1, &["no file system of Imbrex is mounted"]);
     fails(&["fs", "stat", word(&file)], 1, &["holds no file system of Imbrex"]);
     text(&["fs", "mkfs", image]);
     fails(&["fs", "mkfs", image], 1, &["holds a file system already", "--force"]);
@@ -116,5 +117,14 @@ fn files_with_damaged_contents_are_named() {
     let mounted = bench.mount(&["-o", "ro"]);
     let error = std::fs::read(mounted.path("folder/victim")).expect_err("wrong data is never returned as good");
     assert_eq!(error.raw_os_error(), Some(5));
+    let output = imbrex(&["fs", "scrub", word(mounted.directory()), "--json"]);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let scrubbed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let last_block = ((1 << 20) - 4096).to_string();
+    for finding in scrubbed["findings"].as_array().unwrap() {
+        assert_eq!(finding["path"], "/folder/victim", "{scrubbed}");
+        assert!(finding["text"].as_str().unwrap().contains(&last_block), "{scrubbed}");
+    }
+    assert_eq!((&scrubbed["files"], &scrubbed["is_whole"]), (&2.into(), &false.into()), "{scrubbed}");
     mounted.unmount();
 }

@@ -1,0 +1,98 @@
+//! `imbrex fs scrub`: every block of every file of a mounted file system is read from the drive and held against its
+//! checksum, while others go on working. Contents that the kernel keeps are passed by (`O_DIRECT`).
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use imbrex::{Failure, Progress};
+use rustix::fs::OFlags;
+
+use super::check::{self, Checked, Finding};
+use super::stat;
+use crate::error::ExitCode;
+use crate::interrupt;
+
+/// Bytes that are read at once, and those of a block, which are read alone where something is wrong.
+const PIECE_BYTES: u64 = 1 << 20;
+const BLOCK_BYTES: u64 = 4096;
+/// `EIO`: what is stored does not match its checksum, or cannot be read.
+const DAMAGED: i32 = 5;
+
+/// Scrubs what is mounted on `directory`.
+pub fn run(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+    let status = stat::ask(directory)?;
+    let uuid = status["uuid"].as_str().and_then(|uuid| uuid.parse().ok());
+    let mut checked = Checked { uuid, ..Checked::default() };
+    let files = files(directory)?;
+    let progress = Progress::on_terminal(as_json || quiet);
+    let bar = progress.bytes("scrubbing");
+    bar.set_length(files.iter().map(|(_, bytes)| bytes).sum());
+    let mut buffer = vec![0; PIECE_BYTES as usize];
+    for (path, bytes) in &files {
+        if interrupt::requested() {
+            return Err(Failure::failed(format!("stopped after {} of {} files", checked.files, files.len())));
+        }
+        checked.files += 1;
+        checked.bytes += bytes;
+        scrub(directory, path, &mut buffer, &mut checked.findings)?;
+        bar.inc(*bytes);
+    }
+    bar.finish_and_clear();
+    check::tell(&[directory.into()], &checked, as_json)?;
+    Ok(if checked.findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
+}
+
+/// The regular files of a file system, each once, and how long they are.
+fn files(directory: &Path) -> Result<Vec<(PathBuf, u64)>, Failure> {
+    let told = |path: &Path, error: std::io::Error| Failure::failed(format!("{}: {error}", path.display()));
+    let device = directory.metadata().map_err(|error| told(directory, error))?.dev();
+    let (mut found, mut seen, mut folders) = (Vec::new(), BTreeSet::new(), vec![directory.to_path_buf()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).map_err(|error| told(&folder, error))? {
+            let path = entry.map_err(|error| told(&folder, error))?.path();
+            // What was deleted meanwhile needs no scrubbing.
+            let Ok(metadata) = path.symlink_metadata() else { continue };
+            match metadata.file_type() {
+                kind if kind.is_dir() && metadata.dev() == device => folders.push(path),
+                kind if kind.is_file() && seen.insert(metadata.ino()) => found.push((path, metadata.len())),
+                _ => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Reads a file; what of it is damaged is added to `findings`.
+fn scrub(root: &Path, path: &Path, buffer: &mut [u8], findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let opened = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path);
+    let Ok(file) = opened else { return Ok(()) };
+    let mut offset = 0;
+    loop {
+        match file.read_at(buffer, offset) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(DAMAGED) => name_blocks(root, path, &file, offset, findings),
+            Err(error) => return Err(Failure::failed(format!("{}: {error}", path.display()))),
+        }
+        offset += PIECE_BYTES;
+    }
+}
+
+/// Names the damaged blocks of a piece.
+fn name_blocks(root: &Path, path: &Path, file: &File, from: u64, findings: &mut Vec<Finding>) {
+    let name = Path::new("/").join(path.strip_prefix(root).unwrap_or(path));
+    let mut block = [0; BLOCK_BYTES as usize];
+    for offset in (from..from + PIECE_BYTES).step_by(BLOCK_BYTES as usize) {
+        match file.read_at(&mut block, offset) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) => findings.push(Finding {
+                kind: "contents",
+                text: format!("{}: bytes {offset} to {}: {error}", name.display(), offset + BLOCK_BYTES),
+                path: Some(name.clone()),
+            }),
+        }
+    }
+}
