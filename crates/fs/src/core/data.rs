@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use super::staged::{Block, Open, Staged};
+use super::staged::{Block, Blocks, Open, Staged};
 use super::Fs;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
 use crate::journal::checksums;
+use crate::namespace::Extents;
 use crate::store::Run;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
@@ -408,24 +409,37 @@ impl Fs {
             return Err(FsError::NoData);
         }
         let open = self.open_of(inode);
+        let staged = open.as_ref().map(|open| open.staged.borrow());
+        let staged = staged.as_ref().and_then(|staged| staged.as_ref()).map(|staged| &staged.blocks);
         let namespace = self.0.namespace.borrow();
         let node = namespace.node(inode)?;
-        let is_data = |at: u64| {
-            let staged = open.as_ref().and_then(|open| {
-                let staged = open.staged.borrow();
-                staged
-                    .as_ref()
-                    .and_then(|staged| staged.blocks.get(at as u32).map(|block| matches!(block, Block::Bytes(_))))
-            });
-            staged.unwrap_or_else(|| node.extents.within(at, at + 1).next().is_some())
-        };
-        let mut blocks = offset / BYTES..size.div_ceil(BYTES);
-        let found = blocks.find(|at| is_data(*at) == (what == Seek::Data));
-        match (found, what) {
-            (Some(at), _) => Ok((at * BYTES).max(offset)),
-            (None, Seek::Hole) => Ok(size),
-            (None, Seek::Data) => Err(FsError::NoData),
+        let end = size.div_ceil(BYTES);
+        let mut at = offset / BYTES;
+        while at < end {
+            let (is_data, until) = piece_at(staged, &node.extents, at, end);
+            if is_data == (what == Seek::Data) {
+                return Ok((at * BYTES).max(offset));
+            }
+            at = until;
         }
+        match what {
+            Seek::Hole => Ok(size),
+            Seek::Data => Err(FsError::NoData),
+        }
+    }
+}
+
+/// Whether there is data in block `at` of a file of `end` blocks, and up to which block that is so at least.
+fn piece_at(staged: Option<&Blocks>, extents: &Extents, at: u64, end: u64) -> (bool, u64) {
+    if let Some(block) = staged.and_then(|staged| staged.get(at as u32)) {
+        return (matches!(block, Block::Bytes(_)), at + 1);
+    }
+    let next_staged = staged.and_then(|staged| staged.range(at as u32..end as u32).next());
+    let until = next_staged.map_or(end, |(next, _)| u64::from(next));
+    match extents.within(at, until).next() {
+        Some(extent) if u64::from(extent.at) == at => (true, extent.end()),
+        Some(extent) => (false, u64::from(extent.at)),
+        None => (false, until),
     }
 }
 
@@ -439,6 +453,32 @@ fn overlay(open: &Open, first: u64, bytes: &mut [u8]) {
         match block {
             Block::Bytes(block) => into.copy_from_slice(&block[..]),
             Block::Zeros => into.fill(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against a look at each block.
+    #[test]
+    fn pieces_of_data_and_holes_are_found_in_steps() {
+        let extent = |at, blocks| Extent { at, blocks, start: 1000 + u64::from(at) };
+        let extents = Extents::from(&[extent(2, 3), extent(5, 1), extent(9, 4)][..]);
+        let mut staged = Blocks::default();
+        for (at, block) in [(4, Block::Zeros), (7, Block::Bytes(Block::zeros())), (8, Block::Zeros), (13, Block::Zeros)]
+        {
+            staged.insert(at, block);
+        }
+        let is_data = |at: u64| match staged.get(at as u32) {
+            Some(block) => matches!(block, Block::Bytes(_)),
+            None => extents.within(at, at + 1).next().is_some(),
+        };
+        for at in 0..20 {
+            let (found, until) = piece_at(Some(&staged), &extents, at, 20);
+            assert!(until > at && until <= 20, "block {at}: {until}");
+            assert!((at..until).all(|block| is_data(block) == found), "blocks {at} to {until} are not all {found}");
         }
     }
 }
