@@ -122,6 +122,7 @@ pub struct MkfsArgs {
 
 /// `imbrex fs mount`.
 #[derive(Args, Debug)]
+#[command(override_usage = "imbrex fs mount [OPTIONS] <DEVICE>… <DIR>")]
 pub struct MountArgs {
     /// Its devices (one is enough where the others lie in the same folder), then the directory, which must be empty.
     #[arg(value_name = "DEVICE… DIR", required = true, num_args = 2..)]
