@@ -2,12 +2,13 @@
 //! there is, the paper's and those beyond it, on every machine.
 
 use imbrex_layer::registry;
+use imbrex_trace::generators::Arrivals;
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::runs;
 use super::table::{amplification, figure, mean_ms, tail_ms, Table};
 use super::under_test::{COMPARED, CONVENTIONAL};
-use super::workloads::MACHINES;
+use super::workloads::{machines, MACHINES};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 
@@ -42,7 +43,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     for layer in &layers {
         memory.push((*layer, map_bytes(layer)?));
     }
-    let runs = runs::all(&MACHINES, &layers, progress)?;
+    let runs = runs::all(&machines(Arrivals::default()), &layers, progress)?;
     let table = Table { names: &MACHINES, layers: &layers, runs: &runs };
     let mut report = Report {
         method: "As figs 8 and 9, with every layer that works on interlaced disks. A machine has conventional \
@@ -110,15 +111,11 @@ fn reached_claim(report: &mut Report, table: &Table, memory: &[(&str, u64)], nam
 /// What is left of the cost of interlacing.
 fn limit(table: &Table, name: &str, layer: &str) -> String {
     let (result, conventional) = (table.of(name, layer), table.of(name, CONVENTIONAL));
-    let busy = |result: &imbrex_sim::DriveResult| {
-        let time = &result.service_ns;
-        (time.seek + time.rotation + time.transfer + time.cleaning) as f64 / result.duration_ns as f64 * 100.0
-    };
     format!(
         "write amplification {} against {}, busy {:.0} % against {:.0} %",
         figure(amplification(result)),
         figure(amplification(conventional)),
-        busy(result),
-        busy(conventional)
+        100.0 * result.busy,
+        100.0 * conventional.busy
     )
 }

@@ -6,10 +6,11 @@ use super::table::{
     amplification, figure, listed, mean_ms, operations, tail_ms, write_mean_ms, write_tail_ms, Measure, Table,
 };
 use super::under_test::{COMPARED, CONVENTIONAL, MAP, PROPOSED, RMW};
-use super::workloads::{extent, has_sample, MACHINES, SAMPLE};
+use super::workloads::{machines, real, MACHINES, REAL};
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
+use imbrex_trace::generators::Arrivals;
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -20,6 +21,8 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Said of every claim on latency.
 const OURS: &str = " (hangs on our arrival times)";
+/// The one real trace of the collection that is at hand.
+const SAMPLE: &str = REAL[0];
 /// Machines that interlacing does not slow down (§4).
 const UNAFFECTED: [&str; 4] = ["w08", "w24", "w31", "w43"];
 /// Machines whose mean latency with RMW is noticeably higher (§4).
@@ -28,18 +31,13 @@ const SLOWED: [&str; 7] = ["w09", "w17", "w39", "w46", "w56", "w61", "w87"];
 const LIKE_CONVENTIONAL: f64 = 1.5;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
-    let runs = runs::all(&MACHINES, &COMPARED, progress)?;
+    let runs = runs::all(&machines(Arrivals::default()), &COMPARED, progress)?;
     let table = Table { names: &MACHINES, layers: &COMPARED, runs: &runs };
-    let prefixes = table.where_(|name| extent(name) != "whole");
     let mut report = Report {
-        method: format!(
-            "The fifteen stand-ins, whole but for {} (first 3 million requests), on `imr-1t` with each layer and on \
-             the conventional drive of the same tracks; a queue of 64, served in order of arrival, 8 MiB of write cache. \
-             The stand-ins have the published statistics of the paper's traces; when requests come, and in \
-             which order, is ours, so latencies hang on our choices and write amplification hardly does. The tail is \
-             the 99.9th percentile.",
-            listed(&prefixes)
-        ),
+        method: "The fifteen stand-ins, whole, on `imr-1t` with each layer and on \
+                 the conventional drive of the same tracks; a queue of 64, served in order of arrival, 64 MiB of write cache. \
+                 The tail is the 99.9th percentile."
+            .into(),
         ..Report::default()
     };
     amplification_claims(&mut report, &table);
@@ -248,12 +246,12 @@ fn unaffected_claim(report: &mut Report, table: &Table) {
 
 /// The one real trace of the collection that is at hand.
 fn sample(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
-    if !has_sample() {
+    if real().is_empty() {
         report.remarks.push(format!("Skipped: `{SAMPLE}`, a real trace of the same collection, is not at hand."));
         return Ok(());
     }
     let names = [SAMPLE];
-    let runs = runs::all(&names, &COMPARED, progress)?;
+    let runs = runs::all(&real()[..1], &COMPARED, progress)?;
     let table = Table { names: &names, layers: &COMPARED, runs: &runs };
     for (title, _, measure, _) in measures() {
         report.remarks.push(table.markdown(&format!("{title}, the real trace `{SAMPLE}`"), measure));

@@ -1,15 +1,15 @@
 //! Figs 2, 4, 10 and 11: how many tracks are hot, and whether their neighbours are.
 
 use imbrex_disk::{Operation, SimTime};
-use imbrex_trace::Source;
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::timed_layer::TimedLayer;
 use super::under_test::RMW;
-use super::workloads;
+use super::workloads::Case;
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
+use imbrex_trace::generators::Arrivals;
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment =
@@ -90,9 +90,9 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 }
 
 impl Heat {
-    fn of(name: &str, progress: &Progress) -> Result<Heat, Failure> {
-        let sectors = workloads::reach_sectors(name).expect("stand-ins have a reach");
-        let mut source = workloads::open_whole(name, sectors)?;
+    fn of(name: &'static str, progress: &Progress) -> Result<Heat, Failure> {
+        let sectors = Case::of(name, Arrivals::default()).reach_sectors().expect("stand-ins have a reach");
+        let mut source = Case::of(name, Arrivals::default()).open()?;
         let bar = progress.requests(name, source.expected_requests());
         let mut writes = vec![0; sectors.div_ceil(TRACK_SECTORS) as usize];
         let mut requests = 0u64;

@@ -1,10 +1,11 @@
 //! Figs 12 and 13: distribution of write latencies, and how far the run falls behind the conventional drive's, on w46 and w28.
 
-use imbrex_sim::metrics::latency::LatencyHistogram;
+use imbrex_trace::generators::Arrivals;
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::runs::{self, Measured, Runs};
+use super::runs::{self, Curves, Runs};
 use super::under_test::{CACHE, COMPARED, CONVENTIONAL, FLIP, MAP, PROPOSED, RMW};
+use super::workloads::Case;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
@@ -16,10 +17,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-const NAMES: [&str; 2] = ["w46", "w28"];
+const NAMES: [&str; 2] = runs::WITH_CURVES;
 
 fn run(progress: &Progress) -> Result<Report, Failure> {
-    let runs = runs::all(&NAMES, &COMPARED, progress)?;
+    let runs = runs::all(&NAMES.map(|name| Case::of(name, Arrivals::default())), &COMPARED, progress)?;
     let mut report = Report {
         method: "The runs of figs 8 and 9. The share of writes slowed is the largest distance between the \
                  distributions of a drive and of the conventional one: at least so many writes take longer. The \
@@ -39,15 +40,16 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn of<'a>(runs: &'a Runs, name: &str, layer: &str) -> &'a Measured {
-    &runs[&(name.to_string(), layer.to_string())]
+fn of<'a>(runs: &'a Runs, name: &'static str, layer: &str) -> &'a Curves {
+    let run = &runs[&(Case::of(name, Arrivals::default()), layer.to_string())];
+    run.curves.as_ref().expect("the curves of these machines are kept")
 }
 
 /// (ns, share of writes that take no longer), rising.
-fn distribution(histogram: &LatencyHistogram) -> Vec<(u64, f64)> {
-    let total = histogram.count() as f64;
+fn distribution(buckets: &[(u64, u64)]) -> Vec<(u64, f64)> {
+    let total = buckets.iter().map(|bucket| bucket.1).sum::<u64>() as f64;
     let mut sum = 0;
-    let buckets = histogram.buckets().map(|(ns, count)| {
+    let buckets = buckets.iter().map(|&(ns, count)| {
         sum += count;
         (ns, sum as f64 / total)
     });
@@ -55,7 +57,7 @@ fn distribution(histogram: &LatencyHistogram) -> Vec<(u64, f64)> {
 }
 
 /// The largest share by which `slow` lags behind `fast`.
-fn share_slowed(slow: &LatencyHistogram, fast: &LatencyHistogram) -> f64 {
+fn share_slowed(slow: &[(u64, u64)], fast: &[(u64, u64)]) -> f64 {
     let (slow, fast) = (distribution(slow), distribution(fast));
     let at = |steps: &[(u64, f64)], ns: u64| match steps.partition_point(|step| step.0 <= ns) {
         0 => 0.0,
@@ -64,9 +66,9 @@ fn share_slowed(slow: &LatencyHistogram, fast: &LatencyHistogram) -> f64 {
     fast.iter().map(|&(ns, share)| share - at(&slow, ns)).fold(0.0, f64::max)
 }
 
-fn distribution_claims(report: &mut Report, runs: &Runs, name: &str) {
-    let conventional = &of(runs, name, CONVENTIONAL).series.writes;
-    let slowed = |layer: &str| share_slowed(&of(runs, name, layer).series.writes, conventional);
+fn distribution_claims(report: &mut Report, runs: &Runs, name: &'static str) {
+    let conventional = &of(runs, name, CONVENTIONAL).writes;
+    let slowed = |layer: &str| share_slowed(&of(runs, name, layer).writes, conventional);
     let rmw = slowed(RMW);
     report.claim(
         ClaimKind::Shape,
@@ -86,9 +88,9 @@ fn distribution_claims(report: &mut Report, runs: &Runs, name: &str) {
 }
 
 /// (number of the request, ns later than on the conventional drive).
-fn disparity(runs: &Runs, name: &str, layer: &str) -> Vec<(f64, f64)> {
-    let ours = &of(runs, name, layer).series.issues;
-    let base = &of(runs, name, CONVENTIONAL).series.issues;
+fn disparity(runs: &Runs, name: &'static str, layer: &str) -> Vec<(f64, f64)> {
+    let ours = &of(runs, name, layer).issues;
+    let base = &of(runs, name, CONVENTIONAL).issues;
     let both = ours.iter().zip(base);
     both.map(|(&(number, ns), &(same, base_ns))| {
         assert_eq!(number, same, "the same requests are sampled on every drive");
@@ -97,7 +99,7 @@ fn disparity(runs: &Runs, name: &str, layer: &str) -> Vec<(f64, f64)> {
     .collect()
 }
 
-fn disparity_claims(report: &mut Report, runs: &Runs, name: &str) {
+fn disparity_claims(report: &mut Report, runs: &Runs, name: &'static str) {
     let last = |layer: &str| disparity(runs, name, layer).last().map_or(0.0, |point| point.1 / 1e9);
     let [rmw, flip, cache, map] = [RMW, FLIP, CACHE, MAP].map(last);
     let theirs = match name {
@@ -113,7 +115,7 @@ fn disparity_claims(report: &mut Report, runs: &Runs, name: &str) {
     );
 }
 
-fn distribution_chart(id: &str, runs: &Runs, name: &str) -> String {
+fn distribution_chart(id: &str, runs: &Runs, name: &'static str) -> String {
     let title = format!("Latency of writes, {name}");
     let mut chart = Chart::new(
         id,
@@ -122,14 +124,14 @@ fn distribution_chart(id: &str, runs: &Runs, name: &str) -> String {
         Axis::linear("share of writes", Unit::Share).ranged(0.0, 1.0),
     );
     for (look, layer) in COMPARED.into_iter().enumerate() {
-        let steps = distribution(&of(runs, name, layer).series.writes);
+        let steps = distribution(&of(runs, name, layer).writes);
         let points = steps.into_iter().map(|(ns, share)| (ns as f64, share)).collect();
         chart = chart.with(Series::new(layer, Shape::Line, look, points));
     }
     chart.thin(400).svg(Style::Standalone)
 }
 
-fn disparity_chart(id: &str, runs: &Runs, name: &str) -> String {
+fn disparity_chart(id: &str, runs: &Runs, name: &'static str) -> String {
     let mut chart = Chart::new(
         id,
         format!("Issue time disparity, {name}"),

@@ -1,14 +1,15 @@
 //! The runs of some workloads on some layers, as numbers and as tables.
 
-use imbrex_sim::DriveResult;
+use imbrex_trace::generators::Arrivals;
 
-use super::runs::Runs;
+use super::runs::{Numbers, Runs};
 use super::under_test::CONVENTIONAL;
+use super::workloads::Case;
 
 /// Results of every workload on every layer.
 pub struct Table<'a> {
     /// The workloads, in order.
-    pub names: &'a [&'a str],
+    pub names: &'a [&'static str],
     /// The layers, in order.
     pub layers: &'a [&'a str],
     /// The runs.
@@ -16,42 +17,43 @@ pub struct Table<'a> {
 }
 
 /// A measure of a result.
-pub type Measure = fn(&DriveResult) -> f64;
+pub type Measure = fn(&Numbers) -> f64;
 
 /// Sectors written at the medium for each the host wrote.
-pub fn amplification(result: &DriveResult) -> f64 {
-    result.write_amplification
+pub fn amplification(numbers: &Numbers) -> f64 {
+    numbers.amplification
 }
 
 /// Operations that write at the medium, for each of the host's.
-pub fn operations(result: &DriveResult) -> f64 {
-    result.medium.writes as f64 / result.host.writes as f64
+pub fn operations(numbers: &Numbers) -> f64 {
+    numbers.operations
 }
 
 /// Mean latency of writes in milliseconds.
-pub fn write_mean_ms(result: &DriveResult) -> f64 {
-    result.latency_ns.write.mean as f64 / 1e6
+pub fn write_mean_ms(numbers: &Numbers) -> f64 {
+    numbers.write_mean_ms
 }
 
 /// The tail of writes: 99.9 %, in milliseconds.
-pub fn write_tail_ms(result: &DriveResult) -> f64 {
-    result.latency_ns.write.p999 as f64 / 1e6
+pub fn write_tail_ms(numbers: &Numbers) -> f64 {
+    numbers.write_p999_ms
 }
 
 /// Mean latency in milliseconds.
-pub fn mean_ms(result: &DriveResult) -> f64 {
-    result.latency_ns.all.mean as f64 / 1e6
+pub fn mean_ms(numbers: &Numbers) -> f64 {
+    numbers.mean_ms
 }
 
 /// The tail: 99.9 %, in milliseconds.
-pub fn tail_ms(result: &DriveResult) -> f64 {
-    result.latency_ns.all.p999 as f64 / 1e6
+pub fn tail_ms(numbers: &Numbers) -> f64 {
+    numbers.p999_ms
 }
 
 impl Table<'_> {
     /// The result of a workload on a layer.
-    pub fn of(&self, name: &str, layer: &str) -> &DriveResult {
-        &self.runs[&(name.to_string(), layer.to_string())].result
+    pub fn of(&self, name: &str, layer: &str) -> &Numbers {
+        let name = self.names.iter().find(|known| **known == name).expect("only workloads of the table are asked for");
+        &self.runs[&(Case::of(name, Arrivals::default()), layer.to_string())].numbers
     }
 
     /// The measure of `layer` over that of `base`.
