@@ -28,8 +28,8 @@ const QUEUE: u32 = 64;
 /// The folder for what runs came to.
 const KEPT_FOLDER: &str = "IMBREX_KEPT_RUNS";
 
-/// Of these machines the curves are kept as well (figs 12 and 13).
-pub const WITH_CURVES: [&str; 2] = ["w46", "w28"];
+/// Of these machines the curves are kept as well (§4, figs 12 and 13).
+pub const WITH_CURVES: [&str; 3] = ["w46", "w28", "w56"];
 
 /// What a run came to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
