@@ -86,3 +86,89 @@ pub(super) const MSSQL: Table = Table {
         39_127_608.0, 39_896_824.0, 43_715_859.0,
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    //! Goal: invariant 1, and that the tables are those of the traces. Method: the tables made anew of the traces, where these lie
+    //! beside the repository.
+
+    use std::fs::File;
+    use std::path::Path;
+
+    use imbrex_units::SimTime;
+
+    use super::super::pace::PAUSE_NS_MIN;
+    use super::*;
+    use crate::{open, Input, TraceOptions, When};
+
+    const TRACES: [(&str, Table); 3] = [
+        ("cloudPhysicsIO.vscsi", CLOUDPHYSICS),
+        ("blkreplay-linux-mysql.load.gz", MYSQL),
+        ("blkreplay-windows-mssql.load.gz", MSSQL),
+    ];
+
+    /// Times of the requests, rising; `None`, said aloud, where the trace is not there.
+    fn times(name: &str) -> Option<Vec<u64>> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(name);
+        let Ok(file) = File::open(&path) else {
+            eprintln!("skipped: {} is not there", path.display());
+            return None;
+        };
+        let mut opened = open(Input::file(name, file), &TraceOptions::default()).expect("a sound trace");
+        let mut times = Vec::new();
+        while let Some(request) = opened.source.next(SimTime::ZERO).expect("a sound trace") {
+            let When::At(time) = request.when else { panic!("a trace has times") };
+            times.push(time.0);
+        }
+        times.sort_unstable();
+        Some(times)
+    }
+
+    /// Means of the groups of sorted values.
+    fn means(mut values: Vec<u64>) -> Vec<f64> {
+        values.sort_unstable();
+        let at = |share: f64| ((share * values.len() as f64 + 1e-6) as usize).min(values.len() - 1);
+        let mut from = 0.0;
+        let mean = |group: usize| {
+            let end = from + weight(group);
+            let (first, last) = (at(from), if end > 0.9999 { values.len() } else { at(end).max(at(from) + 1) });
+            from = end;
+            let part = &values[first..last];
+            part.iter().sum::<u64>() as f64 / part.len() as f64
+        };
+        (0..GROUPS).map(mean).collect()
+    }
+
+    #[test]
+    fn the_tables_rise() {
+        for (name, table) in &TRACES {
+            assert!(table.burst_requests.is_sorted() && table.pause_us.is_sorted(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_tables_are_made_of_the_traces() {
+        for (name, table) in &TRACES {
+            let Some(times) = times(name) else { continue };
+            let (mut bursts, mut pauses, mut burst) = (Vec::new(), Vec::new(), 1u64);
+            for pair in times.windows(2) {
+                let gap_ns = pair[1] - pair[0];
+                if gap_ns as f64 >= PAUSE_NS_MIN {
+                    bursts.push(std::mem::replace(&mut burst, 1));
+                    pauses.push(gap_ns);
+                } else {
+                    burst += 1;
+                }
+            }
+            bursts.push(burst);
+            let is_near = |made: &f64, kept: &f64| (made / kept - 1.0).abs() < 0.01;
+            let (bursts, pauses) = (means(bursts), means(pauses));
+            assert!(
+                bursts.iter().zip(&table.burst_requests).all(|(made, kept)| is_near(made, kept)),
+                "{name}: {bursts:?}"
+            );
+            let pauses: Vec<f64> = pauses.iter().map(|pause_ns| pause_ns / 1e3).collect();
+            assert!(pauses.iter().zip(&table.pause_us).all(|(made, kept)| is_near(made, kept)), "{name}: {pauses:?}");
+        }
+    }
+}

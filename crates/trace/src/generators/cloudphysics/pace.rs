@@ -2,7 +2,7 @@
 //!
 //! Neither the paper nor the statistics of the traces tell it. Gaps within bursts are by Hajkazemi 2019 fig. 6; how many
 //! requests a burst has and how long the drive is left alone after it are drawn from one of four sources, the same for all
-//! machines, and the pauses, nothing else, are scaled so that all requests take the week that the traces last.
+//! machines, and the pauses, nothing else, are scaled so that all requests take the week that the traces last, by their publishers.
 //!
 //! Invariants:
 //! 1. Times never decrease.
@@ -13,8 +13,7 @@ use imbrex_units::{SimDuration, SimTime};
 use super::super::random::Stream;
 use super::bursts::{self, Table, GROUPS};
 
-/// The traces last a week, by their publishers.
-const WEEK_NS: f64 = 7.0 * 86_400e9;
+const DAY_NS: f64 = 86_400e9;
 
 /// Mean gaps within a burst; each half of them. Half of all gaps are in the range of 100 µs and four fifths below 500 µs,
 /// as Hajkazemi 2019 §3 says of two of its machines (fig. 6).
@@ -33,7 +32,7 @@ pub enum Arrivals {
     Mysql,
     /// blkreplay's trace of an SQL Server.
     Mssql,
-    /// No trace: requests come at random, as many a second as the machine has in a week.
+    /// No trace: requests come at random, as many a second as the machine has in all the time.
     Poisson,
 }
 
@@ -62,12 +61,12 @@ enum Bursts {
 }
 
 impl Bursts {
-    fn of(arrivals: Arrivals, requests: u64) -> Bursts {
+    fn of(arrivals: Arrivals, requests: u64, span_ns: f64) -> Bursts {
         match arrivals {
             Arrivals::CloudPhysics => Bursts::Traced(&bursts::CLOUDPHYSICS),
             Arrivals::Mysql => Bursts::Traced(&bursts::MYSQL),
             Arrivals::Mssql => Bursts::Traced(&bursts::MSSQL),
-            Arrivals::Poisson => Bursts::Random { mean_gap_ns: WEEK_NS / requests as f64 },
+            Arrivals::Poisson => Bursts::Random { mean_gap_ns: span_ns / requests as f64 },
         }
     }
 
@@ -134,13 +133,14 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Times for so many requests, over a week.
-    pub fn new(arrivals: Arrivals, requests: u64) -> Pace {
-        let bursts = Bursts::of(arrivals, requests);
+    /// Times for so many requests, over so many days.
+    pub fn new(arrivals: Arrivals, requests: u64, days: u32) -> Pace {
+        let span_ns = days as f64 * DAY_NS;
+        let bursts = Bursts::of(arrivals, requests, span_ns);
         let count = requests as f64 / bursts.mean_requests();
         let gaps_ns = (requests as f64 - count) * (GAP_NS[0] + GAP_NS[1]) / 2.0;
-        let scale = (WEEK_NS - gaps_ns) / (count * bursts.mean_pause_ns());
-        assert!(scale > 0.0, "{requests} requests of bursts alone take longer than a week");
+        let scale = (span_ns - gaps_ns) / (count * bursts.mean_pause_ns());
+        assert!(scale > 0.0, "{requests} requests take longer than {days} days without any pause");
         Pace { bursts, scale, burst_left: 0, time: SimTime::ZERO }
     }
 
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     fn times(arrivals: Arrivals, requests: u64) -> Vec<u64> {
-        let (mut pace, mut stream) = (Pace::new(arrivals, requests), Stream::new(3, 0));
+        let (mut pace, mut stream) = (Pace::new(arrivals, requests, 7), Stream::new(3, 0));
         (0..requests).map(|_| pace.next(&mut stream).0).collect()
     }
 
@@ -177,7 +177,7 @@ mod tests {
         for arrivals in Arrivals::ALL {
             for requests in [1_000_000, 4_000_000] {
                 let times = times(arrivals, requests);
-                let share = times[times.len() - 1] as f64 / WEEK_NS;
+                let share = times[times.len() - 1] as f64 / (7.0 * DAY_NS);
                 assert!((0.97..1.03).contains(&share), "{arrivals:?}: {share} of a week");
                 assert!(times.is_sorted());
             }
@@ -197,7 +197,7 @@ mod tests {
     fn bursts_are_as_long_as_in_the_source() {
         for arrivals in Arrivals::ALL {
             let requests = 1_000_000;
-            let bursts = Bursts::of(arrivals, requests);
+            let bursts = Bursts::of(arrivals, requests, 7.0 * DAY_NS);
             let mut stream = Stream::new(5, 0);
             let sum: u64 = (0..requests).map(|_| bursts.requests(&mut stream)).sum();
             let (mean, made) = (bursts.mean_requests(), sum as f64 / requests as f64);

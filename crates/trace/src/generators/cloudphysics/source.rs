@@ -144,7 +144,7 @@ impl StandIn {
             cells: plan.cells,
             cell_pages: plan.cell_pages,
             run: Run { direction: Direction::Read, lba: 0, sectors: 0, requests_left: 0 },
-            pace: Pace::new(choices.arrivals, machine.requests()),
+            pace: Pace::new(choices.arrivals, machine.requests(), choices.days),
             requests: machine.requests(),
         }
     }
