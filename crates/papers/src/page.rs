@@ -117,7 +117,9 @@ hold as it is written;\n\
 - *not reproducible*: it needs their trace or hardware; the closest thing is run instead.\n\n\
 A claim about time on a stand-in holds only where it holds with arrivals from each of four sources \
 ([workloads](workloads.md)); else it *hangs on arrival*. Where the conventional drive that the paper compares with is not \
-what the paper's was, the row says *baseline not met*. Claims that do not hold are explained in [findings](findings.md).\n";
+what the paper's was, the row says *baseline not met*. Claims that do not hold are explained in [findings](findings.md). \
+Results stand beside as `reproduction/PAPER-FIGURE.json`. The stand-ins alone take more than an hour of two cores; where \
+`IMBREX_KEPT_RUNS` names a folder, what a run of theirs came to is kept there and not run again.\n";
 
 fn file(experiment: &Experiment, extension: &str) -> String {
     format!("{}.{extension}", experiment.name.replace('/', "-"))

@@ -38,8 +38,8 @@ fn layers() -> Vec<&'static str> {
     COMPARED.into_iter().chain(OURS).chain(others).collect()
 }
 
-/// Machines of fewer requests than this: enough to tell layers apart, and runs of half an hour fewer.
-const REQUESTS_MAX: u64 = 20_000_000;
+/// Machines of fewer requests than this: enough to tell layers apart, and runs of an hour fewer.
+const REQUESTS_MAX: u64 = 12_000_000;
 
 /// The machines that are run, with arrivals from the first source.
 pub(super) fn smaller_machines() -> Vec<Case> {
@@ -59,7 +59,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
     let mut report = Report {
         method: "The paper leaves open whether an interlaced drive can have the latency of a conventional one at a controller's \
-                 memory: nothing is claimed here, and nothing counted. The machines with fewer than 20 million requests, arrivals \
+                 memory: nothing is claimed here, and nothing counted. The machines with fewer than 12 million requests, arrivals \
                  from `cloudphysics`, with the paper's layers, with ours of the same names, and with every other layer that works on \
                  interlaced disks. A machine has conventional latency on a layer if mean and tail (99.9 %) are within 10 % of the \
                  conventional drive's, and the layer's map of 20 TB fits in 16 MB. Busy is the share of the run in which the drive \

@@ -5,6 +5,7 @@
 //! arrival, and a write cache (§3).
 
 mod beyond;
+mod causes;
 mod costs;
 mod fig08;
 mod fig10;

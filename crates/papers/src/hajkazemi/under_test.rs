@@ -2,7 +2,8 @@
 //! the paper gives none.
 //!
 //! A layer is named by a *label*: `track-map` is the paper's own algorithm, `track-map:hot_tracks=20` the same with another
-//! value beside, `track-map:ours` what we made of it, with its defaults.
+//! value beside, `track-map:ours` what we made of it, with its defaults, `track-map:watched` that with moves that stop where they
+//! do not pay.
 
 /// The drive of §3.
 pub(super) const PROFILE: &str = "imr-1t";
@@ -23,6 +24,9 @@ pub(super) const COMPARED: [&str; 5] = [CONVENTIONAL, RMW, FLIP, CACHE, MAP];
 /// The same layers as we made them: power-safe, with counts that fade, and moves that pay.
 pub(super) const OURS: [&str; 3] = ["track-flip:ours", "track-cache:ours", "track-map:ours"];
 
+/// Ours, with moves that stop where they do not pay, and the cache where it moves no address.
+pub(super) const WATCHED: &str = "track-cache:watched";
+
 /// The steps of §2 and its choice of tracks: "the hottest k bottom tracks over the last interval", counts reset after each.
 const PAPERS_MOVES: &str = "safety=paper,hotness=reset,payback=0,hot_tracks=100,hot_ratio=2";
 /// How many tracks an interval moves at most is not given: 100 is ours, as many as its cache holds; these stand beside.
@@ -40,11 +44,12 @@ pub(super) fn drive(label: &str) -> String {
     let (name, more) = label.split_once(':').unwrap_or((label, ""));
     let papers = match name {
         _ if more == "ours" => "",
+        CACHE if more == "watched" => "watch=64,cache_position=id",
+        _ if more == "watched" => "watch=64",
         RMW => "safety=paper",
         FLIP | CACHE | MAP => PAPERS_MOVES,
         _ => "",
     };
-    let more = if more == "ours" { "" } else { more };
     // What comes later replaces what came before.
     let mut parameters: Vec<(&str, &str)> = Vec::new();
     for parameter in [WRITE_CACHE, papers, more].into_iter().flat_map(|words| words.split(',')) {

@@ -42,6 +42,9 @@ impl Case {
         if !self.is_real() {
             key += &format!(" {}", self.choices.arrivals.name());
         }
+        if self.choices.days != Choices::default().days {
+            key += &format!(" {} days", self.choices.days);
+        }
         if self.choices.is_dense {
             key += " dense";
         }
