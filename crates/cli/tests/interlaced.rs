@@ -14,7 +14,7 @@ impl Results {
     fn of(machine: &str, requests: u64) -> Results {
         let mut command = Command::new(env!("CARGO_BIN_EXE_imbrex"));
         command.args(["simulate", &format!("cloudphysics-{machine}"), "--no-baseline", "--json", "-q"]);
-        command.args(["--limit", &requests.to_string()]);
+        command.args(["--limit", &requests.to_string(), "--write-cache", "64MiB"]);
         for layer in LAYERS {
             command.args(["--drive", &format!("imr-1t+{layer}")]);
         }
