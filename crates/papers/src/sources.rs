@@ -47,7 +47,7 @@ pub(crate) const SOURCES: &[Source] = &[
     Source {
         parameter: "media-cache: out_of_band",
         value: "4",
-        figure: "Aghayev 2015 §4.3: 2.5 tracks of 10 ms, 25 ms",
+        figure: "Aghayev 2015 §4.3: 25 ms, two and a half tracks",
         claims: &[
             ("aghayev/fig04-05", "Seagate: latency of a write"),
             ("aghayev/fig04-05", "with the head parked at the inner diameter"),
