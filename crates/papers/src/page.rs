@@ -117,7 +117,8 @@ hold as it is written;\n\
 - *not reproducible*: it needs their trace or hardware; the closest thing is run instead.\n\n\
 A claim about time on a stand-in holds only where it holds with arrivals from each of four sources \
 ([workloads](workloads.md)); else it *hangs on arrival*. Where the conventional drive that the paper compares with is not \
-what the paper's was, the row says *baseline not met*. Claims that do not hold are explained in [findings](findings.md). \
+what the paper's was, the row says *baseline not met*. What stands in brackets under *theirs* is how we read the paper's words, or its plots, in numbers. Claims that do not hold are \
+explained in [findings](findings.md). \
 Results stand beside as `reproduction/PAPER-FIGURE.json`. The stand-ins alone take more than an hour of two cores; where \
 `IMBREX_KEPT_RUNS` names a folder, what a run of theirs came to is kept there and not run again.\n";
 

@@ -130,7 +130,7 @@ fn sustained(report: &mut Report, closest: &Run, set_associative: &Run) {
     report.claim(
         ClaimKind::Shape,
         "mean IOPS of the 4,000 s after the cliff, S-blocks and set-associative",
-        "S-blocks above",
+        "S-blocks above (the 4,000 s are ours)",
         format!("{ours:.1} and {other:.1}"),
         Some(ours > other),
     );
