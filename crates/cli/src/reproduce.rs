@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use imbrex::{Failure, Progress};
-use imbrex_papers::{all, as_json, as_text, choose, write};
+use imbrex_papers::{all, as_json, as_text, choose, write, Verdict};
 
 use crate::args::ReproduceArgs;
 use crate::error::ExitCode;
@@ -29,7 +29,7 @@ pub fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let mut reports = Vec::new();
     for experiment in chosen {
         progress.say(&format!("{}: {}", experiment.name, experiment.title));
-        let report = (experiment.run)(&progress)?;
+        let report = experiment.report(&progress)?;
         if !args.json {
             output::line(&as_text(experiment, &report))?;
         }
@@ -41,7 +41,7 @@ pub fn run(args: &ReproduceArgs, quiet: bool) -> Result<ExitCode, Failure> {
         output::line(&as_json(&reports)?)?;
     }
     let failed =
-        reports.iter().flat_map(|(_, report)| &report.claims).filter(|claim| claim.holds == Some(false)).count();
+        reports.iter().flat_map(|(_, report)| &report.claims).filter(|claim| claim.verdict == Verdict::No).count();
     if failed > 0 {
         eprintln!(
             "imbrex: {failed} claims did not come out as the papers have them: findings, with their reasons beside"

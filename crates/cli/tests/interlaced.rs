@@ -14,7 +14,7 @@ impl Results {
     fn of(machine: &str, requests: u64) -> Results {
         let mut command = Command::new(env!("CARGO_BIN_EXE_imbrex"));
         command.args(["simulate", &format!("cloudphysics-{machine}"), "--no-baseline", "--json", "-q"]);
-        command.args(["--limit", &requests.to_string()]);
+        command.args(["--limit", &requests.to_string(), "--write-cache", "64MiB"]);
         for layer in LAYERS {
             command.args(["--drive", &format!("imr-1t+{layer}")]);
         }
@@ -39,8 +39,7 @@ fn moving_hot_tracks_spares_writes_and_time_on_a_machine_with_few_of_them() {
     let latency = results.figures("/latency_ns/all/mean");
     for layer in 2..LAYERS.len() {
         assert!(written[layer] < 0.8 * written[1], "{}: {written:?}", LAYERS[layer]);
-        assert!(latency[layer] < 0.8 * latency[1], "{}: {latency:?}", LAYERS[layer]);
-        assert!(latency[layer] < 1.5 * latency[0], "{}: {latency:?}", LAYERS[layer]);
+        assert!(latency[layer] - latency[0] < 0.5 * (latency[1] - latency[0]), "{}: {latency:?}", LAYERS[layer]);
     }
 }
 
@@ -54,14 +53,11 @@ fn a_machine_that_hardly_writes_is_not_slowed() {
 }
 
 #[test]
-fn machines_that_live_on_their_cache_fall_behind_with_read_modify_write() {
-    // Hajkazemi 2019 §4 names both among those whose mean latency is noticeably higher. (w56, of which it is truest, begins
-    // with a quiet day of millions of requests.)
-    for machine in ["w17", "w46"] {
-        let results = Results::of(machine, 300_000);
-        let latency = results.figures("/latency_ns/write/mean");
-        assert!(latency[0] < 1e6, "{machine}: the conventional drive acknowledges from its cache: {latency:?}");
-        assert!(latency[1] > 50.0 * latency[0], "{machine}: read-modify-write fills the queue: {latency:?}");
+fn machines_whose_latency_is_noticeably_higher_with_read_modify_write() {
+    // Hajkazemi 2019 §4 names both among those.
+    for machine in ["w09", "w46"] {
+        let latency = Results::of(machine, 300_000).figures("/latency_ns/all/mean");
+        assert!(latency[1] > 1.25 * latency[0], "{machine}: {latency:?}");
     }
 }
 
@@ -79,6 +75,6 @@ fn costs_in_seeks_and_rotations_are_the_papers() {
     let claims = document["experiments"][0]["claims"].as_array().expect("claims");
     assert!(claims.len() >= 16, "{} claims", claims.len());
     for claim in claims {
-        assert_eq!(claim["holds"], true, "{claim}");
+        assert_eq!(claim["verdict"], "yes", "{claim}");
     }
 }

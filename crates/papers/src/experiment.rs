@@ -3,6 +3,7 @@
 use imbrex::{Failure, Progress};
 
 use crate::report::Report;
+use crate::sources;
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -11,5 +12,14 @@ pub struct Experiment {
     /// What it shows, in one line.
     pub title: &'static str,
     /// Runs it.
-    pub run: fn(&Progress) -> Result<Report, Failure>,
+    pub(crate) run: fn(&Progress) -> Result<Report, Failure>,
+}
+
+impl Experiment {
+    /// Runs it, and marks among its claims those that a parameter was set by.
+    pub fn report(&self, progress: &Progress) -> Result<Report, Failure> {
+        let mut report = (self.run)(progress)?;
+        sources::mark(self.name, &mut report);
+        Ok(report)
+    }
 }

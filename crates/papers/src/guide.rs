@@ -70,20 +70,26 @@ fn as_markdown(report: &Report) -> String {
         text.push_str("\n| claim | theirs | ours | holds |\n|---|---:|---:|---|\n");
     }
     for claim in &report.claims {
-        let holds = claim.holds.map_or("not judged", |holds| if holds { "yes" } else { "no" });
+        let holds = claim.verdict.name();
         let _ = writeln!(text, "| {} | {} | {} | {holds} |", claim.claim, claim.theirs, claim.ours);
     }
     for table in &report.tables {
-        let _ = write!(text, "\n**{}**\n\n| {} |\n|{}\n", table.heading, table.columns.join(" | "), rule(table));
-        for row in &table.rows {
-            let _ = writeln!(text, "| {} |", row.join(" | "));
-        }
+        text.push_str(&as_markdown_table(table));
     }
     for (name, _) in &report.figures {
         let _ = write!(text, "\n![{}](figures/{name})\n", name.trim_end_matches(".svg"));
     }
     for remark in &report.remarks {
         let _ = write!(text, "\n{remark}\n");
+    }
+    text
+}
+
+/// A table as Markdown.
+pub fn as_markdown_table(table: &Table) -> String {
+    let mut text = format!("\n**{}**\n\n| {} |\n|{}\n", table.heading, table.columns.join(" | "), rule(table));
+    for row in &table.rows {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
     }
     text
 }

@@ -1,22 +1,45 @@
 //! The reproduction page: one section an experiment, written only for those that ran; the others keep theirs.
 //!
-//! `docs/reproduction.md` is put together from `docs/reproduction/PAPER-FIGURE.md`, one file an experiment, so that
-//! running one figure renews its section alone.
+//! `docs/reproduction.md` is put together from `docs/reproduction/PAPER-FIGURE.json`, what each experiment came to, so that
+//! running one figure renews its section alone. The sections stand by themselves beside, as `PAPER-FIGURE.md`.
+//!
+//! Invariants:
+//! 1. A section is a function of its results: page and results never differ (by test).
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
-use super::{all, guide, Claim, ClaimKind, Experiment, Report};
+use super::report::{Claim, ClaimKind, Report, Table};
+use super::{all, guide, index, Experiment};
 use imbrex::error::Failure;
 use imbrex::files::replace;
+
+/// What an experiment came to, as it is kept.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// Its name.
+    pub experiment: String,
+    /// What it shows.
+    pub title: String,
+    /// How it was run.
+    pub method: String,
+    /// The claims.
+    pub claims: Vec<Claim>,
+    /// Measurements.
+    pub tables: Vec<Table>,
+    /// Files of its figures.
+    pub figures: Vec<String>,
+    /// What else is to be said.
+    pub remarks: Vec<String>,
+}
 
 /// A report as it is printed.
 pub fn as_text(experiment: &Experiment, report: &Report) -> String {
     let mut text = format!("\n{}: {}\n", experiment.name, experiment.title);
     for claim in &report.claims {
-        let _ = writeln!(text, "  [{}] {} ({})", verdict(claim), claim.claim, kind(claim.kind));
+        let _ = writeln!(text, "  [{}] {} ({})", claim.verdict.name(), claim.claim, claim.kind.name());
         let _ = writeln!(text, "      theirs: {}", claim.theirs);
         let _ = writeln!(text, "      ours:   {}", claim.ours);
     }
@@ -31,21 +54,9 @@ pub fn as_text(experiment: &Experiment, report: &Report) -> String {
 
 /// Reports as JSON.
 pub fn as_json(reports: &[(&Experiment, Report)]) -> Result<String, Failure> {
-    let experiments: Vec<_> = reports
-        .iter()
-        .map(|(experiment, report)| {
-            json!({
-                "experiment": experiment.name,
-                "title": experiment.title,
-                "method": report.method,
-                "claims": report.claims,
-                "tables": report.tables,
-                "remarks": report.remarks,
-            })
-        })
-        .collect();
-    serde_json::to_string_pretty(&json!({"schema": "imbrex.reproduce/1", "experiments": experiments}))
-        .map_err(Failure::failed)
+    let experiments: Vec<_> = reports.iter().map(|(experiment, report)| Results::of(experiment, report)).collect();
+    let document = serde_json::json!({"schema": "imbrex.reproduce/2", "experiments": experiments});
+    serde_json::to_string_pretty(&document).map_err(Failure::failed)
 }
 
 /// Writes the section of `report`, its figures, and the page made of all sections there are, into `folder`.
@@ -62,63 +73,99 @@ pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<
     if guide::has(experiment) {
         guide::renew(folder, experiment, report)?;
     } else {
-        replace(&sections.join(section_file(experiment)), section(experiment, report).as_bytes())?;
+        let results = Results::of(experiment, report);
+        let json = serde_json::to_string_pretty(&results).map_err(Failure::failed)?;
+        replace(&sections.join(file(experiment, "json")), format!("{json}\n").as_bytes())?;
+        replace(&sections.join(file(experiment, "md")), results.section().as_bytes())?;
     }
-    let mut page = String::from(HEADER);
+    Ok(replace(&folder.join("reproduction.md"), page(&kept(folder)?).as_bytes())?)
+}
+
+/// The results that lie in `folder`, in the order of the experiments.
+pub fn kept(folder: &Path) -> Result<Vec<Results>, Failure> {
+    let mut kept = Vec::new();
     for experiment in all() {
-        let file = sections.join(section_file(experiment));
-        if let Ok(text) = std::fs::read_to_string(&file) {
-            page.push('\n');
-            page.push_str(&text.replace("](../figures/", "](figures/"));
-        }
+        let path = folder.join("reproduction").join(file(experiment, "json"));
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        kept.push(
+            serde_json::from_str(&text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?,
+        );
     }
-    Ok(replace(&folder.join("reproduction.md"), page.as_bytes())?)
+    Ok(kept)
+}
+
+/// The page made of `results`.
+pub fn page(results: &[Results]) -> String {
+    let mut page = String::from(HEADER);
+    page.push_str(&index::counts(results));
+    page.push_str(&index::papers(results));
+    for results in results {
+        page.push('\n');
+        page.push_str(&results.section().replace("](../figures/", "](figures/"));
+    }
+    page
 }
 
 const HEADER: &str = "# Reproduction\n\nThe papers' tables and figures, ours beside theirs, written by `imbrex reproduce`. \
-*Exact* claims follow from the algorithm and must be equal or within the stated tolerance. *Shape* claims depend on a drive or \
-workload that the paper does not give: the ordering, the cliff, the side of a ratio must hold. What is *not reproducible* needs \
-their trace or hardware; the closest thing is run instead.\n";
+What a claim is:\n\n\
+- *derived*: it follows from the algorithm and the code under test computes it: equal, or within the stated tolerance;\n\
+- *predicted*: the paper measured it, and nothing that feeds our run was set by it or by a number that determines it;\n\
+- *shape*: drive or workload are not given, and the sentence of the paper (ordering, cliff, side of a ratio, factor) must \
+hold as it is written;\n\
+- *fitted*: a parameter of the run was set by this number, or by one that determines it: shown, not counted;\n\
+- *by construction*: the workload was made to it: shown, not counted;\n\
+- *not reproducible*: it needs their trace or hardware; the closest thing is run instead.\n\n\
+A claim about time on a stand-in holds only where it holds with arrivals from each of four sources \
+([workloads](workloads.md)); else it *hangs on arrival*. Where the conventional drive that the paper compares with is not \
+what the paper's was, the row says *baseline not met*. What stands in brackets under *theirs* is how we read the paper's words, or its plots, in numbers. Claims that do not hold are \
+explained in [findings](findings.md). \
+Results stand beside as `reproduction/PAPER-FIGURE.json`. The stand-ins alone take more than an hour of two cores; where \
+`IMBREX_KEPT_RUNS` names a folder, what a run of theirs came to is kept there and not run again.\n";
 
-fn section_file(experiment: &Experiment) -> String {
-    format!("{}.md", experiment.name.replace('/', "-"))
+fn file(experiment: &Experiment, extension: &str) -> String {
+    format!("{}.{extension}", experiment.name.replace('/', "-"))
 }
 
-fn section(experiment: &Experiment, report: &Report) -> String {
-    let mut text = format!("## {}: {}\n\n{}\n\n", experiment.name, experiment.title, report.method);
-    text.push_str("| claim | kind | theirs | ours | holds |\n|---|---|---|---|---|\n");
-    for claim in &report.claims {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} |",
-            claim.claim,
-            kind(claim.kind),
-            claim.theirs,
-            claim.ours,
-            verdict(claim)
-        );
+impl Results {
+    fn of(experiment: &Experiment, report: &Report) -> Results {
+        Results {
+            experiment: experiment.name.into(),
+            title: experiment.title.into(),
+            method: report.method.clone(),
+            claims: report.claims.clone(),
+            tables: report.tables.clone(),
+            figures: report.figures.iter().map(|figure| figure.0.clone()).collect(),
+            remarks: report.remarks.clone(),
+        }
     }
-    for (name, _) in &report.figures {
-        let _ = write!(text, "\n![{}](../figures/{name})\n", experiment.title);
-    }
-    for remark in &report.remarks {
-        let _ = write!(text, "\n{remark}\n");
-    }
-    text
-}
 
-fn kind(kind: ClaimKind) -> &'static str {
-    match kind {
-        ClaimKind::Exact => "exact",
-        ClaimKind::Shape => "shape",
-        ClaimKind::NotReproducible => "not reproducible",
-    }
-}
-
-fn verdict(claim: &Claim) -> &'static str {
-    match claim.holds {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "not judged",
+    /// Its section of the page.
+    pub fn section(&self) -> String {
+        let mut text = format!("## {}: {}\n\n{}\n", self.experiment, self.title, self.method);
+        if !self.claims.is_empty() {
+            text.push_str("\n| claim | kind | theirs | ours | holds |\n|---|---|---|---|---|\n");
+        }
+        for claim in &self.claims {
+            let verdict = if claim.kind.is_counted() || claim.kind == ClaimKind::NotReproducible {
+                claim.verdict.name().to_string()
+            } else {
+                format!("({})", claim.verdict.name())
+            };
+            let kind = match &claim.fitted_by {
+                Some(by) => format!("{}: {by}", claim.kind.name()),
+                None => claim.kind.name().to_string(),
+            };
+            let _ = writeln!(text, "| {} | {kind} | {} | {} | {verdict} |", claim.claim, claim.theirs, claim.ours);
+        }
+        for name in &self.figures {
+            let _ = write!(text, "\n![{}](../figures/{name})\n", self.title);
+        }
+        for table in &self.tables {
+            text.push_str(&guide::as_markdown_table(table));
+        }
+        for remark in &self.remarks {
+            let _ = write!(text, "\n{remark}\n");
+        }
+        text
     }
 }

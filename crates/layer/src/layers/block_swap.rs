@@ -16,6 +16,7 @@ use super::interlaced::host::Host;
 use super::interlaced::map_zones::MapZones;
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
+    WATCH,
 };
 use super::interlaced::record;
 use super::track_map::{self, Map};
@@ -48,6 +49,7 @@ pub const INFO: LayerInfo = LayerInfo {
         },
         HOT_RATIO,
         PAYBACK,
+        WATCH,
         BACKUP_REGIONS,
         SAFETY,
         BACKGROUND_EVERY,

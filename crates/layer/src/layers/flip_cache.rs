@@ -27,6 +27,7 @@ use super::interlaced::host::Host;
 use super::interlaced::moves::Transfers;
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
+    WATCH,
 };
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
 use super::interlaced::{Track, TrackRun, Translation};
@@ -57,6 +58,7 @@ pub const INFO: LayerInfo = LayerInfo {
         HOT_TRACKS,
         HOT_RATIO,
         PAYBACK,
+        WATCH,
         BACKUP_REGIONS,
         SAFETY,
         BACKGROUND_EVERY,

@@ -25,6 +25,7 @@ use super::interlaced::host::{push_runs_at, Host};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{
     MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
+    WATCH,
 };
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
 use super::interlaced::{Track, TrackRun, Translation};
@@ -48,9 +49,9 @@ pub(super) const CACHE_TRACKS: ParameterInfo = ParameterInfo {
 /// Where it is.
 pub(super) const CACHE_POSITION: ParameterInfo = ParameterInfo {
     key: "cache_position",
-    kind: ParameterKind::Choice(&["od", "spread"]),
+    kind: ParameterKind::Choice(&["od", "id", "spread"]),
     default: "od",
-    help: "od: in one piece at the outer diameter; spread: in sixteen pieces over the radius",
+    help: "od: in one piece at the outer diameter; id: near the inner one, so that no other address moves; spread: in sixteen pieces",
 };
 
 /// Header of a slot.
@@ -93,6 +94,7 @@ pub const INFO: LayerInfo = LayerInfo {
         HOT_TRACKS,
         HOT_RATIO,
         PAYBACK,
+        WATCH,
         BACKUP_REGIONS,
         SAFETY,
         BACKGROUND_EVERY,
@@ -103,6 +105,7 @@ pub const INFO: LayerInfo = LayerInfo {
         "cache_tracks=2,cache_header=512,interval=12,background_every=3,payback=0,hotness=reset",
         "cache_tracks=3,cache_position=spread,cache_header=0,interval=7,background_every=1,backup_regions=1,payback=0,hotness=reset",
         "cache_tracks=2,interval=9,background_every=2,hotness=decay,payback=0",
+        "cache_tracks=2,cache_position=id,interval=9,background_every=2,payback=0,watch=2",
     ],
     build,
 };
@@ -117,6 +120,10 @@ const SPREAD_AREAS: u32 = 16;
 
 /// Bottom tracks for each cached one, so that small disks keep most of theirs.
 const BOTTOMS_PER_SLOT: u32 = 8;
+
+/// Tracks at the inner diameter among which each slot of a cache there finds its place: several times what it takes, for
+/// pieces end with groups and backup regions lie between.
+const ROOM_TRACKS_PER_SLOT: u32 = 8;
 
 /// A place for a track.
 #[derive(Clone, Copy, Debug)]
@@ -186,12 +193,16 @@ impl CacheAreas {
         let bottoms = tracks / 2 * surfaces as u32;
         let slots = parameters.count("cache_tracks").clamp(1, (bottoms / BOTTOMS_PER_SLOT).max(1) as u64) as u32;
         let places = match parameters.choice("cache_position") {
-            "od" => 1,
-            _ => SPREAD_AREAS.min(slots),
+            "spread" => SPREAD_AREAS.min(slots),
+            _ => 1,
+        };
+        let first = match parameters.choice("cache_position") {
+            "id" => tracks.saturating_sub(ROOM_TRACKS_PER_SLOT * slots),
+            _ => 0,
         };
         let mut areas = Vec::new();
         for place in 0..places {
-            let from = (place as u64 * tracks as u64 / places as u64) as u32;
+            let from = first + (place as u64 * tracks as u64 / places as u64) as u32;
             let share = slots / places + u32::from(place < slots % places);
             set_aside(planner, from, share, header, &mut areas)?;
         }

@@ -72,7 +72,7 @@ fn emulated_claims(report: &mut Report, latencies: &[Vec<f64>]) {
     for (index, name) in [(0, "Emulated-SMR-1"), (2, "Emulated-SMR-3")] {
         let share = share_near(&latencies[index], 10.0, 0.05);
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Predicted,
             &format!("{name}: latency of a write"),
             "10 ms: each misses its rotation",
             format!("{:.2} ms; {:.1} % within 5 % of 10 ms", median(latencies[index].clone()), share * 100.0),
@@ -81,7 +81,7 @@ fn emulated_claims(report: &mut Report, latencies: &[Vec<f64>]) {
     }
     let longest = latencies[1].iter().copied().fold(0.0, f64::max);
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "Emulated-SMR-2: latency of a write",
         "under a millisecond: flash",
         format!("at most {longest:.2} ms"),
@@ -92,7 +92,7 @@ fn emulated_claims(report: &mut Report, latencies: &[Vec<f64>]) {
 fn seagate_claims(report: &mut Report, latencies: &[f64]) {
     let share = share_near(latencies, 25.0, 0.05);
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "Seagate: latency of a write",
         "25 ms",
         format!("{:.2} ms; {:.1} % within 5 % of 25 ms", median(latencies.to_vec()), share * 100.0),
@@ -102,7 +102,7 @@ fn seagate_claims(report: &mut Report, latencies: &[f64]) {
     let merge = slow.first().map_or(0.0, |(_, &latency)| latency);
     let places: Vec<_> = slow.iter().map(|(index, _)| (index + 1).to_string()).collect();
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "Seagate: the merge of the map",
         "325 ms, at the 240th write",
         format!("{merge:.0} ms, at write {}", places.join(" and ")),
@@ -131,7 +131,7 @@ fn centre_claim(report: &mut Report, trial: &Observed) {
         _ => 0.0,
     };
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "Seagate: the head stays at the centre for the merge",
         "285 ms",
         format!("{stay_ms:.0} ms, from the first transfer there to the next at the cache"),
@@ -153,7 +153,7 @@ fn first_write(report: &mut Report, progress: &Progress) -> Result<(), Failure> 
     let writes = trial.served.iter().skip(1).step_by(2).map(|served| served.latency_ms());
     let (low, high) = writes.fold((f64::MAX, 0.0f64), |(low, high), at| (low.min(at), high.max(at)));
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "Seagate: a write with the head parked at the inner diameter",
         "41 to 52 ms",
         format!("{low:.1} to {high:.1} ms"),
@@ -181,7 +181,7 @@ fn bursts(report: &mut Report, progress: &Progress) -> Result<(), Failure> {
         let total_ms = trial.served.iter().map(|served| served.io.end).max().unwrap_or_default();
         let total_ms = total_ms.since(begun).as_millis_f64();
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Predicted,
             &format!("Seagate: {BURST} writes at depth {depth}, the head at the inner diameter before"),
             &format!("{theirs_ms:.0} ms"),
             format!("{total_ms:.0} ms"),

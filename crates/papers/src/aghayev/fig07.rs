@@ -70,7 +70,7 @@ fn by_size(progress: &Progress) -> Result<Vec<(u64, f64)>, Failure> {
 fn size_claims(report: &mut Report, latencies: &[(u64, f64)]) {
     let small: Vec<f64> = latencies.iter().filter(|(kib, _)| *kib <= 26).map(|&(_, latency)| latency).collect();
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "latency of writes of 4 to 26 KiB",
         "25 ms",
         format!("{:.1} to {:.1} ms", small[0], small[small.len() - 1]),
@@ -83,7 +83,7 @@ fn size_claims(report: &mut Report, latencies: &[(u64, f64)]) {
         .collect();
     let told: Vec<_> = steps.iter().map(|(kib, rise)| format!("{kib} KiB (+{rise:.2} ms)")).collect();
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "sizes at which the latency jumps by half a track",
         "28, 56 and 84 KiB, 5 ms each",
         told.join(", "),
@@ -120,7 +120,7 @@ fn read_again(report: &mut Report, depth: u32, theirs_ms: f64, progress: &Progre
     let middle = median(latencies.clone());
     let share = share_near(&latencies, theirs_ms, 0.05);
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         &format!("reading again what was written at depth {depth}"),
         &format!("{theirs_ms:.0} ms"),
         format!("{middle:.2} ms; {:.0} % within 5 %", share * 100.0),

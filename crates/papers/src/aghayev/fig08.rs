@@ -79,14 +79,14 @@ fn location_claims(report: &mut Report, trials: &[Vec<Observed>]) {
     let third = means(2);
     let (least, most) = third.iter().fold((f64::MAX, 0.0f64), |(least, most), &at| (least.min(at), most.max(at)));
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "Emulated-SMR-3, the same",
         "overlap: many caches (within 5 % of each other)",
         told(&third),
         Some(most <= 1.05 * least),
     );
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "Emulated-SMR-3: mean latency of a read",
         "10 ms",
         told(&third),
@@ -114,7 +114,7 @@ fn flash_claim(report: &mut Report, trials: &[Observed]) {
     let (flash, disk): (Vec<f64>, Vec<f64>) = all.iter().partition(|&&latency| latency < 1.0);
     let missed = median(disk.iter().copied());
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "Emulated-SMR-2: reads from flash and from the disk",
         "negligible; a missed rotation, 10 ms",
         format!("{:.2} ms ({} of {}); {missed:.2} ms", median(flash.iter().copied()), flash.len(), all.len()),

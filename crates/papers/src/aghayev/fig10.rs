@@ -109,7 +109,7 @@ fn cleaning_claims(report: &mut Report, trial: &Observed) {
     ];
     for ((what, theirs_ms), ours_ms) in theirs.into_iter().zip(measured) {
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Predicted,
             &format!("Seagate, cleaning a band half of whose 4 MiB were written again: {what}"),
             &format!("{theirs_ms:.0} ms"),
             format!("{ours_ms:.0} ms"),
@@ -118,7 +118,7 @@ fn cleaning_claims(report: &mut Report, trial: &Observed) {
     }
     let whole: f64 = measured[1..].iter().sum();
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "Seagate: cleaning that band in all",
         "1.6 s",
         format!("{:.2} s", whole / 1e3),

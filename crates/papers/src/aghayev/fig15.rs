@@ -55,7 +55,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         let within = reads[(from + 1).min(reads.len() - 1)..from + length].iter().map(|served| served.latency_ms());
         let (low, high) = within.fold((f64::MAX, 0.0f64), |(low, high), at| (low.min(at), high.max(at)));
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Predicted,
             &format!("{drive}{where_from}: size of a band"),
             &format!("{theirs:.0} MiB"),
             format!("{length} MiB; reads within it {low:.1} to {high:.1} ms"),

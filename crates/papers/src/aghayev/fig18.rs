@@ -156,7 +156,7 @@ fn throughput_claims(report: &mut Report, whole: &[Sample], outer: &[Sample]) {
         each.sum::<f64>()
     }));
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "time of a plateau among the first zones",
         "115 s (seven from 1,457 to 2,264 s)",
         format!("{seconds:.0} s"),
@@ -180,7 +180,7 @@ fn zone_claims(report: &mut Report, drive: &Drive, end_mib: u64) {
     };
     let (outer, inner) = (told(&outer), told(&inner));
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         "size of a plateau's zone: lowest and highest addresses",
         "18 to 20 GiB, falling to 4 GiB",
         format!("{:.1} to {:.1} GiB; {:.1} to {:.1} GiB", outer.0, outer.1, inner.0, inner.1),

@@ -49,7 +49,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         let gib = (theirs * kib) as f64 / (1 << 20) as f64;
         let share = ours.map(|ours| ours as f64 / theirs as f64 - 1.0);
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Predicted,
             &format!("{drive}: writes of {kib} KiB at depth {depth}"),
             &format!("{theirs}, {gib:.2} GiB"),
             told,

@@ -99,7 +99,7 @@ fn probed(drive: &str, progress: &Progress) -> Result<Verdict, Failure> {
 fn word(report: &mut Report, drive: &str, verdict: &Verdict, name: &str, what: &str, theirs: &str, expected: &str) {
     let found = verdict.word(name);
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         &format!("{drive}: {what}"),
         theirs,
         found.unwrap_or("cannot tell").to_string(),
@@ -110,7 +110,7 @@ fn word(report: &mut Report, drive: &str, verdict: &Verdict, name: &str, what: &
 fn number(report: &mut Report, claim: &str, theirs: &str, expected: f64, found: Option<f64>, unit: &str) {
     let told = found.map_or("cannot tell".to_string(), |found| format!("{found:.1} {unit}"));
     let holds = found.is_some_and(|found| is_near(found, expected, NEAR));
-    report.claim(ClaimKind::Exact, claim, theirs, told, Some(holds));
+    report.claim(ClaimKind::Predicted, claim, theirs, told, Some(holds));
 }
 
 fn claim_column(report: &mut Report, column: &Column, verdict: &Verdict) {
@@ -150,7 +150,7 @@ fn claim_column(report: &mut Report, column: &Column, verdict: &Verdict) {
     }
     let seconds = verdict.number("cleaning_time");
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Predicted,
         &format!("{drive}: cleaning time of a band"),
         "0.6-1.6 s",
         seconds.map_or("cannot tell".to_string(), |seconds| format!("{seconds:.2} s with one block written")),

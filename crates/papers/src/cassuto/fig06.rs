@@ -26,6 +26,9 @@ const WRITES: u64 = 1_050_000;
 /// Regions of 10,000 blocks, and tracks for the guards of 60,000 of them: 60,000 · (10,000 + 2,999) / 3000.
 const SMALL_REGIONS: &str = "region_size=5120000,geometry.tracks=259980";
 
+/// "Many" windows: a fifth of them.
+const MANY: f64 = 0.2;
+
 /// What one run showed.
 struct Run {
     counts: Counts,
@@ -84,7 +87,11 @@ fn cliff_claims(report: &mut Report, run: &Run, blocks: u64, (least, most): (f64
     report.claim(
         ClaimKind::Shape,
         &format!("regions of {blocks}: writes before the first collection"),
-        &format!("{:.0}–{:.0} % before 750,000 (the cache holds 3.07 GB)", least * 100.0, most * 100.0),
+        &format!(
+            "{:.0}–{:.0} % before 750,000, which fill 3.07 GB (reckoned for uniform writes, not the paper's)",
+            least * 100.0,
+            most * 100.0
+        ),
         format!("{first:.0}: {:.1} % before", early * 100.0),
         Some((least..=most).contains(&early)),
     );
@@ -92,10 +99,14 @@ fn cliff_claims(report: &mut Report, run: &Run, blocks: u64, (least, most): (f64
     report.claim(
         ClaimKind::Shape,
         &format!("regions of {blocks}: the median cache region is full"),
-        "at 750,000 writes ± 1 %",
+        "at 750,000 writes ± 1 % (the same)",
         format!("at {median:.0} writes"),
         Some((median / CACHE_WRITES - 1.0).abs() <= 0.01),
     );
+    // The paper gives the time for regions of 50,000 blocks alone.
+    if blocks != 50_000 {
+        return;
+    }
     let seconds = run.cliff.0 as f64 / 1e9;
     let per_write_ms = seconds * 1e3 / first;
     report.claim(
@@ -116,7 +127,7 @@ fn gap_claims(report: &mut Report, large: &Run, small: &Run) {
         "regions of 50,000: windows of 10 s under 50 IOPS after the cliff, and at zero",
         "under 50 IOPS, many at zero",
         format!("{:.0} % under 50 IOPS, {:.0} % at zero", low * 100.0, gaps * 100.0),
-        Some(low > 0.5 && gaps > 0.1),
+        Some(low > 0.5 && gaps >= MANY),
     );
     let small_gaps = share(after_small, |count| count == 0);
     report.claim(
@@ -130,7 +141,7 @@ fn gap_claims(report: &mut Report, large: &Run, small: &Run) {
     report.claim(
         ClaimKind::Shape,
         "mean IOPS over the whole run, large and small regions",
-        "the same",
+        "the same (within 15 %)",
         format!(
             "{large_mean:.0} and {small_mean:.0} (after the cliff {:.1} and {:.1})",
             mean(after_large) / 10.0,

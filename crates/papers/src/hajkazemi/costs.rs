@@ -83,7 +83,7 @@ impl Costs {
         let (exact, all) = (self.exact(seeks, rotations), self.each.len());
         let ours = format!("{seeks} t_seek + {rotations} t_rot in {exact} of {all}");
         let holds = all > 0 && exact as f64 >= EXACT_SHARE * all as f64;
-        report.claim(ClaimKind::Exact, &format!("`half`: {name}"), theirs, ours, Some(holds));
+        report.claim(ClaimKind::Derived, &format!("`half`: {name}"), theirs, ours, Some(holds));
     }
 }
 
@@ -282,7 +282,7 @@ fn exact_moves(report: &mut Report) -> Result<(), Failure> {
         let expected_ns = sum.seek_ns as f64 + sum.switch_ns as f64 + moved.passes * count * ROTATION_NS as f64;
         let difference = sum.whole_ns as f64 / expected_ns - 1.0;
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Derived,
             &format!("`exact`: {}", moved.name),
             &format!("{} t_seek + {} t_rot and switch times (within 2 %)", moved.seeks, moved.passes),
             format!(
@@ -320,7 +320,7 @@ fn exact_writes(report: &mut Report) -> Result<(), Failure> {
         let difference = mean_ns / expected_ns - 1.0;
         let seek_ms = seek_ns / count / 1e6;
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Derived,
             &format!("`exact`, {regions} backup region(s): a random write of a sector to a bottom track, k measured"),
             "t_seek + (3.5 + k) t_rot (within 2 %)",
             format!(
@@ -333,7 +333,7 @@ fn exact_writes(report: &mut Report) -> Result<(), Failure> {
         );
         let closed = 1.0 + 2.0 * away_ns / count / ROTATION_NS as f64;
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Derived,
             &format!("`exact`, {regions} backup region(s): k, the trip to the backup region and back"),
             &format!("2 assumed; 1 + 2 t_seek/t_rot = {closed:.2} (within 2 %)"),
             format!("{k:.3}"),
@@ -354,7 +354,7 @@ fn memory(report: &mut Report) -> Result<(), Failure> {
         let drive = imbrex::drives::fresh(&format!("imr-20t+{layer}:geometry.tracks={TRACKS}"))?;
         let bytes = drive.layer.memory().formula_bytes;
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Derived,
             &format!("{layer}: map of 20 TB in {TRACKS} tracks of 1.5 MB, {name}"),
             theirs,
             format!("{:.2} MB", bytes as f64 / 1e6),
@@ -371,7 +371,7 @@ fn memory(report: &mut Report) -> Result<(), Failure> {
     }
     let log = trial.memory().measured_bytes - before;
     report.claim(
-        ClaimKind::Exact,
+        ClaimKind::Derived,
         "the log of an interval of 20,000 writes, each to two tracks",
         "less than 0.25 MB",
         format!("{:.3} MB", log as f64 / 1e6),

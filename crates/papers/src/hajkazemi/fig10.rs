@@ -1,15 +1,15 @@
 //! Figs 2, 4, 10 and 11: how many tracks are hot, and whether their neighbours are.
 
 use imbrex_disk::{Operation, SimTime};
-use imbrex_trace::Source;
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::timed_layer::TimedLayer;
 use super::under_test::RMW;
-use super::workloads;
+use super::workloads::Case;
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
+use imbrex_trace::generators::Arrivals;
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment =
@@ -30,6 +30,11 @@ const SHARES: [(&str, usize, &str, std::ops::Range<f64>); 4] = [
     ("w09", CACHED, "around 20 %", 0.15..0.25),
     ("w87", CACHED, "around 15 %", 0.1..0.2),
 ];
+
+/// Few of the hottest tracks have neighbours on both sides as hot: a quarter of them at most.
+fn is_few(crowded: usize) -> bool {
+    crowded * 4 <= CACHED
+}
 
 /// Writes to each track of 2 MiB, by address.
 struct Heat {
@@ -56,7 +61,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     for ((_, heat), (name, tracks, theirs, range)) in heats.iter().zip(SHARES) {
         let share = heat.share(tracks);
         report.claim(
-            ClaimKind::Shape,
+            ClaimKind::ByConstruction,
             &format!("{name}: share of writes to the {tracks} hottest tracks"),
             theirs,
             format!("{:.1} %", share * 100.0),
@@ -72,11 +77,11 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         let crowded = heat.crowded(|track| [track.checked_sub(1), Some(track + 1)]);
         let on_drive = heat.crowded(|track| physical_neighbours(&drive, track));
         report.claim(
-            ClaimKind::Shape,
+            ClaimKind::ByConstruction,
             &format!("{name}: of the {CACHED} hottest tracks, those with both neighbours over half as hot"),
             theirs,
             format!("{crowded} by address; {on_drive} as the drive lays tracks"),
-            Some(if friendly { crowded * 4 < CACHED } else { crowded * 4 > CACHED }),
+            Some(if friendly { is_few(crowded) } else { !is_few(crowded) }),
         );
         let id = if friendly { "hajkazemi-fig04" } else { "hajkazemi-fig11" };
         report.figures.push((format!("{id}.svg"), neighbours_chart(id, name, heat)));
@@ -90,9 +95,9 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
 }
 
 impl Heat {
-    fn of(name: &str, progress: &Progress) -> Result<Heat, Failure> {
-        let sectors = workloads::reach_sectors(name).expect("stand-ins have a reach");
-        let mut source = workloads::open_whole(name, sectors)?;
+    fn of(name: &'static str, progress: &Progress) -> Result<Heat, Failure> {
+        let sectors = Case::of(name, Arrivals::default()).reach_sectors().expect("stand-ins have a reach");
+        let mut source = Case::of(name, Arrivals::default()).open()?;
         let bar = progress.requests(name, source.expected_requests());
         let mut writes = vec![0; sectors.div_ceil(TRACK_SECTORS) as usize];
         let mut requests = 0u64;

@@ -1,16 +1,19 @@
 //! Hajkazemi et al. 2019, "Track-Based Translation Layers for Interlaced Magnetic Recording": the costs of §2, and
-//! figures 8 to 13 on stand-ins for its fifteen traces, which are not at hand.
+//! figures 2 to 13 on stand-ins for its fifteen traces, which are not at hand.
 //!
 //! All runs are on the profile `imr-1t`: 6000 rpm, tracks of 2 MiB, seeks of 2 to 20 ms, a queue of 64 served in order of
 //! arrival, and a write cache (§3).
 
 mod beyond;
+mod causes;
 mod costs;
 mod fig08;
 mod fig10;
 mod fig12;
 mod runs;
+mod sentences;
 mod table;
+mod table1;
 mod timed_layer;
 mod under_test;
 mod workloads;
@@ -18,5 +21,11 @@ mod workloads;
 use super::Experiment;
 
 /// The experiments, in the paper's order.
-pub const ALL: &[&Experiment] =
-    &[&costs::EXPERIMENT, &fig08::EXPERIMENT, &fig10::EXPERIMENT, &fig12::EXPERIMENT, &beyond::EXPERIMENT];
+pub const ALL: &[&Experiment] = &[
+    &costs::EXPERIMENT,
+    &table1::EXPERIMENT,
+    &fig08::EXPERIMENT,
+    &fig10::EXPERIMENT,
+    &fig12::EXPERIMENT,
+    &beyond::EXPERIMENT,
+];

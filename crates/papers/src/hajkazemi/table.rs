@@ -1,89 +1,143 @@
-//! The runs of some workloads on some layers, as numbers and as tables.
+//! The runs of the machines on the layers, judged as the paper's sentences are: for each source of arrivals, and then together.
+//!
+//! Invariants:
+//! 1. A claim holds where it holds with arrivals from every source; where it does with some alone, it hangs on arrival.
 
-use imbrex_sim::DriveResult;
+use imbrex_trace::generators::Arrivals;
 
-use super::runs::Runs;
+use super::super::report::{ClaimKind, Report, Verdict};
+use super::runs::{Numbers, Runs};
 use super::under_test::CONVENTIONAL;
+use super::workloads::{Case, MACHINES};
 
-/// Results of every workload on every layer.
-pub struct Table<'a> {
-    /// The workloads, in order.
-    pub names: &'a [&'a str],
-    /// The layers, in order.
-    pub layers: &'a [&'a str],
-    /// The runs.
-    pub runs: &'a Runs,
+/// The runs of all machines with arrivals from one source.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The source.
+    pub arrivals: Arrivals,
+    runs: &'a Runs,
 }
 
-/// A measure of a result.
-pub type Measure = fn(&DriveResult) -> f64;
+/// A measure of a run.
+pub type Measure = fn(&Numbers) -> f64;
 
 /// Sectors written at the medium for each the host wrote.
-pub fn amplification(result: &DriveResult) -> f64 {
-    result.write_amplification
+pub fn amplification(numbers: &Numbers) -> f64 {
+    numbers.amplification
 }
 
 /// Operations that write at the medium, for each of the host's.
-pub fn operations(result: &DriveResult) -> f64 {
-    result.medium.writes as f64 / result.host.writes as f64
+pub fn operations(numbers: &Numbers) -> f64 {
+    numbers.operations
 }
 
 /// Mean latency of writes in milliseconds.
-pub fn write_mean_ms(result: &DriveResult) -> f64 {
-    result.latency_ns.write.mean as f64 / 1e6
+pub fn write_mean_ms(numbers: &Numbers) -> f64 {
+    numbers.write_mean_ms
 }
 
 /// The tail of writes: 99.9 %, in milliseconds.
-pub fn write_tail_ms(result: &DriveResult) -> f64 {
-    result.latency_ns.write.p999 as f64 / 1e6
+pub fn write_tail_ms(numbers: &Numbers) -> f64 {
+    numbers.write_p999_ms
 }
 
 /// Mean latency in milliseconds.
-pub fn mean_ms(result: &DriveResult) -> f64 {
-    result.latency_ns.all.mean as f64 / 1e6
+pub fn mean_ms(numbers: &Numbers) -> f64 {
+    numbers.mean_ms
 }
 
 /// The tail: 99.9 %, in milliseconds.
-pub fn tail_ms(result: &DriveResult) -> f64 {
-    result.latency_ns.all.p999 as f64 / 1e6
+pub fn tail_ms(numbers: &Numbers) -> f64 {
+    numbers.p999_ms
 }
 
-impl Table<'_> {
-    /// The result of a workload on a layer.
-    pub fn of(&self, name: &str, layer: &str) -> &DriveResult {
-        &self.runs[&(name.to_string(), layer.to_string())].result
+/// What one source makes of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It holds, or does not.
+    Holds(bool),
+    /// The conventional drive is not what the paper's was.
+    NoBaseline,
+}
+
+/// What all sources make of it together.
+pub fn together(outcomes: &[Outcome]) -> Verdict {
+    let all = |wanted: Outcome| outcomes.iter().all(|outcome| *outcome == wanted);
+    if all(Outcome::Holds(true)) {
+        Verdict::Yes
+    } else if all(Outcome::NoBaseline) {
+        Verdict::BaselineNotMet
+    } else if outcomes.contains(&Outcome::Holds(true)) {
+        Verdict::HangsOnArrival
+    } else {
+        Verdict::No
+    }
+}
+
+impl<'a> View<'a> {
+    /// The runs with arrivals from `arrivals`.
+    pub fn new(arrivals: Arrivals, runs: &'a Runs) -> View<'a> {
+        View { arrivals, runs }
     }
 
-    /// The measure of `layer` over that of `base`.
-    pub fn ratio(&self, name: &str, layer: &str, base: &str, measure: Measure) -> f64 {
-        measure(self.of(name, layer)) / measure(self.of(name, base))
+    /// The numbers of a machine on the layer called `label`.
+    pub fn of(&self, name: &str, label: &str) -> &'a Numbers {
+        let name = MACHINES.iter().find(|known| **known == name).expect("only machines are asked for");
+        &self.runs[&(Case::of(name, self.arrivals), label.to_string())].numbers
     }
 
-    /// The workloads for which `holds`.
-    pub fn where_<'n>(&'n self, holds: impl Fn(&str) -> bool + 'n) -> Vec<&'n str> {
-        self.names.iter().copied().filter(|name| holds(name)).collect()
+    /// The measure on `label` over that on `base`.
+    pub fn ratio(&self, name: &str, label: &str, base: &str, measure: Measure) -> f64 {
+        measure(self.of(name, label)) / measure(self.of(name, base))
     }
 
-    /// One line a workload, one column a layer.
-    pub fn markdown(&self, title: &str, measure: Measure) -> String {
-        let mut text =
-            format!("{title}:\n\n| | {} |\n|---|{}\n", self.layers.join(" | "), "---|".repeat(self.layers.len()));
-        for name in self.names {
-            let cells: Vec<_> = self.layers.iter().map(|layer| figure(measure(self.of(name, layer)))).collect();
+    /// What `label` leaves of what `base` takes above the conventional drive, as a share.
+    pub fn excess_left(&self, name: &str, label: &str, base: &str, measure: Measure) -> f64 {
+        let excess = |label: &str| measure(self.of(name, label)) - measure(self.of(name, CONVENTIONAL));
+        excess(label) / excess(base)
+    }
+
+    /// The machines for which `holds`.
+    pub fn where_(&self, holds: impl Fn(&str) -> bool) -> Vec<&'static str> {
+        MACHINES.into_iter().filter(|name| holds(name)).collect()
+    }
+
+    /// One line a machine, one column a layer.
+    pub fn markdown(&self, title: &str, labels: &[&str], measure: Measure) -> String {
+        let heads = labels.join(" | ");
+        let mut text = format!("{title}:\n\n| | {heads} |\n|---|{}\n", "---|".repeat(labels.len()));
+        for name in MACHINES {
+            let cells: Vec<_> = labels.iter().map(|label| figure(measure(self.of(name, label)))).collect();
             text += &format!("| {name} | {} |\n", cells.join(" | "));
         }
         text.trim_end().to_string()
     }
 
-    /// One value a workload, for a chart.
-    pub fn column(&self, layer: &str, measure: Measure) -> Vec<f64> {
-        self.names.iter().map(|name| measure(self.of(name, layer))).collect()
+    /// One value a machine, for a chart.
+    pub fn column(&self, label: &str, measure: Measure) -> Vec<f64> {
+        MACHINES.iter().map(|name| measure(self.of(name, label))).collect()
     }
 
-    /// Whether mean and tail on `layer` are at most `factor` times those of the conventional drive.
-    pub fn is_near_conventional(&self, name: &str, layer: &str, factor: f64) -> bool {
-        [mean_ms as Measure, tail_ms].iter().all(|measure| self.ratio(name, layer, CONVENTIONAL, *measure) <= factor)
+    /// Whether mean and tail on `label` are at most `factor` times those of the conventional drive.
+    pub fn is_near_conventional(&self, name: &str, label: &str, factor: f64) -> bool {
+        [mean_ms as Measure, tail_ms].iter().all(|measure| self.ratio(name, label, CONVENTIONAL, *measure) <= factor)
     }
+}
+
+/// Adds a claim of the paper: what `judge` makes of it with arrivals from each source.
+pub fn claim(report: &mut Report, runs: &Runs, claim: &str, theirs: &str, judge: impl Fn(&View) -> (String, Outcome)) {
+    let judged = Arrivals::ALL.map(|arrivals| (arrivals, judge(&View::new(arrivals, runs))));
+    let outcomes = judged.each_ref().map(|(_, (_, outcome))| *outcome);
+    let told = |(arrivals, (ours, outcome)): &(Arrivals, (String, Outcome))| match outcome {
+        Outcome::NoBaseline => format!("{}: {ours} (baseline not met)", arrivals.name()),
+        _ => format!("{}: {ours}", arrivals.name()),
+    };
+    let ours = if judged.iter().all(|(_, (ours, _))| *ours == judged[0].1 .0) {
+        judged[0].1 .0.clone()
+    } else {
+        judged.iter().map(told).collect::<Vec<_>>().join("; ")
+    };
+    report.judged(ClaimKind::Shape, claim, theirs, ours, together(&outcomes));
 }
 
 /// Three digits.
@@ -103,5 +157,21 @@ pub fn listed(names: &[&str]) -> String {
         [] => "none".into(),
         [one] => (*one).to_string(),
         [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_holds_where_it_does_with_every_source() {
+        let (yes, no) = (Outcome::Holds(true), Outcome::Holds(false));
+        assert_eq!(together(&[yes, yes, yes, yes]), Verdict::Yes);
+        assert_eq!(together(&[yes, yes, no, yes]), Verdict::HangsOnArrival);
+        assert_eq!(together(&[yes, Outcome::NoBaseline]), Verdict::HangsOnArrival);
+        assert_eq!(together(&[no, no]), Verdict::No);
+        assert_eq!(together(&[no, Outcome::NoBaseline]), Verdict::No);
+        assert_eq!(together(&[Outcome::NoBaseline, Outcome::NoBaseline]), Verdict::BaselineNotMet);
     }
 }

@@ -1,9 +1,11 @@
-//! What runs: the fifteen stand-ins, and the one real trace of such a machine where its file lies beside the repository.
+//! What runs: the fifteen stand-ins, whole, with their arrivals from each of four sources, and real traces where their files
+//! lie beside the repository.
 
 use std::fs::File;
+use std::path::{Path, PathBuf};
 
-use imbrex_disk::SimTime;
-use imbrex_trace::{generators, Input, Request, Source, TraceError};
+use imbrex_trace::generators::{self, Arrivals, Choices};
+use imbrex_trace::{Input, Source, TraceOptions};
 
 use imbrex::error::Failure;
 
@@ -11,85 +13,88 @@ use imbrex::error::Failure;
 pub const MACHINES: [&str; 15] =
     ["w08", "w09", "w17", "w24", "w28", "w31", "w35", "w39", "w43", "w46", "w56", "w61", "w84", "w87", "w106"];
 
-/// A real trace of the same collection, of a machine that the paper does not name: 113,872 requests in two hours.
-pub const SAMPLE: &str = "cloudPhysicsIO.vscsi";
+/// Real traces: a machine of the same collection that the paper does not name, and two servers.
+pub const REAL: [&str; 3] =
+    ["cloudPhysicsIO.vscsi", "blkreplay-linux-mysql.load.gz", "blkreplay-windows-mssql.load.gz"];
 const SAMPLE_FOLDER: &str = "../shared/traces";
 
-/// Machines that run as a whole: those whose write amplification or tails the paper names, and the shortest. Of the others
-/// the first requests, about as many as the shortest has.
-const WHOLE: [&str; 6] = ["w39", "w56", "w61", "w84", "w87", "w106"];
-const PREFIX_REQUESTS: u64 = 3_000_000;
+/// The seed of every stand-in.
+const SEED: u64 = 1;
 
-/// Requests of `name` that are run at most.
-pub fn limit(name: &str) -> u64 {
-    if name == SAMPLE || WHOLE.contains(&name) {
-        u64::MAX
-    } else {
-        PREFIX_REQUESTS
+/// A workload.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Case {
+    /// The machine, as the paper calls it, or the file of a real trace.
+    pub name: &'static str,
+    /// How the stand-in is made; of no effect on a real trace.
+    pub choices: Choices,
+}
+
+impl Case {
+    /// A machine with arrivals from `arrivals`.
+    pub fn of(name: &'static str, arrivals: Arrivals) -> Case {
+        Case { name, choices: Choices { arrivals, ..Choices::default() } }
+    }
+
+    /// What it is called in results.
+    pub fn key(&self) -> String {
+        let mut key = self.name.to_string();
+        if !self.is_real() {
+            key += &format!(" {}", self.choices.arrivals.name());
+        }
+        if self.choices.days != Choices::default().days {
+            key += &format!(" {} days", self.choices.days);
+        }
+        if self.choices.is_dense {
+            key += " dense";
+        }
+        if self.choices.is_steady {
+            key += " steady";
+        }
+        key
+    }
+
+    fn is_real(&self) -> bool {
+        REAL.contains(&self.name)
+    }
+
+    /// One past the last sector of 512 bytes that it touches, where it is known.
+    pub fn reach_sectors(&self) -> Option<u64> {
+        generators::named(&stand_in(self.name)).and_then(|entry| entry.reach_sectors)
+    }
+
+    /// About how many requests it has: what takes longest runs first.
+    pub fn requests(&self) -> u64 {
+        let source = generators::stand_in(&stand_in(self.name), self.choices, SEED);
+        source.and_then(|source| source.expected_requests()).unwrap_or(0)
+    }
+
+    /// Its requests, all of them.
+    pub fn open(&self) -> Result<Box<dyn Source>, Failure> {
+        if let Some(source) = generators::stand_in(&stand_in(self.name), self.choices, SEED) {
+            return Ok(source);
+        }
+        let path = real_path(self.name);
+        let file = File::open(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        Ok(imbrex_trace::open(Input::file(self.name, file), &TraceOptions::default())?.source)
     }
 }
 
-/// How much of `name` is run, in words.
-pub fn extent(name: &str) -> &'static str {
-    if limit(name) == u64::MAX {
-        "whole"
-    } else {
-        "first 3 million"
-    }
+/// All machines, with arrivals from `arrivals`.
+pub fn machines(arrivals: Arrivals) -> Vec<Case> {
+    MACHINES.iter().map(|name| Case::of(name, arrivals)).collect()
 }
 
-/// Whether the real trace is there.
-pub fn has_sample() -> bool {
-    sample_path().exists()
+/// The real traces that are there.
+pub fn real() -> Vec<Case> {
+    let there = REAL.into_iter().filter(|name| real_path(name).exists());
+    there.map(|name| Case::of(name, Arrivals::default())).collect()
 }
 
-fn sample_path() -> std::path::PathBuf {
-    std::path::Path::new(SAMPLE_FOLDER).join(SAMPLE)
-}
-
-/// One past the last sector of 512 bytes that `name` touches, where it is known.
-pub fn reach_sectors(name: &str) -> Option<u64> {
-    generators::named(&stand_in(name)).and_then(|entry| entry.reach_sectors)
+fn real_path(name: &str) -> PathBuf {
+    Path::new(SAMPLE_FOLDER).join(name)
 }
 
 fn stand_in(name: &str) -> String {
     format!("cloudphysics-{name}")
-}
-
-/// The requests of `name` that are run, for a drive of `device_sectors` sectors of 512 bytes.
-pub fn open(name: &str, device_sectors: u64) -> Result<Prefix, Failure> {
-    Ok(Prefix { left: limit(name), ..open_whole(name, device_sectors)? })
-}
-
-/// All requests of `name`.
-pub fn open_whole(name: &str, device_sectors: u64) -> Result<Prefix, Failure> {
-    let source = if name == SAMPLE {
-        let path = sample_path();
-        let file = File::open(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-        imbrex_trace::open(Input::file(SAMPLE, file), &imbrex_trace::TraceOptions::default())?.source
-    } else {
-        let entry = generators::named(&stand_in(name)).expect("every machine has a stand-in");
-        entry.open(device_sectors, None).map_err(Failure::usage)?.source
-    };
-    Ok(Prefix { source, left: u64::MAX })
-}
-
-/// The first requests of a source.
-pub struct Prefix {
-    source: Box<dyn Source>,
-    left: u64,
-}
-
-impl Source for Prefix {
-    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        self.left -= 1;
-        self.source.next(now)
-    }
-
-    fn expected_requests(&self) -> Option<u64> {
-        self.source.expected_requests().map(|requests| requests.min(self.left))
-    }
 }

@@ -28,7 +28,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
             let writes = writes_until_cleaning(drive.profile, 31, &words, progress)?;
             let gib = writes.map(|writes| (writes * kib) as f64 / (1 << 20) as f64);
             report.claim(
-                ClaimKind::Exact,
+                ClaimKind::Predicted,
                 &format!("{}: GiB until the cliff, writes of {kib} KiB", drive.profile),
                 &format!("{theirs} ({SOURCE})"),
                 gib.map_or("no cliff".into(), |gib| format!("{gib:.2}")),

@@ -32,7 +32,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         });
         let mut claim = |what: &str, theirs: f64, ours: f64| {
             report.claim(
-                ClaimKind::Exact,
+                ClaimKind::Predicted,
                 &format!("{}: {what}", drive.profile),
                 &format!("about {theirs} ({SOURCE})"),
                 format!("{ours:.2}"),

@@ -36,7 +36,7 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
         let freed = stalled.iter().sum::<u64>() as f64 / MIB_SECTORS as f64;
         let per_write = freed / stalled.len().max(1) as f64;
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Predicted,
             &format!("{}: blocks freed for each write released", drive.profile),
             &format!("1 ({SOURCE})"),
             format!("{per_write:.3}: {freed:.1} blocks for {} writes from the first stall on", stalled.len()),

@@ -105,7 +105,7 @@ fn judge_drive(
         let ours = judged.whole.rms_ns as f64 / 1e6;
         let claim = format!("{name}: figure in ms, at most {TIMES} times DiskSim's");
         report.claim(
-            ClaimKind::Exact,
+            ClaimKind::Predicted,
             &claim,
             &format!("{theirs:.3}"),
             format!("{ours:.3}"),

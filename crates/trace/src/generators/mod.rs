@@ -35,6 +35,7 @@ mod walk;
 mod words;
 
 pub use built_in::{BuiltIn, Opened, Recipe, TargetFigure};
+pub use cloudphysics::{stand_in, Arrivals, Choices};
 pub use error::{WordPlace, WorkloadError};
 pub use generator::Generator;
 pub use registry::{built_in, named};

@@ -6,6 +6,8 @@
 //!    Those with a reach keep to it, others to the drive.
 //! 2. An entry that stands in for a trace that is not at hand says so in its note, which every use prints.
 
+use std::sync::LazyLock;
+
 use super::applications;
 use super::built_in::{Build, BuiltIn, Recipe};
 use super::cloudphysics;
@@ -38,7 +40,7 @@ const fn application(name: &'static str, summary: &'static str, build: Build, de
     }
 }
 
-const BUILT_IN: &[BuiltIn] = &[
+const OTHERS: [BuiltIn; 10] = [
     words(
         "demo",
         "a few simulated minutes in which drives differ: fill, scattered writes, hot rewrites, a pause, reads",
@@ -105,29 +107,14 @@ const BUILT_IN: &[BuiltIn] = &[
         targets: None,
         recipe: Recipe::Program { build: pc_day::build, arrival: Arrival::AsTimed },
     },
-    cloudphysics::entry::<0>("cloudphysics-w08", "44.5 million requests, 9 % writes"),
-    cloudphysics::entry::<1>("cloudphysics-w09", "49.6 million requests, 55 % writes, 20 % of them to 100 tracks"),
-    cloudphysics::entry::<2>("cloudphysics-w17", "31.4 million requests, 79 % writes"),
-    cloudphysics::entry::<3>("cloudphysics-w24", "27.2 million requests, 12 % writes"),
-    cloudphysics::entry::<4>("cloudphysics-w28", "19.7 million requests, 33 % writes"),
-    cloudphysics::entry::<5>("cloudphysics-w31", "21.2 million requests, 16 % writes"),
-    cloudphysics::entry::<6>("cloudphysics-w35", "15.4 million requests, 96 % writes"),
-    cloudphysics::entry::<7>("cloudphysics-w39", "17.9 million requests, 97 % writes, half of them to 5 tracks"),
-    cloudphysics::entry::<8>("cloudphysics-w43", "15.6 million requests, 51 % writes"),
-    cloudphysics::entry::<9>("cloudphysics-w46", "11.5 million requests, 62 % writes"),
-    cloudphysics::entry::<10>("cloudphysics-w56", "10.9 million requests, 95 % writes"),
-    cloudphysics::entry::<11>("cloudphysics-w61", "9.9 million requests, 51 % writes"),
-    cloudphysics::entry::<12>("cloudphysics-w84", "4.8 million requests, 86 % writes"),
-    cloudphysics::entry::<13>(
-        "cloudphysics-w87",
-        "3.8 million requests, 80 % writes, 15 % of them to 100 tracks, hot neighbours",
-    ),
-    cloudphysics::entry::<14>("cloudphysics-w106", "3.3 million requests, 82 % writes, 80 % of them to 100 tracks"),
 ];
+
+/// Every built-in workload: the stand-ins for traced machines are the last.
+static BUILT_IN: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| OTHERS.into_iter().chain(cloudphysics::ENTRIES).collect());
 
 /// Every built-in workload.
 pub fn built_in() -> &'static [BuiltIn] {
-    BUILT_IN
+    &BUILT_IN
 }
 
 /// The built-in workload called `name`.

@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
+use super::account::Account;
 use super::backup::BackupLog;
 use super::heat::HeatLog;
 use super::home::Home;
@@ -22,7 +23,7 @@ use super::run::{TrackRun, NO_HEAT};
 use super::translation::Translation;
 use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::plan::note::{Note, ReplayError};
-use crate::plan::{GroupKind, Plan};
+use crate::plan::{GroupKind, Plan, StepOp};
 use crate::violation::Violation;
 
 /// Where a write lies: remembered from the search of the queue for writes that join it, so that planning need not look again.
@@ -44,12 +45,19 @@ pub struct Interlaced<T: Translation> {
     requests_since_phase: u32,
     selected: Vec<T::Move>,
     found: Cell<Option<Found>>,
+    account: Account,
+    track_sectors_max: u64,
 }
+
+/// Tracks that a move writes at most: two swapped pseudo-tracks, and three copies and two tops on either side.
+const MOVED_TRACKS_MAX: u64 = 7;
 
 impl<T: Translation> Interlaced<T> {
     /// A layer that places data by `map`.
     pub fn new(host: Host, map: T, options: MoveOptions) -> Interlaced<T> {
+        let track_sectors_max = host.home.disk().geometry.zones().iter().map(|zone| zone.track_sectors as u64).max();
         Interlaced {
+            track_sectors_max: track_sectors_max.expect("a disk has a zone"),
             host,
             map,
             heat: HeatLog::new(options.interval),
@@ -59,6 +67,7 @@ impl<T: Translation> Interlaced<T> {
             requests_since_phase: 0,
             selected: Vec::new(),
             found: Cell::new(None),
+            account: Account::default(),
         }
     }
 
@@ -82,6 +91,7 @@ impl<T: Translation> Interlaced<T> {
         if !self.map.moves() {
             return self.host.write(&self.map, command, first, plan, |_, _| {});
         }
+        self.watch(command);
         let heat = &mut self.heat;
         let count = |key, sectors| {
             if key != NO_HEAT {
@@ -101,6 +111,7 @@ impl<T: Translation> Interlaced<T> {
         }
         let mut over = false;
         for command in commands {
+            self.watch(command);
             let run = self.map.run_of(self.home(), command.lba).part(command.lba, command.end());
             let key = self.map.heat(&run);
             if key != NO_HEAT {
@@ -111,6 +122,26 @@ impl<T: Translation> Interlaced<T> {
         if over {
             self.end_interval();
         }
+    }
+
+    /// Counts a write in the account of moves.
+    #[inline]
+    fn watch(&mut self, command: &Command) {
+        if self.options.watch == 0 {
+            return;
+        }
+        let mut lba = command.lba;
+        while lba < command.end() {
+            let part = self.map.run_of(self.home(), lba).part(lba, command.end());
+            let home = self.home().locate(self.home().pba(lba));
+            self.account.host(part.sectors.into(), !Home::is_top(home.radial_track), !part.harmless);
+            lba = part.end();
+        }
+    }
+
+    /// Whether the account lets a move begin.
+    fn may_move(&self) -> bool {
+        self.options.watch == 0 || self.account.allows(MOVED_TRACKS_MAX * self.track_sectors_max, self.options.watch)
     }
 
     /// Ends an interval of counting: chooses the next moves. Moves of the last interval that are not begun are dropped, since the
@@ -127,6 +158,18 @@ impl<T: Translation> Interlaced<T> {
 
     /// Plans a phase of a move; says whether there was one.
     fn phase(&mut self, plan: &mut Plan) -> bool {
+        if self.moves.current().is_none() && !self.may_move() {
+            self.overdue = false;
+            return false;
+        }
+        let steps_before = plan.steps.len();
+        let is_made = self.make_phase(plan);
+        let written = plan.steps[steps_before..].iter().filter(|step| step.op == StepOp::Write);
+        self.account.moved(written.map(|step| u64::from(step.sectors)).sum());
+        is_made
+    }
+
+    fn make_phase(&mut self, plan: &mut Plan) -> bool {
         self.found.set(None);
         let (map, home) = (&self.map, &self.host.home);
         let is_begun = self.moves.current().is_some();

@@ -8,6 +8,7 @@
 //!                     heat ─── moves ──┘
 //! ```
 
+pub mod account;
 pub mod backup;
 pub mod driver;
 pub mod finder;

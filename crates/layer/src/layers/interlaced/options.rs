@@ -64,8 +64,16 @@ pub const PAYBACK: ParameterInfo = ParameterInfo {
     help: "a move must save as many sectors as it writes if this many times what was counted is yet to be written; 0: need not",
 };
 
+/// When moves are stopped because they do not pay: see [`super::account`].
+pub const WATCH: ParameterInfo = ParameterInfo {
+    key: "watch",
+    kind: ParameterKind::Count,
+    default: "0",
+    help: "moves stop while they have written more than they saved, but for one in so many sectors of what imr-rmw would have written; 0: never",
+};
+
 /// Sectors that a read-modify-write writes besides each of the host's.
-const SAVED_PER_SECTOR: u64 = 4;
+pub const SAVED_PER_SECTOR: u64 = 4;
 
 /// How often a phase of a move is made between requests, when the moves of an interval are still not done at the end of the next.
 pub const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
@@ -98,6 +106,8 @@ pub struct MoveOptions {
     pub hot_ratio: u32,
     /// Times what was counted is expected to come, for a move to pay; zero where that is not asked.
     pub payback: u32,
+    /// The share of what read-modify-write would have written that moves may lose: one in so many; zero where nobody watches.
+    pub watch: u32,
     /// Requests between two overdue phases.
     pub background_every: u32,
     /// Nanoseconds without requests before moves are made.
@@ -121,6 +131,7 @@ impl MoveOptions {
             hot_tracks: count("hot_tracks", 1 << 20)? as usize,
             hot_ratio: count("hot_ratio", 1 << 20)?,
             payback: parameters.count("payback").min(1 << 20) as u32,
+            watch: parameters.count("watch").min(1 << 20) as u32,
             background_every: count("background_every", 1 << 30)?,
             idle_after_ns: parameters.duration_ns("idle"),
         })
@@ -134,6 +145,7 @@ impl MoveOptions {
         hot_tracks: 0,
         hot_ratio: 1,
         payback: 0,
+        watch: 0,
         background_every: u32::MAX,
         idle_after_ns: 0,
     };

@@ -127,3 +127,46 @@ fn costs_are_the_papers_and_their_sum() {
 fn records_come_back_as_they_were() {
     crate::plan::record::testing::assert_round_trips(Record::INFO, |note| Record::decode(note).map(Record::encode));
 }
+
+/// Goal: where no move pays, a watched cache writes hardly more than read-modify-write, and one that nobody watches does.
+/// Method: what all plans write, for writes of which each interval goes to a single track, and the next to another.
+#[test]
+fn a_watched_cache_stops_moves_that_do_not_pay() {
+    let written = |name: &str, words: &str| -> u64 {
+        let mut layer = layer(name, &disk(64, 10, 1.0), words);
+        let sectors = |plan: &crate::plan::Plan| -> u64 {
+            let writes = plan.steps.iter().filter(|step| step.op == crate::plan::StepOp::Write);
+            writes.map(|step| u64::from(step.sectors)).sum()
+        };
+        let mut sum = 0;
+        for write in 0..4_000 {
+            let lba = write / 4 * 37 % 50 * 10 + write % 4;
+            sum += sectors(&plan(layer.as_mut(), &[Command::write(lba, 1)]));
+            sum += idle_phases(layer.as_mut()).iter().map(sectors).sum::<u64>();
+        }
+        sum
+    };
+    let rmw = written("imr-rmw", "backup_regions=1");
+    let unwatched = written("track-cache", TOY);
+    let watched = written("track-cache", &format!("{TOY},watch=16"));
+    assert!(unwatched > 2 * rmw, "moves do not pay here: {unwatched} sectors, {rmw} with read-modify-write");
+    assert!(watched <= rmw + rmw / 16, "{watched} sectors, {rmw} with read-modify-write");
+}
+
+/// Goal: a cache at the inner diameter moves no address before it. Method: homes beside those of read-modify-write.
+#[test]
+fn a_cache_at_the_inner_diameter_leaves_addresses_where_they_are() {
+    let disk = disk(640, 10, 1.0);
+    let at_home = layer("imr-rmw", &disk, "backup_regions=1");
+    let places = |words: &str| -> Vec<bool> {
+        let layer = layer("track-cache", &disk, words);
+        let place = |layer: &dyn crate::Layer, lba: u64| {
+            let mut pieces = Vec::new();
+            layer.lookup(imbrex_disk::Lba(lba), Sectors(1), &mut pieces);
+            pieces[0].at
+        };
+        (0..5000).map(|lba| place(layer.as_ref(), lba) == place(at_home.as_ref(), lba)).collect()
+    };
+    assert!(places("backup_regions=1,cache_tracks=2,cache_position=id").into_iter().all(|is_same| is_same));
+    assert!(places("backup_regions=1,cache_tracks=2,cache_position=od").into_iter().any(|is_same| !is_same));
+}

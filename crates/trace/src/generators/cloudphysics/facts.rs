@@ -1,4 +1,4 @@
-//! What is known of fifteen machines of the CloudPhysics traces, and what was chosen where nothing is.
+//! What is known of fifteen machines of the CloudPhysics traces.
 //!
 //! The figures are published statistics of those traces; the shares of hot tracks are read from the prose of
 //! Hajkazemi 2019 §2.2 and §4. Two figures want an explanation. By how much the pages of 4 KiB that writes touch
@@ -7,13 +7,15 @@
 //! bytes written and that excess in pages, it is the whole number kept here.
 //!
 //! Invariants:
-//! 1. A [`Machine`] holds facts but for its [`Design`], which is ours.
+//! 1. A [`Machine`] holds published facts and nothing else; this is the one file of the generators that names machines.
 
 /// A machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
-    /// As the paper calls it.
+    /// The name of the stand-in; what follows the dash is what the paper calls the machine.
     pub name: &'static str,
+    /// Its counts in words, and what the paper tells of it.
+    pub summary: &'static str,
     pub reads: u64,
     pub writes: u64,
     pub read_bytes: u64,
@@ -38,72 +40,30 @@ pub(super) struct Machine {
     pub read_size_bytes: [u64; 2],
     /// How often a page is written: percentiles 50, 75, 90, 95 of the pages, and the most.
     pub page_writes: [u64; 5],
-    pub design: Design,
+    pub told: Told,
 }
 
-/// What is ours.
+/// What the paper tells of where a machine's writes go.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Design {
-    /// Tracks of a cell: what lies together on the disk. Hot tracks have hot neighbours where it is large.
-    pub cell_tracks: u64,
-    /// Pages of a cell that are used in the part that is written, where the density of the whole would not do.
-    pub written_fill_pages: Option<u64>,
-    /// Which tracks are hot, where the paper tells.
-    pub hot: Hot,
-    /// How far the pages of the lower tiers may be written as often as the percentile above them says: less leaves more
-    /// for the hottest tier.
-    pub spread: f64,
-    /// Whether what is hot stays so to the end.
-    pub is_steady: bool,
-    pub pace: Pace,
+pub(super) struct Told {
+    /// The hottest tracks and their share of the writes.
+    pub hot: Option<HotTracks>,
+    /// Whether hot tracks have hot neighbours.
+    pub has_hot_neighbours: bool,
 }
 
-/// The hot tracks.
+/// So many tracks take so many hundredths of the writes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Hot {
-    /// Nothing is told: the hottest pages lie as loosely as the others.
-    Untold,
-    /// So many tracks take so many hundredths of the writes.
-    Core { tracks: u64, percent: u64 },
-    /// The three hottest tiers of pages lie on so many tracks.
-    TopTiers { tracks: u64 },
+pub(super) struct HotTracks {
+    pub tracks: u64,
+    pub percent: u64,
 }
 
-/// How requests arrive.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
-    /// Requests of a burst on average, and bytes at most.
-    pub burst_requests: u64,
-    pub burst_bytes: u64,
-    /// Mean gaps within a burst; each half of them.
-    pub gap_ns: [f64; 2],
-    /// How much of the time a conventional drive without a cache would work.
-    pub load: f64,
-    /// Whether the week begins with a quiet day.
-    pub has_quiet_day: bool,
-}
+/// The paper says nothing.
+const NOTHING: Told = Told { hot: None, has_hot_neighbours: false };
 
-/// Bursts that a queue of 64 and a cache of 8 MiB take, on a drive that works half of the time. Half of the gaps are in
-/// the range of 100 µs and four fifths of all below 500 µs, as Hajkazemi 2019 §3 says of w84 and w35.
-const DESIGN: Design = Design {
-    cell_tracks: 1,
-    written_fill_pages: None,
-    hot: Hot::Untold,
-    spread: 1.0,
-    is_steady: false,
-    pace: Pace { burst_requests: 32, burst_bytes: 6 << 20, gap_ns: [100e3, 450e3], load: 0.5, has_quiet_day: false },
-};
-
-/// The same with bursts of writes for the cache and "just enough idle time for them to be flushed" (Hajkazemi 2019
-/// §4): a conventional drive hardly rests, one that has a third more to do falls behind. The first day is quiet, so that
-/// layers know what is hot before the drive is short of time.
-const fn tight(load: f64) -> Design {
-    let pace = Pace { burst_requests: 250, load, has_quiet_day: true, ..DESIGN.pace };
-    Design { pace, is_steady: true, ..DESIGN }
-}
-
-const fn core(tracks: u64, percent: u64) -> Hot {
-    Hot::Core { tracks, percent }
+const fn hot(tracks: u64, percent: u64) -> Told {
+    Told { hot: Some(HotTracks { tracks, percent }), has_hot_neighbours: false }
 }
 
 impl Machine {
@@ -116,7 +76,8 @@ impl Machine {
 /// The machines.
 pub(super) const MACHINES: [Machine; 15] = [
     Machine {
-        name: "w08",
+        name: "cloudphysics-w08",
+        summary: "44.5 million requests, 9 % writes",
         reads: 40_518_863,
         writes: 3_939_551,
         read_bytes: 4_108_692_295_168,
@@ -131,10 +92,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [8_192, 8_192, 262_144],
         read_size_bytes: [8_192, 524_288],
         page_writes: [4, 5, 5, 6, 15_178],
-        design: Design { cell_tracks: 8, ..DESIGN },
+        told: NOTHING,
     },
     Machine {
-        name: "w09",
+        name: "cloudphysics-w09",
+        summary: "49.6 million requests, 55 % writes, 20 % of them to 100 tracks",
         reads: 22_511_358,
         writes: 27_111_572,
         read_bytes: 3_550_725_972_992,
@@ -149,10 +111,12 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [512, 4_096, 131_072],
         read_size_bytes: [65_536, 262_144],
         page_writes: [2, 5, 8, 10, 1_615_148],
-        design: Design { cell_tracks: 10, hot: core(100, 20), ..DESIGN },
+        // §4: "around 20 %" of the writes go to the hottest 100 tracks.
+        told: hot(100, 20),
     },
     Machine {
-        name: "w17",
+        name: "cloudphysics-w17",
+        summary: "31.4 million requests, 79 % writes",
         reads: 6_627_687,
         writes: 24_770_403,
         read_bytes: 74_444_530_176,
@@ -167,10 +131,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [1_536, 8_192, 65_536],
         read_size_bytes: [8_192, 16_384],
         page_writes: [16, 56, 208, 234, 475_237],
-        design: DESIGN,
+        told: NOTHING,
     },
     Machine {
-        name: "w24",
+        name: "cloudphysics-w24",
+        summary: "27.2 million requests, 12 % writes",
         reads: 23_991_728,
         writes: 3_173_643,
         read_bytes: 323_033_761_792,
@@ -185,10 +150,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [2_560, 4_096, 98_304],
         read_size_bytes: [8_192, 65_536],
         page_writes: [3, 4, 6, 8, 191_655],
-        design: DESIGN,
+        told: NOTHING,
     },
     Machine {
-        name: "w28",
+        name: "cloudphysics-w28",
+        summary: "19.7 million requests, 33 % writes",
         reads: 13_223_835,
         writes: 6_515_596,
         read_bytes: 211_806_267_904,
@@ -203,10 +169,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [1_536, 4_096, 262_144],
         read_size_bytes: [4_096, 114_688],
         page_writes: [2, 5, 10, 14, 255_725],
-        design: DESIGN,
+        told: NOTHING,
     },
     Machine {
-        name: "w31",
+        name: "cloudphysics-w31",
+        summary: "21.2 million requests, 16 % writes",
         reads: 17_704_456,
         writes: 3_462_527,
         read_bytes: 5_370_825_960_448,
@@ -221,10 +188,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 16_384, 1_044_480],
         read_size_bytes: [65_536, 1_052_672],
         page_writes: [2, 2, 3, 4, 49_709],
-        design: Design { cell_tracks: 8, ..DESIGN },
+        told: NOTHING,
     },
     Machine {
-        name: "w35",
+        name: "cloudphysics-w35",
+        summary: "15.4 million requests, 96 % writes",
         reads: 646_742,
         writes: 14_768_922,
         read_bytes: 11_437_793_280,
@@ -239,10 +207,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 4_096, 32_768],
         read_size_bytes: [8_192, 65_536],
         page_writes: [5, 17, 93, 293, 100_080],
-        design: DESIGN,
+        told: NOTHING,
     },
     Machine {
-        name: "w39",
+        name: "cloudphysics-w39",
+        summary: "17.9 million requests, 97 % writes, half of them to 10 tracks",
         reads: 458_700,
         writes: 17_461_323,
         read_bytes: 3_921_789_952,
@@ -257,10 +226,12 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 8_192, 12_288],
         read_size_bytes: [4_096, 32_768],
         page_writes: [4, 8, 28, 40, 425_164],
-        design: Design { hot: core(10, 50), written_fill_pages: Some(192), ..tight(0.9) },
+        // §4: half of the writes "are to a handful of tracks"; ten are ours.
+        told: hot(10, 50),
     },
     Machine {
-        name: "w43",
+        name: "cloudphysics-w43",
+        summary: "15.6 million requests, 51 % writes",
         reads: 7_603_814,
         writes: 8_013_607,
         read_bytes: 256_325_226_496,
@@ -275,10 +246,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 20_480, 65_536],
         read_size_bytes: [28_672, 65_536],
         page_writes: [7, 16, 24, 27, 43_531],
-        design: Design { pace: Pace { load: 0.2, ..DESIGN.pace }, ..DESIGN },
+        told: NOTHING,
     },
     Machine {
-        name: "w46",
+        name: "cloudphysics-w46",
+        summary: "11.5 million requests, 62 % writes",
         reads: 4_355_923,
         writes: 7_188_117,
         read_bytes: 540_232_599_040,
@@ -293,10 +265,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 4_096, 1_052_672],
         read_size_bytes: [131_072, 196_608],
         page_writes: [4, 11, 20, 27, 783_429],
-        design: Design { cell_tracks: 8, ..DESIGN },
+        told: NOTHING,
     },
     Machine {
-        name: "w56",
+        name: "cloudphysics-w56",
+        summary: "10.9 million requests, 95 % writes",
         reads: 516_870,
         writes: 10_382_760,
         read_bytes: 16_094_851_072,
@@ -311,10 +284,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 4_096, 24_576],
         read_size_bytes: [8_192, 155_648],
         page_writes: [6, 32, 66, 222, 189_460],
-        design: Design { written_fill_pages: Some(512), ..tight(0.8) },
+        told: NOTHING,
     },
     Machine {
-        name: "w61",
+        name: "cloudphysics-w61",
+        summary: "9.9 million requests, 51 % writes",
         reads: 4_864_254,
         writes: 5_020_438,
         read_bytes: 183_270_170_624,
@@ -329,10 +303,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [8_192, 8_192, 65_536],
         read_size_bytes: [8_192, 131_072],
         page_writes: [4, 10, 20, 29, 2_625],
-        design: DESIGN,
+        told: NOTHING,
     },
     Machine {
-        name: "w84",
+        name: "cloudphysics-w84",
+        summary: "4.8 million requests, 86 % writes",
         reads: 655_397,
         writes: 4_158_838,
         read_bytes: 14_721_939_456,
@@ -347,10 +322,11 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [4_096, 4_096, 167_936],
         read_size_bytes: [4_096, 131_072],
         page_writes: [4, 10, 126, 180, 25_097],
-        design: DESIGN,
+        told: NOTHING,
     },
     Machine {
-        name: "w87",
+        name: "cloudphysics-w87",
+        summary: "3.8 million requests, 80 % writes, 15 % of them to 100 tracks, hot neighbours",
         reads: 767_441,
         writes: 3_019_159,
         read_bytes: 44_292_348_928,
@@ -365,10 +341,12 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [512, 1_024, 65_536],
         read_size_bytes: [65_536, 131_072],
         page_writes: [4, 7, 9, 10, 13_030],
-        design: Design { cell_tracks: 50, hot: core(100, 15), ..DESIGN },
+        // §4: "around … 15 %" to the hottest 100, and many of them among tracks as hot (fig. 11).
+        told: Told { has_hot_neighbours: true, ..hot(100, 15) },
     },
     Machine {
-        name: "w106",
+        name: "cloudphysics-w106",
+        summary: "3.3 million requests, 82 % writes, 80 % of them to 100 tracks",
         reads: 576_666,
         writes: 2_699_254,
         read_bytes: 9_074_881_024,
@@ -383,12 +361,7 @@ pub(super) const MACHINES: [Machine; 15] = [
         write_size_bytes: [512, 4_096, 48_640],
         read_size_bytes: [8_192, 57_344],
         page_writes: [7, 36, 50, 98, 272_598],
-        design: Design {
-            written_fill_pages: Some(48),
-            hot: Hot::TopTiers { tracks: 100 },
-            spread: 0.2,
-            is_steady: true,
-            ..DESIGN
-        },
+        // §2.2: 80 % of the writes go to 100 tracks.
+        told: hot(100, 80),
     },
 ];

@@ -9,6 +9,8 @@
 //! 1. Reads and writes made are exactly the machine's, whatever the seed.
 //! 2. The same seed gives the same requests, in memory that does not grow.
 
+mod bursts;
+mod choices;
 mod facts;
 mod lottery;
 mod pace;
@@ -24,13 +26,34 @@ use super::built_in::{BuiltIn, Recipe, TargetFigure};
 use super::error::WorkloadError;
 use super::spec::Arrival;
 use crate::request::Source;
-use facts::{Hot, Machine, MACHINES};
+use facts::{HotTracks, Machine, MACHINES};
 
-/// The registry's entry of machine number `MACHINE`.
-pub(super) const fn entry<const MACHINE: usize>(name: &'static str, summary: &'static str) -> BuiltIn {
+pub use choices::Choices;
+pub use pace::Arrivals;
+
+/// The registry's entries, one a machine.
+pub(super) const ENTRIES: [BuiltIn; MACHINES.len()] = [
+    entry::<0>(),
+    entry::<1>(),
+    entry::<2>(),
+    entry::<3>(),
+    entry::<4>(),
+    entry::<5>(),
+    entry::<6>(),
+    entry::<7>(),
+    entry::<8>(),
+    entry::<9>(),
+    entry::<10>(),
+    entry::<11>(),
+    entry::<12>(),
+    entry::<13>(),
+    entry::<14>(),
+];
+
+const fn entry<const MACHINE: usize>() -> BuiltIn {
     BuiltIn {
-        name,
-        summary,
+        name: MACHINES[MACHINE].name,
+        summary: MACHINES[MACHINE].summary,
         is_stand_in: true,
         note: Some(
             "a stand-in, made to the published statistics of this machine's trace, which is not at hand; arrival times \
@@ -43,7 +66,14 @@ pub(super) const fn entry<const MACHINE: usize>(name: &'static str, summary: &'s
 }
 
 fn build<const MACHINE: usize>(_device_sectors: u64, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
-    Ok(Box::new(source::StandIn::new(&MACHINES[MACHINE], seed)))
+    Ok(Box::new(source::StandIn::new(&MACHINES[MACHINE], Choices::default(), seed)))
+}
+
+/// The requests of the stand-in called `name`, made with other choices than the built-in workload's; `None` where there is no
+/// such stand-in.
+pub fn stand_in(name: &str, choices: Choices, seed: u64) -> Option<Box<dyn Source>> {
+    let machine = MACHINES.iter().find(|machine| machine.name == name)?;
+    Some(Box::new(source::StandIn::new(machine, choices, seed)))
 }
 
 /// What a machine was made to, under the names of [`TraceInfo`](crate::statistics::TraceInfo).
@@ -65,15 +95,9 @@ fn targets(machine: &Machine) -> Vec<TargetFigure> {
         TargetFigure::new("write_size_bytes.p50", machine.write_size_bytes[1] as f64),
         TargetFigure::new("write_size_bytes.p95", machine.write_size_bytes[2] as f64),
     ];
-    match (machine.design.hot, machine.name) {
-        (Hot::Core { tracks: 100, percent }, _) => {
-            targets.push(TargetFigure::new("hot_tracks.share_100", percent as f64 / 100.0));
-        }
-        (Hot::Core { percent, .. }, _) => {
-            targets.push(TargetFigure::new("hot_tracks.share_10", percent as f64 / 100.0))
-        }
-        (Hot::TopTiers { .. }, _) => targets.push(TargetFigure::new("hot_tracks.share_100", 0.8)),
-        (Hot::Untold, _) => {}
+    if let Some(HotTracks { tracks, percent }) = machine.told.hot {
+        let name = if tracks <= 10 { "hot_tracks.share_10" } else { "hot_tracks.share_100" };
+        targets.push(TargetFigure::new(name, percent as f64 / 100.0));
     }
     targets
 }

@@ -1,85 +1,207 @@
-//! When the requests come: in bursts, with pauses in which a conventional drive catches up. All of it is ours.
+//! When the requests come: in bursts, with pauses between them.
 //!
-//! Each run of requests is charged what Hajkazemi 2019 §3 (eqs. 1 and 2) makes of it: a seek of 2 ms and more with
-//! the distance, half a rotation of 10 ms, and the transfer of 2 MiB a rotation. A burst begins when the drive would
-//! be done with all before it, if it worked its share of the time.
+//! Neither the paper nor the statistics of the traces tell it. Gaps within bursts are by Hajkazemi 2019 fig. 6; how many
+//! requests a burst has and how long the drive is left alone after it are drawn from one of four sources, the same for all
+//! machines, and the pauses, nothing else, are scaled so that all requests take the week that the traces last, by their publishers.
 //!
 //! Invariants:
 //! 1. Times never decrease.
-//! 2. When a burst begins, everything before it is at most `load` of the time so far, by the charge above; on a quiet
-//!    day less.
+//! 2. Nothing here depends on the machine but its number of requests.
 
 use imbrex_units::{SimDuration, SimTime};
 
 use super::super::random::Stream;
-use super::facts;
-use super::sizes::SECTOR_BYTES;
+use super::bursts::{self, Table, GROUPS};
 
-const SEEK_MIN_NS: f64 = 2e6;
-const SEEK_SPAN_NS: f64 = 18e6;
-const HALF_ROTATION_NS: f64 = 5e6;
-const SECTOR_NS: f64 = 10e6 / 4096.0;
+const DAY_NS: f64 = 86_400e9;
 
-/// The traces last a week, of which one day may be quiet: as many requests as on the others, in more time.
-const DAYS: u64 = 7;
-/// Load of that day, of the others'.
-const QUIET_LOAD: f64 = 0.4;
+/// Mean gaps within a burst; each half of them. Half of all gaps are in the range of 100 µs and four fifths below 500 µs,
+/// as Hajkazemi 2019 §3 says of two of its machines (fig. 6).
+const GAP_NS: [f64; 2] = [100e3, 450e3];
 
-/// The seek of the paper is spread over a drive of 1 TB; a mean distance is a third of what is used of it.
-const DRIVE_BYTES: f64 = 1e12;
+/// A request that comes so long after the one before begins a burst.
+pub(super) const PAUSE_NS_MIN: f64 = 10e6;
+
+/// Where the lengths of bursts and of pauses come from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Arrivals {
+    /// A trace of a virtual machine of the same collection, `cloudPhysicsIO.vscsi`.
+    #[default]
+    CloudPhysics,
+    /// blkreplay's trace of a MySQL server.
+    Mysql,
+    /// blkreplay's trace of an SQL Server.
+    Mssql,
+    /// No trace: requests come at random, as many a second as the machine has in all the time.
+    Poisson,
+}
+
+impl Arrivals {
+    /// All of them.
+    pub const ALL: [Arrivals; 4] = [Arrivals::CloudPhysics, Arrivals::Mysql, Arrivals::Mssql, Arrivals::Poisson];
+
+    /// Its name in results and on pages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrivals::CloudPhysics => "cloudphysics",
+            Arrivals::Mysql => "mysql",
+            Arrivals::Mssql => "mssql",
+            Arrivals::Poisson => "poisson",
+        }
+    }
+}
+
+/// Bursts and pauses, before scaling.
+#[derive(Clone, Copy, Debug)]
+enum Bursts {
+    /// Drawn from a table.
+    Traced(&'static Table),
+    /// A Poisson process of this mean gap, cut as the traces are: bursts of geometric lengths, and exponential pauses.
+    Random { mean_gap_ns: f64 },
+}
+
+impl Bursts {
+    fn of(arrivals: Arrivals, requests: u64, span_ns: f64) -> Bursts {
+        match arrivals {
+            Arrivals::CloudPhysics => Bursts::Traced(&bursts::CLOUDPHYSICS),
+            Arrivals::Mysql => Bursts::Traced(&bursts::MYSQL),
+            Arrivals::Mssql => Bursts::Traced(&bursts::MSSQL),
+            Arrivals::Poisson => Bursts::Random { mean_gap_ns: span_ns / requests as f64 },
+        }
+    }
+
+    fn mean_requests(&self) -> f64 {
+        match self {
+            Bursts::Traced(table) => mean(&table.burst_requests),
+            Bursts::Random { mean_gap_ns } => (PAUSE_NS_MIN / mean_gap_ns).exp(),
+        }
+    }
+
+    fn mean_pause_ns(&self) -> f64 {
+        match self {
+            Bursts::Traced(table) => mean(&table.pause_us) * 1e3,
+            Bursts::Random { mean_gap_ns } => PAUSE_NS_MIN + mean_gap_ns,
+        }
+    }
+
+    /// Requests of the next burst.
+    fn requests(&self, stream: &mut Stream) -> u64 {
+        match self {
+            Bursts::Traced(table) => {
+                let requests = table.burst_requests[group(stream)];
+                requests as u64 + u64::from(stream.unit() < requests.fract())
+            }
+            Bursts::Random { .. } => {
+                // So many gaps in a row are shorter than a pause: geometric, by inversion.
+                let share_shorter = 1.0 - 1.0 / self.mean_requests();
+                1 + ((1.0 - stream.unit()).ln() / share_shorter.ln()) as u64
+            }
+        }
+    }
+
+    fn pause_ns(&self, stream: &mut Stream) -> f64 {
+        match self {
+            Bursts::Traced(table) => table.pause_us[group(stream)] * 1e3,
+            Bursts::Random { mean_gap_ns } => PAUSE_NS_MIN + stream.exponential_ns(*mean_gap_ns) as f64,
+        }
+    }
+}
+
+fn mean(values: &[f64; GROUPS]) -> f64 {
+    values.iter().enumerate().map(|(group, value)| bursts::weight(group) * value).sum()
+}
+
+/// A group, each as often as it is large.
+fn group(stream: &mut Stream) -> usize {
+    let share = stream.unit();
+    let group = match share {
+        share if share < 0.9 => share / 0.025,
+        share if share < 0.99 => 36.0 + (share - 0.9) / 0.01,
+        share => 45.0 + (share - 0.99) / 0.001,
+    };
+    (group as usize).min(GROUPS - 1)
+}
 
 /// Gives times to requests.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    rules: facts::Pace,
-    /// Requests left of the quiet day.
-    quiet_left: u64,
-    random_ns: f64,
+    bursts: Bursts,
+    /// What pauses are multiplied with.
+    scale: f64,
     burst_left: u64,
-    burst_bytes_left: u64,
     time: SimTime,
-    /// When the drive would be done with all so far, working `load` of the time.
-    done: SimTime,
 }
 
 impl Pace {
-    pub fn new(rules: facts::Pace, range_bytes: u64, requests: u64) -> Pace {
-        let distance = (range_bytes as f64 / DRIVE_BYTES).min(1.0) / 3.0;
-        Pace {
-            rules,
-            quiet_left: if rules.has_quiet_day { requests / DAYS } else { 0 },
-            random_ns: SEEK_MIN_NS + SEEK_SPAN_NS * distance + HALF_ROTATION_NS,
-            burst_left: 0,
-            burst_bytes_left: 0,
-            time: SimTime::ZERO,
-            done: SimTime::ZERO,
-        }
+    /// Times for so many requests, over so many days.
+    pub fn new(arrivals: Arrivals, requests: u64, days: u32) -> Pace {
+        let span_ns = days as f64 * DAY_NS;
+        let bursts = Bursts::of(arrivals, requests, span_ns);
+        let count = requests as f64 / bursts.mean_requests();
+        let gaps_ns = (requests as f64 - count) * (GAP_NS[0] + GAP_NS[1]) / 2.0;
+        let scale = (span_ns - gaps_ns) / (count * bursts.mean_pause_ns());
+        assert!(scale > 0.0, "{requests} requests take longer than {days} days without any pause");
+        Pace { bursts, scale, burst_left: 0, time: SimTime::ZERO }
     }
 
-    /// When the next request comes; `follows` where it goes on with a run.
+    /// When the next request comes.
     #[inline]
-    pub fn next(&mut self, sectors: u64, follows: bool, stream: &mut Stream) -> SimTime {
-        let bytes = sectors * SECTOR_BYTES;
-        if self.burst_left == 0 || self.burst_bytes_left < bytes {
-            self.begin_burst(stream);
+    pub fn next(&mut self, stream: &mut Stream) -> SimTime {
+        let wait_ns = if self.burst_left == 0 {
+            self.burst_left = self.bursts.requests(stream);
+            (self.bursts.pause_ns(stream) * self.scale) as u64
         } else {
-            let mean_ns = self.rules.gap_ns[stream.below(2) as usize];
-            self.time += SimDuration(stream.exponential_ns(mean_ns));
-        }
+            let mean_ns = GAP_NS[stream.below(2) as usize];
+            stream.exponential_ns(mean_ns)
+        };
         self.burst_left -= 1;
-        self.burst_bytes_left = self.burst_bytes_left.saturating_sub(bytes);
-        let place_ns = if follows { 0.0 } else { self.random_ns };
-        let work_ns = place_ns + sectors as f64 * SECTOR_NS;
-        let is_quiet = self.quiet_left > 0;
-        self.quiet_left -= u64::from(is_quiet);
-        let load = if is_quiet { self.rules.load * QUIET_LOAD } else { self.rules.load };
-        self.done = self.done.max(self.time) + SimDuration((work_ns / load) as u64);
+        self.time += SimDuration(wait_ns);
         self.time
     }
+}
 
-    fn begin_burst(&mut self, stream: &mut Stream) {
-        self.time = self.time.max(self.done);
-        self.burst_left = 1 + stream.below(2 * self.rules.burst_requests - 1);
-        self.burst_bytes_left = self.rules.burst_bytes;
+#[cfg(test)]
+mod tests {
+    //! Goal: the rule of arrivals. Method: the tables against the traces they were made of; the times of many requests
+    //! against a week, and against the means of the source.
+
+    use super::*;
+
+    fn times(arrivals: Arrivals, requests: u64) -> Vec<u64> {
+        let (mut pace, mut stream) = (Pace::new(arrivals, requests, 7), Stream::new(3, 0));
+        (0..requests).map(|_| pace.next(&mut stream).0).collect()
+    }
+
+    #[test]
+    fn requests_take_a_week_from_every_source() {
+        for arrivals in Arrivals::ALL {
+            for requests in [1_000_000, 4_000_000] {
+                let times = times(arrivals, requests);
+                let share = times[times.len() - 1] as f64 / (7.0 * DAY_NS);
+                assert!((0.97..1.03).contains(&share), "{arrivals:?}: {share} of a week");
+                assert!(times.is_sorted());
+            }
+        }
+    }
+
+    #[test]
+    fn gaps_within_bursts_are_those_of_figure_6() {
+        let mut gaps: Vec<u64> = times(Arrivals::Mssql, 1_000_000).windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.retain(|&gap_ns| (gap_ns as f64) < PAUSE_NS_MIN);
+        gaps.sort_unstable();
+        let (median, high) = (gaps[gaps.len() / 2], gaps[gaps.len() * 4 / 5]);
+        assert!((50_000..200_000).contains(&median) && high < 500_000, "{median} and {high} ns");
+    }
+
+    #[test]
+    fn bursts_are_as_long_as_in_the_source() {
+        for arrivals in Arrivals::ALL {
+            let requests = 1_000_000;
+            let bursts = Bursts::of(arrivals, requests, 7.0 * DAY_NS);
+            let mut stream = Stream::new(5, 0);
+            let sum: u64 = (0..requests).map(|_| bursts.requests(&mut stream)).sum();
+            let (mean, made) = (bursts.mean_requests(), sum as f64 / requests as f64);
+            assert!((made / mean - 1.0).abs() < 0.02, "{arrivals:?}: {made} requests a burst, {mean} in the source");
+        }
     }
 }

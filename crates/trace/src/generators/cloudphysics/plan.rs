@@ -20,7 +20,8 @@
 
 use imbrex_units::Direction;
 
-use super::facts::{Hot, Machine};
+use super::choices::Choices;
+use super::facts::{HotTracks, Machine};
 use super::sizes::{self, SizeCount, PAGE_BYTES};
 use super::tiers::{Tier, Tiers, TIERS};
 
@@ -116,26 +117,40 @@ struct Planner {
     direction: Direction,
 }
 
+/// Tracks of a cell, what lies together on the disk: enough for so many of the largest usual requests, so that long runs
+/// fit; where the paper tells that hot tracks have hot neighbours, half of the hot tracks.
+const CELL_REQUESTS: u64 = 16;
+
+/// Tracks of a cell.
+pub(super) fn cell_tracks(machine: &Machine) -> u64 {
+    match machine.told.hot {
+        Some(hot) if machine.told.has_hot_neighbours => hot.tracks / 2,
+        _ => {
+            let largest_bytes = machine.read_size_bytes[1].max(machine.write_size_bytes[2]);
+            (CELL_REQUESTS * largest_bytes / (TRACK_PAGES * PAGE_BYTES)).max(1).next_power_of_two()
+        }
+    }
+}
+
 impl Plan {
-    pub fn of(machine: &Machine) -> Plan {
-        let cell_pages = machine.design.cell_tracks * TRACK_PAGES;
+    pub fn of(machine: &Machine, choices: Choices) -> Plan {
+        let cell_pages = cell_tracks(machine) * TRACK_PAGES;
         let cells = machine.range_bytes / PAGE_BYTES / cell_pages;
         let density = machine.either_set_bytes as f64 / machine.range_bytes as f64;
-        let fill_share = (FILL_SLACK * density).clamp(FILL_MIN, 1.0);
+        let fill_share = if choices.is_dense { 1.0 } else { (FILL_SLACK * density).clamp(FILL_MIN, 1.0) };
         let fill_pages = (fill_share * cell_pages as f64) as u64;
-        let written_fill_pages = machine.design.written_fill_pages.unwrap_or(fill_pages);
-        let sizes = write_portions(machine, written_fill_pages - 1);
+        let sizes = write_portions(machine, fill_pages - 1);
         let mut planner = Planner {
             allocator: Allocator::starting_at(0),
             kinds: Vec::new(),
             long_share: 0.0,
             carry_followers: 0.0,
-            run_pages: written_fill_pages - 1,
+            run_pages: fill_pages - 1,
             unaligned_share: unaligned_share(machine.unaligned_bytes, sizes.iter().map(|portion| &portion.size)),
             direction: Direction::Write,
         };
-        let general_cells = planner.plan_writes(machine, sizes, cell_pages, written_fill_pages);
-        let overlay = Area { first_cell: 0, cells: general_cells, fill_pages: written_fill_pages };
+        let general_cells = planner.plan_writes(machine, sizes, cell_pages, fill_pages);
+        let overlay = Area { first_cell: 0, cells: general_cells, fill_pages };
         planner.plan_reads(machine, overlay, fill_pages);
         let used_cells = planner.allocator.next_cell;
         assert!(used_cells <= cells, "{}: {used_cells} cells of {cells}: invariant 3", machine.name);
@@ -183,32 +198,27 @@ fn long_share(portions: &[Portion], sequential: u64, run_pages: u64) -> f64 {
 impl Planner {
     /// Places the writes; how many cells the general part has, which reads may share.
     fn plan_writes(&mut self, machine: &Machine, mut sizes: Vec<Portion>, cell_pages: u64, fill_pages: u64) -> u64 {
-        let mut tiers = Tiers::of(machine);
-        let hottest = hottest_page(&mut sizes, tiers.hottest_page_writes);
+        let hottest = hottest_page(&mut sizes, machine.page_writes[4]);
         self.long_share = long_share(&sizes, machine.write_sequential, self.run_pages);
         // A single page is off page bounds always or never; the others make up for it.
         let hottest_share = self.unaligned_share.round();
         let hottest_bytes = (hottest_share * (hottest.size.count * PAGE_BYTES) as f64) as u64;
         let unaligned_bytes = machine.unaligned_bytes.saturating_sub(hottest_bytes);
         self.unaligned_share = unaligned_share(unaligned_bytes, sizes.iter().map(|portion| &portion.size));
-        let mut parts = parts_of_tiers(&tiers, &sizes);
-        let core = match machine.design.hot {
-            Hot::Core { tracks, percent } => {
-                let writes = (machine.writes * percent / 100).saturating_sub(hottest.size.count);
-                let cells = (tracks / machine.design.cell_tracks).max(1);
-                Some(Core::carve(writes, cells, cell_pages, &mut tiers, &mut parts))
-            }
-            Hot::Untold | Hot::TopTiers { .. } => None,
+        let Heats { mut tiers, mut parts, hot } = Heats::of(machine, &sizes, hottest.size.count, cell_pages);
+        let core = match hot {
+            Place::Core { writes, cells } => Some(Core::carve(writes, cells, cell_pages, &mut tiers, &mut parts)),
+            Place::Anywhere | Place::TopTiers { .. } => None,
         };
-        let first_hot = if matches!(machine.design.hot, Hot::TopTiers { .. }) { TIERS - 3 } else { TIERS };
+        let first_hot = if let Place::TopTiers { first, .. } = hot { first } else { TIERS };
         for (tier, portions) in parts.iter().enumerate().take(first_hot) {
             self.place_tier(portions, tiers.tiers[tier], fill_pages);
         }
         let general_cells = self.allocator.next_cell;
         self.allocator.carry_pages = 0.0;
-        if let Hot::TopTiers { tracks } = machine.design.hot {
+        if let Place::TopTiers { cells, .. } = hot {
             let pages: f64 = tiers.tiers[first_hot..].iter().map(|tier| tier.pages).sum();
-            let hot_fill = ((pages / tracks as f64) as u64).clamp(fill_pages, cell_pages);
+            let hot_fill = ((pages / cells as f64) as u64).clamp(fill_pages, cell_pages);
             (first_hot..TIERS).for_each(|tier| self.place_tier(&parts[tier], tiers.tiers[tier], hot_fill));
         }
         if let Some(core) = core {
@@ -370,6 +380,68 @@ fn parts_of_tiers(tiers: &Tiers, sizes: &[Portion]) -> [Vec<Portion>; TIERS] {
         spread(portion, &weights, &mut parts);
     }
     parts
+}
+
+/// Where the hottest pages lie.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// As loosely as the others: the paper tells nothing.
+    Anywhere,
+    /// So many writes of the two hottest tiers go to so many cells.
+    Core { writes: u64, cells: u64 },
+    /// The tiers from `first` on lie on so many cells.
+    TopTiers { first: usize, cells: u64 },
+}
+
+/// The tiers of a machine, what goes to each, and where the hottest lie.
+struct Heats {
+    tiers: Tiers,
+    parts: [Vec<Portion>; TIERS],
+    hot: Place,
+}
+
+/// Tenths by which the spread of the tiers is narrowed in search of one that fits what the paper tells.
+const SPREADS: u32 = 10;
+
+impl Heats {
+    /// Where the two hottest tiers take as many writes as the hot tracks are told to, a core is made of them. Where they take
+    /// less, the hot tracks are as many of the hottest tiers as fit them, at the widest spread at which they take enough.
+    fn of(machine: &Machine, sizes: &[Portion], hottest_writes: u64, cell_pages: u64) -> Heats {
+        let at = |spread: f64| {
+            let tiers = Tiers::of(machine, spread);
+            (tiers, parts_of_tiers(&tiers, sizes))
+        };
+        let (tiers, parts) = at(1.0);
+        let Some(HotTracks { tracks, percent }) = machine.told.hot else {
+            return Heats { tiers, parts, hot: Place::Anywhere };
+        };
+        let writes = (machine.writes * percent / 100).saturating_sub(hottest_writes);
+        let cells = (tracks * TRACK_PAGES / cell_pages).max(1);
+        if writes_from(&parts, TIERS - 2) >= writes {
+            return Heats { tiers, parts, hot: Place::Core { writes, cells } };
+        }
+        let fitted = |tenths: u32| {
+            let (tiers, parts) = at(tenths as f64 / SPREADS as f64);
+            let pages_from = |first: usize| tiers.tiers[first..].iter().map(|tier| tier.pages).sum::<f64>();
+            let first = (0..TIERS).find(|&first| pages_from(first) <= (cells * cell_pages) as f64).unwrap_or(TIERS - 1);
+            let taken = writes_from(&parts, first);
+            (taken, Heats { tiers, parts, hot: Place::TopTiers { first, cells } })
+        };
+        let mut best = fitted(SPREADS);
+        for tenths in (0..SPREADS).rev() {
+            if best.0 >= writes {
+                break;
+            }
+            let next = fitted(tenths);
+            best = if next.0 > best.0 { next } else { best };
+        }
+        best.1
+    }
+}
+
+/// Writes that go to the tiers from `first` on.
+fn writes_from(parts: &[Vec<Portion>; TIERS], first: usize) -> u64 {
+    parts[first..].iter().flatten().map(|portion| portion.size.count).sum()
 }
 
 /// How much hotter than the touches of one run a tier has to be.

@@ -1,8 +1,7 @@
 //! The requests of a machine: runs drawn from its plan, each kind going round in its cells.
 //!
 //! A kind visits its slots in turns of many passes over a part of them, one for each day of the week that the traces
-//! last, so that tracks are hot "for a significant period" and cold after, as in Hajkazemi 2019 §2.2 (fig. 5). Where
-//! moves nearly do away with write amplification (§4), what is hot has to stay so: there are no turns there. Within a
+//! last, so that tracks are hot "for a significant period" and cold after, as in Hajkazemi 2019 §2.2 (fig. 5). Within a
 //! pass the order is a permutation, another one each time.
 //!
 //! Invariants:
@@ -14,6 +13,7 @@ use imbrex_units::{Command, Direction, SimTime};
 
 use super::super::permutation::Permutation;
 use super::super::random::{mix, Stream};
+use super::choices::Choices;
 use super::facts::Machine;
 use super::lottery::Lottery;
 use super::pace::Pace;
@@ -59,11 +59,11 @@ struct Slot {
 }
 
 impl Round {
-    fn new(kind: Kind, is_steady: bool, seed: u64) -> Round {
+    fn new(kind: Kind, choices: Choices, seed: u64) -> Round {
         let slots_per_cell = kind.area.fill_pages.div_ceil(kind.slot_pages);
         let slots = kind.area.cells * slots_per_cell;
         let visits = kind.runs / slots;
-        let turns = !is_steady && visits >= TURN_VISITS && slots >= TURN_SLOTS;
+        let turns = !choices.is_steady && visits >= TURN_VISITS && slots >= TURN_SLOTS;
         let part_slots = if turns { slots.div_ceil(PARTS) } else { slots };
         let order = Permutation::new(part_slots, seed);
         let passes = if turns { visits } else { 1 };
@@ -129,13 +129,12 @@ pub(super) struct StandIn {
 }
 
 impl StandIn {
-    pub fn new(machine: &Machine, seed: u64) -> StandIn {
-        let plan = Plan::of(machine);
+    pub fn new(machine: &Machine, choices: Choices, seed: u64) -> StandIn {
+        let plan = Plan::of(machine, choices);
         let places = Permutation::new(plan.cells, mix(seed ^ GOLDEN));
         let shift = plan.cells - 1 - places.apply(plan.used_cells - 1);
-        let round = |(index, kind): (usize, &Kind)| {
-            Round::new(*kind, machine.design.is_steady, mix(seed.wrapping_add(mix(index as u64))))
-        };
+        let round =
+            |(index, kind): (usize, &Kind)| Round::new(*kind, choices, mix(seed.wrapping_add(mix(index as u64))));
         StandIn {
             stream: Stream::new(seed, 0),
             lottery: Lottery::new(plan.kinds.iter().map(|kind| kind.runs)),
@@ -145,7 +144,7 @@ impl StandIn {
             cells: plan.cells,
             cell_pages: plan.cell_pages,
             run: Run { direction: Direction::Read, lba: 0, sectors: 0, requests_left: 0 },
-            pace: Pace::new(machine.design.pace, machine.range_bytes, machine.requests()),
+            pace: Pace::new(choices.arrivals, machine.requests(), choices.days),
             requests: machine.requests(),
         }
     }
@@ -182,8 +181,7 @@ impl StandIn {
 
 impl Source for StandIn {
     fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
-        let follows = self.run.requests_left > 0;
-        if !follows && !self.begin_run() {
+        if self.run.requests_left == 0 && !self.begin_run() {
             return Ok(None);
         }
         let run = &mut self.run;
@@ -193,7 +191,7 @@ impl Source for StandIn {
         };
         run.lba += run.sectors;
         run.requests_left -= 1;
-        let time = self.pace.next(run.sectors, follows, &mut self.stream);
+        let time = self.pace.next(&mut self.stream);
         Ok(Some(Request { when: When::At(time), device: 0, command }))
     }
 

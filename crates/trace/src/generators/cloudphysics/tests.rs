@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 
 use imbrex_units::{Operation, SimTime};
 
-use super::facts::{Hot, Machine, MACHINES};
+use super::choices::Choices;
+use super::facts::{Machine, Told, MACHINES};
+use super::plan::cell_tracks;
 use super::sizes::PAGE_SECTORS;
 use super::source::StandIn;
 use super::targets;
-use crate::request::{Request, Source, TraceError, When};
+use crate::request::{Request, Source, TraceError};
 use crate::statistics::TraceInfo;
 
 fn machine(name: &str) -> Machine {
-    *MACHINES.iter().find(|machine| machine.name == name).expect("is one of the fifteen")
+    *MACHINES.iter().find(|machine| machine.name.ends_with(name)).expect("is one of the fifteen")
 }
 
 /// A copy of `divisor`-th size: fewer requests, on fewer pages, each of them written as often.
@@ -34,10 +36,8 @@ fn scaled(mut machine: Machine, divisor: u64) -> Machine {
     ] {
         *figure /= divisor;
     }
-    machine.design.cell_tracks = machine.design.cell_tracks.min(8);
-    // So few cells that are used as a whole would be off by their rounding: they are used as others are.
-    machine.design.written_fill_pages = machine.design.written_fill_pages.filter(|&pages| pages < 512);
-    machine.design.hot = Hot::Untold;
+    // So few hot tracks would be off by their rounding.
+    machine.told = Told { hot: None, has_hot_neighbours: false };
     machine
 }
 
@@ -76,7 +76,9 @@ fn tolerance(name: &str, machine: &Machine) -> (f64, f64) {
         "sequential" => (0.02, 0.0),
         "working_set" => (0.02, 0.0),
         // The disk is divided into whole cells.
-        "lba_end" => (0.0, (machine.design.cell_tracks * 4096) as f64),
+        "lba_end" => (0.0, (cell_tracks(machine) * 4096) as f64),
+        // "Half of the writes … to a handful of tracks": the hottest page, on a track of its own, may come on top.
+        "hot_tracks" if name.ends_with("share_10") => (0.0, 0.03),
         "hot_tracks" => (0.0, 0.02),
         _ => panic!("{name} has a tolerance"),
     }
@@ -84,7 +86,7 @@ fn tolerance(name: &str, machine: &Machine) -> (f64, f64) {
 
 /// Runs through the machine's requests; what is off by more than it may be.
 fn misses(machine: &Machine, seed: u64) -> Vec<String> {
-    let mut watched = Watched { source: StandIn::new(machine, seed), unaligned_sectors: 0 };
+    let mut watched = Watched { source: StandIn::new(machine, Choices::default(), seed), unaligned_sectors: 0 };
     let info = TraceInfo::of(&mut watched, None).expect("does not fail");
     let json = serde_json::to_value(&info).expect("is plain");
     let mut misses = Vec::new();
@@ -127,7 +129,7 @@ fn whole_machines_have_their_figures() {
 }
 
 fn requests(machine: &Machine, seed: u64) -> Vec<Request> {
-    let mut source = StandIn::new(machine, seed);
+    let mut source = StandIn::new(machine, Choices::default(), seed);
     std::iter::from_fn(|| source.next(SimTime::ZERO).expect("does not fail")).collect()
 }
 
@@ -156,27 +158,4 @@ fn one_seed_one_stream() {
     let machine = scaled(machine("w39"), 256);
     assert_eq!(requests(&machine, 5), requests(&machine, 5));
     assert_ne!(requests(&machine, 5), requests(&machine, 6));
-}
-
-#[test]
-fn times_rise_in_bursts_that_leave_the_drive_time() {
-    for name in ["w39", "w84"] {
-        let machine = scaled(machine(name), 64);
-        let requests = requests(&machine, 2);
-        let times = requests.iter().map(|request| match request.when {
-            When::At(time) => time.0,
-            other => panic!("{other:?} is no time"),
-        });
-        let times: Vec<u64> = times.collect();
-        let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1].checked_sub(pair[0]).expect("rises")).collect();
-        gaps.sort_unstable();
-        let at = |percent: usize| gaps[gaps.len() * percent / 100];
-        // Hajkazemi 2019 §3: half of w84's gaps are in the range of 100 µs.
-        assert!((50_000..200_000).contains(&at(50)), "{name}: median gap {} ns", at(50));
-        // At the least 7 ms for whatever does not follow its predecessor.
-        let random = machine.requests() - machine.read_sequential - machine.write_sequential;
-        let work_ns = random * 7_000_000;
-        let span_ns = times[times.len() - 1];
-        assert!(span_ns as f64 * machine.design.pace.load >= 0.98 * work_ns as f64, "{name}: {span_ns} ns");
-    }
 }

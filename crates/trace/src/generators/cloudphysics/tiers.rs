@@ -26,8 +26,6 @@ pub(super) struct Tier {
 pub(super) struct Tiers {
     /// From cold to hot.
     pub tiers: [Tier; TIERS],
-    /// Writes of the hottest page, which is in no tier.
-    pub hottest_page_writes: u64,
 }
 
 /// Shares of the pages, by tier, when each tier reaches as far down as its percentile, and as far up.
@@ -38,7 +36,9 @@ const HIGH: [f64; TIERS] = [0.49, 0.255, 0.15, 0.05, 0.045, 0.01];
 const HOTTEST_RATIO: f64 = 1.5;
 
 impl Tiers {
-    pub fn of(machine: &Machine) -> Tiers {
+    /// The tiers of a machine. At a `spread` of 1 the pages of the lower tiers may be written as often as the percentile above
+    /// them says; less leaves more for the hottest tier.
+    pub fn of(machine: &Machine, spread: f64) -> Tiers {
         let pages = (machine.write_set_bytes / PAGE_BYTES) as f64;
         let page_writes = (machine.write_bytes + machine.unaligned_bytes) as f64 / PAGE_BYTES as f64;
         let [half, three_quarters, nine_tenths, most_but_5, hottest_page_writes] = machine.page_writes;
@@ -51,16 +51,12 @@ impl Tiers {
         };
         // What is left beyond the least of the hottest tier falls in a line as the tiers widen.
         let beyond = |wide: f64| left(wide) - pages * share(TIERS - 1, wide) * HOTTEST_RATIO * lower[TIERS - 2];
-        let wide = if beyond(machine.design.spread) >= 0.0 {
-            machine.design.spread
-        } else {
-            (beyond(0.0) / (beyond(0.0) - beyond(1.0))).max(0.0)
-        };
+        let wide = if beyond(spread) >= 0.0 { spread } else { (beyond(0.0) / (beyond(0.0) - beyond(1.0))).max(0.0) };
         let tiers = std::array::from_fn(|tier| {
             let pages = pages * share(tier, wide);
             let writes_each = lower.get(tier).copied().unwrap_or_else(|| left(wide) / pages);
             Tier { pages, writes_each }
         });
-        Tiers { tiers, hottest_page_writes }
+        Tiers { tiers }
     }
 }

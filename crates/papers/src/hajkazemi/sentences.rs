@@ -1,0 +1,135 @@
+//! What the paper's words mean in numbers: each predicate is the sentence that is printed beside it, by the paper's own use of
+//! its words where it has one.
+
+/// "About half" of the fifteen workloads.
+pub fn is_about_half(count: usize) -> bool {
+    (6..=9).contains(&count)
+}
+
+/// "Over half", "most", "the majority" of the fifteen workloads.
+pub fn is_over_half(count: usize) -> bool {
+    count >= 8
+}
+
+/// "Several" workloads.
+pub fn is_several(count: usize) -> bool {
+    count >= 3
+}
+
+/// "By a factor of 2 or more".
+pub fn is_halved(before_over_after: f64) -> bool {
+    before_over_after >= 2.0
+}
+
+/// "Significant": "more than 2x" (§4).
+pub fn is_significant(ratio: f64) -> bool {
+    ratio > 2.0
+}
+
+/// "Modest": a gain, and less than what the paper calls significant.
+pub fn is_modest(ratio: f64) -> bool {
+    ratio > 1.0 && !is_significant(ratio)
+}
+
+/// "About twice".
+pub fn is_about_twice(ratio: f64) -> bool {
+    (1.5..=2.5).contains(&ratio)
+}
+
+/// "Noticeably higher": by a quarter and more.
+pub fn is_noticeable(ratio: f64) -> bool {
+    ratio >= 1.25
+}
+
+/// "Not affected": neither noticeably higher nor noticeably lower.
+pub fn is_unaffected(ratio: f64) -> bool {
+    !is_noticeable(ratio) && !is_noticeable(1.0 / ratio)
+}
+
+/// "Similar": not noticeably higher.
+pub fn is_similar(ratio: f64) -> bool {
+    !is_noticeable(ratio)
+}
+
+/// "Nearly eliminated", "virtually eliminated": a tenth of the excess is left at most.
+pub fn is_eliminated(share_left: f64) -> bool {
+    share_left <= 0.1
+}
+
+/// "A factor of tens of thousands".
+pub fn is_tens_of_thousands(ratio: f64) -> bool {
+    (10_000.0..100_000.0).contains(&ratio)
+}
+
+/// "Double digits".
+pub fn is_double_digits(ratio: f64) -> bool {
+    (10.0..100.0).contains(&ratio)
+}
+
+/// "About 0.1 ms": the conventional drive of §4, on whose cache the worst cases live.
+pub fn is_about_a_tenth_of_a_millisecond(ms: f64) -> bool {
+    (0.05..=0.15).contains(&ms)
+}
+
+/// "About 2.4 s".
+pub fn is_about_2_4_seconds(seconds: f64) -> bool {
+    (1.8..=3.0).contains(&seconds)
+}
+
+/// "Roughly 2/3".
+pub fn is_roughly_two_thirds(share: f64) -> bool {
+    (share - 2.0 / 3.0).abs() <= 0.1
+}
+
+/// "Roughly 25 %".
+pub fn is_roughly_a_quarter(share: f64) -> bool {
+    (share - 0.25).abs() <= 0.1
+}
+
+/// "Roughly 10 %".
+pub fn is_roughly_a_tenth(share: f64) -> bool {
+    (share - 0.1).abs() <= 0.05
+}
+
+/// "Considerably" less: half at most.
+pub fn is_considerably_less(part: f64, whole: f64) -> bool {
+    part <= 0.5 * whole
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: each predicate is its sentence. Method: numbers on both sides of it.
+
+    use super::*;
+
+    #[test]
+    fn counts_of_fifteen() {
+        assert!([6, 7, 8, 9].into_iter().all(is_about_half) && ![4, 5, 10, 11].into_iter().any(is_about_half));
+        assert!(is_over_half(8) && !is_over_half(7));
+        assert!(is_several(3) && !is_several(2));
+    }
+
+    #[test]
+    fn ratios() {
+        assert!(is_halved(2.0) && !is_halved(1.99));
+        assert!(is_significant(2.01) && !is_significant(2.0));
+        assert!(is_modest(1.5) && !is_modest(1.0) && !is_modest(4.14), "a gain of four times is not modest");
+        assert!(is_about_twice(2.0) && !is_about_twice(1.05) && !is_about_twice(38.0));
+        assert!(is_noticeable(1.25) && !is_noticeable(1.06));
+        assert!(is_unaffected(1.06) && !is_unaffected(1.3) && !is_unaffected(0.7));
+        assert!(is_similar(0.9) && !is_similar(1.5));
+        assert!(is_tens_of_thousands(11_136.0) && !is_tens_of_thousands(47.8) && !is_tens_of_thousands(1e5));
+        assert!(is_double_digits(42.0) && !is_double_digits(1.0) && !is_double_digits(9_747.0));
+    }
+
+    #[test]
+    fn shares_and_times() {
+        assert!(is_eliminated(0.083) && !is_eliminated(0.182));
+        assert!(is_about_a_tenth_of_a_millisecond(0.1) && !is_about_a_tenth_of_a_millisecond(0.4));
+        assert!(is_about_2_4_seconds(2.4) && !is_about_2_4_seconds(0.2));
+        assert!(is_roughly_two_thirds(0.7) && !is_roughly_two_thirds(0.9) && !is_roughly_two_thirds(0.32));
+        assert!(is_roughly_a_quarter(0.19) && !is_roughly_a_quarter(0.72));
+        assert!(is_roughly_a_tenth(0.12) && !is_roughly_a_tenth(0.3));
+        assert!(is_considerably_less(0.3, 0.66) && !is_considerably_less(0.6, 0.66));
+    }
+}

@@ -1,0 +1,198 @@
+//! The top of the page: how many claims there are by kind and how many hold, and what of each paper is here and where.
+
+use std::fmt::Write as _;
+
+use super::page::Results;
+use super::report::{ClaimKind, Verdict};
+
+/// A figure or table of a paper: what it is, what it shows, and the experiment that has it, or why none has.
+type Figure = (&'static str, &'static str, Result<&'static str, &'static str>);
+
+/// A paper: the first word of its experiments, what it is called, its figures.
+type Paper = (&'static str, &'static str, &'static [Figure]);
+
+const NO_VALUES: &str = "a drawing";
+
+const PAPERS: &[Paper] = &[
+    (
+        "cassuto",
+        "Cassuto 2010",
+        &[
+            ("figs 1–4, 10, 11", "interference, simulator, layouts", Err(NO_VALUES)),
+            ("definition 4, table I", "counters, write overloading, slowdown", Ok("cassuto/definition4")),
+            ("fig. 5", "overloading and slowdown by cache size", Ok("cassuto/fig05")),
+            ("figs 6–8", "random writes on the set-associative cache", Ok("cassuto/fig06-08")),
+            ("fig. 9", "sequential reads by fill of the cache", Ok("cassuto/fig09")),
+            ("figs 12–14", "random writes on S-blocks", Ok("cassuto/fig12-14")),
+        ],
+    ),
+    (
+        "singh",
+        "Singh 2014",
+        &[
+            ("figs 2.1, 4.1–4.4", "workflows, lists", Err(NO_VALUES)),
+            ("§3.2, fig. 3.1", "which sectors a write may damage", Ok("singh/section3.2")),
+            (
+                "tables 5.1, 5.2, figs 5.8–5.11",
+                "over-allocation by policy on an aged file system",
+                Err("no experiment yet"),
+            ),
+            ("figs 5.1–5.7", "throughput beside ext4 and NILFS", Err("no experiment yet: needs real ext4 and NILFS2")),
+        ],
+    ),
+    (
+        "jin",
+        "Jin 2014",
+        &[
+            ("figs 1, 3–5, 8, tables I, II", "architecture, configurations", Err(NO_VALUES)),
+            ("fig. 2", "metadata I/O per file read on ext4", Err("no experiment yet")),
+            ("figs 6, 7", "HiSMRfs against SMRfs", Err("no experiment yet")),
+            ("fig. 9", "HiSMRfs against ext4 with a flash cache", Err("no experiment yet")),
+        ],
+    ),
+    (
+        "aghayev",
+        "Aghayev 2015",
+        &[
+            ("figs 1–3, 6", "tracks, a platter, the window", Err(NO_VALUES)),
+            ("table 1", "configurations of the emulated drives", Err("parameters of the profiles")),
+            ("table 2", "writes until cleaning starts", Ok("aghayev/table2")),
+            ("table 3", "what the probe finds", Ok("aghayev/table3")),
+            ("figs 4, 5, §4.3", "latency of random writes", Ok("aghayev/fig04-05")),
+            ("fig. 7", "latency by size of write", Ok("aghayev/fig07")),
+            ("figs 8, 9", "fragmented reads", Ok("aghayev/fig08-09")),
+            ("figs 10, 11", "cleaning after a pause", Ok("aghayev/fig10-11")),
+            ("figs 12, 13", "order of cleaning", Ok("aghayev/fig12-13")),
+            ("fig. 14", "the toy drive", Ok("aghayev/fig14")),
+            ("figs 15, 16", "size of a band", Ok("aghayev/fig15-16")),
+            ("fig. 17", "mapping", Ok("aghayev/fig17")),
+            ("figs 18, 19", "zones", Ok("aghayev/fig18-19")),
+            ("§6", "sequential and random writes without the volatile cache", Ok("aghayev/section6")),
+        ],
+    ),
+    (
+        "hajkazemi",
+        "Hajkazemi 2019",
+        &[
+            ("fig. 1, 3", "tracks, a flip", Err(NO_VALUES)),
+            ("§2", "costs in seeks and rotations, memory", Ok("hajkazemi/section2")),
+            ("table 1, figs 5–7", "the workloads: size, changes, gaps, time dilation", Ok("hajkazemi/table1")),
+            (
+                "table 2",
+                "specifications and configurations",
+                Err("its text is lost; what the prose says is in the profile"),
+            ),
+            ("figs 2, 4, 10, 11", "hot tracks and their neighbours", Ok("hajkazemi/fig10-11")),
+            ("figs 8, 9", "write amplification, mean and tail latency", Ok("hajkazemi/fig08-09")),
+            ("figs 12, 13", "distribution of latencies, issue time disparity", Ok("hajkazemi/fig12-13")),
+            ("§6", "conventional latency, left open", Ok("hajkazemi/section6")),
+        ],
+    ),
+    (
+        "later-drives",
+        "measurements of 2026, unrefereed",
+        &[
+            ("–", "effective size of the cache", Ok("later-drives/cache-size")),
+            ("–", "draining", Ok("later-drives/draining")),
+            ("–", "stalled writes released", Ok("later-drives/releasing")),
+            ("–", "skew", Ok("later-drives/skew")),
+            ("–", "speed into the cache", Ok("later-drives/speed")),
+        ],
+    ),
+];
+
+/// How many claims of a kind there are by verdict.
+fn count(results: &[Results], paper: &str, kind: ClaimKind, verdict: Verdict) -> usize {
+    let of_paper = results.iter().filter(|results| results.experiment.starts_with(&format!("{paper}/")));
+    of_paper.flat_map(|results| &results.claims).filter(|claim| claim.kind == kind && claim.verdict == verdict).count()
+}
+
+const VERDICTS: [Verdict; 5] =
+    [Verdict::Yes, Verdict::No, Verdict::HangsOnArrival, Verdict::BaselineNotMet, Verdict::NotJudged];
+
+/// The counts, by paper and kind.
+pub fn counts(results: &[Results]) -> String {
+    let mut text = String::from(
+        "\n## How many hold\n\nOf the kinds that count, those that hold of all there are; of the others, how many there are.\n\n\
+         | | derived | predicted | shape | fitted | by construction | not reproducible |\n|---|---|---|---|---|---|---|\n",
+    );
+    let mut sums = [[0usize; VERDICTS.len()]; ClaimKind::ALL.len()];
+    for (paper, title, _) in PAPERS {
+        let rows = ClaimKind::ALL.map(|kind| VERDICTS.map(|verdict| count(results, paper, kind, verdict)));
+        for (sum, row) in sums.iter_mut().flatten().zip(rows.iter().flatten()) {
+            *sum += row;
+        }
+        let _ = writeln!(text, "| {title} | {} |", cells(&rows).join(" | "));
+    }
+    let _ = writeln!(text, "| **all** | {} |", cells(&sums).join(" | "));
+    let total = |verdict: usize| (0..3).map(|kind| sums[kind][verdict]).sum::<usize>();
+    let _ = writeln!(
+        text,
+        "\nOf the {} claims that count {} hold, {} do not, {} hang on arrival, of {} the baseline is not met, and {} are not \
+         judged.",
+        (0..VERDICTS.len()).map(total).sum::<usize>(),
+        total(0),
+        total(1),
+        total(2),
+        total(3),
+        total(4)
+    );
+    text
+}
+
+fn cells(rows: &[[usize; VERDICTS.len()]; ClaimKind::ALL.len()]) -> Vec<String> {
+    let cell = |(kind, row): (&ClaimKind, &[usize; VERDICTS.len()])| {
+        let all: usize = row.iter().sum();
+        match (all, kind.is_counted()) {
+            (0, _) => "–".to_string(),
+            (_, true) => format!("{} of {all}", row[0]),
+            (_, false) => all.to_string(),
+        }
+    };
+    ClaimKind::ALL.iter().zip(rows).map(cell).collect()
+}
+
+/// One table a paper: its figures, and whether and where ours are.
+pub fn papers(results: &[Results]) -> String {
+    let mut text = String::from("\n## What is here of each paper\n");
+    for (_, title, figures) in PAPERS {
+        let _ = write!(text, "\n**{title}**\n\n| theirs | what | ours | holds |\n|---|---|---|---|\n");
+        for (figure, what, ours) in *figures {
+            let (place, holds) = match ours {
+                Err(reason) => (reason.to_string(), "–".to_string()),
+                Ok(name) => {
+                    let found = results.iter().find(|results| results.experiment == *name);
+                    (format!("`{name}`"), found.map_or("not run yet".to_string(), held))
+                }
+            };
+            let _ = writeln!(text, "| {figure} | {what} | {place} | {holds} |");
+        }
+    }
+    text
+}
+
+/// `7 of 9`, of the claims that count.
+fn held(results: &Results) -> String {
+    let counted: Vec<_> = results.claims.iter().filter(|claim| claim.kind.is_counted()).collect();
+    match counted.len() {
+        0 => "none counts".into(),
+        all => format!("{} of {all}", counted.iter().filter(|claim| claim.verdict == Verdict::Yes).count()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_of_a_paper_is_in_its_table_and_no_other() {
+        let listed: Vec<&str> = PAPERS.iter().flat_map(|paper| paper.2).filter_map(|figure| figure.2.ok()).collect();
+        for experiment in super::super::all() {
+            let is_paper = !["costs/", "validation/"].iter().any(|page| experiment.name.starts_with(page));
+            assert_eq!(listed.contains(&experiment.name), is_paper, "{}", experiment.name);
+        }
+        for name in listed {
+            assert!(super::super::all().iter().any(|experiment| experiment.name == name), "{name} is no experiment");
+        }
+    }
+}

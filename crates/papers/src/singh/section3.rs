@@ -1,0 +1,65 @@
+//! §3.2: which sectors a write may damage, by DNOR and DID.
+
+use std::collections::BTreeSet;
+
+use imbrex_disk::{Extent, Pba};
+
+use super::super::aghayev::observed::Dice;
+use super::super::{ClaimKind, Experiment, Report};
+use imbrex::drives::fresh;
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment =
+    Experiment { name: "singh/section3.2", title: "which sectors a write may damage, by DNOR and DID", run };
+
+/// Writes tried on each disk.
+const WRITES: u64 = 2_000;
+/// Sectors of a write at most: longer than either isolation distance.
+const SECTORS_MAX: u64 = 1_024;
+/// Disks of the paper's isolation distances, with several no overlap ranges: (DNOR, DID).
+const DISKS: [(u64, u64); 6] = [(0, 16), (6, 16), (15, 16), (0, 512), (6, 512), (511, 512)];
+
+fn run(_progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report {
+        method: format!(
+            "{WRITES} random writes of 1 to {SECTORS_MAX} sectors on each disk; what the model of the disk damages is compared with \
+             the paper's formula, and with what its definitions of the two numbers say of every single sector written: one at k may \
+             damage those from k + 1 + DNOR to k + DID, and a write does not damage itself."
+        ),
+        ..Report::default()
+    };
+    for (dnor, did) in DISKS {
+        let (formula, sectors) = agreements(dnor, did)?;
+        report.claim(
+            ClaimKind::Derived,
+            &format!("DNOR {dnor}, DID {did}: what a write of sectors i to j may damage"),
+            "max(i + 1 + DNOR, j + 1) to j + DID",
+            format!("the same in {formula} of {WRITES}; and what its single sectors damage in {sectors}"),
+            Some(formula == WRITES && sectors == WRITES),
+        );
+    }
+    Ok(report)
+}
+
+/// In how many writes the model agrees with the formula, and with the union over single sectors.
+fn agreements(dnor: u64, did: u64) -> Result<(u64, u64), Failure> {
+    let drive = fresh(&format!("caveat-1g:recording.no_overlap_sectors={dnor},recording.isolation_sectors={did}"))?;
+    let disk = &drive.disk;
+    let mut dice = Dice(31);
+    let (mut formula, mut singles) = (0, 0);
+    for _ in 0..WRITES {
+        let first = dice.below(disk.geometry.sectors().0 - SECTORS_MAX - did);
+        let last = first + dice.below(SECTORS_MAX);
+        let mut damaged = Vec::new();
+        disk.recording.destroys(&disk.geometry, Extent::between(Pba(first), Pba(last + 1)), &mut damaged);
+        let damaged: BTreeSet<u64> = damaged.iter().flat_map(|extent| extent.start.0..extent.end().0).collect();
+        let theirs: BTreeSet<u64> = ((first + 1 + dnor).max(last + 1)..=last + did).collect();
+        let each = (first..=last).flat_map(|sector| sector + 1 + dnor..=sector + did);
+        let each: BTreeSet<u64> = each.filter(|sector| !(first..=last).contains(sector)).collect();
+        formula += u64::from(damaged == theirs);
+        singles += u64::from(damaged == each);
+    }
+    Ok((formula, singles))
+}
