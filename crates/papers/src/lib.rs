@@ -25,6 +25,7 @@ mod lab;
 mod later_drives;
 mod page;
 mod report;
+mod singh;
 mod validation;
 
 pub use experiment::Experiment;
@@ -35,7 +36,7 @@ use imbrex::Failure;
 
 /// Every experiment.
 pub fn all() -> Vec<&'static Experiment> {
-    [cassuto::ALL, aghayev::ALL, hajkazemi::ALL, later_drives::ALL, validation::ALL, costs::ALL].concat()
+    [cassuto::ALL, aghayev::ALL, hajkazemi::ALL, singh::ALL, later_drives::ALL, validation::ALL, costs::ALL].concat()
 }
 
 /// The experiments that `word` names: one, all of a paper, or without a word all there are.

@@ -77,6 +77,11 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// One that whoever watches did not let begin.
+    pub fn interrupted(extra: u64) -> Trial {
+        Trial { extra, aged: Aged { is_interrupted: true, ..Aged::default() }, usage: Usage::default() }
+    }
+
     /// Whether the ageing came to its end.
     pub fn is_complete(&self) -> bool {
         self.aged.full_at.is_none() && !self.aged.is_interrupted
@@ -136,14 +141,18 @@ async fn fresh(clock: &Clock, asked: &Capacity, extra: u64) -> Result<Fs, FsErro
 /// told which one is tried and how many operations are done, and says whether to go on.
 pub fn search(asked: &Capacity, watch: impl Fn(u64, u64) -> bool + 'static) -> Result<Found, LoadError> {
     let watch = Rc::new(watch);
-    search_with(asked.step, asked.most, |extra| {
+    search_by(asked.step, asked.most, |extra| {
         let watch = watch.clone();
         run(asked, extra, move |done| watch(extra, done))
     })
 }
 
-/// The same, with whatever runs a trial.
-fn search_with(step: u64, most: u64, mut run: impl FnMut(u64) -> Result<Trial, LoadError>) -> Result<Found, LoadError> {
+/// The same in multiples of `step` up to `most`, with whatever runs a trial.
+pub fn search_by(
+    step: u64,
+    most: u64,
+    mut run: impl FnMut(u64) -> Result<Trial, LoadError>,
+) -> Result<Found, LoadError> {
     assert!(step > 0, "a search has steps");
     let last = most / step;
     // In steps: everything below `low` is too small, `high` is large enough.

@@ -20,14 +20,14 @@ fn trial(extra: u64, is_complete: bool) -> Trial {
 fn the_search_finds_every_threshold_in_few_runs() {
     for threshold in 0..=64 {
         let mut runs = 0;
-        let found = search_with(5, 320, |extra| {
+        let found = search_by(5, 320, |extra| {
             runs += 1;
             Ok(trial(extra, extra >= threshold * 5))
         });
         assert_eq!(found, Ok(Found::At(trial(threshold * 5, true))));
         assert!(runs <= 14, "{runs} runs for threshold {threshold}");
     }
-    assert_eq!(search_with(5, 320, |extra| Ok(trial(extra, false))), Ok(Found::Never(trial(320, false))));
+    assert_eq!(search_by(5, 320, |extra| Ok(trial(extra, false))), Ok(Found::Never(trial(320, false))));
 }
 
 #[test]
