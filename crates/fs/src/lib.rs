@@ -24,6 +24,7 @@ pub mod device;
 pub mod error;
 pub mod format;
 pub mod journal;
+pub mod load;
 pub mod namespace;
 pub mod store;
 pub mod verify;

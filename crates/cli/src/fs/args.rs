@@ -74,6 +74,95 @@ pub enum FsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Age a file system: create and delete files until free room is what long use leaves of it (Singh 2014 §5.3).
+    ///
+    /// Four files are created for each one deleted until a size is filled; then it is kept filled. Most files are of 4 and
+    /// 8 KiB, the largest of 4 MiB, their mean 42 KiB. On devices that are not mounted it runs in virtual time, at the speed
+    /// of the drive; in a mounted directory, of whatever file system, by the wall clock.
+    Age(AgeArgs),
+    /// Tell how much larger than what it holds a caveat disk must be: the smallest over-allocation with which ageing never
+    /// finds it full (Singh 2014 tables 5.1 and 5.2).
+    ///
+    /// The disks are in memory and take no time. With the paper's size and operations a search takes minutes.
+    Capacity(CapacityArgs),
+}
+
+/// `imbrex fs age`.
+#[derive(Args, Debug)]
+pub struct AgeArgs {
+    /// The devices of a file system that is not mounted, or a mounted directory.
+    #[arg(value_name = "DEVICE|DIR", required = true)]
+    pub places: Vec<PathBuf>,
+
+    /// The size that is filled and kept [default: three quarters of what is free].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub fill: Option<u64>,
+
+    /// How many files to create and delete.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
+    pub operations: u64,
+
+    /// Of all choices: the same seed does the same operations.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+
+    /// The new directory that the files go into.
+    #[arg(long, value_name = "NAME", default_value = "aged")]
+    pub folder: String,
+
+    /// Print what was done as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `imbrex fs capacity`.
+#[derive(Args, Debug)]
+pub struct CapacityArgs {
+    /// Allocation algorithms, with commas between [default: all].
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub fit: Vec<String>,
+
+    /// DID of the disks in blocks of 4 KiB, with commas between.
+    #[arg(long, value_name = "BLOCKS", value_delimiter = ',', default_values_t = [16, 512])]
+    pub did: Vec<u64>,
+
+    /// DNOR of the disks in blocks of 4 KiB.
+    #[arg(long, value_name = "BLOCKS", default_value_t = 6)]
+    pub dnor: u64,
+
+    /// What the disks are to hold.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GiB")]
+    pub size: u64,
+
+    /// How many files to create and delete in each run.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
+    pub operations: u64,
+
+    /// Of all choices: the same seed does the same operations.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+
+    /// How exact the answer is to be, in percent of the size.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1")]
+    pub step: u64,
+
+    /// Where to give up, in percent of the size.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "200")]
+    pub most: u64,
+
+    /// Let a file lie in several pieces.
+    #[arg(long)]
+    pub extents: bool,
+
+    /// Print it as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A percentage with up to two decimals, in hundredths.
+fn percent(text: &str) -> Result<u64, String> {
+    let wrong = || format!("expected a percentage such as 0.5, not '{text}'");
+    imbrex_units::quantity::fixed(text, 2).ok_or_else(wrong)
 }
 
 /// `imbrex fs mkfs`.

@@ -1,6 +1,8 @@
 //! `imbrex fs`: file systems for raw shingled disks. One file a command.
 
+mod age;
 pub mod args;
+mod capacity;
 mod check;
 mod clean;
 mod devices;
@@ -42,6 +44,8 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
         FsCommand::Stat { places, json } => stat::run(places, *json),
         FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json),
         FsCommand::Dump { devices, json } => dump::run(devices, *json),
+        FsCommand::Age(args) => age::run(args, quiet),
+        FsCommand::Capacity(args) => capacity::run(args, quiet),
     }
 }
 

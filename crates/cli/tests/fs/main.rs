@@ -6,6 +6,7 @@
 
 mod common;
 mod kills;
+mod loads;
 mod mistakes;
 mod semantics;
 mod trees;

@@ -1,7 +1,7 @@
 //! What tasks of one thread wait at: a gate that one passes at a time, and a signal that wakes all who wait.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -100,7 +100,9 @@ fn pass_on(gate: &GateState) {
 #[derive(Default)]
 struct SignalState {
     times: Cell<u64>,
-    waiting: RefCell<Vec<Waker>>,
+    /// Who waits, by the number of its wait: each once, however often it is polled, and no longer than it waits.
+    waiting: RefCell<BTreeMap<u64, Waker>>,
+    waits: Cell<u64>,
 }
 
 /// Something that happens again and again; whoever waits is woken the next time.
@@ -111,14 +113,14 @@ impl Signal {
     /// It happens: everybody who waits goes on.
     pub fn give(&self) {
         self.0.times.set(self.0.times.get() + 1);
-        for waker in self.0.waiting.borrow_mut().drain(..) {
-            waker.wake();
-        }
+        // Nothing is borrowed meanwhile: what is woken may wait again.
+        let waiting = std::mem::take(&mut *self.0.waiting.borrow_mut());
+        waiting.into_values().for_each(Waker::wake);
     }
 
     /// Waits for the next time, counted from now.
     pub fn next(&self) -> Waiting {
-        Waiting { signal: self.0.clone(), seen: self.0.times.get() }
+        Waiting { signal: self.0.clone(), seen: self.0.times.get(), number: None }
     }
 }
 
@@ -126,16 +128,54 @@ impl Signal {
 pub struct Waiting {
     signal: Rc<SignalState>,
     seen: u64,
+    /// Its number among those that wait, once it does.
+    number: Option<u64>,
 }
 
 impl Future for Waiting {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         if self.signal.times.get() > self.seen {
             return Poll::Ready(());
         }
-        self.signal.waiting.borrow_mut().push(context.waker().clone());
+        let signal = self.signal.clone();
+        let number = *self.number.get_or_insert_with(|| {
+            signal.waits.set(signal.waits.get() + 1);
+            signal.waits.get()
+        });
+        signal.waiting.borrow_mut().insert(number, context.waker().clone());
         Poll::Pending
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.signal.waiting.borrow_mut().remove(&number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_kept_once_and_no_longer_than_it_waits() {
+        let signal = Signal::default();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waits = [signal.next(), signal.next()];
+        for wait in &mut waits {
+            assert!(Pin::new(&mut *wait).poll(&mut context).is_pending());
+            assert!(Pin::new(wait).poll(&mut context).is_pending());
+        }
+        assert_eq!(signal.0.waiting.borrow().len(), 2, "polled twice, it waits once");
+        let [one, mut other] = waits;
+        drop(one);
+        assert_eq!(signal.0.waiting.borrow().len(), 1, "who gave up is forgotten");
+        signal.give();
+        assert!(Pin::new(&mut other).poll(&mut context).is_ready());
+        assert_eq!(signal.0.waiting.borrow().len(), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Devices as the core sees them: blocks of 4 KiB that tasks read and write, zones that they reset. What is behind one is
 //! a [`Backend`]: an emulated drive with its times ([`emulated`]), a file or an ordinary block device ([`file`]), a zoned block
-//! device of Linux ([`linux`]), blocks in memory with power cuts ([`model`]).
+//! device of Linux ([`linux`]), blocks in memory with power cuts ([`model`]) or without
+//! ([`memory`]).
 //!
 //! Invariants:
 //! 1. An operation is answered once, under the number it was given. A task that gives up waiting does not undo it.
@@ -11,6 +12,7 @@ pub mod emulated;
 pub mod file;
 #[cfg(target_os = "linux")]
 pub mod linux;
+pub mod memory;
 pub mod model;
 
 use std::cell::{Cell, RefCell};

@@ -1,0 +1,154 @@
+//! `imbrex fs age` (Singh 2014 §5.3): on devices that are not mounted, in virtual time at the speed of the drive; or in a
+//! mounted directory, by the wall clock.
+
+use std::path::Path;
+
+use imbrex::{human, Failure, Progress};
+use imbrex_fs::device::BLOCK_BYTES;
+use imbrex_fs::load::age::{age, Age, Aged};
+use imbrex_fs::load::{run_now, InDirectory, LoadError, OnCore};
+use imbrex_fs::{Clock, Fs};
+use indicatif::ProgressBar;
+use serde_json::{json, Value};
+
+use super::args::AgeArgs;
+use super::devices::{self, Devices, Purpose};
+use super::{print, status, Offline};
+use crate::error::ExitCode;
+use crate::interrupt;
+use crate::output;
+
+const BYTES: u64 = BLOCK_BYTES as u64;
+
+/// Ages it.
+pub fn run(args: &AgeArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let bar = Progress::on_terminal(quiet || args.json).requests("ageing", Some(args.operations));
+    let (aged, fill_bytes, found) = match &args.places[..] {
+        [directory] if directory.is_dir() => in_directory(args, directory, &bar)?,
+        _ => on_devices(args, &bar)?,
+    };
+    bar.finish_and_clear();
+    let document = document(args, &aged, fill_bytes, found);
+    if args.json {
+        print(&document)?;
+    } else {
+        output::line(&text(&document))?;
+    }
+    match aged.full_at {
+        Some(operation) => Err(Failure::failed(format!("no room for operation {operation} of {}", args.operations))
+            .or_try(format!("--fill with less than {}", human::bytes(fill_bytes)))),
+        None if aged.is_interrupted => Ok(ExitCode::Failed),
+        None => Ok(ExitCode::Done),
+    }
+}
+
+/// The ageing that is asked for where so many bytes are free.
+fn asked(args: &AgeArgs, free_bytes: u64) -> Result<Age, Failure> {
+    let fill_blocks = args.fill.unwrap_or(free_bytes / 4 * 3) / BYTES;
+    if fill_blocks == 0 {
+        return Err(Failure::usage("--fill: nothing is to be filled").or_try("a size of 4KiB at least"));
+    }
+    Ok(Age { fill_blocks, operations: args.operations, seed: args.seed })
+}
+
+fn in_directory(args: &AgeArgs, directory: &Path, bar: &ProgressBar) -> Result<(Aged, u64, Value), Failure> {
+    let stat = rustix::fs::statvfs(directory);
+    let stat = stat.map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
+    let asked = asked(args, stat.f_bavail * stat.f_frsize)?;
+    let files = InDirectory::new(directory, &args.folder).map_err(|error| there_already(args, error))?;
+    let aged = run_now(age(&files, &asked, |done| watch(bar, done))).map_err(Failure::failed)?;
+    Ok((aged, asked.fill_blocks * BYTES, Value::Null))
+}
+
+fn on_devices(args: &AgeArgs, bar: &ProgressBar) -> Result<(Aged, u64, Value), Failure> {
+    let clock = Clock::in_virtual_time();
+    let devices = Devices::open(&clock, &args.places, Purpose::Work, true)?;
+    let Offline { clock, devices, fs, .. } = Offline::mount(clock, devices, Purpose::Work)?;
+    let asked = asked(args, fs.statfs().free * BYTES)?;
+    let (own, own_bar, folder) = (fs.clone(), bar.clone(), args.folder.clone());
+    let ageing = async move { aged(&own, &folder, &asked, &own_bar).await };
+    let outcome = clock.run(ageing).map_err(Failure::failed)?;
+    let ending = fs.clone();
+    devices::run(&clock, async move { ending.unmount().await })?;
+    devices.shut_down()?;
+    let aged = outcome.map_err(|error| there_already(args, error))?;
+    Ok((aged, asked.fill_blocks * BYTES, status::document(&fs, &devices.paths, None)))
+}
+
+async fn aged(fs: &Fs, folder: &str, asked: &Age, bar: &ProgressBar) -> Result<Aged, LoadError> {
+    let files = OnCore::new(fs, folder).await?;
+    age(&files, asked, |done| watch(bar, done)).await
+}
+
+fn watch(bar: &ProgressBar, done: u64) -> bool {
+    bar.set_position(done);
+    !interrupt::requested()
+}
+
+/// The failure of a load; where its folder is there already, with what to do.
+fn there_already(args: &AgeArgs, error: LoadError) -> Failure {
+    let is_folder = error.operation == "mkdir" && error.path.ends_with(&args.folder);
+    let failure = Failure::failed(&error);
+    if is_folder {
+        failure.or_try("--folder NAME with a name that is not taken")
+    } else {
+        failure
+    }
+}
+
+fn document(args: &AgeArgs, aged: &Aged, fill_bytes: u64, found: Value) -> Value {
+    let number = |key: &str| found.pointer(key).and_then(Value::as_u64);
+    let written = number("/since_mounted/data/blocks_written");
+    let is_virtual = !found.is_null();
+    json!({
+        "schema": "imbrex.fs-age/1",
+        "places": args.places,
+        "folder": args.folder,
+        "seed": args.seed,
+        "fill_bytes": fill_bytes,
+        "operations": aged.operations,
+        "creates": aged.creates,
+        "deletes": aged.deletes,
+        "bytes_created": aged.blocks_created * BYTES,
+        "bytes_deleted": aged.blocks_deleted * BYTES,
+        "filled_after": aged.steady_after,
+        "full_at": aged.full_at,
+        "is_interrupted": aged.is_interrupted,
+        "clock": if is_virtual { "virtual" } else { "wall" },
+        "elapsed_ns": aged.elapsed_ns,
+        "data_blocks_per_block": written.map(|written| written as f64 / aged.blocks_created.max(1) as f64),
+        "file_system": found,
+    })
+}
+
+fn text(document: &Value) -> String {
+    let number = |key: &str| document.pointer(key).and_then(Value::as_u64).unwrap_or(0);
+    let bytes = |key: &str| human::bytes(number(key));
+    let filled = match document["filled_after"].as_u64() {
+        Some(operations) => format!("after {operations} operations"),
+        None => "not reached".into(),
+    };
+    let time = human::duration_ns(number("/elapsed_ns"));
+    let mut lines = vec![
+        format!(
+            "operations  {}: {} creates, {} deletes",
+            number("/operations"),
+            number("/creates"),
+            number("/deletes")
+        ),
+        format!("size        {}, {filled}", bytes("/fill_bytes")),
+        format!("created     {}, of which {} deleted again", bytes("/bytes_created"), bytes("/bytes_deleted")),
+        format!("time        {time} by the {} clock", document["clock"].as_str().unwrap_or_default()),
+    ];
+    if let Some(ratio) = document["data_blocks_per_block"].as_f64() {
+        let blocks = |key: &str| human::bytes(number(&format!("/file_system/{key}")) * BYTES);
+        lines.push(format!("written     {ratio:.3} blocks of data for each of a file"));
+        let runs = number("/file_system/free_runs");
+        lines.push(format!(
+            "free        {} in {runs} runs, {} unusable",
+            blocks("free_blocks"),
+            blocks("unusable_blocks")
+        ));
+    }
+    lines.join("\n")
+}

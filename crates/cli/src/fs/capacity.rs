@@ -1,0 +1,131 @@
+//! `imbrex fs capacity` (Singh 2014 §5.3, tables 5.1 and 5.2): how much larger a caveat disk must be than what it holds.
+
+use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
+use imbrex::{Failure, Progress};
+use imbrex_fs::device::BLOCK_BYTES;
+use imbrex_fs::load::age::Age;
+use imbrex_fs::load::capacity::{search, Capacity, Found, Trial, PARTS};
+use imbrex_fs::store::caveat::fit;
+use serde_json::{json, Value};
+
+use super::args::CapacityArgs;
+use super::print;
+use crate::error::ExitCode;
+use crate::interrupt;
+use crate::output;
+
+/// Searches for each DID and each algorithm.
+pub fn run(args: &CapacityArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let fits = fits(args)?;
+    let progress = Progress::on_terminal(quiet || args.json);
+    let mut rows = Vec::new();
+    for isolation in &args.did {
+        for fit in &fits {
+            let asked = asked(args, fit, *isolation)?;
+            let bar = progress.requests(&format!("DID {isolation}, {fit}"), Some(asked.age.operations));
+            let (own, of) = (bar.clone(), format!("DID {isolation}, {fit}"));
+            let found = search(&asked, move |extra, done| {
+                own.set_prefix(format!("{of}, {} %", percent(extra)));
+                own.set_position(done);
+                !interrupt::requested()
+            });
+            bar.finish_and_clear();
+            match found.map_err(Failure::failed)? {
+                Found::Interrupted => return Err(Failure::failed("interrupted: the search is not done")),
+                found => rows.push((asked, found)),
+            }
+        }
+    }
+    tell(args, &rows)?;
+    Ok(ExitCode::Done)
+}
+
+fn fits(args: &CapacityArgs) -> Result<Vec<String>, Failure> {
+    if args.fit.is_empty() {
+        return Ok(fit::ALL.iter().map(|(name, ..)| (*name).to_string()).collect());
+    }
+    for name in &args.fit {
+        fit::named(name).map_err(|reason| Failure::usage(format!("--{reason}")))?;
+    }
+    Ok(args.fit.clone())
+}
+
+fn asked(args: &CapacityArgs, fit: &str, isolation: u64) -> Result<Capacity, Failure> {
+    let fill_blocks = args.size / BLOCK_BYTES as u64;
+    if fill_blocks == 0 || args.step == 0 {
+        return Err(Failure::usage("--size and --step must not be 0"));
+    }
+    let age = Age { fill_blocks, operations: args.operations, seed: args.seed };
+    let (no_overlap, step, most) = (args.dnor, args.step, args.most.max(args.step));
+    Ok(Capacity { isolation, no_overlap, fit: fit.into(), in_pieces: args.extents, age, step, most })
+}
+
+/// Hundredths of a percent, as a percentage.
+fn percent(extra: u64) -> f64 {
+    extra as f64 * 100.0 / PARTS as f64
+}
+
+fn tell(args: &CapacityArgs, rows: &[(Capacity, Found)]) -> Result<(), Failure> {
+    if args.json {
+        return print(&json!({
+            "schema": "imbrex.fs-capacity/1",
+            "seed": args.seed,
+            "usable_blocks": args.size / BLOCK_BYTES as u64,
+            "operations": args.operations,
+            "searches": rows.iter().map(|(asked, found)| row_as_json(asked, found)).collect::<Vec<_>>(),
+        }));
+    }
+    let columns = ["DID", "fit", "over-allocation", "blocks", "free", "unusable", "of all", "allocated"];
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(columns);
+    table.add_rows(rows.iter().map(|(asked, found)| row(asked, found)));
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
+    output::line(&lines.join("\n"))
+}
+
+fn trial(found: &Found) -> Option<&Trial> {
+    match found {
+        Found::At(trial) | Found::Never(trial) => Some(trial),
+        Found::Interrupted => None,
+    }
+}
+
+fn row_as_json(asked: &Capacity, found: &Found) -> Value {
+    let trial = trial(found);
+    json!({
+        "did_blocks": asked.isolation,
+        "dnor_blocks": asked.no_overlap,
+        "fit": asked.fit,
+        "is_found": matches!(found, Found::At(_)),
+        "over_allocation_percent": trial.map(|trial| percent(trial.extra)),
+        "blocks": trial.map(|trial| trial.usage.blocks),
+        "live_blocks": trial.map(|trial| trial.usage.live),
+        "unusable_blocks": trial.map(|trial| trial.usage.unusable),
+        "free_runs": trial.map(|trial| trial.usage.free_runs),
+        "blocks_created": trial.map(|trial| trial.aged.blocks_created),
+        "blocks_deleted": trial.map(|trial| trial.aged.blocks_deleted),
+        "full_at": trial.and_then(|trial| trial.aged.full_at),
+    })
+}
+
+fn row(asked: &Capacity, found: &Found) -> Vec<String> {
+    let Some(trial) = trial(found) else { return Vec::new() };
+    let usage = trial.usage;
+    let more = match found {
+        Found::At(_) => format!("{} %", percent(trial.extra)),
+        _ => format!("over {} %", percent(trial.extra)),
+    };
+    vec![
+        asked.isolation.to_string(),
+        asked.fit.clone(),
+        more,
+        usage.blocks.to_string(),
+        (usage.blocks - usage.live).to_string(),
+        usage.unusable.to_string(),
+        format!("{:.2} %", 100.0 * usage.unusable as f64 / usage.blocks as f64),
+        format!("{:.2} times", trial.aged.blocks_created as f64 / asked.age.fill_blocks as f64),
+    ]
+}

@@ -1,0 +1,96 @@
+//! Goal: what ageing and the search for capacity print is what was done. Method: small loads, on devices and in
+//! directories; what is printed beside what is there, and beside the same again.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::{failure, json, text, word, Bench};
+
+/// The numbers of a document.
+fn number(document: &Value, key: &str) -> u64 {
+    document[key].as_u64().unwrap_or_else(|| panic!("{key} of {document}"))
+}
+
+const SMALL: [&str; 6] = ["--fill", "8MiB", "--operations", "400", "--seed", "5"];
+
+#[test]
+fn devices_are_aged_at_the_speed_of_the_drive() {
+    let mut documents = Vec::new();
+    for drive in ["caveat-1g", "caveat-1g", "strict-append"] {
+        let bench = Bench::blank(drive);
+        let image = word(&bench.image);
+        text(&["fs", "mkfs", image]);
+        let aged = json(&[&["fs", "age", image, "--json"][..], &SMALL[..]].concat());
+        assert_eq!((number(&aged, "operations"), aged["full_at"].is_null()), (400, true), "{aged}");
+        assert_eq!(number(&aged, "creates") + number(&aged, "deletes"), 400);
+        let live = number(&aged, "bytes_created") - number(&aged, "bytes_deleted");
+        assert_eq!(number(&aged["file_system"], "live_blocks") * 4096, live, "{aged}");
+        assert!(number(&aged, "elapsed_ns") > 100_000_000, "400 operations take a drive some time: {aged}");
+        let checked = json(&["fs", "check", image, "--json"]);
+        assert_eq!((number(&checked, "bytes"), checked["is_whole"].as_bool()), (live, Some(true)), "{checked}");
+        documents.push((number(&aged, "elapsed_ns"), aged["file_system"]["since_mounted"].clone()));
+    }
+    assert_eq!(documents[0], documents[1], "the same seed does the same, in the same time");
+    assert_ne!(documents[0], documents[2]);
+}
+
+#[test]
+fn a_directory_is_aged_by_the_wall_clock_and_nothing_else_is_touched() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("mine"), b"mine").expect("written");
+    let aged = json(&[&["fs", "age", word(folder.path()), "--json"][..], &SMALL[..]].concat());
+    assert_eq!((aged["clock"].as_str(), number(&aged, "operations")), (Some("wall"), 400));
+    let mut live = 0;
+    for directory in fs::read_dir(folder.path().join("aged")).expect("it is made").flatten() {
+        let files = fs::read_dir(directory.path()).expect("it can be read").flatten();
+        live += files.map(|file| file.metadata().expect("a file").len()).sum::<u64>();
+    }
+    assert_eq!(live, number(&aged, "bytes_created") - number(&aged, "bytes_deleted"));
+    assert_eq!(fs::read(folder.path().join("mine")).expect("it is there"), b"mine");
+    let (code, said) = failure(&["fs", "age", word(folder.path()), "--operations", "1"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("aged") && said.contains("--folder"), "{said}");
+}
+
+#[test]
+fn a_drive_that_is_full_is_told() {
+    let bench = Bench::blank("strict-append");
+    let image = word(&bench.image);
+    text(&["fs", "mkfs", image]);
+    let words = ["fs", "age", image, "--fill", "2GiB", "--operations", "100000"];
+    let (code, said) = failure(&words);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no room for operation") && said.contains("--fill"), "{said}");
+    assert_eq!(json(&["fs", "check", image, "--json"])["is_whole"], true);
+}
+
+#[test]
+fn the_over_allocation_that_is_told_is_enough_and_a_step_less_is_not() {
+    let small = ["fs", "capacity", "--size", "12MiB", "--operations", "1500", "--did", "16", "--fit", "best", "--json"];
+    let document = json(&[&small[..], &["--step", "2.5"]].concat());
+    let found = &document["searches"][0];
+    let percent = found["over_allocation_percent"].as_f64().expect("a percentage");
+    assert!(found["is_found"] == true && percent > 0.0 && percent % 2.5 == 0.0, "{document}");
+    assert_eq!(number(found, "blocks"), 3072 + (3072.0 * percent / 100.0) as u64);
+    let less = (percent - 2.5).to_string();
+    let document = json(&[&small[..], &["--step", "2.5", "--most", &less]].concat());
+    assert_eq!(document["searches"][0]["is_found"], false, "{document}");
+    assert!(document["searches"][0]["full_at"].is_u64(), "{document}");
+    let printed = text(&["fs", "capacity", "--size", "4MiB", "--operations", "300", "--fit", "next,worst"]);
+    assert_eq!(printed.lines().count(), 5, "a head, two algorithms at two distances: {printed}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    for (words, part) in [
+        (&["fs", "capacity", "--fit", "nearest"][..], "best, worst, first, next, last-accessed"),
+        (&["fs", "capacity", "--step", "0"], "--step"),
+        (&["fs", "capacity", "--step", "much"], "percentage"),
+        (&["fs", "age", "/tmp", "--fill", "1"], "--fill"),
+    ] {
+        let (code, said) = failure(words);
+        assert_eq!(code, Some(2), "{words:?}: {said}");
+        assert!(said.contains(part), "{words:?}: {said}");
+    }
+}

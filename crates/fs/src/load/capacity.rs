@@ -1,0 +1,190 @@
+//! Capacity (Singh 2014 §5.3): how much larger than what it is to hold a caveat disk must be, so that ageing never finds
+//! it full.
+//!
+//! The disk and the metadata are in memory and take no time; the metadata are on a device of their own, as the paper
+//! counts "only the size of the data blocks", and so that the head of the disk is where the last *file* was written. Each
+//! operation is committed before the next, so that what is deleted is free at once, as it is in the paper's bitmap.
+//!
+//! That a disk is large enough where a smaller one is, is nearly always so and no law: files come to lie elsewhere. The
+//! search takes it to be so; what it answers is large enough, and one step less is not.
+
+use std::rc::Rc;
+
+use uuid::Uuid;
+
+use super::age::{age, Age, Aged};
+use super::{LoadError, OnCore};
+use crate::core::{make, Bounds, MakeOptions, MountOptions};
+use crate::device::memory::Memory;
+use crate::device::{Device, Geometry, Kind};
+use crate::error::FsError;
+use crate::store::Usage;
+use crate::{Clock, Fs};
+
+/// Parts of a whole in which over-allocation is counted: hundredths of a percent.
+pub const PARTS: u64 = 10_000;
+/// Blocks for metadata at least.
+const METADATA_BLOCKS_MIN: u64 = 2048;
+
+/// What is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Capacity {
+    /// DID of the disk, in blocks.
+    pub isolation: u64,
+    /// DNOR of the disk, in blocks.
+    pub no_overlap: u64,
+    /// The allocation algorithm.
+    pub fit: String,
+    /// Whether a file may lie in several pieces.
+    pub in_pieces: bool,
+    /// The ageing; what it fills is the usable capacity.
+    pub age: Age,
+    /// How exact the answer is to be, in hundredths of a percent of the usable capacity.
+    pub step: u64,
+    /// Where to give up.
+    pub most: u64,
+}
+
+impl Capacity {
+    /// The paper's: 1 GB and 100,000 operations, to one percent, up to 200.
+    pub fn of_the_paper(fit: &str, isolation: u64) -> Capacity {
+        Capacity {
+            isolation,
+            no_overlap: 6,
+            fit: fit.into(),
+            in_pieces: false,
+            age: Age { fill_blocks: 262_144, operations: 100_000, seed: 1 },
+            step: PARTS / 100,
+            most: 2 * PARTS,
+        }
+    }
+
+    /// Blocks for data with so much over-allocation.
+    pub fn blocks_with(&self, extra: u64) -> u64 {
+        self.age.fill_blocks + self.age.fill_blocks * extra / PARTS
+    }
+}
+
+/// One run of the ageing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trial {
+    /// Its over-allocation, in hundredths of a percent of the usable capacity.
+    pub extra: u64,
+    /// What was done.
+    pub aged: Aged,
+    /// What the store had at the end.
+    pub usage: Usage,
+}
+
+impl Trial {
+    /// One that whoever watches did not let begin.
+    pub fn interrupted(extra: u64) -> Trial {
+        Trial { extra, aged: Aged { is_interrupted: true, ..Aged::default() }, usage: Usage::default() }
+    }
+
+    /// Whether the ageing came to its end.
+    pub fn is_complete(&self) -> bool {
+        self.aged.full_at.is_none() && !self.aged.is_interrupted
+    }
+}
+
+/// What a search came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// The smallest over-allocation, and its run.
+    At(Trial),
+    /// Even the largest that was asked for is too small: its run.
+    Never(Trial),
+    /// Whoever watched ended it.
+    Interrupted,
+}
+
+/// Ages a new disk with so much over-allocation. `watch` is told how many operations are done, and says whether to go on.
+pub fn run(asked: &Capacity, extra: u64, watch: impl Fn(u64) -> bool + 'static) -> Result<Trial, LoadError> {
+    let clock = Clock::in_virtual_time();
+    let (own, asked) = (clock.clone(), asked.clone());
+    let task = async move {
+        let fs = fresh(&own, &asked, extra).await.map_err(|error| LoadError {
+            operation: "make",
+            path: "a file system in memory".into(),
+            reason: error.to_string(),
+            is_no_space: false,
+        })?;
+        let files = OnCore::new(&fs, "aged").await?;
+        let aged = age(&files, &asked.age, watch).await?;
+        Ok(Trial { extra, aged, usage: fs.status().usage })
+    };
+    let trial = clock.run(task).expect("some operation of the load can always go on");
+    clock.forget_all();
+    trial
+}
+
+/// A new file system on a new disk.
+async fn fresh(clock: &Clock, asked: &Capacity, extra: u64) -> Result<Fs, FsError> {
+    let &Capacity { isolation, no_overlap, .. } = asked;
+    // The first block bears the superblock; what writing it destroys comes on top of what is asked for.
+    let blocks = 1 + isolation.max(no_overlap) + asked.blocks_with(extra);
+    let geometry = Geometry { blocks, kind: Kind::Caveat { isolation, no_overlap } };
+    let data = Device::new(clock, "disk", Box::new(Memory::new(geometry)));
+    let geometry = Geometry { blocks: (blocks / 4).max(METADATA_BLOCKS_MIN), kind: Kind::Plain };
+    let metadata = Device::new(clock, "metadata", Box::new(Memory::new(geometry)));
+    let mut options = vec![("fit".to_string(), asked.fit.clone())];
+    options.extend(asked.in_pieces.then(|| ("extents".into(), "on".into())));
+    let made = MakeOptions { uuid: Some(Uuid::from_u128(1)), options, ..MakeOptions::default() };
+    make(&data, Some(&metadata), &made, 0).await?;
+    let bounds = Bounds { pending_bytes: 1, ..Bounds::default() };
+    let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
+    Ok(Fs::mount(clock, &[data, metadata], &options).await?.0)
+}
+
+/// Looks for the smallest over-allocation with which ageing comes to its end: by doubling, then by halving. `watch` is
+/// told which one is tried and how many operations are done, and says whether to go on.
+pub fn search(asked: &Capacity, watch: impl Fn(u64, u64) -> bool + 'static) -> Result<Found, LoadError> {
+    let watch = Rc::new(watch);
+    search_by(asked.step, asked.most, |extra| {
+        let watch = watch.clone();
+        run(asked, extra, move |done| watch(extra, done))
+    })
+}
+
+/// The same in multiples of `step` up to `most`, with whatever runs a trial.
+pub fn search_by(
+    step: u64,
+    most: u64,
+    mut run: impl FnMut(u64) -> Result<Trial, LoadError>,
+) -> Result<Found, LoadError> {
+    assert!(step > 0, "a search has steps");
+    let last = most / step;
+    // In steps: everything below `low` is too small, `high` is large enough.
+    let (mut low, mut next) = (0, 0);
+    let (mut high, mut found) = loop {
+        let trial = run(next * step)?;
+        if trial.aged.is_interrupted {
+            return Ok(Found::Interrupted);
+        }
+        if trial.is_complete() {
+            break (next, trial);
+        }
+        if next == last {
+            return Ok(Found::Never(trial));
+        }
+        low = next + 1;
+        next = (next * 2).max(1).min(last);
+    };
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let trial = run(middle * step)?;
+        if trial.aged.is_interrupted {
+            return Ok(Found::Interrupted);
+        }
+        if trial.is_complete() {
+            (high, found) = (middle, trial);
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(Found::At(found))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! A load in a mounted directory of whatever file system: its operations are the system's calls, its time is the wall's.
+//! Each is done before its future is first polled to the end, so a load of one application never waits for another.
+
+use std::fs::File;
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use super::{Files, LoadError};
+
+/// A directory that is mounted.
+#[derive(Clone)]
+pub struct InDirectory {
+    base: PathBuf,
+    began: Instant,
+}
+
+/// A file of it that is open.
+pub struct OpenInDirectory {
+    file: File,
+    path: String,
+}
+
+fn failed(operation: &'static str, path: &str) -> impl FnOnce(io::Error) -> LoadError {
+    let path = path.to_string();
+    move |error| LoadError {
+        operation,
+        path,
+        reason: error.to_string(),
+        is_no_space: matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded),
+    }
+}
+
+impl InDirectory {
+    /// In a new directory `name` of `directory`.
+    pub fn new(directory: &Path, name: &str) -> Result<InDirectory, LoadError> {
+        let base = directory.join(name);
+        std::fs::create_dir(&base).map_err(failed("mkdir", &base.display().to_string()))?;
+        Ok(InDirectory { base, began: Instant::now() })
+    }
+}
+
+impl Files for InDirectory {
+    type Open = OpenInDirectory;
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    async fn make_directory(&self, path: &str) -> Result<(), LoadError> {
+        std::fs::create_dir(self.base.join(path)).map_err(failed("mkdir", path))
+    }
+
+    async fn create(&self, path: &str) -> Result<OpenInDirectory, LoadError> {
+        let file = File::options().read(true).write(true).create_new(true).open(self.base.join(path));
+        Ok(OpenInDirectory { file: file.map_err(failed("create", path))?, path: path.into() })
+    }
+
+    async fn write(&self, file: &OpenInDirectory, offset: u64, bytes: &[u8]) -> Result<(), LoadError> {
+        file.file.write_all_at(bytes, offset).map_err(failed("write", &file.path))
+    }
+
+    async fn close(&self, file: OpenInDirectory) -> Result<(), LoadError> {
+        drop(file);
+        Ok(())
+    }
+
+    async fn remove(&self, path: &str) -> Result<(), LoadError> {
+        std::fs::remove_file(self.base.join(path)).map_err(failed("remove", path))
+    }
+}
+
+/// The outcome of a load in a directory, whose operations wait for nobody.
+pub fn run_now<T>(load: impl Future<Output = T>) -> T {
+    let mut load = pin!(load);
+    match load.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => unreachable!("no operation in a directory waits"),
+    }
+}
