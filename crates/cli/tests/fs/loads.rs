@@ -55,10 +55,10 @@ fn a_directory_is_aged_by_the_wall_clock_and_nothing_else_is_touched() {
 
 #[test]
 fn a_drive_that_is_full_is_told() {
-    let bench = Bench::blank("strict-append");
+    let bench = Bench::blank("caveat-1g:geometry.tracks=64");
     let image = word(&bench.image);
     text(&["fs", "mkfs", image]);
-    let words = ["fs", "age", image, "--fill", "2GiB", "--operations", "100000"];
+    let words = ["fs", "age", image, "--fill", "100MiB", "--operations", "100000"];
     let (code, said) = failure(&words);
     assert_eq!(code, Some(1));
     assert!(said.contains("no room for operation") && said.contains("--fill"), "{said}");
@@ -92,5 +92,18 @@ fn mistakes_are_told() {
         let (code, said) = failure(words);
         assert_eq!(code, Some(2), "{words:?}: {said}");
         assert!(said.contains(part), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn the_page_names_every_option() {
+    let page = include_str!("../../../../docs/fs/bench.md");
+    for command in ["age", "capacity"] {
+        let help = text(&["fs", command, "--help"]);
+        let options = help.split_whitespace().filter(|word| word.starts_with("--"));
+        for option in options.map(|word| word.trim_end_matches([',', '.', ')', ';', ':', ']'])) {
+            let is_common = ["--help", "--quiet"].contains(&option);
+            assert!(is_common || page.contains(option), "docs/fs/bench.md does not name {option} of {command}");
+        }
     }
 }
