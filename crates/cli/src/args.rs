@@ -572,7 +572,8 @@ pub struct ProbeArgs {
     #[arg(long)]
     pub destroy_data: bool,
 
-    /// With --destroy-data: also where the drive is in use, or holds a partition table or a file system.
+    /// With --destroy-data: also where the drive holds a partition table or a file system. One that is mounted or otherwise in
+    /// use is never written.
     #[arg(long, requires = "destroy_data")]
     pub really: bool,
 

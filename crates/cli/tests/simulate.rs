@@ -157,6 +157,26 @@ fn a_truncated_binary_trace_is_told_by_its_offset() {
 }
 
 #[test]
+fn words_beyond_any_disk_are_refused_before_they_cost_memory_or_overflow() {
+    let workload = "rw=randwrite,bs=4k,number_ios=20";
+    for (drive, said) in [
+        ("cmr-7200:mechanics.seek.short_base_ns=18446744073709551615", "seek.short_base_ns"),
+        ("cmr-7200:mechanics.settle_ns=60000000001", "settle_ns"),
+        ("cassuto-307g+s-blocks:sblock_size=512", "use larger ones"),
+    ] {
+        let (code, words) = refused(&["simulate", workload, "--drive", drive]);
+        assert!(code == 2 && words.contains(said), "{drive}: {code}, {words}");
+    }
+    for workload in [workload, "demo"] {
+        let (code, words) = refused(&["simulate", workload, "--format", "zzz", "--drive", "cmr-7200"]);
+        assert!(
+            code == 2 && words.contains("zzz") && words.contains("leave --format out"),
+            "{workload}: {code}, {words}"
+        );
+    }
+}
+
+#[test]
 fn a_workload_past_the_drive_is_refused_or_grows_aloud() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = file(folder.path(), "far.csv", "128166372000000000,hm,1,Write,900000000000,4096,1\n".repeat(3));

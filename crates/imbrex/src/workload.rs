@@ -119,10 +119,12 @@ impl Workload {
         }
         let is_file = Path::new(word).exists();
         if !is_file && (word.contains('=') || word.contains(';')) {
+            refuse_format(args, word)?;
             let spec = WorkloadSpec::parse(word).map_err(Failure::usage)?;
             return Ok(from_words(args, spec, word));
         }
         if let Some(entry) = generators::named(word).filter(|_| !is_file) {
+            refuse_format(args, word)?;
             return Ok(built_in(args, entry, progress));
         }
         if !is_file {
@@ -219,6 +221,15 @@ impl Workload {
 
 /// Seed of a built-in workload where none is given.
 const BUILT_IN_SEED: u64 = 1;
+
+/// A generator has no format to be read in.
+fn refuse_format(args: &WorkloadOptions, word: &str) -> Result<(), Failure> {
+    match &args.trace.format {
+        Some(format) => Err(Failure::usage(format!("--format {format}: '{word}' is no trace, and has no format"))
+            .or_try("leave --format out")),
+        None => Ok(()),
+    }
+}
 
 fn from_words(args: &WorkloadOptions, spec: WorkloadSpec, name: &str) -> Workload {
     let spec = match args.seed {

@@ -124,7 +124,7 @@ fn a_file_is_written_where_it_is_asked_and_nowhere_else() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let path = folder.path().join("file");
     std::fs::File::create(&path).and_then(|file| file.set_len(SIZE)).expect("made");
-    let mut target = match Block::open(&path, Access { may_write: true, is_forced: false }) {
+    let mut target = match Block::open(&path, Access { may_write: true }) {
         Ok(target) => target,
         Err(error) => {
             let said = error.to_string();

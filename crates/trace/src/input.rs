@@ -13,6 +13,7 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 use bytes::Bytes;
 
+use crate::gzip;
 use crate::request::TraceError;
 
 /// How much of the unpacked trace is looked at to recognise its format.
@@ -147,7 +148,7 @@ impl Compression {
     fn unpacker(self, packed: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Compression::None => packed,
-            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed)),
+            Compression::Gzip => Box::new(gzip::Members::new(packed)),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(packed)?),
             Compression::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(packed)),
             Compression::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(packed)),
@@ -176,6 +177,9 @@ fn read_up_to(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
 pub(crate) fn unpacking_failed(name: &str, offset: u64, cause: io::Error) -> TraceError {
     let reason = match cause.kind() {
         io::ErrorKind::UnexpectedEof => "the compressed stream ends too early: the file is cut short",
+        io::ErrorKind::InvalidData if gzip::is_trailing(&cause) => {
+            "there is more behind the end of the compressed stream"
+        }
         _ => "cannot be read further",
     };
     TraceError { place: format!("{name}, byte {offset} (unpacked)"), reason: reason.into(), cause: Some(cause) }

@@ -5,6 +5,7 @@ pub mod facts;
 mod fields;
 pub mod formats;
 pub mod generators;
+mod gzip;
 pub mod input;
 mod lines;
 pub mod options;

@@ -1,14 +1,15 @@
 //! Opening what is to be probed, and the leave to write to it.
 //!
 //! ```text
-//!  --destroy-data ─► nobody uses it, nothing lies in it ─┬─ yes ─► shown, asked once on a terminal ─► opened to be written
-//!                                                        └─ no ──► refused, unless --really
+//!  --destroy-data ─► nobody uses it ─┬─ yes ─► nothing lies in it ─┬─ yes ─► shown, asked once on a terminal ─► opened to be written
+//!                                    └─ no ──► refused             └─ no ──► refused, unless --really
 //!  without ─► opened to be read
 //! ```
 //!
 //! Invariants:
 //! 1. Nothing but a simulated drive is opened to be written without `--destroy-data`.
 //! 2. What is refused has not been opened to be written.
+//! 3. What is mounted, or used in another way, is never written, whatever the words of the command line are.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -109,7 +110,7 @@ fn open_image(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
 }
 
 fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
-    let to_look = Access { may_write: false, is_forced: false };
+    let to_look = Access { may_write: false };
     let mut target = Block::open(path, to_look).map_err(failed)?;
     has_room(&target)?;
     let users = usage::users(path);
@@ -120,7 +121,7 @@ fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
         let lies_there = found(&args.target, &mut target)?;
         ask(args, &target, users, lies_there)?;
         drop(target);
-        let access = Access { may_write: true, is_forced: args.really };
+        let access = Access { may_write: true };
         target = Block::open(path, access).map_err(failed)?;
     } else if !users.is_empty() {
         eprintln!("{}: {}; what others do with it will show in the times", args.target, users.join(", "));
@@ -152,8 +153,11 @@ fn found(name: &str, target: &mut dyn Peek) -> Result<Vec<String>, Failure> {
 
 /// Refuses what is in use or holds something, shows what will be lost, and asks once on a terminal.
 fn ask(args: &ProbeArgs, target: &dyn Target, users: Vec<String>, lies_there: Vec<String>) -> Result<(), Failure> {
-    let mut reasons = users;
-    reasons.extend(lies_there.iter().map(|what| format!("it holds {what}")));
+    if !users.is_empty() {
+        return Err(Failure::failed(format!("{}: refused, for it is in use: {}", args.target, users.join("; ")))
+            .or_try("unmount it, or take it out of what uses it, first: --really does not help here"));
+    }
+    let reasons: Vec<String> = lies_there.iter().map(|what| format!("it holds {what}")).collect();
     if !reasons.is_empty() && !args.really {
         return Err(Failure::failed(format!("{}: refused: {}", args.target, reasons.join("; ")))
             .or_try("another drive; or --really, if all of that may go"));

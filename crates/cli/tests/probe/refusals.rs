@@ -267,7 +267,13 @@ fn a_device_in_use_is_refused() {
         eprintln!("skipped: a mounted device ({})", String::from_utf8_lossy(&mounted.stderr).trim());
         return;
     }
-    refused(&["probe", &device.0, "--destroy-data"], 1, &["refused", "is mounted at", "mounted", "ext"]);
+    // Not even with every leave there is.
+    for really in [&[][..], &["--really"][..]] {
+        let words = [&["probe", &device.0, "--destroy-data"], really].concat();
+        refused(&words, 1, &["refused", "in use", "is mounted at", "unmount it"]);
+        let words = [&["probe", &path, "--destroy-data"], really].concat();
+        refused(&words, 1, &["refused", "in use", "it is behind /dev/loop"]);
+    }
     let reading = imbrex(&["probe", &device.0]);
     assert!(said(&reading).contains("is mounted at"), "reading goes, with a word: {}", said(&reading));
     run("umount", &[place.to_str().unwrap()]);

@@ -62,6 +62,7 @@ impl Mechanics {
         if config.backup_trip_rotations == 0 {
             return Err("`backup_trip_rotations` is 0: a trip ends at a later pass of its angle".into());
         }
+        check_times(config)?;
         let distance_max = geometry.radial_tracks() - 1;
         let seek = match &config.seek {
             SeekConfig::Linear { min_ns, max_ns } => Seek::Linear(linear::Linear::new(*min_ns, *max_ns, distance_max)?),
@@ -163,6 +164,24 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Above it a second's bytes in nanoseconds would not fit 64 bits; no disk comes near.
 const MEDIA_RATE_MAX: u64 = 10_000_000_000;
+
+/// No single step of a disk takes longer than this; sums of a few stay far below what 64 bits hold.
+const STEP_NS_MAX: u64 = 60_000_000_000;
+
+/// Refuses times beyond any disk.
+fn check_times(config: &MechanicsConfig) -> Result<(), String> {
+    let mut times = vec![
+        ("settle_ns", config.settle_ns),
+        ("write_settle_ns", config.write_settle_ns.unwrap_or(0)),
+        ("head_switch_ns", config.head_switch_ns),
+    ];
+    if let SeekConfig::Curve { short_base_ns, long_base_ns, .. } = &config.seek {
+        times.extend([("seek.short_base_ns", *short_base_ns), ("seek.long_base_ns", *long_base_ns)]);
+    }
+    let beyond = times.into_iter().find(|(_, ns)| *ns > STEP_NS_MAX);
+    beyond
+        .map_or(Ok(()), |(key, ns)| Err(format!("`{key}` {ns}: expected at most {STEP_NS_MAX} ns, which is a minute")))
+}
 
 fn media_rate(config: &MechanicsConfig) -> Result<Option<Divider>, String> {
     match config.media_bytes_per_second {

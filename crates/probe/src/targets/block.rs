@@ -38,10 +38,8 @@ pub struct Block {
 /// How to open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// Whether tests will write.
+    /// Whether tests will write: then the kernel must say that nobody else uses it.
     pub may_write: bool,
-    /// Whether to write even where the kernel says that others use it.
-    pub is_forced: bool,
 }
 
 impl Block {
@@ -95,7 +93,7 @@ impl Block {
 }
 
 fn open(path: &Path, access: Access, is_block: bool) -> io::Result<File> {
-    let exclusive = if is_block && access.may_write && !access.is_forced { libc::O_EXCL } else { 0 };
+    let exclusive = if is_block && access.may_write { libc::O_EXCL } else { 0 };
     OpenOptions::new().read(true).write(access.may_write).custom_flags(libc::O_DIRECT | exclusive).open(path)
 }
 

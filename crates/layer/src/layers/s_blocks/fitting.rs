@@ -15,6 +15,8 @@ const SAMPLED_TRACKS: u64 = 256;
 const SAMPLED_ENDS: u64 = 32;
 /// The largest S-block: offsets in it take 32 bits.
 const SBLOCK_SECTORS_MAX: u64 = 1 << 30;
+/// S-blocks of a disk at most: each takes some forty bytes of memory.
+const SBLOCKS_MAX: u64 = 1 << 26;
 /// Attempts to place the rings, with a wider guard or a smaller payload each time.
 const ATTEMPTS: usize = 64;
 
@@ -120,6 +122,13 @@ impl Asked {
         let cache_sectors = share_of(self.cache_share);
         let spare_sblocks = share_of(self.sblock_share) / self.sblock_sectors;
         let sblocks = payload.saturating_sub(cache_sectors) / self.sblock_sectors;
+        if sblocks.saturating_mul(self.sections) > SBLOCKS_MAX {
+            return Err(ConfigError(format!(
+                "sblock_size of {} sectors makes {} S-blocks: at most {SBLOCKS_MAX}; use larger ones",
+                self.sblock_sectors,
+                sblocks.saturating_mul(self.sections)
+            )));
+        }
         if spare_sblocks < 2 {
             return Err(ConfigError(format!(
                 "{} sections leave {spare_sblocks} spare S-blocks of {} sectors each (a section has {payload}): \
