@@ -6,12 +6,14 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use clap::CommandFactory;
 use imbrex::Failure;
 use imbrex_serve::fuse::SYNC_ATTRIBUTE;
 use rustix::mount::{mount_remount, MountFlags};
 
 use super::options::Options;
 use super::stat;
+use crate::args::Cli;
 use crate::error::ExitCode;
 
 /// The words of the command line, those of a mount helper as the command that they stand for.
@@ -21,7 +23,7 @@ pub fn arguments() -> Vec<OsString> {
 
 fn as_command(words: Vec<OsString>) -> Vec<OsString> {
     let by_link = words.first().is_some_and(|name| is_helper(name));
-    let by_shape = words.get(3).is_some_and(|word| word == "-o") && words.get(1).is_some_and(|word| word != "fs");
+    let by_shape = words.get(3).is_some_and(|word| word == "-o") && !words.get(1).is_some_and(|word| is_command(word));
     if !by_link && !by_shape {
         return words;
     }
@@ -30,6 +32,10 @@ fn as_command(words: Vec<OsString>) -> Vec<OsString> {
     command.extend(["fs", "mount"].map(OsString::from));
     command.extend(words);
     command
+}
+
+fn is_command(word: &OsStr) -> bool {
+    Cli::command().get_subcommands().any(|command| command.get_name() == word)
 }
 
 fn is_helper(program: &OsStr) -> bool {
