@@ -1,5 +1,5 @@
 //! Devices as the core sees them: blocks of 4 KiB that tasks read and write, zones that they reset. What is behind one is
-//! a [`Backend`]: an emulated drive with its times ([`emulated`]), a file or an ordinary block device ([`file`]), a zoned block
+//! a [`Backend`]: an emulated drive with its times ([`emulated`]), a file or an ordinary block device ([`mod@file`]), a zoned block
 //! device of Linux ([`linux`]), blocks in memory with power cuts ([`model`]) or without
 //! ([`memory`]).
 //!
