@@ -77,8 +77,6 @@ fn tolerance(name: &str, machine: &Machine) -> (f64, f64) {
         "working_set" => (0.02, 0.0),
         // The disk is divided into whole cells.
         "lba_end" => (0.0, (cell_tracks(machine) * 4096) as f64),
-        // "Half of the writes … to a handful of tracks": the hottest page, on a track of its own, may come on top.
-        "hot_tracks" if name.ends_with("share_10") => (0.0, 0.03),
         "hot_tracks" => (0.0, 0.02),
         _ => panic!("{name} has a tolerance"),
     }
