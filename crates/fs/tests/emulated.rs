@@ -92,7 +92,13 @@ fn what_is_written_is_read_also_after_mounting_again() {
         let own = clock.clone();
         let run = async move {
             // Little enough of a cache that files are written all the time, by one command of 16 blocks after the other.
-            let bounds = Bounds { cache_bytes: 200_000, piece_blocks: 16, checksum_pages: 2, ..Bounds::default() };
+            let bounds = Bounds {
+                cache_bytes: 200_000,
+                written_blocks: 3,
+                piece_blocks: 16,
+                checksum_pages: 2,
+                ..Bounds::default()
+            };
             let mut fs = fresh(&own, &device, options, bounds).await;
             log.borrow_mut().1.clear();
             let mut naive = Naive::default();

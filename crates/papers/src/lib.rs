@@ -21,6 +21,7 @@ mod experiment;
 mod guide;
 mod hajkazemi;
 mod index;
+mod kernel_fs;
 mod lab;
 mod later_drives;
 mod page;

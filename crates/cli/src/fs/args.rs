@@ -85,6 +85,61 @@ pub enum FsCommand {
     ///
     /// The disks are in memory and take no time. With the paper's size and operations a search takes minutes.
     Capacity(CapacityArgs),
+    /// Measure a file system with a benchmark: lfs, smallfiles, postmark, compile (Singh 2014 §5.2), createfiles, varmail or
+    /// fileserver (Jin 2014 §III). Without a name: list them, with their sizes.
+    ///
+    /// On devices that are not mounted it runs in virtual time: what it tells is the time of the drives, and takes no part of
+    /// a processor. In a mounted directory, of whatever file system, it runs by the wall clock.
+    Bench(BenchArgs),
+}
+
+/// `imbrex fs bench`.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// The benchmark.
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// The devices of a file system that is not mounted, or a mounted directory.
+    #[arg(value_name = "DEVICE|DIR")]
+    pub places: Vec<PathBuf>,
+
+    /// How many files [default: the benchmark's own].
+    #[arg(long, value_name = "NUMBER")]
+    pub files: Option<u64>,
+
+    /// Size of a file, or their mean [default: the benchmark's own].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub file_size: Option<u64>,
+
+    /// How much is done with them: transactions, rounds, compiled sources [default: the benchmark's own].
+    #[arg(long, value_name = "NUMBER")]
+    pub operations: Option<u64>,
+
+    /// Applications that work at once [default: the benchmark's own].
+    #[arg(long, value_name = "NUMBER")]
+    pub threads: Option<u64>,
+
+    /// Of all choices: the same seed does the same operations.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+
+    /// The new directory that the files go into.
+    #[arg(long, value_name = "NAME", default_value = "bench")]
+    pub folder: String,
+
+    /// In virtual time: what the kernel's page cache in front of the file system would hold.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "2GiB")]
+    pub page_cache: u64,
+
+    /// The address of the live page (`imbrex serve --window`) of the drive that the directory lies on: its simulated time is
+    /// told beside the wall's.
+    #[arg(long, value_name = "ADDRESS")]
+    pub served: Option<String>,
+
+    /// Print what was measured as JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `imbrex fs age`.

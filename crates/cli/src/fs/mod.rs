@@ -2,6 +2,7 @@
 
 mod age;
 pub mod args;
+mod bench;
 mod capacity;
 mod check;
 mod clean;
@@ -45,6 +46,7 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
         FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json),
         FsCommand::Dump { devices, json } => dump::run(devices, *json),
         FsCommand::Age(args) => age::run(args, quiet),
+        FsCommand::Bench(args) => bench::run(args, quiet),
         FsCommand::Capacity(args) => capacity::run(args, quiet),
     }
 }

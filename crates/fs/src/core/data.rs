@@ -219,7 +219,7 @@ impl Fs {
                 continue;
             }
             let mut block = Block::zeros();
-            self.read_stored(inode, at, &mut block[..]).await?;
+            self.read_to_change(inode, at, &mut block[..], |_| false).await?;
             let behind = size.saturating_sub(at * BYTES).min(BYTES) as usize;
             block[behind..].fill(0);
             edges.push((at as u32, block));
@@ -285,6 +285,7 @@ impl Fs {
     fn shorten(&self, inode: Inode, open: &Open, size: u64) -> Result<(), FsError> {
         let core = &self.0;
         let end = size.div_ceil(BYTES);
+        core.written.borrow_mut().cut(inode, end.min(u64::from(u32::MAX)) as u32);
         if let Some(staged) = open.staged.borrow_mut().as_mut() {
             let cut = staged.blocks.cut(end.min(u64::from(u32::MAX)) as u32);
             core.staged_bytes.set(core.staged_bytes.get() - cut * BYTES);

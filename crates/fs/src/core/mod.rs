@@ -5,7 +5,8 @@
 //!    others, and after a power cut.
 //! 2. A record that names data is made after they were written, and a commit flushes the data device first.
 //! 3. Blocks are freed for the store when the record that frees them is durable and nobody reads them any more.
-//! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], and those of writes under way.
+//! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], and those of writes under way; those that
+//!    were written and are kept for later changes, [`Bounds::written_blocks`].
 
 mod attributes;
 mod cleaner;
@@ -20,6 +21,7 @@ mod releases;
 mod room;
 mod staged;
 mod state;
+mod written;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -33,6 +35,7 @@ pub use self::names::{Caller, Listed, Rename};
 use self::releases::Releases;
 use self::staged::Open;
 pub use self::state::{Statfs, Status};
+use self::written::Written;
 use crate::clock::{Clock, Signal};
 use crate::device::area::Area;
 use crate::device::Device;
@@ -48,6 +51,8 @@ use crate::store::Store;
 pub struct Bounds {
     /// Bytes of files that are not yet written (Singh 2014 §2.2.2: a buffer cache of 2 GB).
     pub cache_bytes: u64,
+    /// Blocks that were written and stay in memory, for changes that build on them.
+    pub written_blocks: usize,
     /// Pages of 1,020 checksums in memory.
     pub checksum_pages: usize,
     /// Blocks of data that are read or written in one command.
@@ -67,6 +72,7 @@ impl Default for Bounds {
         const SECOND_NS: u64 = 1_000_000_000;
         Bounds {
             cache_bytes: 2 << 30,
+            written_blocks: 64 << 10,
             checksum_pages: 16 << 10,
             piece_blocks: 256,
             pending_bytes: 1 << 20,
@@ -82,6 +88,7 @@ impl Bounds {
     pub fn smallest() -> Bounds {
         Bounds {
             cache_bytes: 4096,
+            written_blocks: 1,
             checksum_pages: 1,
             piece_blocks: 1,
             pending_bytes: 1,
@@ -119,6 +126,8 @@ pub(crate) struct Core {
     pub checkpoint_bytes_max: u64,
     /// A step that is left out on purpose: how tests know that they would notice.
     pub sabotage: Option<Sabotage>,
+    /// Blocks as they were last written.
+    pub written: RefCell<Written>,
     /// Writes that such a mistake puts off.
     pub late_writes: RefCell<Vec<(u64, Vec<u8>)>>,
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use super::commit::Checkpoints;
 use super::make::bytes_in_slot;
 use super::releases::Releases;
+use super::written::Written;
 use super::{Bounds, Core, Fs, Sabotage};
 use crate::clock::{Clock, Signal};
 use crate::device::area::Area;
@@ -209,6 +210,7 @@ impl Fs {
             counters: RefCell::default(),
             checkpoint_bytes_max,
             sabotage: options.sabotage,
+            written: RefCell::new(Written::new(bounds.written_blocks)),
             late_writes: RefCell::default(),
         };
         let fs = Fs(Rc::new(core));

@@ -391,6 +391,7 @@ impl Fs {
         core.open.borrow_mut().remove(&inode);
         let extents =
             core.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
+        core.written.borrow_mut().cut(inode, 0);
         let record = core.record(&[Change::DropNode { inode }]);
         self.release_extents(record, &extents);
     }

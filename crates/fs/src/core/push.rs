@@ -210,7 +210,11 @@ impl Fs {
             staged.blocks.range(at as u32..(at + count) as u32).count() as u64
         };
         if in_memory < count {
-            self.read_stored(inode, at, &mut buffer[from..]).await?;
+            let is_replaced = |at: u64| {
+                let staged = open.staged.borrow();
+                staged.as_ref().is_some_and(|staged| staged.blocks.get(at as u32).is_some())
+            };
+            self.read_to_change(inode, at, &mut buffer[from..], is_replaced).await?;
         }
         let staged = open.staged.borrow();
         let staged = staged.as_ref().expect("the gate is held");
@@ -251,6 +255,7 @@ impl Fs {
         }
         let record = core.record(&changes);
         drop(staged_place);
+        core.written.borrow_mut().keep(inode, staged.blocks);
         self.replace_extents(inode, record, &before, &after);
         Ok(())
     }

@@ -101,6 +101,11 @@ impl Blocks {
         }
     }
 
+    /// All of them, in order.
+    pub fn into_each(self) -> impl Iterator<Item = (u32, Block)> {
+        self.blocks.into_iter()
+    }
+
     /// Forgets those from `at` on; how many there were.
     pub fn cut(&mut self, at: u32) -> u64 {
         let cut = self.blocks.split_off(&at);

@@ -1,5 +1,5 @@
 //! A load in a mounted directory of whatever file system: its operations are the system's calls, its time is the wall's.
-//! Each is done before its future is first polled to the end, so a load of one application never waits for another.
+//! Each is done when its future is first polled; applications that work at once are threads.
 
 use std::fs::File;
 use std::future::Future;
@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use super::{Files, LoadError};
+use super::{Files, LoadError, Worker};
 
 /// A directory that is mounted.
 #[derive(Clone)]
@@ -67,6 +67,49 @@ impl Files for InDirectory {
     async fn close(&self, file: OpenInDirectory) -> Result<(), LoadError> {
         drop(file);
         Ok(())
+    }
+
+    async fn open(&self, path: &str) -> Result<OpenInDirectory, LoadError> {
+        let file = File::options().read(true).write(true).open(self.base.join(path));
+        Ok(OpenInDirectory { file: file.map_err(failed("open", path))?, path: path.into() })
+    }
+
+    async fn read(&self, file: &OpenInDirectory, offset: u64, length: usize) -> Result<usize, LoadError> {
+        let (mut bytes, mut done) = (vec![0; length], 0);
+        while done < length {
+            let count = file.file.read_at(&mut bytes[done..], offset + done as u64);
+            match count.map_err(failed("read", &file.path))? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        Ok(done)
+    }
+
+    async fn sync(&self, file: &OpenInDirectory) -> Result<(), LoadError> {
+        file.file.sync_all().map_err(failed("fsync", &file.path))
+    }
+
+    async fn sync_all(&self) -> Result<(), LoadError> {
+        let synced = File::open(&self.base).and_then(|directory| Ok(rustix::fs::syncfs(&directory)?));
+        synced.map_err(failed("syncfs", ""))
+    }
+
+    fn forget(&self, file: &OpenInDirectory) -> Result<(), LoadError> {
+        let advised = rustix::fs::fadvise(&file.file, 0, None, rustix::fs::Advice::DontNeed);
+        advised.map_err(|error| failed("fadvise", &file.path)(error.into()))
+    }
+
+    async fn size(&self, path: &str) -> Result<u64, LoadError> {
+        Ok(std::fs::metadata(self.base.join(path)).map_err(failed("stat", path))?.len())
+    }
+
+    async fn together<W: Worker>(&self, workers: Vec<W>) -> Result<Vec<W::Outcome>, LoadError> {
+        std::thread::scope(|scope| {
+            let start = |worker: W| scope.spawn(move || run_now(worker.run(self.clone())));
+            let threads: Vec<_> = workers.into_iter().map(start).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no application of a load panics")).collect()
+        })
     }
 
     async fn remove(&self, path: &str) -> Result<(), LoadError> {

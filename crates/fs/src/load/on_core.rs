@@ -1,22 +1,33 @@
 //! A load on the core: its operations are those of [`Fs`], its time is the clock of the file system.
 
-use super::{Files, LoadError};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::page_cache::{PageCache, AHEAD_BLOCKS};
+use super::{Files, LoadError, Worker};
 use crate::core::{Caller, Fs};
+use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::Inode;
 use crate::namespace::{REGULAR, ROOT};
+
+const BYTES: u64 = BLOCK_BYTES as u64;
 
 /// A directory of a file system whose core this is.
 #[derive(Clone)]
 pub struct OnCore {
     fs: Fs,
     base: Inode,
+    /// The kernel's, where there is one.
+    cache: Option<Rc<RefCell<PageCache>>>,
 }
 
 /// A file of it that is open.
 pub struct OpenOnCore {
     inode: Inode,
     path: String,
+    /// The byte behind the last one that was read: where reading may go on.
+    read_to: Cell<u64>,
 }
 
 fn failed(operation: &'static str, path: &str) -> impl FnOnce(FsError) -> LoadError {
@@ -34,7 +45,12 @@ impl OnCore {
     pub async fn new(fs: &Fs, name: &str) -> Result<OnCore, LoadError> {
         let made = fs.make_directory(ROOT, name.as_bytes(), 0o755, Caller::default()).await;
         let base = made.map_err(failed("mkdir", name))?.inode;
-        Ok(OnCore { fs: fs.clone(), base })
+        Ok(OnCore { fs: fs.clone(), base, cache: None })
+    }
+
+    /// The same behind a page cache of so many bytes, as the kernel's is in front of a mounted file system.
+    pub fn with_page_cache(self, bytes: u64) -> OnCore {
+        OnCore { cache: Some(Rc::new(RefCell::new(PageCache::new(bytes / BYTES)))), ..self }
     }
 
     /// The file system.
@@ -48,6 +64,35 @@ impl OnCore {
         let mut names = above.split('/').filter(|name| !name.is_empty());
         let inode = names.try_fold(self.base, |inode, name| Ok(self.fs.lookup(inode, name.as_bytes())?.inode));
         Ok((inode.map_err(failed(operation, path))?, name.as_bytes()))
+    }
+
+    fn inode_of(&self, operation: &'static str, path: &str) -> Result<Inode, LoadError> {
+        let (directory, name) = self.parent(operation, path)?;
+        Ok(self.fs.lookup(directory, name).map_err(failed(operation, path))?.inode)
+    }
+
+    fn opened(&self, inode: Inode, operation: &'static str, path: &str) -> Result<OpenOnCore, LoadError> {
+        self.fs.open(inode).map_err(failed(operation, path))?;
+        Ok(OpenOnCore { inode, path: path.into(), read_to: Cell::new(0) })
+    }
+
+    /// Reads what the cache has not, and more where reading goes on.
+    async fn fill(&self, cache: &RefCell<PageCache>, file: &OpenOnCore, offset: u64, end: u64) -> Result<(), FsError> {
+        let size = self.fs.attr(file.inode)?.attributes.size;
+        let blocks = offset / BYTES..end.div_ceil(BYTES);
+        let goes_on = offset == file.read_to.get();
+        let missing = cache.borrow().missing(file.inode, blocks.clone());
+        for mut run in missing {
+            if goes_on {
+                let ahead = run.start..(run.start + AHEAD_BLOCKS).max(run.end).min(size.div_ceil(BYTES));
+                run = cache.borrow().missing(file.inode, ahead).first().cloned().unwrap_or(run);
+            }
+            let length = (run.end - run.start) * BYTES;
+            self.fs.read(file.inode, run.start * BYTES, length as usize).await?;
+            cache.borrow_mut().use_blocks(file.inode, run);
+        }
+        cache.borrow_mut().use_blocks(file.inode, blocks);
+        Ok(())
     }
 }
 
@@ -68,20 +113,76 @@ impl Files for OnCore {
         let (directory, name) = self.parent("create", path)?;
         let made = self.fs.make_node(directory, name, REGULAR | 0o644, 0, Caller::default()).await;
         let inode = made.map_err(failed("create", path))?.inode;
-        self.fs.open(inode).map_err(failed("create", path))?;
-        Ok(OpenOnCore { inode, path: path.into() })
+        self.opened(inode, "create", path)
+    }
+
+    async fn open(&self, path: &str) -> Result<OpenOnCore, LoadError> {
+        self.opened(self.inode_of("open", path)?, "open", path)
     }
 
     async fn write(&self, file: &OpenOnCore, offset: u64, bytes: &[u8]) -> Result<(), LoadError> {
-        self.fs.write(file.inode, offset, bytes).await.map_err(failed("write", &file.path))
+        self.fs.write(file.inode, offset, bytes).await.map_err(failed("write", &file.path))?;
+        if let Some(cache) = &self.cache {
+            let end = offset + bytes.len() as u64;
+            cache.borrow_mut().use_blocks(file.inode, offset / BYTES..end.div_ceil(BYTES));
+        }
+        Ok(())
+    }
+
+    async fn read(&self, file: &OpenOnCore, offset: u64, length: usize) -> Result<usize, LoadError> {
+        let size = self.fs.attr(file.inode).map_err(failed("read", &file.path))?.attributes.size;
+        let end = offset.saturating_add(length as u64).min(size);
+        if offset >= end {
+            return Ok(0);
+        }
+        let filled = match &self.cache {
+            Some(cache) => self.fill(cache, file, offset, end).await,
+            None => self.fs.read(file.inode, offset, length).await.map(drop),
+        };
+        filled.map_err(failed("read", &file.path))?;
+        file.read_to.set(end);
+        Ok((end - offset) as usize)
+    }
+
+    async fn sync(&self, file: &OpenOnCore) -> Result<(), LoadError> {
+        self.fs.fsync(file.inode).await.map_err(failed("fsync", &file.path))
+    }
+
+    async fn sync_all(&self) -> Result<(), LoadError> {
+        self.fs.sync().await.map_err(failed("syncfs", ""))
+    }
+
+    fn forget(&self, file: &OpenOnCore) -> Result<(), LoadError> {
+        if let Some(cache) = &self.cache {
+            cache.borrow_mut().forget(file.inode);
+        }
+        Ok(())
     }
 
     async fn close(&self, file: OpenOnCore) -> Result<(), LoadError> {
         self.fs.close(file.inode).await.map_err(failed("close", &file.path))
     }
 
+    async fn size(&self, path: &str) -> Result<u64, LoadError> {
+        let inode = self.inode_of("stat", path)?;
+        Ok(self.fs.attr(inode).map_err(failed("stat", path))?.attributes.size)
+    }
+
     async fn remove(&self, path: &str) -> Result<(), LoadError> {
         let (directory, name) = self.parent("remove", path)?;
+        if let Some(cache) = &self.cache {
+            cache.borrow_mut().forget(self.inode_of("remove", path)?);
+        }
         self.fs.unlink(directory, name).await.map_err(failed("remove", path))
+    }
+
+    async fn together<W: Worker>(&self, workers: Vec<W>) -> Result<Vec<W::Outcome>, LoadError> {
+        let clock = self.fs.clock();
+        let tasks: Vec<_> = workers.into_iter().map(|worker| clock.spawn(worker.run(self.clone()))).collect();
+        let mut outcomes = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            outcomes.push(task.await);
+        }
+        outcomes.into_iter().collect()
     }
 }

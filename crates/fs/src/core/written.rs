@@ -1,0 +1,132 @@
+//! Blocks as they were last written: what is appended to a file, or changes a part of it, builds on them without reading
+//! the device (Singh 2014 §2.2.2 keeps whole files in its buffer cache). Readers are not served from here: they have the
+//! kernel's page cache, and a scrub is to see what is on the device.
+//!
+//! Invariants:
+//! 1. A block that is here is what its file has stored there, up to the end of the file.
+//! 2. No more blocks are here than [`super::Bounds::written_blocks`].
+
+use std::collections::BTreeMap;
+
+use super::staged::{Block, Blocks};
+use super::Fs;
+use crate::device::BLOCK_BYTES;
+use crate::error::FsError;
+use crate::format::change::Inode;
+
+type Bytes = Box<[u8; BLOCK_BYTES]>;
+
+/// The blocks.
+pub(crate) struct Written {
+    blocks_max: usize,
+    /// By file and block, with the number of its writing.
+    blocks: BTreeMap<(Inode, u32), (u64, Bytes)>,
+    /// The same by the order in which they were written.
+    order: BTreeMap<u64, (Inode, u32)>,
+    writings: u64,
+}
+
+impl Written {
+    /// At most so many.
+    pub(crate) fn new(blocks_max: usize) -> Written {
+        Written { blocks_max, blocks: BTreeMap::new(), order: BTreeMap::new(), writings: 0 }
+    }
+
+    fn take(&mut self, key: (Inode, u32)) {
+        if let Some((writing, _)) = self.blocks.remove(&key) {
+            self.order.remove(&writing);
+        }
+    }
+
+    /// What was in memory of a file is stored now.
+    pub(crate) fn keep(&mut self, inode: Inode, staged: Blocks) {
+        for (at, block) in staged.into_each() {
+            self.take((inode, at));
+            if let Block::Bytes(bytes) = block {
+                self.writings += 1;
+                self.blocks.insert((inode, at), (self.writings, bytes));
+                self.order.insert(self.writings, (inode, at));
+            }
+        }
+        while self.blocks.len() > self.blocks_max {
+            let (_, oldest) = self.order.pop_first().expect("each block that is here was written");
+            self.blocks.remove(&oldest);
+        }
+    }
+
+    /// The file has nothing from block `end` on any more.
+    pub(crate) fn cut(&mut self, inode: Inode, end: u32) {
+        let gone: Vec<_> = self.blocks.range((inode, end)..=(inode, u32::MAX)).map(|(key, _)| *key).collect();
+        gone.into_iter().for_each(|key| self.take(key));
+    }
+
+    /// Copies a block, if it is here.
+    fn copy(&self, inode: Inode, at: u64, into: &mut [u8]) -> bool {
+        let found = u32::try_from(at).ok().and_then(|at| self.blocks.get(&(inode, at)));
+        found.is_some_and(|(_, bytes)| {
+            into.copy_from_slice(&bytes[..]);
+            true
+        })
+    }
+}
+
+impl Fs {
+    /// Reads blocks of a file as they are stored, for a change that builds on them; of those that `is_replaced` says
+    /// anything may come.
+    pub(super) async fn read_to_change(
+        &self,
+        inode: Inode,
+        first: u64,
+        into: &mut [u8],
+        is_replaced: impl Fn(u64) -> bool,
+    ) -> Result<(), FsError> {
+        let is_here = {
+            let written = self.0.written.borrow();
+            let mut blocks = (first..).zip(into.chunks_mut(BLOCK_BYTES));
+            blocks.all(|(at, block)| is_replaced(at) || written.copy(inode, at, block))
+        };
+        if is_here {
+            return Ok(());
+        }
+        self.read_stored(inode, first, into).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn staged(blocks: &[(u32, u8)]) -> Blocks {
+        let mut staged = Blocks::default();
+        for (at, byte) in blocks {
+            let block = if *byte == 0 { Block::Zeros } else { Block::Bytes(Box::new([*byte; BLOCK_BYTES])) };
+            staged.insert(*at, block);
+        }
+        staged
+    }
+
+    fn found(written: &Written, inode: Inode) -> Vec<(u32, u8)> {
+        let mut block = [0; BLOCK_BYTES];
+        (0..10).filter_map(|at| written.copy(inode, u64::from(at), &mut block).then_some((at, block[7]))).collect()
+    }
+
+    #[test]
+    fn the_newest_of_each_block_is_kept_until_others_need_the_room() {
+        let mut written = Written::new(4);
+        written.keep(7, staged(&[(0, 1), (1, 2), (5, 3)]));
+        written.keep(7, staged(&[(1, 9), (5, 0)]));
+        assert_eq!(found(&written, 7), [(0, 1), (1, 9)], "a hole is nothing that was written");
+        written.keep(8, staged(&[(0, 4), (1, 5), (2, 6)]));
+        assert_eq!((found(&written, 7), found(&written, 8).len()), (vec![(1, 9)], 3), "the oldest goes first");
+        written.cut(8, 1);
+        assert_eq!((found(&written, 7), found(&written, 8)), (vec![(1, 9)], vec![(0, 4)]));
+        assert_eq!(written.order.len(), written.blocks.len());
+    }
+
+    #[test]
+    fn none_are_kept_where_none_may_be() {
+        let mut written = Written::new(0);
+        written.keep(7, staged(&[(0, 1)]));
+        assert_eq!(found(&written, 7), []);
+    }
+}

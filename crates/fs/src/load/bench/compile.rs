@@ -1,0 +1,100 @@
+//! `compile`: what the compiling of a source tree asks of a file system. A compiler does not run in virtual time, so this
+//! is a model of it, with the proportions of the kernel that Singh 2014 §5.2.4 compiles (Linux 2.6.31: 30,000 files, 12 KB
+//! on average): the tree is unpacked; then each of its units is looked for and read with 40 headers, of which few are
+//! wanted by nearly all, and an object of twice its size is written; at last all objects are read and an image is written.
+//! What a processor would take is left out.
+
+use super::super::random::Choices;
+use super::super::{Files, LoadError};
+use super::sizes::gamma;
+use super::{tree_directories, tree_path, Benchmark, Meter, Phase, Run, Sizes};
+
+/// The benchmark.
+pub const COMPILE: Benchmark = Benchmark {
+    name: "compile",
+    about: "a source tree unpacked, a part of it compiled, the objects linked: a model of it, without the processor",
+    source: "ours, after Singh 2014 §5.2.4 (Linux 2.6.31)",
+    defaults: Sizes { files: Some(30_000), file_bytes: Some(12_000), operations: Some(2_000), workers: None },
+};
+
+const WIDTH: u64 = 20;
+const HEADERS_A_UNIT: u64 = 40;
+const PIECE: usize = 64 << 10;
+
+/// The tree: the first third are headers, the others units.
+struct Tree {
+    files: u64,
+    mean: u64,
+    units: u64,
+    contents: Vec<u8>,
+}
+
+impl Tree {
+    async fn unpack<F: Files>(&self, meter: &Meter<F>, choices: &mut Choices) -> Result<u64, LoadError> {
+        for directory in tree_directories(self.files, WIDTH) {
+            meter.make_directory(&directory).await?;
+        }
+        for number in 0..self.files {
+            self.write(meter, &tree_path(number, WIDTH), gamma(choices, self.mean)).await?;
+        }
+        Ok(self.files)
+    }
+
+    async fn write<F: Files>(&self, meter: &Meter<F>, path: &str, bytes: u64) -> Result<(), LoadError> {
+        let file = meter.create(path).await?;
+        meter.write_pieces(&file, 0, bytes, PIECE, &self.contents).await?;
+        meter.close(file).await
+    }
+
+    async fn compile<F: Files>(&self, meter: &Meter<F>, choices: &mut Choices) -> Result<u64, LoadError> {
+        let headers = (self.files / 3).max(1);
+        for unit in 0..self.units {
+            let number = (headers + unit).min(self.files - 1);
+            let bytes = read(meter, &tree_path(number, WIDTH)).await?;
+            for _ in 0..HEADERS_A_UNIT {
+                // The smaller of three numbers: a few headers are wanted by nearly all units.
+                let header = (0..3).map(|_| choices.below(headers)).min().expect("there are three");
+                read(meter, &tree_path(header, WIDTH)).await?;
+            }
+            self.write(meter, &object(unit, number), 2 * bytes).await?;
+        }
+        Ok(self.units)
+    }
+
+    async fn link<F: Files>(&self, meter: &Meter<F>) -> Result<u64, LoadError> {
+        let headers = (self.files / 3).max(1);
+        let mut bytes = 0;
+        for unit in 0..self.units {
+            bytes += read(meter, &object(unit, (headers + unit).min(self.files - 1))).await?;
+        }
+        self.write(meter, "image", bytes).await?;
+        Ok(self.units)
+    }
+}
+
+/// The object of a unit, beside it.
+fn object(unit: u64, number: u64) -> String {
+    format!("{}.{unit}.o", tree_path(number, WIDTH))
+}
+
+async fn read<F: Files>(meter: &Meter<F>, path: &str) -> Result<u64, LoadError> {
+    meter.size(path).await?;
+    let file = meter.open(path).await?;
+    let bytes = meter.read_whole(&file, PIECE).await?;
+    meter.close(file).await?;
+    Ok(bytes)
+}
+
+pub(super) async fn run<F: Files, E: FnMut(&Phase)>(run: &mut Run<'_, F, E>) -> Result<(), LoadError> {
+    let sizes = run.sizes();
+    let tree = Tree {
+        files: sizes.files.unwrap_or(0),
+        mean: sizes.file_bytes.unwrap_or(0),
+        units: sizes.operations.unwrap_or(0),
+        contents: run.choices().bytes(PIECE),
+    };
+    let mut choices = run.choices();
+    run.phase("unpack", async |meter| tree.unpack(meter, &mut choices).await).await?;
+    run.phase("compile", async |meter| tree.compile(meter, &mut choices).await).await?;
+    run.phase("link", async |meter| tree.link(meter).await).await
+}

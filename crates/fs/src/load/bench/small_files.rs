@@ -1,0 +1,59 @@
+//! `smallfiles`: what Singh 2014 §5.2.2 runs with vdbench: 110 directories with 10,000 small files, 1.2 GB in all. The paper
+//! gives "file operations per second" and no more; here the files are made, then as many are read whole, chosen at random
+//! and with nothing of them in the page cache, then all are removed.
+
+use super::super::{Files, LoadError};
+use super::{Benchmark, Phase, Run, Sizes};
+
+/// The benchmark.
+pub const SMALL_FILES: Benchmark = Benchmark {
+    name: "smallfiles",
+    about: "small files in 110 directories: made, read in random order, removed",
+    source: "Singh 2014 §5.2.2 (vdbench: 110 directories, 10,000 files, 1.2 GB)",
+    defaults: Sizes { files: Some(10_000), file_bytes: Some(120_000), operations: None, workers: None },
+};
+
+const DIRECTORIES: u64 = 110;
+/// vdbench's usual `xfersize`, which its parameter for file systems leaves at 4 KiB, is raised to what one `write` of a
+/// program has: 64 KiB.
+const PIECE: usize = 64 << 10;
+
+pub(super) async fn run<F: Files, E: FnMut(&Phase)>(run: &mut Run<'_, F, E>) -> Result<(), LoadError> {
+    let files = run.sizes().files.unwrap_or(0);
+    let bytes = run.sizes().file_bytes.unwrap_or(0);
+    let contents = run.choices().bytes(PIECE);
+    let mut choices = run.choices();
+    run.phase("make", async |meter| {
+        for directory in 0..DIRECTORIES {
+            meter.make_directory(&format!("{directory:03}")).await?;
+        }
+        for number in 0..files {
+            let file = meter.create(&path_of(number)).await?;
+            meter.write_pieces(&file, 0, bytes, PIECE, &contents).await?;
+            meter.close(file).await?;
+        }
+        Ok(files)
+    })
+    .await?;
+    run.phase("read", async |meter| {
+        for _ in 0..files {
+            let file = meter.open(&path_of(choices.below(files))).await?;
+            meter.forget(&file)?;
+            meter.read_whole(&file, PIECE).await?;
+            meter.close(file).await?;
+        }
+        Ok(files)
+    })
+    .await?;
+    run.phase("remove", async |meter| {
+        for number in 0..files {
+            meter.remove(&path_of(number)).await?;
+        }
+        Ok(files)
+    })
+    .await
+}
+
+fn path_of(number: u64) -> String {
+    format!("{:03}/{number:07}", number % DIRECTORIES)
+}

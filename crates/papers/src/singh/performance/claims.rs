@@ -1,0 +1,122 @@
+//! What §5.2 says of its figures. A word becomes a number by the reading that all papers' claims have here: *similar* and
+//! *equal* are less than 1.25 times apart, *better* is 1.25 times at least, *significantly lower* a half at most.
+
+use super::super::super::{ClaimKind, Report};
+use super::{Measured, Row};
+
+/// Places of the systems in a row.
+const CAVEAT: usize = 0;
+const STRICT: usize = 1;
+const EXT4: usize = 2;
+
+fn is_near(ratio: f64) -> bool {
+    (1.0 / 1.25 < ratio) && (ratio < 1.25)
+}
+
+/// A figure of one system over the same of another; nothing where one was not run.
+fn over(row: &Row, phase: usize, one: usize, other: usize, value: fn(&Measured) -> f64) -> Option<f64> {
+    let of = |system: usize| row[system].as_ref().map(|phases| value(&phases[phase]));
+    Some(of(one)? / of(other)?)
+}
+
+fn shown(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "not run".into(), |ratio| format!("{ratio:.2}"))
+}
+
+fn all(ratios: &[Option<f64>], holds: impl Fn(f64) -> bool) -> Option<bool> {
+    let known: Option<Vec<f64>> = ratios.iter().copied().collect();
+    known.map(|ratios| ratios.into_iter().all(holds))
+}
+
+pub(super) fn judge(report: &mut Report, rows: &[Row]) {
+    large_files(report, rows);
+    small_files(report, &rows[2]);
+    postmark(report, &rows[3]);
+    compiling(report, &rows[4]);
+}
+
+fn large_files(report: &mut Report, rows: &[Row]) {
+    for (row, size) in rows.iter().zip(["100 MB", "500 MB"]) {
+        let ratio = |phase, other| over(row, phase, CAVEAT, other, Measured::mb_per_s);
+        let reads = [ratio(1, EXT4), ratio(3, EXT4), ratio(1, STRICT), ratio(3, STRICT)];
+        report.claim(
+            ClaimKind::Shape,
+            &format!("reading {size}: Caveat SMRfs over ext4 in order and at random, and over Strict-Append"),
+            "similar",
+            reads.map(shown).join(", "),
+            all(&reads, is_near),
+        );
+        let writes = [ratio(0, EXT4), ratio(2, EXT4)];
+        report.claim(
+            ClaimKind::NotReproducible,
+            &format!("writing {size}: Caveat SMRfs over ext4, in order and at random"),
+            "significantly lower; \"most probable\" for its implementation in user space, which takes no time of the disk",
+            writes.map(shown).join(", "),
+            None,
+        );
+    }
+}
+
+fn small_files(report: &mut Report, row: &Row) {
+    let against = |other| [0, 1].map(|phase| over(row, phase, CAVEAT, other, Measured::rate));
+    let strict = against(STRICT);
+    report.claim(
+        ClaimKind::Shape,
+        "small files made and read: Caveat SMRfs over Strict-Append SMRfs",
+        "better",
+        strict.map(shown).join(", "),
+        all(&strict, |ratio| ratio >= 1.25),
+    );
+    let ext4 = against(EXT4);
+    report.claim(
+        ClaimKind::Shape,
+        "small files made and read: Caveat SMRfs over ext4",
+        "similar",
+        ext4.map(shown).join(", "),
+        all(&ext4, is_near),
+    );
+}
+
+fn postmark(report: &mut Report, row: &Row) {
+    let ratios = [0, 1].map(|phase| [STRICT, EXT4].map(|other| over(row, phase, CAVEAT, other, Measured::rate)));
+    let ratios = ratios.concat();
+    report.claim(
+        ClaimKind::Shape,
+        "PostMark, files made and transactions: Caveat SMRfs over Strict-Append SMRfs, and over ext4",
+        "equal in all parameters",
+        ratios.iter().map(|ratio| shown(*ratio)).collect::<Vec<_>>().join(", "),
+        all(&ratios, is_near),
+    );
+}
+
+fn compiling(report: &mut Report, row: &Row) {
+    let ratio = over(row, 1, CAVEAT, STRICT, |found| found.disk_ns as f64);
+    report.claim(
+        ClaimKind::Shape,
+        "compiling: time of Caveat SMRfs over Strict-Append SMRfs",
+        "the same",
+        shown(ratio),
+        all(&[ratio], is_near),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_on_both_sides() {
+        assert!(is_near(1.0) && is_near(1.24) && is_near(0.81) && !is_near(1.25) && !is_near(0.79));
+        assert_eq!(all(&[Some(1.0), None], is_near), None);
+        assert_eq!(all(&[Some(1.0), Some(2.0)], is_near), Some(false));
+        assert_eq!(all(&[Some(1.0), Some(1.1)], is_near), Some(true));
+    }
+
+    #[test]
+    fn what_was_not_run_is_not_judged() {
+        let phase = |disk_ns| Measured { name: "p", done: 10, bytes: 1000, disk_ns };
+        let row: Row = vec![Some(vec![phase(10)]), Some(vec![phase(20)]), None];
+        assert_eq!(over(&row, 0, CAVEAT, STRICT, Measured::rate), Some(2.0));
+        assert_eq!(over(&row, 0, CAVEAT, EXT4, Measured::rate), None);
+    }
+}

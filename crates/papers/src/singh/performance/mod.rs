@@ -1,0 +1,159 @@
+//! Figs 5.1 to 5.7: the benchmarks of §5.2 on Caveat SMRfs, Strict-Append SMRfs and ext4, in time of the disk.
+
+mod claims;
+mod systems;
+
+use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
+use imbrex::error::Failure;
+use imbrex::progress::Progress;
+use imbrex_fs::load::bench::{self, Benchmark, Sizes};
+
+use super::super::report::Table;
+use super::super::{Experiment, Report};
+use systems::{System, ALL as SYSTEMS, COMPARED};
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment =
+    Experiment { name: "singh/fig5-1", title: "files read and written beside ext4, in time of the disk", run };
+
+/// A benchmark of the paper's, and the figures it is in.
+struct Load {
+    figures: &'static str,
+    name: &'static str,
+    /// Where it is not the benchmark's own.
+    file_bytes: Option<u64>,
+}
+
+const LOADS: [Load; 5] = [
+    Load { figures: "figs 5.1, 5.2: LFS, 100 MB", name: "lfs", file_bytes: Some(100_000_000) },
+    Load { figures: "figs 5.3, 5.4: LFS, 500 MB", name: "lfs", file_bytes: Some(500_000_000) },
+    Load { figures: "fig. 5.5: 10,000 small files", name: "smallfiles", file_bytes: None },
+    Load { figures: "fig. 5.6: PostMark", name: "postmark", file_bytes: None },
+    Load { figures: "fig. 5.7: compiling", name: "compile", file_bytes: None },
+];
+
+impl Load {
+    fn benchmark(&self) -> &'static Benchmark {
+        bench::named(self.name).expect("each is a line of the registry of benchmarks")
+    }
+
+    fn sizes(&self) -> Sizes {
+        let own = self.benchmark().defaults;
+        Sizes { file_bytes: self.file_bytes.or(own.file_bytes), ..own }
+    }
+}
+
+/// A phase as a system did it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Measured {
+    name: &'static str,
+    /// What the benchmark counts.
+    done: u64,
+    /// Bytes that were read and written.
+    bytes: u64,
+    /// Time of the disk.
+    disk_ns: u64,
+}
+
+impl Measured {
+    fn rate(&self) -> f64 {
+        self.done as f64 * 1e9 / self.disk_ns.max(1) as f64
+    }
+
+    fn mb_per_s(&self) -> f64 {
+        self.bytes as f64 * 1e3 / self.disk_ns.max(1) as f64
+    }
+}
+
+/// All phases of one load, by system in their order; nothing for a system that cannot be had here.
+type Row = Vec<Option<Vec<Measured>>>;
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report { method: method(), ..Report::default() };
+    let mut rows: Vec<Row> = Vec::new();
+    for load in &LOADS {
+        let mut row = Row::new();
+        for system in SYSTEMS {
+            let bar = progress.steps(&format!("{}, {}", load.figures, system.name()));
+            let measured = system.run(load.benchmark(), load.sizes(), &bar);
+            bar.finish_and_clear();
+            row.push(match (measured, system) {
+                (Err(failure), System::Ext4 | System::Ext4Uncached) => {
+                    report.remarks.push(format!("{} was not run for {}: {failure}", system.name(), load.figures));
+                    None
+                }
+                (measured, _) => Some(measured?),
+            });
+        }
+        report.tables.push(table(load, &row));
+        rows.push(row);
+    }
+    claims::judge(&mut report, &rows);
+    charts(&mut report, &rows);
+    Ok(report)
+}
+
+fn method() -> String {
+    "Each benchmark (`imbrex fs bench`, seed 1) on a new file system on the same disk: profile `caveat-2t` with best fit, \
+     `strict-append-2t` with the greedy cleaner, and ext4 of this kernel on `caveat-2t+conventional`, served. The last two \
+     have the write cache of the paper's drive; a caveat disk has none, for a write that waits would hide what it damages: \
+     so both are run without one as well. The times are \
+     those of the disk: no processor takes any, and a phase ends when all is on the disk. In front of each is a page cache \
+     that holds everything; `lfs` and the reading of small files begin with their files out of it. The paper's figures are \
+     drawings without numbers, by the wall clock; NILFS2 is not run here."
+        .into()
+}
+
+fn table(load: &Load, row: &Row) -> Table {
+    let mut columns = vec!["phase".to_string()];
+    columns.extend(SYSTEMS.iter().flat_map(|system| {
+        let name = system.name();
+        [format!("{name}, s"), format!("{name}, a second"), format!("{name}, MB/s")]
+    }));
+    let phases = row[0].as_ref().map_or(0, Vec::len);
+    let cells = |measured: Option<&Measured>| match measured {
+        None => ["–"; 3].map(String::from),
+        Some(found) => [
+            format!("{:.2}", found.disk_ns as f64 / 1e9),
+            format!("{:.1}", found.rate()),
+            format!("{:.2}", found.mb_per_s()),
+        ],
+    };
+    let line = |phase: usize| {
+        let name = row[0].as_ref().map_or("", |phases| phases[phase].name);
+        let systems = row.iter().flat_map(|system| cells(system.as_ref().map(|phases| &phases[phase])));
+        std::iter::once(name.to_string()).chain(systems).collect()
+    };
+    Table { heading: load.figures.into(), columns, rows: (0..phases).map(line).collect() }
+}
+
+/// Name, title, the row, its phases, the axis, what is drawn of a phase.
+type Figure = (&'static str, &'static str, usize, &'static [usize], &'static str, fn(&Measured) -> f64);
+
+const FIGURES: &[Figure] = &[
+    ("5.1", "Reading a file of 100 MB", 0, &[1, 3], "MB/s of disk time", Measured::mb_per_s),
+    ("5.2", "Writing a file of 100 MB", 0, &[0, 2], "MB/s of disk time", Measured::mb_per_s),
+    ("5.3", "Reading a file of 500 MB", 1, &[1, 3], "MB/s of disk time", Measured::mb_per_s),
+    ("5.4", "Writing a file of 500 MB", 1, &[0, 2], "MB/s of disk time", Measured::mb_per_s),
+    ("5.5", "Small files", 2, &[0, 1], "files a second of disk time", Measured::rate),
+    ("5.6", "PostMark", 3, &[0, 1], "files and transactions a second of disk time", Measured::rate),
+    ("5.7", "Compiling", 4, &[0, 1, 2], "seconds of disk time", |found| found.disk_ns as f64 / 1e9),
+];
+
+fn charts(report: &mut Report, rows: &[Row]) {
+    for (id, title, row, phases, axis, value) in FIGURES {
+        let first = rows[*row][0].as_ref().map_or(&[][..], Vec::as_slice);
+        let groups = phases.iter().map(|phase| first[*phase].name.to_string()).collect();
+        let id = format!("singh-fig{id}");
+        let axis = Axis::linear(*axis, Unit::Count);
+        let mut chart = BarChart::new(id.clone(), (*title).to_string(), axis, groups, BarArrangement::Grouped);
+        for (number, (system, measured)) in SYSTEMS.iter().zip(&rows[*row]).enumerate().take(COMPARED) {
+            if let Some(measured) = measured {
+                let values = phases.iter().map(|phase| value(&measured[*phase])).collect();
+                chart = chart.with(system.name(), number, values);
+            }
+        }
+        let name = format!("{id}.svg");
+        report.figures.push((name, chart.svg(Style::Standalone)));
+    }
+}
