@@ -93,7 +93,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Why nobody can be served at the address given with `option`, and what to do; `instead` is what the option takes.
-fn cannot_listen(address: impl Display, option: &str, instead: &str, error: &io::Error) -> Failure {
+pub(crate) fn cannot_listen(address: impl Display, option: &str, instead: &str, error: &io::Error) -> Failure {
     let failure = Failure::failed(format!("cannot listen at {address}: {error}"));
     match error.kind() {
         io::ErrorKind::NotFound => failure.or_try("make the socket's folder first, or name another"),
@@ -260,6 +260,7 @@ fn watchers(
     quiet: bool,
 ) -> Result<Vec<JoinHandle<()>>, Failure> {
     let stop: http::Stop = Arc::new(interrupt::requested);
+    let observed: Arc<dyn http::Shown> = Arc::new(observed.clone());
     let mut threads = Vec::new();
     if let Some(address) = &args.window {
         let (shown, thread) = http::start(address, &args.limits.http_host, limits, observed.clone(), stop.clone())
@@ -270,7 +271,7 @@ fn watchers(
         threads.push(thread);
     }
     if let Some(path) = &args.stats {
-        let thread = http::start_socket(path, observed.clone(), stop)
+        let thread = http::start_socket(path, observed, stop)
             .map_err(|error| cannot_listen(path.display(), "--stats", "another path", &error))?;
         threads.push(thread);
     }

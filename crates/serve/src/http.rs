@@ -1,13 +1,13 @@
-//! The drive's figures over HTTP: `/` the live page, `/state.json` what it draws, `/metrics` for Prometheus, `/stats` for
-//! people; and the same text to whoever connects to a Unix socket. HTTP is hyper's; all of it is one thread.
+//! Figures of what is served over HTTP: `/` the live page, `/state.json` what it draws, `/metrics` for Prometheus, `/stats`
+//! for people; and the same text to whoever connects to a Unix socket. HTTP is hyper's; all of it is one thread.
 //!
 //! A page of a stranger that a browser runs could ask for these too, under a name that it makes point here. So requests are
 //! answered only under the names that the server knows as its own.
 //!
 //! Invariants:
-//! 1. Only GET and HEAD do anything, and neither changes the drive.
+//! 1. Only GET and HEAD do anything, and neither changes what is looked at.
 //! 2. A client costs one connection with a buffer of [`PageLimits::header_bytes`] and one answer, and no thread.
-//! 3. Looking takes the drive a fifth of its time at most, whoever asks how often.
+//! 3. Looking takes a drive a fifth of its time at most, whoever asks how often.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -31,9 +31,7 @@ use tokio::net::TcpStream;
 
 use crate::clients::{Client, Clients};
 use crate::limits::PageLimits;
-use crate::observe::{self, Observed};
 
-const PAGE: &str = include_str!("window.html");
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// How often it is asked whether to stop.
@@ -49,13 +47,28 @@ const SOCKET_TIME: Duration = Duration::from_secs(1);
 /// Whether the server should end, asked a few times a second.
 pub type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
+/// What is looked at: a drive, a file system. It is asked on the thread of the page.
+pub trait Shown: Send + Sync {
+    /// The live page, where there is one; without it `/` is the text.
+    fn page(&self) -> Option<&'static str>;
+
+    /// What the page draws, in JSON.
+    fn state(&self) -> String;
+
+    /// The figures for Prometheus, text format 0.0.4.
+    fn metrics(&self) -> String;
+
+    /// The figures for people.
+    fn text(&self) -> String;
+}
+
 /// What all connections share.
 struct Page {
-    observed: Observed,
+    shown: Arc<dyn Shown>,
     limits: PageLimits,
     names: Vec<String>,
     clients: Arc<Clients>,
-    /// When the drive may be looked at again.
+    /// When it may be looked again.
     next_look: tokio::sync::Mutex<Instant>,
 }
 
@@ -65,7 +78,7 @@ pub fn start(
     address: &str,
     names: &[String],
     limits: PageLimits,
-    observed: Observed,
+    shown: Arc<dyn Shown>,
     stop: Stop,
 ) -> io::Result<(String, JoinHandle<()>)> {
     let listener = TcpListener::bind(address)?;
@@ -74,7 +87,7 @@ pub fn start(
     let own = ["localhost", "127.0.0.1", "[::1]", host_of(address)].map(str::to_string);
     let names = own.into_iter().chain([name_of(bound.ip())]).chain(names.iter().cloned());
     let page = Arc::new(Page {
-        observed,
+        shown,
         names: names.map(|name| name.to_ascii_lowercase()).collect(),
         clients: Arc::new(Clients::new(limits.connections, limits.connections_per_peer, limits.connections)),
         limits,
@@ -189,14 +202,12 @@ impl Page {
         if !request.body().is_end_stream() {
             return refusal(StatusCode::PAYLOAD_TOO_LARGE, "requests have no body here\n".into());
         }
-        let observed = &self.observed;
-        let (kind, body) = match request.uri().path() {
-            "/" => ("text/html; charset=utf-8", PAGE.to_string()),
-            "/state.json" => ("application/json", self.look(|| observe::state(&observed.front).to_string()).await),
-            "/metrics" => {
-                ("text/plain; version=0.0.4; charset=utf-8", self.look(|| observe::prometheus(observed)).await)
-            }
-            "/stats" => (TEXT, self.look(|| observe::text(observed)).await),
+        let shown = &self.shown;
+        let (kind, body) = match (request.uri().path(), shown.page()) {
+            ("/", Some(page)) => ("text/html; charset=utf-8", page.to_string()),
+            ("/state.json", _) => ("application/json", self.look(|| shown.state()).await),
+            ("/metrics", _) => ("text/plain; version=0.0.4; charset=utf-8", self.look(|| shown.metrics()).await),
+            ("/" | "/stats", _) => (TEXT, self.look(|| shown.text()).await),
             _ => {
                 return refusal(StatusCode::NOT_FOUND, "there are /, /state.json, /metrics and /stats\n".into());
             }
@@ -204,7 +215,7 @@ impl Page {
         response(StatusCode::OK, kind, body)
     }
 
-    /// Looks at the drive when it may be looked at again.
+    /// Looks when it may be looked again.
     async fn look(&self, look: impl FnOnce() -> String) -> String {
         let mut next_look = self.next_look.lock().await;
         tokio::time::sleep_until((*next_look).into()).await;
@@ -271,7 +282,7 @@ fn refusal(status: StatusCode, words: String) -> Response<Full<Bytes>> {
 }
 
 /// Gives the text of `/stats` to whoever connects to the Unix socket `path`, until `stop`: one after the other.
-pub fn start_socket(path: &Path, observed: Observed, stop: Stop) -> io::Result<JoinHandle<()>> {
+pub fn start_socket(path: &Path, shown: Arc<dyn Shown>, stop: Stop) -> io::Result<JoinHandle<()>> {
     let listener = UnixListener::bind(path)?;
     listener.set_nonblocking(true)?;
     let path: PathBuf = path.into();
@@ -282,7 +293,7 @@ pub fn start_socket(path: &Path, observed: Observed, stop: Stop) -> io::Result<J
                 continue;
             };
             let begun = Instant::now();
-            let text = observe::text(&observed);
+            let text = shown.text();
             let rest = REST_MIN.max(begun.elapsed() * REST_TIMES);
             // Whoever does not take it gets no more of it.
             let _ = stream.set_write_timeout(Some(SOCKET_TIME)).and_then(|()| stream.write_all(text.as_bytes()));

@@ -13,6 +13,7 @@ use serde_json::{json, Value};
 
 use crate::clients::Clients;
 use crate::front::Front;
+use crate::http::Shown;
 use crate::payload::Payloads;
 use crate::picture;
 use crate::statistics::Statistics;
@@ -26,6 +27,27 @@ pub struct Observed {
     pub front: Arc<Front>,
     /// Its clients, and the memory that their payloads hold, where it has a door for strangers.
     pub visitors: Option<(Arc<Clients>, Arc<Payloads>)>,
+}
+
+/// The live page of a drive.
+const PAGE: &str = include_str!("window.html");
+
+impl Shown for Observed {
+    fn page(&self) -> Option<&'static str> {
+        Some(PAGE)
+    }
+
+    fn state(&self) -> String {
+        state(&self.front).to_string()
+    }
+
+    fn metrics(&self) -> String {
+        prometheus(self)
+    }
+
+    fn text(&self) -> String {
+        text(self)
+    }
 }
 
 /// A line or two a fact, for people.

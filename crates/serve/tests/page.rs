@@ -32,7 +32,8 @@ impl Page {
         let observed = Observed { front: front.clone(), visitors: None };
         let stops: http::Stop = Arc::new(move || told.load(Ordering::SeqCst));
         let names = ["Disk.example".to_string()];
-        let (address, thread) = http::start("127.0.0.1:0", &names, limits, observed, stops).expect("a port is free");
+        let (address, thread) =
+            http::start("127.0.0.1:0", &names, limits, Arc::new(observed), stops).expect("a port is free");
         Page { address, stop, thread: Some(thread), front, pacer: Some(pacer) }
     }
 

@@ -273,7 +273,8 @@ pub struct MountArgs {
     pub places: Vec<PathBuf>,
 
     /// How, with commas between: ro; allow_other; fsname=NAME; time=none|real (answer at once, or as slowly as an emulated
-    /// drive would); cache=SIZE; nonempty; fit=NAME, extents=on|off, cleaner=NAME, clean_below=PERCENT; dev, suid, noexec
+    /// drive would); cache=SIZE; window=ADDRESS (its figures over HTTP: /stats, /state.json, /metrics for Prometheus);
+    /// stats=PATH (the same text on a Unix socket); nonempty; fit=NAME, extents=on|off, cleaner=NAME, clean_below=PERCENT; dev, suid, noexec
     /// and other flags of mount(8).
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
     pub options: Vec<String>,

@@ -8,6 +8,7 @@ mod check;
 mod clean;
 mod devices;
 mod dump;
+mod figures;
 pub mod helper;
 mod mkfs;
 mod mount;

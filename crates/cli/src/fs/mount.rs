@@ -13,6 +13,7 @@ use imbrex_serve::fuse::{Mount, MountWords};
 
 use super::args::MountArgs;
 use super::devices::{self, Devices, Purpose};
+use super::figures::Figures;
 use super::options::{self, Options};
 use super::{helper, status, umount};
 use crate::error::ExitCode;
@@ -42,6 +43,7 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
         );
     }
     let served = Served::open(devices, &options)?;
+    let figures = Figures::serve(&directory, &options, quiet)?;
     let mount = served.mount(&directory, &options)?;
     if !quiet {
         let name = devices.first().map(|device| device.display().to_string()).unwrap_or_default();
@@ -52,6 +54,7 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     interrupt::answer_with("writing everything, unmounting");
     let ended = mount.serve(interrupt::requested);
+    figures.end();
     let shut_down = served.devices.shut_down();
     ended.map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
     shut_down?;

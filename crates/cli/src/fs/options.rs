@@ -1,5 +1,7 @@
 //! The options of `imbrex fs mount -o`.
 
+use std::path::PathBuf;
+
 use imbrex::Failure;
 use imbrex_serve::fuse;
 
@@ -29,6 +31,10 @@ pub struct Options {
     pub is_paced: bool,
     /// Bytes of files in memory that are not yet written.
     pub cache_bytes: Option<u64>,
+    /// Where its figures are served over HTTP.
+    pub window: Option<String>,
+    /// The Unix socket that gives its figures as text.
+    pub stats: Option<PathBuf>,
     /// The directory may hold something, which cannot be seen meanwhile.
     pub non_empty: bool,
     /// Options of the store.
@@ -60,13 +66,15 @@ fn take(options: &mut Options, key: &str, value: Option<&str>, word: &str) -> Re
         ("time", Some("real")) => options.is_paced = true,
         ("time", _) => return Err(wrong("time is none or real".into())),
         ("cache", Some(bytes)) => options.cache_bytes = Some(size(bytes).map_err(|error| wrong(error.to_string()))?),
+        ("window", Some(address)) => options.window = Some(address.into()),
+        ("stats", Some(path)) => options.stats = Some(path.into()),
         (key, Some(value)) if STORE.contains(&key) => options.store.push((key.into(), value.into())),
         (key, None) if fuse::FLAGS.contains(&key) => options.flags.push(key.into()),
         (key, None) if IGNORED.contains(&key) => {}
         (key, Some(_)) if TOLD.contains(&key) => {}
         (key, _) if key.starts_with("x-") => {}
         _ => {
-            let known = "ro, rw, remount, allow_other, nonempty, fsname=, time=, cache=";
+            let known = "ro, rw, remount, allow_other, nonempty, fsname=, time=, cache=, window=, stats=";
             return Err(wrong(format!(
                 "there is no such option; there are {known}, {}=, {}",
                 STORE.join("=, "),
@@ -88,7 +96,7 @@ mod tests {
     #[test]
     fn each_word_does_what_it_says() {
         let options =
-            parsed("ro,allow_other,fsname=disk,time=real,cache=8MiB,fit=worst,suid,defaults,x-systemd.automount,");
+            parsed("ro,allow_other,fsname=disk,time=real,cache=8MiB,window=[::1]:80,stats=/run/s,fit=worst,suid,defaults,x-systemd.automount,");
         let expected = Options {
             read_only: true,
             remount: false,
@@ -96,6 +104,8 @@ mod tests {
             source: Some("disk".into()),
             is_paced: true,
             cache_bytes: Some(8 << 20),
+            window: Some("[::1]:80".into()),
+            stats: Some("/run/s".into()),
             non_empty: false,
             store: vec![("fit".into(), "worst".into())],
             flags: vec!["suid".into()],

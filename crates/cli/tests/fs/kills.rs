@@ -1,7 +1,7 @@
 //! Goal: what was fsynced outlives the process that served it. Method: that process is killed in the middle of work.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 
 use rustix::process::{kill_process, Pid, Signal};
 
@@ -49,6 +49,38 @@ fn what_was_fsynced_outlives_a_killed_server() {
         mounted.unmount();
         bench.check();
     }
+}
+
+#[test]
+fn figures_are_served_as_long_as_the_directory_is() {
+    if !has_fuse() {
+        return;
+    }
+    let bench = Bench::new("strict-append");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (address, socket) = (format!("127.0.0.1:{port}"), bench.folder().join("figures"));
+    let option = format!("window={address},stats={}", word(&socket));
+    let mounted = bench.mount(&["-o", &option]);
+    std::fs::write(mounted.path("file"), vec![7; 10_000]).unwrap();
+    let asked = |path: &str| {
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let metrics = asked("/metrics");
+    assert!(metrics.contains("\nimbrex_fs_live_bytes 12288\n"), "{metrics}");
+    let told: String = std::os::unix::net::UnixStream::connect(&socket)
+        .map(|mut stream| {
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            text
+        })
+        .unwrap();
+    assert!(told.contains("live: 12 KiB") && asked("/").ends_with(&told), "{told}");
+    mounted.unmount();
+    assert!(std::net::TcpStream::connect(&address).is_err() && !socket.exists(), "nothing is left of them");
 }
 
 #[test]

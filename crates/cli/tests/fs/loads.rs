@@ -54,6 +54,32 @@ fn a_directory_is_aged_by_the_wall_clock_and_nothing_else_is_touched() {
 }
 
 #[test]
+fn a_benchmark_does_the_same_on_devices_and_in_a_directory() {
+    let bench = Bench::blank("caveat-1g");
+    let image = word(&bench.image);
+    text(&["fs", "mkfs", image]);
+    let small = ["--files", "60", "--operations", "40", "--threads", "4", "--seed", "3", "--json"];
+    let on = |place: &str| json(&[&["fs", "bench", "varmail", place][..], &small[..]].concat());
+    let (virtual_time, wall) = (on(image), on(word(bench.folder())));
+    assert_eq!((virtual_time["clock"].as_str(), wall["clock"].as_str()), (Some("virtual"), Some("wall")));
+    for (phase, other) in
+        virtual_time["phases"].as_array().expect("phases").iter().zip(wall["phases"].as_array().expect("phases"))
+    {
+        assert_eq!(
+            (&phase["name"], &phase["operations"], &phase["bytes"]),
+            (&other["name"], &other["operations"], &other["bytes"])
+        );
+        assert!(number(phase, "elapsed_ns") > 100_000, "a drive takes some time: {phase}");
+    }
+    assert_eq!(virtual_time["phases"][1]["kinds"]["fsync"]["count"], 80);
+    let (code, said) = failure(&["fs", "bench", "varmail", image]);
+    assert!(code == Some(1) && said.contains("--folder"), "{said}");
+    assert_eq!(json(&["fs", "check", image, "--json"])["is_whole"], true);
+    let listed = text(&["fs", "bench"]);
+    assert_eq!(listed.lines().filter(|line| !line.starts_with(' ')).count(), 7, "{listed}");
+}
+
+#[test]
 fn a_drive_that_is_full_is_told() {
     let bench = Bench::blank("caveat-1g:geometry.tracks=64");
     let image = word(&bench.image);
@@ -88,6 +114,11 @@ fn mistakes_are_told() {
         (&["fs", "capacity", "--step", "0"], "--step"),
         (&["fs", "capacity", "--step", "much"], "percentage"),
         (&["fs", "age", "/tmp", "--fill", "1"], "--fill"),
+        (&["fs", "bench", "lsf", "/tmp"], "lfs, smallfiles, postmark"),
+        (&["fs", "bench", "lfs"], "no place"),
+        (&["fs", "bench", "lfs", "/tmp", "--threads", "2"], "--file-size"),
+        (&["fs", "bench", "varmail", "/tmp", "--threads", "0"], "--threads"),
+        (&["fs", "bench", "varmail", "disk.img", "--served", "127.0.0.1:1"], "--served"),
     ] {
         let (code, said) = failure(words);
         assert_eq!(code, Some(2), "{words:?}: {said}");
@@ -98,10 +129,10 @@ fn mistakes_are_told() {
 #[test]
 fn the_page_names_every_option() {
     let page = include_str!("../../../../docs/fs/bench.md");
-    for command in ["age", "capacity"] {
+    for command in ["age", "capacity", "bench"] {
         let help = text(&["fs", command, "--help"]);
         let options = help.split_whitespace().filter(|word| word.starts_with("--"));
-        for option in options.map(|word| word.trim_end_matches([',', '.', ')', ';', ':', ']'])) {
+        for option in options.map(|word| word.trim_end_matches([',', '.', ')', ';', ':', ']', '`'])) {
             let is_common = ["--help", "--quiet"].contains(&option);
             assert!(is_common || page.contains(option), "docs/fs/bench.md does not name {option} of {command}");
         }

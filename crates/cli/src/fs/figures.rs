@@ -1,0 +1,138 @@
+//! The figures of a mounted file system, over HTTP and on a Unix socket: what `imbrex fs stat` tells.
+//!
+//! They are asked for like everybody asks, by the extended attribute of the directory: so a thread of their own does not
+//! reach into the one that serves.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use imbrex::Failure;
+use imbrex_serve::http::{self, Shown};
+use imbrex_serve::PageLimits;
+use serde_json::Value;
+
+use super::options::Options;
+use super::{stat, status};
+use crate::serve::cannot_listen;
+
+/// Name, kind, help, where it is in the status, what one of it is in the unit of the name.
+const METRICS: [(&str, &str, &str, &str, f64); 16] = [
+    ("imbrex_fs_bytes", "gauge", "Room for data.", "/blocks", 4096.0),
+    ("imbrex_fs_live_bytes", "gauge", "Data of files.", "/live_blocks", 4096.0),
+    ("imbrex_fs_dead_bytes", "gauge", "Dead until it is cleaned.", "/dead_blocks", 4096.0),
+    ("imbrex_fs_free_bytes", "gauge", "Free, as df tells.", "/free_blocks", 4096.0),
+    ("imbrex_fs_unusable_bytes", "gauge", "Free in runs too short to be written.", "/unusable_blocks", 4096.0),
+    ("imbrex_fs_files", "gauge", "Files.", "/files", 1.0),
+    ("imbrex_fs_files_free", "gauge", "Files that could still be made.", "/files_free", 1.0),
+    ("imbrex_fs_zones", "gauge", "Zones.", "/zones", 1.0),
+    ("imbrex_fs_zones_empty", "gauge", "Zones with nothing written.", "/zones_empty", 1.0),
+    ("imbrex_fs_log_used_blocks", "gauge", "Blocks of the log that are needed.", "/log_blocks/used", 1.0),
+    ("imbrex_fs_staged_bytes", "gauge", "In memory and not yet written.", "/staged_bytes", 1.0),
+    ("imbrex_fs_files_written_total", "counter", "Files written.", "/since_mounted/files_written", 1.0),
+    ("imbrex_fs_checkpoints_total", "counter", "Checkpoints taken.", "/since_mounted/checkpoints", 1.0),
+    ("imbrex_fs_cleaned_bytes_total", "counter", "Copied by the cleaner.", "/since_mounted/blocks_cleaned", 4096.0),
+    ("imbrex_fs_cleaned_zones_total", "counter", "Zones emptied.", "/since_mounted/zones_cleaned", 1.0),
+    (
+        "imbrex_fs_data_written_bytes_total",
+        "counter",
+        "Written to the drive.",
+        "/since_mounted/data/blocks_written",
+        4096.0,
+    ),
+];
+
+/// What is looked at.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn document(&self) -> Result<Value, String> {
+        stat::ask(&self.0).map_err(|failure| format!("{failure}\n"))
+    }
+}
+
+impl Shown for Directory {
+    fn page(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn state(&self) -> String {
+        self.document().map_or_else(|words| words, |document| document.to_string())
+    }
+
+    fn metrics(&self) -> String {
+        self.document().map_or_else(|words| format!("# {words}"), |document| prometheus(&document))
+    }
+
+    fn text(&self) -> String {
+        let Ok(document) = self.document() else { return "it is not served\n".into() };
+        let lines = status::lines(&document);
+        lines.into_iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
+    }
+}
+
+fn prometheus(document: &Value) -> String {
+    let mut out = String::new();
+    for (name, kind, help, place, one) in METRICS {
+        let Some(value) = document.pointer(place).and_then(Value::as_f64) else { continue };
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {}", value * one);
+    }
+    out
+}
+
+/// The threads that serve figures.
+pub struct Figures {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Figures {
+    /// Serves those of the file system on `directory` where `options` say.
+    pub fn serve(directory: &Path, options: &Options, quiet: bool) -> Result<Figures, Failure> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let told = is_over.clone();
+        let stop: http::Stop = Arc::new(move || told.load(Ordering::Relaxed));
+        let shown: Arc<dyn Shown> = Arc::new(Directory(directory.to_path_buf()));
+        let mut threads = Vec::new();
+        if let Some(address) = &options.window {
+            let (bound, thread) = http::start(address, &[], PageLimits::default(), shown.clone(), stop.clone())
+                .map_err(|error| cannot_listen(address, "-o window=", "an address such as 127.0.0.1:8080", &error))?;
+            if !quiet {
+                eprintln!("its figures: http://{bound}/");
+            }
+            threads.push(thread);
+        }
+        if let Some(path) = &options.stats {
+            let thread = http::start_socket(path, shown, stop)
+                .map_err(|error| cannot_listen(path.display(), "-o stats=", "another path", &error))?;
+            threads.push(thread);
+        }
+        Ok(Figures { is_over, threads })
+    }
+
+    /// Ends them.
+    pub fn end(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.join().expect("a thread that only looks does not panic");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_figure_is_told_in_its_unit() {
+        let document = json!({ "blocks": 2, "files": 3, "since_mounted": { "data": { "blocks_written": 5 } } });
+        let text = prometheus(&document);
+        for line in ["imbrex_fs_bytes 8192", "imbrex_fs_files 3", "imbrex_fs_data_written_bytes_total 20480"] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
+}
