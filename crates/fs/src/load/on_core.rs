@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::page_cache::{PageCache, AHEAD_BLOCKS};
+use super::page_cache::PageCache;
 use super::{Files, LoadError, Worker};
 use crate::core::{Caller, Fs};
 use crate::device::BLOCK_BYTES;
@@ -83,10 +83,9 @@ impl OnCore {
         let goes_on = offset == file.read_to.get();
         let missing = cache.borrow().missing(file.inode, blocks.clone());
         for mut run in missing {
-            if goes_on {
-                let ahead = run.start..(run.start + AHEAD_BLOCKS).max(run.end).min(size.div_ceil(BYTES));
-                run = cache.borrow().missing(file.inode, ahead).first().cloned().unwrap_or(run);
-            }
+            let reach = cache.borrow().reach(file.inode, run.start, run.end - run.start, goes_on);
+            let ahead = run.start..(run.start + reach).min(size.div_ceil(BYTES));
+            run = cache.borrow().missing(file.inode, ahead).first().cloned().unwrap_or(run);
             let length = (run.end - run.start) * BYTES;
             self.fs.read(file.inode, run.start * BYTES, length as usize).await?;
             cache.borrow_mut().use_blocks(file.inode, run);

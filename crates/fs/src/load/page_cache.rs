@@ -1,8 +1,9 @@
 //! The page cache of a kernel in front of the core: which blocks of which files an application reads without asking the
 //! file system. It holds no bytes, for a load does not look at what it reads.
 //!
-//! What is written stays in it, what is read comes into it, the block that was used longest ago leaves it. Reading that
-//! goes on where it was reads ahead, as Linux does by default: 128 KiB.
+//! What is written stays in it, what is read comes into it, the block that was used longest ago leaves it. Reading ahead is
+//! Linux's (`page_cache_sync_ra`): reading that goes on where it was takes in 128 KiB; else, where more blocks right before
+//! lie in the cache than are asked for, as many more are read as lie there.
 //!
 //! Invariants:
 //! 1. No more blocks are in it than it may hold.
@@ -13,7 +14,7 @@ use std::ops::Range;
 use crate::format::change::Inode;
 
 /// Blocks that are read when reading goes on where it was: `read_ahead_kb` of Linux is 128.
-pub(super) const AHEAD_BLOCKS: u64 = 32;
+const AHEAD_BLOCKS: u64 = 32;
 
 /// The cache.
 #[derive(Debug)]
@@ -59,6 +60,20 @@ impl PageCache {
         runs
     }
 
+    /// How many blocks are read for a run of `asked` that begins at `start`, none of which is there.
+    pub(super) fn reach(&self, inode: Inode, start: u64, asked: u64, goes_on: bool) -> u64 {
+        if goes_on {
+            return asked.max(AHEAD_BLOCKS);
+        }
+        let before = (1..=AHEAD_BLOCKS.min(start)).take_while(|back| self.used.contains_key(&(inode, start - back)));
+        let history = before.count() as u64;
+        if history > asked {
+            asked.max(AHEAD_BLOCKS.min(history + asked))
+        } else {
+            asked
+        }
+    }
+
     /// Takes out all of a file.
     pub(super) fn forget(&mut self, inode: Inode) {
         let gone: Vec<(Inode, u64)> = self.used.range((inode, 0)..=(inode, u64::MAX)).map(|(key, _)| *key).collect();
@@ -72,6 +87,22 @@ impl PageCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reading_ahead_follows_what_lies_before() {
+        let mut cache = PageCache::new(1000);
+        cache.use_blocks(7, 10..13);
+        let reach = |start, asked, goes_on| cache.reach(7, start, asked, goes_on);
+        assert_eq!((reach(20, 2, false), reach(20, 2, true), reach(20, 40, true)), (2, 32, 40));
+        assert_eq!(
+            (reach(13, 2, false), reach(13, 3, false), reach(12, 2, false)),
+            (5, 3, 2),
+            "more than are asked for"
+        );
+        cache.use_blocks(7, 13..90);
+        let cache = cache;
+        assert_eq!(cache.reach(7, 90, 2, false), 32);
+    }
 
     #[test]
     fn the_block_used_longest_ago_leaves_first() {

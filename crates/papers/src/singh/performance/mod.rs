@@ -105,26 +105,22 @@ fn method() -> String {
 }
 
 fn table(load: &Load, row: &Row) -> Table {
-    let mut columns = vec!["phase".to_string()];
-    columns.extend(SYSTEMS.iter().flat_map(|system| {
-        let name = system.name();
-        [format!("{name}, s"), format!("{name}, a second"), format!("{name}, MB/s")]
-    }));
-    let phases = row[0].as_ref().map_or(0, Vec::len);
-    let cells = |measured: Option<&Measured>| match measured {
-        None => ["–"; 3].map(String::from),
-        Some(found) => [
-            format!("{:.2}", found.disk_ns as f64 / 1e9),
-            format!("{:.1}", found.rate()),
-            format!("{:.2}", found.mb_per_s()),
-        ],
+    let columns = ["phase", "done", "MB"].into_iter().chain(SYSTEMS.iter().map(|system| system.name()));
+    let seconds = |measured: Option<&Measured>| match measured {
+        None => "–".to_string(),
+        Some(found) => format!("{:.2}", found.disk_ns as f64 / 1e9),
     };
-    let line = |phase: usize| {
-        let name = row[0].as_ref().map_or("", |phases| phases[phase].name);
-        let systems = row.iter().flat_map(|system| cells(system.as_ref().map(|phases| &phases[phase])));
-        std::iter::once(name.to_string()).chain(systems).collect()
+    let first = row[0].as_ref().map_or(&[][..], Vec::as_slice);
+    let line = |(phase, found): (usize, &Measured)| {
+        let megabytes = format!("{:.1}", found.bytes as f64 / 1e6);
+        let systems = row.iter().map(|system| seconds(system.as_ref().map(|phases| &phases[phase])));
+        [found.name.to_string(), found.done.to_string(), megabytes].into_iter().chain(systems).collect()
     };
-    Table { heading: load.figures.into(), columns, rows: (0..phases).map(line).collect() }
+    Table {
+        heading: format!("{}, seconds of disk time", load.figures),
+        columns: columns.map(String::from).collect(),
+        rows: first.iter().enumerate().map(line).collect(),
+    }
 }
 
 /// Name, title, the row, its phases, the axis, what is drawn of a phase.
