@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out
 
-.PHONY: help build demo check test test-guest test-long judge-fs mutants probe-nightly bench reproduce clean
+.PHONY: help build demo check test test-guest test-long judge-fs mutants probe-nightly bench bench-fuse reproduce clean
 
 help:            ## Say what there is
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -44,6 +44,11 @@ probe-nightly:   ## The probe on drives of terabytes, others each night
 bench:           ## Measure speed, with the targets beside; records benches/results/
 	@scripts/install.sh test
 	$(CARGO) run --profile dist --locked -p imbrex-bench -- --record benches/results
+
+bench-fuse:      ## Measure the file systems behind a mount beside libfuse's passthrough_hp, as ratios
+	@scripts/install.sh test
+	scripts/bench-fuse.sh strict-append-2t
+	scripts/bench-fuse.sh caveat-2t
 
 reproduce: build ## Reproduce the papers' figures into docs/
 	target/release/imbrex reproduce

@@ -1,8 +1,9 @@
 //! `make bench`: requests a second through the whole simulator, drive by drive, and trace reading in MB/s, with the
 //! targets beside. `--record FOLDER` keeps the figures there with the machine they came from; `--only WORD` runs the
-//! rows whose name holds the word.
+//! rows whose name holds the word. `fuse OURS THEIRS` measures two mounted directories beside each other ([`fuse`]).
 
 mod files;
+mod fuse;
 mod images;
 mod machine;
 mod memory;
@@ -10,7 +11,7 @@ mod reading;
 mod serving;
 mod simulating;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -39,6 +40,11 @@ struct Document {
 type Group = fn(&str, &mut dyn FnMut(Row));
 
 fn main() {
+    if let [_, word, ours, theirs] = &std::env::args().collect::<Vec<_>>()[..] {
+        if word == "fuse" {
+            return beside(ours.as_ref(), theirs.as_ref());
+        }
+    }
     let (mut record, mut only) = (None, String::new());
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -46,7 +52,7 @@ fn main() {
             ("--record", Some(folder)) => record = Some(PathBuf::from(folder)),
             ("--only", Some(part)) => only = part,
             _ => {
-                eprintln!("usage: imbrex-bench [--record FOLDER] [--only WORD]");
+                eprintln!("usage: imbrex-bench [--record FOLDER] [--only WORD], or imbrex-bench fuse OURS THEIRS");
                 std::process::exit(2);
             }
         }
@@ -54,11 +60,10 @@ fn main() {
     let mut rows = Vec::new();
     let groups: [Group; 6] =
         [simulating::measure, reading::measure, memory::measure, images::measure, files::measure, serving::measure];
-    println!("{:44} {:>12} {:>12}", "", "measured", "target");
+    println!("{:50} {:>12} {:>12}", "", "measured", "target");
     for group in groups {
         group(&only, &mut |row| {
-            let target = row.target.map_or_else(String::new, |target| format!("{target:.1}"));
-            println!("{:44} {:>12.2} {target:>12} {}", row.name, row.value, row.unit);
+            print(&row);
             rows.push(row);
         });
     }
@@ -72,5 +77,18 @@ fn main() {
             std::process::exit(1);
         }
         println!("recorded in {}", file.display());
+    }
+}
+
+fn print(row: &Row) {
+    let target = row.target.map_or_else(String::new, |target| format!("{target:.1}"));
+    println!("{:50} {:>12.2} {target:>12} {}", row.name, row.value, row.unit);
+}
+
+/// Two mounted directories beside each other.
+fn beside(ours: &Path, theirs: &Path) {
+    if let Err(error) = fuse::measure(ours, theirs, &mut |row| print(&row)) {
+        eprintln!("imbrex-bench fuse: {error} (it takes root and two directories that may be written)");
+        std::process::exit(1);
     }
 }

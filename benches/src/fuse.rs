@@ -1,0 +1,108 @@
+//! `imbrex-bench fuse OURS THEIRS`: two mounted directories side by side, as applications see them: files made, looked at,
+//! read at random, written and read in order. Each is measured in turn, five times; the median of the ratios is told, over
+//! one where ours is faster.
+//!
+//! Data are read and written past the page cache, and what the kernel remembers of names is dropped before they are looked
+//! at, which takes root.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Instant;
+
+use crate::Row;
+
+const ROUNDS: usize = 5;
+const FILES: u64 = 5_000;
+const READS: u64 = 5_000;
+const SMALL: usize = 4096;
+const LARGE: usize = 1 << 20;
+const MIBS: u64 = 256;
+
+/// What is measured: its name, how, and the target of the ratio.
+type Part = (&'static str, fn(&Path, u64) -> io::Result<()>, Option<f64>);
+
+/// Sequential parts have none here: their bound is what the drives can take.
+const PARTS: [Part; 5] = [
+    ("FUSE: files made, over passthrough_hp", make, Some(1.0)),
+    ("FUSE: files looked at, over passthrough_hp", look, Some(1.0)),
+    ("FUSE: 256 MiB written, over passthrough_hp", write, None),
+    ("FUSE: 256 MiB read, over passthrough_hp", read, None),
+    ("FUSE: random reads of 4 KiB, over passthrough_hp", read_at_random, Some(0.8)),
+];
+
+/// Measures `ours` beside `theirs`.
+pub fn measure(ours: &Path, theirs: &Path, report: &mut dyn FnMut(Row)) -> io::Result<()> {
+    let mut ratios = vec![Vec::new(); PARTS.len()];
+    for round in 0..ROUNDS as u64 {
+        let folders = [ours, theirs].map(|place| place.join(format!("round-{round}")));
+        folders.iter().try_for_each(fs::create_dir)?;
+        for (number, (_, part, _)) in PARTS.iter().enumerate() {
+            let mut seconds = [0.0; 2];
+            // Whoever goes first finds the machine as the other left it: they take turns.
+            for place in [round as usize % 2, (round as usize + 1) % 2] {
+                drop_caches()?;
+                let began = Instant::now();
+                part(&folders[place], round)?;
+                seconds[place] = began.elapsed().as_secs_f64();
+            }
+            ratios[number].push(seconds[1] / seconds[0]);
+        }
+        folders.iter().try_for_each(fs::remove_dir_all)?;
+    }
+    for ((name, _, target), mut ratios) in PARTS.into_iter().zip(ratios) {
+        ratios.sort_by(f64::total_cmp);
+        report(Row { name: name.into(), value: ratios[ROUNDS / 2], unit: "times", target });
+    }
+    Ok(())
+}
+
+/// What the kernel remembers of names and files.
+fn drop_caches() -> io::Result<()> {
+    fs::write("/proc/sys/vm/drop_caches", "3")
+}
+
+fn make(folder: &Path, _: u64) -> io::Result<()> {
+    (0..FILES).try_for_each(|number| File::create(folder.join(format!("{number:08}"))).map(drop))
+}
+
+fn look(folder: &Path, _: u64) -> io::Result<()> {
+    (0..FILES).try_for_each(|number| fs::metadata(folder.join(format!("{number:08}"))).map(drop))
+}
+
+fn direct(folder: &Path, is_new: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(is_new).custom_flags(libc::O_DIRECT);
+    options.open(folder.join("large"))
+}
+
+/// A buffer that direct I/O takes: its beginning is a multiple of 4 KiB.
+fn aligned(space: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    space.resize(length + SMALL, 7);
+    let from = space.as_ptr().align_offset(SMALL);
+    &mut space[from..from + length]
+}
+
+fn write(folder: &Path, _: u64) -> io::Result<()> {
+    let (file, mut space) = (direct(folder, true)?, Vec::new());
+    let bytes = aligned(&mut space, LARGE);
+    (0..MIBS).try_for_each(|mib| file.write_all_at(bytes, mib * LARGE as u64))?;
+    file.sync_all()
+}
+
+fn read(folder: &Path, _: u64) -> io::Result<()> {
+    let (file, mut space) = (direct(folder, false)?, Vec::new());
+    let bytes = aligned(&mut space, LARGE);
+    (0..MIBS).try_for_each(|mib| file.read_exact_at(bytes, mib * LARGE as u64))
+}
+
+fn read_at_random(folder: &Path, round: u64) -> io::Result<()> {
+    let (file, mut space) = (direct(folder, false)?, Vec::new());
+    let bytes = aligned(&mut space, SMALL);
+    let mut state = round + 1;
+    (0..READS).try_for_each(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        file.read_exact_at(bytes, (state >> 33) % (MIBS * 256) * SMALL as u64)
+    })
+}
