@@ -10,7 +10,9 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 kernel_suite=bookworm-backports
 tools_suite=trixie
 tools=(bash coreutils util-linux mount kmod grep sed diffutils findutils e2fsprogs xfsprogs btrfs-progs f2fs-tools
-    zonefs-tools fio nbd-client busybox-static)
+    zonefs-tools fio nbd-client busybox-static nilfs-tools tcc libc6-dev)
+# A program in C whose sources are unpacked and compiled on file systems of ours.
+sources=lua5.4
 # What the tests need of the modules; the others would only be unpacked.
 module_folders=(arch block crypto lib net/9p drivers/block drivers/md drivers/virtio fs)
 
@@ -31,7 +33,7 @@ rm -rf "$guest"
 apt=$cache/apt
 mkdir -p "$guest" "$apt"/{lists/partial,cache/archives/partial,parts,preferences}
 cat >"$apt/parts/debian.sources" <<END
-Types: deb
+Types: deb deb-src
 URIs: http://deb.debian.org/debian
 Suites: $kernel_suite $tools_suite
 Components: main
@@ -77,6 +79,10 @@ mkdir -p "$root"/usr/{bin,sbin,lib,lib64} "$root"/{dev,proc,sys,tmp,run,etc,mnt,
 for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$root/$folder"; done
 fetch "$tools_suite" "${tools[@]}"
 for package in "$apt/cache/archives/"*.deb; do dpkg-deb -x "$package" "$root"; done
+mkdir -p "$apt/sources" "$root/usr/src"
+(cd "$apt/sources" && rm -f -- * && apt-get source -qq --download-only "$sources/$tools_suite" >&2)
+xz -dc "$apt/sources/"*.orig.tar.* 2>/dev/null >"$root/usr/src/lua.tar" ||
+    gzip -dc "$apt/sources/"*.orig.tar.* >"$root/usr/src/lua.tar"
 ln -sf /proc/self/mounts "$root/etc/mtab"
 printf 'root:x:0:0:root:/root:/bin/bash\n' >"$root/etc/passwd"
 rm -rf "$root"/usr/share/{doc,man,locale,info}
