@@ -66,7 +66,7 @@ fn options(args: &MkfsArgs, data: &Device) -> Result<MakeOptions, Failure> {
     add("extents", args.extents.then_some("on"), "caveat")?;
     add("cleaner", args.cleaner.as_deref(), "strict-append")?;
     let metadata_blocks = args.meta_size.filter(|_| args.meta.is_none()).map(|bytes| bytes / BLOCK_BYTES as u64);
-    Ok(MakeOptions { uuid: args.uuid, store: args.store.clone(), options, metadata_blocks, overwrite: args.force })
+    Ok(MakeOptions { uuid: args.uuid, store: args.store.clone(), options, metadata_blocks, overwrite: args.force, parity: 0 })
 }
 
 fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
