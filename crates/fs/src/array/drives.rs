@@ -266,16 +266,11 @@ impl Drives {
         self.widest(&self.free_counts())
     }
 
-    /// Whether `keep` groups of the widest kind could still be opened after one with `width` data zones was.
-    pub fn can_open(&self, width: usize, keep: u32) -> bool {
+    /// Whether `keep` groups of `kept_width` data zones could still be opened after one of `width` was.
+    pub fn can_open(&self, width: usize, keep: u32, kept_width: usize) -> bool {
         let mut counts = self.free_counts();
-        if !take_most_free(&mut counts, width + self.parity) {
-            return false;
-        }
-        (0..keep).all(|_| match self.widest(&counts) {
-            Some(width) => take_most_free(&mut counts, width + self.parity),
-            None => false,
-        })
+        take_most_free(&mut counts, width + self.parity)
+            && (0..keep).all(|_| take_most_free(&mut counts, kept_width + self.parity))
     }
 
     /// The widths of all groups that the drives that are there could hold, whatever they hold now, each as wide as may be.
@@ -374,9 +369,9 @@ mod tests {
     #[test]
     fn what_is_kept_back_stays_free() {
         let mut all = drives(&[3, 3, 3], 1, 2);
-        assert!(all.can_open(2, 2) && !all.can_open(2, 3));
+        assert!(all.can_open(2, 2, 2) && !all.can_open(2, 3, 2));
         all.take(2, 0).expect("two drives have room");
-        assert!(all.can_open(2, 1) && !all.can_open(2, 2), "a narrow one takes of the wide ones that could be");
+        assert!(all.can_open(2, 1, 2) && !all.can_open(2, 2, 2), "a narrow one takes of the wide ones that could be");
     }
 
     #[test]

@@ -329,9 +329,9 @@ impl Array {
         self.0.drives.borrow().widest_now()
     }
 
-    /// Whether a group of so many data zones could be opened now, and `keep` of the widest after it.
-    pub fn can_open(&self, width: usize, keep: u32) -> bool {
-        !self.0.free_numbers.borrow().is_empty() && self.0.drives.borrow().can_open(width, keep)
+    /// Whether a group of so many data zones could be opened now, and `keep` of `kept_width` after it.
+    pub fn can_open(&self, width: usize, keep: u32, kept_width: usize) -> bool {
+        !self.0.free_numbers.borrow().is_empty() && self.0.drives.borrow().can_open(width, keep, kept_width)
     }
 
     /// Each group: how it lies, its number, and how it would report itself if it were a zone.

@@ -80,7 +80,7 @@ async fn act(rig: &mut Rig, array: &Array, naive: &mut Naive, random: &mut Rando
     match random.below(6) {
         0 => {
             let width = 1 + random.below(u64::from(shape.width)) as usize;
-            let could = array.can_open(width, 0);
+            let could = array.can_open(width, 0, width);
             let opened = array.open(width).await;
             assert_eq!(opened.is_some(), could, "a group of {width}");
             if let Some((group, layout)) = opened {

@@ -49,7 +49,9 @@ pub fn arrays() -> Vec<Toy> {
             [Harm::None].into_iter().chain(one.filter(|_| parity > 0)).chain(two.filter(|_| parity > 1)).collect();
         let metadata = Some(Geometry { blocks: 120, kind: Kind::Plain });
         let options = width.map(|groups| ("open_groups".to_string(), groups.to_string())).into_iter().collect();
-        let trial = Trial::new(Geometry { blocks: 56, kind }, options);
+        // A drive without zones is cut into such of sixteen blocks.
+        let blocks = if kind == Kind::Plain { 160 } else { 56 };
+        let trial = Trial::new(Geometry { blocks, kind }, options);
         Trial { drives, metadata, store: Some("log"), parity, harms, ..trial }
     };
     let limited = Kind::Zoned { zone_blocks: 8, zones: 7, conventional: 0, active_max: Some(2) };
@@ -58,5 +60,6 @@ pub fn arrays() -> Vec<Toy> {
         ("a mirror of two", array(limited, 2, 1, None)),
         ("three and one parity", array(zoned, 4, 1, Some("3"))),
         ("three and two parity", array(zoned, 5, 2, None)),
+        ("drives without zones", array(Kind::Plain, 3, 1, None)),
     ]
 }

@@ -98,6 +98,11 @@ impl Bands {
         self.bands[number as usize] = Band { capacity, row, worth, written, is_writable, ..Band::default() };
     }
 
+    /// Band `number` is worth so many blocks.
+    pub fn set_worth(&mut self, number: u32, worth: u64) {
+        self.bands[number as usize].worth = worth;
+    }
+
     /// Band `number` is gone.
     pub fn remove(&mut self, number: u32) {
         assert_eq!(self.bands[number as usize].live, 0, "band {number} is gone with live blocks");

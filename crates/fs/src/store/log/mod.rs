@@ -37,6 +37,9 @@ const KEPT_BACK: u32 = 1;
 /// Groups that are open at a time if nothing else is said, that of the cleaner included.
 const OPEN_GROUPS: u32 = 5;
 
+/// Wide groups that must still be there after a narrow one is opened, besides those kept back.
+const NARROW_LEAVE: u32 = 2;
+
 /// Who asks for room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Who {
@@ -66,6 +69,9 @@ pub struct LogStore {
     open_max: usize,
     /// Blocks that live data may take (invariant 1).
     room: Cell<u64>,
+    /// The widths of all groups that the drives could hold, the widest first, each once. A group of another width is only for
+    /// small files: opened where drives have just then no room alike, it would leave less room than is reckoned.
+    widths: RefCell<Vec<usize>>,
     reserved: Cell<u64>,
     allocated: Cell<u64>,
     freed: Cell<u64>,
@@ -94,7 +100,8 @@ impl LogStore {
         let slack = 2 * (u64::from(shape.width) - 1);
         let mut bands = Bands::places(shape.stride(), shape.groups, slack);
         for (number, layout, state) in array.groups() {
-            bands.put(number, size_of(&array, &layout), &state);
+            let (capacity, row) = size_of(&array, &layout);
+            bands.put(number, (capacity, row, capacity), &state);
         }
         let store = LogStore {
             array,
@@ -104,6 +111,7 @@ impl LogStore {
             kept_back,
             open_max: open_max as usize,
             room: Cell::new(0),
+            widths: RefCell::default(),
             reserved: Cell::new(0),
             allocated: Cell::new(0),
             freed: Cell::new(0),
@@ -123,19 +131,47 @@ impl LogStore {
         let formable = self.array.formable();
         // The widest come first, and it is one of those that is kept back.
         self.room.set(formable.iter().skip(self.kept_back as usize).map(capacity).sum());
+        let mut widths = formable;
+        widths.dedup();
+        *self.widths.borrow_mut() = widths;
+        let mut bands = self.bands.borrow_mut();
+        for (number, layout, _) in self.array.groups() {
+            bands.set_worth(number, self.worth_of(u64::from(layout.width)));
+        }
     }
 
-    /// Whether `blocks` take fewer on a narrow group than on one of `width`.
-    fn is_narrow(&self, blocks: u64, width: usize) -> bool {
-        let (width, parity) = (width as u64, u64::from(self.array.shape().parity));
-        width > 1 && blocks * (1 + parity) <= blocks.div_ceil(width) * (width + parity)
+    /// Blocks that groups of the widest kind could hold on the zones of one of `width`, where that is not one of the widths that
+    /// are reckoned with; else what it holds.
+    fn worth_of(&self, width: u64) -> u64 {
+        let shape = self.array.shape();
+        let (widest, parity, capacity) = (self.widest() as u64, u64::from(shape.parity), width * shape.rows());
+        if self.widths.borrow().contains(&(width as usize)) {
+            return capacity;
+        }
+        ((width + parity) * shape.rows() * widest / (widest + parity)).max(capacity)
+    }
+
+    /// The data zones of the groups that are kept back: as many as can be.
+    fn widest(&self) -> usize {
+        self.widths.borrow().first().copied().unwrap_or(1)
+    }
+
+    /// Whether `blocks` are for a narrow group: they take fewer there than in a row of a wide one, there is room enough, and the
+    /// cleaner gains something by emptying one that is full.
+    fn is_narrow(&self, blocks: u64) -> bool {
+        let (width, parity) = (self.widest() as u64, u64::from(self.array.shape().parity));
+        let is_cheaper = width > 1 && blocks * (1 + parity) <= blocks.div_ceil(width) * (width + parity);
+        let (rows, slack) = (self.array.shape().rows(), self.bands.borrow().slack());
+        let is_emptied = self.worth_of(1) > rows + slack;
+        is_cheaper && is_emptied && self.array.can_open(1, self.kept_back + NARROW_LEAVE, width as usize)
     }
 
     /// What is done next to give `who` room for `blocks`.
     fn next_step(&self, who: Who, blocks: u64) -> Step {
         let bands = self.bands.borrow();
         let open = bands.all().filter(|(_, band)| band.is_open()).count();
-        let widest = self.array.widest_now();
+        let widths = self.widths.borrow();
+        let widest = self.array.widest_now().filter(|width| widths.contains(width));
         let may_take_any = who == Who::Cleaner || self.victims.get() == 0;
         let free = || bands.all().filter(|(_, band)| band.room() > 0);
         let roomiest_first = |(number, band): &(u32, &super::bands::Band)| (band.room(), std::cmp::Reverse(*number));
@@ -144,15 +180,17 @@ impl LogStore {
             if let Some((number, _)) = own {
                 return Step::Take(number);
             }
-            if let Some(width) = widest.filter(|width| open < self.open_max && self.array.can_open(*width, 0)) {
+            if let Some(width) = widest.filter(|width| open < self.open_max && self.array.can_open(*width, 0, *width)) {
                 return Step::Open(width);
             }
-            let any = free().max_by_key(|found| (found.1.row, roomiest_first(found)));
+            // Not a narrow one: copying from narrow to narrow would gain nothing, and never end.
+            let any = free()
+                .filter(|(_, band)| widths.contains(&(band.row as usize)))
+                .max_by_key(|found| (found.1.row, roomiest_first(found)));
             return any.map_or(Step::Nothing, |(number, _)| Step::Take(number));
         }
         // Where there is little room, everything goes to wide groups.
-        let is_narrow =
-            widest.is_some_and(|width| self.is_narrow(blocks, width)) && self.array.can_open(1, self.kept_back + 2);
+        let is_narrow = self.is_narrow(blocks);
         let is_meant = |row: u64| (row == 1) == is_narrow || self.array.shape().width == 1;
         let own = || free().filter(|(_, band)| !band.is_for_cleaner);
         let meant = || own().filter(|(_, band)| is_meant(band.row));
@@ -164,8 +202,10 @@ impl LogStore {
         let for_cleaner =
             usize::from(self.open_max > 2 && !bands.all().any(|(_, band)| band.is_open() && band.is_for_cleaner));
         let width = if is_narrow { Some(1) } else { widest };
-        let may_open =
-            |width: &usize| open + for_cleaner < self.open_max && self.array.can_open(*width, self.kept_back);
+        let kept_width = self.widest();
+        let may_open = |width: &usize| {
+            open + for_cleaner < self.open_max && self.array.can_open(*width, self.kept_back, kept_width)
+        };
         if let Some(width) = width.filter(may_open) {
             return Step::Open(width);
         }
@@ -201,7 +241,8 @@ impl LogStore {
         let (group, layout) = self.array.open(width).await?;
         let state = ZoneState { written: 0, condition: crate::device::ZoneCondition::Writable };
         let mut bands = self.bands.borrow_mut();
-        bands.put(group, size_of(&self.array, &layout), &state);
+        let (capacity, row) = size_of(&self.array, &layout);
+        bands.put(group, (capacity, row, self.worth_of(row)), &state);
         if who == Who::Cleaner {
             bands.keep_for_cleaner(group);
         }
@@ -216,13 +257,10 @@ impl LogStore {
     }
 }
 
-/// Blocks of a group, of a row of it, and those that wide groups could hold on its zones.
-fn size_of(array: &Array, layout: &GroupLayout) -> (u64, u64, u64) {
-    let shape = array.shape();
-    let (width, columns) = (u64::from(layout.width), layout.members.len() as u64);
-    let (widest, all) = (u64::from(shape.width), u64::from(shape.width) + u64::from(shape.parity));
-    let capacity = width * shape.rows();
-    (capacity, width, (columns * shape.rows() * widest / all).max(capacity))
+/// Blocks of a group, and of a row of it.
+fn size_of(array: &Array, layout: &GroupLayout) -> (u64, u64) {
+    let width = u64::from(layout.width);
+    (width * array.shape().rows(), width)
 }
 
 impl Store for LogStore {
