@@ -12,7 +12,6 @@ use uuid::Uuid;
 use super::devices::{self, Purpose};
 use super::{print, Offline};
 use crate::error::ExitCode;
-use crate::interrupt;
 use crate::output;
 
 /// The drive that comes.
@@ -38,7 +37,7 @@ pub fn run(
     let is_there = offline.devices.paths.iter().any(|path| path.file_name() == new.path.file_name());
     let device = if is_there { None } else { Some(devices::open(&offline.clock, new.path, Purpose::Work, false)?) };
     let progress = Progress::on_terminal(as_json || quiet);
-    let bar = progress.bytes("rebuilding");
+    let bar = progress.steps("rebuilding");
     let (fs, taken, force) = (offline.fs.clone(), device.clone(), new.force);
     let rebuilding = async move {
         let named = taken.as_ref().map(|device: &Device| (device, Uuid::new_v4()));
@@ -56,9 +55,6 @@ pub fn run(
     offline.devices.shut_down()?;
     if let Some(device) = device {
         device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
-    }
-    if interrupt::requested() {
-        return Err(Failure::failed("stopped; the same command goes on with it"));
     }
     let bytes = replaced.blocks * BLOCK_BYTES as u64;
     if as_json {
