@@ -105,7 +105,7 @@ fn cuts(trial: &Trial, contents: &[Contents], old: usize) -> Vec<Vec<Snapshot>> 
 fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
     for (name, trial) in with_parity() {
         let contents = written(&trial);
-        let old = 1;
+        let (old, drives) = (1, trial.drives);
         for (event, snapshot) in cuts(&trial, &contents, old).into_iter().enumerate() {
             for survives in [false, true] {
                 let when = format!("{name}, cut after event {event}, survivors: {survives}");
@@ -115,8 +115,11 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
                 let run = async move {
                     replace(&own, &rig, old, &when).await.unmount().await.unwrap();
                     // The old one is no part of it any more: another may be lost.
-                    let fs = mounted(&own, &rig, &[old, 0]).await.unwrap_or_else(|error| panic!("{when}: {error}"));
-                    compare(&fs, &format!("{when}, then one more lost")).await;
+                    for other in (0..drives).filter(|other| *other != old) {
+                        let when = format!("{when}, then {other} lost");
+                        let fs = mounted(&own, &rig, &[old, other]).await;
+                        compare(&fs.unwrap_or_else(|error| panic!("{when}: {error}")), &when).await;
+                    }
                     assert_eq!(rig.broken_rules(), 0, "{when}");
                 };
                 clock.run(run).unwrap();
