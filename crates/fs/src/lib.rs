@@ -7,8 +7,8 @@
 //!  namespace (files, directories) ── changes ──► journal: log, checkpoints, checksums ─► metadata area
 //!        │                                                                                     │
 //!        ▼                                                                                     ▼
-//!  files being written, in memory ──► store: where data lie ──────────────────────────────► device
-//!                                     strict-append | caveat                emulated drive · real drive · model
+//!  files being written, in memory ──► store: where data lie ──────────────► array of 1 to 16 ─► device
+//!                                     strict-append | caveat | log          (log alone)         emulated · real · model
 //! ```
 //!
 //! The core is one piece of deterministic code without threads of its own: an operation is a task of a [`clock`], and so are
@@ -18,6 +18,7 @@
 //!
 //! What it promises is in `docs/fs/semantics.md`, what lies on the media in `docs/fs/format.md`.
 
+pub mod array;
 pub mod clock;
 pub mod core;
 pub mod device;

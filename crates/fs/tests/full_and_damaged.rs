@@ -4,11 +4,12 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use imbrex_fs::core::MountOptions;
-use imbrex_fs::device::model::{Contents, Model};
+use imbrex_fs::device::model::Contents;
 use imbrex_fs::verify::cuts::{fresh, Trial};
 use imbrex_fs::verify::operation::{find, pattern};
-use imbrex_fs::verify::{perform, toys, Operation};
-use imbrex_fs::{Clock, Device, Fs, FsError};
+use imbrex_fs::verify::rig::Rig;
+use imbrex_fs::verify::{arrays, perform, toys, Operation};
+use imbrex_fs::{Clock, Fs, FsError};
 
 /// Writes files of three blocks until there is no room; how many found room.
 async fn fill(fs: &Fs, seed: u8) -> usize {
@@ -26,9 +27,9 @@ async fn fill(fs: &Fs, seed: u8) -> usize {
 
 #[test]
 fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
-    for (name, geometry, options) in toys() {
+    for (name, trial) in toys().into_iter().chain(arrays()) {
         let clock = Clock::in_virtual_time();
-        let (own, trial) = (clock.clone(), Trial::new(geometry, options));
+        let own = clock.clone();
         let run = async move {
             let (fs, model) = fresh(&own, &trial).await.unwrap();
             let (free, broken) = (fs.statfs().free, model.broken_rules());
@@ -56,9 +57,9 @@ fn what_a_full_drive_took_is_written_and_deleting_always_succeeds() {
 
 #[test]
 fn a_full_drive_takes_a_write_at_once_after_a_delete() {
-    for (name, geometry, options) in toys() {
+    for (name, trial) in toys().into_iter().chain(arrays()) {
         let clock = Clock::in_virtual_time();
-        let (own, trial) = (clock.clone(), Trial::new(geometry, options));
+        let own = clock.clone();
         let run = async move {
             let (fs, model) = fresh(&own, &trial).await.unwrap();
             let broken = model.broken_rules();
@@ -89,8 +90,7 @@ fn a_full_drive_takes_a_write_at_once_after_a_delete() {
 
 #[test]
 fn a_damaged_block_is_an_error_and_never_other_bytes() {
-    for (name, geometry, options) in toys() {
-        let trial = Trial::new(geometry, options);
+    for (name, trial) in toys() {
         let (clock, own) = (Clock::in_virtual_time(), trial.clone());
         let inner = clock.clone();
         let contents = clock
@@ -106,15 +106,15 @@ fn a_damaged_block_is_an_error_and_never_other_bytes() {
             })
             .unwrap();
         let mut errors = 0;
-        for block in contents.used_blocks() {
+        for block in contents[0].used_blocks() {
             let mut damaged = contents.clone();
-            damaged.corrupt(block, |bytes| bytes[30] ^= 4);
+            damaged[0].corrupt(block, |bytes| bytes[30] ^= 4);
             let clock = Clock::in_virtual_time();
             let own = clock.clone();
             errors += clock
                 .run(async move {
-                    let device = Device::new(&own, "model", Box::new(Model::with(damaged)));
-                    let Ok((fs, _)) = Fs::mount(&own, &[device], &MountOptions::default()).await else { return 1 };
+                    let devices = Rig::with(damaged).devices(&own, &[]);
+                    let Ok((fs, _)) = Fs::mount(&own, &devices, &MountOptions::default()).await else { return 1 };
                     let mut errors = 0;
                     for number in 0..3u8 {
                         // A log that is damaged ends early, and what came behind it is not there.
@@ -136,13 +136,13 @@ fn a_damaged_block_is_an_error_and_never_other_bytes() {
 }
 
 /// Files, each committed in a frame of its own; what of them is found with `damaged` in the place of what was left.
-fn files_found(trial: &Trial, damaged: Contents, read_only: bool) -> Result<(Vec<usize>, Option<u64>), FsError> {
+fn files_found(trial: &Trial, damaged: Vec<Contents>, read_only: bool) -> Result<(Vec<usize>, Option<u64>), FsError> {
     let clock = Clock::in_virtual_time();
     let (own, bounds) = (clock.clone(), Some(trial.bounds));
     let run = async move {
-        let device = Device::new(&own, "model", Box::new(Model::with(damaged)));
+        let devices = Rig::with(damaged).devices(&own, &[]);
         let options = MountOptions { read_only, bounds, ..MountOptions::default() };
-        let (fs, mounted) = Fs::mount(&own, &[device], &options).await?;
+        let (fs, mounted) = Fs::mount(&own, &devices, &options).await?;
         let found = (0..FRAMES).filter(|number| find(&fs, &format!("f{number}")).is_ok()).collect();
         Ok((found, mounted.lost_from))
     };
@@ -155,8 +155,7 @@ const FRAMES: usize = 5;
 
 #[test]
 fn what_lies_behind_a_damaged_frame_of_the_log_is_not_lost_in_silence() {
-    for (name, geometry, options) in toys() {
-        let trial = Trial::new(geometry, options);
+    for (name, trial) in toys() {
         let (clock, own) = (Clock::in_virtual_time(), trial.clone());
         let inner = clock.clone();
         let contents = clock
@@ -170,10 +169,10 @@ fn what_lies_behind_a_damaged_frame_of_the_log_is_not_lost_in_silence() {
             })
             .unwrap();
         let mut refused = 0;
-        for block in contents.used_blocks() {
+        for block in contents[0].used_blocks() {
             let damaged = || {
                 let mut damaged = contents.clone();
-                damaged.corrupt(block, |bytes| bytes[30] ^= 4);
+                damaged[0].corrupt(block, |bytes| bytes[30] ^= 4);
                 damaged
             };
             match files_found(&trial, damaged(), false) {

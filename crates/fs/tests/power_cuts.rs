@@ -14,8 +14,7 @@ fn setting(name: &str, usual: u64) -> u64 {
 
 fn trials() -> Vec<(String, Trial)> {
     let mut trials = Vec::new();
-    for (name, geometry, options) in toys() {
-        let usual = Trial::new(geometry, options);
+    for (name, usual) in toys() {
         let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
         let pieces = Bounds { piece_blocks: 1, ..usual.bounds };
         trials.push((format!("{name}, a block at a time"), Trial { bounds: pieces, ..usual.clone() }));
@@ -67,7 +66,8 @@ fn files_written_at_once_are_found_as_promised() {
 
 #[test]
 fn mistakes_made_on_purpose_are_caught() {
-    for sabotage in Sabotage::ALL {
+    // Parity is for arrays: `arrays` has that mistake.
+    for sabotage in Sabotage::ALL.into_iter().filter(|sabotage| *sabotage != Sabotage::ParityLate) {
         let is_caught = trials().into_iter().any(|(_, trial)| {
             let trial = Trial { sabotage: Some(sabotage), random_subsets: 4, ..trial };
             let short = (0..scripts::KINDS.pow(3)).step_by(97).map(scripts::short);

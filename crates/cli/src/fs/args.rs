@@ -9,10 +9,11 @@ use crate::args::size;
 /// `imbrex fs`.
 #[derive(Subcommand, Debug)]
 pub enum FsCommand {
-    /// Make a file system on a drive; what was on the drive is lost.
+    /// Make a file system on a drive, or on an array of drives; what was on them is lost.
     ///
     /// The drive is a host-managed one in zones or a caveat disk: an image of `imbrex drive create`, such as one of the
-    /// profiles strict-append and caveat-1g, or a zoned block device.
+    /// profiles strict-append and caveat-1g, or a zoned block device. An array (store log) takes conventional drives and files
+    /// too.
     Mkfs(MkfsArgs),
     /// Mount a file system on a directory; comes back when the directory is served.
     ///
@@ -35,11 +36,15 @@ pub enum FsCommand {
         json: bool,
     },
     /// Read every file of a mounted file system from the drive, and hold it against its checksums; others may go on working
-    /// meanwhile. Damaged files are named; exit code 3 if there are any.
+    /// meanwhile. Of an array that is not mounted, every row that files use is read, on all drives, and held against its
+    /// parity too. What is damaged is named; exit code 3 if anything is.
     Scrub {
-        /// The directory.
-        #[arg(value_name = "DIR")]
-        directory: PathBuf,
+        /// The directory, or the devices of an array that is not mounted.
+        #[arg(value_name = "DEVICE|DIR", required = true)]
+        places: Vec<PathBuf>,
+        /// Copy what lies in damaged rows to another place, made right by parity. For an array that is not mounted.
+        #[arg(long)]
+        repair: bool,
         /// Print it as JSON.
         #[arg(long)]
         json: bool,
@@ -61,6 +66,42 @@ pub enum FsCommand {
         /// How many zones to empty at most [default: all that gain anything].
         #[arg(long, value_name = "NUMBER")]
         zones: Option<u64>,
+        /// Print what was done as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a drive in the place of one of an array that is not mounted: what files had on the one that leaves is made again.
+    ///
+    /// What was on the new drive is lost. If it is stopped, or the power fails, the same command goes on with it.
+    Replace {
+        /// The devices that are there; one is enough where the others lie in the same folder.
+        #[arg(value_name = "DEVICE", required = true)]
+        devices: Vec<PathBuf>,
+        /// The number of the drive that leaves, as `imbrex fs mount`, `check` and `stat` name it [default: the one that is
+        /// missing].
+        #[arg(long, value_name = "NUMBER")]
+        drive: Option<u8>,
+        /// The drive that comes in its place.
+        #[arg(long, value_name = "DEVICE")]
+        with: PathBuf,
+        /// Take it even if it holds a file system already, which is lost.
+        #[arg(long)]
+        force: bool,
+        /// Print what was done as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a drive to an array that is not mounted: what is written from then on lies on it too. What was on it is lost.
+    Add {
+        /// Its devices; one is enough where the others lie in the same folder.
+        #[arg(value_name = "DEVICE", required = true)]
+        devices: Vec<PathBuf>,
+        /// The drive that is added.
+        #[arg(long, value_name = "DEVICE")]
+        drive: PathBuf,
+        /// Take it even if it holds a file system already, which is lost.
+        #[arg(long)]
+        force: bool,
         /// Print what was done as JSON.
         #[arg(long)]
         json: bool,
@@ -223,11 +264,12 @@ fn percent(text: &str) -> Result<u64, String> {
 /// `imbrex fs mkfs`.
 #[derive(Args, Debug)]
 pub struct MkfsArgs {
-    /// The drive that is to hold the data.
-    #[arg(value_name = "DEVICE")]
-    pub device: PathBuf,
+    /// The drive that is to hold the data; for an array, all of them.
+    #[arg(value_name = "DEVICE", required = true)]
+    pub devices: Vec<PathBuf>,
 
-    /// Where data lie: strict-append for zones, caveat for caveat disks [default: the one for the drive].
+    /// Where data lie: strict-append for zones, caveat for caveat disks, log for arrays and for any drive but a caveat disk
+    /// [default: the one for the drive, log for several].
     #[arg(long, value_name = "NAME")]
     pub store: Option<String>,
 
@@ -242,6 +284,10 @@ pub struct MkfsArgs {
     /// Which zone the cleaner empties: greedy, cost-benefit or oldest [default: greedy].
     #[arg(long, value_name = "NAME")]
     pub cleaner: Option<String>,
+
+    /// How many drives of an array may be lost without loss of data: 0 to 3, and fewer than there are drives.
+    #[arg(long, value_name = "DRIVES", default_value_t = 0)]
+    pub parity: u8,
 
     /// A device for the metadata: another image, a file, a block device [default: the unshingled part of DEVICE].
     #[arg(long, value_name = "DEVICE")]
@@ -274,7 +320,7 @@ pub struct MountArgs {
 
     /// How, with commas between: ro; allow_other; fsname=NAME; time=none|real (answer at once, or as slowly as an emulated
     /// drive would); cache=SIZE; window=ADDRESS (its figures over HTTP: /stats, /state.json, /metrics for Prometheus);
-    /// stats=PATH (the same text on a Unix socket); nonempty; fit=NAME, extents=on|off, cleaner=NAME, clean_below=PERCENT; dev, suid, noexec
+    /// stats=PATH (the same text on a Unix socket); nonempty; fit=NAME, extents=on|off, cleaner=NAME, clean_below=PERCENT, open_groups=NUMBER, kept_back=NUMBER; dev, suid, noexec
     /// and other flags of mount(8).
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
     pub options: Vec<String>,

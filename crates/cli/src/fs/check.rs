@@ -125,17 +125,44 @@ fn check(clock: Clock, devices: Devices, checked: &mut Checked, as_json: bool) -
         bar.inc(size(file.inode));
     }
     bar.finish_and_clear();
+    check_rows(&offline, checked)
+}
+
+/// Of a whole array what no file would notice as well: parity, and copies.
+fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
+    let fs = offline.fs.clone();
+    if fs.superblock().shape.is_none_or(|shape| shape.parity == 0) || !offline.mounted.missing.is_empty() {
+        return Ok(());
+    }
+    let scrubbed = devices::run(&offline.clock, async move { fs.scrub_array(false, |_| {}).await })?;
+    let wrong = scrubbed.wrong_rows + scrubbed.incomplete_rows;
+    checked.findings.extend((wrong > 0).then(|| Finding {
+        kind: "rows",
+        text: format!(
+            "{wrong} of {} rows are damaged on some drive: `imbrex fs scrub --repair` makes right what parity allows",
+            scrubbed.rows
+        ),
+        path: None,
+    }));
     Ok(())
 }
 
 /// That a device is missing is no damage.
 fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure> {
     let mut members = BTreeSet::new();
-    let mut all = 0;
+    let (mut all, mut spare, mut has_metadata) = (0, 0, false);
     for device in devices.all.clone() {
         let superblock = devices::run(clock, async move { look(&device).await })?;
-        all = superblock.members.len();
+        // An array does without as many drives as it has parity, and may have some that it was not made with.
+        spare = superblock.shape.map_or(0, |shape| usize::from(shape.parity));
+        has_metadata |= superblock.member as usize == superblock.metadata_member();
+        // One that came later knows itself as a further one.
+        let came_later = superblock.metadata_member() + 1 < superblock.members.len();
+        all = all.max(superblock.members.len() - usize::from(came_later));
         members.insert(superblock.member);
+    }
+    if spare > 0 && has_metadata && members.len() + spare >= all {
+        return Ok(None);
     }
     let failure = Failure::failed(format!("{} of its {all} devices are missing", all - members.len().min(all)));
     Ok((members.len() < all).then(|| failure.or_try("name them all")))

@@ -129,6 +129,10 @@ impl Devices {
             superblocks.push(run(clock, async move { look(&device).await })?);
         }
         let Some(first) = superblocks.first().cloned() else { return Ok(devices) };
+        if first.shape.is_some() {
+            devices.add_all_beside(clock, &superblocks, purpose, is_paced)?;
+            return Ok(devices);
+        }
         for number in 0..first.members.len() as u32 {
             let is_there = superblocks.iter().any(|superblock| superblock.member == number);
             let found = if is_there { None } else { find(&devices.paths, first.uuid, number) };
@@ -140,6 +144,29 @@ impl Devices {
         Ok(devices)
     }
 
+    /// Opens every device of the same file system that lies in the folder of the first and is not there already: an array
+    /// may have drives that its first superblock does not know.
+    fn add_all_beside(
+        &mut self,
+        clock: &Clock,
+        there: &[Superblock],
+        purpose: Purpose,
+        is_paced: bool,
+    ) -> Result<(), Failure> {
+        let own_uuid = |superblock: &Superblock| superblock.members[superblock.member as usize].uuid;
+        let mut uuids: Vec<uuid::Uuid> = there.iter().map(own_uuid).collect();
+        for path in beside(&self.paths) {
+            let Some(superblock) = peek(&path).filter(|found| found.uuid == there[0].uuid) else { continue };
+            let uuid = own_uuid(&superblock);
+            if !uuids.contains(&uuid) {
+                self.all.push(open(clock, &path, purpose, is_paced)?);
+                self.paths.push(path);
+                uuids.push(uuid);
+            }
+        }
+        Ok(())
+    }
+
     /// Ends them in good order.
     pub fn shut_down(&self) -> Result<(), Failure> {
         for device in &self.all {
@@ -149,19 +176,23 @@ impl Devices {
     }
 }
 
-/// The device that is member `number` of file system `uuid`, in the folder of the first of `paths`.
-fn find(paths: &[PathBuf], uuid: uuid::Uuid, number: u32) -> Option<PathBuf> {
-    let folder = paths.first()?.parent()?;
+/// The files beside the first of `paths` that are none of them, in order of their names.
+fn beside(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let folder = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let is_given = |path: &Path| paths.iter().any(|given| given.file_name() == path.file_name());
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.is_file() && !is_given(path));
     files.sort();
-    let is_it = |path: &PathBuf| {
-        path.is_file()
-            && !is_given(path)
-            && peek(path).is_some_and(|superblock| superblock.uuid == uuid && superblock.member == number)
-    };
-    files.into_iter().find(is_it)
+    files
+}
+
+/// The device that is member `number` of file system `uuid`, in the folder of the first of `paths`.
+fn find(paths: &[PathBuf], uuid: uuid::Uuid, number: u32) -> Option<PathBuf> {
+    let is_it =
+        |path: &PathBuf| peek(path).is_some_and(|superblock| superblock.uuid == uuid && superblock.member == number);
+    beside(paths).into_iter().find(is_it)
 }
 
 /// The superblock in a file, if it has one.

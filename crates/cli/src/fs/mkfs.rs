@@ -5,8 +5,9 @@ use std::path::Path;
 
 use imbrex::human;
 use imbrex::Failure;
-use imbrex_fs::core::{make, Plan};
+use imbrex_fs::core::{make_on, Plan};
 use imbrex_fs::device::BLOCK_BYTES;
+use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::store;
 use imbrex_fs::{Clock, Device, MakeOptions};
 use serde_json::json;
@@ -20,16 +21,17 @@ use crate::output;
 /// Makes it.
 pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     let clock = Clock::in_virtual_time();
-    let data = devices::open(&clock, &args.device, Purpose::Work, false)?;
-    let options = options(args, &data)?;
+    let open = |path: &std::path::PathBuf| devices::open(&clock, path, Purpose::Work, false);
+    let drives = args.devices.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
+    let options = options(args, &drives)?;
     if let Some(path) = &args.meta {
         make_file(path, args.meta_size)?;
     }
-    let metadata = args.meta.as_ref().map(|path| devices::open(&clock, path, Purpose::Work, false)).transpose()?;
-    let (for_data, for_metadata) = (data.clone(), metadata.clone());
-    let making = async move { make(&for_data, for_metadata.as_ref(), &options, devices::now_ns()).await };
+    let metadata = args.meta.as_ref().map(open).transpose()?;
+    let (for_data, for_metadata) = (drives.clone(), metadata.clone());
+    let making = async move { make_on(&for_data, for_metadata.as_ref(), &options, devices::now_ns()).await };
     let plan = devices::run(&clock, making)?;
-    for device in [Some(&data), metadata.as_ref()].into_iter().flatten() {
+    for device in drives.iter().chain(&metadata) {
         device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
     }
     tell(args, &plan)?;
@@ -50,33 +52,53 @@ fn make_file(path: &Path, bytes: Option<u64>) -> Result<(), Failure> {
     made.map_err(|error| Failure::failed(format!("--meta {place}: {error}")))
 }
 
-fn options(args: &MkfsArgs, data: &Device) -> Result<MakeOptions, Failure> {
-    let default = store::default_for(&data.geometry().kind);
+fn options(args: &MkfsArgs, drives: &[Device]) -> Result<MakeOptions, Failure> {
+    let is_array = drives.len() > 1 || args.parity > 0;
+    let default = drives.first().and_then(|drive| store::default_for(&drive.geometry().kind));
+    let default = if is_array { Some("log") } else { default };
     let chosen = args.store.as_deref().or(default).unwrap_or_default();
     let mut options = Vec::new();
-    let mut add = |key: &str, value: Option<&str>, of: &str| {
+    let mut add = |key: &str, value: Option<&str>, of: &[&str]| {
         let Some(value) = value else { return Ok(()) };
-        if chosen != of && store::NAMES.iter().any(|(name, _)| *name == chosen) {
+        if !of.contains(&chosen) && store::NAMES.iter().any(|(name, _)| *name == chosen) {
+            let of = of.join(" and ");
             return Err(Failure::usage(format!("--{key} is for store {of}, and this is {chosen}")));
         }
         options.push((key.to_string(), value.to_string()));
         Ok(())
     };
-    add("fit", args.fit.as_deref(), "caveat")?;
-    add("extents", args.extents.then_some("on"), "caveat")?;
-    add("cleaner", args.cleaner.as_deref(), "strict-append")?;
+    add("fit", args.fit.as_deref(), &["caveat"])?;
+    add("extents", args.extents.then_some("on"), &["caveat"])?;
+    add("cleaner", args.cleaner.as_deref(), &["strict-append", "log"])?;
     let metadata_blocks = args.meta_size.filter(|_| args.meta.is_none()).map(|bytes| bytes / BLOCK_BYTES as u64);
-    Ok(MakeOptions { uuid: args.uuid, store: args.store.clone(), options, metadata_blocks, overwrite: args.force })
+    Ok(MakeOptions {
+        uuid: args.uuid,
+        store: args.store.clone(),
+        options,
+        metadata_blocks,
+        overwrite: args.force,
+        parity: args.parity,
+    })
+}
+
+/// Blocks that data may lie in; of an array, those that its zones could hold in the widest groups.
+fn data_blocks(superblock: &Superblock) -> u64 {
+    let Some(shape) = superblock.shape else { return superblock.data.1 };
+    let columns = u64::from(shape.width) + u64::from(shape.parity);
+    let zones = u64::from(shape.groups) * (1 + u64::from(shape.parity));
+    zones * shape.stride() / columns
 }
 
 fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
     let superblock = &plan.superblock;
-    let data_bytes = superblock.data.1 * BLOCK_BYTES as u64;
+    let data_bytes = data_blocks(superblock) * BLOCK_BYTES as u64;
     let metadata_bytes = superblock.layout.place.blocks * BLOCK_BYTES as u64;
     if args.json {
         return print(&json!({
             "schema": "imbrex.fs-mkfs/1",
-            "device": args.device,
+            "device": args.devices.first(),
+            "devices": args.devices,
+            "parity": args.parity,
             "meta": args.meta,
             "uuid": superblock.uuid,
             "store": superblock.store,
@@ -87,7 +109,7 @@ fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
     }
     output::line(&format!(
         "{}: {}, {} for data, {} for metadata of about {} files ({})",
-        args.device.display(),
+        args.devices.first().map(|path| path.display().to_string()).unwrap_or_default(),
         superblock.store,
         human::bytes(data_bytes),
         human::bytes(metadata_bytes),

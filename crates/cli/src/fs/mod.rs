@@ -1,5 +1,6 @@
 //! `imbrex fs`: file systems for raw shingled disks. One file a command.
 
+mod add;
 mod age;
 pub mod args;
 mod bench;
@@ -13,6 +14,7 @@ pub mod helper;
 mod mkfs;
 mod mount;
 mod options;
+mod replace;
 mod scrub;
 mod stat;
 mod status;
@@ -42,7 +44,11 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
         FsCommand::Mount(args) => mount::run(args, quiet),
         FsCommand::Umount { directory } => umount::run(directory, quiet),
         FsCommand::Check { devices, json } => check::run(devices, *json),
-        FsCommand::Scrub { directory, json } => scrub::run(directory, *json, quiet),
+        FsCommand::Scrub { places, repair, json } => scrub::run(places, *repair, *json, quiet),
+        FsCommand::Replace { devices, drive, with, force, json } => {
+            replace::run(devices, *drive, &replace::New { path: with, force: *force }, *json, quiet)
+        }
+        FsCommand::Add { devices, drive, force, json } => add::run(devices, drive, *force, *json),
         FsCommand::Stat { places, json } => stat::run(places, *json),
         FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json),
         FsCommand::Dump { devices, json } => dump::run(devices, *json),
@@ -76,7 +82,21 @@ impl Offline {
         let (inner, members) = (clock.clone(), devices.all.clone());
         let mounting = async move { Fs::mount(&inner, &members, &options).await };
         let (fs, mounted) = devices::run(&clock, mounting)?;
+        tell_missing(&mounted);
         Ok(Offline { clock, devices, fs, mounted })
+    }
+}
+
+/// Says on standard error which drives of an array are not there, and which devices are none of it any more.
+fn tell_missing(mounted: &Mounted) {
+    for drive in &mounted.missing {
+        eprintln!(
+            "imbrex: {drive} is missing: what it held is made from the other drives; `imbrex fs replace` puts another in its \
+             place"
+        );
+    }
+    for name in &mounted.stale {
+        eprintln!("imbrex: {name} is no part of the array any more, and is left alone: another is in its place");
     }
 }
 

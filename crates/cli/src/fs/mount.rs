@@ -155,6 +155,7 @@ impl Served {
         };
         let (inner, members) = (clock.clone(), devices.all.clone());
         let (fs, mounted) = devices::run(&clock, async move { Fs::mount(&inner, &members, &how).await })?;
+        super::tell_missing(&mounted);
         if let Some(frame) = mounted.lost_from {
             eprintln!(
                 "imbrex: frame {frame} of the log is damaged: what was committed with it and behind it is not there"

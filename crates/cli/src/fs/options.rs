@@ -8,7 +8,7 @@ use imbrex_serve::fuse;
 use crate::args::size;
 
 /// Options of stores.
-const STORE: [&str; 4] = ["fit", "extents", "cleaner", "clean_below"];
+const STORE: [&str; 6] = ["fit", "extents", "cleaner", "clean_below", "open_groups", "kept_back"];
 /// What fstab and mount(8) may hand on, and means nothing here.
 const IGNORED: [&str; 9] =
     ["defaults", "default_permissions", "auto", "noauto", "user", "nouser", "nofail", "_netdev", "relatime"];

@@ -1,18 +1,24 @@
 //! `imbrex fs scrub`: every block of every file of a mounted file system is read from the drive and held against its
 //! checksum, while others go on working. Contents that the kernel keeps are passed by (`O_DIRECT`).
+//!
+//! Of an array that is not mounted every row in which files have something is read, on all drives, parity and all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use imbrex::{Failure, Progress};
+use imbrex_fs::format::change::Inode;
 use rustix::fs::OFlags;
+use serde_json::{json, Value};
 
 use super::check::{self, Checked, Finding};
-use super::stat;
+use super::devices::{self, Purpose};
+use super::{stat, walk, Offline};
 use crate::error::ExitCode;
 use crate::interrupt;
+use crate::output;
 
 /// Bytes that are read at once, and those of a block, which are read alone where something is wrong.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -20,8 +26,61 @@ const BLOCK_BYTES: u64 = 4096;
 /// `EIO`: what is stored does not match its checksum, or cannot be read.
 const DAMAGED: i32 = 5;
 
+/// Scrubs what is mounted on a directory, or lies on devices.
+pub fn run(places: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+    match places {
+        [directory] if directory.is_dir() && repairs => Err(Failure::usage(
+            "--repair is for arrays that are not mounted: `imbrex fs umount` it, and name its devices",
+        )),
+        [directory] if directory.is_dir() => scrub_mounted(directory, as_json, quiet),
+        devices => scrub_devices(devices, repairs, as_json),
+    }
+}
+
+/// Scrubs the array on `devices`.
+fn scrub_devices(paths: &[PathBuf], repairs: bool, as_json: bool) -> Result<ExitCode, Failure> {
+    let purpose = if repairs { Purpose::Work } else { Purpose::Look };
+    let offline = Offline::open(paths, purpose)?;
+    let (scrubbing, ending) = (offline.fs.clone(), offline.fs.clone());
+    let scrubbed = devices::run(&offline.clock, async move { scrubbing.scrub_array(repairs, |_| {}).await })?;
+    if repairs {
+        devices::run(&offline.clock, async move { ending.unmount().await })?;
+        offline.devices.shut_down()?;
+    }
+    let names: BTreeMap<Inode, PathBuf> =
+        walk(&offline.fs)?.into_iter().map(|walked| (walked.inode, walked.path)).collect();
+    let lost = |(inode, block): &(Inode, u64)| {
+        let path = names.get(inode).cloned().unwrap_or_default();
+        json!({ "path": path, "offset": block * BLOCK_BYTES })
+    };
+    let is_whole = scrubbed.lost.is_empty() && scrubbed.wrong_rows + scrubbed.incomplete_rows == scrubbed.repaired_rows;
+    if as_json {
+        super::print(&json!({
+            "schema": "imbrex.fs-scrub/1",
+            "devices": offline.devices.paths,
+            "is_whole": is_whole,
+            "rows": scrubbed.rows,
+            "wrong_rows": scrubbed.wrong_rows,
+            "incomplete_rows": scrubbed.incomplete_rows,
+            "repaired_rows": scrubbed.repaired_rows,
+            "lost": scrubbed.lost.iter().map(lost).collect::<Vec<Value>>(),
+        }))?;
+    } else {
+        for (inode, block) in &scrubbed.lost {
+            let path = names.get(inode).cloned().unwrap_or_default();
+            let (from, to) = (block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES);
+            output::line(&format!("{}: bytes {from} to {to} are lost", path.display()))?;
+        }
+        output::line(&format!(
+            "{} rows read: {} wrong, {} incomplete, {} repaired",
+            scrubbed.rows, scrubbed.wrong_rows, scrubbed.incomplete_rows, scrubbed.repaired_rows
+        ))?;
+    }
+    Ok(if is_whole { ExitCode::Done } else { ExitCode::Damage })
+}
+
 /// Scrubs what is mounted on `directory`.
-pub fn run(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+fn scrub_mounted(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     let status = stat::ask(directory)?;
     let uuid = status["uuid"].as_str().and_then(|uuid| uuid.parse().ok());
     let mut checked = Checked { uuid, ..Checked::default() };

@@ -39,6 +39,13 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
         "log_blocks": { "used": status.log.0, "all": status.log.1 },
         "checkpoint_bytes": { "used": status.checkpoint.0, "all": status.checkpoint.1 },
         "staged_bytes": status.staged_bytes,
+        "drives_missing": status.missing,
+        "array": {
+            "padding_blocks": status.array.padding_blocks,
+            "parity_blocks": status.array.parity_blocks,
+            "degraded_rows": status.array.degraded_rows,
+            "recovered_blocks": status.array.recovered_blocks,
+        },
         "since_mounted": {
             "files_written": status.counters.files_written,
             "checkpoints": status.counters.checkpoints,
@@ -88,6 +95,11 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
         let (all, empty, dead) = (number("/zones"), number("/zones_empty"), number("/zones_dead"));
         lines.push(("zones", format!("{all}, {empty} empty, {dead} with nothing live")));
     }
+    let missing = document["drives_missing"].as_array().cloned().unwrap_or_default();
+    let missing: Vec<String> = missing.iter().map(Value::to_string).collect();
+    lines.push(("drives missing", missing.join(", ")));
+    let mended = number("/array/recovered_blocks");
+    lines.push(("made right by parity", if mended > 0 { format!("{mended} blocks") } else { String::new() }));
     let bytes = |key: &str| human::bytes(number(key));
     lines.extend([
         ("log", format!("{} of {} blocks", number("/log_blocks/used"), number("/log_blocks/all"))),

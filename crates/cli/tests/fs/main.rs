@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
+mod arrays;
 mod common;
 mod kills;
 mod loads;

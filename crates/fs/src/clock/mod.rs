@@ -253,5 +253,24 @@ pub async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output =
     .await;
 }
 
+/// Waits until all of them are done; what each came to, in their order. They begin in that order, too.
+pub async fn all_of<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) -> Vec<T> {
+    let mut tasks: Vec<_> = tasks.into_iter().map(|task| (task, None)).collect();
+    std::future::poll_fn(|context| {
+        for (task, outcome) in tasks.iter_mut().filter(|(_, outcome)| outcome.is_none()) {
+            if let Poll::Ready(done) = task.as_mut().poll(context) {
+                *outcome = Some(done);
+            }
+        }
+        if tasks.iter().all(|(_, outcome)| outcome.is_some()) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    tasks.into_iter().map(|(_, outcome)| outcome.expect("all are done")).collect()
+}
+
 #[cfg(test)]
 mod tests;

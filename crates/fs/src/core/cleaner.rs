@@ -1,14 +1,20 @@
 //! The cleaner (Singh 2014 §2.2.3): copies what is live out of a zone, and resets it.
 //!
-//! It waits for nobody: a piece of a file is copied, and where the file still has it then, the copy takes its place; where
-//! the file was changed meanwhile the copy is dead. A zone is reset once the records of all its copies are durable.
+//! It waits for nobody: pieces of files are copied, and where a file still has its piece then, the copy takes its place;
+//! where the file was changed meanwhile the copy is dead. A zone is reset once the records of all its copies are durable.
+//!
+//! Pieces are copied one after the other, or, where the store wants it, all of a zone as one run, which is then written in
+//! large appends and fills up a row of an array once.
 
 use super::{Core, Fs};
 use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
-use crate::store::{Run, Victim};
+use crate::store::{Lease, Run, Victim};
+
+/// Pieces of files, in the order in which they are copied, with whose each is.
+pub(super) type Pieces = Vec<(Inode, Extent)>;
 
 /// How long the cleaner waits for readers before it looks again.
 const READERS_NS: u64 = 100_000;
@@ -42,6 +48,7 @@ impl Fs {
     /// Empties one zone; whether there was one worth it.
     async fn clean_one(&self) -> Result<bool, FsError> {
         let core = &self.0;
+        let _pass = core.cleaning.enter().await;
         // What is freed by records that are not durable yet would be copied in vain.
         if core.releases.borrow().last_record().is_some() {
             core.log.commit(core.log.made(), &core.data).await?;
@@ -64,53 +71,97 @@ impl Fs {
 
     /// Copies what is live; whether all of it could be.
     async fn copy_out(&self, victim: &Victim) -> Result<bool, FsError> {
-        let core = &self.0;
         let mut from = victim.run.start;
         loop {
-            let next = core.owners.borrow().range(from..victim.run.end()).next().map(|(start, inode)| (*start, *inode));
-            let Some((start, inode)) = next else { return Ok(true) };
-            let extent = core.extent_at(inode, start);
-            let extent =
-                extent.unwrap_or_else(|| panic!("block {start} is said to be of file {inode}, which denies it"));
-            if !self.copy(inode, extent).await? {
-                return Ok(false);
+            let pieces = self.pieces_in(from, victim.run.end());
+            let Some((_, last)) = pieces.last() else { return Ok(true) };
+            let behind = last.start + 1;
+            match self.copy(&pieces).await? {
+                Copied::Nothing => return Ok(false),
+                Copied::All => from = behind,
+                // What a file has of it now is copied anew.
+                Copied::Changed(start) => from = start,
             }
-            from = start + 1;
         }
     }
 
-    /// Copies one extent of a file, in one piece or several.
-    async fn copy(&self, inode: Inode, extent: Extent) -> Result<bool, FsError> {
+    /// The pieces of files that begin at block `from` or behind it, and before `end`: one, or all where the store wants it.
+    fn pieces_in(&self, from: u64, end: u64) -> Pieces {
         let core = &self.0;
-        let Some(lease) = core.store.allocate_for_cleaner(u64::from(extent.blocks)) else { return Ok(false) };
-        let mut at = extent;
-        let mut copies = Vec::new();
-        for run in lease.runs.clone() {
-            if let Err(error) = self.copy_run(at.start, run).await {
+        let owners = core.owners.borrow();
+        let count = if core.store.packs_copies() { usize::MAX } else { 1 };
+        let piece = |(start, inode): (&u64, &Inode)| {
+            let extent = core.extent_at(*inode, *start);
+            let extent =
+                extent.unwrap_or_else(|| panic!("block {start} is said to be of file {inode}, which denies it"));
+            (*inode, extent)
+        };
+        owners.range(from..end).take(count).map(piece).collect()
+    }
+
+    /// Copies pieces of files to one run, or several if no zone has room for all, and lets the files have the copies.
+    pub(super) async fn copy(&self, pieces: &Pieces) -> Result<Copied, FsError> {
+        let core = &self.0;
+        let all: u64 = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum();
+        let (mut written, mut done): (Vec<Run>, u64) = (Vec::new(), 0);
+        while done < all {
+            let outcome = match core.store.allocate_for_cleaner(all - done).await {
+                Some(lease) => self.copy_to(pieces, done, lease).await.map(Some),
+                None => Ok(None),
+            };
+            let Ok(Some(runs)) = outcome else {
+                // What was copied so far is no file's.
+                core.store.unpin(&written);
+                written.iter().for_each(|run| core.store.free(*run));
+                return outcome.map(|_| Copied::Nothing);
+            };
+            done += runs.iter().map(|run| run.blocks).sum::<u64>();
+            written.extend(runs);
+        }
+        core.store.unpin(&written);
+        core.counters.borrow_mut().blocks_cleaned += all;
+        let mut changed = None;
+        let mut copies = Runs { runs: &written, skipped: 0 };
+        for (inode, extent) in pieces {
+            let copies = copies.next(*extent);
+            if !self.take_copies(*inode, *extent, &copies) {
+                changed = changed.or(Some(extent.start));
+            }
+        }
+        Ok(changed.map_or(Copied::All, Copied::Changed))
+    }
+
+    /// Copies to `lease` what of `pieces` lies behind their first `done` blocks; where it lies now, pinned.
+    async fn copy_to(&self, pieces: &Pieces, done: u64, lease: Lease) -> Result<Vec<Run>, FsError> {
+        let core = &self.0;
+        let mut behind = done;
+        for run in &lease.runs {
+            if let Err(error) = self.copy_run(pieces, behind, *run).await {
                 let zones = core.data.zones().await.ok();
                 core.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
                 return Err(error);
             }
-            copies.push(Extent { at: at.at, blocks: run.blocks as u32, start: run.start });
-            at = Extent {
-                at: at.at + run.blocks as u32,
-                blocks: at.blocks - run.blocks as u32,
-                start: at.start + run.blocks,
-            };
+            behind += run.blocks;
         }
         let runs = lease.runs.clone();
+        core.store.pin(&runs);
         core.store.settle(lease);
-        core.counters.borrow_mut().blocks_cleaned += u64::from(extent.blocks);
-        self.replace(inode, extent, &copies, &runs);
-        Ok(true)
+        Ok(runs)
     }
 
-    /// Copies blocks as they are, with the checksums they have: what is damaged stays known as damaged.
-    async fn copy_run(&self, start: u64, to: Run) -> Result<(), FsError> {
+    /// Copies to a run what lies behind the first `done` blocks of `pieces`, with the checksums it has: what is damaged, and
+    /// cannot be made again, stays known as damaged.
+    async fn copy_run(&self, pieces: &Pieces, done: u64, to: Run) -> Result<(), FsError> {
+        let piece_blocks = self.0.piece_blocks_at(to.start);
         let mut next = 0;
         while next < to.blocks {
-            let count = (to.blocks - next).min(self.0.bounds.piece_blocks);
-            let (bytes, sums) = self.read_run_as_it_is(Run { start: start + next, blocks: count }).await?;
+            let count = (to.blocks - next).min(piece_blocks);
+            let (mut bytes, mut sums) = (Vec::with_capacity(count as usize * BLOCK_BYTES), Vec::new());
+            for run in runs_behind(pieces, done + next, count) {
+                let (of_run, sums_of_run) = self.read_run_mended(run).await?;
+                bytes.extend(of_run);
+                sums.extend(sums_of_run);
+            }
             assert_eq!(bytes.len(), count as usize * BLOCK_BYTES);
             self.write_with_sums(to.start + next, bytes, sums).await?;
             next += count;
@@ -118,19 +169,21 @@ impl Fs {
         Ok(())
     }
 
-    /// Puts the copies in the place of `extent`, as far as the file still has it; the others are dead.
-    fn replace(&self, inode: Inode, extent: Extent, copies: &[Extent], runs: &[Run]) {
+    /// Puts `copies` in the place of `extent`, if the file still has it; else they are dead, and so it says.
+    fn take_copies(&self, inode: Inode, extent: Extent, copies: &[Extent]) -> bool {
         let core = &self.0;
         let before =
             core.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
         if !before.contains(&extent) {
-            runs.iter().for_each(|run| core.store.free(*run));
-            return;
+            let run = |copy: &Extent| Run { start: copy.start, blocks: u64::from(copy.blocks) };
+            copies.iter().for_each(|copy| core.store.free(run(copy)));
+            return false;
         }
         let after: Vec<Extent> =
             before.iter().flat_map(|old| if *old == extent { copies.to_vec() } else { vec![*old] }).collect();
         let record = core.record(&[Change::Extents { inode, extents: after.clone() }]);
         self.replace_extents(inode, record, &before, &after);
+        true
     }
 
     /// Resets a zone that nothing live is in any more, once that is durable.
@@ -145,15 +198,82 @@ impl Fs {
         }
         core.data.reset(victim.zone).await?;
         core.store.emptied(victim.zone, true);
+        core.record_store();
         core.counters.borrow_mut().zones_cleaned += 1;
         Ok(true)
     }
 }
 
+/// What came of copying pieces of files.
+pub(super) enum Copied {
+    /// Their files have the copies.
+    All,
+    /// One file or more had changed; the first such piece began at this block.
+    Changed(u64),
+    /// There was no room.
+    Nothing,
+}
+
+/// Runs that copies were written to, one after the other.
+struct Runs<'a> {
+    runs: &'a [Run],
+    /// Blocks of the first of them that are given away.
+    skipped: u64,
+}
+
+impl Runs<'_> {
+    /// Where the next piece was copied to.
+    fn next(&mut self, extent: Extent) -> Vec<Extent> {
+        let (mut copies, mut at, mut left) = (Vec::new(), extent.at, extent.blocks);
+        while left > 0 {
+            let run = self.runs.first().expect("there are as many blocks of copies as of pieces");
+            let blocks = u64::from(left).min(run.blocks - self.skipped) as u32;
+            copies.push(Extent { at, blocks, start: run.start + self.skipped });
+            (at, left, self.skipped) = (at + blocks, left - blocks, self.skipped + u64::from(blocks));
+            if self.skipped == run.blocks {
+                (self.runs, self.skipped) = (&self.runs[1..], 0);
+            }
+        }
+        copies
+    }
+}
+
+/// Where the `count` blocks lie that come behind the first `done` of `pieces`.
+fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<Run> {
+    let (mut runs, mut behind, mut left) = (Vec::new(), done, count);
+    for (_, extent) in pieces {
+        let blocks = u64::from(extent.blocks);
+        let skipped = behind.min(blocks);
+        let taken = (blocks - skipped).min(left);
+        behind -= skipped;
+        left -= taken;
+        if taken > 0 {
+            runs.push(Run { start: extent.start + skipped, blocks: taken });
+        }
+    }
+    runs
+}
+
 impl Core {
     /// The extent of a file that begins at block `start` of the device.
-    fn extent_at(&self, inode: Inode, start: u64) -> Option<Extent> {
+    pub(super) fn extent_at(&self, inode: Inode, start: u64) -> Option<Extent> {
         let namespace = self.namespace.borrow();
         namespace.get(inode)?.extents.as_slice().iter().find(|extent| extent.start == start).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_and_their_copies_are_cut_where_runs_end() {
+        let extent = |at, blocks, start| Extent { at, blocks, start };
+        let pieces = vec![(1, extent(0, 3, 100)), (2, extent(7, 4, 200))];
+        assert_eq!(runs_behind(&pieces, 2, 3), [Run { start: 102, blocks: 1 }, Run { start: 200, blocks: 2 }]);
+        assert_eq!(runs_behind(&pieces, 4, 3), [Run { start: 201, blocks: 3 }]);
+        let mut copies = Runs { runs: &[Run { start: 10, blocks: 5 }, Run { start: 50, blocks: 2 }], skipped: 0 };
+        assert_eq!(copies.next(pieces[0].1), [extent(0, 3, 10)]);
+        assert_eq!(copies.next(pieces[1].1), [extent(7, 2, 13), extent(9, 2, 50)]);
     }
 }

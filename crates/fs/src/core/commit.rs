@@ -97,6 +97,7 @@ impl Fs {
 
     async fn write_checkpoint(&self) -> Result<(), FsError> {
         let core = &self.0;
+        core.record_store();
         let Checkpoints { number, slot, .. } = *core.checkpoint.borrow();
         let place = core.log.head();
         let (next, area) = (1 - slot, core.metadata.clone());
@@ -124,6 +125,9 @@ impl Fs {
 
     async fn describe_all(&self, writer: &mut Writer) -> Result<(), FsError> {
         let core = &self.0;
+        // Groups come first: what lies in them is told of after.
+        let groups = core.namespace.borrow().groups().describe();
+        writer.add(&groups).await?;
         let mut next: Inode = 0;
         loop {
             let (mut changes, mut directories) = (Vec::new(), Vec::new());

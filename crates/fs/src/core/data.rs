@@ -106,7 +106,7 @@ impl Fs {
     /// Reads a run of the data device and compares it with its checksums.
     async fn read_run(&self, run: Run, into: &mut [u8]) -> Result<(), FsError> {
         let read = self.0.releases.borrow_mut().begin_read();
-        let outcome = self.read_run_as_it_is(run).await;
+        let outcome = self.read_run_mended(run).await;
         self.0.releases.borrow_mut().end_read(read);
         self.free_released();
         let (bytes, sums) = outcome?;
@@ -117,6 +117,34 @@ impl Fs {
         }
         into.copy_from_slice(&bytes);
         Ok(())
+    }
+
+    /// The same as [`Fs::read_run_as_it_is`], with blocks that are damaged made again where there is parity for it.
+    pub(super) async fn read_run_mended(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>), FsError> {
+        let (mut bytes, sums) = self.read_run_as_it_is(run).await?;
+        self.mend(run, &mut bytes, &sums, |_| true).await;
+        Ok((bytes, sums))
+    }
+
+    /// Makes blocks of a run that `are_meant` again where they do not match their checksums; which of them could not be.
+    pub(super) async fn mend(
+        &self,
+        run: Run,
+        bytes: &mut [u8],
+        sums: &[u32],
+        are_meant: impl Fn(u64) -> bool,
+    ) -> Vec<u64> {
+        let mut damaged = Vec::new();
+        for (number, (block, sum)) in (run.start..).zip(bytes.chunks_mut(BLOCK_BYTES).zip(sums)) {
+            if !are_meant(number) || checksums::of_block(block) == *sum {
+                continue;
+            }
+            match self.0.data.recover(number, *sum).await {
+                Some(made) => block.copy_from_slice(&made),
+                None => damaged.push(number),
+            }
+        }
+        damaged
     }
 
     /// The bytes of a run, and what their checksums should be.

@@ -2,16 +2,18 @@
 
 use uuid::Uuid;
 
+use super::members::parts;
 use super::names::root_attributes;
+use crate::array::{zones_of, Array, Data, DRIVES_MAX, PARITY_MAX};
 use crate::device::area::{Area, Place};
 use crate::device::{Device, Kind, BLOCK_BYTES};
 use crate::error::FsError;
 use crate::format::change::{Change, NODE_BYTES};
-use crate::format::superblock::{Layout, Member, Role, Superblock};
+use crate::format::superblock::{Layout, Member, Role, Shape, Superblock};
 use crate::journal::checkpoint::{self, Writer};
 use crate::journal::log::LogPlace;
 use crate::journal::Checksums;
-use crate::namespace::ROOT;
+use crate::namespace::{Groups, ROOT};
 use crate::store;
 
 /// Bytes of metadata that are reckoned for a file: a node, a name of 16 bytes, an extent.
@@ -19,6 +21,11 @@ const FILE_BYTES: u64 = NODE_BYTES + 21 + 16 + 13 + 16;
 /// Blocks of the log at least, and in the rule.
 const LOG_BLOCKS_MIN: u64 = 16;
 const LOG_BLOCKS_MAX: u64 = 64 << 10;
+/// Into how many zones the smallest drive of an array is cut that has none, about, and how large those are at least and at
+/// most, in blocks.
+const CUT_ZONES: u64 = 256;
+const CUT_BLOCKS_MIN: u64 = 16;
+const CUT_BLOCKS_MAX: u64 = 65_536;
 /// Blocks that are blanked at once.
 const BLANK_BLOCKS: u64 = 256;
 
@@ -36,6 +43,8 @@ pub struct MakeOptions {
     pub metadata_blocks: Option<u64>,
     /// Make it even if the devices hold a file system already.
     pub overwrite: bool,
+    /// Drives that may be lost without loss of data, on an array.
+    pub parity: u8,
 }
 
 /// How a file system would lie on its devices.
@@ -47,37 +56,109 @@ pub struct Plan {
     pub files: u64,
 }
 
-/// Plans a file system on `data`, with its metadata on `metadata`, or in the unshingled part of the same.
-pub fn plan(data: &Device, metadata: Option<&Device>, options: &MakeOptions) -> Result<Plan, FsError> {
-    let geometry = data.geometry();
-    let wrong = |reason: &str| FsError::format(data.name(), reason);
-    let Some(default) = store::default_for(&geometry.kind) else {
+/// Plans a file system on `drives`, with its metadata on `metadata`, or in the unshingled part of the one drive.
+pub fn plan(drives: &[Device], metadata: Option<&Device>, options: &MakeOptions) -> Result<Plan, FsError> {
+    let Some(first) = drives.first() else { return Err(FsError::format("no device", "give at least one")) };
+    let geometry = first.geometry();
+    let wrong = |reason: &str| FsError::format(first.name(), reason);
+    let is_array = drives.len() > 1 || options.parity > 0;
+    let default = store::default_for(&geometry.kind).filter(|_| !is_array);
+    let Some(store) = options.store.as_deref().or(default).or(is_array.then_some("log")) else {
         return Err(wrong(
-            "is a conventional drive: these stores are for zoned drives and caveat disks; make an emulated one with \
+            "is a conventional drive: the store for such is log (--store log); for the others make an emulated one with \
              `imbrex drive create FILE --drive strict-append`",
         ));
     };
-    let uuid = options.uuid.unwrap_or_else(Uuid::new_v4);
+    if store != "log" && is_array {
+        return Err(wrong(&format!("store '{store}' takes one drive and no parity; store log takes several")));
+    }
     let (place, data_run) = match metadata {
         Some(metadata) => (Place::run(0, metadata.geometry().blocks), outside_part(&geometry.kind, geometry.blocks)),
-        None => inside(data, options)?,
+        None if is_array => {
+            return Err(wrong("is one of an array: give the metadata a device of their own with --meta"))
+        }
+        None => inside(first, options)?,
     };
     if data_run.1 == 0 {
         return Err(wrong("is too small: nothing is left for data"));
     }
-    let layout = lay_out(place, geometry.blocks).ok_or_else(|| {
+    let shape = if store == "log" { Some(shape_of(drives, metadata, place, options)?) } else { None };
+    let data = shape.map_or(data_run, |shape| (0, shape.blocks()));
+    let layout = lay_out(place, if shape.is_some() { data.1 } else { geometry.blocks }).ok_or_else(|| {
         let place_blocks = place.blocks;
-        wrong(&format!("{place_blocks} blocks of metadata are too few for {} of data", geometry.blocks))
+        wrong(&format!("{place_blocks} blocks of metadata are too few for {} of data", data.1))
     })?;
+    Ok(plan_of(drives, metadata, options, (store, data, layout, shape)))
+}
+
+fn plan_of(
+    drives: &[Device],
+    metadata: Option<&Device>,
+    options: &MakeOptions,
+    (store, data, layout, shape): (&str, (u64, u64), Layout, Option<Shape>),
+) -> Plan {
+    let uuid = options.uuid.unwrap_or_else(Uuid::new_v4);
     let role = if metadata.is_some() { Role::Data } else { Role::Both };
-    let id = |number: u128| Uuid::from_u128(uuid.as_u128().wrapping_add(number));
-    let mut members = vec![Member { uuid: id(1), role, geometry }];
-    members.extend(metadata.map(|device| Member { uuid: id(2), role: Role::Metadata, geometry: device.geometry() }));
-    let store = options.store.clone().unwrap_or_else(|| default.into());
+    let all = drives.iter().map(|drive| (drive, role)).chain(metadata.map(|device| (device, Role::Metadata)));
+    let member = |(number, (device, role)): (usize, (&Device, Role))| {
+        let uuid = Uuid::from_u128(uuid.as_u128().wrapping_add(1 + number as u128));
+        Member { uuid, role, geometry: device.geometry() }
+    };
+    let members = all.enumerate().map(member).collect();
     let options = options.options.clone();
-    let superblock = Superblock { uuid, member: 0, store, options, data: data_run, layout, members };
+    let superblock = Superblock { uuid, member: 0, store: store.into(), options, data, layout, members, shape };
     let files = layout.checkpoints[0].1 * BLOCK_BYTES as u64 / FILE_BYTES;
-    Ok(Plan { superblock, files })
+    Plan { superblock, files }
+}
+
+/// How the drives of an array are used together.
+fn shape_of(
+    drives: &[Device],
+    metadata: Option<&Device>,
+    place: Place,
+    options: &MakeOptions,
+) -> Result<Shape, FsError> {
+    let wrong = |device: &Device, reason: String| Err(FsError::format(device.name(), reason));
+    let parity = options.parity;
+    if drives.len() > DRIVES_MAX || parity > PARITY_MAX || usize::from(parity) >= drives.len() {
+        let reason = format!(
+            "an array has 1 to {DRIVES_MAX} drives, up to {PARITY_MAX} of them parity and at least one data; these are {} with \
+             parity {parity}",
+            drives.len()
+        );
+        return wrong(&drives[0], reason);
+    }
+    let mut zone_blocks = None;
+    for drive in drives {
+        let of_drive = match drive.geometry().kind {
+            Kind::Zoned { zone_blocks, .. } => zone_blocks,
+            Kind::Plain => continue,
+            Kind::Caveat { .. } => return wrong(drive, store::unfit("log", &drive.geometry().kind)),
+        };
+        let first = *zone_blocks.get_or_insert(of_drive);
+        if of_drive != first {
+            let reason = format!("has zones of {of_drive} blocks, and others of the array of {first}");
+            return wrong(drive, reason);
+        }
+    }
+    let smallest = drives.iter().map(|drive| drive.geometry().blocks).min().unwrap_or(0);
+    let cut = (smallest / CUT_ZONES).clamp(CUT_BLOCKS_MIN, CUT_BLOCKS_MAX).next_power_of_two();
+    let zone_blocks = zone_blocks.unwrap_or(cut);
+    let zones = |drive: &Device| {
+        let first = match (metadata, drive.geometry().kind) {
+            (Some(_), _) => 1,
+            (None, Kind::Zoned { conventional, .. }) => conventional,
+            (None, _) => place.end().div_ceil(zone_blocks) as u32,
+        };
+        u64::from(zones_of(&drive.geometry(), zone_blocks, first))
+    };
+    let all: u64 = drives.iter().map(zones).sum();
+    let width = drives.len() as u8 - parity;
+    let groups = (all / (1 + u64::from(parity))).min(u64::from(u32::MAX)) as u32;
+    if groups < 2 {
+        return wrong(&drives[0], format!("is too small: the array has {all} zones of {zone_blocks} blocks"));
+    }
+    Ok(Shape { parity, width, zone_blocks, groups })
 }
 
 /// Where data may lie on a device whose metadata are elsewhere: behind its first block, which bears the superblock, and
@@ -157,31 +238,40 @@ pub async fn make(
     options: &MakeOptions,
     time_ns: i64,
 ) -> Result<Plan, FsError> {
-    let plan = plan(data, metadata, options)?;
+    make_on(std::slice::from_ref(data), metadata, options, time_ns).await
+}
+
+/// The same on one drive or several.
+pub async fn make_on(
+    drives: &[Device],
+    metadata: Option<&Device>,
+    options: &MakeOptions,
+    time_ns: i64,
+) -> Result<Plan, FsError> {
+    let plan = plan(drives, metadata, options)?;
     let superblock = &plan.superblock;
-    // What the store would refuse when it is mounted is refused now.
-    let zones = data.zones().await?;
-    let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
-    let option = |key: &str| superblock.options.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
-    let run = store::Run { start: superblock.data.0, blocks: superblock.data.1 };
-    store::make(&superblock.store, data, run, zones, option)?;
+    try_store(drives, superblock).await?;
     if !options.overwrite {
-        refuse_used(data).await?;
-        if let Some(metadata) = metadata {
-            refuse_used(metadata).await?;
+        for device in drives.iter().chain(metadata) {
+            refuse_used(device).await?;
         }
     }
-    empty_zones(data, zones.map_or(0, <[_]>::len)).await?;
-    let device = metadata.unwrap_or(data);
+    for drive in drives {
+        empty_zones(drive).await?;
+    }
+    let device = metadata.unwrap_or(&drives[0]);
     let area = Area::new(device.clone(), superblock.layout.place);
     write_metadata(&area, superblock, time_ns).await?;
     if metadata.is_some() {
-        // The device with the metadata is the second member.
-        let on_metadata = Superblock { member: 1, ..superblock.clone() }.encode();
+        // The device with the metadata is the last member.
+        let on_metadata = Superblock { member: drives.len() as u32, ..superblock.clone() }.encode();
         area.write(0, &on_metadata).await?;
         area.write(1, &on_metadata).await?;
-        data.write(0, superblock.encode()).await?;
-        data.flush().await?;
+        for (number, drive) in drives.iter().enumerate() {
+            drive.write(0, Superblock { member: number as u32, ..superblock.clone() }.encode()).await?;
+            drive.flush().await?;
+            close_first_zone(drive).await?;
+        }
     } else {
         area.write(0, &superblock.encode()).await?;
         area.write(1, &superblock.encode()).await?;
@@ -190,7 +280,34 @@ pub async fn make(
     Ok(plan)
 }
 
-async fn refuse_used(device: &Device) -> Result<(), FsError> {
+/// What the store would refuse when it is mounted is refused now.
+async fn try_store(drives: &[Device], superblock: &Superblock) -> Result<(), FsError> {
+    let data = match superblock.shape {
+        Some(shape) => {
+            let numbers = superblock.data_members();
+            let named = numbers.iter().zip(drives).map(|(&number, drive)| (superblock.members[number].uuid, drive));
+            let devices = named.map(|(uuid, drive)| (uuid, Some(drive.clone()))).collect();
+            let parts = parts(superblock, shape, devices, &Groups::default());
+            Data::Array(Array::assemble(superblock.uuid, shape, parts, &Groups::default(), true).await?)
+        }
+        None => Data::Drive(drives[0].clone()),
+    };
+    let zones = data.zones().await?;
+    let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
+    let option = |key: &str| superblock.options.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
+    let run = store::Run { start: superblock.data.0, blocks: superblock.data.1 };
+    store::make(&superblock.store, &data, run, zones, option).map(drop)
+}
+
+/// The zone with the superblock, where it is sequential, is written no more: it must not count among those that are open.
+pub(super) async fn close_first_zone(drive: &Device) -> Result<(), FsError> {
+    match drive.geometry().kind {
+        Kind::Zoned { conventional: 0, .. } => Ok(drive.finish(0).await?),
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn refuse_used(device: &Device) -> Result<(), FsError> {
     // A block that cannot be read holds nothing: on a caveat disk that is new none can.
     let Ok(block) = device.read(0, 1).await else { return Ok(()) };
     if Superblock::decode(&block).is_ok() {
@@ -200,10 +317,10 @@ async fn refuse_used(device: &Device) -> Result<(), FsError> {
     Ok(())
 }
 
-async fn empty_zones(device: &Device, zones: usize) -> Result<(), FsError> {
+pub(super) async fn empty_zones(device: &Device) -> Result<(), FsError> {
     let Kind::Zoned { conventional, .. } = device.geometry().kind else { return Ok(()) };
     let states = device.zones().await?;
-    for zone in conventional..zones as u32 {
+    for zone in conventional..states.len() as u32 {
         if states[zone as usize].written > 0 {
             device.reset(zone).await?;
         }

@@ -14,11 +14,14 @@ mod commit;
 mod data;
 mod inspect;
 mod make;
+mod members;
 mod mount;
 mod names;
 mod push;
 mod releases;
+mod replace;
 mod room;
+mod scrub;
 mod staged;
 mod state;
 mod written;
@@ -29,16 +32,19 @@ use std::rc::Rc;
 
 pub use self::attributes::{Attr, SetAttr, SetAttribute};
 pub use self::data::{Allocate, Seek};
-pub use self::make::{make, plan, MakeOptions, Plan};
-pub use self::mount::{look, MountOptions, Mounted};
+pub use self::make::{make, make_on, plan, MakeOptions, Plan};
+pub use self::members::look;
+pub use self::mount::{MountOptions, Mounted};
 pub use self::names::{Caller, Listed, Rename};
 use self::releases::Releases;
+pub use self::replace::Replaced;
+pub use self::scrub::Scrubbed;
 use self::staged::Open;
 pub use self::state::{Statfs, Status};
 use self::written::Written;
-use crate::clock::{Clock, Signal};
+use crate::array::Data;
+use crate::clock::{Clock, Gate, Signal};
 use crate::device::area::Area;
-use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;
@@ -104,7 +110,7 @@ pub(crate) struct Core {
     /// Nanoseconds from 1970 to the beginning of the clock.
     pub epoch_ns: i64,
     pub superblock: Superblock,
-    pub data: Device,
+    pub data: Data,
     pub metadata: Area,
     pub bounds: Bounds,
     pub is_read_only: bool,
@@ -114,6 +120,8 @@ pub(crate) struct Core {
     pub checksums: Checksums,
     /// Which file lies where, by the first block of its extents: for the cleaner.
     pub owners: RefCell<BTreeMap<u64, Inode>>,
+    /// One zone is emptied at a time.
+    pub cleaning: Gate,
     pub open: RefCell<BTreeMap<Inode, Rc<Open>>>,
     pub staged_bytes: Cell<u64>,
     pub staged_since: Cell<u64>,
@@ -145,16 +153,19 @@ pub enum Sabotage {
     FooterGivenBackEarly,
     /// `fsync` answers before the commit.
     AcknowledgeBeforeCommit,
+    /// Parity is written after the records of the data that it belongs to.
+    ParityLate,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Sabotage; 5] = [
+    pub const ALL: [Sabotage; 6] = [
         Sabotage::RecordBeforeData,
         Sabotage::CheckpointWithoutBarrier,
         Sabotage::ReuseBeforeRecord,
         Sabotage::FooterGivenBackEarly,
         Sabotage::AcknowledgeBeforeCommit,
+        Sabotage::ParityLate,
     ];
 }
 
@@ -170,10 +181,25 @@ impl Core {
 
     /// Applies and logs what one operation changes; the number of its record.
     pub fn record(&self, changes: &[Change]) -> u64 {
+        // One record, so that a group is there before anything is said to lie in it.
+        let all = [self.store.drain_changes().as_slice(), changes].concat();
         let mut namespace = self.namespace.borrow_mut();
-        changes.iter().for_each(|change| namespace.apply(change));
+        all.iter().for_each(|change| namespace.apply(change));
         drop(namespace);
-        self.log.append(self.time_ns(), changes)
+        self.log.append(self.time_ns(), &all)
+    }
+
+    /// Applies and logs what the store itself has to record, if anything.
+    pub fn record_store(&self) {
+        let changes = self.store.drain_changes();
+        if !changes.is_empty() {
+            self.record(&changes);
+        }
+    }
+
+    /// Blocks of data that are read or written in one command where block `block` lies: whole rows.
+    pub fn piece_blocks_at(&self, block: u64) -> u64 {
+        self.bounds.piece_blocks.next_multiple_of(self.store.row_blocks(block))
     }
 
     /// Waits until an operation may change something.

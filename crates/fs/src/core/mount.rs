@@ -7,10 +7,11 @@ use std::rc::Rc;
 
 use super::commit::Checkpoints;
 use super::make::bytes_in_slot;
+use super::members::Members;
 use super::releases::Releases;
 use super::written::Written;
 use super::{Bounds, Core, Fs, Sabotage};
-use crate::clock::{Clock, Signal};
+use crate::clock::{Clock, Gate, Signal};
 use crate::device::area::Area;
 use crate::device::Device;
 use crate::error::FsError;
@@ -38,7 +39,7 @@ pub struct MountOptions {
 }
 
 /// What mounting found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mounted {
     /// The checkpoint that it began with.
     pub checkpoint: u64,
@@ -48,68 +49,10 @@ pub struct Mounted {
     pub unnamed: u64,
     /// The frame of the log that is damaged, if one is: what was committed with it and behind it is lost.
     pub lost_from: Option<u64>,
-}
-
-/// What is on a device.
-pub async fn look(device: &Device) -> Result<Superblock, FsError> {
-    let mut why = String::new();
-    for block in 0..2 {
-        match device.read(block, 1).await {
-            Ok(bytes) => match Superblock::decode(&bytes) {
-                Ok(superblock) => return Ok(superblock),
-                Err(reason) if why.is_empty() => why = reason,
-                Err(_) => {}
-            },
-            Err(fault) if why.is_empty() => why = format!("its first block cannot be read: {fault}"),
-            Err(_) => {}
-        }
-    }
-    Err(FsError::format(device.name(), why))
-}
-
-/// The device that holds the data, the one with the metadata, and what they are. The order in which they are given does
-/// not matter.
-async fn members(devices: &[Device]) -> Result<(Device, Device, Superblock), FsError> {
-    let mut found: BTreeMap<usize, Device> = BTreeMap::new();
-    let mut first: Option<(Superblock, String)> = None;
-    for device in devices {
-        let superblock = look(device).await?;
-        let geometry = device.geometry();
-        let member = superblock.members[superblock.member as usize];
-        if member.geometry.blocks > geometry.blocks
-            || std::mem::discriminant(&member.geometry.kind) != std::mem::discriminant(&geometry.kind)
-        {
-            let reason = format!(
-                "was {} with {} blocks when the file system was made, and is {} with {}",
-                member.geometry.kind.name(),
-                member.geometry.blocks,
-                geometry.kind.name(),
-                geometry.blocks
-            );
-            return Err(FsError::format(device.name(), reason));
-        }
-        if let Some((other, name)) = first.as_ref().filter(|(other, _)| other.uuid != superblock.uuid) {
-            let reason = format!("belongs to file system {}, and {name} to {}", superblock.uuid, other.uuid);
-            return Err(FsError::format(device.name(), reason));
-        }
-        found.insert(superblock.member as usize, device.clone());
-        first.get_or_insert((superblock, device.name().into()));
-    }
-    let Some((superblock, name)) = first else { return Err(FsError::format("no device", "give at least one")) };
-    let named = |member: usize| {
-        found.get(&member).cloned().ok_or_else(|| {
-            let (what, uuid) = (superblock.members[member].role, superblock.members[member].uuid);
-            FsError::format(
-                &name,
-                format!("the device of its file system for {what:?}, {uuid}, is missing: give it too"),
-            )
-        })
-    };
-    let (data, metadata) = (named(superblock.data_member())?, named(superblock.metadata_member())?);
-    if superblock.layout.place.end() > metadata.geometry().blocks {
-        return Err(FsError::format(metadata.name(), "its superblock describes a larger device"));
-    }
-    Ok((data, metadata, superblock))
+    /// Drives of the array that are not there, each by number and name: it is read and written without them.
+    pub missing: Vec<String>,
+    /// Devices that were members once and are none now; nothing was read of them.
+    pub stale: Vec<String>,
 }
 
 /// What was read of a file system.
@@ -160,9 +103,10 @@ async fn read_journal(area: &Area, superblock: &Superblock, bounds: &Bounds) -> 
 impl Fs {
     /// Mounts the file system on `devices`, given in any order.
     pub async fn mount(clock: &Clock, devices: &[Device], options: &MountOptions) -> Result<(Fs, Mounted), FsError> {
-        let (data, metadata, superblock) = members(devices).await?;
+        let members = Members::of(devices).await?;
+        let superblock = members.superblock.clone();
         let bounds = options.bounds.unwrap_or_default();
-        let area = Area::new(metadata, superblock.layout.place);
+        let area = Area::new(members.metadata.clone(), superblock.layout.place);
         let found = read_journal(&area, &superblock, &bounds).await?;
         if let Some(behind) = found.log.behind_damage.filter(|_| !options.read_only) {
             let reason = format!(
@@ -175,6 +119,12 @@ impl Fs {
         if found.namespace.directory(ROOT).is_err() {
             return Err(FsError::format(area.device().name(), "its uppermost directory is missing"));
         }
+        let (data, stale) = members.data(found.namespace.groups(), options.read_only).await?;
+        if let Some(array) = data.array().filter(|_| options.sabotage == Some(Sabotage::ParityLate)) {
+            array.make_parity_late();
+        }
+        let missing = data.array().map(|array| array.missing()).unwrap_or_default();
+        let missing = missing.iter().map(|(number, uuid)| format!("drive {number} ({uuid})")).collect();
         let zones = data.zones().await?;
         let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
         let run = Run { start: superblock.data.0, blocks: superblock.data.1 };
@@ -200,6 +150,7 @@ impl Fs {
             log,
             checksums: found.checksums,
             owners: RefCell::new(owners),
+            cleaning: Gate::default(),
             open: RefCell::default(),
             staged_bytes: Cell::new(0),
             staged_since: Cell::new(0),
@@ -221,7 +172,8 @@ impl Fs {
             clock.spawn(fs.clone().clean_when_needed());
         }
         let lost_from = found.log.behind_damage.map(|_| found.log.head.frame);
-        Ok((fs, Mounted { checkpoint: found.header.number, records: found.records, unnamed, lost_from }))
+        let (checkpoint, records) = (found.header.number, found.records);
+        Ok((fs, Mounted { checkpoint, records, unnamed, lost_from, missing, stale }))
     }
 
     /// Removes what lost its last name while it was open, before the power went.

@@ -57,6 +57,8 @@ impl Fs {
             let work = self.work_of(inode, open);
             match self.write_out(inode, open, &work).await {
                 Err(FsError::Device(_)) if attempt < ATTEMPTS && open.staged.borrow().is_some() => {}
+                // What it had written in part kept zones from being cleaned; now that it has not, there may be room.
+                Err(FsError::NoSpace) if attempt < ATTEMPTS && work.blocks() > 1 && open.staged.borrow().is_some() => {}
                 Err(FsError::Stale) if self.is_forsaken(inode, open) => {}
                 outcome => return outcome,
             }
@@ -91,32 +93,57 @@ impl Fs {
     /// Writes `work` to blocks of the store, makes the record, and frees what was there before.
     async fn write_out(&self, inode: Inode, open: &Rc<Open>, work: &Work) -> Result<(), FsError> {
         let core = &self.0;
-        let blocks = work.blocks();
-        let mut lease = None;
-        if blocks > 0 {
-            let mut held =
-                open.staged.borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default();
-            let allocated = core.store.allocate(&mut held, blocks).await;
-            if let Some(staged) = open.staged.borrow_mut().as_mut() {
-                staged.held = held;
-            }
-            let mut given = allocated?;
-            if core.sabotage == Some(Sabotage::FooterGivenBackEarly) {
-                let kept = std::mem::take(&mut given.kept);
-                core.store.settle(Lease { runs: Vec::new(), kept });
-            }
-            if let Err(error) = self.write_lease(inode, open, work, &given).await {
-                self.give_up(given).await;
-                return Err(error);
-            }
-            lease = Some(given);
+        let (mut written, mut extents) = (Vec::new(), Vec::new());
+        let mut left = work.pieces.clone();
+        while !left.is_empty() {
+            let portion = self.write_portion(inode, open, &mut left).await;
+            let Ok((runs, of_portion)) = portion else {
+                // What was written so far is no file's.
+                core.store.unpin(&written);
+                written.iter().for_each(|run| core.store.free(*run));
+                return portion.map(drop);
+            };
+            written.extend(runs);
+            extents.extend(of_portion);
         }
-        let extents = lease.as_ref().map(|lease| place(&work.pieces, &lease.runs)).unwrap_or_default();
-        if let Some(lease) = lease {
-            core.store.settle(lease);
-        }
+        core.store.unpin(&written);
+        core.counters.borrow_mut().files_written += u64::from(!extents.is_empty());
         self.finish(inode, open, work, &extents)?;
         self.write_late().await
+    }
+
+    /// Writes the first of `left`, as many blocks as the store gives at once, and takes them away from it; they are pinned.
+    async fn write_portion(
+        &self,
+        inode: Inode,
+        open: &Rc<Open>,
+        left: &mut Vec<(u32, u32)>,
+    ) -> Result<(Vec<Run>, Vec<Extent>), FsError> {
+        let core = &self.0;
+        let blocks = left.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
+        let mut held =
+            open.staged.borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default();
+        let allocated = core.store.allocate(&mut held, blocks).await;
+        if let Some(staged) = open.staged.borrow_mut().as_mut() {
+            staged.held = held;
+        } else {
+            core.store.unreserve(&mut held);
+        }
+        let mut lease = allocated?;
+        if core.sabotage == Some(Sabotage::FooterGivenBackEarly) {
+            let kept = std::mem::take(&mut lease.kept);
+            core.store.settle(Lease { runs: Vec::new(), kept });
+        }
+        let pieces = take_first(left, lease.runs.iter().map(|run| run.blocks).sum());
+        let extents = place(&pieces, &lease.runs);
+        if let Err(error) = self.write_extents(inode, open, &extents).await {
+            self.give_up(lease).await;
+            return Err(error);
+        }
+        let runs = lease.runs.clone();
+        core.store.pin(&runs);
+        core.store.settle(lease);
+        Ok((runs, extents))
     }
 
     /// Writes what a mistake made on purpose left unwritten.
@@ -138,17 +165,16 @@ impl Fs {
         self.0.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
     }
 
-    /// Writes the blocks of `work` to the runs of `lease`; stops when nobody can reach the file any more.
-    async fn write_lease(&self, inode: Inode, open: &Rc<Open>, work: &Work, lease: &Lease) -> Result<(), FsError> {
+    /// Writes blocks of a file to where they are to lie; stops when nobody can reach the file any more.
+    async fn write_extents(&self, inode: Inode, open: &Rc<Open>, extents: &[Extent]) -> Result<(), FsError> {
         let core = &self.0;
-        let extents = place(&work.pieces, &lease.runs);
         let mut buffer = Vec::new();
         let mut start = 0;
         for (number, extent) in extents.iter().enumerate() {
             let mut next = 0;
+            let piece_blocks = core.piece_blocks_at(extent.start);
             while next < u64::from(extent.blocks) {
-                let count = (u64::from(extent.blocks) - next)
-                    .min(self.0.bounds.piece_blocks - (buffer.len() / BLOCK_BYTES) as u64);
+                let count = (u64::from(extent.blocks) - next).min(piece_blocks - (buffer.len() / BLOCK_BYTES) as u64);
                 if buffer.is_empty() {
                     start = extent.start + next;
                 }
@@ -158,7 +184,7 @@ impl Fs {
                 // A command does not go on from one band into the next.
                 let may_follow = !end.is_multiple_of(core.store.band_blocks());
                 let follows = may_follow && extents.get(number + 1).is_some_and(|other| other.start == end);
-                let is_full = buffer.len() as u64 == self.0.bounds.piece_blocks * BLOCK_BYTES as u64;
+                let is_full = buffer.len() as u64 == piece_blocks * BLOCK_BYTES as u64;
                 if is_full || (next == u64::from(extent.blocks) && !follows) {
                     self.write_buffer(start, std::mem::take(&mut buffer)).await?;
                     if self.is_forsaken(inode, open) {
@@ -170,7 +196,6 @@ impl Fs {
         if !buffer.is_empty() {
             self.write_buffer(start, buffer).await?;
         }
-        core.counters.borrow_mut().files_written += 1;
         Ok(())
     }
 
@@ -340,6 +365,19 @@ fn in_pieces(blocks: &[u32]) -> Vec<(u32, u32)> {
     pieces
 }
 
+/// Takes the first `blocks` of `pieces` away from them.
+fn take_first(pieces: &mut Vec<(u32, u32)>, blocks: u64) -> Vec<(u32, u32)> {
+    let (mut taken, mut rest, mut left) = (Vec::new(), Vec::new(), blocks);
+    for (at, count) in pieces.drain(..) {
+        let first = left.min(u64::from(count)) as u32;
+        left -= u64::from(first);
+        taken.extend((first > 0).then_some((at, first)));
+        rest.extend((first < count).then_some((at + first, count - first)));
+    }
+    *pieces = rest;
+    taken
+}
+
 /// Where the pieces come to lie, one after the other in `runs`.
 fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
     let (mut extents, mut runs) = (Vec::new(), runs.iter().copied());
@@ -423,6 +461,15 @@ mod tests {
         let extents = place(&[(0, 2), (7, 5)], &runs);
         let expected = [(0, 2, 100), (7, 1, 102), (8, 4, 200)];
         assert_eq!(extents, expected.map(|(at, blocks, start)| Extent { at, blocks, start }));
+    }
+
+    #[test]
+    fn the_first_blocks_of_pieces_are_taken() {
+        let mut pieces = vec![(0, 2), (7, 5), (20, 1)];
+        assert_eq!(take_first(&mut pieces, 4), [(0, 2), (7, 2)]);
+        assert_eq!(pieces, [(9, 3), (20, 1)]);
+        assert_eq!(take_first(&mut pieces, 4), [(9, 3), (20, 1)]);
+        assert_eq!(pieces, []);
     }
 
     #[test]

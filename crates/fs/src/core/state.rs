@@ -2,6 +2,7 @@
 
 use super::make::bytes_in_slot;
 use super::{Core, Fs};
+use crate::array::ArrayCounters;
 use crate::clock::Clock;
 use crate::device::Traffic;
 use crate::format::change::NODE_BYTES;
@@ -55,8 +56,12 @@ pub struct Status {
     pub staged_bytes: u64,
     /// What was done since it was mounted.
     pub counters: Counters,
-    /// What was asked of the data device.
+    /// What was asked of the data device, or of all drives of the array.
     pub traffic: Traffic,
+    /// What an array did besides.
+    pub array: ArrayCounters,
+    /// Drives of an array that are not there: their numbers.
+    pub missing: Vec<u8>,
     /// What was asked of the device with the metadata.
     pub metadata_traffic: Traffic,
     /// Each zone's written and live blocks.
@@ -97,6 +102,11 @@ impl Fs {
             staged_bytes: core.staged_bytes.get(),
             counters: *core.counters.borrow(),
             traffic: core.data.traffic(),
+            array: core.data.counters(),
+            missing: core
+                .data
+                .array()
+                .map_or(Vec::new(), |array| array.missing().into_iter().map(|(number, _)| number).collect()),
             metadata_traffic: core.metadata.device().traffic(),
             zones: core.store.zones(),
         }

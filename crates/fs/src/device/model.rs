@@ -133,6 +133,17 @@ impl Contents {
         Ok(Answer::Done)
     }
 
+    fn finish(&mut self, zone: u32) -> Outcome {
+        let Kind::Zoned { zone_blocks, conventional, zones, .. } = self.geometry.kind else {
+            return Err(broken("a device without zones was to finish one".into()));
+        };
+        if zone < conventional || zone >= zones || self.failed.contains_key(&zone) {
+            return Err(DeviceFault::new(format!("zone {zone} cannot be finished")));
+        }
+        self.written.insert(zone, zone_blocks);
+        Ok(Answer::Done)
+    }
+
     fn zones(&self) -> Vec<ZoneState> {
         let Kind::Zoned { zone_blocks, zones, conventional, .. } = self.geometry.kind else { return Vec::new() };
         let state = |zone: u32| {
@@ -197,6 +208,13 @@ impl Snapshot {
     }
 }
 
+/// Keeps what several devices were like after each event of any of them.
+#[derive(Debug)]
+struct Recorder {
+    devices: Vec<Model>,
+    taken: RefCell<Vec<Vec<Snapshot>>>,
+}
+
 /// What the model and whoever tests share.
 #[derive(Debug)]
 struct State {
@@ -207,8 +225,10 @@ struct State {
     events: u64,
     /// Operations that broke the rules.
     broken: u64,
-    /// What is told of each event, if anybody wants to know.
-    snapshots: Option<Vec<Snapshot>>,
+    /// Who wants to know of each event.
+    recorder: Option<Rc<Recorder>>,
+    /// Writes, flushes and resets that it still does before it does nothing any more.
+    events_left: Option<u64>,
 }
 
 /// The model. Cloning gives another handle of the same device, for whoever tests.
@@ -228,18 +248,21 @@ impl Model {
     /// One that holds `contents`.
     pub fn with(contents: Contents) -> Model {
         let (view, durable) = (contents.clone(), contents);
-        let state = State { view, durable, since: Vec::new(), events: 0, broken: 0, snapshots: None };
+        let state = State { view, durable, since: Vec::new(), events: 0, broken: 0, recorder: None, events_left: None };
         Model { state: Rc::new(RefCell::new(state)), answers: VecDeque::new(), head: 0 }
     }
 
-    /// From now on keeps a snapshot after every write, flush and reset.
-    pub fn keep_snapshots(&self) {
-        self.state.borrow_mut().snapshots = Some(Vec::new());
+    /// From now on keeps a snapshot of all these devices after every write, flush and reset of one of them.
+    pub fn keep_snapshots(devices: &[Model]) {
+        let recorder = Rc::new(Recorder { devices: devices.to_vec(), taken: RefCell::default() });
+        devices.iter().for_each(|device| device.state.borrow_mut().recorder = Some(recorder.clone()));
     }
 
-    /// Takes the snapshots kept so far.
-    pub fn take_snapshots(&self) -> Vec<Snapshot> {
-        self.state.borrow_mut().snapshots.as_mut().map(std::mem::take).unwrap_or_default()
+    /// Takes the snapshots kept so far, each of all devices; no more are kept.
+    pub fn take_snapshots(devices: &[Model]) -> Vec<Vec<Snapshot>> {
+        let recorders = devices.iter().filter_map(|device| device.state.borrow_mut().recorder.take());
+        let recorder = recorders.collect::<Vec<_>>().pop();
+        recorder.map(|recorder| std::mem::take(&mut *recorder.taken.borrow_mut())).unwrap_or_default()
     }
 
     /// It as it is now.
@@ -258,6 +281,11 @@ impl Model {
         let mut state = self.state.borrow_mut();
         alter(&mut state.view);
         alter(&mut state.durable);
+    }
+
+    /// Lets it do `events` more writes, flushes and resets; from then on every operation fails, as on a drive that died.
+    pub fn fail_after(&self, events: u64) {
+        self.state.borrow_mut().events_left = Some(events);
     }
 
     /// Writes, flushes and resets so far.
@@ -301,21 +329,36 @@ impl State {
         Ok(Answer::Done)
     }
 
+    /// A zone that was made full is so at once, with what was written to it.
+    fn finish(&mut self, zone: u32) -> Outcome {
+        let durable = &self.durable;
+        let (inside, others) = self.since.drain(..).partition(|write| durable.zone_of(write.block) == Some(zone));
+        self.since = others;
+        for write in inside {
+            let write: Unflushed = write;
+            self.durable.put(write.block, write.bytes);
+        }
+        self.view.finish(zone)?;
+        self.durable.finish(zone)
+    }
+
     fn perform(&mut self, operation: Operation) -> Outcome {
         let is_event = !matches!(operation, Operation::Read { .. } | Operation::Report);
+        match &mut self.events_left {
+            Some(0) => return Err(DeviceFault::new("the drive does not answer")),
+            Some(left) => *left -= u64::from(is_event),
+            None => {}
+        }
         let outcome = match operation {
             Operation::Read { block, blocks } => self.view.read(block, blocks),
             Operation::Write { block, bytes } => self.write(block, &bytes),
             Operation::Flush => self.flush(),
             Operation::Reset(zone) => self.reset(zone),
-            Operation::Finish(_) => Ok(Answer::Done),
+            Operation::Finish(zone) => self.finish(zone),
             Operation::Report => Ok(Answer::Zones(self.view.zones())),
         };
         self.broken += u64::from(matches!(&outcome, Err(fault) if fault.breaks_rules));
         self.events += u64::from(is_event);
-        if let Some(snapshots) = self.snapshots.as_mut().filter(|_| is_event) {
-            snapshots.push(Snapshot { durable: self.durable.clone(), since: self.since.clone() });
-        }
         outcome
     }
 }
@@ -331,7 +374,13 @@ impl Backend for Model {
         } else if let Operation::Write { block, bytes } = &operation {
             self.head = block + (bytes.len() / BLOCK_BYTES) as u64;
         }
+        let events_before = self.events();
         let outcome = self.state.borrow_mut().perform(operation);
+        let recorder = self.state.borrow().recorder.clone();
+        if let Some(recorder) = recorder.filter(|_| self.events() > events_before) {
+            let all = recorder.devices.iter().map(Model::snapshot).collect();
+            recorder.taken.borrow_mut().push(all);
+        }
         self.answers.push_back((number, outcome));
     }
 

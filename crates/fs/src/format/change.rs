@@ -62,6 +62,33 @@ impl Extent {
     }
 }
 
+/// A zone of a drive of an array.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ZoneOf {
+    /// The number of the drive in the array.
+    pub drive: u8,
+    /// The number of the zone on it.
+    pub zone: u32,
+}
+
+/// The zones of a stripe group: first those that hold data, in order of the columns, then those that hold parity.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupLayout {
+    /// Groups are counted as they are opened; no two have the same number here.
+    pub sequence: u64,
+    /// How many of the zones hold data.
+    pub width: u8,
+    /// One zone a column, each on a drive of its own.
+    pub members: Vec<ZoneOf>,
+}
+
+impl GroupLayout {
+    /// How many of the zones hold parity.
+    pub fn parity(&self) -> usize {
+        self.members.len() - usize::from(self.width)
+    }
+}
+
 /// What an operation does to one thing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
@@ -132,6 +159,27 @@ pub enum Change {
         /// One a block.
         sums: Vec<u32>,
     },
+    /// A stripe group of an array is open, and lies there.
+    Group {
+        /// Its number: where its blocks begin.
+        group: u32,
+        /// Where it lies.
+        layout: GroupLayout,
+    },
+    /// A stripe group is gone; its zones are free.
+    DropGroup {
+        /// Its number.
+        group: u32,
+    },
+    /// An array has a drive that it was not made with, or has one no more.
+    Drive {
+        /// Its number in the array: those it was made with come first, and none is given twice.
+        number: u8,
+        /// Its name among devices; 0 where the drive is gone.
+        uuid: u128,
+        /// The drive in whose place it was put, if it was.
+        replaces: Option<u8>,
+    },
 }
 
 const NODE: u8 = 1;
@@ -143,9 +191,20 @@ const TARGET: u8 = 6;
 const ATTRIBUTE: u8 = 7;
 const DROP_ATTRIBUTE: u8 = 8;
 const CHECKSUMS: u8 = 9;
+const GROUP: u8 = 10;
+const DROP_GROUP: u8 = 11;
+const DRIVE: u8 = 12;
 
 /// Bytes of a file's attributes on the media, its tag and number included.
 pub const NODE_BYTES: u64 = 65;
+/// Bytes of a stripe group besides its zones, and of each of those.
+pub const GROUP_BYTES: u64 = 18;
+/// See [`GROUP_BYTES`].
+pub const GROUP_ZONE_BYTES: u64 = 5;
+/// Bytes of a drive of an array.
+pub const DRIVE_BYTES: u64 = 19;
+/// Stands for no drive.
+const NO_DRIVE: u8 = u8::MAX;
 /// Bytes of an entry besides its name.
 pub const ENTRY_BYTES: u64 = 21;
 /// Bytes of an extent.
@@ -210,6 +269,21 @@ impl Change {
                 to.u32(sums.len() as u32);
                 sums.iter().for_each(|sum| to.u32(*sum));
             }
+            Change::Group { group, layout } => {
+                to.u8(GROUP);
+                to.u32(*group);
+                layout.encode(to);
+            }
+            Change::DropGroup { group } => {
+                to.u8(DROP_GROUP);
+                to.u32(*group);
+            }
+            Change::Drive { number, uuid, replaces } => {
+                to.u8(DRIVE);
+                to.u8(*number);
+                to.u128(*uuid);
+                to.u8(replaces.unwrap_or(NO_DRIVE));
+            }
         }
     }
 
@@ -241,8 +315,40 @@ impl Change {
                 let count = from.count(4)?;
                 Change::Checksums { block, sums: (0..count).map(|_| from.u32()).collect::<Result<_, _>>()? }
             }
+            GROUP => Change::Group { group: from.u32()?, layout: GroupLayout::decode(from)? },
+            DROP_GROUP => Change::DropGroup { group: from.u32()? },
+            DRIVE => Change::Drive {
+                number: from.u8()?,
+                uuid: from.u128()?,
+                replaces: Some(from.u8()?).filter(|number| *number != NO_DRIVE),
+            },
             _ => return Err(Malformed("there is no change of this kind")),
         })
+    }
+}
+
+impl GroupLayout {
+    /// Writes it.
+    pub fn encode(&self, to: &mut Encoder) {
+        to.u64(self.sequence);
+        to.u8(self.width);
+        to.u32(self.members.len() as u32);
+        for member in &self.members {
+            to.u8(member.drive);
+            to.u32(member.zone);
+        }
+    }
+
+    /// Reads one.
+    pub fn decode(from: &mut Decoder<'_>) -> Result<GroupLayout, Malformed> {
+        let (sequence, width) = (from.u64()?, from.u8()?);
+        let count = from.count(GROUP_ZONE_BYTES as usize)?;
+        let member = |_| Ok(ZoneOf { drive: from.u8()?, zone: from.u32()? });
+        let members = (0..count).map(member).collect::<Result<Vec<_>, Malformed>>()?;
+        if width == 0 || usize::from(width) > members.len() {
+            return Err(Malformed("the width of a stripe group"));
+        }
+        Ok(GroupLayout { sequence, width, members })
     }
 }
 
@@ -282,6 +388,7 @@ mod tests {
         let attributes =
             Attributes { mode: 0o100644, size: 1 << 40, modified_ns: -5, links: 3, ..Attributes::default() };
         let name: Box<[u8]> = b"name".as_slice().into();
+        let members = [(0, 5), (4, 1 << 20), (2, 9)].map(|(drive, zone)| ZoneOf { drive, zone });
         let extents = vec![Extent { at: 7, blocks: 3, start: 1 << 35 }, Extent { at: 90, blocks: 1, start: 4 }];
         vec![
             Change::Node { inode: 5, attributes },
@@ -293,6 +400,9 @@ mod tests {
             Change::Attribute { inode: 5, name: name.clone(), value: vec![0; 300].into() },
             Change::DropAttribute { inode: 5, name },
             Change::Checksums { block: 1 << 33, sums: vec![1, 2, u32::MAX] },
+            Change::Group { group: 7, layout: GroupLayout { sequence: 1 << 40, width: 2, members: members.into() } },
+            Change::DropGroup { group: 8 },
+            Change::Drive { number: 3, uuid: 1 << 99, replaces: Some(1) },
         ]
     }
 
@@ -331,6 +441,8 @@ mod tests {
         assert!(length(&all[4]) <= LIST_BYTES + 2 * EXTENT_BYTES);
         assert!(length(&all[5]) <= LIST_BYTES + 4);
         assert!(length(&all[6]) <= LIST_BYTES + 304);
+        assert_eq!(length(&all[9]), GROUP_BYTES + 3 * GROUP_ZONE_BYTES);
+        assert_eq!(length(&all[11]), DRIVE_BYTES);
     }
 
     #[test]

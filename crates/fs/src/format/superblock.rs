@@ -45,6 +45,36 @@ pub struct Layout {
     pub checkpoints: [(u64, u64); 2],
 }
 
+/// How the drives of an array are used together; what it was made with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Zones of a stripe group that hold parity: so many drives may be lost.
+    pub parity: u8,
+    /// Zones of a stripe group that hold data, at most.
+    pub width: u8,
+    /// Blocks of a zone, whether the drive has zones or is cut into such.
+    pub zone_blocks: u64,
+    /// How many stripe groups there can be.
+    pub groups: u32,
+}
+
+impl Shape {
+    /// Blocks of a zone that hold data or parity: all but the first, which says what it is.
+    pub fn rows(&self) -> u64 {
+        self.zone_blocks - 1
+    }
+
+    /// Blocks from the beginning of one stripe group to that of the next.
+    pub fn stride(&self) -> u64 {
+        u64::from(self.width) * self.rows()
+    }
+
+    /// Blocks of all stripe groups.
+    pub fn blocks(&self) -> u64 {
+        u64::from(self.groups) * self.stride()
+    }
+}
+
 /// What a file system is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
@@ -62,6 +92,8 @@ pub struct Superblock {
     pub layout: Layout,
     /// Its devices.
     pub members: Vec<Member>,
+    /// How its drives are used together, where the store is `log`.
+    pub shape: Option<Shape>,
 }
 
 impl Superblock {
@@ -83,6 +115,7 @@ impl Superblock {
         put_layout(&mut to, &self.layout);
         to.u32(self.members.len() as u32);
         self.members.iter().for_each(|member| put_member(&mut to, member));
+        put_shape(&mut to, self.shape);
         assert!(to.bytes.len() <= BLOCK_BYTES, "a superblock of {} bytes", to.bytes.len());
         to.bytes.resize(BLOCK_BYTES, 0);
         let sum = checksum(&[&to.bytes]);
@@ -120,7 +153,12 @@ impl Superblock {
         self.members.iter().position(holds).expect("a superblock that was decoded names one")
     }
 
-    /// The device that holds the data.
+    /// The devices that hold data, in the order of the array.
+    pub fn data_members(&self) -> Vec<usize> {
+        (0..self.members.len()).filter(|&member| self.members[member].role != Role::Metadata).collect()
+    }
+
+    /// The device that holds the data, the first where there are several.
     pub fn data_member(&self) -> usize {
         let holds = |member: &Member| member.role != Role::Metadata;
         self.members.iter().position(holds).expect("a superblock that was decoded names one")
@@ -142,7 +180,29 @@ fn decode_rest(from: &mut Decoder<'_>) -> Result<Superblock, Malformed> {
     if member as usize >= members.len() || !has(Role::Data) || !has(Role::Metadata) {
         return Err(Malformed("its list of devices"));
     }
-    Ok(Superblock { uuid, member, store, options, data, layout, members })
+    let shape = get_shape(from)?;
+    Ok(Superblock { uuid, member, store, options, data, layout, members, shape })
+}
+
+/// Zeros stand for no shape: so a superblock of the other stores ends as it always did.
+fn put_shape(to: &mut Encoder, shape: Option<Shape>) {
+    let shape = shape.unwrap_or(Shape { parity: 0, width: 0, zone_blocks: 0, groups: 0 });
+    to.u8(shape.parity);
+    to.u8(shape.width);
+    to.u64(shape.zone_blocks);
+    to.u32(shape.groups);
+}
+
+fn get_shape(from: &mut Decoder<'_>) -> Result<Option<Shape>, Malformed> {
+    let shape = Shape { parity: from.u8()?, width: from.u8()?, zone_blocks: from.u64()?, groups: from.u32()? };
+    if shape.width == 0 {
+        return Ok(None);
+    }
+    let stride = shape.zone_blocks.checked_mul(u64::from(shape.width));
+    if shape.zone_blocks < 2 || stride.and_then(|stride| stride.checked_mul(u64::from(shape.groups))).is_none() {
+        return Err(Malformed("the shape of its array"));
+    }
+    Ok(Some(shape))
 }
 
 fn text(from: &mut Decoder<'_>) -> Result<String, Malformed> {
@@ -251,12 +311,15 @@ mod tests {
                 checkpoints: [(112, 140), (252, 148)],
             },
             members: vec![data, metadata],
+            shape: Some(Shape { parity: 1, width: 4, zone_blocks: 4096, groups: 77 }),
         }
     }
 
     #[test]
     fn it_is_read_as_it_was_written() {
         assert_eq!(Superblock::decode(&example().encode()), Ok(example()));
+        let without = Superblock { shape: None, ..example() };
+        assert_eq!(Superblock::decode(&without.encode()), Ok(without));
     }
 
     #[test]

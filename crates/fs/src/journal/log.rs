@@ -11,9 +11,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
+use crate::array::Data;
 use crate::clock::{Gate, Signal};
 use crate::device::area::Area;
-use crate::device::{Device, BLOCK_BYTES};
+use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::Change;
 use crate::format::coding::{checksum, Decoder, Encoder, Malformed};
@@ -188,7 +189,7 @@ impl Log {
     }
 
     /// Returns once the records with numbers up to `record` are durable. `data` is flushed before every frame.
-    pub async fn commit(&self, record: u64, data: &Device) -> Result<(), FsError> {
+    pub async fn commit(&self, record: u64, data: &Data) -> Result<(), FsError> {
         while self.durable() < record {
             let _pass = self.gate.enter().await;
             self.check()?;
@@ -206,7 +207,7 @@ impl Log {
     }
 
     /// Writes one frame of what is pending.
-    async fn commit_next(&self, data: &Device) -> Result<(), FsError> {
+    async fn commit_next(&self, data: &Data) -> Result<(), FsError> {
         let (bytes, records) = self.take_frame();
         // Everything that these records name was written before they were made.
         data.flush().await?;

@@ -11,9 +11,11 @@
 //! 2. [`Namespace::encoded_bytes`] is what a checkpoint of it takes, at most.
 
 mod directory;
+mod groups;
 mod node;
 
 pub use self::directory::{Directory, Entry, COOKIES_TRIED, FIRST_COOKIE};
+pub use self::groups::{DriveRecord, Groups};
 pub use self::node::{Extents, Node, FORMAT, REGULAR};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Extent, Inode};
@@ -33,13 +35,14 @@ pub struct Namespace {
     files: u64,
     encoded_bytes: u64,
     key: (u64, u64),
+    groups: Groups,
 }
 
 impl Namespace {
     /// An empty one, whose directories hash names with `key`.
     pub fn new(key: u128) -> Namespace {
         let key = ((key >> 64) as u64, key as u64);
-        Namespace { nodes: vec![None], free: Vec::new(), files: 0, encoded_bytes: 0, key }
+        Namespace { nodes: vec![None], free: Vec::new(), files: 0, encoded_bytes: 0, key, groups: Groups::default() }
     }
 
     /// How many files there are, directories and all.
@@ -49,7 +52,12 @@ impl Namespace {
 
     /// Bytes of a checkpoint of it, at most.
     pub fn encoded_bytes(&self) -> u64 {
-        self.encoded_bytes
+        self.encoded_bytes + self.groups.encoded_bytes()
+    }
+
+    /// The stripe groups of the array that data lie on, if they lie on one.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
     }
 
     /// The number after the last that is used.
@@ -163,6 +171,11 @@ impl Namespace {
             Change::DropAttribute { inode, name } => {
                 let removed = self.node_mut(*inode).and_then(|node| node.drop_attribute(name));
                 self.add_bytes(0, removed.map_or(0, |old| attribute_bytes(name, &old)));
+            }
+            Change::Group { group, layout } => self.groups.put_group(*group, layout),
+            Change::DropGroup { group } => self.groups.drop_group(*group),
+            Change::Drive { number, uuid, replaces } => {
+                self.groups.put_drive(*number, DriveRecord { uuid: *uuid, replaces: *replaces });
             }
             Change::Checksums { .. } => {}
         }

@@ -15,15 +15,19 @@
 //! 2. No block is allocated that is live, or that a write beside it may destroy.
 //! 3. A block is allocated once until it is freed or abandoned.
 
+pub mod bands;
 pub mod caveat;
+pub mod log;
 pub mod strict_append;
+mod waiting;
 
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::device::{Device, Kind, ZoneState};
+use crate::array::Data;
+use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
-use crate::format::change::Extent;
+use crate::format::change::{Change, Extent};
 
 /// A future of one thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -109,19 +113,49 @@ pub trait Store {
         u64::MAX
     }
 
+    /// Blocks that are written together at least where block `block` lies: what is shorter is filled up.
+    fn row_blocks(&self, block: u64) -> u64 {
+        let _ = block;
+        1
+    }
+
+    /// Whether the cleaner copies a zone in one go, so that rows are filled up once and not for every extent.
+    fn packs_copies(&self) -> bool {
+        false
+    }
+
+    /// What of the store itself is to be recorded, before any record of what it allocated since.
+    fn drain_changes(&self) -> Vec<Change> {
+        Vec::new()
+    }
+
+    /// Drives came or went: what there is room for is reckoned anew.
+    fn refresh(&self) {}
+
     /// Reserves room for `blocks` in place of what `held` has; `held` stays as it is if there is no room.
     fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError>;
 
     /// Gives back what is reserved.
     fn unreserve(&self, held: &mut Held);
 
-    /// Blocks for a file of `blocks`, out of what is reserved for it. It may have to wait for the cleaner.
+    /// Blocks for a file of `blocks`, out of what is reserved for it, or for the first part of it; whoever asked asks again for
+    /// the rest when that is written. It may have to wait for the cleaner.
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>>;
 
-    /// Blocks for what the cleaner copies: from what is kept back for it.
-    fn allocate_for_cleaner(&self, blocks: u64) -> Option<Lease> {
+    /// Blocks for what the cleaner copies, or for the first part of it: from what is kept back for it.
+    fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Lease>> {
         let _ = blocks;
-        None
+        Box::pin(async { None })
+    }
+
+    /// What lies in these runs is written, but no file has it yet: their zones are not emptied until [`Store::unpin`].
+    fn pin(&self, runs: &[Run]) {
+        let _ = runs;
+    }
+
+    /// Takes a [`Store::pin`] back.
+    fn unpin(&self, runs: &[Run]) {
+        let _ = runs;
     }
 
     /// The data are written: the blocks are live, whatever else was kept is free.
@@ -180,7 +214,20 @@ pub trait Store {
 }
 
 /// The stores, with the kind of device that each is for: the registry of the family.
-pub const NAMES: &[(&str, &str)] = &[("strict-append", "zoned drives"), ("caveat", "caveat disks")];
+pub const NAMES: &[(&str, &str)] = &[
+    ("strict-append", "zoned drives"),
+    ("caveat", "caveat disks"),
+    ("log", "zoned and conventional drives, one or an array of them"),
+];
+
+/// The share of the room, in percent, below which cleaning begins in the background.
+fn clean_below(option: Option<String>) -> Result<u64, String> {
+    let Some(text) = option else { return Ok(10) };
+    match text.trim_end_matches('%').parse() {
+        Ok(percent) if percent <= 90 => Ok(percent),
+        _ => Err(format!("clean_below={text}: a percentage from 0 to 90")),
+    }
+}
 
 /// The store that a device of this kind gets if none is asked for.
 pub fn default_for(kind: &Kind) -> Option<&'static str> {
@@ -191,15 +238,22 @@ pub fn default_for(kind: &Kind) -> Option<&'static str> {
     }
 }
 
-/// Makes the store `name` over blocks `data` of `device`, whose zones are `zones`. `option` gives what was chosen when the
-/// file system was made.
+/// Makes the store `name` over blocks `data` of `on`, whose zones are `zones`. `option` gives what was chosen when the file
+/// system was made.
 pub fn make(
     name: &str,
-    device: &Device,
+    on: &Data,
     data: Run,
     zones: Option<&[ZoneState]>,
     option: impl Fn(&str) -> Option<String>,
 ) -> Result<Box<dyn Store>, FsError> {
+    let device = match on {
+        Data::Array(array) => {
+            let made = log::LogStore::new(array.clone(), option);
+            return made.map(|store| Box::new(store) as _).map_err(|reason| FsError::format("the array", reason));
+        }
+        Data::Drive(device) => device,
+    };
     let kind = device.geometry().kind;
     let wrong = |reason: String| FsError::format(device.name(), reason);
     match (name, kind, zones) {
@@ -211,13 +265,17 @@ pub fn make(
         ("caveat", Kind::Caveat { isolation, .. }, _) => caveat::Caveat::new(device.clone(), data, isolation, option)
             .map(|store| Box::new(store) as _)
             .map_err(wrong),
-        ("strict-append" | "caveat", ..) => {
-            let needs = NAMES.iter().find(|(store, _)| *store == name).map_or("", |(_, needs)| needs);
-            Err(wrong(format!("store '{name}' is for {needs}, and this device is {}", kind.name())))
-        }
-        _ => {
+        _ => Err(wrong(unfit(name, &kind))),
+    }
+}
+
+/// Why store `name` is not for a device of this kind.
+pub fn unfit(name: &str, kind: &Kind) -> String {
+    match NAMES.iter().find(|(store, _)| *store == name) {
+        Some((_, needs)) => format!("store '{name}' is for {needs}, and this device is {}", kind.name()),
+        None => {
             let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-            Err(wrong(format!("there is no store '{name}'; there are {}", known.join(", "))))
+            format!("there is no store '{name}'; there are {}", known.join(", "))
         }
     }
 }

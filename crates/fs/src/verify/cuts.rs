@@ -8,19 +8,22 @@
 //!    and not before a rename or link of it that is found. An allocation lengthens a file bit by bit.
 //! 3. Nothing is an error, the file system checks itself, and it goes on working.
 //! 4. The device never saw its rules broken.
+//!
+//! All of this also with harm done to an array within its parity: drives that are missing, a drive that is as it was
+//! earlier, blocks that are altered.
 
 use std::collections::BTreeMap;
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use uuid::Uuid;
 
 use super::naive::{Naive, Shown};
 use super::operation::{find, perform, Operation};
+use super::rig::Rig;
 use crate::clock::Clock;
-use crate::core::{make, Bounds, Fs, MakeOptions, MountOptions, Sabotage};
-use crate::device::model::{Contents, Model, Snapshot};
-use crate::device::{Device, Geometry, BLOCK_BYTES};
+use crate::core::{Bounds, Fs, MountOptions, Sabotage};
+use crate::device::model::{Contents, Snapshot};
+use crate::device::{Geometry, BLOCK_BYTES};
 use crate::error::FsError;
 
 /// Up to so many blocks that are not durable, every subset of them is tried.
@@ -28,11 +31,34 @@ const EVERY_SUBSET: usize = 6;
 /// Subsets chosen at random where there are more.
 const RANDOM_SUBSETS: usize = 64;
 
+/// What is done to the drives of an array after a cut.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Harm {
+    /// Nothing.
+    None,
+    /// These are missing.
+    Lost(Vec<usize>),
+    /// This one is as it was when half of what was done to all had been done.
+    Stale(usize),
+    /// A block of one of them is altered, chosen anew for each state.
+    Altered,
+}
+
 /// What is cut.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// The device.
+    /// The device, or each drive of the array.
     pub geometry: Geometry,
+    /// How many drives there are.
+    pub drives: usize,
+    /// The device with the metadata, where they have one.
+    pub metadata: Option<Geometry>,
+    /// The store, if not the one of the device's kind.
+    pub store: Option<&'static str>,
+    /// Drives that may be lost.
+    pub parity: u8,
+    /// What is done after cuts, in turn.
+    pub harms: Vec<Harm>,
     /// Options of the store.
     pub options: Vec<(String, String)>,
     /// Bounds of the core.
@@ -49,7 +75,19 @@ impl Trial {
     /// On `geometry` with the usual bounds.
     pub fn new(geometry: Geometry, options: Vec<(String, String)>) -> Trial {
         let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
-        Trial { geometry, options, bounds, sabotage: None, seed: 1, random_subsets: RANDOM_SUBSETS }
+        Trial {
+            geometry,
+            drives: 1,
+            metadata: None,
+            store: None,
+            parity: 0,
+            harms: vec![Harm::None],
+            options,
+            bounds,
+            sabotage: None,
+            seed: 1,
+            random_subsets: RANDOM_SUBSETS,
+        }
     }
 }
 
@@ -87,19 +125,13 @@ fn mount_options(trial: &Trial, sabotage: Option<Sabotage>) -> MountOptions {
     }
 }
 
-/// A new file system on a model.
-pub async fn fresh(clock: &Clock, trial: &Trial) -> Result<(Fs, Model), FsError> {
-    let model = Model::new(trial.geometry);
-    let device = Device::new(clock, "model", Box::new(model.clone()));
-    let options = MakeOptions {
-        uuid: Some(Uuid::from_u128(0x1234_5678_9abc)),
-        options: trial.options.clone(),
-        metadata_blocks: Some(86),
-        ..MakeOptions::default()
-    };
-    make(&device, None, &options, 1_400_000_000_000_000_000).await?;
-    let (fs, _) = Fs::mount(clock, &[device], &mount_options(trial, trial.sabotage)).await?;
-    Ok((fs, model))
+/// A new file system on models.
+pub async fn fresh(clock: &Clock, trial: &Trial) -> Result<(Fs, Rig), FsError> {
+    let rig = Rig::new(trial);
+    rig.make(clock, trial).await?;
+    let devices = rig.devices(clock, &[]);
+    let (fs, _) = Fs::mount(clock, &devices, &mount_options(trial, trial.sabotage)).await?;
+    Ok((fs, rig))
 }
 
 /// Does `operations` on a new file system and on the naive one; what each came to, and the snapshots of the device.
@@ -107,11 +139,11 @@ async fn run(
     clock: Clock,
     trial: Trial,
     operations: Vec<Operation>,
-) -> Result<(Vec<Step>, Vec<Snapshot>, u64), String> {
-    let (fs, model) = fresh(&clock, &trial).await.map_err(|error| format!("making it: {error}"))?;
-    model.keep_snapshots();
+) -> Result<(Vec<Step>, Vec<Vec<Snapshot>>, u64), String> {
+    let (fs, rig) = fresh(&clock, &trial).await.map_err(|error| format!("making it: {error}"))?;
+    rig.keep_snapshots();
     // A file system is made on a device of which it knows nothing: what it asks then counts for nothing.
-    let (first, broken) = (model.events(), model.broken_rules());
+    let (first, broken) = (rig.events(), rig.broken_rules());
     let mut naive = Naive::default();
     let mut steps = vec![Step {
         events: 0,
@@ -151,7 +183,7 @@ async fn run(
         if outcome.is_err() {
             (durable, names_durable, named) = (Vec::new(), false, Vec::new());
         }
-        let events = model.events() - first;
+        let events = rig.events() - first;
         let lengthens = matches!(operation, Operation::Allocate(..));
         steps.push(Step { events, after: naive.clone(), durable, names_durable, named, lengthens });
     }
@@ -160,7 +192,7 @@ async fn run(
         return Err(wrong.join("; "));
     }
     compare_all(&fs, &naive).await?;
-    Ok((steps, model.take_snapshots(), model.broken_rules() - broken))
+    Ok((steps, rig.take_snapshots(), rig.broken_rules() - broken))
 }
 
 /// Whether the file system shows what the naive one does, bytes and all.
@@ -243,15 +275,56 @@ pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
         tally.cuts += 1;
         let event = number as u64 + 1;
         let acknowledged = steps.iter().rposition(|step| step.events <= event).unwrap_or(0);
-        for survivors in subsets(snapshot.unflushed(), trial.random_subsets, &mut random) {
+        let unflushed = snapshot.iter().map(Snapshot::unflushed).sum();
+        for survivors in subsets(unflushed, trial.random_subsets, &mut random) {
+            let harm = &trial.harms[tally.states as usize % trial.harms.len()];
             tally.states += 1;
-            let left = snapshot.cut(|block| survivors[block]);
-            look(trial, &steps, acknowledged, left).map_err(|why| {
-                format!("cut after event {event} of {}, survivors {survivors:?}: {why}", snapshots.len())
+            let mut left = cut(snapshot, &survivors);
+            let missing = do_harm(harm, &mut left, &snapshots[number / 2], trial, &mut random);
+            look(trial, &steps, acknowledged, left, &missing).map_err(|why| {
+                format!("cut after event {event} of {}, survivors {survivors:?}, {harm:?}: {why}", snapshots.len())
             })?;
         }
     }
     Ok(tally)
+}
+
+/// What a cut leaves of each device.
+fn cut(snapshot: &[Snapshot], survivors: &[bool]) -> Vec<Contents> {
+    let mut first = 0;
+    let one = |snapshot: &Snapshot| {
+        let left = snapshot.cut(|block| survivors[first + block]);
+        first += snapshot.unflushed();
+        left
+    };
+    snapshot.iter().map(one).collect()
+}
+
+/// Does `harm` to what is left of the drives, of which `earlier` is what they once were; which are missing.
+fn do_harm(
+    harm: &Harm,
+    left: &mut [Contents],
+    earlier: &[Snapshot],
+    trial: &Trial,
+    random: &mut Xoshiro256PlusPlus,
+) -> Vec<usize> {
+    match harm {
+        Harm::None => Vec::new(),
+        Harm::Lost(drives) => drives.clone(),
+        Harm::Stale(drive) => {
+            left[*drive] = earlier[*drive].cut(|_| false);
+            Vec::new()
+        }
+        Harm::Altered => {
+            let drive = (random.next_u64() % trial.drives as u64) as usize;
+            // Whose first block is altered cannot be told for what it is, and is not given.
+            let blocks: Vec<u64> = left[drive].used_blocks().into_iter().filter(|block| *block > 0).collect();
+            if let Some(block) = blocks.get((random.next_u64() % blocks.len().max(1) as u64) as usize) {
+                left[drive].corrupt(*block, |bytes| bytes[100] ^= 64);
+            }
+            Vec::new()
+        }
+    }
 }
 
 /// Which of `blocks` survive: every subset of few; of more none, all, all but each one, and some at random.
@@ -269,16 +342,22 @@ fn subsets(blocks: usize, random_subsets: usize, random: &mut Xoshiro256PlusPlus
 }
 
 /// Whether what a cut left is one of the things that may be found.
-fn look(trial: &Trial, steps: &[Step], acknowledged: usize, left: Contents) -> Result<(), String> {
+fn look(
+    trial: &Trial,
+    steps: &[Step],
+    acknowledged: usize,
+    left: Vec<Contents>,
+    missing: &[usize],
+) -> Result<(), String> {
     let clock = Clock::in_virtual_time();
-    let model = Model::with(left);
-    let device = Device::new(&clock, "model", Box::new(model.clone()));
+    let rig = Rig::with(left);
+    let devices = rig.devices(&clock, missing);
     let options = mount_options(trial, None);
     let steps_seen = &steps[..(acknowledged + 2).min(steps.len())];
     // The borrow of the steps is not for a task of its own, so it is looked at here.
     let own = clock.clone();
     let found = clock.run(async move {
-        let (fs, _) = Fs::mount(&own, &[device], &options).await.map_err(|error| format!("mounting: {error}"))?;
+        let (fs, _) = Fs::mount(&own, &devices, &options).await.map_err(|error| format!("mounting: {error}"))?;
         let wrong = fs.self_check();
         if !wrong.is_empty() {
             return Err(wrong.join("; "));
@@ -296,7 +375,7 @@ fn look(trial: &Trial, steps: &[Step], acknowledged: usize, left: Contents) -> R
     });
     clock.forget_all();
     let (shown, contents) = found.map_err(|stalled| stalled.to_string())??;
-    if model.broken_rules() > 0 {
+    if rig.broken_rules() > 0 {
         return Err("the rules of the device were broken after mounting again".into());
     }
     judge_found(steps_seen, acknowledged, &shown, &contents)

@@ -4,32 +4,62 @@
 pub mod cuts;
 pub mod naive;
 pub mod operation;
+pub mod rig;
 pub mod scripts;
 
 pub use self::naive::Naive;
 pub use self::operation::{perform, Operation};
 
+use self::cuts::{Harm, Trial};
 use crate::device::{Geometry, Kind};
 
-/// A name, a device, options of the store on it.
-pub type Toy = (&'static str, Geometry, Vec<(String, String)>);
+/// A name, and devices with a store on them.
+pub type Toy = (&'static str, Trial);
 
-/// A small device for each store: enough to be cleaned and to overflow, little enough to be cut everywhere.
+/// A small device for each store, one drive each: enough to be cleaned and to overflow, little enough to be cut everywhere.
 pub fn toys() -> Vec<Toy> {
     let zoned = |active_max| Kind::Zoned { zone_blocks: 8, zones: 20, conventional: 12, active_max };
     let option = |key: &str, value: &str| vec![(key.to_string(), value.to_string())];
+    let trial = |blocks, kind, options| Trial::new(Geometry { blocks, kind }, options);
+    let on_log = |active_max, options| Trial { store: Some("log"), ..trial(160, zoned(active_max), options) };
     vec![
-        ("strict-append", Geometry { blocks: 160, kind: zoned(None) }, Vec::new()),
-        (
-            "strict-append, two active zones",
-            Geometry { blocks: 160, kind: zoned(Some(2)) },
-            option("cleaner", "oldest"),
-        ),
-        ("caveat", Geometry { blocks: 500, kind: Kind::Caveat { isolation: 4, no_overlap: 1 } }, Vec::new()),
+        ("strict-append", trial(160, zoned(None), Vec::new())),
+        ("strict-append, two active zones", trial(160, zoned(Some(2)), option("cleaner", "oldest"))),
+        ("caveat", trial(500, Kind::Caveat { isolation: 4, no_overlap: 1 }, Vec::new())),
         (
             "caveat in pieces",
-            Geometry { blocks: 500, kind: Kind::Caveat { isolation: 3, no_overlap: 3 } },
-            [option("extents", "on"), option("fit", "next")].concat(),
+            trial(
+                500,
+                Kind::Caveat { isolation: 3, no_overlap: 3 },
+                [option("extents", "on"), option("fit", "next")].concat(),
+            ),
         ),
+        ("log", on_log(None, Vec::new())),
+        ("log, one open group", on_log(Some(1), option("open_groups", "1"))),
+    ]
+}
+
+/// Small arrays, each with the harm that its parity must bear.
+pub fn arrays() -> Vec<Toy> {
+    let zoned = Kind::Zoned { zone_blocks: 8, zones: 7, conventional: 0, active_max: None };
+    let array = |kind, drives: usize, parity, width: Option<&str>| {
+        let one = (0..drives).flat_map(|drive| [Harm::Lost(vec![drive]), Harm::Stale(drive), Harm::Altered]);
+        let two = (0..drives).map(|drive| Harm::Lost(vec![drive, (drive + 1) % drives]));
+        let harms =
+            [Harm::None].into_iter().chain(one.filter(|_| parity > 0)).chain(two.filter(|_| parity > 1)).collect();
+        let metadata = Some(Geometry { blocks: 120, kind: Kind::Plain });
+        let options = width.map(|groups| ("open_groups".to_string(), groups.to_string())).into_iter().collect();
+        // A drive without zones is cut into such of sixteen blocks.
+        let blocks = if kind == Kind::Plain { 160 } else { 56 };
+        let trial = Trial::new(Geometry { blocks, kind }, options);
+        Trial { drives, metadata, store: Some("log"), parity, harms, ..trial }
+    };
+    let limited = Kind::Zoned { zone_blocks: 8, zones: 7, conventional: 0, active_max: Some(2) };
+    vec![
+        ("three drives without parity", array(zoned, 3, 0, None)),
+        ("a mirror of two", array(limited, 2, 1, None)),
+        ("three and one parity", array(zoned, 4, 1, Some("3"))),
+        ("three and two parity", array(zoned, 5, 2, None)),
+        ("drives without zones", array(Kind::Plain, 3, 1, None)),
     ]
 }

@@ -10,15 +10,11 @@
 //!    dead are cleaned away.
 //! 3. No more bands are partly written than the drive allows.
 
-mod bands;
-mod policy;
-
 use std::cell::{Cell, RefCell};
 
-pub use self::bands::{Band, Bands};
-pub use self::policy::{Policy, ALL as POLICIES};
+use super::bands::{Bands, Policy};
+use super::waiting::Waiting;
 use super::{Held, Lease, Local, Run, Store, Usage, Victim};
-use crate::clock::{first_of, Signal};
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
 use crate::format::change::Extent;
@@ -35,14 +31,7 @@ pub struct StrictAppend {
     reserved: Cell<u64>,
     allocated: Cell<u64>,
     freed: Cell<u64>,
-    /// A band was given back or emptied.
-    has_room: Signal,
-    needs_cleaning: Signal,
-    is_asked: Cell<bool>,
-    cleaning_fails: Signal,
-    /// How often the cleaner found nothing to gain.
-    gave_up: Cell<u64>,
-    waiting: Cell<u32>,
+    waiting: Waiting,
 }
 
 impl StrictAppend {
@@ -54,14 +43,8 @@ impl StrictAppend {
         option: impl Fn(&str) -> Option<String>,
     ) -> Result<StrictAppend, String> {
         let Kind::Zoned { zone_blocks, active_max, .. } = *kind else { unreachable!("the caller has looked") };
-        let policy = policy::named(option("cleaner").as_deref().unwrap_or("greedy"))?;
-        let threshold_percent = match option("clean_below") {
-            None => 10,
-            Some(text) => match text.trim_end_matches('%').parse() {
-                Ok(percent) if percent <= 90 => percent,
-                _ => return Err(format!("clean_below={text}: a percentage from 0 to 90")),
-            },
-        };
+        let policy = Policy::named(option("cleaner").as_deref().unwrap_or("greedy"))?;
+        let threshold_percent = super::clean_below(option("clean_below"))?;
         let first = (data.start / zone_blocks) as u32;
         let end = (data.end() / zone_blocks) as u32;
         if zones.len() < end as usize {
@@ -75,12 +58,7 @@ impl StrictAppend {
             reserved: Cell::new(0),
             allocated: Cell::new(0),
             freed: Cell::new(0),
-            has_room: Signal::default(),
-            needs_cleaning: Signal::default(),
-            is_asked: Cell::new(false),
-            cleaning_fails: Signal::default(),
-            gave_up: Cell::new(0),
-            waiting: Cell::new(0),
+            waiting: Waiting::default(),
         })
     }
 
@@ -126,47 +104,30 @@ impl Store for StrictAppend {
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>> {
         Box::pin(async move {
             self.reserve(held, blocks)?;
-            let mut gave_up = self.gave_up.get();
-            loop {
-                let (room, failed) = (self.has_room.next(), self.cleaning_fails.next());
-                if let Some(runs) = self.try_allocate(blocks) {
-                    self.unreserve(held);
-                    self.allocated.set(self.allocated.get() + blocks);
-                    return Ok(Lease { runs, kept: Vec::new() });
-                }
-                let has_failed = self.gave_up.get() > gave_up;
-                if has_failed && !self.bands.borrow().has_leases() {
-                    return Err(FsError::NoSpace);
-                }
-                if has_failed {
-                    // Somebody writes still: what that leaves may be worth cleaning.
-                    room.await;
-                    gave_up = self.gave_up.get();
-                } else {
-                    self.waiting.set(self.waiting.get() + 1);
-                    self.is_asked.set(true);
-                    self.needs_cleaning.give();
-                    first_of(room, failed).await;
-                    self.waiting.set(self.waiting.get() - 1);
-                }
-            }
+            let has_leases = || self.bands.borrow().has_leases();
+            let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_leases).await?;
+            self.unreserve(held);
+            self.allocated.set(self.allocated.get() + blocks);
+            Ok(Lease { runs, kept: Vec::new() })
         })
     }
 
-    fn allocate_for_cleaner(&self, blocks: u64) -> Option<Lease> {
-        let runs = self.bands.borrow_mut().take(blocks, 0)?;
-        self.allocated.set(self.allocated.get() + blocks);
-        Some(Lease { runs, kept: Vec::new() })
+    fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Lease>> {
+        Box::pin(async move {
+            let runs = self.bands.borrow_mut().take(blocks, 0)?;
+            self.allocated.set(self.allocated.get() + blocks);
+            Some(Lease { runs, kept: Vec::new() })
+        })
     }
 
     fn settle(&self, lease: Lease) {
         self.bands.borrow_mut().settle(&lease.runs);
-        self.has_room.give();
+        self.waiting.has_room.give();
     }
 
     fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>) {
         self.bands.borrow_mut().abandon(&lease.runs, zones);
-        self.has_room.give();
+        self.waiting.has_room.give();
     }
 
     fn claim(&self, extent: &Extent) -> Result<(), FsError> {
@@ -182,7 +143,7 @@ impl Store for StrictAppend {
         self.bands.borrow_mut().free(run);
         self.freed.set(self.freed.get() + run.blocks);
         // What was dead already may be worth cleaning now.
-        self.has_room.give();
+        self.waiting.has_room.give();
     }
 
     fn usage(&self) -> Usage {
@@ -201,38 +162,29 @@ impl Store for StrictAppend {
         }
     }
 
-    fn victim(&self, now_ns: u64) -> Option<Victim> {
+    fn victim(&self, _now_ns: u64) -> Option<Victim> {
         let mut bands = self.bands.borrow_mut();
-        let zone = self.policy.choose(&bands, now_ns)?;
+        let zone = self.policy.choose(&bands, |_| true)?;
         Some(bands.lease_victim(zone))
     }
 
     fn emptied(&self, zone: u32, was_reset: bool) {
         self.bands.borrow_mut().emptied(zone, was_reset);
-        self.has_room.give();
+        self.waiting.has_room.give();
     }
 
     fn wants_cleaning(&self) -> bool {
         let bands = self.bands.borrow();
         let unwritten = bands.unwritten().saturating_sub(u64::from(SPARE_BANDS) * bands.band_blocks());
-        self.waiting.get() > 0 || (bands.dead() > 0 && unwritten * 100 < bands.usable() * self.threshold_percent)
+        self.waiting.is_anybody() || (bands.dead() > 0 && unwritten * 100 < bands.usable() * self.threshold_percent)
     }
 
     fn cleaning_needed(&self) -> Local<'_, ()> {
-        Box::pin(async move {
-            loop {
-                let asked = self.needs_cleaning.next();
-                if self.is_asked.replace(false) {
-                    return;
-                }
-                asked.await;
-            }
-        })
+        Box::pin(self.waiting.cleaning_needed())
     }
 
     fn cleaning_failed(&self) {
-        self.gave_up.set(self.gave_up.get() + 1);
-        self.cleaning_fails.give();
+        self.waiting.cleaning_failed();
     }
 
     fn live_in(&self, zone: u32) -> u64 {

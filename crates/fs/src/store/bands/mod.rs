@@ -1,11 +1,22 @@
-//! The table of the bands: how far each is written, how much of that is live, who writes to it.
+//! The table of the bands: how far each is written, how much of that is live, who writes to it. Both stores that append have
+//! one: for `strict-append` a band is a zone of the drive, for `log` a stripe group of the array, which comes and goes.
 
+mod policy;
+
+pub use self::policy::{Policy, ALL as POLICIES};
 use crate::device::{ZoneCondition, ZoneState};
 use crate::store::{Run, Victim};
 
 /// A band.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Band {
+    /// Blocks that it holds; 0 where there is none with this number now.
+    pub capacity: u64,
+    /// Blocks that are written together at least: what is written is filled up to whole rows.
+    pub row: u64,
+    /// Blocks of a band of the usual kind that could lie on its zones: less than `capacity` is never, for a narrow stripe group
+    /// holds less than a wide one on as many zones.
+    pub worth: u64,
     /// Blocks written from its start on, and those that are being written.
     pub written: u64,
     /// Those of them that are live.
@@ -16,8 +27,34 @@ pub struct Band {
     pub is_leased: bool,
     /// Whether somebody writes to it: then the drive has it open, also where it will be full in the end.
     pub is_written_to: bool,
+    /// Writers whose files are not wholly written yet have blocks in it: it is not emptied meanwhile.
+    pub pins: u32,
+    /// Whether the cleaner writes to it: what it copies lives longer than what is new.
+    pub is_for_cleaner: bool,
     /// When it was last written: a count of allocations.
     pub age: u64,
+}
+
+impl Band {
+    /// Blocks that can be appended now, if nobody else does.
+    pub fn room(&self) -> u64 {
+        if self.is_writable && !self.is_leased {
+            self.capacity - self.written
+        } else {
+            0
+        }
+    }
+
+    /// Whether it takes writes, or is being written to.
+    pub fn is_open(&self) -> bool {
+        self.is_writable && (self.written < self.capacity || self.is_written_to)
+    }
+
+    /// Blocks that emptying it gains, counted in bands of the usual kind, where copying what is live takes `slack` more.
+    pub fn gain(&self, slack: u64) -> u64 {
+        let written = (u128::from(self.written) * u128::from(self.worth)).checked_div(u128::from(self.capacity));
+        (written.unwrap_or(0) as u64).saturating_sub(self.live + slack)
+    }
 }
 
 /// All bands.
@@ -29,21 +66,106 @@ pub struct Bands {
     bands: Vec<Band>,
     active_max: u64,
     takes: u64,
+    /// Blocks that filling up rows may cost where a band's live blocks are copied out of it.
+    slack: u64,
 }
 
 impl Bands {
     /// The zones from number `first` on, as they report themselves; nothing is live yet.
     pub fn new(band_blocks: u64, first: u32, zones: &[ZoneState], active_max: Option<u32>) -> Bands {
         let band = |zone: &ZoneState| Band {
+            capacity: band_blocks,
+            row: 1,
+            worth: band_blocks,
             written: written_of(zone, band_blocks),
-            live: 0,
             is_writable: is_writable(zone),
-            is_leased: false,
-            is_written_to: false,
-            age: 0,
+            ..Band::default()
         };
         let active_max = active_max.map_or(u64::MAX, u64::from);
-        Bands { band_blocks, first, bands: zones.iter().map(band).collect(), active_max, takes: 0 }
+        Bands { band_blocks, first, bands: zones.iter().map(band).collect(), active_max, takes: 0, slack: 0 }
+    }
+
+    /// Places for `count` bands of up to `band_blocks`, none of which is there yet; copying the live blocks of one may cost
+    /// `slack` more than they are.
+    pub fn places(band_blocks: u64, count: u32, slack: u64) -> Bands {
+        let bands = vec![Band::default(); count as usize];
+        Bands { band_blocks, first: 0, bands, active_max: u64::MAX, takes: 0, slack }
+    }
+
+    /// Band `number` is there: `capacity` blocks in rows of `row`, its zones worth `worth`, as `zone` reports it.
+    pub fn put(&mut self, number: u32, (capacity, row, worth): (u64, u64, u64), zone: &ZoneState) {
+        let (written, is_writable) = (written_of(zone, capacity), is_writable(zone));
+        self.bands[number as usize] = Band { capacity, row, worth, written, is_writable, ..Band::default() };
+    }
+
+    /// Band `number` is worth so many blocks.
+    pub fn set_worth(&mut self, number: u32, worth: u64) {
+        self.bands[number as usize].worth = worth;
+    }
+
+    /// Band `number` is gone.
+    pub fn remove(&mut self, number: u32) {
+        assert_eq!(self.bands[number as usize].live, 0, "band {number} is gone with live blocks");
+        self.bands[number as usize] = Band::default();
+    }
+
+    /// Band `number`.
+    pub fn band(&self, number: u32) -> &Band {
+        &self.bands[(number - self.first) as usize]
+    }
+
+    /// What copying the live blocks of a band may cost more than they are.
+    pub fn slack(&self) -> u64 {
+        self.slack
+    }
+
+    /// Takes up to `blocks` of the room of band `number`, which is leased until they are settled or abandoned; for the cleaner
+    /// if so said.
+    pub fn take_from(&mut self, number: u32, blocks: u64, for_cleaner: bool) -> Run {
+        self.takes += 1;
+        let (takes, start) = (self.takes, u64::from(number) * self.band_blocks);
+        let band = &mut self.bands[(number - self.first) as usize];
+        let run = Run { start: start + band.written, blocks: blocks.min(band.room()) };
+        assert!(run.blocks > 0, "band {number} has no room: {band:?}");
+        (band.is_leased, band.is_written_to, band.age) = (true, true, takes);
+        band.is_for_cleaner |= for_cleaner;
+        band.written = (band.written + run.blocks.next_multiple_of(band.row)).min(band.capacity);
+        band.live += run.blocks;
+        run
+    }
+
+    /// Band `number` is the cleaner's.
+    pub fn keep_for_cleaner(&mut self, number: u32) {
+        self.bands[number as usize].is_for_cleaner = true;
+    }
+
+    /// Band `number` takes no more if it reports itself as full.
+    pub fn seal_if_full(&mut self, number: u32, zone: &ZoneState) {
+        let band = &mut self.bands[number as usize];
+        if zone.condition == ZoneCondition::Full && band.capacity > 0 {
+            band.written = band.capacity;
+        }
+    }
+
+    /// The cleaner is done: what it wrote to takes writes of others.
+    pub fn share_with_all(&mut self) {
+        self.bands.iter_mut().for_each(|band| band.is_for_cleaner = false);
+    }
+
+    /// Bands that these runs lie in are not emptied, until [`Bands::unpin`].
+    pub fn pin(&mut self, runs: &[Run]) {
+        for run in runs {
+            let index = self.index(run);
+            self.bands[index].pins += 1;
+        }
+    }
+
+    /// Takes one [`Bands::pin`] back.
+    pub fn unpin(&mut self, runs: &[Run]) {
+        for run in runs {
+            let index = self.index(run);
+            self.bands[index].pins -= 1;
+        }
     }
 
     /// Blocks of a band.
@@ -63,12 +185,17 @@ impl Bands {
 
     /// Blocks of all bands that can be written.
     pub fn usable(&self) -> u64 {
-        self.bands.iter().filter(|band| band.is_writable).count() as u64 * self.band_blocks
+        self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity).sum()
     }
 
     /// Blocks that are live or are being written.
     pub fn live(&self) -> u64 {
         self.bands.iter().filter(|band| band.is_writable).map(|band| band.live).sum()
+    }
+
+    /// The same, those in bands that a fault left readable only included.
+    pub fn live_in_all(&self) -> u64 {
+        self.bands.iter().map(|band| band.live).sum()
     }
 
     /// Blocks that are written and not live.
@@ -78,7 +205,7 @@ impl Bands {
 
     /// Blocks that can be written now.
     pub fn unwritten(&self) -> u64 {
-        self.bands.iter().filter(|band| band.is_writable).map(|band| self.band_blocks - band.written).sum()
+        self.bands.iter().filter(|band| band.is_writable).map(|band| band.capacity - band.written).sum()
     }
 
     /// Bands that are empty.
@@ -91,6 +218,11 @@ impl Bands {
         self.bands.iter().any(|band| band.is_leased)
     }
 
+    /// Whether somebody writes to some band.
+    pub fn has_writers(&self) -> bool {
+        self.bands.iter().any(|band| band.is_written_to)
+    }
+
     /// Each band's written and live blocks.
     pub fn fill(&self) -> Vec<(u64, u64)> {
         self.bands.iter().map(|band| (band.written, band.live)).collect()
@@ -99,14 +231,6 @@ impl Bands {
     /// Live blocks of band `zone`.
     pub fn live_in(&self, zone: u32) -> u64 {
         self.bands[(zone - self.first) as usize].live
-    }
-
-    fn room(&self, band: &Band) -> u64 {
-        if band.is_writable && !band.is_leased {
-            self.band_blocks - band.written
-        } else {
-            0
-        }
     }
 
     /// Bands that the drive counts as active.
@@ -135,25 +259,25 @@ impl Bands {
 
     fn choose(&self, blocks: u64, spare: u32) -> Option<Vec<(usize, u64)>> {
         let is_partly = |band: &Band| band.written > 0;
-        let fits = |(_, band): &(usize, &Band)| is_partly(band) && self.room(band) >= blocks;
-        let fullest = self.bands.iter().enumerate().filter(fits).min_by_key(|(_, band)| self.room(band));
+        let fits = |(_, band): &(usize, &Band)| is_partly(band) && band.room() >= blocks;
+        let fullest = self.bands.iter().enumerate().filter(fits).min_by_key(|(_, band)| band.room());
         if let Some((index, _)) = fullest {
             return Some(vec![(index, blocks)]);
         }
-        let is_empty = |(_, band): &(usize, &Band)| !is_partly(band) && self.room(band) > 0;
+        let is_empty = |(_, band): &(usize, &Band)| !is_partly(band) && band.room() > 0;
         let mut empty: Vec<usize> = self.bands.iter().enumerate().filter(is_empty).map(|(index, _)| index).collect();
         empty.truncate(empty.len().saturating_sub(spare as usize));
         let mut may_open = self.active_max.saturating_sub(self.active()) as usize;
         let (mut chosen, mut left) = (Vec::new(), blocks);
         let mut partly: Vec<usize> = (0..self.bands.len()).filter(|&index| is_partly(&self.bands[index])).collect();
-        partly.retain(|&index| self.room(&self.bands[index]) > 0);
-        partly.sort_by_key(|&index| std::cmp::Reverse(self.room(&self.bands[index])));
+        partly.retain(|&index| self.bands[index].room() > 0);
+        partly.sort_by_key(|&index| std::cmp::Reverse(self.bands[index].room()));
         // No more may be opened: the fullest that is open is filled up, and another takes its place.
         while let Some(index) = partly.pop_if(|_| may_open == 0) {
-            let count = left.min(self.room(&self.bands[index]));
+            let count = left.min(self.bands[index].room());
             chosen.push((index, count));
             left -= count;
-            may_open += usize::from(count == self.room(&self.bands[index]));
+            may_open += usize::from(count == self.bands[index].room());
         }
         // Empty bands that the file fills do not stay partly written; the last of them may.
         let whole = (left / self.band_blocks) as usize;
@@ -166,7 +290,7 @@ impl Bands {
             }
         }
         for index in partly {
-            let count = left.min(self.room(&self.bands[index]));
+            let count = left.min(self.bands[index].room());
             if count > 0 {
                 chosen.push((index, count));
                 left -= count;
@@ -190,14 +314,14 @@ impl Bands {
     /// These runs were not, or not wholly, written: their blocks are dead, and the pointers are where `zones` says.
     pub fn abandon(&mut self, runs: &[Run], zones: Option<&[ZoneState]>) {
         for run in runs {
-            let (index, band_blocks) = (self.index(run), self.band_blocks);
+            let index = self.index(run);
             let zone = zones.and_then(|zones| zones.get(self.first as usize + index));
             let band = &mut self.bands[index];
             (band.is_leased, band.is_written_to) = (false, false);
             band.live -= run.blocks;
             if let Some(zone) = zone {
                 band.is_writable = is_writable(zone);
-                band.written = written_of(zone, band_blocks).max(band.live);
+                band.written = written_of(zone, band.capacity).max(band.live);
             }
         }
     }
@@ -211,6 +335,9 @@ impl Bands {
         }
         let index = self.index(&run);
         let band = &mut self.bands[index];
+        if band.capacity == 0 {
+            return Err(format!("blocks {} to {} are in no band", run.start, run.end()));
+        }
         if run.end() - first * self.band_blocks > band.written {
             let pointer = first * self.band_blocks + band.written;
             return Err(format!(
@@ -253,6 +380,7 @@ impl Bands {
         if was_reset {
             assert_eq!(band.live, 0, "band {zone} was reset with live blocks");
             band.written = 0;
+            band.is_for_cleaner = false;
         }
     }
 }

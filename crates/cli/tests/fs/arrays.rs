@@ -1,0 +1,202 @@
+//! Goal: an array is made, mounted, loses drives, gets others, and is checked, by the commands that a user has; mistakes are
+//! answered with what is wrong and what to do. Method: five images of drives and a file for the metadata.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::{failure, has_fuse, imbrex, json, text, word};
+
+struct Drives {
+    folder: tempfile::TempDir,
+    images: Vec<PathBuf>,
+    meta: PathBuf,
+    directory: PathBuf,
+}
+
+impl Drives {
+    /// Five images, the last of a conventional drive in the form of a plain file.
+    fn new() -> Drives {
+        let folder = tempfile::tempdir().unwrap();
+        let images: Vec<PathBuf> = (0..5).map(|number| folder.path().join(format!("drive{number}.img"))).collect();
+        for image in &images[..4] {
+            text(&["drive", "create", word(image), "--drive", "strict-append"]);
+        }
+        std::fs::File::create(&images[4]).unwrap().set_len(1 << 30).unwrap();
+        let (meta, directory) = (folder.path().join("meta"), folder.path().join("mnt"));
+        std::fs::create_dir(&directory).unwrap();
+        Drives { folder, images, meta, directory }
+    }
+
+    fn mkfs(&self, parity: &str) {
+        let mut words = vec!["fs", "mkfs", "--store", "log", "--parity", parity, "--meta", word(&self.meta)];
+        words.extend(["--meta-size", "64MiB", "--force"]);
+        words.extend(self.images.iter().map(|image| word(image)));
+        let said = text(&words);
+        assert!(said.contains("log") && said.contains("for data"), "{said}");
+    }
+
+    /// An image out of the way, where nobody looks for it, or back.
+    fn set_aside(&self, number: usize, is_away: bool) {
+        let away = self.folder.path().join("away");
+        std::fs::create_dir_all(&away).unwrap();
+        let (here, there) = (&self.images[number], away.join(self.images[number].file_name().unwrap()));
+        let (from, to): (&Path, &Path) = if is_away { (here, &there) } else { (&there, here) };
+        std::fs::rename(from, to).unwrap();
+    }
+
+    /// Mounted by its metadata alone: the drives lie beside it.
+    fn mount(&self) -> String {
+        let output = imbrex(&["fs", "mount", word(&self.meta), word(&self.directory)]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
+    }
+
+    fn umount(&self) {
+        text(&["fs", "umount", word(&self.directory)]);
+    }
+
+    fn check(&self) {
+        let checked = json(&["fs", "check", word(&self.meta), "--json"]);
+        assert_eq!(checked["is_whole"], true, "{checked}");
+    }
+}
+
+fn contents(number: usize) -> Vec<u8> {
+    (0..number * 300_000 + 10).map(|at| (at / 7 + number) as u8).collect()
+}
+
+fn write(directory: &Path, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        std::fs::write(directory.join(format!("f{number}")), contents(number)).unwrap();
+    }
+}
+
+fn compare(directory: &Path, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        assert!(std::fs::read(directory.join(format!("f{number}"))).unwrap() == contents(number), "f{number}");
+    }
+}
+
+#[test]
+fn an_array_of_five_loses_drives_and_gets_others() {
+    if !has_fuse() {
+        return;
+    }
+    let drives = Drives::new();
+    drives.mkfs("2");
+    let directory = drives.directory.as_path();
+    drives.mount();
+    write(directory, 0..8);
+    compare(directory, 0..8);
+    drives.umount();
+    drives.check();
+
+    drives.set_aside(1, true);
+    drives.set_aside(4, true);
+    let said = drives.mount();
+    assert!(said.contains("drive 1") && said.contains("drive 4") && said.contains("imbrex fs replace"), "{said}");
+    compare(directory, 0..8);
+    write(directory, 8..12);
+    compare(directory, 0..12);
+    let status = json(&["fs", "stat", word(directory), "--json"]);
+    assert_eq!(status["drives_missing"], serde_json::json!([1, 4]), "{status}");
+    drives.umount();
+
+    // One that was away knows nothing of what came after, and harms nothing.
+    drives.set_aside(4, false);
+    let new = drives.folder.path().join("new.img");
+    text(&["drive", "create", word(&new), "--drive", "strict-append"]);
+    let replaced = json(&["fs", "replace", word(&drives.meta), "--with", word(&new), "--json"]);
+    assert_eq!(replaced["drive"], 1, "{replaced}");
+    assert!(replaced["bytes"].as_u64() > Some(0), "{replaced}");
+    drives.set_aside(0, true);
+    drives.set_aside(2, true);
+    drives.mount();
+    compare(directory, 0..12);
+    drives.umount();
+    drives.set_aside(0, false);
+    drives.set_aside(2, false);
+    text(&["fs", "scrub", word(&drives.meta), "--repair"]);
+    drives.check();
+
+    // The one that was replaced comes back, and is told.
+    drives.set_aside(1, false);
+    let said = drives.mount();
+    assert!(said.contains("drive1.img is no part of the array any more"), "{said}");
+    compare(directory, 0..12);
+    drives.umount();
+    let another = drives.folder.path().join("another.img");
+    text(&["drive", "create", word(&another), "--drive", "strict-append"]);
+    let added = json(&["fs", "add", word(&drives.meta), "--drive", word(&another), "--json"]);
+    assert!(added["bytes"].as_u64() > Some(500 << 20), "{added}");
+    drives.check();
+}
+
+#[test]
+fn what_is_altered_on_one_drive_is_found_and_repaired() {
+    if !has_fuse() {
+        return;
+    }
+    let drives = Drives::new();
+    drives.mkfs("1");
+    drives.mount();
+    write(&drives.directory, 0..4);
+    drives.umount();
+    // The plain file is the drive whose blocks can be altered behind everybody's back: all of it, headers and all.
+    let file = std::fs::OpenOptions::new().write(true).read(true).open(&drives.images[4]).unwrap();
+    let length = file.metadata().unwrap().len();
+    let zeros = vec![0xee; 1 << 20];
+    for at in ((1 << 20)..length).step_by(1 << 20) {
+        std::os::unix::fs::FileExt::write_all_at(&file, &zeros[..(length - at).min(1 << 20) as usize], at).unwrap();
+    }
+    drop(file);
+    let output = imbrex(&["fs", "check", word(&drives.meta)]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("imbrex fs scrub --repair"), "{said}");
+    drives.mount();
+    compare(&drives.directory, 0..4);
+    let status = json(&["fs", "stat", word(&drives.directory), "--json"]);
+    assert!(status["array"]["recovered_blocks"].as_u64() > Some(0), "{status}");
+    drives.umount();
+    let scrubbed = json(&["fs", "scrub", word(&drives.meta), "--repair", "--json"]);
+    assert!(scrubbed["repaired_rows"].as_u64() > Some(0), "{scrubbed}");
+    assert_eq!(scrubbed["lost"], serde_json::json!([]), "{scrubbed}");
+    drives.check();
+}
+
+#[test]
+fn mistakes_with_arrays_are_answered() {
+    let fails = |words: &[&str], code: i32, said: &[&str]| {
+        let (found, text) = failure(words);
+        assert_eq!(found, Some(code), "{words:?}: {text}");
+        for part in said {
+            assert!(text.contains(part), "{words:?}: '{part}' is not in: {text}");
+        }
+    };
+    let drives = Drives::new();
+    let images: Vec<&str> = drives.images.iter().map(|image| word(image)).collect();
+    let with = |more: &[&'static str]| [&["fs", "mkfs"], images.as_slice(), more].concat();
+    fails(&with(&[]), 1, &["--meta"]);
+    fails(&with(&["--store", "strict-append"]), 1, &["takes one drive", "log"]);
+    std::fs::File::create(&drives.meta).unwrap().set_len(64 << 20).unwrap();
+    let meta = word(&drives.meta);
+    fails(
+        &[&["fs", "mkfs", "--meta", meta, "--parity", "5"], images.as_slice()].concat(),
+        1,
+        &["up to 3 of them parity"],
+    );
+    fails(&["fs", "mkfs", "--meta", meta, "--parity", "1", images[0]], 1, &["at least one data"]);
+    drives.mkfs("1");
+    drives.set_aside(0, true);
+    drives.set_aside(3, true);
+    fails(&["fs", "stat", meta], 1, &["drive 0", "drive 3", "with parity 1 no more than 1 may be", "give them too"]);
+    drives.set_aside(3, false);
+    let other = drives.folder.path().join("other.img");
+    text(&["drive", "create", word(&other), "--drive", "caveat-1g"]);
+    fails(&["fs", "replace", meta, "--with", word(&other)], 1, &["is a caveat drive", "zones of"]);
+    fails(&["fs", "replace", meta, "--drive", "9", "--with", word(&other)], 1, &["no drive of that number"]);
+    fails(&["fs", "add", meta, "--drive", word(&other)], 1, &["is a caveat drive"]);
+    drives.set_aside(0, false);
+    fails(&["fs", "replace", meta, "--with", word(&other)], 1, &["no drive of the array is missing", "--drive NUMBER"]);
+}

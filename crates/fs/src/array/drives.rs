@@ -1,0 +1,383 @@
+//! The drives of an array and their zones: which are free, how far each is written, which drive is not there.
+//!
+//! A drive without zones of its own is cut into zones of the array's size, which are appended to as well; how far they are
+//! written is then known here alone, and after a mount not at all.
+//!
+//! Invariants:
+//! 1. A zone is free, taken by one group, or bad.
+//! 2. [`Drives::take`] gives zones of different drives, those with the most free zones first: so where every group that is
+//!    open was of the widest kind, as many more can be opened as could be had in any other way.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::Belongs;
+use crate::device::{Device, Geometry, Kind, ZoneCondition, ZoneState};
+use crate::format::change::ZoneOf;
+
+/// Writes of a drive that may fail before nothing more is written to it.
+const FAILURES_MAX: u32 = 3;
+
+/// A zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Zone {
+    /// Blocks from its start that can be read, those being written included.
+    pub written: u64,
+    /// Whether the drive itself keeps its pointer: then it must be reset before it is written again.
+    pub has_pointer: bool,
+    /// Whether it cannot be written any more.
+    pub is_bad: bool,
+    /// Whether nothing of it can be read either.
+    pub is_offline: bool,
+}
+
+/// A drive.
+pub struct Drive {
+    /// Its name among devices.
+    pub uuid: Uuid,
+    /// It, if it is there.
+    pub device: Option<Device>,
+    /// Its first zone that belongs to the array.
+    first: u32,
+    zones: Vec<Zone>,
+    free: BTreeSet<u32>,
+    failures: u32,
+    /// Nothing more is written to it. It may still be read.
+    is_failing: bool,
+    /// It does not answer at all.
+    is_dead: bool,
+    belongs: Belongs,
+}
+
+/// The zones that a drive of `geometry` has for an array with zones of `zone_blocks`, its first `first` left out.
+pub fn zones_of(geometry: &Geometry, zone_blocks: u64, first: u32) -> u32 {
+    let zones = match geometry.kind {
+        Kind::Zoned { zones, .. } => u64::from(zones),
+        _ => geometry.blocks / zone_blocks,
+    };
+    u32::try_from(zones).unwrap_or(u32::MAX).saturating_sub(first)
+}
+
+impl Drive {
+    /// The drive called `uuid`, whose zones from number `first` on are `states`; none where the drive has no zones itself, or
+    /// is not there.
+    pub fn new(
+        uuid: Uuid,
+        device: Option<Device>,
+        zone_blocks: u64,
+        first: u32,
+        zones: u32,
+        states: &[ZoneState],
+    ) -> Drive {
+        let zone = |number: u32| zone_of(states.get((first + number) as usize), zone_blocks);
+        let zones: Vec<Zone> = (0..zones).map(zone).collect();
+        let is_free = |number: &u32| !zones[(number - first) as usize].is_bad;
+        let free = (first..first + zones.len() as u32).filter(is_free).collect();
+        Drive {
+            uuid,
+            device,
+            first,
+            zones,
+            free,
+            failures: 0,
+            is_failing: false,
+            is_dead: false,
+            belongs: Belongs::Yes,
+        }
+    }
+
+    /// It, as far as it `belongs` to the array.
+    pub fn that_belongs(self, belongs: Belongs) -> Drive {
+        Drive { belongs, ..self }
+    }
+
+    /// Whether it can be written.
+    pub fn is_there(&self) -> bool {
+        self.device.is_some() && !self.is_lost() && self.belongs == Belongs::Yes
+    }
+
+    /// Whether what it holds, or held, is missing: it belongs to the array, or others wait for what it held.
+    pub fn is_missing(&self) -> bool {
+        self.belongs != Belongs::No && (self.device.is_none() || self.is_lost())
+    }
+
+    /// Whether it was there, and failed since.
+    pub fn is_lost(&self) -> bool {
+        self.is_failing || self.is_dead
+    }
+
+    /// A drive that is not there has as many zones as groups say.
+    fn reach(&mut self, zone: u32) {
+        let none = Zone { written: 0, has_pointer: false, is_bad: false, is_offline: false };
+        while zone >= self.first && self.zone(zone).is_none() {
+            self.free.insert(self.first + self.zones.len() as u32);
+            self.zones.push(none);
+        }
+    }
+
+    fn zone_mut(&mut self, zone: u32) -> Option<&mut Zone> {
+        self.zones.get_mut(zone.checked_sub(self.first)? as usize)
+    }
+
+    fn zone(&self, zone: u32) -> Option<&Zone> {
+        self.zones.get(zone.checked_sub(self.first)? as usize)
+    }
+}
+
+fn zone_of(state: Option<&ZoneState>, zone_blocks: u64) -> Zone {
+    let condition = state.map_or(ZoneCondition::Conventional, |state| state.condition);
+    let (has_pointer, written) = match (condition, state) {
+        (ZoneCondition::Writable, Some(state)) => (true, state.written),
+        (ZoneCondition::Full | ZoneCondition::ReadOnly, _) => (true, zone_blocks),
+        (ZoneCondition::Offline, _) => (true, 0),
+        // Nobody keeps its pointer: all of it may hold something.
+        _ => (false, zone_blocks),
+    };
+    let is_bad = matches!(condition, ZoneCondition::ReadOnly | ZoneCondition::Offline);
+    Zone { written, has_pointer, is_bad, is_offline: condition == ZoneCondition::Offline }
+}
+
+/// The drives of an array.
+pub struct Drives {
+    parity: usize,
+    width_max: usize,
+    drives: Vec<Drive>,
+}
+
+impl Drives {
+    /// Those `drives`, for groups of up to `width_max` data zones and `parity` besides.
+    pub fn new(parity: usize, width_max: usize, drives: Vec<Drive>) -> Drives {
+        Drives { parity, width_max, drives }
+    }
+
+    /// All of them, in order.
+    pub fn all(&self) -> &[Drive] {
+        &self.drives
+    }
+
+    /// Drive `number`.
+    pub fn get(&self, number: u8) -> Option<&Drive> {
+        self.drives.get(usize::from(number))
+    }
+
+    /// Adds `drive`; its number.
+    pub fn add(&mut self, drive: Drive) -> u8 {
+        self.drives.push(drive);
+        (self.drives.len() - 1) as u8
+    }
+
+    /// Drive `number` belongs to the array in this way from now on.
+    pub fn set_belongs(&mut self, number: u8, belongs: Belongs) {
+        self.drives[usize::from(number)].belongs = belongs;
+    }
+
+    /// Its device, if it can be written.
+    pub fn device(&self, number: u8) -> Option<Device> {
+        self.get(number).filter(|drive| drive.is_there()).and_then(|drive| drive.device.clone())
+    }
+
+    /// Its device, if it can be read: also one that failed when it was written.
+    pub fn reader(&self, number: u8) -> Option<Device> {
+        self.get(number).filter(|drive| !drive.is_dead).and_then(|drive| drive.device.clone())
+    }
+
+    /// A zone, if the drive has it.
+    pub fn zone(&self, at: ZoneOf) -> Option<&Zone> {
+        self.get(at.drive)?.zone(at.zone)
+    }
+
+    /// The same, to be altered.
+    pub fn zone_mut(&mut self, at: ZoneOf) -> Option<&mut Zone> {
+        self.drives.get_mut(usize::from(at.drive))?.zone_mut(at.zone)
+    }
+
+    /// How many are not there.
+    pub fn missing(&self) -> usize {
+        self.drives.iter().filter(|drive| drive.is_missing()).count()
+    }
+
+    /// Free zones that are neither empty nor full.
+    pub fn free_partly_written(&self, zone_blocks: u64) -> Vec<ZoneOf> {
+        let mut partly = Vec::new();
+        for (number, drive) in self.drives.iter().enumerate() {
+            let is_partly = |zone: &Zone| zone.has_pointer && zone.written > 0 && zone.written < zone_blocks;
+            let zones = drive.free.iter().filter(|zone| drive.zone(**zone).is_some_and(is_partly));
+            partly.extend(zones.map(|&zone| ZoneOf { drive: number as u8, zone }));
+        }
+        partly
+    }
+
+    /// Takes a zone for a group; whether it was free.
+    pub fn claim(&mut self, at: ZoneOf) -> bool {
+        let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return false };
+        if drive.device.is_none() {
+            drive.reach(at.zone);
+        }
+        let is_bad = drive.zone(at.zone).is_some_and(|zone| zone.is_bad);
+        drive.free.remove(&at.zone) || is_bad
+    }
+
+    /// A zone is no group's any more.
+    pub fn give_back(&mut self, at: ZoneOf) {
+        let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return };
+        if drive.zone(at.zone).is_some_and(|zone| !zone.is_bad) {
+            drive.free.insert(at.zone);
+        }
+    }
+
+    /// A zone cannot be written any more.
+    pub fn fail_zone(&mut self, at: ZoneOf) {
+        let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return };
+        drive.free.remove(&at.zone);
+        if let Some(zone) = drive.zone_mut(at.zone) {
+            zone.is_bad = true;
+        }
+        drive.failures += 1;
+        drive.is_failing |= drive.failures > FAILURES_MAX;
+    }
+
+    /// Nothing more is written to drive `number`; nothing is read of it either if it `is_dead`.
+    pub fn lose(&mut self, number: u8, is_dead: bool) {
+        let drive = &mut self.drives[usize::from(number)];
+        drive.is_failing = true;
+        drive.is_dead |= is_dead;
+    }
+
+    /// How many columns a new group has that is as wide as may be, and of those how many hold data; nothing if none can be
+    /// opened.
+    fn widest(&self, counts: &[u32]) -> Option<usize> {
+        let with_room = counts.iter().filter(|count| **count > 0).count();
+        let width = with_room.checked_sub(self.parity)?.min(self.width_max);
+        (width > 0).then_some(width)
+    }
+
+    fn free_counts(&self) -> Vec<u32> {
+        self.drives.iter().map(|drive| if drive.is_there() { drive.free.len() as u32 } else { 0 }).collect()
+    }
+
+    /// How many are free, on the drives that are there.
+    pub fn free_zones(&self) -> u64 {
+        self.free_counts().into_iter().map(u64::from).sum()
+    }
+
+    /// The data zones of the widest group that could be opened now.
+    pub fn widest_now(&self) -> Option<usize> {
+        self.widest(&self.free_counts())
+    }
+
+    /// Whether `keep` groups of `kept_width` data zones could still be opened after one of `width` was.
+    pub fn can_open(&self, width: usize, keep: u32, kept_width: usize) -> bool {
+        let mut counts = self.free_counts();
+        take_most_free(&mut counts, width + self.parity)
+            && (0..keep).all(|_| take_most_free(&mut counts, kept_width + self.parity))
+    }
+
+    /// The widths of all groups that the drives that are there could hold, whatever they hold now, each as wide as may be.
+    pub fn formable(&self) -> Vec<usize> {
+        let usable = |drive: &Drive| drive.zones.iter().filter(|zone| !zone.is_bad).count() as u32;
+        let mut counts: Vec<u32> =
+            self.drives.iter().map(|drive| if drive.is_there() { usable(drive) } else { 0 }).collect();
+        let mut widths = Vec::new();
+        while let Some(width) = self.widest(&counts) {
+            take_most_free(&mut counts, width + self.parity);
+            widths.push(width);
+        }
+        widths
+    }
+
+    /// How many groups of the widest kind could be opened now.
+    pub fn free_groups(&self) -> Vec<usize> {
+        let (mut counts, mut widths) = (self.free_counts(), Vec::new());
+        while let Some(width) = self.widest(&counts) {
+            take_most_free(&mut counts, width + self.parity);
+            widths.push(width);
+        }
+        widths
+    }
+
+    /// Takes a free zone of each of `columns` drives, the one with the most of them first; nothing if there are too few.
+    /// Which column comes first goes round with `turn`, so that parity is spread over the drives.
+    pub fn take(&mut self, columns: usize, turn: u64) -> Option<Vec<ZoneOf>> {
+        let mut drives = most_free(&self.free_counts(), columns)?;
+        drives.sort_unstable();
+        drives.rotate_left((turn % columns as u64) as usize);
+        let mut taken = Vec::with_capacity(columns);
+        for drive in drives {
+            let zone = self.drives[drive].free.pop_first().expect("it was chosen for its free zones");
+            taken.push(ZoneOf { drive: drive as u8, zone });
+        }
+        Some(taken)
+    }
+
+    /// Takes a free zone of drive `number`.
+    pub fn take_on(&mut self, number: u8) -> Option<ZoneOf> {
+        let drive = self.drives.get_mut(usize::from(number)).filter(|drive| drive.is_there())?;
+        drive.free.pop_first().map(|zone| ZoneOf { drive: number, zone })
+    }
+}
+
+/// The `columns` drives with the most free zones, if so many have any.
+fn most_free(counts: &[u32], columns: usize) -> Option<Vec<usize>> {
+    let mut drives: Vec<usize> = (0..counts.len()).filter(|&drive| counts[drive] > 0).collect();
+    drives.sort_by_key(|&drive| (std::cmp::Reverse(counts[drive]), drive));
+    drives.truncate(columns);
+    (drives.len() == columns).then_some(drives)
+}
+
+fn take_most_free(counts: &mut [u32], columns: usize) -> bool {
+    let Some(drives) = most_free(counts, columns) else { return false };
+    drives.into_iter().for_each(|drive| counts[drive] -= 1);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drives(zones: &[u32], parity: usize, width: usize) -> Drives {
+        let clock = crate::Clock::in_virtual_time();
+        let drive = |(number, zones): (usize, &u32)| {
+            let geometry = Geometry { blocks: 64, kind: Kind::Plain };
+            let device = Device::new(&clock, "drive", Box::new(crate::device::memory::Memory::new(geometry)));
+            Drive::new(Uuid::from_u128(number as u128), Some(device), 8, 1, *zones, &[])
+        };
+        Drives::new(parity, width, zones.iter().enumerate().map(drive).collect())
+    }
+
+    /// The most groups of `columns` different drives: as many as `count` for which every drive gives at most `count` zones.
+    fn most_groups(zones: &[u32], columns: u32) -> u32 {
+        let fits = |count: &u32| zones.iter().map(|zones| zones.min(count)).sum::<u32>() >= count * columns;
+        (0..=zones.iter().sum()).rev().find(fits).unwrap_or(0)
+    }
+
+    #[test]
+    fn as_many_groups_of_one_width_are_opened_as_can_be() {
+        for zones in [[5, 5, 5, 5], [9, 3, 3, 3], [2, 1, 1, 0], [7, 7, 1, 1], [10, 1, 1, 1]] {
+            let mut all = drives(&zones, 1, 1);
+            let expected = most_groups(&zones, 2);
+            assert_eq!(all.formable().len() as u32, expected, "{zones:?}");
+            let mut opened = 0;
+            while let Some(taken) = all.take(2, opened) {
+                assert_ne!(taken[0].drive, taken[1].drive);
+                opened += 1;
+            }
+            assert_eq!(opened as u32, expected, "{zones:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_back_stays_free() {
+        let mut all = drives(&[3, 3, 3], 1, 2);
+        assert!(all.can_open(2, 2, 2) && !all.can_open(2, 3, 2));
+        all.take(2, 0).expect("two drives have room");
+        assert!(all.can_open(2, 1, 2) && !all.can_open(2, 2, 2), "a narrow one takes of the wide ones that could be");
+    }
+
+    #[test]
+    fn a_group_is_as_wide_as_drives_have_room() {
+        assert_eq!(drives(&[4, 2, 1], 1, 2).formable(), [2, 1]);
+        assert_eq!(drives(&[4, 2, 1], 1, 8).formable(), [2, 1]);
+        assert_eq!(drives(&[4, 2, 1], 3, 1).formable(), [0; 0]);
+    }
+}

@@ -1,0 +1,523 @@
+//! An array of 1 to 16 drives (Jin 2014 §II.D.3): zones of several drives appended to together, with parity.
+//!
+//! ```text
+//!   stripe group 7 (3 data, 1 parity)      zone 12 of drive 2 · zone 4 of drive 3 · zone 9 of drive 0 · zone 4 of drive 1
+//!                       header                    H                  H                   H                  H
+//!                       row 0                  block 0            block 1             block 2            parity
+//!                       row 1                  block 3            block 4             block 5            parity
+//! ```
+//!
+//! A *stripe group* is k' zones for data and m for parity, each on a drive of its own, chosen by free zones when the group is
+//! opened. The store above sees it as one zone of k' × (zone blocks − 1) blocks: appended to in whole rows, the last one filled
+//! with zeros, and emptied as a whole. Block numbers are group × stride + place in the group, the stride that of the widest
+//! group there can be; so a group of any width has its numbers to itself. Each zone begins with a block that says what it is
+//! ([`zone_header`]).
+//!
+//! Which zones are a group is a change in the log of the metadata, made before any record that names data in it: so it is
+//! durable when they count. Zones that are in no group may hold anything, and are reset before they are used.
+//!
+//! A group that is *sealed* is read and not appended to until it was emptied: when a drive of it is missing, when writing to
+//! it failed, when its zones are not equally long, or when nobody can know how long they are. So what a drive holds of a
+//! group that is there never becomes out of date while the drive is away: it is right, or it is not there.
+//!
+//! Invariants:
+//! 1. A row is written once, whole. What was flushed of it is readable while any k' of its columns are.
+//! 2. A drive is lost for writing as soon as it fails to flush; nothing was acknowledged from it alone, unless m is 0.
+//! 3. No zone is in two groups.
+
+mod data;
+mod drives;
+pub mod parity;
+mod rebuild;
+mod rows;
+#[cfg(test)]
+mod tests;
+pub mod zone_header;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use uuid::Uuid;
+
+pub use self::data::Data;
+pub use self::drives::zones_of;
+use self::drives::{Drive, Drives};
+pub use self::rebuild::Moving;
+use self::zone_header::ZoneHeader;
+use crate::clock::all_of;
+use crate::device::{Device, DeviceFault, Geometry, Kind, Traffic, ZoneCondition, ZoneState};
+use crate::error::FsError;
+use crate::format::change::{GroupLayout, ZoneOf};
+use crate::format::superblock::Shape;
+use crate::namespace::Groups;
+
+/// Drives of an array at most.
+pub const DRIVES_MAX: usize = 16;
+/// Drives that may be lost, at most.
+pub const PARITY_MAX: u8 = 3;
+/// How often a group is opened elsewhere when opening it fails.
+const ATTEMPTS: u32 = 8;
+
+/// A drive as an array is given it.
+pub struct Part {
+    /// Its name among devices.
+    pub uuid: Uuid,
+    /// It, if it is there.
+    pub device: Option<Device>,
+    /// What it was when the array was made.
+    pub geometry: Geometry,
+    /// The first of its zones that belongs to the array.
+    pub first: u32,
+    /// Whether it belongs to the array, or did.
+    pub belongs: Belongs,
+}
+
+/// Whether a drive belongs to an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Belongs {
+    /// It does.
+    Yes,
+    /// Another is put in its place, and not all of it lies there yet: it is read where it is there.
+    Leaving,
+    /// It did once.
+    No,
+}
+
+/// A stripe group.
+#[derive(Clone, Debug)]
+struct Group {
+    layout: GroupLayout,
+    /// Rows that are written, those being written included.
+    rows: u64,
+    is_sealed: bool,
+}
+
+/// What the array did besides what it was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ArrayCounters {
+    /// Blocks of zeros that filled up rows.
+    pub padding_blocks: u64,
+    /// Blocks of parity that were written.
+    pub parity_blocks: u64,
+    /// Rows of which something was read that had to be made of the other columns, because a drive did not give it.
+    pub degraded_rows: u64,
+    /// Blocks that did not match their checksum and were made of the rest of their row.
+    pub recovered_blocks: u64,
+}
+
+struct Inner {
+    file_system: Uuid,
+    shape: Shape,
+    drives: RefCell<Drives>,
+    groups: RefCell<BTreeMap<u32, Group>>,
+    /// Numbers that no group has.
+    free_numbers: RefCell<BTreeSet<u32>>,
+    sequence: Cell<u64>,
+    counters: Cell<ArrayCounters>,
+    /// A mistake made on purpose, for tests: parity is written only when the array is next flushed.
+    late_parity: RefCell<Option<Vec<LateWrite>>>,
+}
+
+/// A write that a mistake made on purpose puts off: to a zone, from a block of the device on.
+type LateWrite = (ZoneOf, u64, Vec<u8>);
+
+/// The array. Cloning gives another handle of the same.
+#[derive(Clone)]
+pub struct Array(Rc<Inner>);
+
+impl Array {
+    /// The array of file system `file_system` over `parts`, in their order, with those `groups`. Nothing is written if it
+    /// `is_read_only`.
+    pub async fn assemble(
+        file_system: Uuid,
+        shape: Shape,
+        parts: Vec<Part>,
+        groups: &Groups,
+        is_read_only: bool,
+    ) -> Result<Array, FsError> {
+        let mut drives = Vec::with_capacity(parts.len());
+        for part in parts {
+            drives.push(drive_of(part, shape.zone_blocks).await);
+        }
+        let drives = Drives::new(usize::from(shape.parity), usize::from(shape.width), drives);
+        let array = Array(Rc::new(Inner {
+            file_system,
+            shape,
+            drives: RefCell::new(drives),
+            groups: RefCell::default(),
+            free_numbers: RefCell::new((0..shape.groups).collect()),
+            sequence: Cell::new(0),
+            counters: Cell::default(),
+            late_parity: RefCell::default(),
+        }));
+        for (&group, layout) in groups.all() {
+            array.claim(group, layout)?;
+        }
+        array.look_at_open_groups(is_read_only).await;
+        if !is_read_only {
+            array.close_free_zones().await;
+        }
+        Ok(array)
+    }
+
+    /// Group `group` lies there, as the metadata have it.
+    fn claim(&self, group: u32, layout: &GroupLayout) -> Result<(), FsError> {
+        let inner = &self.0;
+        let mut drives = inner.drives.borrow_mut();
+        let wrong = |why: String| FsError::format("the metadata", format!("stripe group {group}: {why}"));
+        let is_shaped = layout.parity() == usize::from(inner.shape.parity) && layout.width <= inner.shape.width;
+        if !is_shaped || group >= inner.shape.groups {
+            return Err(wrong("it is not of this array's shape".into()));
+        }
+        for &ZoneOf { drive, zone } in &layout.members {
+            if !drives.claim(ZoneOf { drive, zone }) {
+                return Err(wrong(format!("zone {zone} of drive {drive} is not there, or is another group's")));
+            }
+        }
+        let lengths: Vec<Option<u64>> = layout.members.iter().map(|&at| rows_in(&drives, at)).collect();
+        let first = lengths[0].unwrap_or(0);
+        let is_even = lengths.iter().all(|length| *length == Some(first));
+        let group_now = Group { layout: layout.clone(), rows: first, is_sealed: !is_even };
+        inner.groups.borrow_mut().insert(group, group_now);
+        inner.free_numbers.borrow_mut().remove(&group);
+        inner.sequence.set(inner.sequence.get().max(layout.sequence));
+        Ok(())
+    }
+
+    /// Groups that could be appended to must be what they are said to be: a drive that was away, or was put back as it had
+    /// been, has zones of another time.
+    async fn look_at_open_groups(&self, is_read_only: bool) {
+        let numbers: Vec<u32> = self.0.groups.borrow().keys().copied().collect();
+        for group in numbers {
+            let (layout, is_open, is_sealed) = {
+                let groups = self.0.groups.borrow();
+                let found = &groups[&group];
+                (found.layout.clone(), !found.is_sealed && found.rows < self.0.shape.rows(), found.is_sealed)
+            };
+            let is_strange = is_open && !self.has_headers(group, &layout).await;
+            if is_strange {
+                self.0.groups.borrow_mut().get_mut(&group).expect("it was there just now").is_sealed = true;
+            }
+            if (is_strange || is_sealed) && !is_read_only {
+                self.finish_zones(&layout).await;
+            }
+        }
+    }
+
+    async fn has_headers(&self, group: u32, layout: &GroupLayout) -> bool {
+        for column in 0..layout.members.len() {
+            match self.header(layout, column).await {
+                Some(header) if header.group == group && header.layout.sequence == layout.sequence => {}
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Lets drives close zones that no group has and that are partly written: they count against their limits. They are not
+    /// reset before they are used, for whoever gave metadata of another time by mistake wants what they hold.
+    async fn close_free_zones(&self) {
+        let partly: Vec<(ZoneOf, Device)> = {
+            let drives = self.0.drives.borrow();
+            let partly = drives.free_partly_written(self.0.shape.zone_blocks);
+            partly.into_iter().filter_map(|at| Some((at, drives.device(at.drive)?))).collect()
+        };
+        for (at, device) in partly {
+            let _ = device.finish(at.zone).await;
+        }
+    }
+
+    /// What the zone of column `column` says that it is, if it can be read.
+    async fn header(&self, layout: &GroupLayout, column: usize) -> Option<ZoneHeader> {
+        let at = layout.members[column];
+        let device = self.0.drives.borrow().reader(at.drive)?;
+        let block = device.read(self.start_of(at), 1).await.ok()?;
+        let header = ZoneHeader::decode(&block)?;
+        (header.file_system == self.0.file_system && usize::from(header.column) == column).then_some(header)
+    }
+
+    /// Lets drives close the zones of a sealed group: those that are partly written count against their limits.
+    async fn finish_zones(&self, layout: &GroupLayout) {
+        for &at in &layout.members {
+            let is_partly = |zone: &drives::Zone| zone.has_pointer && zone.written < self.0.shape.zone_blocks;
+            let device = {
+                let drives = self.0.drives.borrow();
+                drives.zone(at).filter(|zone| is_partly(zone) && zone.written > 0).and_then(|_| drives.device(at.drive))
+            };
+            if let Some(device) = device {
+                // One that cannot be closed stays open: then fewer others can be, and nothing is lost.
+                let _ = device.finish(at.zone).await;
+            }
+        }
+    }
+
+    fn start_of(&self, at: ZoneOf) -> u64 {
+        u64::from(at.zone) * self.0.shape.zone_blocks
+    }
+
+    /// How its drives are used together.
+    pub fn shape(&self) -> Shape {
+        self.0.shape
+    }
+
+    /// What it did so far.
+    pub fn counters(&self) -> ArrayCounters {
+        self.0.counters.get()
+    }
+
+    fn count(&self, add: impl FnOnce(&mut ArrayCounters)) {
+        let mut counters = self.0.counters.get();
+        add(&mut counters);
+        self.0.counters.set(counters);
+    }
+
+    /// What was asked of all its drives.
+    pub fn traffic(&self) -> Traffic {
+        let drives = self.0.drives.borrow();
+        let all = drives.all().iter().filter_map(|drive| drive.device.as_ref()).map(Device::traffic);
+        all.fold(Traffic::default(), |sum, one| Traffic {
+            reads: sum.reads + one.reads,
+            blocks_read: sum.blocks_read + one.blocks_read,
+            writes: sum.writes + one.writes,
+            blocks_written: sum.blocks_written + one.blocks_written,
+            flushes: sum.flushes + one.flushes,
+            resets: sum.resets + one.resets,
+        })
+    }
+
+    /// The drives that are not there: their numbers and names.
+    pub fn missing(&self) -> Vec<(u8, Uuid)> {
+        let drives = self.0.drives.borrow();
+        let missing = drives.all().iter().enumerate().filter(|(_, drive)| drive.is_missing());
+        missing.map(|(number, drive)| (number as u8, drive.uuid)).collect()
+    }
+
+    /// The drives that went away while it was in use.
+    pub fn lost(&self) -> Vec<u8> {
+        let drives = self.0.drives.borrow();
+        let lost = drives.all().iter().enumerate().filter(|(_, drive)| drive.is_lost());
+        lost.map(|(number, _)| number as u8).collect()
+    }
+
+    /// The fewest zones that any of its drives may have open at a time, if there is a limit.
+    pub fn active_max(&self) -> Option<u32> {
+        let limit = |drive: &Drive| match drive.device.as_ref()?.geometry().kind {
+            Kind::Zoned { active_max, .. } => active_max,
+            _ => None,
+        };
+        self.0.drives.borrow().all().iter().filter_map(limit).min()
+    }
+
+    /// The widths of all groups that its drives could hold, whatever they hold now.
+    pub fn formable(&self) -> Vec<usize> {
+        self.0.drives.borrow().formable()
+    }
+
+    /// The widths of the groups that could be opened now, each as wide as may be.
+    pub fn free_groups(&self) -> Vec<usize> {
+        self.0.drives.borrow().free_groups()
+    }
+
+    /// Zones that no group has, on the drives that are there.
+    pub fn free_zones(&self) -> u64 {
+        self.0.drives.borrow().free_zones()
+    }
+
+    /// The data zones of the widest group that could be opened now.
+    pub fn widest_now(&self) -> Option<usize> {
+        self.0.drives.borrow().widest_now()
+    }
+
+    /// Whether a group of so many data zones could be opened now, and `keep` of `kept_width` after it.
+    pub fn can_open(&self, width: usize, keep: u32, kept_width: usize) -> bool {
+        !self.0.free_numbers.borrow().is_empty() && self.0.drives.borrow().can_open(width, keep, kept_width)
+    }
+
+    /// Each group: how it lies, its number, and how it would report itself if it were a zone.
+    pub fn groups(&self) -> Vec<(u32, GroupLayout, ZoneState)> {
+        let groups = self.0.groups.borrow();
+        groups.iter().map(|(number, group)| (*number, group.layout.clone(), self.state_of(group))).collect()
+    }
+
+    fn state_of(&self, group: &Group) -> ZoneState {
+        let (width, rows) = (u64::from(group.layout.width), self.0.shape.rows());
+        let is_full = group.is_sealed || group.rows >= rows;
+        let (written, condition) =
+            if is_full { (width * rows, ZoneCondition::Full) } else { (width * group.rows, ZoneCondition::Writable) };
+        ZoneState { written, condition }
+    }
+
+    /// All groups as zones, by number; where there is none, one that is offline.
+    pub fn zones(&self) -> Vec<ZoneState> {
+        let none = ZoneState { written: 0, condition: ZoneCondition::Offline };
+        let mut zones = vec![none; self.0.shape.groups as usize];
+        for (number, group) in self.0.groups.borrow().iter() {
+            zones[*number as usize] = self.state_of(group);
+        }
+        zones
+    }
+
+    /// Opens a group of `width` data zones: its zones are reset and their headers written, not yet durable. Nothing if there
+    /// is no room for one; drives and zones that fail are passed by.
+    pub async fn open(&self, width: usize) -> Option<(u32, GroupLayout)> {
+        let columns = width + usize::from(self.0.shape.parity);
+        for _ in 0..ATTEMPTS {
+            let number = self.0.free_numbers.borrow().first().copied()?;
+            let sequence = self.0.sequence.get() + 1;
+            let members = self.0.drives.borrow_mut().take(columns, sequence)?;
+            self.0.sequence.set(sequence);
+            self.0.free_numbers.borrow_mut().remove(&number);
+            let layout = GroupLayout { sequence, width: width as u8, members };
+            if self.prepare(number, &layout).await {
+                let group = Group { layout: layout.clone(), rows: 0, is_sealed: false };
+                self.0.groups.borrow_mut().insert(number, group);
+                return Some((number, layout));
+            }
+            self.0.free_numbers.borrow_mut().insert(number);
+            let mut drives = self.0.drives.borrow_mut();
+            layout.members.iter().for_each(|&at| drives.give_back(at));
+        }
+        None
+    }
+
+    async fn prepare(&self, group: u32, layout: &GroupLayout) -> bool {
+        let columns = (0..layout.members.len()).map(|column| {
+            Box::pin(async move { self.prepare_zone(group, layout, column).await }) as crate::store::Local<'_, bool>
+        });
+        all_of(columns.collect()).await.into_iter().all(|is_done| is_done)
+    }
+
+    /// Resets a zone where it must be, and writes its header; whether that went well.
+    async fn prepare_zone(&self, group: u32, layout: &GroupLayout, column: usize) -> bool {
+        let at = layout.members[column];
+        let outcome = self.begin_zone(group, layout, column).await;
+        if outcome.is_err() {
+            self.look_at(at).await;
+        }
+        outcome.is_ok()
+    }
+
+    async fn begin_zone(&self, group: u32, layout: &GroupLayout, column: usize) -> Result<(), DeviceFault> {
+        let at = layout.members[column];
+        let device = self.0.drives.borrow().device(at.drive);
+        let device = device.ok_or_else(|| DeviceFault::new(format!("drive {} is not there", at.drive)))?;
+        let zone = *self.0.drives.borrow().zone(at).expect("it was taken");
+        if zone.has_pointer && zone.written > 0 {
+            device.reset(at.zone).await?;
+        }
+        let drives = {
+            let drives = self.0.drives.borrow();
+            layout.members.iter().map(|at| drives.get(at.drive).map_or(Uuid::nil(), |drive| drive.uuid)).collect()
+        };
+        let file_system = self.0.file_system;
+        let header = ZoneHeader { file_system, group, column: column as u8, layout: layout.clone(), drives };
+        self.set_written(at, 1);
+        device.write(self.start_of(at), header.encode()).await
+    }
+
+    fn set_written(&self, at: ZoneOf, written: u64) {
+        if let Some(zone) = self.0.drives.borrow_mut().zone_mut(at) {
+            zone.written = written;
+        }
+    }
+
+    /// Writing to a zone failed: whether it is the zone or the drive, the drive says.
+    async fn look_at(&self, at: ZoneOf) {
+        let Some(device) = self.0.drives.borrow().device(at.drive) else { return };
+        match device.zones().await {
+            Ok(zones) => {
+                let mut drives = self.0.drives.borrow_mut();
+                drives.fail_zone(at);
+                if let (Some(zone), Some(state)) = (drives.zone_mut(at), zones.get(at.zone as usize)) {
+                    zone.is_offline = state.condition == ZoneCondition::Offline;
+                    if state.condition == ZoneCondition::Writable {
+                        zone.written = state.written;
+                    }
+                }
+            }
+            Err(_) => self.0.drives.borrow_mut().lose(at.drive, true),
+        }
+        self.seal_incomplete();
+    }
+
+    /// Seals what a drive is missing of.
+    fn seal_incomplete(&self) {
+        let drives = self.0.drives.borrow();
+        for group in self.0.groups.borrow_mut().values_mut() {
+            let is_there = |at: &ZoneOf| drives.get(at.drive).is_some_and(Drive::is_there);
+            group.is_sealed |= !group.layout.members.iter().all(is_there);
+        }
+    }
+
+    /// Empties group `group`: it is gone, its zones are free. A zone that cannot be reset is not used any more.
+    pub async fn reset(&self, group: u32) -> Result<(), DeviceFault> {
+        let layout = {
+            let groups = self.0.groups.borrow();
+            let found = groups.get(&group).ok_or_else(|| DeviceFault::new(format!("there is no group {group}")))?;
+            found.layout.clone()
+        };
+        for &at in &layout.members {
+            let device = self.0.drives.borrow().device(at.drive);
+            let has_pointer = self.0.drives.borrow().zone(at).is_some_and(|zone| zone.has_pointer && !zone.is_bad);
+            let Some(device) = device.filter(|_| has_pointer) else { continue };
+            match device.reset(at.zone).await {
+                Ok(()) => self.set_written(at, 0),
+                Err(_) => self.look_at(at).await,
+            }
+        }
+        let mut drives = self.0.drives.borrow_mut();
+        layout.members.iter().for_each(|&at| drives.give_back(at));
+        self.0.groups.borrow_mut().remove(&group);
+        self.0.free_numbers.borrow_mut().insert(group);
+        Ok(())
+    }
+
+    /// Makes durable what was written. A drive that cannot is lost; that is an error only where more are missing than there is
+    /// parity for.
+    pub async fn flush(&self) -> Result<(), DeviceFault> {
+        self.write_late().await?;
+        let there: Vec<(u8, Device)> = {
+            let drives = self.0.drives.borrow();
+            (0..drives.all().len() as u8).filter_map(|number| Some((number, drives.device(number)?))).collect()
+        };
+        let flushes = there
+            .iter()
+            .map(|(_, device)| Box::pin(device.flush()) as crate::store::Local<'_, Result<(), DeviceFault>>);
+        let outcomes = all_of(flushes.collect()).await;
+        let mut failed = Ok(());
+        for ((number, _), outcome) in there.iter().zip(outcomes) {
+            if let Err(fault) = outcome {
+                self.0.drives.borrow_mut().lose(*number, false);
+                failed = Err(fault);
+            }
+        }
+        self.seal_incomplete();
+        if self.0.drives.borrow().missing() <= usize::from(self.0.shape.parity) {
+            return Ok(());
+        }
+        failed
+    }
+}
+
+/// Rows in a zone, if it is there and keeps its own pointer.
+fn rows_in(drives: &Drives, at: ZoneOf) -> Option<u64> {
+    drives.device(at.drive)?;
+    let zone = drives.zone(at).filter(|zone| zone.has_pointer && !zone.is_bad)?;
+    zone.written.checked_sub(1)
+}
+
+async fn drive_of(part: Part, zone_blocks: u64) -> Drive {
+    // One whose zones cannot be told is not there.
+    let (device, states) = match part.device {
+        Some(device) => match device.zones().await {
+            Ok(states) => (Some(device), states),
+            Err(_) => (None, Vec::new()),
+        },
+        None => (None, Vec::new()),
+    };
+    let geometry = device.as_ref().map_or(part.geometry, Device::geometry);
+    let zones = zones_of(&geometry, zone_blocks, part.first);
+    let drive = Drive::new(part.uuid, device, zone_blocks, part.first, zones, &states);
+    drive.that_belongs(part.belongs)
+}

@@ -1,0 +1,128 @@
+//! Drives that come and go: one is added, one leaves, and what the one that leaves held of each group is written to another.
+
+use uuid::Uuid;
+
+use super::drives::Drive;
+use super::rows::columns_of;
+use super::{drive_of, Array, Belongs, Part};
+use crate::device::{Device, DeviceFault, BLOCK_BYTES};
+use crate::format::change::{GroupLayout, ZoneOf};
+
+/// A column of a group on its way to another drive.
+pub struct Moving {
+    group: u32,
+    column: usize,
+    /// Where the group lies once the column is there.
+    pub layout: GroupLayout,
+    from: ZoneOf,
+    to: ZoneOf,
+}
+
+impl Array {
+    /// Adds a drive called `uuid`, which is prepared for it; its number.
+    pub async fn add_drive(&self, uuid: Uuid, device: Device) -> u8 {
+        let geometry = device.geometry();
+        let part = Part { uuid, device: Some(device), geometry, first: 1, belongs: Belongs::Yes };
+        let drive = drive_of(part, self.0.shape.zone_blocks).await;
+        self.0.drives.borrow_mut().add(drive)
+    }
+
+    /// How many drives it has and had: numbers of drives are below this.
+    pub fn drives(&self) -> usize {
+        self.0.drives.borrow().all().len()
+    }
+
+    /// How many drives belong to it.
+    pub fn drives_now(&self) -> usize {
+        let drives = self.0.drives.borrow();
+        drives.all().iter().filter(|drive| drive.is_there() || drive.is_missing()).count()
+    }
+
+    /// Whether drive `number` is there and takes writes.
+    pub fn is_there(&self, number: u8) -> bool {
+        self.0.drives.borrow().get(number).is_some_and(Drive::is_there)
+    }
+
+    /// Nothing more is written to drive `number`: its groups are sealed.
+    pub fn let_leave(&self, number: u8) {
+        self.0.drives.borrow_mut().set_belongs(number, Belongs::Leaving);
+        self.seal_incomplete();
+    }
+
+    /// Drive `number` is no part of it any more.
+    pub fn forget(&self, number: u8) {
+        self.0.drives.borrow_mut().set_belongs(number, Belongs::No);
+    }
+
+    /// The groups that have a zone on drive `number`, in the order in which they were opened.
+    pub fn groups_on(&self, number: u8) -> Vec<u32> {
+        let groups = self.0.groups.borrow();
+        let on = groups.iter().filter(|(_, group)| group.layout.members.iter().any(|at| at.drive == number));
+        let mut found: Vec<(u64, u32)> = on.map(|(group, it)| (it.layout.sequence, *group)).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, group)| group).collect()
+    }
+
+    /// Where group `group` lies, if it is there.
+    pub fn layout(&self, group: u32) -> Option<GroupLayout> {
+        self.0.groups.borrow().get(&group).map(|group| group.layout.clone())
+    }
+
+    /// Begins to move what group `group` has on drive `from` to drive `to`: a zone is taken there, and its header written.
+    /// Nothing if `to` has no zone left, or the group nothing on `from`.
+    pub async fn begin_move(&self, group: u32, from: u8, to: u8) -> Result<Option<Moving>, DeviceFault> {
+        let Some(mut layout) = self.layout(group) else { return Ok(None) };
+        let Some(column) = layout.members.iter().position(|at| at.drive == from) else { return Ok(None) };
+        let Some(taken) = self.0.drives.borrow_mut().take_on(to) else { return Ok(None) };
+        let left = std::mem::replace(&mut layout.members[column], taken);
+        if let Err(fault) = self.begin_zone(group, &layout, column).await {
+            self.0.drives.borrow_mut().fail_zone(taken);
+            return Err(fault);
+        }
+        Ok(Some(Moving { group, column, layout, from: left, to: taken }))
+    }
+
+    /// Writes the moving column of whole rows with these data, from row `row` on; rows are written in order.
+    pub async fn move_rows(&self, moving: &Moving, row: u64, data: &[u8]) -> Result<(), DeviceFault> {
+        let bytes = columns_of(&moving.layout, data).swap_remove(moving.column);
+        let rows = (bytes.len() / BLOCK_BYTES) as u64;
+        let device = self.0.drives.borrow().device(moving.to.drive);
+        let device = device.ok_or_else(|| DeviceFault::new(format!("drive {} is not there", moving.to.drive)))?;
+        self.set_written(moving.to, 1 + row + rows);
+        device.write(self.start_of(moving.to) + 1 + row, bytes).await
+    }
+
+    /// The column lies on its new drive: what was there before is free. The group takes no more.
+    pub async fn finish_move(&self, moving: &Moving) {
+        if let Some(group) = self.0.groups.borrow_mut().get_mut(&moving.group) {
+            group.layout = moving.layout.clone();
+            group.is_sealed = true;
+        }
+        self.0.drives.borrow_mut().give_back(moving.from);
+        self.finish_zones(&moving.layout).await;
+    }
+
+    /// The column is not moved: the zone it was to go to is free.
+    pub fn abandon_move(&self, moving: &Moving) {
+        self.0.drives.borrow_mut().give_back(moving.to);
+    }
+
+    /// Whether every column of whole rows from `block` on is what these data, read of them, make it. An error where one
+    /// cannot be read.
+    pub async fn has_right_columns(&self, block: u64, data: &[u8]) -> Result<bool, DeviceFault> {
+        let stride = self.0.shape.stride();
+        let layout = self.layout((block / stride) as u32);
+        let layout = layout.ok_or_else(|| DeviceFault::new(format!("block {block} is in no stripe group")))?;
+        let width = usize::from(layout.width);
+        let row = block % stride / width as u64;
+        let rows = (data.len() / BLOCK_BYTES / width) as u64;
+        let (there, fault) = self.read_columns(&layout, row, rows).await;
+        match fault {
+            Some(fault) => Err(fault),
+            None => {
+                let made = columns_of(&layout, data);
+                Ok(made.iter().enumerate().all(|(column, bytes)| there.get(&column) == Some(bytes)))
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Rows of a stripe group: appended whole, read, and made again of what is left of them.
+
+use super::parity::{column_from, data_from, parity_of, Columns};
+use super::{Array, Group, LateWrite};
+use crate::clock::all_of;
+use crate::device::{Device, DeviceFault, BLOCK_BYTES};
+use crate::format::change::{GroupLayout, ZoneOf};
+use crate::journal::checksums;
+use crate::store::Local;
+
+/// What reading a column comes to.
+type Read = Result<Vec<u8>, DeviceFault>;
+
+/// A run of rows of a group, of which blocks from `first` to before `end` are meant, counted from the first row.
+struct Rows {
+    layout: GroupLayout,
+    row: u64,
+    rows: u64,
+    first: u64,
+    end: u64,
+}
+
+impl Rows {
+    fn width(&self) -> u64 {
+        u64::from(self.layout.width)
+    }
+
+    /// The rows in which column `column` has blocks that are meant: the first, counted from the first row, and how many.
+    fn rows_of(&self, column: u64) -> (u64, u64) {
+        let width = self.width();
+        let skipped = u64::from(column < self.first);
+        let end = (self.end + width - 1 - column) / width;
+        (skipped, end.saturating_sub(skipped))
+    }
+}
+
+/// Bytes that are to be written to a zone.
+struct ColumnWrite {
+    at: ZoneOf,
+    device: Device,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Array {
+    /// Which rows `blocks` from `block` on lie in.
+    fn locate(&self, block: u64, blocks: u64) -> Result<Rows, DeviceFault> {
+        let stride = self.0.shape.stride();
+        let (group, place) = ((block / stride) as u32, block % stride);
+        let groups = self.0.groups.borrow();
+        let found = groups.get(&group);
+        let found = found.ok_or_else(|| DeviceFault::new(format!("block {block} is in no stripe group")))?;
+        let width = u64::from(found.layout.width);
+        if place + blocks > width * self.0.shape.rows() {
+            return Err(DeviceFault::new(format!("blocks {block} to {} leave their stripe group", block + blocks)));
+        }
+        let (row, first) = (place / width, place % width);
+        let end = first + blocks;
+        Ok(Rows { layout: found.layout.clone(), row, rows: end.div_ceil(width), first, end })
+    }
+
+    /// Reads `blocks` from `block` on. What a drive does not give is made of the other columns; that the bytes are right is
+    /// for their checksums to say.
+    pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
+        let rows = self.locate(block, blocks)?;
+        let wanted: Vec<(usize, u64, u64)> = (0..rows.width())
+            .map(|column| (column as usize, rows.rows_of(column)))
+            .filter(|(_, (_, count))| *count > 0)
+            .map(|(column, (skipped, count))| (column, skipped, count))
+            .collect();
+        let layout = &rows.layout;
+        let reads = wanted.iter().map(|&(column, skipped, count)| {
+            Box::pin(self.read_column(layout, column, rows.row + skipped, count)) as Local<'_, Read>
+        });
+        let read = all_of(reads.collect()).await;
+        let width = rows.width() as usize;
+        let mut bytes = vec![0; rows.rows as usize * width * BLOCK_BYTES];
+        let mut is_whole = true;
+        for ((column, skipped, _), outcome) in wanted.into_iter().zip(read) {
+            match outcome {
+                Ok(column_bytes) => spread(&column_bytes, column, skipped as usize, width, &mut bytes),
+                Err(_) => is_whole = false,
+            }
+        }
+        if !is_whole {
+            bytes = self.read_degraded(&rows).await?;
+        }
+        bytes.truncate(rows.end as usize * BLOCK_BYTES);
+        bytes.drain(..rows.first as usize * BLOCK_BYTES);
+        Ok(bytes)
+    }
+
+    /// All data blocks of `rows`, of which some column cannot be read: in one piece where as many columns as are needed can
+    /// be read for all of them, else row by row.
+    async fn read_degraded(&self, rows: &Rows) -> Result<Vec<u8>, DeviceFault> {
+        self.count(|counters| counters.degraded_rows += rows.rows);
+        if let Ok(bytes) = self.make_rows(&rows.layout, rows.row, rows.rows).await {
+            return Ok(bytes);
+        }
+        let mut bytes = Vec::new();
+        for row in rows.row..rows.row + rows.rows {
+            bytes.extend(self.make_rows(&rows.layout, row, 1).await?);
+        }
+        Ok(bytes)
+    }
+
+    async fn make_rows(&self, layout: &GroupLayout, row: u64, rows: u64) -> Result<Vec<u8>, DeviceFault> {
+        let (there, fault) = self.read_columns(layout, row, rows).await;
+        let width = usize::from(layout.width);
+        let Some(data) = data_from(width, layout.parity(), &there) else {
+            let why = fault.map_or(String::new(), |fault| format!(": {fault}"));
+            let (left, all) = (there.len(), layout.members.len());
+            return Err(DeviceFault::new(format!(
+                "{left} of {all} drives give their part, and {width} are needed{why}"
+            )));
+        };
+        let mut bytes = vec![0; rows as usize * width * BLOCK_BYTES];
+        for (column, column_bytes) in data.iter().enumerate() {
+            spread(column_bytes, column, 0, width, &mut bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// Every column of these rows that can be read, and why one could not.
+    pub(super) async fn read_columns(
+        &self,
+        layout: &GroupLayout,
+        row: u64,
+        rows: u64,
+    ) -> (Columns, Option<DeviceFault>) {
+        let reads = (0..layout.members.len())
+            .map(|column| Box::pin(self.read_column(layout, column, row, rows)) as Local<'_, Read>);
+        let (mut there, mut fault) = (Columns::new(), None);
+        for (column, outcome) in all_of(reads.collect()).await.into_iter().enumerate() {
+            match outcome {
+                Ok(bytes) => drop(there.insert(column, bytes)),
+                Err(error) => fault = Some(error),
+            }
+        }
+        (there, fault)
+    }
+
+    async fn read_column(
+        &self,
+        layout: &GroupLayout,
+        column: usize,
+        row: u64,
+        rows: u64,
+    ) -> Result<Vec<u8>, DeviceFault> {
+        let at = layout.members[column];
+        let device = {
+            let drives = self.0.drives.borrow();
+            let zone = drives.zone(at).filter(|zone| !zone.is_offline);
+            let reaches = zone.is_some_and(|zone| 1 + row + rows <= zone.written);
+            drives.reader(at.drive).filter(|_| reaches)
+        };
+        let Some(device) = device else {
+            let (drive, zone) = (at.drive, at.zone);
+            return Err(DeviceFault::new(format!("row {row} of zone {zone} of drive {drive} is not there")));
+        };
+        device.read(self.start_of(at) + 1 + row, rows).await
+    }
+
+    /// Appends `bytes`, whole blocks, at `block`, where the group's pointer is; the last row is filled up with zeros. If a
+    /// drive fails, the group is sealed.
+    pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
+        let group = (block / self.0.shape.stride()) as u32;
+        let columns = self.begin_append(group, block, bytes)?;
+        let columns = self.put_off_parity(group, columns);
+        let places: Vec<ZoneOf> = columns.iter().map(|column| column.at).collect();
+        let writes = columns.into_iter().map(|column| {
+            Box::pin(async move { column.device.write(column.start, column.bytes).await })
+                as Local<'_, Result<(), DeviceFault>>
+        });
+        let outcomes = all_of(writes.collect()).await;
+        let mut first_fault = Ok(());
+        for (at, outcome) in places.into_iter().zip(outcomes) {
+            if let Err(fault) = outcome {
+                self.look_at(at).await;
+                first_fault = Err(fault);
+            }
+        }
+        if first_fault.is_err() {
+            self.seal(group).await;
+        }
+        first_fault
+    }
+
+    async fn seal(&self, group: u32) {
+        let layout = {
+            let mut groups = self.0.groups.borrow_mut();
+            let Some(group) = groups.get_mut(&group) else { return };
+            group.is_sealed = true;
+            group.layout.clone()
+        };
+        self.finish_zones(&layout).await;
+    }
+
+    /// What is to be written to each zone; the rows are taken.
+    fn begin_append(&self, group: u32, block: u64, mut bytes: Vec<u8>) -> Result<Vec<ColumnWrite>, DeviceFault> {
+        let stride = self.0.shape.stride();
+        let mut groups = self.0.groups.borrow_mut();
+        let found = groups.get_mut(&group);
+        let found = found.ok_or_else(|| DeviceFault::new(format!("block {block} is in no stripe group")))?;
+        if found.is_sealed {
+            return Err(DeviceFault::new(format!("stripe group {group} takes no more")));
+        }
+        let width = u64::from(found.layout.width);
+        let pointer = u64::from(group) * stride + found.rows * width;
+        let row_bytes = width as usize * BLOCK_BYTES;
+        let filled = bytes.len().next_multiple_of(row_bytes);
+        let rows = (filled / row_bytes) as u64;
+        if block != pointer || found.rows + rows > self.0.shape.rows() {
+            let reason = format!("stripe group {group}: a write of {rows} rows at {block}, its pointer at {pointer}");
+            return Err(DeviceFault { reason, breaks_rules: true });
+        }
+        let padding_blocks = ((filled - bytes.len()) / BLOCK_BYTES) as u64;
+        bytes.resize(filled, 0);
+        let row = found.rows;
+        found.rows += rows;
+        let columns = columns_of(&found.layout, &bytes);
+        let parity_blocks = rows * found.layout.parity() as u64;
+        self.count(|counters| {
+            counters.padding_blocks += padding_blocks;
+            counters.parity_blocks += parity_blocks;
+        });
+        self.address(found, row, rows, columns)
+    }
+
+    fn address(
+        &self,
+        group: &Group,
+        row: u64,
+        rows: u64,
+        columns: Vec<Vec<u8>>,
+    ) -> Result<Vec<ColumnWrite>, DeviceFault> {
+        let mut drives = self.0.drives.borrow_mut();
+        let mut writes = Vec::with_capacity(columns.len());
+        for (&at, bytes) in group.layout.members.iter().zip(columns) {
+            let device = drives.device(at.drive);
+            let device = device.ok_or_else(|| DeviceFault::new(format!("drive {} is not there", at.drive)))?;
+            writes.push(ColumnWrite { at, device, start: self.start_of(at) + 1 + row, bytes });
+        }
+        for at in &group.layout.members {
+            if let Some(zone) = drives.zone_mut(*at) {
+                zone.written = 1 + row + rows;
+            }
+        }
+        Ok(writes)
+    }
+
+    /// Block `block`, made of the other columns of its row so that it matches `sum`: whichever of them are wrong, if no more
+    /// are than there is parity for. Nothing if that cannot be.
+    pub async fn recover(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
+        let rows = self.locate(block, 1).ok()?;
+        let (mut there, _) = self.read_columns(&rows.layout, rows.row, 1).await;
+        let (width, parity, wanted) = (usize::from(rows.layout.width), rows.layout.parity(), rows.first as usize);
+        there.remove(&wanted);
+        let numbers: Vec<usize> = there.keys().copied().collect();
+        for chosen in choices(&numbers, width) {
+            let some: Columns = chosen.iter().map(|column| (*column, there[column].clone())).collect();
+            let made = column_from(width, parity, &some, wanted).filter(|bytes| checksums::of_block(bytes) == sum);
+            if made.is_some() {
+                self.count(|counters| counters.recovered_blocks += 1);
+                return made;
+            }
+        }
+        None
+    }
+
+    /// From now on parity is written late: a mistake that tests of power cuts must catch.
+    pub(crate) fn make_parity_late(&self) {
+        *self.0.late_parity.borrow_mut() = Some(Vec::new());
+    }
+
+    fn put_off_parity(&self, group: u32, mut columns: Vec<ColumnWrite>) -> Vec<ColumnWrite> {
+        let mut late = self.0.late_parity.borrow_mut();
+        let Some(late) = late.as_mut() else { return columns };
+        let width = self.0.groups.borrow().get(&group).map_or(0, |group| usize::from(group.layout.width));
+        let put_off = columns.split_off(width.min(columns.len()));
+        late.extend(put_off.into_iter().map(|column| (column.at, column.start, column.bytes)));
+        columns
+    }
+
+    /// Writes what a mistake made on purpose left unwritten, after what it should have come before.
+    pub(super) async fn write_late(&self) -> Result<(), DeviceFault> {
+        let late: Vec<LateWrite> = self.0.late_parity.borrow_mut().as_mut().map(std::mem::take).unwrap_or_default();
+        if late.is_empty() {
+            return Ok(());
+        }
+        let there: Vec<Device> = {
+            let drives = self.0.drives.borrow();
+            (0..drives.all().len() as u8).filter_map(|number| drives.device(number)).collect()
+        };
+        for device in there {
+            device.flush().await?;
+        }
+        for (at, start, bytes) in late {
+            let device = self.0.drives.borrow().device(at.drive);
+            if let Some(device) = device {
+                device.write(start, bytes).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts the blocks of a column where they belong in rows of `width`, from row `row` on.
+fn spread(column_bytes: &[u8], column: usize, row: usize, width: usize, into: &mut [u8]) {
+    for (number, block) in column_bytes.chunks(BLOCK_BYTES).enumerate() {
+        let at = ((row + number) * width + column) * BLOCK_BYTES;
+        into[at..at + BLOCK_BYTES].copy_from_slice(block);
+    }
+}
+
+/// The columns of whole rows, data and parity.
+pub(super) fn columns_of(layout: &GroupLayout, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let width = usize::from(layout.width);
+    let blocks: Vec<&[u8]> = bytes.chunks(BLOCK_BYTES).collect();
+    let column = |column: usize| -> Vec<u8> {
+        blocks.iter().skip(column).step_by(width).flat_map(|block| block.iter().copied()).collect()
+    };
+    let mut columns: Vec<Vec<u8>> = (0..width).map(column).collect();
+    let data: Vec<&[u8]> = columns.iter().map(Vec::as_slice).collect();
+    let parity = parity_of(&data, layout.parity());
+    columns.extend(parity);
+    columns
+}
+
+/// Every choice of `count` out of `numbers`.
+fn choices(numbers: &[usize], count: usize) -> Vec<Vec<usize>> {
+    if count == 0 {
+        return vec![Vec::new()];
+    }
+    let Some((first, rest)) = numbers.split_first() else { return Vec::new() };
+    let with = choices(rest, count - 1).into_iter().map(|mut choice| {
+        choice.insert(0, *first);
+        choice
+    });
+    let with: Vec<Vec<usize>> = with.collect();
+    with.into_iter().chain(choices(rest, count)).collect()
+}

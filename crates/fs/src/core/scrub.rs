@@ -1,0 +1,180 @@
+//! Scrubbing an array: every row in which a file has something is read, all columns of it, and held against checksums and
+//! parity. So what is wrong is found also where no file would notice yet: in parity, and in what a mirror has besides.
+//!
+//! Repair copies what files have in a row that is wrong, made right, to another place: a zone takes no writes in its midst.
+
+use super::cleaner::{Copied, Pieces};
+use super::Fs;
+use crate::array::Array;
+use crate::error::FsError;
+use crate::format::change::Inode;
+use crate::store::Run;
+
+/// What scrubbing found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Scrubbed {
+    /// Rows that were read.
+    pub rows: u64,
+    /// Rows of which something was wrong that could be made right.
+    pub wrong_rows: u64,
+    /// Rows of which a drive did not give its part.
+    pub incomplete_rows: u64,
+    /// Wrong or incomplete rows whose contents lie elsewhere now, whole.
+    pub repaired_rows: u64,
+    /// What is lost: files, and the block of each.
+    pub lost: Vec<(Inode, u64)>,
+}
+
+/// What is wrong with some rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Right,
+    Wrong,
+    Incomplete,
+}
+
+impl Fs {
+    /// Scrubs the array, and repairs what it can if so said. `told` is called after each stripe group with the rows read so far.
+    pub async fn scrub_array(&self, repairs: bool, mut told: impl FnMut(u64)) -> Result<Scrubbed, FsError> {
+        if repairs {
+            self.0.begin().await?;
+        }
+        let array = self.array()?;
+        let mut scrubbed = Scrubbed::default();
+        for (group, ..) in array.groups() {
+            // The cleaner would move it meanwhile.
+            let _pass = self.0.cleaning.enter().await;
+            self.scrub_group(&array, group, repairs, &mut scrubbed).await?;
+            told(scrubbed.rows);
+        }
+        if repairs {
+            self.commit_all().await?;
+        }
+        Ok(scrubbed)
+    }
+
+    async fn scrub_group(
+        &self,
+        array: &Array,
+        group: u32,
+        repairs: bool,
+        scrubbed: &mut Scrubbed,
+    ) -> Result<(), FsError> {
+        let Some(layout) = array.layout(group) else { return Ok(()) };
+        let (width, stride) = (u64::from(layout.width), array.shape().stride());
+        let start = u64::from(group) * stride;
+        let live = self.live_runs(start, stride);
+        let mut wrong: Vec<Run> = Vec::new();
+        for run in pieces_of_rows(&live, start, width, self.0.bounds.piece_blocks.max(1)) {
+            scrubbed.rows += run.blocks / width;
+            if self.look_at_rows(array, run, &live, scrubbed).await? == Verdict::Right {
+                continue;
+            }
+            // Which of them it is.
+            for row in (run.start..run.end()).step_by(width as usize) {
+                let row = Run { start: row, blocks: width };
+                let is_live = live.iter().any(|other| other.start < row.end() && row.start < other.end());
+                match self.look_at_rows(array, row, &live, scrubbed).await? {
+                    Verdict::Wrong if is_live => scrubbed.wrong_rows += 1,
+                    Verdict::Incomplete if is_live => scrubbed.incomplete_rows += 1,
+                    _ => continue,
+                }
+                wrong.push(row);
+            }
+        }
+        if repairs && !wrong.is_empty() {
+            scrubbed.repaired_rows += self.move_rows_away(&wrong).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether rows are what their checksums and their parity say. Blocks that are lost are told of where one row is looked at.
+    async fn look_at_rows(
+        &self,
+        array: &Array,
+        rows: Run,
+        live: &[Run],
+        scrubbed: &mut Scrubbed,
+    ) -> Result<Verdict, FsError> {
+        let is_live = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
+        let layout = array.layout((rows.start / array.shape().stride()) as u32);
+        let is_one_row = layout.is_some_and(|layout| rows.blocks == u64::from(layout.width));
+        let read = self.read_run_as_it_is(rows).await;
+        let Ok((bytes, sums)) = read else {
+            let lost = (rows.start..rows.end()).filter(|block| is_one_row && is_live(*block));
+            scrubbed.lost.extend(lost.filter_map(|block| self.file_with(block)));
+            return Ok(Verdict::Incomplete);
+        };
+        let mut mended = bytes.clone();
+        let lost = self.mend(rows, &mut mended, &sums, is_live).await;
+        if is_one_row {
+            scrubbed.lost.extend(lost.iter().filter_map(|block| self.file_with(*block)));
+        }
+        if mended != bytes || !lost.is_empty() {
+            return Ok(Verdict::Wrong);
+        }
+        Ok(match array.has_right_columns(rows.start, &bytes).await {
+            Ok(true) => Verdict::Right,
+            Ok(false) => Verdict::Wrong,
+            Err(_) => Verdict::Incomplete,
+        })
+    }
+
+    /// The file that has block `block`, and which block of it that is.
+    fn file_with(&self, block: u64) -> Option<(Inode, u64)> {
+        let owner = self.0.owners.borrow().range(..=block).next_back().map(|(start, inode)| (*start, *inode));
+        let (start, inode) = owner?;
+        let extent = self.0.extent_at(inode, start)?;
+        Some((inode, u64::from(extent.at) + block - start)).filter(|_| block < start + u64::from(extent.blocks))
+    }
+
+    /// Copies what files have in these rows to another place; of how many rows.
+    async fn move_rows_away(&self, rows: &[Run]) -> Result<u64, FsError> {
+        let mut moved = 0;
+        for row in rows {
+            let pieces = self.pieces_on(*row);
+            let outcome = if pieces.is_empty() { Copied::All } else { self.copy(&pieces).await? };
+            moved += u64::from(matches!(outcome, Copied::All));
+        }
+        Ok(moved)
+    }
+
+    /// The pieces of files of which something lies in `row`.
+    fn pieces_on(&self, row: Run) -> Pieces {
+        let core = &self.0;
+        let owners = core.owners.borrow();
+        let before = owners.range(..row.start).next_back();
+        let on = before.into_iter().chain(owners.range(row.start..row.end()));
+        let found = on.filter_map(|(start, inode)| Some((*inode, core.extent_at(*inode, *start)?)));
+        found.filter(|(_, extent)| extent.start + u64::from(extent.blocks) > row.start).collect()
+    }
+}
+
+/// Whole rows of a group that begins at `start` in which there is something live, in pieces of up to `rows_max`.
+fn pieces_of_rows(live: &[Run], start: u64, width: u64, rows_max: u64) -> Vec<Run> {
+    let mut pieces: Vec<Run> = Vec::new();
+    for run in live {
+        let end = (run.end() - start).div_ceil(width);
+        let behind = pieces.last().map_or(0, |last| (last.end() - start) / width);
+        let mut row = ((run.start - start) / width).max(behind);
+        while row < end {
+            let rows = (end - row).min(rows_max);
+            pieces.push(Run { start: start + row * width, blocks: rows * width });
+            row += rows;
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_with_something_live_are_looked_at_once() {
+        let run = |start, blocks| Run { start, blocks };
+        let live = [run(100, 4), run(105, 2), run(120, 9)];
+        let rows = pieces_of_rows(&live, 100, 3, 2);
+        assert_eq!(rows, [run(100, 6), run(106, 3), run(118, 6), run(124, 6)]);
+    }
+}

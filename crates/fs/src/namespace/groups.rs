@@ -1,0 +1,74 @@
+//! The stripe groups that an array's blocks lie in, and drives that were put in the place of others: altered by changes, as
+//! the names are, and part of every checkpoint.
+
+use std::collections::BTreeMap;
+
+use crate::format::change::{Change, GroupLayout, DRIVE_BYTES, GROUP_BYTES, GROUP_ZONE_BYTES};
+
+/// The groups of an array, and its drives as far as they are not those it was made with.
+#[derive(Clone, Default, Debug)]
+pub struct Groups {
+    groups: BTreeMap<u32, GroupLayout>,
+    drives: BTreeMap<u8, DriveRecord>,
+}
+
+/// A drive that an array was not made with, or that is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DriveRecord {
+    /// Its name among devices; 0 where it is gone.
+    pub uuid: u128,
+    /// The drive in whose place it was put, if it was.
+    pub replaces: Option<u8>,
+}
+
+impl Groups {
+    /// Each group by its number.
+    pub fn all(&self) -> &BTreeMap<u32, GroupLayout> {
+        &self.groups
+    }
+
+    /// The drives that it was not made with, and those that are gone, by number.
+    pub fn drives(&self) -> &BTreeMap<u8, DriveRecord> {
+        &self.drives
+    }
+
+    /// Whether drive `number` is gone.
+    pub fn is_gone(&self, number: u8) -> bool {
+        self.drives.get(&number).is_some_and(|record| record.uuid == 0)
+    }
+
+    /// The drive that was put in the place of `number`, which is not gone yet: not all of it lies on the new one.
+    pub fn replacement_of(&self, number: u8) -> Option<u8> {
+        let by = self.drives.iter().find(|(_, record)| record.replaces == Some(number) && record.uuid != 0);
+        by.map(|(number, _)| *number).filter(|_| !self.is_gone(number))
+    }
+
+    pub(super) fn put_group(&mut self, group: u32, layout: &GroupLayout) {
+        self.groups.insert(group, layout.clone());
+    }
+
+    pub(super) fn drop_group(&mut self, group: u32) {
+        self.groups.remove(&group);
+    }
+
+    pub(super) fn put_drive(&mut self, number: u8, record: DriveRecord) {
+        self.drives.insert(number, record);
+    }
+
+    /// What makes all of it anew.
+    pub fn describe(&self) -> Vec<Change> {
+        let drives = self.drives.iter().map(|(&number, record)| Change::Drive {
+            number,
+            uuid: record.uuid,
+            replaces: record.replaces,
+        });
+        let groups = self.groups.iter().map(|(&group, layout)| Change::Group { group, layout: layout.clone() });
+        drives.chain(groups).collect()
+    }
+
+    /// Bytes of it in a checkpoint.
+    pub fn encoded_bytes(&self) -> u64 {
+        let zones: u64 = self.groups.values().map(|layout| layout.members.len() as u64).sum();
+        self.groups.len() as u64 * GROUP_BYTES + zones * GROUP_ZONE_BYTES + self.drives.len() as u64 * DRIVE_BYTES
+    }
+}

@@ -1,0 +1,66 @@
+//! Which band the cleaner empties. To add one: a function and a line in [`ALL`].
+
+use super::{Band, Bands};
+
+/// A policy.
+#[derive(Clone, Copy)]
+pub struct Policy {
+    /// The larger, the sooner it is emptied; a band that gains nothing is never asked.
+    score: fn(&Band, now: u64) -> u128,
+}
+
+/// A name, what it does, and its score.
+pub type Known = (&'static str, &'static str, fn(&Band, u64) -> u128);
+
+/// All of them.
+pub const ALL: &[Known] = &[
+    ("greedy", "the band with the fewest live blocks", greedy),
+    (
+        "cost-benefit",
+        "the band with the largest (1 - u) × age / (1 + u), u the share that is live (Rosenblum 1992)",
+        cost_benefit,
+    ),
+    ("oldest", "the band that was written longest ago", oldest),
+];
+
+/// Shares are counted in so many parts.
+const PARTS: u128 = 1 << 40;
+
+/// What of the band's worth is not live.
+fn dead(band: &Band) -> u128 {
+    u128::from(band.worth.saturating_sub(band.live))
+}
+
+fn greedy(band: &Band, _now: u64) -> u128 {
+    dead(band) * PARTS / u128::from(band.worth.max(1))
+}
+
+fn cost_benefit(band: &Band, now: u64) -> u128 {
+    let whole = u128::from(band.worth + band.live);
+    dead(band) * u128::from(now - band.age + 1) * (1 << 20) / whole.max(1)
+}
+
+fn oldest(band: &Band, now: u64) -> u128 {
+    u128::from(now - band.age)
+}
+
+impl Policy {
+    /// That called `name`.
+    pub fn named(name: &str) -> Result<Policy, String> {
+        let found = ALL.iter().find(|(known, ..)| *known == name);
+        let known: Vec<&str> = ALL.iter().map(|(known, ..)| *known).collect();
+        found
+            .map(|(.., score)| Policy { score: *score })
+            .ok_or_else(|| format!("cleaner={name}: there are {}", known.join(", ")))
+    }
+
+    /// The band to empty among those that `may_be`, if emptying one gains anything.
+    pub fn choose(&self, bands: &Bands, may_be: impl Fn(&Band) -> bool) -> Option<u32> {
+        let is_idle = |band: &Band| band.is_writable && !band.is_leased && band.pins == 0;
+        let gains = |(_, band): &(u32, &Band)| is_idle(band) && may_be(band) && band.gain(bands.slack()) > 0;
+        let score = |band: &Band| (self.score)(band, bands.takes().max(band.age));
+        let candidates = bands.all().filter(gains);
+        // Of equals the first.
+        candidates.max_by_key(|(zone, band)| (score(band), std::cmp::Reverse(*zone))).map(|(zone, _)| zone)
+    }
+}

@@ -1,0 +1,446 @@
+//! The store `log` (HiSMRfs, Jin 2014 §II.D.2): data are appended to stripe groups of an array, which may be a single drive.
+//!
+//! Files that are written at the same time go to different groups, as many as may be open. A file that fits nowhere whole, and
+//! for which no further group may be opened, goes on in the next group. Small files go to narrow groups, one data zone and its
+//! parity, where that takes fewer blocks than a whole row of a wide one; the cleaner copies them out into wide ones. What
+//! the cleaner copies lies by itself, as far as open groups allow: it lives longer than what is new.
+//!
+//! ```text
+//!   no group ─► open ─► full, or sealed ─► emptied by the cleaner ─► no group
+//!                 └── each takes one writer at a time, at its pointer
+//! ```
+//!
+//! Invariants:
+//! 1. Live and reserved blocks are no more than wide groups could hold on the drives that are there, less those kept back and
+//!    what filling up rows may cost. So whatever is reserved can be written once the dead are cleaned away.
+//! 2. A writer leaves so many groups unopened as are kept back; the cleaner may open those. What it has opened is its own
+//!    until the zone that it empties is empty.
+//! 3. A group that is opened is in [`Store::drain_changes`] before anybody is given blocks of it.
+//! 4. No more groups are open than [`LogStore::new`] was told, nor than a drive allows.
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::{Cell, RefCell};
+
+use super::bands::{Bands, Policy};
+use super::waiting::Waiting;
+use super::{Held, Lease, Local, Run, Store, Usage, Victim};
+use crate::array::Array;
+use crate::clock::Gate;
+use crate::device::ZoneState;
+use crate::error::FsError;
+use crate::format::change::{Change, Extent, GroupLayout};
+
+/// Groups kept back for the cleaner if nothing else is said.
+const KEPT_BACK: u32 = 1;
+/// Groups that are open at a time if nothing else is said, that of the cleaner included.
+const OPEN_GROUPS: u32 = 5;
+
+/// Wide groups that must still be there after a narrow one is opened, besides those kept back.
+const NARROW_LEAVE: u32 = 2;
+
+/// Who asks for room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Who {
+    File,
+    Cleaner,
+}
+
+/// What is done to give somebody room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// Blocks of this group.
+    Take(u32),
+    /// A group of so many data zones is opened.
+    Open(usize),
+    /// There is none now.
+    Nothing,
+}
+
+/// The store.
+pub struct LogStore {
+    array: Array,
+    bands: RefCell<Bands>,
+    policy: Policy,
+    /// Cleaning in the background begins when less than this share of the blocks is neither written nor kept back.
+    threshold_percent: u64,
+    kept_back: u32,
+    open_max: usize,
+    /// Blocks that live data may take (invariant 1).
+    room: Cell<u64>,
+    /// The widths of all groups that the drives could hold, the widest first, each once. A group of another width is only for
+    /// small files: opened where drives have just then no room alike, it would leave less room than is reckoned.
+    widths: RefCell<Vec<usize>>,
+    reserved: Cell<u64>,
+    allocated: Cell<u64>,
+    freed: Cell<u64>,
+    opening: Gate,
+    /// Zones being emptied.
+    victims: Cell<u32>,
+    changes: RefCell<Vec<Change>>,
+    waiting: Waiting,
+}
+
+impl LogStore {
+    /// Over the groups of `array`.
+    pub fn new(array: Array, option: impl Fn(&str) -> Option<String>) -> Result<LogStore, String> {
+        let policy = Policy::named(option("cleaner").as_deref().unwrap_or("greedy"))?;
+        let threshold_percent = super::clean_below(option("clean_below"))?;
+        let count = |key: &str, usual: u32, most: u32| match option(key) {
+            None => Ok(usual),
+            Some(text) => match text.parse() {
+                Ok(count) if (1..=most).contains(&count) => Ok(count),
+                _ => Err(format!("{key}={text}: a number from 1 to {most}")),
+            },
+        };
+        let kept_back = count("kept_back", KEPT_BACK, 1000)?;
+        let open_max = count("open_groups", OPEN_GROUPS, 1000)?.min(array.active_max().unwrap_or(u32::MAX));
+        let shape = array.shape();
+        let slack = 2 * (u64::from(shape.width) - 1);
+        let mut bands = Bands::places(shape.stride(), shape.groups, slack);
+        for (number, layout, state) in array.groups() {
+            let (capacity, row) = size_of(&array, &layout);
+            bands.put(number, (capacity, row, capacity), &state);
+        }
+        let store = LogStore {
+            array,
+            bands: RefCell::new(bands),
+            policy,
+            threshold_percent,
+            kept_back,
+            open_max: open_max as usize,
+            room: Cell::new(0),
+            widths: RefCell::default(),
+            reserved: Cell::new(0),
+            allocated: Cell::new(0),
+            freed: Cell::new(0),
+            opening: Gate::default(),
+            victims: Cell::new(0),
+            changes: RefCell::default(),
+            waiting: Waiting::default(),
+        };
+        store.measure();
+        Ok(store)
+    }
+
+    /// Reckons how much may be live on the drives that are there.
+    fn measure(&self) {
+        let rows = self.array.shape().rows();
+        let capacity = |width: &usize| (*width as u64 * rows).saturating_sub(2 * (*width as u64 - 1));
+        let formable = self.array.formable();
+        // The widest come first, and it is one of those that is kept back.
+        self.room.set(formable.iter().skip(self.kept_back as usize).map(capacity).sum());
+        let mut widths = formable;
+        widths.dedup();
+        *self.widths.borrow_mut() = widths;
+        let mut bands = self.bands.borrow_mut();
+        for (number, layout, _) in self.array.groups() {
+            bands.set_worth(number, self.worth_of(u64::from(layout.width)));
+        }
+    }
+
+    /// Blocks that groups of the widest kind could hold on the zones of one of `width`, where that is not one of the widths that
+    /// are reckoned with; else what it holds.
+    fn worth_of(&self, width: u64) -> u64 {
+        let shape = self.array.shape();
+        let (widest, parity, capacity) = (self.widest() as u64, u64::from(shape.parity), width * shape.rows());
+        if self.widths.borrow().contains(&(width as usize)) {
+            return capacity;
+        }
+        ((width + parity) * shape.rows() * widest / (widest + parity)).max(capacity)
+    }
+
+    /// The data zones of the groups that are kept back: as many as can be.
+    fn widest(&self) -> usize {
+        self.widths.borrow().first().copied().unwrap_or(1)
+    }
+
+    /// Whether `blocks` are for a narrow group: they take fewer there than in a row of a wide one, there is room enough, and the
+    /// cleaner gains something by emptying one that is full.
+    fn is_narrow(&self, blocks: u64) -> bool {
+        let (width, parity) = (self.widest() as u64, u64::from(self.array.shape().parity));
+        let is_cheaper = width > 1 && blocks * (1 + parity) <= blocks.div_ceil(width) * (width + parity);
+        let (rows, slack) = (self.array.shape().rows(), self.bands.borrow().slack());
+        let is_emptied = self.worth_of(1) > rows + slack;
+        is_cheaper && is_emptied && self.array.can_open(1, self.kept_back + NARROW_LEAVE, width as usize)
+    }
+
+    /// What is done next to give `who` room for `blocks`.
+    fn next_step(&self, who: Who, blocks: u64) -> Step {
+        let bands = self.bands.borrow();
+        let open = bands.all().filter(|(_, band)| band.is_open()).count();
+        let widths = self.widths.borrow();
+        let widest = self.array.widest_now().filter(|width| widths.contains(width));
+        let may_take_any = who == Who::Cleaner || self.victims.get() == 0;
+        let free = || bands.all().filter(|(_, band)| band.room() > 0);
+        let roomiest_first = |(number, band): &(u32, &super::bands::Band)| (band.room(), std::cmp::Reverse(*number));
+        if who == Who::Cleaner {
+            let own = free().filter(|(_, band)| band.is_for_cleaner).max_by_key(roomiest_first);
+            if let Some((number, _)) = own {
+                return Step::Take(number);
+            }
+            if let Some(width) = widest.filter(|width| open < self.open_max && self.array.can_open(*width, 0, *width)) {
+                return Step::Open(width);
+            }
+            // Not a narrow one: copying from narrow to narrow would gain nothing, and never end.
+            let any = free()
+                .filter(|(_, band)| widths.contains(&(band.row as usize)))
+                .max_by_key(|found| (found.1.row, roomiest_first(found)));
+            return any.map_or(Step::Nothing, |(number, _)| Step::Take(number));
+        }
+        // Where there is little room, everything goes to wide groups.
+        let is_narrow = self.is_narrow(blocks);
+        let is_meant = |row: u64| (row == 1) == is_narrow || self.array.shape().width == 1;
+        let own = || free().filter(|(_, band)| !band.is_for_cleaner);
+        let meant = || own().filter(|(_, band)| is_meant(band.row));
+        let snug = meant().filter(|(_, band)| band.room() >= blocks).min_by_key(|(_, band)| band.room());
+        if let Some((number, _)) = snug {
+            return Step::Take(number);
+        }
+        // The cleaner's group needs a place too, where there are places enough.
+        let for_cleaner =
+            usize::from(self.open_max > 2 && !bands.all().any(|(_, band)| band.is_open() && band.is_for_cleaner));
+        let width = if is_narrow { Some(1) } else { widest };
+        let kept_width = self.widest();
+        let may_open = |width: &usize| {
+            open + for_cleaner < self.open_max && self.array.can_open(*width, self.kept_back, kept_width)
+        };
+        if let Some(width) = width.filter(may_open) {
+            return Step::Open(width);
+        }
+        let fullest = |found: Option<(u32, &super::bands::Band)>| found.map(|(number, _)| Step::Take(number));
+        fullest(meant().min_by_key(|(_, band)| band.room()))
+            .or_else(|| fullest(own().min_by_key(|(_, band)| band.room())))
+            .or_else(|| fullest(free().filter(|_| may_take_any).min_by_key(|(_, band)| band.room())))
+            .unwrap_or(Step::Nothing)
+    }
+
+    /// Room for `blocks`, or for the first of them.
+    async fn give(&self, who: Who, blocks: u64) -> Option<Run> {
+        loop {
+            match self.next_step(who, blocks) {
+                Step::Take(number) => {
+                    let run = self.bands.borrow_mut().take_from(number, blocks, who == Who::Cleaner);
+                    return Some(run);
+                }
+                Step::Open(_) => {
+                    // One at a time: another task may have opened one meanwhile, and no more may be.
+                    let _pass = self.opening.enter().await;
+                    if let Step::Open(width) = self.next_step(who, blocks) {
+                        self.open(width, who).await?;
+                    }
+                }
+                Step::Nothing => return None,
+            }
+        }
+    }
+
+    /// Opens a group.
+    async fn open(&self, width: usize, who: Who) -> Option<()> {
+        let (group, layout) = self.array.open(width).await?;
+        let state = ZoneState { written: 0, condition: crate::device::ZoneCondition::Writable };
+        let mut bands = self.bands.borrow_mut();
+        let (capacity, row) = size_of(&self.array, &layout);
+        bands.put(group, (capacity, row, self.worth_of(row)), &state);
+        if who == Who::Cleaner {
+            bands.keep_for_cleaner(group);
+        }
+        drop(bands);
+        self.changes.borrow_mut().push(Change::Group { group, layout });
+        Some(())
+    }
+
+    fn lease(&self, run: Run) -> Lease {
+        self.allocated.set(self.allocated.get() + run.blocks);
+        Lease { runs: vec![run], kept: Vec::new() }
+    }
+}
+
+/// Blocks of a group, and of a row of it.
+fn size_of(array: &Array, layout: &GroupLayout) -> (u64, u64) {
+    let width = u64::from(layout.width);
+    (width * array.shape().rows(), width)
+}
+
+impl Store for LogStore {
+    fn name(&self) -> &'static str {
+        "log"
+    }
+
+    fn is_contiguous(&self) -> bool {
+        false
+    }
+
+    fn band_blocks(&self) -> u64 {
+        self.array.shape().stride()
+    }
+
+    fn row_blocks(&self, block: u64) -> u64 {
+        let bands = self.bands.borrow();
+        bands.band((block / self.array.shape().stride()) as u32).row.max(1)
+    }
+
+    fn packs_copies(&self) -> bool {
+        true
+    }
+
+    fn drain_changes(&self) -> Vec<Change> {
+        std::mem::take(&mut *self.changes.borrow_mut())
+    }
+
+    fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
+        let others = self.reserved.get() - held.blocks;
+        if blocks > held.blocks && self.bands.borrow().live_in_all() + others + blocks > self.room.get() {
+            return Err(FsError::NoSpace);
+        }
+        self.reserved.set(others + blocks);
+        held.blocks = blocks;
+        Ok(())
+    }
+
+    fn unreserve(&self, held: &mut Held) {
+        self.reserved.set(self.reserved.get() - held.blocks);
+        held.blocks = 0;
+    }
+
+    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>> {
+        Box::pin(async move {
+            self.reserve(held, blocks)?;
+            let has_leases = || self.bands.borrow().has_leases();
+            let has_writers = || self.bands.borrow().has_writers();
+            let give = async || self.give(Who::File, blocks).await;
+            let run = self.waiting.until(give, has_writers, has_leases).await?;
+            self.reserved.set(self.reserved.get() - run.blocks);
+            held.blocks -= run.blocks;
+            Ok(self.lease(run))
+        })
+    }
+
+    fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Lease>> {
+        Box::pin(async move {
+            loop {
+                let room = self.waiting.has_room.next();
+                if let Some(run) = self.give(Who::Cleaner, blocks).await {
+                    return Some(self.lease(run));
+                }
+                if !self.bands.borrow().has_writers() {
+                    return None;
+                }
+                room.await;
+            }
+        })
+    }
+
+    fn settle(&self, lease: Lease) {
+        self.bands.borrow_mut().settle(&lease.runs);
+        self.waiting.has_room.give();
+    }
+
+    fn pin(&self, runs: &[Run]) {
+        self.bands.borrow_mut().pin(runs);
+    }
+
+    fn unpin(&self, runs: &[Run]) {
+        self.bands.borrow_mut().unpin(runs);
+        self.waiting.has_room.give();
+    }
+
+    fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>) {
+        self.bands.borrow_mut().abandon(&lease.runs, zones);
+        self.refresh();
+    }
+
+    fn refresh(&self) {
+        let mut bands = self.bands.borrow_mut();
+        // A drive that failed, or leaves, takes the groups that lie on it with it.
+        for (number, _, state) in self.array.groups() {
+            bands.seal_if_full(number, &state);
+        }
+        drop(bands);
+        self.measure();
+        self.waiting.has_room.give();
+    }
+
+    fn claim(&self, extent: &Extent) -> Result<(), FsError> {
+        let run = Run { start: extent.start, blocks: u64::from(extent.blocks) };
+        self.bands.borrow_mut().claim(run).map_err(|reason| FsError::format("the array", reason))
+    }
+
+    fn claimed(&self) {
+        self.bands.borrow_mut().claimed();
+    }
+
+    fn free(&self, run: Run) {
+        self.bands.borrow_mut().free(run);
+        self.freed.set(self.freed.get() + run.blocks);
+        // What was dead already may be worth cleaning now.
+        self.waiting.has_room.give();
+    }
+
+    fn usage(&self) -> Usage {
+        let bands = self.bands.borrow();
+        let (live, room) = (bands.live_in_all(), self.room.get());
+        let free = room.saturating_sub(live + self.reserved.get());
+        Usage {
+            blocks: room,
+            live,
+            free,
+            dead: bands.dead(),
+            unusable: 0,
+            free_runs: self.array.free_groups().len() as u64,
+            longest: free,
+            allocated: self.allocated.get(),
+            freed: self.freed.get(),
+        }
+    }
+
+    fn victim(&self, _now_ns: u64) -> Option<Victim> {
+        let mut bands = self.bands.borrow_mut();
+        // One that still takes writes is hardly begun, and comes last.
+        let zone =
+            self.policy.choose(&bands, |band| !band.is_open()).or_else(|| self.policy.choose(&bands, |_| true))?;
+        self.victims.set(self.victims.get() + 1);
+        Some(bands.lease_victim(zone))
+    }
+
+    fn emptied(&self, zone: u32, was_reset: bool) {
+        let mut bands = self.bands.borrow_mut();
+        bands.emptied(zone, was_reset);
+        if was_reset {
+            bands.remove(zone);
+            self.changes.borrow_mut().push(Change::DropGroup { group: zone });
+        }
+        self.victims.set(self.victims.get() - 1);
+        if self.open_max <= 2 {
+            bands.share_with_all();
+        }
+        drop(bands);
+        self.waiting.has_room.give();
+    }
+
+    fn wants_cleaning(&self) -> bool {
+        let (shape, bands) = (self.array.shape(), self.bands.borrow());
+        let columns = u64::from(shape.width) + u64::from(shape.parity);
+        let free = self.array.free_zones() * shape.stride() / columns;
+        let unwritten = (free + bands.unwritten()).saturating_sub(u64::from(self.kept_back) * shape.stride());
+        self.waiting.is_anybody() || (bands.dead() > 0 && unwritten * 100 < self.room.get() * self.threshold_percent)
+    }
+
+    fn cleaning_needed(&self) -> Local<'_, ()> {
+        Box::pin(self.waiting.cleaning_needed())
+    }
+
+    fn cleaning_failed(&self) {
+        self.waiting.cleaning_failed();
+    }
+
+    fn live_in(&self, zone: u32) -> u64 {
+        self.bands.borrow().live_in(zone)
+    }
+
+    fn zones(&self) -> Vec<(u64, u64)> {
+        let bands = self.bands.borrow();
+        bands.all().filter(|(_, band)| band.capacity > 0).map(|(_, band)| (band.written, band.live)).collect()
+    }
+}

@@ -1,0 +1,159 @@
+//! Goal: the store gives room where its rules say, within its bounds, at their smallest too. Method: small arrays of model
+//! drives, and what the store does next.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+use super::*;
+use crate::array::{Belongs, Part};
+use crate::clock::Clock;
+use crate::device::model::Model;
+use crate::device::{Backend, Device, Geometry, Kind};
+use crate::format::superblock::Shape;
+use crate::namespace::Groups;
+
+const ROWS: u64 = 15;
+
+/// A store on `drives` drives of 12 zones, of which `parity` may be lost.
+async fn store(clock: &Clock, drives: usize, parity: u8, options: &[(&str, &str)]) -> LogStore {
+    let kind = Kind::Zoned { zone_blocks: ROWS + 1, zones: 13, conventional: 0, active_max: None };
+    let geometry = Geometry { blocks: 13 * (ROWS + 1), kind };
+    let part = |number: usize| {
+        let model = Model::new(geometry);
+        assert_eq!(model.geometry(), geometry);
+        let device = Some(Device::new(clock, "drive", Box::new(model)));
+        Part { uuid: uuid::Uuid::from_u128(number as u128), device, geometry, first: 1, belongs: Belongs::Yes }
+    };
+    let shape = Shape { parity, width: drives as u8 - parity, zone_blocks: ROWS + 1, groups: 40 };
+    let parts = (0..drives).map(part).collect();
+    let array = Array::assemble(uuid::Uuid::from_u128(5), shape, parts, &Groups::default(), false).await.unwrap();
+    let option = |key: &str| options.iter().find(|(known, _)| *known == key).map(|(_, value)| value.to_string());
+    LogStore::new(array, option).unwrap()
+}
+
+/// Runs `test` on a clock of its own.
+fn run<T: 'static>(test: impl AsyncFnOnce(Clock) -> T + 'static) -> T {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let outcome = clock.run(async move { test(own).await }).unwrap();
+    clock.forget_all();
+    outcome
+}
+
+async fn take(store: &LogStore, blocks: u64) -> Lease {
+    let mut held = Held::default();
+    store.allocate(&mut held, blocks).await.unwrap()
+}
+
+fn width_at(store: &LogStore, lease: &Lease) -> u64 {
+    store.row_blocks(lease.runs[0].start)
+}
+
+#[test]
+fn small_files_go_to_narrow_groups_while_there_is_room_and_large_ones_to_wide() {
+    run(async |clock: Clock| {
+        let store = store(&clock, 5, 1, &[]).await;
+        for (blocks, width) in [(1, 1), (2, 1), (3, 4), (4, 4), (9, 4)] {
+            let lease = take(&store, blocks).await;
+            assert_eq!(width_at(&store, &lease), width, "a file of {blocks} blocks");
+            store.settle(lease);
+        }
+        // Four groups kept back are more than narrow ones may leave.
+        let mut taken = 0;
+        while store.is_narrow(1) {
+            store.settle(take(&store, 60).await);
+            taken += 1;
+        }
+        assert!(taken > 5);
+        let narrow = || store.bands.borrow().all().filter(|(_, band)| band.capacity == ROWS).count();
+        let before = narrow();
+        for _ in 0..ROWS {
+            store.settle(take(&store, 1).await);
+        }
+        assert_eq!((before, narrow()), (1, 1), "another narrow group is opened though there is little room");
+    });
+}
+
+#[test]
+fn files_written_at_once_lie_in_different_groups_up_to_the_bound() {
+    for (open_groups, expected) in [("5", 4), ("3", 2), ("1", 1)] {
+        run(async move |clock: Clock| {
+            let store = store(&clock, 1, 0, &[("open_groups", open_groups)]).await;
+            let mut leases = Vec::new();
+            while store.next_step(Who::File, 2) != Step::Nothing {
+                leases.push(take(&store, 2).await);
+            }
+            let groups: std::collections::BTreeSet<u64> =
+                leases.iter().map(|lease| lease.runs[0].start / store.band_blocks()).collect();
+            assert_eq!((leases.len(), groups.len()), (expected, expected), "open_groups={open_groups}");
+            // Where there are places enough, one is the cleaner's.
+            let for_cleaner = store.next_step(Who::Cleaner, 2);
+            assert_eq!(for_cleaner == Step::Nothing, expected == 1, "open_groups={open_groups}: {for_cleaner:?}");
+            leases.into_iter().for_each(|lease| store.settle(lease));
+        });
+    }
+}
+
+#[test]
+fn writers_leave_what_is_kept_back_and_the_cleaner_takes_it() {
+    run(async |clock: Clock| {
+        let store = store(&clock, 3, 1, &[("kept_back", "2")]).await;
+        let mut held = Held::default();
+        let room = store.usage().blocks;
+        assert_eq!(room, 10 * (2 * ROWS - 2), "twelve wide groups, two kept back, a row lost to filling up in each");
+        store.reserve(&mut held, room).unwrap();
+        assert_eq!(store.reserve(&mut Held::default(), 1), Err(FsError::NoSpace));
+        store.unreserve(&mut held);
+        while store.next_step(Who::File, 30) != Step::Nothing {
+            let lease = take(&store, 30).await;
+            let run = lease.runs[0];
+            store.settle(lease);
+            // So that it is not the reservation that ends it.
+            store.free(run);
+        }
+        assert_eq!(store.array.free_groups().len(), 2);
+        assert_eq!(store.next_step(Who::Cleaner, 30), Step::Open(2));
+        store.settle(store.allocate_for_cleaner(8).await.unwrap());
+        assert_eq!(store.array.free_groups().len(), 1);
+    });
+}
+
+#[test]
+fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
+    run(async |clock: Clock| {
+        let store = store(&clock, 1, 0, &[]).await;
+        let lease = take(&store, ROWS).await;
+        let run = lease.runs[0];
+        store.settle(lease);
+        store.free(Run { start: run.start, blocks: 5 });
+        let victim = store.victim(0).unwrap();
+        let copies = store.allocate_for_cleaner(ROWS - 5).await.unwrap();
+        store.settle(copies);
+        store.free(Run { start: run.start + 5, blocks: ROWS - 5 });
+        assert!(store.changes.borrow().iter().all(|change| matches!(change, Change::Group { .. })));
+        while store.array.can_open(1, KEPT_BACK, 1) {
+            store.settle(take(&store, ROWS).await);
+        }
+        assert_eq!(
+            store.next_step(Who::File, 1),
+            Step::Nothing,
+            "the cleaner's group has room, and a zone is being emptied"
+        );
+        store.array.reset(victim.zone).await.unwrap();
+        store.emptied(victim.zone, true);
+        assert!(matches!(store.next_step(Who::File, 1), Step::Open(_) | Step::Take(_)));
+        assert_eq!(store.drain_changes().last(), Some(&Change::DropGroup { group: victim.zone }));
+        assert_eq!(store.drain_changes(), []);
+    });
+}
+
+#[test]
+fn options_out_of_range_are_named() {
+    run(async |clock: Clock| {
+        let array = store(&clock, 1, 0, &[]).await.array;
+        for (key, value) in [("open_groups", "0"), ("kept_back", "none"), ("cleaner", "lazy"), ("clean_below", "95")] {
+            let option = |known: &str| (known == key).then(|| value.to_string());
+            let wrong = LogStore::new(array.clone(), option).map(drop).expect_err(key);
+            assert!(wrong.contains(key) && wrong.contains(value), "{wrong}");
+        }
+    });
+}

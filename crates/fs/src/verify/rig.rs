@@ -1,0 +1,83 @@
+//! The devices of a trial: models of one drive, or of the drives of an array, and of the one with the metadata.
+
+use uuid::Uuid;
+
+use super::cuts::Trial;
+use crate::clock::Clock;
+use crate::core::{make_on, MakeOptions};
+use crate::device::model::{Contents, Model, Snapshot};
+use crate::device::Device;
+use crate::error::FsError;
+
+/// Blocks of metadata on a toy that has them itself.
+const METADATA_BLOCKS: u64 = 86;
+
+/// The models: the drives in order, then the device with the metadata, if there is one.
+#[derive(Clone, Debug)]
+pub struct Rig {
+    models: Vec<Model>,
+}
+
+impl Rig {
+    /// New ones for `trial`.
+    pub fn new(trial: &Trial) -> Rig {
+        let drives = (0..trial.drives).map(|_| trial.geometry);
+        Rig { models: drives.chain(trial.metadata).map(Model::new).collect() }
+    }
+
+    /// Models that hold this.
+    pub fn with(contents: Vec<Contents>) -> Rig {
+        Rig { models: contents.into_iter().map(Model::with).collect() }
+    }
+
+    /// All of them.
+    pub fn models(&self) -> &[Model] {
+        &self.models
+    }
+
+    /// Devices in front of them, without those whose numbers are `missing`.
+    pub fn devices(&self, clock: &Clock, missing: &[usize]) -> Vec<Device> {
+        let there = self.models.iter().enumerate().filter(|(number, _)| !missing.contains(number));
+        there.map(|(number, model)| Device::new(clock, &format!("model {number}"), Box::new(model.clone()))).collect()
+    }
+
+    /// Makes the file system of `trial` on them.
+    pub async fn make(&self, clock: &Clock, trial: &Trial) -> Result<(), FsError> {
+        let options = MakeOptions {
+            uuid: Some(Uuid::from_u128(0x1234_5678_9abc)),
+            store: trial.store.map(String::from),
+            options: trial.options.clone(),
+            metadata_blocks: Some(METADATA_BLOCKS),
+            parity: trial.parity,
+            overwrite: false,
+        };
+        let devices = self.devices(clock, &[]);
+        let (drives, metadata) = devices.split_at(trial.drives);
+        make_on(drives, metadata.first(), &options, 1_400_000_000_000_000_000).await.map(drop)
+    }
+
+    /// What they hold.
+    pub fn contents(&self) -> Vec<Contents> {
+        self.models.iter().map(Model::contents).collect()
+    }
+
+    /// From now on keeps a snapshot of all of them after every event of one.
+    pub fn keep_snapshots(&self) {
+        Model::keep_snapshots(&self.models);
+    }
+
+    /// Takes the snapshots kept so far.
+    pub fn take_snapshots(&self) -> Vec<Vec<Snapshot>> {
+        Model::take_snapshots(&self.models)
+    }
+
+    /// Writes, flushes and resets so far.
+    pub fn events(&self) -> u64 {
+        self.models.iter().map(Model::events).sum()
+    }
+
+    /// Operations so far that broke the rules of a device.
+    pub fn broken_rules(&self) -> u64 {
+        self.models.iter().map(Model::broken_rules).sum()
+    }
+}

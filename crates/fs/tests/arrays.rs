@@ -1,0 +1,64 @@
+//! Goal: on arrays whatever was acknowledged is found after a power cut at any moment, with any drives lost that parity may
+//! lose, a drive as it once was, or a block altered: nothing wrong, nothing lost, nothing unnoticed. Method:
+//! `imbrex_fs::verify::cuts`, each state with the next harm of the array's list; mistakes made on purpose must be caught.
+
+use imbrex_fs::core::Sabotage;
+use imbrex_fs::verify::cuts::{judge, Trial};
+use imbrex_fs::verify::{arrays, scripts};
+use imbrex_fs::Bounds;
+
+/// What `IMBREX_FS_…` says, for longer runs.
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn sequences_of_three_operations_are_found_as_promised() {
+    let every = setting("IMBREX_FS_EVERY", 397) as usize;
+    for (name, usual) in arrays() {
+        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
+            for number in (0..scripts::KINDS.pow(3)).step_by(every) {
+                let operations = scripts::short(number);
+                judge(&trial, &operations)
+                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, sequence {number}: {why}\n{operations:#?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn long_sequences_are_found_as_promised() {
+    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
+    for (name, trial) in arrays() {
+        let trial = Trial { random_subsets: 2, ..trial };
+        for seed in first..first + count {
+            let operations = scripts::long(seed, 150);
+            let tally =
+                judge(&trial, &operations).unwrap_or_else(|why| panic!("{name}, seed {seed}: {why}\n{operations:#?}"));
+            println!("{name}: {tally:?}");
+        }
+    }
+}
+
+#[test]
+fn files_written_at_once_are_found_as_promised() {
+    for (name, trial) in arrays() {
+        let operations = scripts::at_once();
+        judge(&trial, &operations).unwrap_or_else(|why| panic!("{name}: {why}\n{operations:#?}"));
+    }
+}
+
+#[test]
+fn mistakes_made_on_purpose_are_caught() {
+    for sabotage in [Sabotage::ParityLate, Sabotage::RecordBeforeData] {
+        let is_caught = arrays().into_iter().any(|(_, trial)| {
+            let trial = Trial { sabotage: Some(sabotage), random_subsets: 4, ..trial };
+            let short = (0..scripts::KINDS.pow(3)).step_by(297).map(scripts::short);
+            let mut all =
+                std::iter::once(scripts::at_once()).chain(short).chain((1..6).map(|seed| scripts::long(seed, 250)));
+            all.any(|operations| judge(&trial, &operations).is_err())
+        });
+        assert!(is_caught, "{sabotage:?} goes unnoticed");
+    }
+}

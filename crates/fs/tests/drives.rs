@@ -1,0 +1,274 @@
+//! Goal: a drive that is replaced, or added, or has altered blocks, costs no file anything, at whatever moment the power is
+//! cut; what cannot be saved is named. Method: small arrays; the power is cut after every write of a replacement, which is then
+//! taken up again, and another drive is lost after it; blocks are altered one by one, or two at a time.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+use imbrex_fs::core::{MountOptions, Scrubbed};
+use imbrex_fs::device::model::{Contents, Model, Snapshot};
+use imbrex_fs::device::Geometry;
+use imbrex_fs::verify::cuts::{fresh, Trial};
+use imbrex_fs::verify::operation::{find, pattern};
+use imbrex_fs::verify::rig::Rig;
+use imbrex_fs::verify::{arrays, perform, Operation};
+use imbrex_fs::{Clock, Fs, FsError};
+use uuid::Uuid;
+
+const FILES: u8 = 6;
+const NEW: Uuid = Uuid::from_u128(0xabc);
+
+fn bytes_of(number: u8) -> usize {
+    3_000 + 3_000 * usize::from(number)
+}
+
+/// The arrays that can lose a drive.
+fn with_parity() -> Vec<(&'static str, Trial)> {
+    arrays().into_iter().filter(|(_, trial)| trial.parity > 0).collect()
+}
+
+/// Files of several lengths, of which some were written again and one is gone.
+fn written(trial: &Trial) -> Vec<Contents> {
+    let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+    let inner = clock.clone();
+    clock
+        .run(async move {
+            let (fs, rig) = fresh(&inner, &own).await.unwrap();
+            for (round, names) in [(9, 0..FILES), (9, 2..4), (0, 0..FILES)] {
+                for number in names {
+                    let path = format!("f{number}");
+                    if find(&fs, &path).is_err() {
+                        perform(&fs, &Operation::Create(path.clone())).await.unwrap();
+                    }
+                    let write = Operation::WriteOut(path, 0, bytes_of(number), number + round);
+                    perform(&fs, &write).await.unwrap();
+                }
+            }
+            fs.unmount().await.unwrap();
+            assert_eq!(rig.broken_rules(), 0);
+            rig.contents()
+        })
+        .unwrap()
+}
+
+async fn mounted(clock: &Clock, rig: &Rig, missing: &[usize]) -> Result<Fs, FsError> {
+    Ok(Fs::mount(clock, &rig.devices(clock, missing), &MountOptions::default()).await?.0)
+}
+
+/// Every file, whole.
+async fn compare(fs: &Fs, when: &str) {
+    for number in 0..FILES {
+        let inode = find(fs, &format!("f{number}")).unwrap();
+        let read = fs.read(inode, 0, 1 << 20).await.unwrap_or_else(|error| panic!("{when}: f{number}: {error}"));
+        assert!(read == pattern(number, 0, bytes_of(number)), "{when}: f{number} has other bytes");
+    }
+    assert_eq!(fs.self_check(), Vec::<String>::new(), "{when}");
+}
+
+/// Replaces drive `old` by the last device of `rig`, from the beginning or where that was left.
+async fn replace(clock: &Clock, rig: &Rig, old: usize, when: &str) -> Fs {
+    let last = rig.models().len() - 1;
+    let new = rig.devices(clock, &[]).pop().unwrap();
+    // Before its first block is written the new drive is a stranger.
+    let is_begun = imbrex_fs::core::look(&new).await.is_ok();
+    let missing = if is_begun { vec![old] } else { vec![old, last] };
+    let fs = mounted(clock, rig, &missing).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+    compare(&fs, when).await;
+    let replaced = match fs.replace_drive(old as u8, None, false, |_| {}).await {
+        // It was done before the power went.
+        Err(FsError::Invalid(why)) if why.contains("no drive of that number") => return fs,
+        Err(FsError::Invalid(_)) => fs.replace_drive(old as u8, Some((&new, NEW)), true, |_| {}).await,
+        outcome => outcome,
+    };
+    let replaced = replaced.unwrap_or_else(|error| panic!("{when}: {error}"));
+    assert_eq!(replaced.groups, replaced.groups_in_all);
+    compare(&fs, when).await;
+    fs
+}
+
+/// Replaces drive `old`, with the power cut after every event; gives what each cut left.
+fn cuts(trial: &Trial, contents: &[Contents], old: usize) -> Vec<Vec<Snapshot>> {
+    let clock = Clock::in_virtual_time();
+    let new = Model::new(trial.geometry).contents();
+    let rig = Rig::with(contents.iter().cloned().chain([new]).collect());
+    let own = clock.clone();
+    let snapshots = clock.run(async move {
+        rig.keep_snapshots();
+        replace(&own, &rig, old, "at first").await.unmount().await.unwrap();
+        assert_eq!(rig.broken_rules(), 0);
+        rig.take_snapshots()
+    });
+    clock.forget_all();
+    snapshots.unwrap()
+}
+
+#[test]
+fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
+    for (name, trial) in with_parity() {
+        let contents = written(&trial);
+        let (old, drives) = (1, trial.drives);
+        for (event, snapshot) in cuts(&trial, &contents, old).into_iter().enumerate() {
+            for survives in [false, true] {
+                let when = format!("{name}, cut after event {event}, survivors: {survives}");
+                let rig = Rig::with(snapshot.iter().map(|one| one.cut(|_| survives)).collect());
+                let clock = Clock::in_virtual_time();
+                let own = clock.clone();
+                let run = async move {
+                    replace(&own, &rig, old, &when).await.unmount().await.unwrap();
+                    // The old one is no part of it any more: another may be lost.
+                    for other in (0..drives).filter(|other| *other != old) {
+                        let when = format!("{when}, then {other} lost");
+                        let fs = mounted(&own, &rig, &[old, other]).await;
+                        compare(&fs.unwrap_or_else(|error| panic!("{when}: {error}")), &when).await;
+                    }
+                    assert_eq!(rig.broken_rules(), 0, "{when}");
+                };
+                clock.run(run).unwrap();
+                clock.forget_all();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_rebuilt_is_what_files_use() {
+    let (_, trial) = with_parity().remove(1);
+    let rebuilt = |contents: Vec<Contents>| {
+        let clock = Clock::in_virtual_time();
+        let new = Model::new(trial.geometry).contents();
+        let rig = Rig::with(contents.into_iter().chain([new]).collect());
+        let own = clock.clone();
+        let run = async move {
+            let last = rig.models().len() - 1;
+            let fs = mounted(&own, &rig, &[1, last]).await.unwrap();
+            let new = rig.devices(&own, &[]).pop().unwrap();
+            fs.replace_drive(1, Some((&new, NEW)), false, |_| {}).await.unwrap()
+        };
+        clock.run(run).unwrap()
+    };
+    let empty = {
+        let clock = Clock::in_virtual_time();
+        let (own, trial) = (clock.clone(), trial.clone());
+        clock.run(async move { fresh(&own, &trial).await.unwrap().1.contents() }).unwrap()
+    };
+    assert_eq!(rebuilt(empty).blocks, 0, "an empty file system has nothing to rebuild");
+    let full = rebuilt(written(&trial));
+    let blocks: u64 = (0..FILES).map(|number| bytes_of(number).div_ceil(4096) as u64).sum();
+    assert!((blocks / 4..=blocks).contains(&full.blocks), "{full:?} for {blocks} blocks of files on four drives");
+}
+
+#[test]
+fn a_drive_that_was_replaced_is_told_when_it_comes_back_and_nothing_is_read_of_it() {
+    let (_, trial) = with_parity().remove(1);
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let run = async move {
+        let new = Model::new(trial.geometry).contents();
+        let rig = Rig::with(written(&trial).into_iter().chain([new]).collect());
+        replace(&own, &rig, 1, "at first").await.unmount().await.unwrap();
+        let devices = rig.devices(&own, &[]);
+        let (fs, found) = Fs::mount(&own, &devices, &MountOptions::default()).await.unwrap();
+        assert_eq!(found.stale, ["model 1"]);
+        assert_eq!(found.missing, Vec::<String>::new());
+        compare(&fs, "with the old one back").await;
+    };
+    clock.run(run).unwrap();
+}
+
+#[test]
+fn an_added_drive_takes_part_and_more_fits() {
+    let (_, trial) = with_parity().remove(1);
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let run = async move {
+        let geometry = Geometry { blocks: 800, kind: imbrex_fs::device::Kind::Plain };
+        let new = Model::new(geometry).contents();
+        let rig = Rig::with(written(&trial).into_iter().chain([new]).collect());
+        let last = rig.models().len() - 1;
+        let fs = mounted(&own, &rig, &[last]).await.unwrap();
+        let before = fs.statfs().blocks;
+        let device = rig.devices(&own, &[]).pop().unwrap();
+        fs.add_drive(&device, NEW, false).await.unwrap();
+        assert!(fs.statfs().blocks > before, "{} blocks, and {before} before", fs.statfs().blocks);
+        for number in 0..FILES {
+            let write = Operation::WriteOut(format!("f{number}"), 0, bytes_of(number), number);
+            perform(&fs, &write).await.unwrap();
+        }
+        fs.unmount().await.unwrap();
+        for lost in 0..=last {
+            if lost != 4 {
+                compare(&mounted(&own, &rig, &[lost]).await.unwrap(), &format!("without {lost}")).await;
+            }
+        }
+        assert!(mounted(&own, &rig, &[last, 0]).await.is_err(), "two are one too many");
+    };
+    clock.run(run).unwrap();
+}
+
+/// Scrubs what `contents` hold; what was found, what a second look finds, and which files cannot be read after it.
+fn scrub(contents: Vec<Contents>) -> (Scrubbed, Scrubbed, Vec<u8>) {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let run = async move {
+        let rig = Rig::with(contents);
+        let fs = mounted(&own, &rig, &[]).await.unwrap();
+        let first = fs.scrub_array(true, |_| {}).await.unwrap();
+        let again = fs.scrub_array(false, |_| {}).await.unwrap();
+        let mut damaged = Vec::new();
+        for number in 0..FILES {
+            match fs.read(find(&fs, &format!("f{number}")).unwrap(), 0, 1 << 20).await {
+                Ok(read) => assert!(read == pattern(number, 0, bytes_of(number)), "f{number} has other bytes"),
+                Err(_) => damaged.push(number),
+            }
+        }
+        assert_eq!(rig.broken_rules(), 0);
+        (first, again, damaged)
+    };
+    let found = clock.run(run).unwrap();
+    clock.forget_all();
+    found
+}
+
+#[test]
+fn scrub_finds_and_repairs_every_altered_block_of_a_row_that_files_use() {
+    for (name, trial) in with_parity() {
+        let contents = written(&trial);
+        let (whole, ..) = scrub(contents.clone());
+        assert_eq!((whole.wrong_rows, whole.incomplete_rows), (0, 0), "{name}: {whole:?}");
+        assert!(whole.rows > 0);
+        let mut wrong = 0;
+        for drive in 0..trial.drives {
+            for block in contents[drive].used_blocks().into_iter().filter(|block| *block > 0) {
+                let mut altered = contents.clone();
+                altered[drive].corrupt(block, |bytes| bytes[9] ^= 1);
+                let (first, again, damaged) = scrub(altered);
+                assert_eq!((first.lost.len(), damaged.len()), (0, 0), "{name}: block {block} of drive {drive}");
+                assert_eq!(first.repaired_rows, first.wrong_rows, "{name}: block {block} of drive {drive}: {first:?}");
+                assert_eq!(again.wrong_rows, 0, "{name}: block {block} of drive {drive}: {again:?}");
+                wrong += first.wrong_rows;
+            }
+        }
+        let columns = (trial.drives as u64).min(whole.rows);
+        assert!(wrong >= whole.rows.max(columns), "{name}: {wrong} altered blocks were noticed in {} rows", whole.rows);
+    }
+}
+
+#[test]
+fn what_is_lost_is_exactly_what_scrub_names() {
+    let (name, trial) = with_parity().remove(1);
+    let contents = written(&trial);
+    let mut lost = 0;
+    for block in contents[0].used_blocks().into_iter().filter(|block| *block > 0) {
+        for other in 1..trial.drives {
+            let mut altered = contents.clone();
+            for drive in [0, other] {
+                altered[drive].corrupt(block, |bytes| bytes[9] ^= 1);
+            }
+            let (first, _, damaged) = scrub(altered);
+            let mut named: Vec<u32> = first.lost.iter().map(|(inode, _)| *inode).collect();
+            named.dedup();
+            assert_eq!(named.len(), damaged.len(), "{name}: block {block}: {first:?}, and unreadable are {damaged:?}");
+            lost += damaged.len();
+        }
+    }
+    assert!(lost > 0, "two blocks of one row are more than one parity bears");
+}
