@@ -682,6 +682,8 @@ pub struct ListArgs {
     /// What to list [default: all].
     #[arg(value_enum)]
     pub what: Option<ListChoice>,
+    /// One of them: of a layer every parameter, of a drive its profile as TOML.
+    pub name: Option<String>,
     /// Print it as JSON.
     #[arg(long)]
     pub json: bool,
@@ -691,6 +693,7 @@ pub struct ListArgs {
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListChoice {
     /// Drive profiles.
+    #[value(alias = "drives")]
     Profiles,
     /// Translation layers, with their parameters.
     Layers,

@@ -2,7 +2,8 @@
 
 use comfy_table::{presets, ContentArrangement, Table};
 use imbrex_disk::Profile;
-use imbrex_layer::registry;
+use imbrex_layer::parameters::ParameterKind;
+use imbrex_layer::{registry, LayerInfo};
 use imbrex_trace::{formats, generators};
 use serde_json::{json, Value};
 
@@ -23,11 +24,17 @@ pub fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         ListChoice::Experiments,
     ];
     let chosen = args.what.as_ref().map_or(&all[..], std::slice::from_ref);
+    if let (Some(choice), Some(name)) = (args.what, &args.name) {
+        return one(choice, name, args.json);
+    }
     let listings: Vec<_> = chosen.iter().map(|choice| listing(*choice)).collect();
     if args.json {
         let document: serde_json::Map<String, Value> =
             listings.iter().map(|listing| (listing.name.to_string(), as_json(listing))).collect();
         let mut document = Value::Object(document);
+        if chosen.contains(&ListChoice::Layers) {
+            document["layers"] = registry::all().into_iter().map(layer_json).collect();
+        }
         document["schema"] = json!("imbrex.list/1");
         output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
         return Ok(ExitCode::Done);
@@ -39,6 +46,76 @@ pub fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         print(listing, args.what.is_some())?;
     }
     Ok(ExitCode::Done)
+}
+
+/// One layer with its parameters, or one profile as its text.
+fn one(choice: ListChoice, name: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    match choice {
+        ListChoice::Layers => {
+            let names = || registry::all().iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
+            let info = registry::named(name).ok_or_else(|| {
+                Failure::usage(format!("no layer is called '{name}'")).or_try(format!("one of {}", names()))
+            })?;
+            if as_json {
+                output::line(&serde_json::to_string_pretty(&layer_json(info)).map_err(Failure::failed)?)?;
+            } else {
+                print_layer(info)?;
+            }
+        }
+        ListChoice::Profiles => {
+            let profile = imbrex::drives::find_profile(name)?;
+            if as_json {
+                let table = serde_json::to_string_pretty(&profile.table()).map_err(Failure::failed)?;
+                output::line(&table)?;
+            } else {
+                output::part(profile.source_text())?;
+            }
+        }
+        _ => {
+            return Err(Failure::usage(format!("'{name}': only layers and drives are listed one by one"))
+                .or_try("imbrex list layers NAME, or imbrex list drives NAME"));
+        }
+    }
+    Ok(ExitCode::Done)
+}
+
+fn layer_json(info: &LayerInfo) -> Value {
+    let parameters: Vec<Value> = info
+        .parameters
+        .iter()
+        .map(|parameter| {
+            let mut entry = json!({
+                "key": parameter.key,
+                "type": parameter.kind.name(),
+                "takes": parameter.kind.takes(),
+                "default": parameter.default,
+                "help": parameter.help,
+            });
+            if let ParameterKind::Choice(words) = parameter.kind {
+                entry["choices"] = json!(words);
+            }
+            entry
+        })
+        .collect();
+    json!({
+        "layer": info.name,
+        "recordings": info.recordings,
+        "maps": info.mapping_unit,
+        "source": info.source,
+        "what_it_does": info.summary,
+        "parameters": parameters,
+    })
+}
+
+fn print_layer(info: &LayerInfo) -> Result<(), Failure> {
+    output::line(&format!("{}: {}", info.name, info.summary))?;
+    output::line(&format!("recordings: {}; source: {}", info.recordings.join(", "), info.source))?;
+    for parameter in info.parameters {
+        output::line(&format!("\n  {}={}", parameter.key, parameter.default))?;
+        output::line(&format!("      {}", parameter.help))?;
+        output::line(&format!("      takes {}", parameter.kind.takes()))?;
+    }
+    Ok(())
 }
 
 fn listing(choice: ListChoice) -> Listing {

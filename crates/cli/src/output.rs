@@ -17,3 +17,9 @@ pub fn part(text: &str) -> Result<(), Failure> {
         Ok(()) => Ok(()),
     }
 }
+
+/// Columns of the terminal that standard output is, if it is one.
+pub fn terminal_columns() -> Option<usize> {
+    let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some(usize::from(columns))
+}

@@ -86,11 +86,14 @@ fn print(args: &SimulateArgs, simulated: &Simulated) -> Result<(), Failure> {
         human::count(workload.reads),
         human::count(workload.writes)
     ))?;
-    output::line(&simulated.table())
+    output::line(&simulated.table_within(output::terminal_columns()))
 }
 
 fn verdict(simulated: &Simulated, quiet: bool) -> ExitCode {
     let drives = &simulated.summary.drives;
+    for reason in &simulated.not_run {
+        eprintln!("imbrex: not run: {reason}");
+    }
     if drives.iter().any(|drive| drive.integrity.is_violated()) {
         eprintln!("imbrex: live data was lost: see the lines marked DAMAGE");
         return ExitCode::Damage;
@@ -105,6 +108,13 @@ fn verdict(simulated: &Simulated, quiet: bool) -> ExitCode {
         if !quiet {
             eprintln!("imbrex: interrupted: the results are those of the requests read until then");
         }
+        return ExitCode::Failed;
+    }
+    if drives.iter().all(|drive| drive.completed == 0) {
+        eprintln!("imbrex: no drive completed a request: there is nothing to compare");
+        return ExitCode::Failed;
+    }
+    if !simulated.not_run.is_empty() {
         return ExitCode::Failed;
     }
     ExitCode::Done

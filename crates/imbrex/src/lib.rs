@@ -29,6 +29,7 @@ pub mod run;
 #[cfg(test)]
 mod sample;
 pub mod simulation;
+pub mod sweep;
 pub mod table;
 pub mod workload;
 

@@ -142,6 +142,8 @@ fn result(number: usize, series: &DriveSeries) -> DriveResult {
         rejected: Default::default(),
         duration_ns,
         slowdown: Some(duration_ns as f64 / 3.0e12),
+        compared_with: Some(KINDS[0].0.to_string()),
+        compared_requests: None,
         latency_ns: LatencyByOperation {
             all: (&series.all).into(),
             read: (&series.reads).into(),

@@ -26,8 +26,12 @@ use crate::options::SimulationOptions;
 use crate::progress::Progress;
 use crate::run::sinks::{Sinks, Spools};
 use crate::run::{many, Run};
+use crate::sweep;
 use crate::table;
 use crate::workload::{Workload, WorkloadCounts};
+
+/// More than any drive holds: an exbibyte.
+const BYTES_MAX: u64 = 1 << 60;
 
 /// What the drives are compared with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -58,6 +62,8 @@ pub struct Simulated {
     pub series: Vec<DriveSeries>,
     /// Whether it was stopped: then the results are those of the requests read until then.
     pub is_stopped: bool,
+    /// Why drives that were asked for did not run, a line each.
+    pub not_run: Vec<String>,
 }
 
 /// What came of one drive.
@@ -75,9 +81,12 @@ impl Simulation {
         Simulation::default()
     }
 
-    /// Adds the drive that `text` names: `PROFILE[+LAYER][:key=value,…]`, or a TOML file.
+    /// Adds the drive that `text` names, `PROFILE[+LAYER][:key=value,…]` or a TOML file, or the several that it names where a
+    /// parameter takes several values ([`crate::sweep`]).
     pub fn drive(mut self, text: &str) -> Result<Simulation, Failure> {
-        self.drives.push(DrivePlan::parse(text)?);
+        for text in sweep::expand(text)? {
+            self.drives.push(DrivePlan::parse(&text)?);
+        }
         Ok(self)
     }
 
@@ -135,29 +144,55 @@ impl Simulation {
         Ok(())
     }
 
-    /// Fills in the slowdown of each drive: over the baseline given, else over the conventional drive of its own geometry, a
-    /// conventional one over the first such, a baseline over itself.
-    fn compare(&self, ran: &mut [RanDrive]) {
-        if self.baseline == Baseline::None {
-            return;
-        }
-        let first = self.drives.iter().position(|drive| drive.is_baseline);
-        let first = first.or_else(|| self.drives.iter().position(DrivePlan::is_conventional));
-        let is_given = matches!(self.baseline, Baseline::Drive(_));
-        for (index, drive) in self.drives.iter().enumerate() {
-            let own = if drive.is_baseline {
-                Some(index)
-            } else if is_given || drive.is_conventional() {
-                first
-            } else {
+    /// Which drive each is compared with: the baseline given, else the conventional drive of its own geometry; a conventional
+    /// one stands for itself.
+    fn baseline_of(&self, index: usize) -> Option<usize> {
+        let drive = &self.drives[index];
+        match &self.baseline {
+            Baseline::None => None,
+            _ if drive.is_baseline => Some(index),
+            Baseline::Drive(_) => self.drives.iter().position(|other| other.is_baseline),
+            Baseline::Conventional if drive.is_conventional() => Some(index),
+            Baseline::Conventional => {
                 let label = drive.baseline_label();
                 self.drives.iter().position(|other| other.label() == label)
-            };
-            if let Some(own) = own {
-                let baseline_ns = ran[own].result.duration_ns.max(1);
-                ran[index].result.slowdown = Some(ran[index].result.duration_ns as f64 / baseline_ns as f64);
             }
         }
+    }
+
+    /// Fills in the slowdown of each drive over its baseline: of all requests, or of those that both completed before they
+    /// were stopped.
+    fn compare(&self, ran: &mut [RanDrive]) {
+        let is_stopped = ran.iter().any(|ran| ran.is_stopped);
+        for index in 0..self.drives.len() {
+            let Some(own) = self.baseline_of(index) else { continue };
+            ran[index].result.compared_with = Some(self.drives[own].label().to_string());
+            let both = ran[index].result.completed.min(ran[own].result.completed);
+            let [time_ns, baseline_ns] = if is_stopped {
+                ran[index].result.compared_requests = Some(both);
+                [&ran[index], &ran[own]].map(|ran| ran.time_of(both))
+            } else {
+                [ran[index].result.duration_ns as f64, ran[own].result.duration_ns as f64]
+            };
+            // Of nothing there is no ratio.
+            ran[index].result.slowdown = (both > 0).then(|| time_ns / baseline_ns.max(1.0));
+        }
+    }
+}
+
+impl RanDrive {
+    /// When the first `requests` were completed, nanoseconds since the beginning: as exactly as the windows tell.
+    fn time_of(&self, requests: u64) -> f64 {
+        let (mut before, width) = (0, self.series.window_ns as f64);
+        for (index, window) in self.series.windows.iter().enumerate() {
+            let within = window.reads + window.writes;
+            if before + within >= requests && within > 0 {
+                let share = requests.saturating_sub(before) as f64 / within as f64;
+                return ((index as f64 + share) * width).min(self.result.duration_ns as f64);
+            }
+            before += within;
+        }
+        self.result.duration_ns as f64
     }
 }
 
@@ -170,7 +205,7 @@ pub struct Prepared {
 impl Prepared {
     /// Runs `workload` on every drive, and writes the files that the options ask for.
     pub fn run(mut self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
-        self.fit(workload, progress)?;
+        let not_run = self.fit(workload, progress)?;
         let drives = &self.simulation.drives;
         let device_sectors = smallest(drives);
         let mut ran = many::of_each(drives, self.simulation.options.jobs, |index, drive| {
@@ -184,18 +219,36 @@ impl Prepared {
             let report = folder.file("report.html");
             progress.say(&format!("results are in {}: open {}", folder.path().display(), report.display()));
         }
-        Ok(Simulated { summary, series, is_stopped })
+        Ok(Simulated { summary, series, is_stopped, not_run })
     }
 
-    /// Makes every drive hold the workload, or refuses.
-    fn fit(&mut self, workload: &Workload, progress: &Progress) -> Result<(), Failure> {
-        let Some(end) = workload.end_sectors() else { return Ok(()) };
-        for drive in &mut self.simulation.drives {
-            if let Some(remark) = drive.fit(self.simulation.options.fit, end * 512)? {
-                progress.say(&remark);
+    /// Makes every drive hold the workload. Drives that cannot are left out, and why is returned, as long as others can.
+    fn fit(&mut self, workload: &Workload, progress: &Progress) -> Result<Vec<String>, Failure> {
+        let Some(end) = workload.end_sectors() else { return Ok(Vec::new()) };
+        let bytes = end.checked_mul(512).filter(|&bytes| bytes <= BYTES_MAX).ok_or_else(|| {
+            Failure::failed(format!("the workload reaches to sector {end}, which is past the end of any drive"))
+                .or_try("a look at that record: an address that large is mostly damage, or another format")
+        })?;
+        let choice = self.simulation.options.fit;
+        let (mut fitted, mut failures) = (Vec::new(), Vec::new());
+        for mut drive in std::mem::take(&mut self.simulation.drives) {
+            match drive.fit(choice, bytes) {
+                Ok(remark) => {
+                    remark.into_iter().for_each(|remark| progress.say(&remark));
+                    fitted.push(drive);
+                }
+                Err(failure) if choice == FitChoice::Error => return Err(failure),
+                Err(failure) => failures.push(failure),
             }
         }
-        Ok(())
+        self.simulation.drives = fitted;
+        if self.simulation.drives.iter().all(|drive| drive.is_baseline) {
+            if let Some(failure) = failures.into_iter().next() {
+                return Err(failure);
+            }
+            return Ok(Vec::new());
+        }
+        Ok(failures.into_iter().map(|failure| failure.message).collect())
     }
 
     fn run_one(
@@ -210,8 +263,8 @@ impl Prepared {
         let mut source = workload.open(device_sectors)?;
         let mut observer = Watch { spools: self.sinks.spools(plan.label())? };
         let ran = Run::new(drive, options).shown(plan.label(), progress).on(&mut source, &mut observer)?;
-        self.sinks.keep(index, observer.spools)?;
         let (mut result, series) = ran.summary(plan.label());
+        self.sinks.keep(index, observer.spools, &result)?;
         result.baseline = plan.is_baseline;
         Ok(RanDrive { result, series, counts: source.counts(), is_stopped: ran.is_stopped })
     }
@@ -279,7 +332,12 @@ fn summary_of(command: Vec<String>, workload: &Workload, ran: &[RanDrive]) -> Su
 impl Simulated {
     /// The results to look at first, as a table for people: a drive a line, and remarks below.
     pub fn table(&self) -> String {
-        let mut text = table::render(&self.summary.drives);
+        self.table_within(None)
+    }
+
+    /// The same, in so many columns of a terminal: where a line for each drive does not fit, a block for each.
+    pub fn table_within(&self, columns: Option<usize>) -> String {
+        let mut text = table::render(&self.summary.drives, columns);
         for remark in table::remarks(&self.summary.drives) {
             text += &format!("\n\n{remark}");
         }

@@ -1,5 +1,7 @@
 //! The table of results that `imbrex simulate` prints.
 
+use std::fmt::Write as _;
+
 use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
 use imbrex_sim::results::Integrity;
 use imbrex_sim::DriveResult;
@@ -22,8 +24,36 @@ const COLUMNS: [&str; 13] = [
     "capacity",
 ];
 
-/// The table of `drives`, one a line.
-pub fn render(drives: &[DriveResult]) -> String {
+/// The table of `drives`, one a line; where `columns` of a terminal have no room for that, one a block.
+pub fn render(drives: &[DriveResult], columns: Option<usize>) -> String {
+    let wide = lines(drives);
+    let longest = wide.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    match columns {
+        Some(columns) if longest > columns => blocks(drives, columns),
+        _ => wide,
+    }
+}
+
+/// A block for each drive: its name, and below it what the columns say, as many in a line as there is room for.
+fn blocks(drives: &[DriveResult], columns: usize) -> String {
+    let mut text = String::new();
+    for drive in drives {
+        let row = row(drive);
+        let _ = writeln!(text, "{}", row[0]);
+        let mut line = String::new();
+        for (name, value) in COLUMNS.iter().zip(&row).skip(1) {
+            let cell = format!("  {name} {value}");
+            if !line.is_empty() && line.chars().count() + cell.chars().count() > columns {
+                let _ = writeln!(text, "{}", std::mem::take(&mut line));
+            }
+            line += &cell;
+        }
+        let _ = writeln!(text, "{line}");
+    }
+    text.trim_end().to_string()
+}
+
+fn lines(drives: &[DriveResult]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(COLUMNS);
@@ -65,12 +95,40 @@ fn duration_of(count: u64, ns: u64) -> String {
     human::duration_ns(ns)
 }
 
+/// What the slowdowns are taken against: in a line for all, or in one for each that has its own.
+fn compared(drives: &[DriveResult]) -> Vec<String> {
+    let others = || drives.iter().filter(|drive| drive.compared_with.as_ref().is_some_and(|with| *with != drive.drive));
+    let mut baselines: Vec<&String> = others().filter_map(|drive| drive.compared_with.as_ref()).collect();
+    baselines.sort_unstable();
+    baselines.dedup();
+    let mut lines: Vec<String> = baselines
+        .iter()
+        .map(|baseline| {
+            let these = others().filter(|drive| drive.compared_with.as_ref() == Some(baseline));
+            let these: Vec<&str> = these.map(|drive| drive.drive.as_str()).collect();
+            match baselines.len() {
+                1 => format!("slowdown: against {baseline}"),
+                _ => format!("slowdown: against {baseline}: {}", these.join(", ")),
+            }
+        })
+        .collect();
+    if let Some(fewest) = drives.iter().filter_map(|drive| drive.compared_requests).min() {
+        lines.push(format!(
+            "interrupted: each slowdown is that of the requests which the drive and its baseline both completed, {} at least; \
+             all else is of what each completed",
+            human::count(fewest)
+        ));
+    }
+    lines
+}
+
 /// Lines that a reader of the table must not miss.
 pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
     let mut lines = Vec::new();
     if drives.iter().all(|drive| drive.integrity == Integrity::ok()) {
         lines.push("integrity: no live sector was lost on any drive".into());
     }
+    lines.extend(compared(drives));
     for drive in drives {
         if let Integrity::Violation { violation, request } = &drive.integrity {
             lines.push(format!("DAMAGE on {} at request {request}: {violation}", drive.drive));

@@ -20,6 +20,32 @@ pub enum ParameterKind {
     Choice(&'static [&'static str]),
 }
 
+impl ParameterKind {
+    /// What it takes, in words, with the range.
+    pub fn takes(&self) -> String {
+        match self {
+            ParameterKind::Bytes => "a size in bytes, such as 4k, 25MiB or 25MB".into(),
+            ParameterKind::Count => "a whole number from 0".into(),
+            ParameterKind::Share => "a share from 0 to 1, such as 1% or 0.01".into(),
+            ParameterKind::Duration => "a time from 0, such as 2ms, 1.2s or 3h".into(),
+            ParameterKind::Switch => "on or off".into(),
+            ParameterKind::Choice(words) => format!("one of {}", words.join(", ")),
+        }
+    }
+
+    /// Its name, in one word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ParameterKind::Bytes => "size",
+            ParameterKind::Count => "count",
+            ParameterKind::Share => "share",
+            ParameterKind::Duration => "duration",
+            ParameterKind::Switch => "switch",
+            ParameterKind::Choice(_) => "choice",
+        }
+    }
+}
+
 /// One parameter of a layer, as the registry lists it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ParameterInfo {

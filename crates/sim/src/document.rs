@@ -39,10 +39,18 @@ impl Summary {
         Summary { schema: SUMMARY_SCHEMA.to_string(), imbrex: version.to_string(), command, seed, workload, drives }
     }
 
-    /// The drive that the others are compared with: the one added as such, or else the one with a slowdown of one.
-    pub fn baseline(&self) -> Option<usize> {
-        let added = self.drives.iter().position(|drive| drive.baseline);
-        added.or_else(|| self.drives.iter().position(|drive| drive.slowdown == Some(1.0)))
+    /// The drive that drive number `index` is compared with.
+    pub fn baseline_of(&self, index: usize) -> Option<usize> {
+        let label = self.drives[index].compared_with.as_ref()?;
+        // One that was added as a baseline, where a drive of the same name was asked for as well.
+        let is_it = |drive: &DriveResult| drive.drive == *label;
+        let added = self.drives.iter().position(|drive| drive.baseline && is_it(drive));
+        added.or_else(|| self.drives.iter().position(is_it))
+    }
+
+    /// Whether others are compared with drive number `index`.
+    pub fn is_baseline(&self, index: usize) -> bool {
+        (0..self.drives.len()).any(|other| self.baseline_of(other) == Some(index))
     }
 }
 

@@ -6,6 +6,7 @@
 use imbrex_disk::profile::Host;
 use imbrex_disk::{Profile, ProfileError, Sectors, SharedDisk};
 use imbrex_layer::{registry, ConfigError, Layer, Parameters};
+use imbrex_units::quantity;
 
 /// Why a drive cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -153,7 +154,9 @@ impl Drive {
             // A little more than in proportion, since guards and whole regions do not scale exactly.
             let target = Sectors((wanted + wanted / 512) as u64 + 1);
             let layer = drive.layer.name();
-            let grown = Drive::assemble(&drive.label, drive.profile.grown(target), layer, parameters)?;
+            let mut given = parameters.to_vec();
+            given.extend(drive.scaled_size(sectors));
+            let grown = Drive::assemble(&drive.label, drive.profile.grown(target), layer, &given)?;
             if grown.layer.capacity() <= drive.layer.capacity() {
                 let reason = format!("cannot grow to {} sectors: a disk of that size cannot be laid out", sectors.0);
                 return Err(DriveError::Words { drive: drive.label, reason });
@@ -161,6 +164,17 @@ impl Drive {
             drive = grown;
         }
         Ok(drive)
+    }
+
+    /// The layer's `size`, where it has one that says how much of the disk it takes, for a drive of `sectors`: without it a
+    /// larger disk would offer no more.
+    fn scaled_size(&self, sectors: Sectors) -> Option<(String, String)> {
+        let (key, text) = self.parameters.iter().find(|(key, _)| key == "size")?;
+        let bytes = quantity::bytes(text).filter(|&bytes| bytes > 0)?;
+        let capacity = u128::from(self.layer.capacity().0.max(1));
+        let scaled = u128::from(bytes) * u128::from(sectors.0) / capacity;
+        // As much more as the disk gets, less its own margin.
+        u64::try_from(scaled + scaled / 2048).ok().map(|scaled| (key.clone(), scaled.to_string()))
     }
 
     /// Bytes it offers.

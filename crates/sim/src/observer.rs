@@ -21,7 +21,8 @@ pub struct IoRecord {
     pub start: SimTime,
     /// When it completed.
     pub end: SimTime,
-    /// Its service by part (those served in one operation share it).
+    /// Its service by part; of an operation that serves several requests its seek, rotation, transfer and cleaning are divided
+    /// among them, so that all records together are what the operations took.
     pub time: PlanTime,
     /// The radial position at which the head was afterwards.
     pub radial_track: u32,

@@ -169,6 +169,12 @@ pub struct DriveResult {
     pub duration_ns: u64,
     /// Duration over the baseline's, where there is one.
     pub slowdown: Option<f64>,
+    /// The drive that the slowdown and the ratios of a report are taken against: its own baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared_with: Option<String>,
+    /// Of a run that was stopped: the requests, from the first on, whose time is compared, since both drives completed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared_requests: Option<u64>,
     /// Latencies.
     pub latency_ns: LatencyByOperation,
     /// Service time by part.

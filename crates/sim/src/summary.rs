@@ -58,6 +58,8 @@ fn result(outcome: &Outcome, options: &Options, wall_seconds: f64) -> DriveResul
         rejected: metrics.rejected.iter().map(|(reason, &count)| (reason.to_string(), count)).collect(),
         duration_ns,
         slowdown: None,
+        compared_with: None,
+        compared_requests: None,
         latency_ns: latencies(outcome),
         service_ns: ServiceTime { ..metrics.parts },
         host: host.into(),

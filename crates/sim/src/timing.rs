@@ -29,6 +29,23 @@ pub struct PlanTime {
     pub cleaning_before_host: SimDuration,
 }
 
+impl PlanTime {
+    /// What the request of this number bears of it, of so many that share it: all shares together are the whole.
+    pub fn share(&self, number: usize, of: usize) -> PlanTime {
+        let divided = |time: SimDuration| {
+            let (number, of) = (number as u64, of.max(1) as u64);
+            SimDuration(time.0 / of + u64::from(number < time.0 % of))
+        };
+        PlanTime {
+            seek: divided(self.seek),
+            rotation: divided(self.rotation),
+            transfer: divided(self.transfer),
+            cleaning: divided(self.cleaning),
+            ..*self
+        }
+    }
+}
+
 /// Times plans on the mechanics of a drive, and counts what they read and write.
 #[derive(Debug)]
 pub struct Timing {
@@ -188,4 +205,17 @@ fn goes_on(open: &Joined, step: &Step) -> bool {
         && step.medium == first.medium
         && step.cause == first.cause
         && step.pba.0 == first.pba.0 + open.sectors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_an_operation_are_the_whole() {
+        let whole = PlanTime { seek: SimDuration(10), rotation: SimDuration(7), ..PlanTime::default() };
+        let shares: Vec<PlanTime> = (0..3).map(|number| whole.share(number, 3)).collect();
+        assert_eq!(shares.iter().map(|share| share.seek.0).collect::<Vec<_>>(), [4, 3, 3]);
+        assert_eq!(shares.iter().map(|share| share.rotation.0).sum::<u64>(), 7);
+    }
 }

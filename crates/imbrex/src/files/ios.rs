@@ -2,20 +2,26 @@
 //!
 //! Columns: `drive`; `sequence` (number of the request in the workload, from 0); `arrival_ns` (as the workload has it;
 //! null where it names no time); `issue_ns` (entered the queue), `start_ns` (service began), `complete_ns`; `op`
-//! (`read`, `write`, `flush`, `trim`); `lba`, `sectors` (of the drive); `seek_ns`, `rotation_ns`, `transfer_ns`,
-//! `cleaning_ns` (parts of the service; requests served in one operation share it); `head_track` (where the head was
-//! left, from the outermost).
+//! (`read`, `write`, `flush`, `trim`, or `background`); `lba`, `sectors` (of the drive); `seek_ns`, `rotation_ns`, `transfer_ns`,
+//! `cleaning_ns` (parts of the service; of an operation that serves several requests each has its share); `head_track` (where
+//! the head was left, from the outermost).
+//!
+//! The last row of a drive is its `background`, with the sequence −1: the parts of the service that no request bears, such as
+//! writing back from the volatile cache and cleaning when idle. It begins and ends with the run.
 //!
 //! Drives run at the same time, so each fills a part of its own; joining copies the parts in the order of the drives.
 //!
 //! Invariants:
 //! 1. Rows of a drive stand in order of completion; drives in the order joined.
 //! 2. Memory is that of one group of rows a drive.
+//! 3. The parts of all rows of a drive sum to its `service_ns`; with requests to warm up, which are rows but not in the sums,
+//!    the background bears what they are more.
 
 use std::fs::File;
 use std::path::PathBuf;
 
 use imbrex_disk::Operation;
+use imbrex_sim::results::ServiceTime;
 use imbrex_sim::IoRecord;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
@@ -64,6 +70,8 @@ pub struct IoSpool {
     rows: Rows,
     drive: ByteArray,
     words: [ByteArray; 4],
+    /// Seek, rotation, transfer and cleaning of all rows so far.
+    sums: [i64; 4],
     path: PathBuf,
     failed: Option<FilesError>,
 }
@@ -81,7 +89,15 @@ impl Folder {
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
         let table = writer(file, SCHEMA).map_err(|error| FilesError::table(&path, error))?;
         let words = ["read", "write", "flush", "trim"].map(ByteArray::from);
-        Ok(IoSpool { table, rows: Rows::default(), drive: ByteArray::from(drive), words, path, failed: None })
+        Ok(IoSpool {
+            table,
+            rows: Rows::default(),
+            drive: ByteArray::from(drive),
+            words,
+            sums: [0; 4],
+            path,
+            failed: None,
+        })
     }
 
     /// Joins the parts to `ios.parquet`, in the order given.
@@ -104,10 +120,25 @@ impl Folder {
 impl IoSpool {
     /// Adds a request. A failure is kept and told by [`IoSpool::finish`].
     pub fn record(&mut self, record: &IoRecord) {
+        let time = &record.time;
+        for (sum, part) in self.sums.iter_mut().zip([time.seek, time.rotation, time.transfer, time.cleaning]) {
+            *sum += long(part.0);
+        }
         self.rows.push(record, &self.words);
         if self.rows.len() == GROUP_ROWS {
             self.write_group();
         }
+    }
+
+    /// Adds the row of what no request bears: the rest of `service`, in a run of `duration_ns`.
+    pub fn background(&mut self, service: &ServiceTime, duration_ns: u64) {
+        let whole = [service.seek, service.rotation, service.transfer, service.cleaning].map(long);
+        let mut rest = [0; 4];
+        for (index, part) in rest.iter_mut().enumerate() {
+            *part = whole[index] - self.sums[index];
+        }
+        self.rows.push_background(rest, long(duration_ns));
+        self.write_group();
     }
 
     fn write_group(&mut self) {
@@ -166,6 +197,16 @@ impl Rows {
         };
         self.operations.push(words[word].clone());
         self.head_tracks.push(i32::try_from(record.radial_track).expect("a disk has fewer than 2^31 tracks"));
+    }
+
+    fn push_background(&mut self, [seek, rotation, transfer, cleaning]: [i64; 4], duration_ns: i64) {
+        let longs = [-1, 0, 0, duration_ns, 0, 0, seek, rotation, transfer, cleaning];
+        for (column, value) in self.longs.iter_mut().zip(longs) {
+            column.push(value);
+        }
+        self.has_arrival.push(0);
+        self.operations.push(ByteArray::from("background"));
+        self.head_tracks.push(0);
     }
 
     fn append_to(&self, table: &mut SerializedFileWriter<WholeFile>, drive: &ByteArray) -> Result<()> {

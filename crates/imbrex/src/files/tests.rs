@@ -178,3 +178,20 @@ fn plans_are_a_line_each_with_every_step() {
     assert_eq!(steps[1]["note"]["fields"], serde_json::json!([7, 8, 0, 0]));
     assert_eq!((&lines[1]["at_ns"], lines[1]["commands"].as_array().map(Vec::len)), (&6.into(), Some(0)));
 }
+
+#[test]
+fn the_parts_of_all_rows_sum_to_the_service_of_the_drive() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = prepare(temporary.path()).expect("writable");
+    let mut spool = folder.io_spool("d").expect("begun");
+    (0..100).for_each(|sequence| spool.record(&record(sequence, None)));
+    let borne: u64 = (0..100).map(|sequence| record(sequence, None).time.cleaning.0).sum();
+    let service = imbrex_sim::results::ServiceTime { cleaning: borne + 77, ..Default::default() };
+    spool.background(&service, 5_000_000);
+    let path = folder.join_ios(vec![spool.finish().expect("whole")]).expect("joined");
+    let rows = rows(&path);
+    assert_eq!(rows.len(), 101);
+    let last = &rows[100];
+    assert_eq!((last.get_string(6).expect("op").as_str(), last.get_long(1).expect("sequence")), ("background", -1));
+    assert_eq!(rows.iter().map(|row| row.get_long(12).expect("cleaning")).sum::<i64>() as u64, service.cleaning);
+}

@@ -109,14 +109,13 @@ const GROUPS: [(&str, &[Measure]); 6] = [
 pub(super) fn table(summary: &Summary) -> String {
     let values: Vec<Value> =
         summary.drives.iter().map(|drive| serde_json::to_value(drive).expect("results are plain values")).collect();
-    let baseline = summary.baseline();
     let mut html = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"comparison\"><table class=\"comparison\">\
-         <caption>Small ratios compare with the baseline on the same workload.</caption><thead><tr>\
+         <caption>Small ratios compare with the drive’s own baseline, named in the first rows, on the same workload.</caption><thead><tr>\
          <th scope=\"col\">Drive</th>",
     );
     for (index, drive) in summary.drives.iter().enumerate() {
-        html += &drive_header(index, drive, baseline == Some(index));
+        html += &drive_header(index, drive, summary.is_baseline(index));
     }
     html += "</tr></thead>";
     html += &words(summary);
@@ -127,7 +126,7 @@ pub(super) fn table(summary: &Summary) -> String {
             values.len()
         );
         for measure in *measures {
-            html += &row(measure, summary, &values, baseline);
+            html += &row(measure, summary, &values);
         }
         html += "</tbody>";
     }
@@ -148,7 +147,15 @@ fn words(summary: &Summary) -> String {
     for drive in &summary.drives {
         let _ = write!(html, "<td>{}</td>", escape(&drive.layer));
     }
-    html += "</tr><tr><th scope=\"row\">Integrity</th>";
+    html += "</tr>";
+    if summary.drives.iter().any(|drive| drive.compared_with.is_some()) {
+        html += "<tr><th scope=\"row\">Compared with</th>";
+        for drive in &summary.drives {
+            html += &compared(drive);
+        }
+        html += "</tr>";
+    }
+    html += "<tr><th scope=\"row\">Integrity</th>";
     for drive in &summary.drives {
         html += &integrity(&drive.integrity);
     }
@@ -177,6 +184,23 @@ fn words(summary: &Summary) -> String {
     html + "</tbody>"
 }
 
+/// Its baseline; of a run that was stopped also how much of it is compared.
+fn compared(drive: &DriveResult) -> String {
+    match &drive.compared_with {
+        Some(label) if *label == drive.drive => "<td class=\"muted\">itself</td>".to_string(),
+        Some(label) => {
+            let part = match drive.compared_requests {
+                Some(requests) => {
+                    format!("<small>stopped: the first {requests} requests, which both completed</small>")
+                }
+                None => String::new(),
+            };
+            format!("<td>{}{part}</td>", escape(label).replace('+', "+<wbr>").replace(',', ",<wbr>"))
+        }
+        None => "<td class=\"muted\">–</td>".to_string(),
+    }
+}
+
 fn integrity(integrity: &Integrity) -> String {
     match integrity {
         Integrity::Word(word) if word == "ok" => "<td class=\"good\">✓ whole</td>".to_string(),
@@ -193,9 +217,8 @@ fn integrity(integrity: &Integrity) -> String {
     }
 }
 
-fn row(measure: &Measure, summary: &Summary, values: &[Value], baseline: Option<usize>) -> String {
+fn row(measure: &Measure, summary: &Summary, values: &[Value]) -> String {
     let mut html = format!("<tr><th scope=\"row\">{}</th>", measure.name);
-    let reference = baseline.and_then(|index| values[index].pointer(measure.at)).and_then(Value::as_f64);
     for (index, drive) in summary.drives.iter().enumerate() {
         let number = values[index].pointer(measure.at).filter(|value| value.is_number());
         let Some((value, raw)) = number.filter(|_| (measure.is_there)(drive)).and_then(|v| Some((v.as_f64()?, v)))
@@ -203,6 +226,8 @@ fn row(measure: &Measure, summary: &Summary, values: &[Value], baseline: Option<
             html += "<td class=\"muted\">–</td>";
             continue;
         };
+        let baseline = summary.baseline_of(index);
+        let reference = baseline.and_then(|index| values[index].pointer(measure.at)).and_then(Value::as_f64);
         let ratio = match reference {
             Some(reference) if measure.is_compared && baseline != Some(index) && reference > 0.0 => {
                 format!("<small>{}</small>", Unit::Ratio.label(value / reference))

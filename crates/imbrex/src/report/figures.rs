@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use super::sweep;
 use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_sim::metrics::windows::Window;
 use imbrex_sim::results::ServiceTime;
@@ -36,7 +37,7 @@ pub(super) enum Drawing {
 
 /// How the panes of a figure stand.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layout {
+pub(super) enum Layout {
     /// One at a time, chosen by name.
     Tabs,
     /// All, in a grid.
@@ -45,11 +46,11 @@ enum Layout {
 
 /// One figure: a heading, a legend, one or several drawings, a caption.
 pub(super) struct Figure {
-    id: &'static str,
-    title: &'static str,
-    caption: String,
-    layout: Layout,
-    is_wide: bool,
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    pub(super) caption: String,
+    pub(super) layout: Layout,
+    pub(super) is_wide: bool,
     /// Name and drawing.
     pub panes: Vec<(String, Drawing)>,
 }
@@ -57,6 +58,7 @@ pub(super) struct Figure {
 /// All figures that have something to show.
 pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
     let figures = [
+        sweep::figure(summary),
         latency(summary, series),
         rate(summary, series),
         amplification(summary),
@@ -68,8 +70,9 @@ pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-fn names(summary: &Summary) -> impl Iterator<Item = (usize, &str)> {
-    summary.drives.iter().map(|drive| drive.drive.as_str()).enumerate()
+/// The drives' names in legends: what tells them apart.
+fn names(summary: &Summary) -> impl Iterator<Item = (usize, String)> {
+    sweep::short_names(summary).into_iter().enumerate()
 }
 
 fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
@@ -253,10 +256,12 @@ fn trade(summary: &Summary) -> Option<Figure> {
     let high = shown().map(|point| point.0).fold(1.0, f64::max);
     let (low, high) = ((low * 10.0 - 0.5).floor() / 10.0, (high * 10.0 + 0.5).ceil() / 10.0);
     let slowest = shown().map(|point| point.1).fold(1.0, f64::max);
+    let fastest = shown().map(|point| point.1).fold(1.0, f64::min);
+    let margin = (0.12 * (slowest - fastest)).max(0.05);
     let y = if slowest > 20.0 {
         Axis::log10("slowdown", Unit::Ratio)
     } else {
-        Axis::linear("slowdown", Unit::Ratio).ranged(0.0, slowest * 1.12)
+        Axis::linear("slowdown", Unit::Ratio).ranged((fastest - margin).max(0.0), slowest + margin)
     };
     let mut chart = Chart::new(
         "trade-scatter",
@@ -278,7 +283,6 @@ fn trade(summary: &Summary) -> Option<Figure> {
 }
 
 fn disparity(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
-    let baseline = summary.baseline()?;
     let mut chart = Chart::new(
         "disparity-lines",
         "Issue-time disparity against the baseline",
@@ -288,13 +292,13 @@ fn disparity(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     .described("How much later than on the baseline each request entered the drive, by request number.")
     .sized(SIZE.0, SIZE.1);
     for (index, drive) in names(summary) {
-        let points = if index == baseline { Vec::new() } else { gaps(&series[index].issues, &series[baseline].issues) };
+        let baseline = summary.baseline_of(index).filter(|baseline| *baseline != index);
+        let points = baseline.map(|baseline| gaps(&series[index].issues, &series[baseline].issues)).unwrap_or_default();
         chart = chart.with(Series::new(drive, Shape::Line, index, points));
     }
-    let caption = format!(
-        "A rising line is a drive falling behind “{}”; a level one keeps up (Hajkazemi 2019, figure 13).",
-        escape(&summary.drives[baseline].drive)
-    );
+    let caption = "A rising line is a drive falling behind its baseline, which the table names; a level one keeps up \
+                   (Hajkazemi 2019, figure 13)."
+        .to_string();
     let panes = vec![("disparity".to_string(), Drawing::Chart(chart.thin(CURVE_POINTS)))];
     let (id, title) = ("disparity", "Issue-time disparity");
     Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()

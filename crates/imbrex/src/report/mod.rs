@@ -12,6 +12,7 @@ mod comparison;
 mod data;
 mod figures;
 mod glossary;
+mod sweep;
 #[cfg(test)]
 mod tests;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use imbrex_sim::{DriveSeries, Summary};
+use imbrex_sim::{DriveResult, DriveSeries, Summary};
 
 use crate::error::Failure;
 use crate::files::{self, Folder, IoPart, IoSpool, PlanPart, PlanSpool};
@@ -50,8 +50,11 @@ impl Sinks {
         })
     }
 
-    /// Takes back what drive number `index` wrote.
-    pub fn keep(&self, index: usize, spools: Spools) -> Result<(), Failure> {
+    /// Takes back what drive number `index` wrote in the run that came to `result`.
+    pub fn keep(&self, index: usize, mut spools: Spools, result: &DriveResult) -> Result<(), Failure> {
+        if let Some(ios) = &mut spools.ios {
+            ios.background(&result.service_ns, result.duration_ns);
+        }
         let ios = spools.ios.map(IoSpool::finish).transpose()?;
         let plans = spools.plans.map(PlanSpool::finish).transpose()?;
         let mut parts = self.parts.lock().expect("no thread panics while it holds the parts");

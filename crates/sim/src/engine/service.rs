@@ -193,8 +193,9 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     fn complete_batch(&mut self, start: SimTime, end: SimTime, time: &PlanTime, outcome: Result<(), &C::Error>) {
         let cleaning_so_far = self.cleaning.before + time.cleaning_before_host;
         let batch = std::mem::take(&mut self.batch);
-        for waiting in &batch {
-            self.complete(waiting, start.max(waiting.entry), end, time, cleaning_so_far, outcome);
+        for (number, waiting) in batch.iter().enumerate() {
+            let share = time.share(number, batch.len());
+            self.complete(waiting, start.max(waiting.entry), end, &share, cleaning_so_far, outcome);
         }
         self.leave(batch.len(), end);
         self.batch = batch;

@@ -5,7 +5,8 @@
 //! is at once. Units of time: `s`, `ms`, `us`, `100ns`, `ns` (default `s`); of offset and size: `B`, `sectors`, `KiB`, `MiB`,
 //! `pages` of 4 KiB (default `B`). Operations are words that begin with R, W, F (flush), T, D or U (trim, discard, unmap)
 //! in any case, or SCSI codes. The delimiter is the one of `,` `;` tab `|` and blank that gives as many columns as
-//! were named. A first line that is no request is taken for a header.
+//! were named; where it is not the comma, numbers may have a decimal comma. A first line that is no request is taken for a
+//! header.
 
 use imbrex_units::Operation;
 
@@ -17,6 +18,7 @@ use crate::request::TraceError;
 
 use super::format::{Confidence, Format, Head};
 use super::vscsi::operation_of;
+use super::wpa::international;
 
 /// The registry's entry. It is never recognised: only the caller can know what columns mean.
 pub const FORMAT: Format = Format {
@@ -76,15 +78,33 @@ impl Table {
         })
     }
 
+    /// A time, with a decimal comma too where commas do not divide columns.
+    fn time_ns(&self, word: &[u8]) -> Option<u64> {
+        match self.delimiter != b',' && word.contains(&b',') {
+            true => fields::time_ns(&international(word), self.time_unit),
+            false => fields::time_ns(word, self.time_unit),
+        }
+    }
+
+    /// A whole number; `4.096` and `4.096,00` are one where the comma stands before decimals.
+    fn number(&self, word: &[u8]) -> Option<u64> {
+        if self.delimiter == b',' || !word.iter().any(|byte| matches!(byte, b'.' | b',')) {
+            return fields::number(word);
+        }
+        let plain = international(word);
+        let whole = plain.strip_suffix(b".00").or_else(|| plain.strip_suffix(b".0")).unwrap_or(&plain);
+        fields::number(whole)
+    }
+
     fn request(&self, line: &[u8], devices: &mut Devices) -> Option<Result<Parsed, Malformed>> {
         let field = |place: usize| column(line, self.delimiter, place);
         let time_ns = match self.time {
-            Some(place) => fields::time_ns(field(place)?, self.time_unit)?,
+            Some(place) => self.time_ns(field(place)?)?,
             None => 0,
         };
         let operation = operation(field(self.operation)?)?;
-        let offset_bytes = fields::number(field(self.offset)?)?.checked_mul(self.offset_unit_bytes)?;
-        let bytes = fields::number(field(self.size)?)?.checked_mul(self.size_unit_bytes)?;
+        let offset_bytes = self.number(field(self.offset)?)?.checked_mul(self.offset_unit_bytes)?;
+        let bytes = self.number(field(self.size)?)?.checked_mul(self.size_unit_bytes)?;
         let device = match self.device {
             Some(place) => {
                 let name = field(place)?;
@@ -166,6 +186,7 @@ mod tests {
         for (trace, columns, units) in [
             ("0,R,4096,512\n2000,W,8192,1024\n", "time,op,offset,size", "us,,B,B"),
             ("size;when;op;at\n1;5;read;8\n2;5,002;WRITE;16\n", "size,_,op,offset", "sectors,,,sectors"),
+            ("op;time;offset;size\nR;0,000;4.096;512\nW;0,002;8.192;1.024\n", "op,time,offset,size", ",s,B,B"),
             ("# made by hand\n8\t1  28\t512\n16  1.002  2a  1024\n", "offset,time,op,size", "sectors"),
         ] {
             let mut requests = requests_of(trace, &described(columns, units));

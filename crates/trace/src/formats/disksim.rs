@@ -19,13 +19,38 @@ pub const FORMAT: Format = Format {
     summary: "ASCII traces of DiskSim, MQSim, SSDsim",
     detect,
     open: |input, options| {
-        let unit = options.time_unit.unwrap_or(TimeUnit::Milliseconds);
+        let unit = options.time_unit.unwrap_or_else(|| plausible_unit(&Head::of(&input)));
         let read_flag = u64::from(options.read_flag.unwrap_or(1));
         let note =
             format!("times taken as {unit}, flags ending in {read_flag} as reads: --time-unit and --read-flag differ");
         LineReader::open(input, options, DiskSim { unit, read_flag }, vec![note])
     },
 };
+
+/// Requests of the head without which nothing is said of their times.
+const TIMES_MIN: usize = 4;
+/// Whole milliseconds that lie farther apart than this in the mean, ten seconds, are no milliseconds.
+const MEAN_GAP_MAX: u64 = 10_000;
+
+/// DiskSim has decimals of milliseconds; MQSim and SSDsim have whole nanoseconds, which as milliseconds would be requests with
+/// minutes and hours between them.
+fn plausible_unit(head: &Head<'_>) -> TimeUnit {
+    let first = |line: &[u8]| fields::words::<5>(line).map(|words| words[0].to_vec());
+    let times: Vec<Vec<u8>> = head.full_lines().filter(|line| !line.starts_with(b"#")).filter_map(first).collect();
+    let whole: Option<Vec<u64>> = times.iter().map(|time| fields::number(time)).collect();
+    match whole {
+        Some(times) if times.len() >= TIMES_MIN => {
+            let span = times.iter().max().zip(times.iter().min()).map_or(0, |(last, first)| last - first);
+            let is_far = span / (times.len() as u64 - 1) > MEAN_GAP_MAX;
+            if is_far {
+                TimeUnit::Nanoseconds
+            } else {
+                TimeUnit::Milliseconds
+            }
+        }
+        _ => TimeUnit::Milliseconds,
+    }
+}
 
 struct DiskSim {
     unit: TimeUnit,
@@ -91,6 +116,16 @@ mod tests {
         let options = TraceOptions { read_flag: Some(0), time_unit, ..TraceOptions::default() };
         let expected = [timed(0, 0, Command::write(7, 1)), timed(90, 0, Command::read(7, 1))];
         assert_eq!(requests_of("10 0 7 1 1\n100 0 7 1 0\n", &options), expected);
+    }
+
+    #[test]
+    fn whole_nanoseconds_are_not_taken_for_milliseconds() {
+        let lines: String = (0..10).map(|at: u64| format!("{} 0 {at} 8 0\n", at * 13_600)).collect();
+        let requests = requests_of(&lines, &TraceOptions::default());
+        assert_eq!(requests[9], timed(9 * 13_600, 0, Command::write(9, 8)));
+        // Half a second apart, with decimals or without, is milliseconds.
+        let lines: String = (0..10).map(|at: u64| format!("{} 0 {at} 8 0\n", at * 500)).collect();
+        assert_eq!(requests_of(&lines, &TraceOptions::default())[1], timed(500_000_000, 0, Command::write(1, 8)));
     }
 
     #[test]

@@ -15,13 +15,16 @@ mod disksim;
 mod fio_iolog;
 mod format;
 pub(crate) mod imbrex;
+mod msps_etw;
 mod msr;
+mod netapp;
 mod refused;
 mod spc;
 mod systor17;
 #[cfg(test)]
 pub(crate) mod testing;
 mod vscsi;
+mod wpa;
 
 pub use format::{Confidence, Format, Head, OpenResult};
 
@@ -40,6 +43,9 @@ pub fn all() -> &'static [&'static Format] {
         &blkreplay::FORMAT,
         &msr::FORMAT,
         &spc::FORMAT,
+        &netapp::FORMAT,
+        &msps_etw::FORMAT,
+        &wpa::FORMAT,
         &systor17::FORMAT,
         &cloud::ALIBABA,
         &fio_iolog::FORMAT,

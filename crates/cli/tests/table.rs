@@ -1,0 +1,123 @@
+//! Goal: what a researcher at a table relies on: ratios against the right drive, drives that cannot run named while the others
+//! run, sweeps in one flag, parameters listed. Method: the built program, its JSON and its report.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn imbrex(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+fn json(words: &[&str]) -> Value {
+    let output = imbrex(words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("--json prints JSON")
+}
+
+/// A trace of some writes, the last of which ends at this sector.
+fn trace_to(folder: &tempfile::TempDir, end_sector: u64) -> String {
+    let path = folder.path().join("reaching.trace");
+    let far = end_sector - 8;
+    let lines: String = [0, 4096, far].iter().enumerate().map(|(at, lba)| format!("{at}.0 0 {lba} 8 0\n")).collect();
+    std::fs::write(&path, lines).expect("the trace can be written");
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn every_layer_grows_to_a_workload_that_reaches_past_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // A little more than 307 GB of the drive: 400 GiB.
+    let trace = trace_to(&folder, 838_860_800);
+    for layer in ["s-blocks", "set-associative", "region-rmw", "fully-associative", "log-structured"] {
+        let drive = format!("cassuto-307g+{layer}");
+        let summary = json(&["simulate", &trace, "--format", "disksim", "-d", &drive, "--no-baseline", "--json", "-q"]);
+        let found = &summary["drives"][0];
+        assert_eq!(found["completed"], 3, "{layer}: {found}");
+        assert!(found["capacity_bytes"].as_u64() >= Some(400 << 30), "{layer}: {}", found["capacity_bytes"]);
+    }
+}
+
+#[test]
+fn a_drive_that_cannot_run_takes_no_other_with_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // 150 TB make more S-blocks of a megabyte than the layer takes.
+    let trace = trace_to(&folder, 300_000_000_000);
+    let drives = ["-d", "cassuto-307g+s-blocks", "-d", "cmr-7200", "--no-baseline"];
+    let output = imbrex(&[&["simulate", &trace, "--format", "disksim"][..], &drives].concat());
+    let (said, printed) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(printed.contains("cmr-7200") && !printed.contains("s-blocks"), "{printed}");
+    assert!(said.contains("not run: drive 'cassuto-307g+s-blocks': sblock_size"), "{said}");
+}
+
+#[test]
+fn ratios_are_against_each_drives_own_baseline() {
+    let drives = ["-d", "imr-1t", "-d", "cassuto-307g+s-blocks", "-d", "cmr-7200+conventional"];
+    let words = [&["simulate", "rw=randwrite,bs=4k,size=1GiB,number_ios=200", "--json", "-q"][..], &drives].concat();
+    let summary = json(&words);
+    let compared = |drive: &str| {
+        let all = summary["drives"].as_array().expect("a list");
+        all.iter().find(|found| found["drive"] == drive).expect("it ran")["compared_with"].clone()
+    };
+    assert_eq!(compared("imr-1t"), "imr-1t+conventional");
+    assert_eq!(compared("cassuto-307g+s-blocks"), "cassuto-307g+conventional");
+    assert_eq!(compared("cmr-7200+conventional"), "cmr-7200+conventional");
+}
+
+#[test]
+fn a_sweep_is_one_flag_and_is_drawn_against_its_parameter() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
+    let out = out.to_string_lossy();
+    let sweep = "emulated-smr-1:cache_share=1%..4%/1%";
+    let words = ["simulate", "rw=randwrite,bs=4k,size=1GiB,number_ios=300", "-d", sweep, "--json", "-q", "--out", &out];
+    let summary = json(&words);
+    let drives: Vec<_> = summary["drives"].as_array().expect("a list").iter().map(|drive| &drive["drive"]).collect();
+    let wanted: Vec<String> = (1..5).map(|share| format!("emulated-smr-1:cache_share={share}%")).collect();
+    assert_eq!(drives[..4], wanted.iter().collect::<Vec<_>>()[..], "and a baseline: {drives:?}");
+    assert_eq!(drives.len(), 5);
+    let page = std::fs::read_to_string(format!("{out}/report.html")).expect("there is a report");
+    assert!(page.contains("By parameter") && page.contains(">cache_share=2%</button>"), "no chart, or a long legend");
+    assert_eq!(imbrex(&["simulate", "demo", "-d", "emulated-smr-1:cache_share=1%..4%"]).status.code(), Some(2));
+}
+
+#[test]
+fn an_address_past_any_drive_is_an_error() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("far.trace");
+    std::fs::write(&path, "0.0 0 9223372036854775807 8 0\n").expect("the trace can be written");
+    let output = imbrex(&["simulate", &path.to_string_lossy(), "--format", "disksim", "-d", "cmr-7200"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(1 | 2)) && output.stdout.is_empty(), "{said}");
+}
+
+#[test]
+fn layers_and_drives_are_listed_one_by_one() {
+    let layer = json(&["list", "layers", "s-blocks", "--json"]);
+    let shown = String::from_utf8(imbrex(&["list", "layers", "s-blocks"]).stdout).expect("it is text");
+    let parameters = layer["parameters"].as_array().expect("a list");
+    assert!(parameters.len() > 5);
+    for parameter in parameters {
+        for field in ["key", "type", "takes", "default", "help"] {
+            assert!(parameter[field].is_string(), "{parameter}");
+        }
+        let line = format!("{}={}", parameter["key"].as_str().unwrap(), parameter["default"].as_str().unwrap());
+        assert!(shown.contains(&line), "{line}");
+    }
+    assert_eq!(
+        json(&["list", "layers", "--json"])["layers"][0]["parameters"].as_array().map(Vec::is_empty),
+        Some(false)
+    );
+    // What is printed of a drive is a drive again.
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("again.toml");
+    std::fs::write(&path, imbrex(&["list", "drives", "imr-1t"]).stdout).expect("it can be written");
+    let run = |drive: &str| {
+        json(&["simulate", "rw=randwrite,bs=4k,number_ios=50", "-d", drive, "--no-baseline", "--json", "-q"])["drives"]
+            [0]["duration_ns"]
+            .clone()
+    };
+    assert_eq!(run("imr-1t"), run(&path.to_string_lossy()));
+    assert_eq!(imbrex(&["list", "layers", "no-such"]).status.code(), Some(2));
+}

@@ -1,0 +1,223 @@
+//! Drives that differ in a parameter: short names for them, and what they do drawn against it.
+//!
+//! Invariants:
+//! 1. Two drives with different texts have different short names.
+//! 2. A line joins drives that differ in the one parameter alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use imbrex_sim::{DriveResult, DriveSpec, Summary};
+use imbrex_units::quantity;
+
+use super::figures::{Drawing, Figure, Layout};
+use crate::chart::{Axis, Chart, Series, Shape, Unit};
+
+/// Values from which on a line is drawn.
+const VALUES_MIN: usize = 3;
+const SIZE: (f64, f64) = (580.0, 330.0);
+/// Values farther apart than this, and about evenly in powers, stand on a logarithm.
+const LOGARITHM_FROM: f64 = 15.0;
+
+/// A drive's text, taken apart.
+struct Words {
+    head: String,
+    settings: BTreeMap<String, String>,
+}
+
+impl Words {
+    fn of(text: &str) -> Words {
+        let head = text.split(':').next().unwrap_or(text).to_string();
+        let spec = DriveSpec::parse(text).ok();
+        let settings = spec.map(|spec| spec.profile_overrides.into_iter().chain(spec.parameters).collect());
+        Words { head, settings: settings.unwrap_or_default() }
+    }
+}
+
+/// A name for each drive that says what tells it from those that begin like it; the whole text where nothing does.
+pub(super) fn short_names(summary: &Summary) -> Vec<String> {
+    let words: Vec<Words> = summary.drives.iter().map(|drive| Words::of(&drive.drive)).collect();
+    let heads: BTreeSet<&str> = words
+        .iter()
+        .zip(&summary.drives)
+        .filter(|(_, drive)| !drive.baseline)
+        .map(|(words, _)| words.head.as_str())
+        .collect();
+    let names: Vec<String> = words
+        .iter()
+        .zip(&summary.drives)
+        .map(|(own, drive)| {
+            let alike = || words.iter().filter(|other| other.head == own.head);
+            let differs = |key: &&String| alike().any(|other| other.settings.get(*key) != own.settings.get(*key));
+            let settings: Vec<String> =
+                own.settings.keys().filter(differs).map(|key| format!("{key}={}", own.settings[key])).collect();
+            match (settings.is_empty(), heads.len() == 1 && !drive.baseline) {
+                (true, _) => drive.drive.clone(),
+                (false, true) => settings.join(", "),
+                (false, false) => format!("{}: {}", own.head, settings.join(", ")),
+            }
+        })
+        .collect();
+    let different: BTreeSet<&String> = names.iter().collect();
+    if different.len() == names.len() {
+        return names;
+    }
+    summary.drives.iter().map(|drive| drive.drive.clone()).collect()
+}
+
+/// What the drives do against the parameter in which most of them differ, where there is one with numbers for values.
+pub(super) fn figure(summary: &Summary) -> Option<Figure> {
+    let words: Vec<Words> = summary.drives.iter().map(|drive| Words::of(&drive.drive)).collect();
+    let (key, unit) = swept(&words)?;
+    // Each line: the drives that are alike in all else.
+    let mut lines: BTreeMap<String, Vec<(f64, usize)>> = BTreeMap::new();
+    for (index, own) in words.iter().enumerate() {
+        let Some((value, _)) = own.settings.get(&key).and_then(|text| number(text)) else { continue };
+        let others = own.settings.iter().filter(|(other, _)| **other != key);
+        let others: Vec<String> = others.map(|(key, value)| format!("{key}={value}")).collect();
+        let colon = if others.is_empty() { "" } else { ": " };
+        lines.entry(format!("{}{colon}{}", own.head, others.join(", "))).or_default().push((value, index));
+    }
+    lines.retain(|_, points| points.len() >= VALUES_MIN);
+    let values: Vec<f64> = lines.values().flatten().map(|point| point.0).collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let is_log = least > 0.0 && most / least > LOGARITHM_FROM;
+    let panes = METRICS.iter().filter_map(|metric| {
+        let x = if is_log { Axis::log10(&key, unit) } else { Axis::linear(&key, unit).ranged(least, most) };
+        let chart = drawn(metric, summary, &lines, x)?;
+        Some((metric.name.to_string(), Drawing::Chart(chart)))
+    });
+    let panes: Vec<_> = panes.collect();
+    if panes.is_empty() {
+        return None;
+    }
+    let caption = format!("A line goes through the drives that differ in {key} alone.");
+    Some(Figure { id: "sweep", title: "By parameter", caption, layout: Layout::Tabs, is_wide: false, panes })
+}
+
+/// What is drawn against the parameter.
+struct Metric {
+    name: &'static str,
+    unit: Unit,
+    of: fn(&DriveResult) -> Option<f64>,
+}
+
+const METRICS: [Metric; 6] = [
+    Metric {
+        name: "write latency, mean",
+        unit: Unit::Nanoseconds,
+        of: |drive| (drive.host.writes > 0).then_some(drive.latency_ns.write.mean as f64),
+    },
+    Metric {
+        name: "write latency, 99 %",
+        unit: Unit::Nanoseconds,
+        of: |drive| (drive.host.writes > 0).then_some(drive.latency_ns.write.p99 as f64),
+    },
+    Metric {
+        name: "read latency, mean",
+        unit: Unit::Nanoseconds,
+        of: |drive| (drive.host.reads > 0).then_some(drive.latency_ns.read.mean as f64),
+    },
+    Metric { name: "slowdown", unit: Unit::Ratio, of: |drive| drive.slowdown },
+    Metric {
+        name: "write amplification",
+        unit: Unit::Ratio,
+        of: |drive| (drive.host.writes > 0).then_some(drive.write_amplification),
+    },
+    Metric { name: "capacity", unit: Unit::Bytes, of: |drive| Some(drive.capacity_bytes as f64) },
+];
+
+fn drawn(metric: &Metric, summary: &Summary, lines: &BTreeMap<String, Vec<(f64, usize)>>, x: Axis) -> Option<Chart> {
+    let points_of = |line: &Vec<(f64, usize)>| {
+        let mut points: Vec<(f64, f64)> =
+            line.iter().filter_map(|&(value, index)| Some((value, (metric.of)(&summary.drives[index])?))).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        points
+    };
+    let all: Vec<f64> = lines.values().flat_map(points_of).map(|point| point.1).collect();
+    let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if low > high {
+        return None;
+    }
+    // As wide as the values: a sweep asks how they differ.
+    let margin = (0.08 * (high - low)).max(0.001 * high.abs());
+    let y = if low > 0.0 && high / low > LOGARITHM_FROM {
+        Axis::log10(metric.name, metric.unit)
+    } else {
+        Axis::linear(metric.name, metric.unit).ranged((low - margin).max(0.0), high + margin)
+    };
+    let label = x.label.clone();
+    let id = metric.name.replace([' ', ',', '%'], "");
+    let mut chart = Chart::new(format!("sweep-{id}"), format!("{} by {label}", metric.name), x, y)
+        .described(format!("{} of each drive against its {label}, a line for each layer.", metric.name))
+        .sized(SIZE.0, SIZE.1);
+    for (look, (name, line)) in lines.iter().enumerate() {
+        chart = chart.with(Series::new(name, Shape::Line, look, points_of(line)));
+    }
+    Some(chart)
+}
+
+/// The key with the most values, all of them numbers of one unit, that drives of one head differ in.
+fn swept(words: &[Words]) -> Option<(String, Unit)> {
+    let mut values: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for own in words {
+        for (key, value) in &own.settings {
+            values.entry((key, &own.head)).or_default().insert(value);
+        }
+    }
+    let able = values.into_iter().filter_map(|((key, _), values)| {
+        let units: Option<Vec<Unit>> = values.iter().map(|value| number(value).map(|found| found.1)).collect();
+        let units = units?;
+        let is_one = units.windows(2).all(|pair| pair[0] == pair[1]);
+        (is_one && values.len() >= VALUES_MIN).then(|| (values.len(), key.to_string(), units[0]))
+    });
+    able.max_by_key(|found| found.0).map(|(_, key, unit)| (key, unit))
+}
+
+/// A value as a number, and what it counts in.
+fn number(text: &str) -> Option<(f64, Unit)> {
+    if let Some(percent) = text.strip_suffix('%') {
+        return Some((percent.parse::<f64>().ok()? / 100.0, Unit::Share));
+    }
+    if let Ok(number) = text.parse::<f64>() {
+        return Some((number, Unit::Count)).filter(|found| found.0.is_finite());
+    }
+    let is_time = text.ends_with('s') || text.ends_with('h') || text.ends_with('d');
+    if is_time {
+        return quantity::duration_ns(text, quantity::SECOND_NS).map(|ns| (ns as f64, Unit::Nanoseconds));
+    }
+    quantity::bytes(text).map(|bytes| (bytes as f64, Unit::Bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(drives: &[&str]) -> Summary {
+        let (mut summary, _) = crate::sample::run(2);
+        let first = summary.drives[1].clone();
+        summary.drives = drives.iter().map(|text| DriveResult { drive: text.to_string(), ..first.clone() }).collect();
+        summary
+    }
+
+    #[test]
+    fn names_say_what_differs() {
+        let swept = summary(&["p+l:a=1,b=2", "p+l:a=1,b=3", "p+l:a=1,b=4"]);
+        assert_eq!(short_names(&swept), ["b=2", "b=3", "b=4"]);
+        let mixed = summary(&["p+l:a=1", "p+l:a=2", "q"]);
+        assert_eq!(short_names(&mixed), ["p+l: a=1", "p+l: a=2", "q"]);
+    }
+
+    #[test]
+    fn a_sweep_is_drawn_against_its_parameter_a_line_a_layer() {
+        let swept = summary(&["p+l:k=1%", "p+l:k=2%", "p+l:k=4%", "p+m:k=1%", "p+m:k=2%", "p+m:k=4%", "q"]);
+        let figure = figure(&swept).expect("it is drawn");
+        let Drawing::Chart(chart) = &figure.panes[0].1 else { panic!("it is a chart") };
+        let lines: Vec<_> = chart.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(lines, ["p+l", "p+m"]);
+        let at: Vec<f64> = chart.series[0].points.iter().map(|point| point.0).collect();
+        assert_eq!(at, [0.01, 0.02, 0.04]);
+        assert!(super::figure(&summary(&["p", "q", "p+l:k=1"])).is_none());
+    }
+}

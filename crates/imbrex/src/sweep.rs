@@ -1,0 +1,195 @@
+//! Sweeps: one text that names several drives, because a parameter in it takes several values.
+//!
+//! ```text
+//!   cassuto-307g+s-blocks:cache_share=1%|2%|5%      three drives
+//!   cassuto-307g+s-blocks:cache_share=1%..10%/1%    ten, from the first value to the last by steps
+//!   emulated-smr-1:region_size=4m..64m/x2           five, each twice the one before
+//! ```
+//!
+//! Several parameters may take several values: then there is a drive for each combination, the last parameter running
+//! fastest.
+//!
+//! Invariants:
+//! 1. Each drive's text names it alone, and makes it again when it is given back.
+//! 2. Values are exact: they are stepped as fixed-point numbers.
+
+use imbrex_units::quantity;
+
+use crate::error::Failure;
+
+/// More drives than anybody compares.
+const DRIVES_MAX: usize = 1000;
+/// Decimals of a stepped value.
+const PLACES: u32 = 6;
+const ONE: u64 = 10u64.pow(PLACES);
+
+/// The drives that `text` names.
+pub fn expand(text: &str) -> Result<Vec<String>, Failure> {
+    let Some((head, settings)) = text.split_once(':').filter(|_| !text.ends_with(".toml")) else {
+        return Ok(vec![text.to_string()]);
+    };
+    let mut drives = vec![String::new()];
+    for setting in settings.split(',') {
+        let values = values_of(setting).map_err(|reason| {
+            Failure::usage(format!("drive '{text}': {setting}: {reason}"))
+                .or_try("values with | between them, or a range such as 1%..10%/1% or 4k..1m/x2")
+        })?;
+        let key = setting.split_once('=').map_or("", |(key, _)| key);
+        drives = drives
+            .iter()
+            .flat_map(|before| {
+                let join = if before.is_empty() { "" } else { "," };
+                values.iter().map(move |value| match value {
+                    Some(value) => format!("{before}{join}{key}={value}"),
+                    None => format!("{before}{join}{setting}"),
+                })
+            })
+            .collect();
+        if drives.len() > DRIVES_MAX {
+            return Err(Failure::usage(format!("drive '{text}' stands for more than {DRIVES_MAX} drives"))
+                .or_try("fewer values, or a coarser step"));
+        }
+    }
+    Ok(drives.iter().map(|settings| format!("{head}:{settings}")).collect())
+}
+
+/// The values of a setting that takes several; nothing once for one that is to stay as it is.
+fn values_of(setting: &str) -> Result<Vec<Option<String>>, String> {
+    let Some((_, value)) = setting.split_once('=').filter(|(_, value)| value.contains('|') || value.contains(".."))
+    else {
+        return Ok(vec![None]);
+    };
+    let mut values = Vec::new();
+    for part in value.split('|').map(str::trim) {
+        match part.split_once("..") {
+            Some((first, rest)) => values.extend(range(first.trim(), rest)?),
+            None if part.is_empty() => return Err("a value is missing".into()),
+            None => values.push(part.to_string()),
+        }
+    }
+    if values.len() > DRIVES_MAX {
+        return Err(format!("more than {DRIVES_MAX} values"));
+    }
+    Ok(values.into_iter().map(Some).collect())
+}
+
+/// `first..last/step`, of which `rest` is what follows the dots.
+fn range(first: &str, rest: &str) -> Result<Vec<String>, String> {
+    let (last, step) =
+        rest.split_once('/').ok_or("a range needs a step: first..last/step, or /x2 for twice as much")?;
+    let (last, step) = (last.trim(), step.trim());
+    let (low, high) = (Measure::of(first)?, Measure::of(last)?);
+    let is_same_unit = low.unit == high.unit;
+    let [from, to] = if is_same_unit { [low.value, high.value] } else { [low.in_bytes(first)?, high.in_bytes(last)?] };
+    let show = |value: u64| if is_same_unit { low.show(value) } else { show_bytes(value / ONE) };
+    if from > to {
+        return Err(format!("{first} is more than {last}"));
+    }
+    let next: Box<dyn Fn(u64) -> Option<u64>> = match step.strip_prefix('x') {
+        Some(factor) => {
+            let factor = quantity::fixed(factor, PLACES).filter(|&factor| factor > ONE);
+            let factor = factor.ok_or_else(|| format!("/{step}: a factor is a number above 1, such as x2"))?;
+            if from == 0 {
+                return Err("a range by a factor cannot begin at 0".into());
+            }
+            Box::new(move |value| u64::try_from(u128::from(value) * u128::from(factor) / u128::from(ONE)).ok())
+        }
+        None => {
+            let by = Measure::of(step)?;
+            let is_like_the_ends = is_same_unit && (by.unit == low.unit || by.unit.is_empty());
+            let by = if is_like_the_ends { by.value } else { by.in_bytes(step)? };
+            if by == 0 || by > u64::MAX / 2 {
+                return Err(format!("/{step}: a step is more than 0"));
+            }
+            Box::new(move |value| value.checked_add(by))
+        }
+    };
+    let mut values = Vec::new();
+    let mut at = Some(from);
+    while let Some(value) = at.filter(|&value| value <= to) {
+        values.push(show(value));
+        if values.len() > DRIVES_MAX {
+            return Err(format!("more than {DRIVES_MAX} values"));
+        }
+        at = next(value).filter(|&next| next > value);
+    }
+    Ok(values)
+}
+
+/// A number with its unit, taken apart.
+struct Measure<'a> {
+    /// In millionths.
+    value: u64,
+    unit: &'a str,
+}
+
+impl Measure<'_> {
+    fn of(text: &str) -> Result<Measure<'_>, String> {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let value = quantity::fixed(number, PLACES).ok_or_else(|| format!("'{text}' is no number with a unit"))?;
+        Ok(Measure { value, unit: unit.trim() })
+    }
+
+    /// In millionths of a byte.
+    fn in_bytes(&self, text: &str) -> Result<u64, String> {
+        let bytes =
+            quantity::bytes(text).ok_or_else(|| format!("'{text}' is no size; both ends need the same unit"))?;
+        bytes.checked_mul(ONE).ok_or_else(|| format!("{text} is too large to step to"))
+    }
+
+    fn show(&self, value: u64) -> String {
+        let fraction = format!("{:06}", value % ONE);
+        let fraction = fraction.trim_end_matches('0');
+        let dot = if fraction.is_empty() { "" } else { "." };
+        format!("{}{dot}{fraction}{}", value / ONE, self.unit)
+    }
+}
+
+/// A size in the largest unit of which it is a whole number.
+fn show_bytes(bytes: u64) -> String {
+    let units = [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{}{name}", bytes / unit),
+        None => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(setting: &str) -> Vec<String> {
+        let drives = expand(&format!("p+l:{setting}")).unwrap_or_else(|failure| panic!("{}", failure.message));
+        let of_one = |text: &String| text.split_once('=').map(|(_, value)| value.to_string());
+        drives.iter().filter_map(of_one).collect()
+    }
+
+    #[test]
+    fn lists_and_ranges_are_one_drive_each() {
+        assert_eq!(expand("cmr-7200").expect("it is one"), ["cmr-7200"]);
+        assert_eq!(expand("p:a=1,b=x").expect("it is one"), ["p:a=1,b=x"]);
+        assert_eq!(values("k=1%|2%|5%"), ["1%", "2%", "5%"]);
+        assert_eq!(values("k=1%..3%/1%"), ["1%", "2%", "3%"]);
+        assert_eq!(values("k=0.5%..2%/0.5%"), ["0.5%", "1%", "1.5%", "2%"]);
+        assert_eq!(values("k=512k..4m/x2"), ["512KiB", "1MiB", "2MiB", "4MiB"]);
+        assert_eq!(values("k=4m..64m/x4"), ["4m", "16m", "64m"]);
+        assert_eq!(values("k=10..35/10"), ["10", "20", "30"]);
+        assert_eq!(values("k=1|10..30/10|99"), ["1", "10", "20", "30", "99"]);
+    }
+
+    #[test]
+    fn several_parameters_give_every_combination() {
+        let drives = expand("p+l:a=1|2,c=9,b=x|y").expect("they are right");
+        assert_eq!(drives, ["p+l:a=1,c=9,b=x", "p+l:a=1,c=9,b=y", "p+l:a=2,c=9,b=x", "p+l:a=2,c=9,b=y"]);
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused_with_the_setting() {
+        for setting in ["k=1..2", "k=5..1/1", "k=1..9/0", "k=1..9/x1", "k=0..9/x2", "k=1||2", "k=a..b/c", "k=1..9999/1"]
+        {
+            let failure = expand(&format!("p:{setting}")).expect_err(setting);
+            assert!(failure.message.contains(setting), "{setting}: {}", failure.message);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The disk table of the Windows Performance Analyzer, exported as CSV: columns between semicolons, named by a header.
+//!
+//! Numbers are as the machine's language has them: a comma before decimals, dots between thousands. Offsets are hexadecimal,
+//! sizes in bytes, times in seconds since tracing began. `Flush` rows have no offset.
+
+use imbrex_units::Operation;
+
+use crate::admission::{byte_record, Devices, Malformed, Parsed};
+use crate::fields;
+use crate::lines::{LineFormat, LineReader};
+use crate::options::TimeUnit;
+
+use super::format::{Confidence, Format};
+use super::msps_etw::hexadecimal;
+
+/// The registry's entry.
+pub const FORMAT: Format = Format {
+    name: "wpa",
+    summary: "disk table of the Windows Performance Analyzer, as CSV",
+    detect: |head| match Columns::of(head.first_line()) {
+        Some(_) => Confidence::Yes,
+        None => Confidence::No,
+    },
+    open: |input, options| LineReader::open(input, options, Analyzer { columns: None }, Vec::new()),
+};
+
+const EXPECTED: &str =
+    "a header with IO Type, Min Offset, Size and Init Time between semicolons, and lines of those columns";
+
+/// Where the columns are.
+#[derive(Clone, Copy)]
+struct Columns {
+    operation: usize,
+    offset: usize,
+    size: usize,
+    init: usize,
+    disk: Option<usize>,
+}
+
+impl Columns {
+    fn of(header: &[u8]) -> Option<Columns> {
+        let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
+        let names: Vec<String> =
+            columns(header).map(|name| String::from_utf8_lossy(name).trim_matches('"').to_ascii_lowercase()).collect();
+        let place = |word: &str| names.iter().position(|name| name.starts_with(word));
+        Some(Columns {
+            operation: place("io type")?,
+            offset: place("min offset")?,
+            size: place("size")?,
+            init: place("init")?,
+            disk: names.iter().position(|name| name == "disk" || name == "disk number"),
+        })
+    }
+}
+
+fn columns(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii)
+}
+
+struct Analyzer {
+    columns: Option<Columns>,
+}
+
+impl LineFormat for Analyzer {
+    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
+        if line.trim_ascii().is_empty() {
+            return Ok(Parsed::Nothing);
+        }
+        let Some(columns) = self.columns else {
+            self.columns = Columns::of(line);
+            return if self.columns.is_some() { Ok(Parsed::Nothing) } else { Err(Malformed::new(EXPECTED, line)) };
+        };
+        request(columns, line).unwrap_or_else(|| Err(Malformed::new(EXPECTED, line)))
+    }
+}
+
+fn request(places: Columns, line: &[u8]) -> Option<Result<Parsed, Malformed>> {
+    let field = |place: usize| columns(line).nth(place);
+    let time_ns = fields::time_ns(&international(field(places.init)?), TimeUnit::Seconds)?;
+    let disk = match places.disk {
+        Some(place) => u32::try_from(fields::number(field(place)?)?).ok()?,
+        None => 0,
+    };
+    let operation = match field(places.operation)? {
+        b"Read" => Operation::Read,
+        b"Write" => Operation::Write,
+        b"Flush" => return Some(byte_record(time_ns, disk, Operation::Flush, 0, 0)),
+        _ => return None,
+    };
+    let bytes = fields::number(&international(field(places.size)?))?;
+    Some(byte_record(time_ns, disk, operation, hexadecimal(field(places.offset)?)?, bytes))
+}
+
+/// `1.234,5` as `1234.5`: a number with a comma before its decimals and dots between thousands.
+pub(super) fn international(word: &[u8]) -> Vec<u8> {
+    let word = word.iter().filter(|byte| !matches!(byte, b'.' | b'"'));
+    word.map(|&byte| if byte == b',' { b'.' } else { byte }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: localised numbers and flushes. Method: worked by hand.
+
+    use imbrex_units::Command;
+
+    use crate::formats::testing::{error_of, format_of, requests_of, timed};
+    use crate::options::TraceOptions;
+
+    const TRACE: &str =
+        "\u{feff}Line #;Process;IO Type;Min Offset;Max Offset;Size (B);Init Time (s);Complete Time (s);Disk\r\n\
+        1;System (4);Write;0x1.000;;4.096;0,500000100;0,6;0\r\n\
+        2;a.exe (8);Read;0x400;0x5ff;512;1,5;1,6;1\r\n\
+        3;System (4);Flush;;;0;1,500000200;1,7;0\r\n";
+
+    #[test]
+    fn numbers_are_as_the_machines_language_has_them() {
+        let trace = TRACE.replace("0x1.000", "0x1000");
+        assert_eq!(format_of(trace.as_bytes()), Some("wpa"));
+        let expected = [
+            timed(0, 0, Command::write(8, 8)),
+            timed(999_999_900, 1, Command::read(2, 1)),
+            timed(1_000_000_100, 0, Command::flush()),
+        ];
+        assert_eq!(requests_of(&trace, &TraceOptions::default()), expected);
+    }
+
+    #[test]
+    fn an_offset_that_is_none_is_an_error() {
+        let error = error_of(TRACE, &TraceOptions::default());
+        assert!(error.starts_with("t, line 2: expected a header with IO Type"), "{error}");
+    }
+}
