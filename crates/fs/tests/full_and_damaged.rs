@@ -89,6 +89,36 @@ fn a_full_drive_takes_a_write_at_once_after_a_delete() {
 }
 
 #[test]
+fn a_write_waits_for_the_close_of_what_was_deleted() {
+    const CLOSES_AFTER_NS: u64 = 50_000_000;
+    for (name, trial) in toys().into_iter().chain(arrays()) {
+        let is_patient = trial.bounds.closing_ns > 2 * CLOSES_AFTER_NS;
+        let clock = Clock::in_virtual_time();
+        let own = clock.clone();
+        let run = async move {
+            let (fs, _) = fresh(&own, &trial).await.unwrap();
+            let files = fill(&fs, 0).await;
+            let handles: Vec<_> = (0..files).map(|number| find(&fs, &format!("f{number}")).unwrap()).collect();
+            for (number, inode) in handles.iter().enumerate() {
+                fs.open(*inode).unwrap();
+                perform(&fs, &Operation::Unlink(format!("f{number}"))).await.unwrap();
+            }
+            let (closing, clock) = (fs.clone(), own.clone());
+            own.spawn(async move {
+                clock.sleep(CLOSES_AFTER_NS).await;
+                for inode in handles {
+                    closing.close(inode).await.unwrap();
+                }
+            });
+            perform(&fs, &Operation::Create("after".into())).await.unwrap();
+            let written = perform(&fs, &Operation::Write("after".into(), 0, 40_000, 9)).await;
+            assert_eq!(written.is_ok(), is_patient, "{name}: {written:?}");
+        };
+        clock.run(run).unwrap();
+    }
+}
+
+#[test]
 fn a_damaged_block_is_an_error_and_never_other_bytes() {
     for (name, trial) in toys() {
         let (clock, own) = (Clock::in_virtual_time(), trial.clone());

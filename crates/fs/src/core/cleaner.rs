@@ -3,8 +3,8 @@
 //! It waits for nobody: pieces of files are copied, and where a file still has its piece then, the copy takes its place;
 //! where the file was changed meanwhile the copy is dead. A zone is reset once the records of all its copies are durable.
 //!
-//! Pieces are copied one after the other, or, where the store wants it, all of a zone as one run, which is then written in
-//! large appends and fills up a row of an array once.
+//! All pieces of a zone are copied as one run: written in large appends, it fills up a row of an array once, and no writer
+//! takes the room that is kept back for the cleaner between two of them.
 
 use super::{Core, Fs};
 use crate::clock::first_of;
@@ -85,18 +85,17 @@ impl Fs {
         }
     }
 
-    /// The pieces of files that begin at block `from` or behind it, and before `end`: one, or all where the store wants it.
+    /// The pieces of files that begin at block `from` or behind it, and before `end`.
     fn pieces_in(&self, from: u64, end: u64) -> Pieces {
         let core = &self.0;
         let owners = core.owners.borrow();
-        let count = if core.store.packs_copies() { usize::MAX } else { 1 };
         let piece = |(start, inode): (&u64, &Inode)| {
             let extent = core.extent_at(*inode, *start);
             let extent =
                 extent.unwrap_or_else(|| panic!("block {start} is said to be of file {inode}, which denies it"));
             (*inode, extent)
         };
-        owners.range(from..end).take(count).map(piece).collect()
+        owners.range(from..end).map(piece).collect()
     }
 
     /// Copies pieces of files to one run, or several if no zone has room for all, and lets the files have the copies.

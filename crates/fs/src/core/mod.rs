@@ -69,6 +69,8 @@ pub struct Bounds {
     pub commit_ns: u64,
     /// How old a change may become before it is written.
     pub dirty_ns: u64,
+    /// On a full drive a write waits so long for the closes of files that have no name any more.
+    pub closing_ns: u64,
     /// A checkpoint is taken when so much of the log is needed, in percent.
     pub log_percent: u64,
 }
@@ -84,6 +86,7 @@ impl Default for Bounds {
             pending_bytes: 1 << 20,
             commit_ns: 5 * SECOND_NS,
             dirty_ns: 30 * SECOND_NS,
+            closing_ns: SECOND_NS / 5,
             log_percent: 40,
         }
     }
@@ -98,6 +101,7 @@ impl Bounds {
             checksum_pages: 1,
             piece_blocks: 1,
             pending_bytes: 1,
+            closing_ns: 0,
             log_percent: 1,
             ..Bounds::default()
         }

@@ -1,7 +1,8 @@
 //! Room for what is to be written: reserved at the write, so that a full drive is told there and never at a close.
 //!
 //! What was deleted may not be free yet: its record waits for a commit, somebody reads it still, or it is being written
-//! while nobody can reach it any more. Before a write is refused, all that is waited for.
+//! while nobody can reach it any more. Nor is it where its close is still on its way: the kernel tells of closes when it
+//! likes, also after the write that needs the room. Before a write is refused, all that is waited for, the last for a while.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -53,7 +54,7 @@ impl Fs {
 
     /// Waits until everything that was deleted is free; whether anything was on its way. File `own` is the caller's.
     async fn reclaim(&self, own: Inode) -> Result<bool, FsError> {
-        let mut has_gained = false;
+        let mut has_gained = self.wait_for_closes(own).await;
         while let Some((inode, open)) = self.forsaken(own) {
             drop(open.gate.enter().await);
             self.drop_if_unused(inode);
@@ -70,6 +71,23 @@ impl Fs {
             self.free_released();
         }
         Ok(has_gained)
+    }
+
+    /// Waits until no file but `own` is open without a name, [`super::Bounds::closing_ns`] at most; whether one was closed.
+    async fn wait_for_closes(&self, own: Inode) -> bool {
+        let clock = &self.0.clock;
+        let (count, until_ns) = (self.open_unnamed(own), clock.now_ns().saturating_add(self.0.bounds.closing_ns));
+        while self.open_unnamed(own) > 0 && clock.now_ns() < until_ns {
+            clock.sleep(READERS_NS).await;
+        }
+        self.open_unnamed(own) < count
+    }
+
+    /// How many files but `own` are open and have no name.
+    fn open_unnamed(&self, own: Inode) -> usize {
+        let (open, namespace) = (self.0.open.borrow(), self.0.namespace.borrow());
+        let is_unnamed = |inode| namespace.get(inode).is_some_and(|node| node.attributes.links == 0);
+        open.iter().filter(|(inode, open)| **inode != own && open.handles.get() > 0 && is_unnamed(**inode)).count()
     }
 
     /// A file but `own` that is being written though it has neither name nor handle.

@@ -119,11 +119,6 @@ pub trait Store {
         1
     }
 
-    /// Whether the cleaner copies a zone in one go, so that rows are filled up once and not for every extent.
-    fn packs_copies(&self) -> bool {
-        false
-    }
-
     /// What of the store itself is to be recorded, before any record of what it allocated since.
     fn drain_changes(&self) -> Vec<Change> {
         Vec::new()

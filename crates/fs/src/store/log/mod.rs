@@ -281,10 +281,6 @@ impl Store for LogStore {
         bands.band((block / self.array.shape().stride()) as u32).row.max(1)
     }
 
-    fn packs_copies(&self) -> bool {
-        true
-    }
-
     fn drain_changes(&self) -> Vec<Change> {
         std::mem::take(&mut *self.changes.borrow_mut())
     }
