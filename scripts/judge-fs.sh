@@ -2,8 +2,9 @@
 # Judges the file systems behind a mount, by programs that others wrote: pjdfstest, fsx (with kills of the server), stress-ng,
 # fio with verify, dbench, SQLite, git, rsync, and a source tree that is unpacked, compiled and compared. A line for each.
 #
-#   scripts/judge-fs.sh                        every part on both stores
-#   scripts/judge-fs.sh caveat                 on one
+#   scripts/judge-fs.sh                        every part on every store
+#   scripts/judge-fs.sh caveat                 on one: strict-append, caveat, log, and arrays of five drives with store log
+#                                              that may lose one or two of them: log-5-1, log-5-2
 #   scripts/judge-fs.sh strict-append fsx git  some parts
 #
 # IMBREX_JUDGE_SECONDS (60) is how long fsx and the stressors take each; IMBREX names the program. Root, for pjdfstest acts as
@@ -40,7 +41,7 @@ tell() { # PART OUTCOME WORDS
     [ "$2" = ok ] || failed=1
 }
 
-mount_it() { "$imbrex" fs mount -q "$work/drive.img" "$mnt" -o allow_other,suid,dev; }
+mount_it() { "$imbrex" fs mount -q "$work/drive0.img" "$mnt" -o allow_other,suid,dev; } # it finds the others
 server() { "$imbrex" fs stat "$mnt" --json | grep -o '"process": *[0-9]*' | grep -o '[0-9]*$'; }
 
 # Runs a script in the mounted directory: what it prints last is told.
@@ -97,7 +98,7 @@ fsx() {
             kill -KILL "$(server)"
             wait
             if ! { mount_it && [ "$(cat "$mnt/kept")" = "kept $seed" ] && "$imbrex" fs umount -q "$mnt" &&
-                "$imbrex" fs check -q "$work/drive.img" >"$work/fsx.log" 2>&1 && mount_it; }; then
+                "$imbrex" fs check -q "$work/drive0.img" >"$work/fsx.log" 2>&1 && mount_it; }; then
                 tell fsx FAIL "a killed server, seed $seed: $(tail -1 "$work/fsx.log")"
                 return
             fi
@@ -131,23 +132,41 @@ compile() { run compile "git -C '$tree' archive HEAD | tar x --one-top-level=sou
     (cd source && CARGO_TARGET_DIR=\$PWD/target cargo test -q --locked -p imbrex-units 2>&1 | grep 'test result' | head -1) &&
     rm -rf source/target && diff -r source '$work/source' && rm -rf source && echo 'unpacked, compiled, its tests run, compared'"; }
 
+# New drives with a new file system.
+make_it() {
+    local drive profile=strict-append-2t count=1 words=()
+    rm -f "$work"/drive?.img "$work/meta"
+    case $store in
+    caveat) profile=caveat-2t ;;
+    log) words=(--store log --meta "$work/meta" --meta-size 64GiB) ;;
+    log-5-?) count=5 words=(--store log --parity "${store#log-5-}" --meta "$work/meta" --meta-size 64GiB) ;;
+    esac
+    drives=()
+    for drive in $(seq 0 $((count - 1))); do
+        drives+=("$work/drive$drive.img")
+        "$imbrex" drive create -q "$work/drive$drive.img" --drive "$profile" >/dev/null || return
+    done
+    "$imbrex" fs mkfs -q "${drives[@]}" "${words[@]}" >/dev/null
+}
+
 judge() { # STORE PARTS…
     store=$1 mnt=$work/mnt
     shift
     mkdir -p "$mnt"
-    rm -f "$work/drive.img"
-    "$imbrex" drive create -q "$work/drive.img" --drive "$store-2t" >/dev/null && "$imbrex" fs mkfs -q "$work/drive.img" >/dev/null &&
-        mount_it || { failed=1; return; }
+    make_it && mount_it || { failed=1; return; }
     local part
     for part in "$@"; do
         if [ "$part" = git ]; then git_; else "$part"; fi
     done
     SECONDS=0
     local found
-    found=$("$imbrex" fs umount -q "$mnt" 2>&1 && "$imbrex" fs check "$work/drive.img" 2>&1) && tell check ok "${found#*: }" ||
+    found=$("$imbrex" fs umount -q "$mnt" 2>&1 && "$imbrex" fs check "$work/drive0.img" 2>&1) && tell check ok "${found#*: }" ||
         tell check FAIL "$found"
-    found=$("$imbrex" drive check -q "$work/drive.img" 2>&1) && tell drive ok "no live sector destroyed, no write off a pointer" ||
-        tell drive FAIL "$found"
+    local drive
+    for drive in "${drives[@]}"; do
+        found=$("$imbrex" drive check -q "$drive" 2>&1) && tell drive ok "no live sector destroyed, no write off a pointer" ||
+            tell drive FAIL "$found"
+    done
 }
 
 end() {
@@ -163,8 +182,8 @@ if [ -z "${IMBREX:-}" ]; then
 fi
 imbrex=${IMBREX:-$tree/target/release/imbrex}
 trap end EXIT
-stores="strict-append caveat"
-case "${1:-}" in strict-append | caveat) stores=$1; shift ;; esac
+stores="strict-append caveat log log-5-1 log-5-2"
+case "${1:-}" in strict-append | caveat | log | log-5-1 | log-5-2) stores=$1; shift ;; esac
 for store in $stores; do
     judge "$store" ${*:-$parts}
 done

@@ -3,7 +3,8 @@
 //! `imbrex_fs::verify::cuts`, each state with the next harm of the array's list; mistakes made on purpose must be caught.
 
 use imbrex_fs::core::Sabotage;
-use imbrex_fs::verify::cuts::{judge, Trial};
+use imbrex_fs::verify::cuts::judge;
+use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{arrays, scripts};
 use imbrex_fs::Bounds;
 

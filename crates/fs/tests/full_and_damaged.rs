@@ -5,9 +5,10 @@
 
 use imbrex_fs::core::MountOptions;
 use imbrex_fs::device::model::Contents;
-use imbrex_fs::verify::cuts::{fresh, Trial};
+use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
+use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{arrays, perform, toys, Operation};
 use imbrex_fs::{Clock, Fs, FsError};
 

@@ -3,7 +3,8 @@
 //! at random, with the usual and with the smallest bounds; mistakes made on purpose must be caught.
 
 use imbrex_fs::core::Sabotage;
-use imbrex_fs::verify::cuts::{judge, Tally, Trial};
+use imbrex_fs::verify::cuts::{judge, Tally};
+use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{scripts, toys};
 use imbrex_fs::Bounds;
 

@@ -383,7 +383,7 @@ impl Array {
 
     async fn prepare(&self, group: u32, layout: &GroupLayout) -> bool {
         let columns = (0..layout.members.len()).map(|column| {
-            Box::pin(async move { self.prepare_zone(group, layout, column).await }) as crate::store::Local<'_, bool>
+            Box::pin(async move { self.prepare_zone(group, layout, column).await }) as crate::clock::Local<'_, bool>
         });
         all_of(columns.collect()).await.into_iter().all(|is_done| is_done)
     }
@@ -483,7 +483,7 @@ impl Array {
         };
         let flushes = there
             .iter()
-            .map(|(_, device)| Box::pin(device.flush()) as crate::store::Local<'_, Result<(), DeviceFault>>);
+            .map(|(_, device)| Box::pin(device.flush()) as crate::clock::Local<'_, Result<(), DeviceFault>>);
         let outcomes = all_of(flushes.collect()).await;
         let mut failed = Ok(());
         for ((number, _), outcome) in there.iter().zip(outcomes) {

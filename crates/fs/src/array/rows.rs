@@ -2,11 +2,10 @@
 
 use super::parity::{column_from, data_from, parity_of, Columns};
 use super::{Array, Group, LateWrite};
-use crate::clock::all_of;
+use crate::clock::{all_of, Local};
 use crate::device::{Device, DeviceFault, BLOCK_BYTES};
 use crate::format::change::{GroupLayout, ZoneOf};
 use crate::journal::checksums;
-use crate::store::Local;
 
 /// What reading a column comes to.
 type Read = Result<Vec<u8>, DeviceFault>;

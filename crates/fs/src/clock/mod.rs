@@ -34,6 +34,9 @@ pub use self::tasks::{Bell, Joined};
 /// A second in nanoseconds.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
+/// A future of one thread.
+pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
 /// Something that makes events in time: a device.
 pub trait Source {
     /// When its next event is, if there is one; `now` or earlier if it is due.

@@ -14,12 +14,12 @@ use uuid::Uuid;
 
 use super::Fs;
 use crate::array::{Array, Moving, DRIVES_MAX};
-use crate::clock::all_of;
+use crate::clock::{all_of, Local};
 use crate::device::{Device, Kind, BLOCK_BYTES};
 use crate::error::FsError;
 use crate::format::change::Change;
 use crate::format::superblock::{Member, Role};
-use crate::store::{Local, Run};
+use crate::store::Run;
 
 /// Numbers of drives that can be given in the life of an array.
 const NUMBERS_MAX: usize = 250;

@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(cache.missing(7, 0..5), [1..3, 4..5]);
         assert_eq!(cache.missing(8, 4..8), [4..5, 7..8]);
         cache.forget(7);
-        assert_eq!(cache.missing(7, 0..5), [0..5]);
+        assert_eq!(cache.missing(7, 0..5), vec![0..5]);
         assert_eq!(cache.missing(8, 5..7), []);
     }
 }

@@ -21,16 +21,11 @@ pub mod log;
 pub mod strict_append;
 mod waiting;
 
-use std::future::Future;
-use std::pin::Pin;
-
 use crate::array::Data;
+use crate::clock::Local;
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
 use crate::format::change::{Change, Extent};
-
-/// A future of one thread.
-pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// A run of blocks of the data device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -20,76 +20,15 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::naive::{Naive, Shown};
 use super::operation::{find, perform, Operation};
 use super::rig::Rig;
+use super::trial::{Harm, Trial, RANDOM_SUBSETS};
 use crate::clock::Clock;
-use crate::core::{Bounds, Fs, MountOptions, Sabotage};
+use crate::core::{Fs, MountOptions, Sabotage};
 use crate::device::model::{Contents, Snapshot};
-use crate::device::{Geometry, BLOCK_BYTES};
+use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 
 /// Up to so many blocks that are not durable, every subset of them is tried.
 const EVERY_SUBSET: usize = 6;
-/// Subsets chosen at random where there are more.
-const RANDOM_SUBSETS: usize = 64;
-
-/// What is done to the drives of an array after a cut.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Harm {
-    /// Nothing.
-    None,
-    /// These are missing.
-    Lost(Vec<usize>),
-    /// This one is as it was when half of what was done to all had been done.
-    Stale(usize),
-    /// A block of one of them is altered, chosen anew for each state.
-    Altered,
-}
-
-/// What is cut.
-#[derive(Clone, Debug)]
-pub struct Trial {
-    /// The device, or each drive of the array.
-    pub geometry: Geometry,
-    /// How many drives there are.
-    pub drives: usize,
-    /// The device with the metadata, where they have one.
-    pub metadata: Option<Geometry>,
-    /// The store, if not the one of the device's kind.
-    pub store: Option<&'static str>,
-    /// Drives that may be lost.
-    pub parity: u8,
-    /// What is done after cuts, in turn.
-    pub harms: Vec<Harm>,
-    /// Options of the store.
-    pub options: Vec<(String, String)>,
-    /// Bounds of the core.
-    pub bounds: Bounds,
-    /// A mistake made on purpose.
-    pub sabotage: Option<Sabotage>,
-    /// For subsets at random.
-    pub seed: u64,
-    /// Subsets chosen at random for each cut with many blocks; fewer than 64 are quicker and see less.
-    pub random_subsets: usize,
-}
-
-impl Trial {
-    /// On `geometry` with the usual bounds.
-    pub fn new(geometry: Geometry, options: Vec<(String, String)>) -> Trial {
-        let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
-        Trial {
-            geometry,
-            drives: 1,
-            metadata: None,
-            store: None,
-            parity: 0,
-            harms: vec![Harm::None],
-            options,
-            bounds,
-            sabotage: None,
-            seed: 1,
-            random_subsets: RANDOM_SUBSETS,
-        }
-    }
-}
 
 /// What came out.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

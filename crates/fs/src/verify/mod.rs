@@ -6,11 +6,12 @@ pub mod naive;
 pub mod operation;
 pub mod rig;
 pub mod scripts;
+pub mod trial;
 
 pub use self::naive::Naive;
 pub use self::operation::{perform, Operation};
 
-use self::cuts::{Harm, Trial};
+use self::trial::{Harm, Trial};
 use crate::device::{Geometry, Kind};
 
 /// A name, and devices with a store on them.

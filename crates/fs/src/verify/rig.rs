@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::cuts::Trial;
+use super::trial::Trial;
 use crate::clock::Clock;
 use crate::core::{make_on, MakeOptions};
 use crate::device::model::{Contents, Model, Snapshot};

@@ -64,7 +64,10 @@ fn files_in(directory: &std::path::Path) -> u64 {
     entries.map(|path| if path.is_dir() { files_in(&path) } else { 1 }).sum()
 }
 
-fn counts(phases: &[Phase]) -> Vec<(&'static str, u64, Vec<(Kind, u64, u64)>)> {
+/// Name, how many were done, and of each kind how many with how many bytes.
+type Counts = (&'static str, u64, Vec<(Kind, u64, u64)>);
+
+fn counts(phases: &[Phase]) -> Vec<Counts> {
     let of = |phase: &Phase| {
         let kinds = phase.measured.iter().map(|(kind, figures)| (*kind, figures.latency.count(), figures.bytes));
         (phase.name, phase.done, kinds.collect())
