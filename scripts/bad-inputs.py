@@ -3,8 +3,8 @@
 
 Usage: scripts/bad-inputs.py [PROGRAM] [COUNT] [SEED]
 
-A panic, an end by a signal, more than 20 seconds, or a failure that says nothing is a fault; so is success with a table of
-which no drive completed a request. Prints the faults and a count; ends with 1 if there is a fault.
+A panic, an end by a signal, more than 20 seconds, or a failure that says nothing is a fault. Whether what it says, or the
+table that it prints, makes sense is not looked at. Prints the faults and a count; ends with 1 if there is a fault.
 """
 
 import random
