@@ -6,7 +6,7 @@
 //! All pieces of a zone are copied as one run: written in large appends, it fills up a row of an array once, and no writer
 //! takes the room that is kept back for the cleaner between two of them.
 
-use super::{Core, Fs};
+use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
@@ -51,8 +51,7 @@ impl Fs {
         let _pass = core.cleaning.enter().await;
         // What is freed by records that are not durable yet would be copied in vain.
         if core.releases.borrow().last_record().is_some() {
-            core.log.commit(core.log.made(), &core.data).await?;
-            self.free_released();
+            self.commit_before_reuse().await?;
         }
         let Some(victim) = core.store.victim(core.clock.now_ns()) else { return Ok(false) };
         let copied = self.copy_out(&victim).await;
@@ -185,11 +184,20 @@ impl Fs {
         true
     }
 
+    /// Makes the records durable that free blocks, and frees them.
+    async fn commit_before_reuse(&self) -> Result<(), FsError> {
+        let core = &self.0;
+        if core.sabotage != Some(Sabotage::ReuseBeforeRecord) {
+            core.log.commit(core.log.made(), &core.data).await?;
+        }
+        self.free_released();
+        Ok(())
+    }
+
     /// Resets a zone that nothing live is in any more, once that is durable.
     async fn empty(&self, victim: &Victim) -> Result<bool, FsError> {
         let core = &self.0;
-        core.log.commit(core.log.made(), &core.data).await?;
-        self.free_released();
+        self.commit_before_reuse().await?;
         while core.store.live_in(victim.zone) > 0 {
             // Somebody still reads what was copied.
             core.clock.sleep(READERS_NS).await;

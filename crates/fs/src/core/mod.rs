@@ -151,7 +151,7 @@ pub enum Sabotage {
     RecordBeforeData,
     /// A checkpoint is made valid before its chunks and the log are durable.
     CheckpointWithoutBarrier,
-    /// Blocks are freed, and so used again, before the freeing record is durable.
+    /// Blocks are freed, and so used again, and zones reset, before the freeing record is durable.
     ReuseBeforeRecord,
     /// The footer of a caveat disk is given back before the data are written.
     FooterGivenBackEarly,
