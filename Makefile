@@ -30,6 +30,7 @@ test-long:       ## The tests that take minutes or hours: every stand-in at full
 	@scripts/install.sh test
 	$(CARGO) test --release --workspace --locked -- --ignored --skip long_soak_
 	scripts/soak.sh
+	scripts/bad-inputs.py target/release/imbrex
 
 judge-fs:        ## Judge the file systems behind a mount: pjdfstest, fsx, stress-ng, fio, dbench, SQLite, git, rsync, a compiled tree
 	scripts/judge-fs.sh

@@ -48,8 +48,8 @@ const METRICS: [(&str, &str, &str, &str, f64); 16] = [
 struct Directory(PathBuf);
 
 impl Directory {
-    fn document(&self) -> Result<Value, String> {
-        stat::ask(&self.0).map_err(|failure| format!("{failure}\n"))
+    fn document(&self) -> Result<Value, Failure> {
+        stat::ask(&self.0)
     }
 }
 
@@ -59,11 +59,11 @@ impl Shown for Directory {
     }
 
     fn state(&self) -> String {
-        self.document().map_or_else(|words| words, |document| document.to_string())
+        self.document().unwrap_or(Value::Null).to_string()
     }
 
     fn metrics(&self) -> String {
-        self.document().map_or_else(|words| format!("# {words}"), |document| prometheus(&document))
+        self.document().map_or_else(|_| String::new(), |document| prometheus(&document))
     }
 
     fn text(&self) -> String {

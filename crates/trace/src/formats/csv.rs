@@ -18,7 +18,7 @@ use crate::request::TraceError;
 
 use super::format::{Confidence, Format, Head};
 use super::vscsi::operation_of;
-use super::wpa::international;
+use super::wpa::{international, international_time_ns};
 
 /// The registry's entry. It is never recognised: only the caller can know what columns mean.
 pub const FORMAT: Format = Format {
@@ -80,9 +80,9 @@ impl Table {
 
     /// A time, with a decimal comma too where commas do not divide columns.
     fn time_ns(&self, word: &[u8]) -> Option<u64> {
-        match self.delimiter != b',' && word.contains(&b',') {
-            true => fields::time_ns(&international(word), self.time_unit),
-            false => fields::time_ns(word, self.time_unit),
+        match self.delimiter {
+            b',' => fields::time_ns(word, self.time_unit),
+            _ => international_time_ns(word, self.time_unit),
         }
     }
 

@@ -14,6 +14,7 @@ mod csv;
 mod disksim;
 mod fio_iolog;
 mod format;
+mod headed;
 pub(crate) mod imbrex;
 mod msps_etw;
 mod msr;

@@ -5,12 +5,13 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{sector_record, Devices, Malformed, Parsed};
+use crate::admission::{sector_record, Malformed, Parsed};
 use crate::fields;
-use crate::lines::{LineFormat, LineReader};
+use crate::lines::LineReader;
 use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format};
+use super::headed::{Headed, Header};
 
 /// The registry's entry.
 pub const FORMAT: Format = Format {
@@ -20,10 +21,8 @@ pub const FORMAT: Format = Format {
         Some(_) => Confidence::Yes,
         None => Confidence::No,
     },
-    open: |input, options| LineReader::open(input, options, NetApp { columns: None }, Vec::new()),
+    open: |input, options| LineReader::open(input, options, Headed::<Columns>::new(), Vec::new()),
 };
-
-const EXPECTED: &str = "a header with ELAPSED_USECS, CMD, LBA and NBLKS, and lines of those columns";
 
 /// Where the columns are.
 #[derive(Clone, Copy)]
@@ -34,7 +33,9 @@ struct Columns {
     sectors: usize,
 }
 
-impl Columns {
+impl Header for Columns {
+    const EXPECTED: &'static str = "a header with ELAPSED_USECS, CMD, LBA and NBLKS, and lines of those columns";
+
     fn of(header: &[u8]) -> Option<Columns> {
         let place = |name: &str| field_places(header).position(|field| field.eq_ignore_ascii_case(name.as_bytes()));
         Some(Columns {
@@ -44,40 +45,23 @@ impl Columns {
             sectors: place("NBLKS")?,
         })
     }
+
+    fn request(self, line: &[u8]) -> Option<Result<Parsed, Malformed>> {
+        let field = |place: usize| field_places(line).nth(place);
+        let operation = match field(self.command)? {
+            b"RD_IN" => Operation::Read,
+            b"WR_IN" => Operation::Write,
+            word if !word.is_empty() => return Some(Ok(Parsed::NotRequest)),
+            _ => return None,
+        };
+        let time_ns = fields::time_ns(field(self.time)?, TimeUnit::Microseconds)?;
+        let (lba, sectors) = (fields::number(field(self.lba)?)?, fields::number(field(self.sectors)?)?);
+        Some(sector_record(time_ns, 0, operation, lba, sectors))
+    }
 }
 
 fn field_places(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
-}
-
-struct NetApp {
-    columns: Option<Columns>,
-}
-
-impl LineFormat for NetApp {
-    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
-        if line.trim_ascii().is_empty() {
-            return Ok(Parsed::Nothing);
-        }
-        let Some(columns) = self.columns else {
-            self.columns = Columns::of(line);
-            return if self.columns.is_some() { Ok(Parsed::Nothing) } else { Err(Malformed::new(EXPECTED, line)) };
-        };
-        request(columns, line).unwrap_or_else(|| Err(Malformed::new(EXPECTED, line)))
-    }
-}
-
-fn request(columns: Columns, line: &[u8]) -> Option<Result<Parsed, Malformed>> {
-    let field = |place: usize| field_places(line).nth(place);
-    let operation = match field(columns.command)? {
-        b"RD_IN" => Operation::Read,
-        b"WR_IN" => Operation::Write,
-        word if !word.is_empty() => return Some(Ok(Parsed::NotRequest)),
-        _ => return None,
-    };
-    let time_ns = fields::time_ns(field(columns.time)?, TimeUnit::Microseconds)?;
-    let (lba, sectors) = (fields::number(field(columns.lba)?)?, fields::number(field(columns.sectors)?)?);
-    Some(sector_record(time_ns, 0, operation, lba, sectors))
 }
 
 #[cfg(test)]

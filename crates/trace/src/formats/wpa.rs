@@ -5,12 +5,13 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{byte_record, Devices, Malformed, Parsed};
+use crate::admission::{byte_record, Malformed, Parsed};
 use crate::fields;
-use crate::lines::{LineFormat, LineReader};
+use crate::lines::LineReader;
 use crate::options::TimeUnit;
 
 use super::format::{Confidence, Format};
+use super::headed::{Headed, Header};
 use super::msps_etw::hexadecimal;
 
 /// The registry's entry.
@@ -21,11 +22,8 @@ pub const FORMAT: Format = Format {
         Some(_) => Confidence::Yes,
         None => Confidence::No,
     },
-    open: |input, options| LineReader::open(input, options, Analyzer { columns: None }, Vec::new()),
+    open: |input, options| LineReader::open(input, options, Headed::<Columns>::new(), Vec::new()),
 };
-
-const EXPECTED: &str =
-    "a header with IO Type, Min Offset, Size and Init Time between semicolons, and lines of those columns";
 
 /// Where the columns are.
 #[derive(Clone, Copy)]
@@ -37,7 +35,10 @@ struct Columns {
     disk: Option<usize>,
 }
 
-impl Columns {
+impl Header for Columns {
+    const EXPECTED: &'static str =
+        "a header with IO Type, Min Offset, Size and Init Time between semicolons, and lines of those columns";
+
     fn of(header: &[u8]) -> Option<Columns> {
         let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
         let names: Vec<String> =
@@ -51,50 +52,41 @@ impl Columns {
             disk: names.iter().position(|name| name == "disk" || name == "disk number"),
         })
     }
+
+    fn request(self, line: &[u8]) -> Option<Result<Parsed, Malformed>> {
+        let field = |place: usize| columns(line).nth(place);
+        let time_ns = international_time_ns(field(self.init)?, TimeUnit::Seconds)?;
+        let disk = match self.disk {
+            Some(place) => u32::try_from(fields::number(field(place)?)?).ok()?,
+            None => 0,
+        };
+        let operation = match field(self.operation)? {
+            b"Read" => Operation::Read,
+            b"Write" => Operation::Write,
+            b"Flush" => return Some(byte_record(time_ns, disk, Operation::Flush, 0, 0)),
+            _ => return None,
+        };
+        let bytes = fields::number(&international(field(self.size)?))?;
+        Some(byte_record(time_ns, disk, operation, hexadecimal(field(self.offset)?)?, bytes))
+    }
 }
 
 fn columns(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii)
 }
 
-struct Analyzer {
-    columns: Option<Columns>,
-}
-
-impl LineFormat for Analyzer {
-    fn parse(&mut self, line: &[u8], _devices: &mut Devices) -> Result<Parsed, Malformed> {
-        if line.trim_ascii().is_empty() {
-            return Ok(Parsed::Nothing);
-        }
-        let Some(columns) = self.columns else {
-            self.columns = Columns::of(line);
-            return if self.columns.is_some() { Ok(Parsed::Nothing) } else { Err(Malformed::new(EXPECTED, line)) };
-        };
-        request(columns, line).unwrap_or_else(|| Err(Malformed::new(EXPECTED, line)))
-    }
-}
-
-fn request(places: Columns, line: &[u8]) -> Option<Result<Parsed, Malformed>> {
-    let field = |place: usize| columns(line).nth(place);
-    let time_ns = fields::time_ns(&international(field(places.init)?), TimeUnit::Seconds)?;
-    let disk = match places.disk {
-        Some(place) => u32::try_from(fields::number(field(place)?)?).ok()?,
-        None => 0,
-    };
-    let operation = match field(places.operation)? {
-        b"Read" => Operation::Read,
-        b"Write" => Operation::Write,
-        b"Flush" => return Some(byte_record(time_ns, disk, Operation::Flush, 0, 0)),
-        _ => return None,
-    };
-    let bytes = fields::number(&international(field(places.size)?))?;
-    Some(byte_record(time_ns, disk, operation, hexadecimal(field(places.offset)?)?, bytes))
-}
-
 /// `1.234,5` as `1234.5`: a number with a comma before its decimals and dots between thousands.
 pub(super) fn international(word: &[u8]) -> Vec<u8> {
     let word = word.iter().filter(|byte| !matches!(byte, b'.' | b'"'));
     word.map(|&byte| if byte == b',' { b'.' } else { byte }).collect()
+}
+
+/// A time with its decimals behind a comma; without one they stand behind the dot, if there is one.
+pub(super) fn international_time_ns(word: &[u8], unit: TimeUnit) -> Option<u64> {
+    if word.contains(&b',') {
+        return fields::time_ns(&international(word), unit);
+    }
+    fields::time_ns(word, unit)
 }
 
 #[cfg(test)]
@@ -122,6 +114,13 @@ mod tests {
             timed(1_000_000_100, 0, Command::flush()),
         ];
         assert_eq!(requests_of(&trace, &TraceOptions::default()), expected);
+    }
+
+    #[test]
+    fn times_with_a_dot_before_their_decimals_are_no_larger() {
+        let trace = TRACE.replace("0x1.000", "0x1000").replace("0,500000100", "0.500000100").replace("1,5;", "1.5;");
+        let times: Vec<_> = requests_of(&trace, &TraceOptions::default()).into_iter().take(2).collect();
+        assert_eq!(times, [timed(0, 0, Command::write(8, 8)), timed(999_999_900, 1, Command::read(2, 1))]);
     }
 
     #[test]

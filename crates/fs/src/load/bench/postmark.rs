@@ -16,7 +16,7 @@ pub const POSTMARK: Benchmark = Benchmark {
 
 const BYTES_MIN: u64 = 500;
 const BYTES_MAX: u64 = 10_000;
-/// PostMark reads and writes in units of 512 bytes through a buffered stream, whose buffer is 4 KiB.
+/// PostMark's units of 512 bytes go through a buffered stream, so the system sees its buffer: 4 KiB.
 const UNIT: usize = 4096;
 
 /// The files that there are.

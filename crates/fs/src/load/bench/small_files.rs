@@ -14,8 +14,7 @@ pub const SMALL_FILES: Benchmark = Benchmark {
 };
 
 const DIRECTORIES: u64 = 110;
-/// vdbench's usual `xfersize`, which its parameter for file systems leaves at 4 KiB, is raised to what one `write` of a
-/// program has: 64 KiB.
+/// Bytes of a write or a read: the paper does not say; ours.
 const PIECE: usize = 64 << 10;
 
 pub(super) async fn run<F: Files, E: FnMut(&Phase)>(run: &mut Run<'_, F, E>) -> Result<(), LoadError> {
