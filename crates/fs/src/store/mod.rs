@@ -15,6 +15,7 @@
 //! 2. No block is allocated that is live, or that a write beside it may destroy.
 //! 3. A block is allocated once until it is freed or abandoned.
 
+pub mod account;
 pub mod bands;
 pub mod caveat;
 pub mod log;

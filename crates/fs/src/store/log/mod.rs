@@ -23,6 +23,7 @@ mod tests;
 
 use std::cell::{Cell, RefCell};
 
+use super::account::Account;
 use super::bands::{Bands, Policy};
 use super::waiting::Waiting;
 use super::{Held, Lease, Local, Run, Store, Usage, Victim};
@@ -72,9 +73,7 @@ pub struct LogStore {
     /// The widths of all groups that the drives could hold, the widest first, each once. A group of another width is only for
     /// small files: opened where drives have just then no room alike, it would leave less room than is reckoned.
     widths: RefCell<Vec<usize>>,
-    reserved: Cell<u64>,
-    allocated: Cell<u64>,
-    freed: Cell<u64>,
+    account: Account,
     opening: Gate,
     /// Zones being emptied.
     victims: Cell<u32>,
@@ -112,9 +111,7 @@ impl LogStore {
             open_max: open_max as usize,
             room: Cell::new(0),
             widths: RefCell::default(),
-            reserved: Cell::new(0),
-            allocated: Cell::new(0),
-            freed: Cell::new(0),
+            account: Account::default(),
             opening: Gate::default(),
             victims: Cell::new(0),
             changes: RefCell::default(),
@@ -252,7 +249,7 @@ impl LogStore {
     }
 
     fn lease(&self, run: Run) -> Lease {
-        self.allocated.set(self.allocated.get() + run.blocks);
+        self.account.allocate(run.blocks);
         Lease { runs: vec![run], kept: Vec::new() }
     }
 }
@@ -286,18 +283,11 @@ impl Store for LogStore {
     }
 
     fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
-        let others = self.reserved.get() - held.blocks;
-        if blocks > held.blocks && self.bands.borrow().live_in_all() + others + blocks > self.room.get() {
-            return Err(FsError::NoSpace);
-        }
-        self.reserved.set(others + blocks);
-        held.blocks = blocks;
-        Ok(())
+        self.account.reserve(held, blocks, self.bands.borrow().live_in_all(), self.room.get())
     }
 
     fn unreserve(&self, held: &mut Held) {
-        self.reserved.set(self.reserved.get() - held.blocks);
-        held.blocks = 0;
+        self.account.unreserve(held, held.blocks);
     }
 
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>> {
@@ -307,8 +297,7 @@ impl Store for LogStore {
             let has_writers = || self.bands.borrow().has_writers();
             let give = async || self.give(Who::File, blocks).await;
             let run = self.waiting.until(give, has_writers, has_leases).await?;
-            self.reserved.set(self.reserved.get() - run.blocks);
-            held.blocks -= run.blocks;
+            self.account.unreserve(held, run.blocks);
             Ok(self.lease(run))
         })
     }
@@ -369,26 +358,15 @@ impl Store for LogStore {
 
     fn free(&self, run: Run) {
         self.bands.borrow_mut().free(run);
-        self.freed.set(self.freed.get() + run.blocks);
+        self.account.free(run.blocks);
         // What was dead already may be worth cleaning now.
         self.waiting.has_room.give();
     }
 
     fn usage(&self) -> Usage {
         let bands = self.bands.borrow();
-        let (live, room) = (bands.live_in_all(), self.room.get());
-        let free = room.saturating_sub(live + self.reserved.get());
-        Usage {
-            blocks: room,
-            live,
-            free,
-            dead: bands.dead(),
-            unusable: 0,
-            free_runs: self.array.free_groups().len() as u64,
-            longest: free,
-            allocated: self.allocated.get(),
-            freed: self.freed.get(),
-        }
+        let usage = self.account.usage(bands.live_in_all(), self.room.get());
+        Usage { dead: bands.dead(), free_runs: self.array.free_groups().len() as u64, ..usage }
     }
 
     fn victim(&self, _now_ns: u64) -> Option<Victim> {

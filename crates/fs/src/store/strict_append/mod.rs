@@ -10,8 +10,9 @@
 //!    dead are cleaned away.
 //! 3. No more bands are partly written than the drive allows.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
+use super::account::Account;
 use super::bands::{Bands, Policy};
 use super::waiting::Waiting;
 use super::{Held, Lease, Local, Run, Store, Usage, Victim};
@@ -28,9 +29,7 @@ pub struct StrictAppend {
     policy: Policy,
     /// Cleaning in the background begins when less than this share of the blocks is neither written nor kept back.
     threshold_percent: u64,
-    reserved: Cell<u64>,
-    allocated: Cell<u64>,
-    freed: Cell<u64>,
+    account: Account,
     waiting: Waiting,
 }
 
@@ -55,9 +54,7 @@ impl StrictAppend {
             bands: RefCell::new(bands),
             policy,
             threshold_percent,
-            reserved: Cell::new(0),
-            allocated: Cell::new(0),
-            freed: Cell::new(0),
+            account: Account::default(),
             waiting: Waiting::default(),
         })
     }
@@ -87,18 +84,11 @@ impl Store for StrictAppend {
     }
 
     fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
-        let others = self.reserved.get() - held.blocks;
-        if blocks > held.blocks && self.bands.borrow().live() + others + blocks > self.room() {
-            return Err(FsError::NoSpace);
-        }
-        self.reserved.set(others + blocks);
-        held.blocks = blocks;
-        Ok(())
+        self.account.reserve(held, blocks, self.bands.borrow().live(), self.room())
     }
 
     fn unreserve(&self, held: &mut Held) {
-        self.reserved.set(self.reserved.get() - held.blocks);
-        held.blocks = 0;
+        self.account.unreserve(held, held.blocks);
     }
 
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>> {
@@ -107,7 +97,7 @@ impl Store for StrictAppend {
             let has_leases = || self.bands.borrow().has_leases();
             let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_leases).await?;
             self.unreserve(held);
-            self.allocated.set(self.allocated.get() + blocks);
+            self.account.allocate(blocks);
             Ok(Lease { runs, kept: Vec::new() })
         })
     }
@@ -115,7 +105,7 @@ impl Store for StrictAppend {
     fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Lease>> {
         Box::pin(async move {
             let runs = self.bands.borrow_mut().take(blocks, 0)?;
-            self.allocated.set(self.allocated.get() + blocks);
+            self.account.allocate(blocks);
             Some(Lease { runs, kept: Vec::new() })
         })
     }
@@ -141,25 +131,15 @@ impl Store for StrictAppend {
 
     fn free(&self, run: Run) {
         self.bands.borrow_mut().free(run);
-        self.freed.set(self.freed.get() + run.blocks);
+        self.account.free(run.blocks);
         // What was dead already may be worth cleaning now.
         self.waiting.has_room.give();
     }
 
     fn usage(&self) -> Usage {
         let bands = self.bands.borrow();
-        let (live, room) = (bands.live(), self.room());
-        Usage {
-            blocks: room,
-            live,
-            free: room.saturating_sub(live + self.reserved.get()),
-            dead: bands.dead(),
-            unusable: 0,
-            free_runs: bands.empty(),
-            longest: room.saturating_sub(live + self.reserved.get()),
-            allocated: self.allocated.get(),
-            freed: self.freed.get(),
-        }
+        let usage = self.account.usage(bands.live(), self.room());
+        Usage { dead: bands.dead(), free_runs: bands.empty(), ..usage }
     }
 
     fn victim(&self, _now_ns: u64) -> Option<Victim> {

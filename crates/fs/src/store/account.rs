@@ -1,0 +1,53 @@
+//! What is reserved, allocated and freed on a zoned store.
+//!
+//! Invariants:
+//! 1. What is reserved is the sum of what files hold.
+
+use std::cell::Cell;
+
+use super::{Held, Usage};
+use crate::error::FsError;
+
+/// The account.
+#[derive(Default)]
+pub struct Account {
+    reserved: Cell<u64>,
+    allocated: Cell<u64>,
+    freed: Cell<u64>,
+}
+
+impl Account {
+    /// Reserves `blocks` in place of what `held` has, where live data have `live` of `room`.
+    pub fn reserve(&self, held: &mut Held, blocks: u64, live: u64, room: u64) -> Result<(), FsError> {
+        let others = self.reserved.get() - held.blocks;
+        if blocks > held.blocks && live + others + blocks > room {
+            return Err(FsError::NoSpace);
+        }
+        self.reserved.set(others + blocks);
+        held.blocks = blocks;
+        Ok(())
+    }
+
+    /// Gives back `blocks` of what `held` has.
+    pub fn unreserve(&self, held: &mut Held, blocks: u64) {
+        self.reserved.set(self.reserved.get() - blocks);
+        held.blocks -= blocks;
+    }
+
+    /// Counts blocks that were allocated.
+    pub fn allocate(&self, blocks: u64) {
+        self.allocated.set(self.allocated.get() + blocks);
+    }
+
+    /// Counts blocks that were freed.
+    pub fn free(&self, blocks: u64) {
+        self.freed.set(self.freed.get() + blocks);
+    }
+
+    /// What a store has of which live data have `live` of `room`; how it lies in bands is left to tell.
+    pub fn usage(&self, live: u64, room: u64) -> Usage {
+        let free = room.saturating_sub(live + self.reserved.get());
+        let (allocated, freed) = (self.allocated.get(), self.freed.get());
+        Usage { blocks: room, live, free, longest: free, allocated, freed, ..Usage::default() }
+    }
+}
