@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::page::Results;
 use super::report::{ClaimKind, Verdict};
+use super::results::Results;
 
 /// A figure or table of a paper: what it is, what it shows, and the experiment that has it, or why none has.
 type Figure = (&'static str, &'static str, Result<&'static str, &'static str>);

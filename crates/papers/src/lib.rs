@@ -26,13 +26,15 @@ mod lab;
 mod later_drives;
 mod page;
 mod report;
+mod results;
 mod singh;
 mod sources;
 mod validation;
 
 pub use experiment::Experiment;
-pub use page::{as_json, as_text, kept, page, write, Results};
+pub use page::{as_json, as_text, kept, page, write};
 pub use report::{Claim, ClaimKind, Report, Table, Verdict};
+pub use results::Results;
 
 use imbrex::Failure;
 

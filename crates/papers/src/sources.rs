@@ -326,7 +326,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::page::{kept, Results};
+    use crate::page::kept;
+    use crate::results::Results;
 
     fn pages() -> Vec<Results> {
         kept(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")).expect("the results can be read")

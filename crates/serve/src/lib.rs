@@ -38,6 +38,7 @@ pub mod payload;
 mod picture;
 pub mod spares;
 pub mod statistics;
+pub mod stream;
 pub mod tls;
 pub mod ublk;
 pub mod verify;

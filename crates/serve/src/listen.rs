@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io;
+use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,12 +18,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::clients::{Client, Clients, Peer};
+use crate::clients::{Client, Clients};
 use crate::front::Front;
 use crate::limits::Limits;
 use crate::nbd::handshake::{self, Ended, Tls};
 use crate::nbd::transmission;
 use crate::payload::{Account, Payloads};
+use crate::stream::Stream;
 use crate::tls::TlsServer;
 
 /// How often the server looks for new clients where none came, and for late ones.
@@ -67,79 +68,6 @@ impl fmt::Display for Address {
             Address::Unix(path) => write!(f, "nbd+unix:///?socket={}", path.display()),
             Address::Tcp(host) => write!(f, "nbd://{host}"),
         }
-    }
-}
-
-/// A connected socket of either kind.
-#[derive(Debug)]
-pub enum Stream {
-    /// Of a Unix socket.
-    Unix(UnixStream),
-    /// Of TCP.
-    Tcp(TcpStream),
-}
-
-impl Stream {
-    /// Another handle to the same connection.
-    pub fn try_clone(&self) -> io::Result<Stream> {
-        Ok(match self {
-            Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
-            Stream::Tcp(stream) => Stream::Tcp(stream.try_clone()?),
-        })
-    }
-
-    /// Whose connection it is.
-    pub fn peer(&self) -> Peer {
-        match self {
-            Stream::Unix(stream) => rustix::net::sockopt::socket_peercred(stream)
-                .map_or(Peer::Unknown, |credentials| Peer::User(credentials.uid.as_raw())),
-            Stream::Tcp(stream) => stream.peer_addr().map_or(Peer::Unknown, |address| address.ip().into()),
-        }
-    }
-
-    /// Ends the connection: whoever reads from it sees its end.
-    pub fn shut_down(&self) {
-        // It may have ended by itself.
-        let _ = match self {
-            Stream::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
-            Stream::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
-        };
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.read(into),
-            Stream::Tcp(stream) => stream.read(into),
-        }
-    }
-
-    fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.read_vectored(into),
-            Stream::Tcp(stream) => stream.read_vectored(into),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.write(from),
-            Stream::Tcp(stream) => stream.write(from),
-        }
-    }
-
-    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.write_vectored(from),
-            Stream::Tcp(stream) => stream.write_vectored(from),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
-use crate::listen::Stream;
+use crate::stream::Stream;
 
 /// A certificate and what clients must show.
 #[derive(Debug)]

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! In virtual time the clock jumps to the earliest timer or device event whenever no task is ready, so the same program
-//! with the same seed does the same at the same times. On the wall clock the same loop waits instead, and others may ring
-//! the [`Bell`] from their threads.
+//! with the same seed does the same at the same times. On the wall clock the same loop waits instead. Whoever has other things
+//! to wait for as well calls [`Clock::go_on`] in a loop of its own.
 //!
 //! Invariants:
 //! 1. Tasks that are ready run in the order in which they became so; events at one time are delivered in the order in
 //!    which their sources were made.
 //! 2. The time never goes back.
-//! 3. In virtual time a task that nothing can ever wake is an error of ours: [`Stalled`] says so, nothing hangs.
+//! 3. A task that nothing can ever wake is an error of ours: [`Stalled`] says so, nothing hangs.
 
 mod gate;
 mod tasks;
@@ -28,8 +28,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 pub use self::gate::{Gate, Pass, Signal};
+pub use self::tasks::Joined;
 use self::tasks::Tasks;
-pub use self::tasks::{Bell, Joined};
 
 /// A second in nanoseconds.
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -92,11 +92,6 @@ impl Clock {
         self.0.now_ns.get()
     }
 
-    /// What rings when another thread has brought something.
-    pub fn bell(&self) -> Bell {
-        self.0.tasks.ready().bell()
-    }
-
     /// Begins a task. It runs when the clock next runs, also if nobody waits for it.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Joined<T> {
         self.0.tasks.spawn(task)
@@ -150,33 +145,37 @@ impl Clock {
         }
     }
 
-    /// Polls what is ready, or lets time pass until something is.
-    fn turn(&self) -> Result<(), Stalled> {
+    /// Polls what is ready; where nothing is, delivers what is due. Whether anything can go on: nothing is waited for.
+    pub fn go_on(&self) -> bool {
         if self.0.tasks.poll_ready() {
-            return Ok(());
+            return true;
         }
         self.read_wall();
-        let now_ns = self.now_ns();
-        self.deliver_due(now_ns);
-        if self.0.tasks.has_ready() {
-            return Ok(());
-        }
-        let next_ns = self.next_event_ns();
-        match (self.0.began, next_ns) {
-            (None, None) => Err(Stalled),
-            (None, Some(next_ns)) => {
-                self.0.now_ns.set(next_ns.max(now_ns));
-                Ok(())
-            }
-            (Some(_), next_ns) => {
-                let wait = next_ns.map(|next| Duration::from_nanos(next.saturating_sub(now_ns)));
-                self.0.tasks.ready().wait(wait);
-                Ok(())
-            }
-        }
+        self.deliver_due(self.now_ns());
+        self.0.tasks.has_ready()
     }
 
-    fn read_wall(&self) {
+    /// Polls what is ready, or lets time pass until something is.
+    fn turn(&self) -> Result<(), Stalled> {
+        if self.go_on() {
+            return Ok(());
+        }
+        let (now_ns, next_ns) = (self.now_ns(), self.next_event_ns());
+        match (self.0.began, next_ns) {
+            (_, None) => return Err(Stalled),
+            (None, Some(next_ns)) => self.0.now_ns.set(next_ns.max(now_ns)),
+            (Some(_), Some(next_ns)) => std::thread::sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns))),
+        }
+        Ok(())
+    }
+
+    /// Whether a task can go on.
+    pub fn has_ready(&self) -> bool {
+        self.0.tasks.has_ready()
+    }
+
+    /// Reads the wall clock; virtual time stays.
+    pub fn read_wall(&self) {
         if let Some(began) = self.0.began {
             let elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.0.now_ns.set(elapsed_ns.max(self.now_ns()));
@@ -201,7 +200,8 @@ impl Clock {
         }
     }
 
-    fn next_event_ns(&self) -> Option<u64> {
+    /// When the next timer rings or device answers, if one will.
+    pub fn next_event_ns(&self) -> Option<u64> {
         let now_ns = self.now_ns();
         let timer = self.0.timers.borrow().first_key_value().map(|((at, _), _)| *at);
         let sources = self.0.sources.borrow();

@@ -1,14 +1,13 @@
-//! Tasks of one thread, and the queue of those that can go on. The queue is the only part that other threads touch: a
-//! waker may be called from anywhere.
+//! Tasks of one thread, and the queue of those that can go on. The queue has a lock only because a waker may by its type be
+//! called from anywhere.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
 
 /// A task, kept until it is done.
 struct Task {
@@ -17,55 +16,17 @@ struct Task {
 }
 
 /// The queue of tasks that can go on.
-pub(crate) struct Ready {
-    queue: Mutex<Queue>,
-    bell: Condvar,
-}
-
 #[derive(Default)]
-struct Queue {
-    tasks: VecDeque<usize>,
-    has_rung: bool,
-}
+pub(crate) struct Ready(Mutex<VecDeque<usize>>);
 
 impl Ready {
-    fn locked(&self) -> std::sync::MutexGuard<'_, Queue> {
+    fn locked(&self) -> std::sync::MutexGuard<'_, VecDeque<usize>> {
         // Nothing that holds the lock can panic in between; if it did, the queue itself is still whole.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(&self, task: usize) {
-        self.locked().tasks.push_back(task);
-        self.bell.notify_one();
-    }
-
-    /// Waits until a task is ready, the bell rings, or `time` is over.
-    pub(crate) fn wait(&self, time: Option<Duration>) {
-        let mut queue = self.locked();
-        if queue.tasks.is_empty() && !queue.has_rung {
-            queue = match time {
-                None => self.bell.wait(queue).unwrap_or_else(PoisonError::into_inner),
-                Some(time) => self.bell.wait_timeout(queue, time).unwrap_or_else(PoisonError::into_inner).0,
-            };
-        }
-        queue.has_rung = false;
-    }
-
-    /// What others ring.
-    pub(crate) fn bell(self: &Arc<Ready>) -> Bell {
-        Bell(self.clone())
-    }
-}
-
-/// Rings a clock that waits, from any thread.
-#[derive(Clone)]
-pub struct Bell(Arc<Ready>);
-
-impl Bell {
-    /// Rings it: the clock looks at its sources again.
-    pub fn ring(&self) {
-        self.0.locked().has_rung = true;
-        self.0.bell.notify_one();
+        self.locked().push_back(task);
     }
 }
 
@@ -89,16 +50,11 @@ pub(super) struct Tasks {
 
 impl Tasks {
     pub(super) fn new() -> Tasks {
-        let ready = Arc::new(Ready { queue: Mutex::default(), bell: Condvar::new() });
-        Tasks { tasks: RefCell::default(), free: RefCell::default(), ready }
-    }
-
-    pub(super) fn ready(&self) -> &Arc<Ready> {
-        &self.ready
+        Tasks { tasks: RefCell::default(), free: RefCell::default(), ready: Arc::default() }
     }
 
     pub(super) fn has_ready(&self) -> bool {
-        !self.ready.locked().tasks.is_empty()
+        !self.ready.locked().is_empty()
     }
 
     pub(super) fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> Joined<T> {
@@ -125,15 +81,15 @@ impl Tasks {
     pub(super) fn forget_all(&self) {
         let tasks = std::mem::take(&mut *self.tasks.borrow_mut());
         self.free.borrow_mut().clear();
-        self.ready.locked().tasks.clear();
+        self.ready.locked().clear();
         drop(tasks);
     }
 
     /// Polls the tasks that are ready now; whether there were any.
     pub(super) fn poll_ready(&self) -> bool {
-        let count = self.ready.locked().tasks.len();
+        let count = self.ready.locked().len();
         for _ in 0..count {
-            let Some(number) = self.ready.locked().tasks.pop_front() else { break };
+            let Some(number) = self.ready.locked().pop_front() else { break };
             self.poll(number);
         }
         count > 0

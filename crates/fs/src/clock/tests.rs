@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use super::*;
 
@@ -75,30 +74,14 @@ fn waiting_for_nothing_is_told() {
 }
 
 #[test]
-fn another_thread_ends_a_wait_on_the_wall_clock() {
+fn what_can_go_on_does_without_waiting_for_what_cannot() {
     let clock = Clock::on_the_wall();
-    let raised = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let shared = raised.clone();
-    let signal = Signal::default();
-    struct Raised(Arc<std::sync::atomic::AtomicBool>, Signal);
-    impl Source for Raised {
-        fn next_event_ns(&self, _: u64) -> Option<u64> {
-            None
-        }
-        fn deliver(&self, _: u64) {
-            if self.0.load(std::sync::atomic::Ordering::SeqCst) {
-                self.1.give();
-            }
-        }
-    }
-    clock.add_source(Rc::new(Raised(raised, signal.clone())));
-    let bell = clock.bell();
-    let other = std::thread::spawn(move || {
-        shared.store(true, std::sync::atomic::Ordering::SeqCst);
-        bell.ring();
-    });
-    clock.run(async move { signal.next().await }).unwrap();
-    other.join().unwrap();
+    let (own, hour_ns) = (clock.clone(), 3_600 * SECOND_NS);
+    let (later, now) = (clock.spawn(async move { own.sleep(hour_ns).await }), clock.spawn(async { 7 }));
+    assert!(clock.go_on());
+    assert!(!clock.go_on(), "nothing is left but to wait");
+    assert_eq!((now.take(), later.take()), (Some(7), None));
+    assert_eq!(clock.next_event_ns(), Some(hour_ns), "the clock stood at 0 when the task began to wait");
 }
 
 #[test]

@@ -109,21 +109,20 @@ impl Fs {
         let outcome = self.read_run_mended(run).await;
         self.0.releases.borrow_mut().end_read(read);
         self.free_released();
-        let (bytes, sums) = outcome?;
-        for (number, (block, sum)) in bytes.chunks(BLOCK_BYTES).zip(sums).enumerate() {
-            if checksums::of_block(block) != sum {
-                return Err(FsError::Damaged { block: run.start + number as u64 });
-            }
+        let (bytes, _, damaged) = outcome?;
+        if let Some(block) = damaged.first() {
+            return Err(FsError::Damaged { block: *block });
         }
         into.copy_from_slice(&bytes);
         Ok(())
     }
 
-    /// The same as [`Fs::read_run_as_it_is`], with blocks that are damaged made again where there is parity for it.
-    pub(super) async fn read_run_mended(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>), FsError> {
+    /// The same as [`Fs::read_run_as_it_is`], with blocks that are damaged made again where there is parity for it, and
+    /// those that could not be.
+    pub(super) async fn read_run_mended(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>, Vec<u64>), FsError> {
         let (mut bytes, sums) = self.read_run_as_it_is(run).await?;
-        self.mend(run, &mut bytes, &sums, |_| true).await;
-        Ok((bytes, sums))
+        let damaged = self.mend(run, &mut bytes, &sums, |_| true).await;
+        Ok((bytes, sums, damaged))
     }
 
     /// Makes blocks of a run that `are_meant` again where they do not match their checksums; which of them could not be.

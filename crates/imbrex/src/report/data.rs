@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use imbrex_sim::Summary;
 use serde_json::Value;
 
-use super::figures::{Drawing, Figure};
+use super::figure::{Drawing, Figure};
 use crate::chart::Chart;
 
 /// Fields of a drive that differ between two runs.

@@ -4,15 +4,14 @@
 //! 1. Series number i is drive number i in every chart, also where that drive has no points: one look a drive.
 //! 2. A chart with nothing to show is left out.
 
-use std::fmt::Write as _;
-
+use super::figure::{Drawing, Figure, Layout};
 use super::sweep;
 use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_sim::metrics::windows::Window;
 use imbrex_sim::results::ServiceTime;
 use imbrex_sim::{DriveResult, DriveSeries, Summary};
 
-use crate::chart::{escape, label, swatch, Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
+use crate::chart::{label, Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit};
 
 /// Most points of a curve in the page: more than its pixels show.
 const CURVE_POINTS: usize = 400;
@@ -26,34 +25,6 @@ const SIZE: (f64, f64) = (580.0, 330.0);
 const SMALL: (f64, f64) = (300.0, 170.0);
 /// Tail latencies are shown to 99.99 %.
 const NINES: u8 = 4;
-
-/// What a pane holds.
-pub(super) enum Drawing {
-    /// Series over axes.
-    Chart(Chart),
-    /// Bars by cause.
-    Bars(BarChart),
-}
-
-/// How the panes of a figure stand.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// One at a time, chosen by name.
-    Tabs,
-    /// All, in a grid.
-    Grid,
-}
-
-/// One figure: a heading, a legend, one or several drawings, a caption.
-pub(super) struct Figure {
-    pub(super) id: &'static str,
-    pub(super) title: &'static str,
-    pub(super) caption: String,
-    pub(super) layout: Layout,
-    pub(super) is_wide: bool,
-    /// Name and drawing.
-    pub panes: Vec<(String, Drawing)>,
-}
 
 /// All figures that have something to show.
 pub(super) fn all(summary: &Summary, series: &[DriveSeries]) -> Vec<Figure> {
@@ -341,92 +312,4 @@ fn head(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     }
     let caption = "Track under the head, from the outermost, over simulated time; one dot a sample.".to_string();
     Figure { id: "head", title: "Head position", caption, layout: Layout::Grid, is_wide: true, panes }.if_any()
-}
-
-impl Figure {
-    fn if_any(self) -> Option<Figure> {
-        let is_any = self.panes.iter().any(|(_, drawing)| match drawing {
-            Drawing::Chart(chart) => !chart.is_empty(),
-            Drawing::Bars(_) => true,
-        });
-        is_any.then_some(self)
-    }
-
-    /// The figure as HTML.
-    pub fn html(&self) -> String {
-        let wide = if self.is_wide { " wide" } else { "" };
-        let mut html = format!("<figure class=\"chart{wide}\" id=\"{}\"><h3>{}</h3>", self.id, self.title);
-        match self.layout {
-            Layout::Tabs => html += &self.tabs(),
-            Layout::Grid => html += &self.grid(),
-        }
-        let _ = write!(html, "<figcaption>{}</figcaption></figure>", self.caption);
-        html
-    }
-
-    /// Panes that are chosen by radio buttons before them, which works without scripts.
-    fn tabs(&self) -> String {
-        let mut html = String::new();
-        if self.panes.len() > 1 {
-            for (index, (name, _)) in self.panes.iter().enumerate() {
-                let checked = if index == 0 { " checked" } else { "" };
-                let _ = write!(
-                    html,
-                    "<input type=\"radio\" class=\"tab\" name=\"{0}-tab\" id=\"{0}-tab-{index}\"{checked}>\
-                     <label for=\"{0}-tab-{index}\">{name}</label>",
-                    self.id
-                );
-            }
-        }
-        html += &legend(&self.panes[0].1);
-        for (_, drawing) in &self.panes {
-            let _ = write!(html, "<div class=\"pane\">{}</div>", drawing.svg());
-        }
-        html
-    }
-
-    fn grid(&self) -> String {
-        let mut html = String::from("<div class=\"grid\">");
-        for (index, (name, drawing)) in self.panes.iter().enumerate() {
-            let _ = write!(
-                html,
-                "<div class=\"cell\" data-drive=\"{index}\"><p class=\"name\">{}</p>{}</div>",
-                escape(name),
-                drawing.svg()
-            );
-        }
-        html + "</div>"
-    }
-}
-
-impl Drawing {
-    fn svg(&self) -> String {
-        match self {
-            Drawing::Chart(chart) => chart.svg(Style::Embedded),
-            Drawing::Bars(chart) => chart.svg(Style::Embedded),
-        }
-    }
-}
-
-/// The legend: buttons that hide and show a drive, dead until a script brings them to life.
-fn legend(drawing: &Drawing) -> String {
-    let mut html = String::from("<ul class=\"legend\">");
-    match drawing {
-        Drawing::Chart(chart) => {
-            for (index, series) in chart.series.iter().enumerate().filter(|(_, series)| !series.points.is_empty()) {
-                let _ = write!(
-                    html,
-                    "<li><button type=\"button\" data-series=\"{index}\" aria-pressed=\"true\" disabled>{}{}</button></li>",
-                    swatch(series, Style::Embedded),
-                    escape(&series.name)
-                );
-            }
-        }
-        Drawing::Bars(chart) => {
-            for part in &chart.parts {
-                let _ = write!(html, "<li>{}{}</li>", chart.swatch(part, Style::Embedded), escape(&part.name));
-            }
-        }
-    }
-    html + "</ul>"
 }

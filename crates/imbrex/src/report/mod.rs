@@ -10,6 +10,7 @@
 mod browser;
 mod comparison;
 mod data;
+mod figure;
 mod figures;
 mod glossary;
 mod sweep;

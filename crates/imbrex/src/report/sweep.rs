@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use imbrex_sim::{DriveResult, DriveSpec, Summary};
 use imbrex_units::quantity;
 
-use super::figures::{Drawing, Figure, Layout};
+use super::figure::{Drawing, Figure, Layout};
 use crate::chart::{Axis, Chart, Series, Shape, Unit};
 
 /// Values from which on a line is drawn.

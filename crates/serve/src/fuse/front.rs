@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use fuser::{
@@ -20,9 +21,9 @@ use imbrex_fs::namespace::{NAME_BYTES_MAX, ROOT};
 use imbrex_fs::FsError;
 
 use super::operations::{self, New};
-use super::requests::{Context, Handover};
+use super::requests::Core;
 use super::words::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
-use super::{STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
+use super::{Context, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
 
 /// Bytes of a request at most.
 const REQUEST_BYTES: u32 = 1 << 20;
@@ -45,12 +46,12 @@ const WANTED: [InitFlags; 10] = [
 ];
 
 /// The kernel's view of a file system.
-pub struct Front(Handover);
+pub struct Front(Arc<Core<Context>>);
 
 impl Front {
-    /// One that hands its requests to `handover`.
-    pub fn new(handover: Handover) -> Front {
-        Front(handover)
+    /// One that hands its requests to `core`.
+    pub fn new(core: Arc<Core<Context>>) -> Front {
+        Front(core)
     }
 
     fn give<T: Future<Output = ()> + 'static>(&self, begin: impl FnOnce(Rc<Context>) -> T + Send + 'static) {

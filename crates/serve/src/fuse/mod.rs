@@ -1,14 +1,12 @@
 //! A file system of ours in front of the kernel's FUSE.
 //!
 //! ```text
-//!   kernel ─► session thread ─► requests (a queue, and the clock's bell) ─► a task of the core ─► reply
-//!                                        [`requests`]                        [`front`]
+//!   kernel ─► session's thread ─► a task of the core ─► reply
+//!              [`front`]           run there where the core is free, otherwise by the thread that mounted: [`requests`]
 //! ```
 //!
-//! The core runs on one thread, with its clock; the session's thread only copies requests and hands them over.
-//!
 //! Invariants:
-//! 1. Requests become tasks in the order in which the kernel sent them. Each is answered once, from the core's thread.
+//! 1. Requests become tasks in the order in which the kernel sent them. Each is answered once.
 //! 2. Nobody else changes the file system, so what the kernel keeps of it (names, attributes, contents) stays true; what the
 //!    core alone changes (set-id bits taken by a write) is kept for no time.
 //! 3. When the kernel lets go of the directory, or the end is asked for, everything is written before the program ends.
@@ -22,17 +20,20 @@ mod words;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use imbrex_fs::clock::Clock;
 use imbrex_fs::Fs;
 
 use self::front::Front;
-use self::requests::{Context, Requests};
+use self::requests::Core;
 
 /// How often somebody who wants an end is looked for.
-const LOOK_NS: u64 = 50_000_000;
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the kernel may take to let go of the directory.
+const LET_GO: Duration = Duration::from_secs(5);
 
 /// The extended attribute of the uppermost directory that tells how the file system is doing; it is not listed.
 pub const STATUS_ATTRIBUTE: &str = "user.imbrex.status";
@@ -52,11 +53,20 @@ pub struct MountWords {
     pub flags: Vec<String>,
 }
 
+/// What a task of the core works with.
+struct Context {
+    /// The file system.
+    fs: Fs,
+    /// What it tells of itself.
+    tell: Box<dyn Fn(&Fs) -> String>,
+}
+
 /// A directory that is being served.
 pub struct Mount {
     clock: Clock,
-    fs: Fs,
-    requests: Rc<Requests>,
+    context: Rc<Context>,
+    core: Arc<Core<Context>>,
+    session: Session<Front>,
     unmounter: SessionUnmounter,
     directory: PathBuf,
 }
@@ -107,47 +117,47 @@ impl Mount {
         tell: impl Fn(&Fs) -> String + 'static,
     ) -> io::Result<Mount> {
         let context = Rc::new(Context { fs: fs.clone(), tell: Box::new(tell) });
-        let (requests, sender) = Requests::new(clock, context);
-        clock.add_source(requests.clone());
-        let mut session = Session::new(Front::new(sender), directory, &config(words))?;
+        let core = Arc::<Core<Context>>::default();
+        let mut session = Session::new(Front::new(core.clone()), directory, &config(words))?;
         let unmounter = session.unmount_callable();
-        std::thread::Builder::new().name("fuse".into()).spawn(move || session.run())?;
-        Ok(Mount { clock: clock.clone(), fs: fs.clone(), requests, unmounter, directory: directory.into() })
+        Ok(Mount { clock: clock.clone(), context, core, session, unmounter, directory: directory.into() })
     }
 
     /// Serves until the kernel lets go of the directory, or `is_over` says so; then everything is written.
-    pub fn serve(mut self, is_over: impl Fn() -> bool + 'static) -> io::Result<()> {
-        let (clock, requests) = (self.clock.clone(), self.requests.clone());
-        let watch = async move {
-            while !requests.has_ended() && !is_over() {
-                clock.sleep(LOOK_NS).await;
-            }
-        };
-        let stalled = |error| io::Error::other(error);
-        self.clock.run(watch).map_err(stalled)?;
-        let detached = if self.requests.has_ended() { Ok(()) } else { self.let_go() };
-        let fs = self.fs.clone();
-        let unmounted = self.clock.run(async move { fs.unmount().await }).map_err(stalled)?;
+    pub fn serve(self, is_over: impl Fn() -> bool + Send) -> io::Result<()> {
+        let Mount { clock, context, core, session, unmounter, directory } = self;
+        let told = core.clone();
+        std::thread::Builder::new().name("fuse".into()).spawn(move || {
+            let ended = session.run();
+            told.end();
+            ended
+        })?;
+        let told = core.clone();
+        core.work(&clock, &context, LOOK, move || told.has_ended() || is_over());
+        let let_go = if core.has_ended() { Ok(Parting::Whole) } else { let_go(unmounter, &directory) };
+        if matches!(let_go, Ok(Parting::Whole)) {
+            // What the kernel sent before it let go is answered.
+            let until = Instant::now() + LET_GO;
+            core.work(&clock, &context, LOOK / 50, || core.has_ended() || Instant::now() >= until);
+        }
+        core.close();
+        let fs = context.fs.clone();
+        let unmounted = clock.run(async move { fs.unmount().await }).map_err(io::Error::other)?;
         unmounted.map_err(io::Error::other)?;
-        detached
+        let_go.map(drop)
     }
+}
 
-    /// Takes the directory from the kernel; where somebody is still in it, it is gone for everybody else.
-    fn let_go(&mut self) -> io::Result<()> {
-        let Err(busy) = self.unmounter.unmount() else { return self.drain() };
-        rustix::mount::unmount(&self.directory, rustix::mount::UnmountFlags::DETACH).map_err(|_| busy)?;
-        Ok(())
-    }
+/// How the kernel let go of a directory.
+enum Parting {
+    /// Nobody is in it.
+    Whole,
+    /// Somebody is; it is gone for everybody else.
+    Detached,
+}
 
-    /// Answers what the kernel sent before it let go.
-    fn drain(&self) -> io::Result<()> {
-        let (clock, requests) = (self.clock.clone(), self.requests.clone());
-        let until_ns = clock.now_ns() + Duration::from_secs(5).as_nanos() as u64;
-        let ended = async move {
-            while !requests.has_ended() && clock.now_ns() < until_ns {
-                clock.sleep(1_000_000).await;
-            }
-        };
-        self.clock.run(ended).map_err(io::Error::other)
-    }
+fn let_go(mut unmounter: SessionUnmounter, directory: &Path) -> io::Result<Parting> {
+    let Err(busy) = unmounter.unmount() else { return Ok(Parting::Whole) };
+    rustix::mount::unmount(directory, rustix::mount::UnmountFlags::DETACH).map_err(|_| busy)?;
+    Ok(Parting::Detached)
 }

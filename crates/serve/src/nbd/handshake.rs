@@ -11,8 +11,8 @@
 
 use std::io::{self, Read, Write};
 
+use super::incoming::read_past;
 use super::protocol::*;
-use super::transmission::read_past;
 use crate::front::Facts;
 
 /// The longest option that is looked at; longer ones are read past and refused.

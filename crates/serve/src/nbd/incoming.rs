@@ -89,6 +89,16 @@ impl<R: Read> Read for Incoming<R> {
     }
 }
 
+/// Reads past `length` bytes.
+pub(super) fn read_past(reader: &mut impl Read, length: u32) -> io::Result<()> {
+    let length = u64::from(length);
+    let skipped = io::copy(&mut reader.take(length), &mut io::sink())?;
+    if skipped < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     //! Goal: invariant 1 at every boundary. Method: a stream of known bytes that comes in pieces of all sizes, taken in

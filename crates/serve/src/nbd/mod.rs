@@ -4,11 +4,13 @@
 //! - [`protocol`]: the numbers of the protocol, and its messages as bytes;
 //! - [`handshake`]: options, until a client asks to go;
 //! - [`incoming`]: what a client sends, read with few calls;
-//! - [`transmission`]: requests and replies;
-//! - [`paced`]: the same to a drive that answers in its own time.
+//! - [`requests`]: what a request asks for, and the words of its reply;
+//! - [`transmission`]: requests and replies, to a drive that answers at once ([`inline`]) or in its own time ([`paced`]).
 
 pub mod handshake;
 mod incoming;
+mod inline;
 mod paced;
 pub mod protocol;
+mod requests;
 pub mod transmission;

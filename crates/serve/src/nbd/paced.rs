@@ -17,13 +17,14 @@ use imbrex_device::Io;
 use super::handshake::Session;
 use super::incoming::Incoming;
 use super::protocol::*;
-use super::transmission::PAYLOAD_BYTES_AT_ONCE;
-use super::transmission::{in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both, Asked, Steps};
+use super::requests::{in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both, Asked, Steps};
 use crate::front::{came, Answer, Front, Target};
 use crate::payload::{Account, Claim};
 
 /// Requests of one connection that may be on their way.
 const REQUESTS_MAX: usize = 1024;
+/// Payload of one connection that may be on its way to the drive.
+const PAYLOAD_BYTES_AT_ONCE: u64 = 64 << 20;
 
 /// A reply that waits to be sent.
 struct Reply {

@@ -1,0 +1,264 @@
+//! What a request asks for, and the words of its reply.
+//!
+//! Invariants:
+//! 1. What a request asks for is bounded before anything is allocated for it, and claimed from the memory that all clients
+//!    share: a payload as its bytes come, what is read before the drive is asked.
+//! 2. A request that names other than whole sectors of the drive changes nothing.
+
+use std::io::{self, IoSlice, Read, Write};
+
+use imbrex_device::{DeviceError, Io, IoKind};
+
+use super::handshake::Session;
+use super::incoming::{read_past, Incoming};
+use super::protocol::*;
+use crate::front::{Answer, Facts, Front};
+use crate::limits::PAYLOAD_STEP_BYTES;
+use crate::payload::{Account, Claim};
+
+/// Bytes of a reply that a client must take before its time begins anew.
+pub(super) const SEND_STEP_BYTES: usize = 256 << 10;
+/// Extents in one answer to BLOCK_STATUS.
+const EXTENTS_MAX: usize = 8192;
+/// BLOCK_STATUS looks no further than this at once; the client asks on.
+const STATUS_BYTES_MAX: u64 = 1 << 30;
+/// Zeroes are written in pieces of this many bytes, where the layer keeps no trims.
+const ZEROES_BYTES: u64 = 1 << 20;
+
+/// What is needed to answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) request: Request,
+    pub(super) session: Session,
+}
+
+/// Writes `head` and `data` after it, the beginning of both with one call, so that whoever reads them wakes once.
+pub(super) fn write_both(writer: &mut impl Write, head: &[u8], data: &[u8]) -> io::Result<()> {
+    let step = data.len().min(SEND_STEP_BYTES);
+    let sent = match writer.write_vectored(&[IoSlice::new(head), IoSlice::new(&data[..step])]) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+        sent => sent?,
+    };
+    writer.write_all(&head[sent.min(head.len())..])?;
+    writer.write_all(&data[sent.saturating_sub(head.len())..])
+}
+
+/// The next request; nothing at the end of the stream, or when the client says good-bye or breaks the protocol. A client
+/// may be idle for as long as it likes; from the first byte on it has its time.
+pub(super) fn next_request(reader: &mut Incoming<impl Read>, account: &Account) -> io::Result<Option<Request>> {
+    account.client().received();
+    if !reader.wait()? {
+        return Ok(None);
+    }
+    account.client().receive_within(account.limits().request_time);
+    let mut header = [0; REQUEST_BYTES];
+    match reader.read_exact(&mut header) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let request = Request::parse(&header).filter(|request| request.command != command::DISCONNECT);
+    reader.expect_payload(request.as_ref().map_or(0, payload_bytes));
+    Ok(request)
+}
+
+/// The request as the drive takes it, or the error it deserves; its payload, if any, has been read, and `claim` covers what
+/// it makes the server hold.
+pub(super) fn io_of(
+    request: &Request,
+    session: Session,
+    front: &Front,
+    reader: &mut impl Read,
+    mut buffer: Vec<u8>,
+    claim: &mut Claim,
+) -> io::Result<Result<Io, u32>> {
+    let facts = front.facts();
+    let is_write = request.command == command::WRITE;
+    if is_write && request.length > PAYLOAD_BYTES_MAX {
+        read_past(reader, request.length)?;
+        return Ok(Err(errno::EINVAL));
+    }
+    if is_write {
+        read_payload(reader, request.length as usize, &mut buffer, claim)?;
+    }
+    // All of the request is there.
+    claim.account().client().received();
+    let known_flags = command_flag::FUA
+        | match request.command {
+            command::WRITE_ZEROES => command_flag::NO_HOLE | command_flag::FAST_ZERO,
+            command::BLOCK_STATUS => command_flag::REQ_ONE,
+            // "Do not fragment": we never do.
+            command::READ => 1 << 2,
+            _ => 0,
+        };
+    if request.flags & !known_flags != 0 {
+        return Ok(Err(errno::EINVAL));
+    }
+    if let Some(error) = misplaced(request, facts) {
+        return Ok(Err(error));
+    }
+    let fua = request.flags & command_flag::FUA != 0;
+    let kind = match request.command {
+        command::READ if request.length > PAYLOAD_BYTES_MAX => return Ok(Err(errno::EOVERFLOW)),
+        command::READ => IoKind::Read,
+        command::WRITE => IoKind::Write { fua },
+        command::FLUSH => IoKind::Flush,
+        command::TRIM => IoKind::Trim,
+        command::WRITE_ZEROES if facts.trims_to_zeros && request.flags & command_flag::NO_HOLE == 0 => IoKind::Trim,
+        command::WRITE_ZEROES if request.flags & command_flag::FAST_ZERO != 0 => return Ok(Err(errno::ENOTSUP)),
+        command::WRITE_ZEROES => IoKind::Write { fua },
+        command::BLOCK_STATUS if !session.allocation => return Ok(Err(errno::EINVAL)),
+        command::BLOCK_STATUS => IoKind::Read,
+        _ => return Ok(Err(errno::EINVAL)),
+    };
+    match request.command {
+        command::READ => claim.grow(u64::from(request.length))?,
+        command::WRITE_ZEROES => claim.grow(ZEROES_BYTES.min(u64::from(request.length)))?,
+        _ => {}
+    }
+    Ok(Ok(Io { tag: request.cookie, kind, offset: request.offset, length: u64::from(request.length), buffer }))
+}
+
+/// Whether `read` holds a whole request, with its payload.
+pub(super) fn holds_request(read: &[u8]) -> bool {
+    let Some(request) = read.first_chunk().and_then(Request::parse) else { return false };
+    read.len() - REQUEST_BYTES >= payload_bytes(&request)
+}
+
+/// Bytes that follow `request`.
+fn payload_bytes(request: &Request) -> usize {
+    if request.command == command::WRITE {
+        request.length as usize
+    } else {
+        0
+    }
+}
+
+/// Fills `buffer` with `length` bytes; room is claimed and made as they come, for a client may promise more than it sends.
+fn read_payload(reader: &mut impl Read, length: usize, buffer: &mut Vec<u8>, claim: &mut Claim) -> io::Result<()> {
+    let mut done = 0;
+    while done < length {
+        let end = length.min(done + PAYLOAD_STEP_BYTES);
+        claim.grow((end - done) as u64)?;
+        if buffer.len() < end {
+            buffer.reserve_exact(end - buffer.len());
+            buffer.resize(end, 0);
+        }
+        let account = claim.account();
+        account.client().receive_within(account.limits().request_time);
+        reader.read_exact(&mut buffer[done..end])?;
+        done = end;
+    }
+    buffer.truncate(length);
+    Ok(())
+}
+
+/// What is wrong with the place that a request names: it would change what is read-only, or is not whole sectors of the
+/// drive.
+fn misplaced(request: &Request, facts: &Facts) -> Option<u32> {
+    let Request { command, offset, length, .. } = *request;
+    let (length, sector) = (u64::from(length), u64::from(facts.sector_bytes));
+    let stores = matches!(command, command::WRITE | command::WRITE_ZEROES);
+    if command == command::FLUSH {
+        return (offset != 0 || length != 0).then_some(errno::EINVAL);
+    }
+    if facts.read_only && (stores || command == command::TRIM) {
+        return Some(errno::EPERM);
+    }
+    if offset.checked_add(length).is_none_or(|end| end > facts.capacity_bytes) {
+        return Some(if stores { errno::ENOSPC } else { errno::EINVAL });
+    }
+    (length == 0 || !offset.is_multiple_of(sector) || !length.is_multiple_of(sector)).then_some(errno::EINVAL)
+}
+
+/// Whether the request is served as several: zeroes that must be written, or what must be durable after a trim.
+pub(super) fn steps_of(request: &Request, io: &Io) -> Steps {
+    let fua = request.flags & command_flag::FUA != 0;
+    match (request.command, io.kind) {
+        (command::WRITE_ZEROES, IoKind::Write { .. }) => Steps::Zeroes,
+        (command::WRITE_ZEROES | command::TRIM, IoKind::Trim) if fua => Steps::TrimAndFlush,
+        (command::BLOCK_STATUS, _) => Steps::Status,
+        _ => Steps::One,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Steps {
+    One,
+    Zeroes,
+    TrimAndFlush,
+    Status,
+}
+
+/// Calls `serve` with what a request of several steps comes to; the first error ends it.
+pub(super) fn in_steps(steps: Steps, io: Io, serve: &mut dyn FnMut(Io) -> Answer) -> Answer {
+    let tag = io.tag;
+    match steps {
+        Steps::One | Steps::Status => serve(io),
+        Steps::TrimAndFlush => {
+            let trimmed = serve(io);
+            if trimmed.outcome.is_err() {
+                return trimmed;
+            }
+            serve(Io { tag, kind: IoKind::Flush, offset: 0, length: 0, buffer: Vec::new() })
+        }
+        Steps::Zeroes => {
+            let (mut offset, end) = (io.offset, io.offset + io.length);
+            let mut buffer = Vec::new();
+            loop {
+                let length = ZEROES_BYTES.min(end - offset);
+                buffer.clear();
+                buffer.resize(length as usize, 0);
+                let answer = serve(Io { tag, kind: io.kind, offset, length, buffer });
+                offset += length;
+                if answer.outcome.is_err() || offset >= end {
+                    return answer;
+                }
+                buffer = answer.buffer;
+            }
+        }
+    }
+}
+
+/// Appends the reply to `asked`, but for the data of a read, which the caller sends after it.
+pub(super) fn reply(out: &mut Vec<u8>, asked: &Asked, outcome: &Result<(), DeviceError>) {
+    let Asked { request, session } = asked;
+    let is_read = request.command == command::READ;
+    match outcome {
+        Ok(()) if is_read && session.structured => {
+            chunk_header(out, chunk::DONE, chunk::OFFSET_DATA, request.cookie, request.length + 8);
+            out.extend_from_slice(&request.offset.to_be_bytes());
+        }
+        Ok(()) => simple_reply(out, request.cookie, 0),
+        Err(error) => refuse(out, asked, errno_of(error), &error.to_string()),
+    }
+}
+
+pub(super) fn refuse(out: &mut Vec<u8>, asked: &Asked, error: u32, words: &str) {
+    if asked.session.structured {
+        error_chunk(out, asked.request.cookie, error, words);
+    } else {
+        simple_reply(out, asked.request.cookie, error);
+    }
+}
+
+/// Appends the answer to BLOCK_STATUS.
+pub(super) fn status(out: &mut Vec<u8>, front: &Front, asked: &Asked) {
+    let Request { cookie, offset, length, flags, .. } = asked.request;
+    let mut runs = Vec::new();
+    let looked_at = u64::from(length).min(STATUS_BYTES_MAX);
+    if let Err(error) = front.with(|drive, _| drive.allocation(offset, looked_at, &mut runs)) {
+        return refuse(out, asked, errno_of(&error), &error.to_string());
+    }
+    let wants_one = flags & command_flag::REQ_ONE != 0;
+    runs.truncate(if wants_one { 1 } else { EXTENTS_MAX });
+    chunk_header(out, chunk::DONE, chunk::BLOCK_STATUS, cookie, 4 + 8 * runs.len() as u32);
+    out.extend_from_slice(&ALLOCATION_ID.to_be_bytes());
+    let mut left = looked_at;
+    for (bytes, is_stored) in runs {
+        let bytes = bytes.min(left);
+        left -= bytes;
+        out.extend_from_slice(&(bytes as u32).to_be_bytes());
+        out.extend_from_slice(&if is_stored { 0 } else { HOLE_AND_ZERO }.to_be_bytes());
+    }
+}
