@@ -126,6 +126,7 @@ impl Mount {
     /// Serves until the kernel lets go of the directory, or `is_over` says so; then everything is written.
     pub fn serve(self, is_over: impl Fn() -> bool + Send) -> io::Result<()> {
         let Mount { clock, context, core, session, unmounter, directory } = self;
+        share_memory();
         let told = core.clone();
         std::thread::Builder::new().name("fuse".into()).spawn(move || {
             let ended = session.run();
@@ -145,6 +146,17 @@ impl Mount {
         let unmounted = clock.run(async move { fs.unmount().await }).map_err(io::Error::other)?;
         unmounted.map_err(io::Error::other)?;
         let_go.map(drop)
+    }
+}
+
+/// Both threads take memory from the program's own heap. One takes what the other frees, and never at the same time; and the
+/// heaps that glibc makes for threads grow by a system call a page.
+fn share_memory() {
+    #[cfg(target_env = "gnu")]
+    #[allow(unsafe_code)]
+    // SAFETY: it sets a number under the allocator's own lock.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
 
