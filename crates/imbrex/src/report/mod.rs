@@ -11,6 +11,7 @@ mod browser;
 mod comparison;
 mod data;
 mod figures;
+pub mod fragment;
 mod glossary;
 mod sweep;
 #[cfg(test)]
