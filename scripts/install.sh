@@ -17,6 +17,8 @@ need make make
 need pkg-config pkg-config
 if [ "${1:-build}" = test ]; then
     need python3 python3
+    # Debian has the environments of Python in a package of their own.
+    python3 -c 'import venv, ensurepip' 2>/dev/null || want+=(python3-venv)
     need chromium chromium
     # Clients of served drives.
     need fio fio

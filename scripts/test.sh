@@ -4,7 +4,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 log=$(mktemp)
-trap 'rm -f "$log" "$log.guest" "$log.deny"' EXIT
+trap 'rm -f "$log" "$log.guest" "$log.python" "$log.deny"' EXIT
 failed=0
 
 step() { # NAME COMMAND…
@@ -39,10 +39,15 @@ echo "── block devices, in a guest (all of it: make test-guest)"
 IMBREX=${CARGO_TARGET_DIR:-target}/debug/imbrex scripts/guest/test.sh --core 2>&1 | tee "$log.guest"
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 cat "$log.guest" >>"$log"
+
+echo "── the Python package, from its wheel"
+scripts/test-python.sh 2>&1 | tee "$log.python"
+[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
+cat "$log.python" >>"$log"
 [ ! -e "$log.deny" ] || cat "$log.deny" >>"$log"
 
-passed=$(awk '/^test result:/ {n += $4} /^guest: [0-9]+ passed/ {n += $2} END {print n + 0}' "$log")
-broken=$(awk '/^test result:/ {n += $6} /^guest: [0-9]+ passed/ {n += $4} END {print n + 0}' "$log")
+passed=$(awk '/^test result:/ {n += $4} /^(guest|python): [0-9]+ passed/ {n += $2} END {print n + 0}' "$log")
+broken=$(awk '/^test result:/ {n += $6} /^(guest|python): [0-9]+ passed/ {n += $4} END {print n + 0}' "$log")
 skipped=$(grep -c '^skipped: ' "$log")
 echo
 echo "── counted from the runs above"

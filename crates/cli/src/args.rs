@@ -29,6 +29,8 @@ pub struct Cli {
 pub enum Command {
     /// Run one workload on several drives, side by side.
     Simulate(SimulateArgs),
+    /// Run workloads on drives with every value of their parameters, one row a point in one dataset.
+    Sweep(SweepArgs),
     /// Look at traces and convert them.
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -209,6 +211,30 @@ pub struct SimulateArgs {
     pub jobs: Option<u32>,
 }
 
+/// `imbrex sweep`.
+#[derive(Args, Debug)]
+pub struct SweepArgs {
+    /// What to sweep, in TOML: workloads, drives, [parameters], [options].
+    #[arg(value_name = "SPEC.toml")]
+    pub spec: PathBuf,
+
+    /// The folder that takes the dataset and the page; rows that are there are kept [default: named like the file].
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+
+    /// Points run at once [default: the cores there are].
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+
+    /// Run the points again whose rows say that they failed.
+    #[arg(long)]
+    pub retry_failed: bool,
+
+    /// Print what was done as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// What to do with a workload that reaches past the drive.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FitChoice {
@@ -220,6 +246,18 @@ pub enum FitChoice {
     Scale,
     /// Refuse.
     Error,
+}
+
+impl FitChoice {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            FitChoice::Grow => "grow",
+            FitChoice::Wrap => "wrap",
+            FitChoice::Scale => "scale",
+            FitChoice::Error => "error",
+        }
+    }
 }
 
 /// `imbrex trace`.

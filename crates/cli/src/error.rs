@@ -19,7 +19,7 @@ pub enum ExitCode {
 impl From<&Failure> for ExitCode {
     fn from(failure: &Failure) -> ExitCode {
         match failure.kind {
-            FailureKind::Failed => ExitCode::Failed,
+            FailureKind::Failed | FailureKind::Interrupted => ExitCode::Failed,
             FailureKind::Usage => ExitCode::Usage,
         }
     }

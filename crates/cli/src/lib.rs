@@ -17,13 +17,13 @@ mod fit;
 mod fs;
 mod interrupt;
 mod list;
-mod listing;
 mod manual;
 mod output;
 mod probe;
 mod reproduce;
 mod serve;
 mod simulate;
+mod sweep;
 mod trace;
 mod trace_info;
 mod validate;
@@ -48,6 +48,7 @@ pub fn main() -> std::process::ExitCode {
 fn run(cli: &Cli) -> Result<ExitCode, Failure> {
     match &cli.command {
         Command::Simulate(args) => simulate::run(args, cli.quiet),
+        Command::Sweep(args) => sweep::run(args, cli.quiet),
         Command::Trace(command) => trace::run(command, cli.quiet),
         Command::Drive(command) => drive::run(command, cli.quiet),
         Command::Fs(command) => fs::run(command, cli.quiet),

@@ -8,8 +8,8 @@ use imbrex_papers::{all, as_json, as_text, choose, write, Verdict};
 use crate::args::ReproduceArgs;
 use crate::error::ExitCode;
 use crate::interrupt;
-use crate::listing::Listing;
 use crate::output;
+use imbrex::listing::Listing;
 
 /// The list of experiments.
 pub fn listing() -> Listing {

@@ -1,9 +1,9 @@
 //! `imbrex simulate`: one workload on several drives, side by side.
 
-use imbrex::{human, Baseline, Failure, Progress, Simulated, Simulation, SimulationOptions, Workload};
-use imbrex_disk::SimDuration;
+use imbrex::asked::BadWord;
+use imbrex::{human, Asked, Failure, Progress, Simulated, Simulation, Workload};
 
-use crate::args::{FitChoice, SimulateArgs};
+use crate::args::SimulateArgs;
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -11,60 +11,49 @@ use crate::output;
 /// Runs the command.
 pub fn run(args: &SimulateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
-    let mut simulation = Simulation::new().baseline(baseline(args)).options(options(args)?).command(command_line());
+    let asked = asked(args)?;
+    let mut simulation = Simulation::new().baseline(asked.baseline).options(asked.simulation).command(command_line());
     for text in &args.drives {
         simulation = simulation.drive(text)?;
     }
     let prepared = simulation.prepared()?;
-    let workload = Workload::find(&args.workload.workload, &args.workload.options()?, &progress)?;
+    let workload = Workload::find(&args.workload.workload, &asked.workload, &progress)?;
     let simulated = prepared.run(&workload, &progress)?;
+    if let Some(folder) = &simulated.folder {
+        let report = folder.file("report.html");
+        progress.say(&format!("results are in {}: open {}", folder.path().display(), report.display()));
+    }
     print(args, &simulated)?;
     Ok(verdict(&simulated, quiet))
 }
 
-fn baseline(args: &SimulateArgs) -> Baseline {
-    match &args.baseline {
-        Some(text) => Baseline::Drive(text.clone()),
-        None if args.no_baseline => Baseline::None,
-        None => Baseline::Conventional,
+fn asked(args: &SimulateArgs) -> Result<Asked, Failure> {
+    let mut asked = Asked { workload: args.workload.options()?, ..Asked::default() };
+    let flag = |given: bool| given.then(|| "true".to_string());
+    let number = |given: Option<u32>| given.map(|number| number.to_string());
+    let words = [
+        ("baseline", args.baseline.clone()),
+        ("no-baseline", flag(args.no_baseline)),
+        ("fit", Some(args.fit.word().to_string())),
+        ("arrival", args.arrival.clone()),
+        ("queue", number(args.queue)),
+        ("schedule", args.schedule.clone()),
+        ("write-cache", args.write_cache.clone()),
+        ("read-ahead", args.read_ahead.clone()),
+        ("warmup", Some(args.warmup.to_string())),
+        ("window", Some(args.window.clone())),
+        ("check", flag(args.check)),
+        ("per-io", flag(args.per_io)),
+        ("plans", flag(args.plans)),
+        ("jobs", number(args.jobs)),
+    ];
+    for (name, word) in words {
+        if let Some(word) = word {
+            asked.set(name, &word).map_err(BadWord::on_command_line)?;
+        }
     }
-}
-
-fn options(args: &SimulateArgs) -> Result<SimulationOptions, Failure> {
-    let window_ns = imbrex_units::quantity::duration_ns(&args.window, imbrex_units::quantity::SECOND_NS)
-        .filter(|&ns| ns > 0)
-        .ok_or_else(|| Failure::usage(format!("--window {}: expected a time such as 1s or 100ms", args.window)))?;
-    Ok(SimulationOptions {
-        fit: match args.fit {
-            FitChoice::Grow => imbrex::FitChoice::Grow,
-            FitChoice::Wrap => imbrex::FitChoice::Wrap,
-            FitChoice::Scale => imbrex::FitChoice::Scale,
-            FitChoice::Error => imbrex::FitChoice::Error,
-        },
-        arrival: args.arrival.clone(),
-        queue: args.queue,
-        schedule: args.schedule.clone(),
-        write_cache_bytes: size("--write-cache", args.write_cache.as_deref())?,
-        read_ahead_bytes: size("--read-ahead", args.read_ahead.as_deref())?,
-        warmup_requests: args.warmup,
-        window: SimDuration(window_ns),
-        check: args.check,
-        jobs: args.jobs,
-        out: args.out.clone(),
-        per_io: args.per_io,
-        plans: args.plans,
-    })
-}
-
-/// A size or `off`, as given for `option`.
-fn size(option: &str, given: Option<&str>) -> Result<Option<u64>, Failure> {
-    match given {
-        None => Ok(None),
-        Some("off") => Ok(Some(0)),
-        Some(text) => imbrex_units::quantity::bytes(text)
-            .map(Some)
-            .ok_or_else(|| Failure::usage(format!("{option} {text}: expected a size such as 64MiB, or off"))),
-    }
+    asked.simulation.out = args.out.clone();
+    Ok(asked)
 }
 
 /// The command as typed, the program by its name alone.
@@ -118,4 +107,25 @@ fn verdict(simulated: &Simulated, quiet: bool) -> ExitCode {
         return ExitCode::Failed;
     }
     ExitCode::Done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// What is said of the output of the command, and no option of the simulation.
+    const OUTPUT: [&str; 5] = ["drive", "json", "help", "quiet", "version"];
+
+    #[test]
+    fn the_library_knows_every_option_by_the_same_name() {
+        let command = crate::args::Cli::command();
+        let simulate = command.find_subcommand("simulate").expect("it is there");
+        let mut ours: Vec<&str> = simulate.get_arguments().filter_map(|argument| argument.get_long()).collect();
+        ours.retain(|name| !OUTPUT.contains(name));
+        let mut library: Vec<&str> = Asked::names().collect();
+        ours.sort_unstable();
+        library.sort_unstable();
+        assert_eq!(ours, library);
+    }
 }

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use imbrex_disk::{Operation, SimTime};
-use imbrex_trace::{writers, Request, Source, When};
+use imbrex_trace::{Request, Source, When};
 use serde_json::{json, Value};
 
 use crate::args::{TraceCommand, WorkloadArgs};
 use crate::error::ExitCode;
-use crate::trace_info::GENERATOR_SECTORS;
 use crate::{interrupt, output, trace_info};
-use imbrex::files::Draft;
+use imbrex::conversion::{self, GENERATOR_SECTORS};
 use imbrex::human;
 use imbrex::workload::{Counted, Workload};
 use imbrex::Failure;
@@ -35,24 +34,9 @@ fn convert(
     json: bool,
     progress: &Progress,
 ) -> Result<ExitCode, Failure> {
-    let writer = writer_for(path, to)?;
+    let writer = conversion::writer_for(path, to)?;
     let workload = Workload::find(&args.workload, &args.options()?, progress)?;
-    let mut source = workload.open(GENERATOR_SECTORS)?;
-    let draft = Draft::create(path)?;
-    let bar = progress.requests(writer.name, workload.expected_requests());
-    let mut written = (writer.open)(Box::new(draft.writer()?), &path.display().to_string())?;
-    while let Some(request) = source.next(SimTime::ZERO)? {
-        written.write(&request)?;
-        if source.counts().requests.is_multiple_of(65_536) {
-            bar.set_position(source.counts().requests);
-            if interrupt::requested() {
-                return Err(Failure::failed(format!("interrupted; {} was not written", path.display())));
-            }
-        }
-    }
-    let written = written.finish()?;
-    draft.keep()?;
-    bar.finish_and_clear();
+    let written = conversion::convert(&workload, path, writer, progress)?.written;
     if json {
         let document = json!({
             "schema": "imbrex.trace-convert/1", "input": workload.name, "from": workload.format,
@@ -67,21 +51,6 @@ fn convert(
         }
     }
     Ok(ExitCode::Done)
-}
-
-fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static writers::WriterInfo, Failure> {
-    let names = || writers::all().iter().map(|writer| writer.name).collect::<Vec<_>>().join(", ");
-    if let Some(name) = to {
-        return writers::by_name(name).ok_or_else(|| {
-            Failure::usage(format!("no format '{name}' can be written")).or_try(format!("--to with one of {}", names()))
-        });
-    }
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
-    let fitting = writers::all().iter().copied().find(|writer| writer.extension == ending);
-    fitting.ok_or_else(|| {
-        Failure::usage(format!("'{}' does not say which format to write", path.display()))
-            .or_try(format!("--to with one of {}", names()))
-    })
 }
 
 fn head(args: &WorkloadArgs, count: u64, json: bool, progress: &Progress) -> Result<ExitCode, Failure> {

@@ -1,26 +1,22 @@
 //! `imbrex trace info`: what is in a workload, as figures and as a plot.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use imbrex_disk::SimTime;
+use imbrex_disk::Operation;
 use imbrex_trace::generators::TargetFigure;
 use imbrex_trace::statistics::{Distribution, TraceInfo};
-use imbrex_trace::{Request, Source, TraceError, When};
-use serde::Serialize;
+use imbrex_trace::{Request, When};
 use serde_json::Value;
 
 use crate::args::WorkloadArgs;
 use crate::error::ExitCode;
-use crate::{interrupt, output};
+use crate::output;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
-use imbrex::workload::{Counted, Workload};
+use imbrex::conversion;
+use imbrex::workload::Workload;
 use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::{files, human};
-
-/// The space of a generator that names none: 1 TB.
-pub const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
 
 /// Points of the plot at most: of a longer trace every n-th request is drawn.
 const PLOT_POINTS: usize = 6000;
@@ -28,41 +24,21 @@ const PLOT_POINTS: usize = 6000;
 /// Runs the command.
 pub fn run(args: &WorkloadArgs, json: bool, plot: Option<&Path>, progress: &Progress) -> Result<ExitCode, Failure> {
     let workload = Workload::find(&args.workload, &args.options()?, progress)?;
-    let source = workload.open(GENERATOR_SECTORS)?;
-    let bar = progress.requests("counting", workload.expected_requests());
-    let mut watched = Watched { source, bar: &bar, reads: Sample::default(), writes: Sample::default() };
-    let mut info = TraceInfo::of(&mut watched, None)?;
-    bar.finish_and_clear();
-    if interrupt::requested() {
-        return Err(Failure::failed("interrupted before the end of the workload"));
-    }
-    if let Some(devices) = workload.devices() {
-        info.devices = devices.to_vec();
-    }
+    let mut points = Points::default();
+    let described = conversion::describe(&workload, progress, &mut |number, request| points.see(number, request))?;
     if let Some(path) = plot {
-        write_plot(path, &workload.name, &watched)?;
+        write_plot(path, &workload.name, &points, described.info.span_ns > 0)?;
     }
     let targets = workload.targets();
     if json {
-        let targets = targets.iter().map(|target| (target.name, target.value)).collect();
-        output::line(&serde_json::to_string_pretty(&Described { info: &info, targets }).map_err(Failure::failed)?)?;
+        output::line(&serde_json::to_string_pretty(&described).map_err(Failure::failed)?)?;
     } else {
-        output::line(&as_text(&workload, &info))?;
+        output::line(&as_text(&workload, &described.info))?;
         if !targets.is_empty() {
-            output::line(&beside_targets(&targets, &serde_json::to_value(&info).map_err(Failure::failed)?))?;
+            output::line(&beside_targets(&targets, &serde_json::to_value(&described.info).map_err(Failure::failed)?))?;
         }
     }
     Ok(ExitCode::Done)
-}
-
-/// What is printed as JSON.
-#[derive(Serialize)]
-struct Described<'a> {
-    #[serde(flatten)]
-    info: &'a TraceInfo,
-    /// The figures the workload was made to.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    targets: BTreeMap<&'static str, f64>,
 }
 
 /// The figures the workload was made to, beside those it has.
@@ -92,10 +68,9 @@ fn human_figure(name: &str, value: f64) -> String {
     }
 }
 
-/// Passes requests on, and keeps a sample of where and when.
-struct Watched<'a> {
-    source: Counted,
-    bar: &'a indicatif::ProgressBar,
+/// A sample of where and when the workload reads and writes.
+#[derive(Default)]
+struct Points {
     reads: Sample,
     writes: Sample,
 }
@@ -111,47 +86,32 @@ impl Default for Sample {
     }
 }
 
-impl Source for Watched<'_> {
-    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
-        let request = self.source.next(now)?;
-        let number = self.source.counts().requests;
-        if number.is_multiple_of(65_536) {
-            self.bar.set_position(number);
-            if interrupt::requested() {
-                return Ok(None);
-            }
+impl Points {
+    fn see(&mut self, number: u64, request: &Request) {
+        let across = match request.when {
+            When::At(at) => at.0 as f64 / 1e9,
+            When::Free(_) | When::Drained(_) => number as f64,
+        };
+        let point = (across, request.command.lba.0 as f64 * 512.0);
+        match request.command.operation {
+            Operation::Read => self.reads.points.see(point),
+            Operation::Write => self.writes.points.see(point),
+            Operation::Flush | Operation::Trim => {}
         }
-        if let Some(request) = &request {
-            let across = match request.when {
-                When::At(at) => at.0 as f64 / 1e9,
-                When::Free(_) | When::Drained(_) => number as f64,
-            };
-            let point = (across, request.command.lba.0 as f64 * 512.0);
-            match request.command.operation {
-                imbrex_disk::Operation::Read => self.reads.points.see(point),
-                imbrex_disk::Operation::Write => self.writes.points.see(point),
-                imbrex_disk::Operation::Flush | imbrex_disk::Operation::Trim => {}
-            }
-        }
-        Ok(request)
-    }
-
-    fn facts(&self) -> imbrex_trace::Facts {
-        self.source.facts()
     }
 }
 
-fn write_plot(path: &Path, name: &str, watched: &Watched<'_>) -> Result<(), Failure> {
+fn write_plot(path: &Path, name: &str, sampled: &Points, has_times: bool) -> Result<(), Failure> {
     let points = |sample: &Sample| sample.points.iter().map(|(_, point)| point).collect::<Vec<_>>();
-    let across = if watched.source.counts().span_ns > 0 { "time (s)" } else { "request" };
+    let across = if has_times { "time (s)" } else { "request" };
     let chart = Chart::new(
         "trace",
         format!("Where {name} reads and writes"),
         Axis::linear(across, Unit::Count),
         Axis::linear("address", Unit::Bytes),
     )
-    .with(Series::new("reads", Shape::Dots, 0, points(&watched.reads)))
-    .with(Series::new("writes", Shape::Dots, 1, points(&watched.writes)))
+    .with(Series::new("reads", Shape::Dots, 0, points(&sampled.reads)))
+    .with(Series::new("writes", Shape::Dots, 1, points(&sampled.writes)))
     .described("Each dot is a request: across, when it was made; up, its address.");
     Ok(files::replace(path, chart.svg(Style::Standalone).as_bytes())?)
 }

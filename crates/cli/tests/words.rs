@@ -51,6 +51,18 @@ fn the_page_on_simulate_names_every_option() {
 }
 
 #[test]
+fn the_page_on_simulate_names_every_option_of_a_sweep() {
+    let page = include_str!("../../../docs/simulate.md");
+    let section = page.split("## Sweeps").nth(1).expect("it has a section on sweeps");
+    let help = text(&["sweep", "--help"]);
+    let options = help.split_whitespace().filter(|word| word.starts_with("--"));
+    for option in options.map(|word| word.trim_end_matches([',', '.', ')', ';', ':', ']'])) {
+        let is_everywhere = ["--help", "--quiet"].contains(&option);
+        assert!(is_everywhere || section.contains(option), "docs/simulate.md does not name {option} of sweeps");
+    }
+}
+
+#[test]
 fn the_page_on_serving_names_every_option_and_every_bound() {
     let page = include_str!("../../../docs/serve.md");
     let help = text(&["serve", "--help"]);

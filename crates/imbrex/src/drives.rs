@@ -23,6 +23,19 @@ pub enum FitChoice {
     Error,
 }
 
+impl FitChoice {
+    /// The choice called `word`.
+    pub fn named(word: &str) -> Option<FitChoice> {
+        match word {
+            "grow" => Some(FitChoice::Grow),
+            "wrap" => Some(FitChoice::Wrap),
+            "scale" => Some(FitChoice::Scale),
+            "error" => Some(FitChoice::Error),
+            _ => None,
+        }
+    }
+}
+
 /// A drive, and how to make it again (each run needs a fresh one).
 #[derive(Clone, Debug)]
 pub struct DrivePlan {

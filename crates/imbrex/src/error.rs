@@ -5,10 +5,12 @@ use std::fmt;
 /// Whose fault a failure is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureKind {
-    /// The world did not play along (a file, a drive), or the work was interrupted.
+    /// The world did not play along: a file, a drive.
     Failed,
     /// What was asked for is not known, or makes no sense.
     Usage,
+    /// The work was told to stop before anything of it was kept.
+    Interrupted,
 }
 
 /// A failure, with its remedy where there is one. Its text is for people.
@@ -35,7 +37,7 @@ impl Failure {
 
     /// The work was told to stop before anything of it was kept.
     pub fn interrupted() -> Failure {
-        Failure::failed("interrupted; nothing was written")
+        Failure { kind: FailureKind::Interrupted, ..Failure::failed("interrupted; nothing was written") }
     }
 
     /// The same, with what to do.

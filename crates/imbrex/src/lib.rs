@@ -16,11 +16,14 @@
 //! Nothing here reads the command line or listens to signals: work that lasts takes a [`Progress`], which shows how far it
 //! is, and says when to stop.
 
+pub mod asked;
 pub mod chart;
+pub mod conversion;
 pub mod drives;
 pub mod error;
 pub mod files;
 pub mod human;
+pub mod listing;
 pub mod measured;
 pub mod options;
 pub mod progress;
@@ -33,6 +36,7 @@ pub mod sweep;
 pub mod table;
 pub mod workload;
 
+pub use asked::Asked;
 pub use drives::{DrivePlan, FitChoice};
 pub use error::{Failure, FailureKind};
 pub use options::SimulationOptions;

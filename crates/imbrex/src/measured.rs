@@ -4,7 +4,9 @@
 use std::io::Read;
 use std::path::Path;
 
+use imbrex_calibrate::compare::Comparison;
 use imbrex_calibrate::distribution::{self, play, Distribution};
+use imbrex_calibrate::fit::{fit, Fit};
 use imbrex_calibrate::measured::{Measured, MeasuredRequest};
 use imbrex_calibrate::readers::{self, ReadOptions, Reading};
 use imbrex_calibrate::replay::{replay, Simulated};
@@ -15,8 +17,10 @@ use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use imbrex_trace::Input;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
+use serde_json::{json, Value};
 
 use crate::error::Failure;
+use crate::progress::Progress;
 
 /// Reads the file `path` as `options` say.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading, Failure> {
@@ -164,4 +168,77 @@ impl Columns {
         let taken = SimDuration(completed.saturating_sub(issued));
         Ok(Some(MeasuredRequest { command, issued: SimTime(issued), taken, hit: None }))
     }
+}
+
+/// Holds the drive `drive` against what the file `path` says that a real one did. `workload` is for a distribution, which
+/// names no requests.
+pub fn hold(
+    path: &Path,
+    options: &ReadOptions,
+    drive: &str,
+    workload: Option<&str>,
+) -> Result<(Measured, Judged), Failure> {
+    let (drive, _) = crate::drives::build(drive)?;
+    match read(path, options)? {
+        Reading::Requests(measured) if !measured.requests.is_empty() => {
+            if workload.is_some() {
+                return Err(Failure::usage("--workload: the measurement names its requests")
+                    .or_try("without --workload, which is for fio's json+"));
+            }
+            let judged = judge(&measured, drive)?;
+            Ok((measured, judged))
+        }
+        Reading::Requests(_) => Err(Failure::failed(format!("{}: no request in it", path.display()))),
+        Reading::Distribution(distribution) => {
+            judge_distribution(&path.display().to_string(), workload, &distribution, drive)
+        }
+    }
+}
+
+/// The document of `imbrex validate --json`.
+pub fn validation_document(
+    path: &Path,
+    drive: &str,
+    measured: &Measured,
+    validation: &Validation,
+) -> Result<Value, Failure> {
+    let mut document = json!({
+        "schema": imbrex_calibrate::validate::SCHEMA,
+        "imbrex": env!("CARGO_PKG_VERSION"),
+        "measured": path.display().to_string(),
+        "format": measured.format,
+        "drive": drive,
+    });
+    let judged = serde_json::to_value(validation).map_err(Failure::failed)?;
+    if let (Some(document), Some(judged)) = (document.as_object_mut(), judged.as_object()) {
+        document.extend(judged.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    Ok(document)
+}
+
+/// Fits the profile `from` to what the file `path` says that a real drive did.
+pub fn fit_to(path: &Path, options: &ReadOptions, from: &str, progress: &Progress) -> Result<(Measured, Fit), Failure> {
+    let profile = crate::drives::find_profile(from)?;
+    let measured = requests(path, options)?;
+    let bar = progress.steps("fitting");
+    let found = fit(&measured, &profile, &path.display().to_string(), &mut |round, of| {
+        bar.set_message(format!("round {} of {of}", round + 1));
+        bar.tick();
+    });
+    bar.finish_and_clear();
+    Ok((measured, found.map_err(Failure::failed)?))
+}
+
+/// The document of `imbrex fit --json`.
+pub fn fit_document(path: &Path, from: &str, found: &Fit) -> Value {
+    let half = |(before, after): &(Comparison, Comparison)| json!({"before": before, "after": after});
+    json!({
+        "schema": imbrex_calibrate::fit::SCHEMA,
+        "imbrex": env!("CARGO_PKG_VERSION"),
+        "measured": path.display().to_string(),
+        "from": from,
+        "fitted_half": half(&found.first),
+        "judged_half": half(&found.second),
+        "values": found.fitted,
+    })
 }

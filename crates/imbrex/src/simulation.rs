@@ -22,6 +22,7 @@ use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, Fit, Observer, Option
 
 use crate::drives::{self, DrivePlan, FitChoice};
 use crate::error::Failure;
+use crate::files::Folder;
 use crate::options::SimulationOptions;
 use crate::progress::Progress;
 use crate::run::sinks::{Sinks, Spools};
@@ -64,6 +65,8 @@ pub struct Simulated {
     pub is_stopped: bool,
     /// Why drives that were asked for did not run, a line each.
     pub not_run: Vec<String>,
+    /// Where its files are, if they were asked for.
+    pub folder: Option<Folder>,
 }
 
 /// What came of one drive.
@@ -215,11 +218,8 @@ impl Prepared {
         let summary = summary_of(self.simulation.command, workload, &ran);
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
         let series: Vec<_> = ran.into_iter().map(|ran| ran.series).collect();
-        if let Some(folder) = self.sinks.finish(&summary, &series)? {
-            let report = folder.file("report.html");
-            progress.say(&format!("results are in {}: open {}", folder.path().display(), report.display()));
-        }
-        Ok(Simulated { summary, series, is_stopped, not_run })
+        let folder = self.sinks.finish(&summary, &series)?;
+        Ok(Simulated { summary, series, is_stopped, not_run, folder })
     }
 
     /// Makes every drive hold the workload. Drives that cannot are left out, and why is returned, as long as others can.

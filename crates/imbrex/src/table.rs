@@ -8,7 +8,8 @@ use imbrex_sim::DriveResult;
 
 use crate::human;
 
-const COLUMNS: [&str; 13] = [
+/// The heads of the columns.
+pub(crate) const COLUMNS: [&str; 13] = [
     "drive",
     "done",
     "time",
@@ -67,7 +68,8 @@ fn lines(drives: &[DriveResult]) -> String {
     lines.join("\n")
 }
 
-fn row(drive: &DriveResult) -> Vec<String> {
+/// The cells of a drive, in the order of [`COLUMNS`].
+pub(crate) fn row(drive: &DriveResult) -> Vec<String> {
     let latency = &drive.latency_ns;
     let label = if drive.baseline { format!("{} (baseline)", drive.drive) } else { drive.drive.clone() };
     vec![

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::generators::{self, BuiltIn, WorkloadSpec};
+use imbrex_trace::rows::{Row, Rows};
 use imbrex_trace::survey::DeviceSummary;
 use imbrex_trace::{Device, Facts, Input, Request, Source, TraceError, When};
 use sha2::{Digest, Sha256};
@@ -51,9 +52,49 @@ pub struct Workload {
 }
 
 enum Kind {
-    Trace { file: Mutex<File>, path: String, options: imbrex_trace::TraceOptions },
+    Trace { origin: Origin, name: String, options: imbrex_trace::TraceOptions },
     Words(WorkloadSpec),
     BuiltIn { entry: &'static BuiltIn, seed: Option<u64> },
+}
+
+/// Where the requests of a trace are.
+enum Origin {
+    File(Mutex<File>),
+    Rows(Arc<dyn Rows>),
+}
+
+/// The format of requests that whoever calls holds in memory.
+const ROWS_FORMAT: &str = "table";
+
+impl Origin {
+    /// Its requests from the first on, and the format they are in.
+    fn open(
+        &self,
+        name: &str,
+        options: &imbrex_trace::TraceOptions,
+    ) -> Result<(Box<dyn Source>, &'static str), Failure> {
+        match self {
+            Origin::File(file) => {
+                let opened = imbrex_trace::open(Input::file(name, reopened(file, name)?), options)?;
+                Ok((opened.source, opened.format.name))
+            }
+            Origin::Rows(rows) => Ok((imbrex_trace::rows::open(name, rows.clone(), options), ROWS_FORMAT)),
+        }
+    }
+
+    /// Begins to hash its contents, beside what is done meanwhile.
+    fn hashing(&self, name: &str) -> Result<std::thread::JoinHandle<Result<String, String>>, Failure> {
+        Ok(match self {
+            Origin::File(file) => {
+                let raw = reopened(file, name)?;
+                std::thread::spawn(move || hash(raw).map_err(|error| error.to_string()))
+            }
+            Origin::Rows(rows) => {
+                let rows = rows.clone();
+                std::thread::spawn(move || Ok(hash_rows(rows.as_ref())))
+            }
+        })
+    }
 }
 
 /// What a workload asked.
@@ -115,7 +156,7 @@ impl Workload {
     /// The same, read as `args` say.
     pub fn find(word: &str, args: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         if word == "-" {
-            return trace(args, spooled()?, "standard input", progress);
+            return trace(args, Origin::File(Mutex::new(spooled()?)), "standard input", progress);
         }
         let is_file = Path::new(word).exists();
         if !is_file && (word.contains('=') || word.contains(';')) {
@@ -140,16 +181,24 @@ impl Workload {
         if Path::new(word).is_dir() {
             return Err(Failure::usage(format!("'{word}' is a folder")).or_try("a trace file inside it"));
         }
-        trace(args, open_trace(word)?, word, progress)
+        trace(args, Origin::File(Mutex::new(open_trace(word)?)), word, progress)
+    }
+
+    /// Requests that whoever calls holds in memory, called `name` in results. They are read through once, as a trace is.
+    pub fn of_rows(
+        name: &str,
+        rows: Arc<dyn Rows>,
+        args: &WorkloadOptions,
+        progress: &Progress,
+    ) -> Result<Workload, Failure> {
+        refuse_format(args, name)?;
+        trace(args, Origin::Rows(rows), name, progress)
     }
 
     /// Its requests from the first on, for a drive of `device_sectors` sectors of 512 bytes.
     pub fn open(&self, device_sectors: u64) -> Result<Counted, Failure> {
         let source = match &self.kind {
-            Kind::Trace { file, path, options } => {
-                let input = Input::file(path.clone(), reopened(file, path)?);
-                imbrex_trace::open(input, options)?.source
-            }
+            Kind::Trace { origin, name, options } => origin.open(name, options)?.0,
             Kind::Words(spec) => {
                 Box::new(generators::Generator::new(spec.clone(), device_sectors).map_err(Failure::usage)?)
             }
@@ -329,13 +378,11 @@ fn reopened(file: &Mutex<File>, path: &str) -> Result<File, Failure> {
     File::open(path_of_handle).map_err(|error| Failure::failed(format!("cannot open {path} again: {error}")))
 }
 
-/// A trace in an open file: read through once for its counts (twice if it holds several devices), hashed beside.
-fn trace(args: &WorkloadOptions, file: File, path: &str, progress: &Progress) -> Result<Workload, Failure> {
+/// A trace: read through once for its counts (twice if it holds several devices), hashed beside.
+fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress) -> Result<Workload, Failure> {
     let mut options = args.trace.clone();
-    let file = Mutex::new(file);
-    let raw = reopened(&file, path)?;
-    let hashing = std::thread::spawn(move || hash(raw));
-    let mut read = read_through(reopened(&file, path)?, path, &options, args.limit, progress)?;
+    let hashing = origin.hashing(path)?;
+    let mut read = read_through(&origin, path, &options, args.limit, progress)?;
     let mut devices = None;
     if options.device.is_none() && read.devices.len() > 1 {
         let all = surveyed(&read);
@@ -349,7 +396,7 @@ fn trace(args: &WorkloadOptions, file: File, path: &str, progress: &Progress) ->
         ));
         options.device = Some(Device::Number(busiest.device));
         devices = Some(all);
-        read = read_through(reopened(&file, path)?, path, &options, args.limit, progress)?;
+        read = read_through(&origin, path, &options, args.limit, progress)?;
     }
     if read.counts.requests == 0 {
         return Err(Failure::failed(format!("{path}: no requests in this trace"))
@@ -369,7 +416,7 @@ fn trace(args: &WorkloadOptions, file: File, path: &str, progress: &Progress) ->
         facts: read.facts,
         limit: args.limit,
         devices,
-        kind: Kind::Trace { file, path: path.into(), options },
+        kind: Kind::Trace { origin, name: path.into(), options },
     })
 }
 
@@ -382,24 +429,25 @@ struct ReadThrough {
 }
 
 fn read_through(
-    file: File,
+    origin: &Origin,
     path: &str,
     options: &imbrex_trace::TraceOptions,
     limit: Option<u64>,
     progress: &Progress,
 ) -> Result<ReadThrough, Failure> {
-    let opened = imbrex_trace::open(Input::file(path, file), options)?;
-    let bar = progress.requests("reading the trace", opened.source.expected_requests());
-    let format = opened.format.name;
-    let mut source =
-        Counted { source: opened.source, counts: WorkloadCounts::default(), left: limit.unwrap_or(u64::MAX) };
+    let (source, format) = origin.open(path, options)?;
+    let bar = progress.requests("reading the trace", source.expected_requests());
+    let mut source = Counted { source, counts: WorkloadCounts::default(), left: limit.unwrap_or(u64::MAX) };
     let mut devices = BTreeMap::new();
     while let Some(request) = source.next(SimTime::ZERO)? {
         devices.entry(request.device).or_insert_with(|| DeviceSummary::new(request.device)).count(&request);
         if source.counts.requests.is_multiple_of(65_536) {
             bar.set_position(source.counts.requests);
             if progress.should_stop() {
-                return Err(Failure::failed(format!("interrupted while reading {path}; nothing was written")));
+                return Err(Failure {
+                    message: format!("interrupted while reading {path}; nothing was written"),
+                    ..Failure::interrupted()
+                });
             }
         }
     }
@@ -425,7 +473,30 @@ fn hash(mut file: File) -> std::io::Result<String> {
     Ok(hex(&digest.finalize()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// The hash of rows: of their numbers in little-endian order, as they stand. What is no row counts as a row of zeros.
+fn hash_rows(rows: &dyn Rows) -> String {
+    let (mut digest, mut block, mut bytes) = (Sha256::new(), Vec::new(), Vec::new());
+    let mut next = 0;
+    while next < rows.rows() {
+        block.clear();
+        if rows.read(next, 8192, &mut block).is_err() {
+            block = vec![Row::default()];
+        }
+        next += block.len() as u64;
+        bytes.clear();
+        for row in &block {
+            bytes.extend(row.time_ns.to_le_bytes());
+            bytes.push(row.op);
+            bytes.extend(row.lba.to_le_bytes());
+            bytes.extend(row.sectors.to_le_bytes());
+            bytes.extend(row.device.to_le_bytes());
+        }
+        digest.update(&bytes);
+    }
+    hex(&digest.finalize())
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a string does not fail");

@@ -12,6 +12,7 @@ pub mod options;
 pub mod recorded;
 mod records;
 pub mod request;
+pub mod rows;
 pub mod statistics;
 pub mod survey;
 pub mod throughput;

@@ -1,10 +1,9 @@
 //! `imbrex fit`: a profile brought closer to what was measured of a real drive.
 
 use imbrex_calibrate::compare::Comparison;
-use imbrex_calibrate::fit::{fit, Fit, Fitted, SCHEMA};
+use imbrex_calibrate::fit::{Fit, Fitted};
 use imbrex_calibrate::replay::replay;
 use imbrex_sim::Drive;
-use serde_json::json;
 
 use crate::args::FitArgs;
 use crate::error::ExitCode;
@@ -12,9 +11,8 @@ use crate::interrupt;
 use crate::output;
 use crate::probe::{check_writable, write_whole};
 use crate::validate::{distributions, facts_page};
-use imbrex::drives::find_profile;
 use imbrex::human::ms;
-use imbrex::measured::requests;
+use imbrex::measured::{fit_document, fit_to};
 use imbrex::Failure;
 use imbrex::Progress;
 
@@ -25,19 +23,11 @@ pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
             check_writable(path, option)?;
         }
     }
-    let profile = find_profile(&args.from)?;
-    let measured = requests(&args.measured.measured, &args.measured.options())?;
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
-    let bar = progress.steps("fitting");
-    let name = args.measured.measured.display().to_string();
-    let found = fit(&measured, &profile, &name, &mut |round, of| {
-        bar.set_message(format!("round {} of {of}", round + 1));
-        bar.tick();
-    });
-    bar.finish_and_clear();
-    let found = found.map_err(Failure::failed)?;
+    let (measured, found) = fit_to(&args.measured.measured, &args.measured.options(), &args.from, &progress)?;
     if args.json {
-        output::line(&document(args, &found)?)?;
+        let document = fit_document(&args.measured.measured, &args.from, &found);
+        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
     } else {
         print(&found)?;
     }
@@ -51,6 +41,7 @@ pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
         let simulated = replay(&second, drive)?;
         let rows: Vec<Vec<String>> = judged(&found).into_iter().chain(found.fitted.iter().map(row)).collect();
         let columns = ["Value", "Before", "After", "Determined within"];
+        let name = args.measured.measured.display();
         let title = format!("{} fitted to {name}", args.from);
         write_whole(
             path,
@@ -77,18 +68,4 @@ fn print(found: &Fit) -> Result<(), Failure> {
         output::line(&format!("{:<58}{:>14}{:>14}  {}", cells[0], cells[1], cells[2], cells[3]))?;
     }
     Ok(())
-}
-
-fn document(args: &FitArgs, found: &Fit) -> Result<String, Failure> {
-    let half = |(before, after): &(Comparison, Comparison)| json!({"before": before, "after": after});
-    let document = json!({
-        "schema": SCHEMA,
-        "imbrex": env!("CARGO_PKG_VERSION"),
-        "measured": args.measured.measured.display().to_string(),
-        "from": args.from,
-        "fitted_half": half(&found.first),
-        "judged_half": half(&found.second),
-        "values": found.fitted,
-    });
-    serde_json::to_string_pretty(&document).map_err(Failure::failed)
 }

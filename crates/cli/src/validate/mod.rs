@@ -4,18 +4,14 @@ mod page;
 
 pub use self::page::{distributions, facts_page};
 
-use imbrex_calibrate::measured::Measured;
-use imbrex_calibrate::readers::Reading;
-use imbrex_calibrate::validate::{Validation, SCHEMA};
-use serde_json::json;
+use imbrex_calibrate::validate::Validation;
 
 use crate::args::ValidateArgs;
 use crate::error::ExitCode;
 use crate::output;
 use crate::probe::{check_writable, write_whole};
-use imbrex::drives;
 use imbrex::human::ms;
-use imbrex::measured::{judge, judge_distribution, read};
+use imbrex::measured::{hold, validation_document};
 use imbrex::Failure;
 
 /// Runs the command.
@@ -23,31 +19,16 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.report {
         check_writable(path, "--report")?;
     }
-    let (drive, _) = drives::build(&args.drive)?;
-    let (measured, judged) = match read(&args.measured.measured, &args.measured.options())? {
-        Reading::Requests(measured) if !measured.requests.is_empty() => {
-            if args.workload.is_some() {
-                return Err(Failure::usage("--workload: the measurement names its requests")
-                    .or_try("without --workload, which is for fio's json+"));
-            }
-            let judged = judge(&measured, drive)?;
-            (measured, judged)
-        }
-        Reading::Requests(_) => {
-            return Err(Failure::failed(format!("{}: no request in it", args.measured.measured.display())))
-        }
-        Reading::Distribution(distribution) => {
-            let name = args.measured.measured.display().to_string();
-            judge_distribution(&name, args.workload.as_deref(), &distribution, drive)?
-        }
-    };
+    let (path, options) = (&args.measured.measured, args.measured.options());
+    let (measured, judged) = hold(path, &options, &args.drive, args.workload.as_deref())?;
     if !quiet {
         for note in &measured.notes {
             eprintln!("imbrex: {}: {note}", args.measured.measured.display());
         }
     }
     if args.json {
-        output::line(&document(args, &measured, &judged.validation)?)?;
+        let document = validation_document(path, &args.drive, &measured, &judged.validation)?;
+        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
     } else {
         print(&judged.validation)?;
     }
@@ -55,21 +36,6 @@ pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
         write_whole(path, &page::html(args, &measured, &judged))?;
     }
     Ok(ExitCode::Done)
-}
-
-fn document(args: &ValidateArgs, measured: &Measured, validation: &Validation) -> Result<String, Failure> {
-    let mut document = json!({
-        "schema": SCHEMA,
-        "imbrex": env!("CARGO_PKG_VERSION"),
-        "measured": args.measured.measured.display().to_string(),
-        "format": measured.format,
-        "drive": args.drive,
-    });
-    let judged = serde_json::to_value(validation).map_err(Failure::failed)?;
-    if let (Some(document), Some(judged)) = (document.as_object_mut(), judged.as_object()) {
-        document.extend(judged.iter().map(|(key, value)| (key.clone(), value.clone())));
-    }
-    serde_json::to_string_pretty(&document).map_err(Failure::failed)
 }
 
 fn print(validation: &Validation) -> Result<(), Failure> {

@@ -146,6 +146,26 @@ impl EmulatedDrive {
         self.engine.into_carrier().store.into_media()
     }
 
+    /// The same for a cut in the midst of writing back: of what the volatile cache holds, the sectors that `survives` picks
+    /// by their first byte have reached the medium; in zones those before the first that did not. What is on its way is
+    /// completed first.
+    pub fn power_cut_keeping(mut self, mut survives: impl FnMut(u64) -> bool) -> Result<Box<dyn Media>, DeviceError> {
+        self.work_until(|drive| drive.outstanding() == 0);
+        let (sector, in_order) = (u64::from(self.sector_bytes()), self.drive().layer.zones().is_some());
+        for (offset, length) in self.dirty_ranges() {
+            let mut is_lost = false;
+            for lba in offset / sector..(offset + length) / sector {
+                is_lost = (is_lost && in_order) || !survives(lba * sector);
+                if is_lost {
+                    self.discard(&(Lba(lba)..Lba(lba + 1)));
+                }
+            }
+        }
+        let all = Lba(0)..Lba(self.capacity_bytes() / sector);
+        self.write_back(&all)?;
+        Ok(self.power_cut())
+    }
+
     /// The drive as the simulator has it.
     pub fn drive(&self) -> &Drive {
         self.engine.drive()

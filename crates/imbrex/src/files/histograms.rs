@@ -7,6 +7,7 @@
 //! 1. The counts of a drive and operation sum to its completed requests.
 //! 2. Edges rise within a drive and operation.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use imbrex_sim::metrics::latency::LatencyHistogram;
@@ -28,17 +29,23 @@ impl Folder {
     pub fn write_latency(&self, drives: &[(&str, &DriveSeries)]) -> Result<PathBuf, FilesError> {
         let path = self.file("latency.parquet");
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
-        let fill = || {
-            let mut table = writer(file, SCHEMA)?;
-            for (drive, series) in drives {
-                append(&mut table, &rows(drive, series).columns())?;
-            }
-            table.into_inner()
-        };
-        let file = fill().map_err(|error| FilesError::table(&path, error))?;
+        let file = table(file, drives).map_err(|error| FilesError::table(&path, error))?;
         file.finish().map_err(|error| FilesError::file(&path, error))?;
         Ok(path)
     }
+}
+
+/// The same as the bytes of that file, for who has no folder.
+pub fn bytes(drives: &[(&str, &DriveSeries)]) -> parquet::errors::Result<Vec<u8>> {
+    table(Vec::new(), drives)
+}
+
+fn table<W: Write + Send>(out: W, drives: &[(&str, &DriveSeries)]) -> parquet::errors::Result<W> {
+    let mut table = writer(out, SCHEMA)?;
+    for (drive, series) in drives {
+        append(&mut table, &rows(drive, series).columns())?;
+    }
+    table.into_inner()
 }
 
 #[derive(Default)]

@@ -12,10 +12,11 @@
 //! 3. What is not finished is removed when dropped, and by [`discard_unfinished`] when the program is made to end.
 //! 4. Rows stand in the order of the drives, whichever finished first: two runs give the same bytes.
 
+pub mod batches;
 pub mod histograms;
 pub mod ios;
 pub mod plans;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
@@ -60,11 +61,11 @@ pub enum FilesError {
 }
 
 impl FilesError {
-    fn file(path: &Path, source: io::Error) -> FilesError {
+    pub(crate) fn file(path: &Path, source: io::Error) -> FilesError {
         FilesError::File { path: path.to_path_buf(), source }
     }
 
-    fn table(path: &Path, source: parquet::errors::ParquetError) -> FilesError {
+    pub(crate) fn table(path: &Path, source: parquet::errors::ParquetError) -> FilesError {
         FilesError::Table { path: path.to_path_buf(), source }
     }
 }

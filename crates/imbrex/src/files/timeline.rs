@@ -6,6 +6,7 @@
 //! Invariants:
 //! 1. Windows of a drive follow each other without a gap and have one width.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use imbrex_sim::metrics::windows::Window;
@@ -30,21 +31,27 @@ impl Folder {
     pub fn write_timeline(&self, drives: &[(&str, &DriveSeries)]) -> Result<PathBuf, FilesError> {
         let path = self.file("timeline.parquet");
         let file = WholeFile::create(&path).map_err(|error| FilesError::file(&path, error))?;
-        let fill = || {
-            let mut table = writer(file, SCHEMA)?;
-            for (drive, series) in drives {
-                append_drive(&mut table, drive, series)?;
-            }
-            table.into_inner()
-        };
-        let file = fill().map_err(|error| FilesError::table(&path, error))?;
+        let file = table(file, drives).map_err(|error| FilesError::table(&path, error))?;
         file.finish().map_err(|error| FilesError::file(&path, error))?;
         Ok(path)
     }
 }
 
-fn append_drive(
-    table: &mut parquet::file::writer::SerializedFileWriter<WholeFile>,
+/// The same as the bytes of that file, for who has no folder.
+pub fn bytes(drives: &[(&str, &DriveSeries)]) -> parquet::errors::Result<Vec<u8>> {
+    table(Vec::new(), drives)
+}
+
+fn table<W: Write + Send>(out: W, drives: &[(&str, &DriveSeries)]) -> parquet::errors::Result<W> {
+    let mut table = writer(out, SCHEMA)?;
+    for (drive, series) in drives {
+        append_drive(&mut table, drive, series)?;
+    }
+    table.into_inner()
+}
+
+fn append_drive<W: Write + Send>(
+    table: &mut parquet::file::writer::SerializedFileWriter<W>,
     drive: &str,
     series: &DriveSeries,
 ) -> parquet::errors::Result<()> {

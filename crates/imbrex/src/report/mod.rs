@@ -12,6 +12,7 @@ mod comparison;
 mod data;
 mod figure;
 mod figures;
+pub mod fragment;
 mod glossary;
 mod sweep;
 #[cfg(test)]

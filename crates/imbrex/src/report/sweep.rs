@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use imbrex_sim::{DriveResult, DriveSpec, Summary};
-use imbrex_units::quantity;
 
 use super::figure::{Drawing, Figure, Layout};
 use crate::chart::{Axis, Chart, Series, Shape, Unit};
+use crate::sweep::row::number;
 
 /// Values from which on a line is drawn.
 const VALUES_MIN: usize = 3;
@@ -173,21 +173,6 @@ fn swept(words: &[Words]) -> Option<(String, Unit)> {
         (is_one && values.len() >= VALUES_MIN).then(|| (values.len(), key.to_string(), units[0]))
     });
     able.max_by_key(|found| found.0).map(|(_, key, unit)| (key, unit))
-}
-
-/// A value as a number, and what it counts in.
-fn number(text: &str) -> Option<(f64, Unit)> {
-    if let Some(percent) = text.strip_suffix('%') {
-        return Some((percent.parse::<f64>().ok()? / 100.0, Unit::Share));
-    }
-    if let Ok(number) = text.parse::<f64>() {
-        return Some((number, Unit::Count)).filter(|found| found.0.is_finite());
-    }
-    let is_time = text.ends_with('s') || text.ends_with('h') || text.ends_with('d');
-    if is_time {
-        return quantity::duration_ns(text, quantity::SECOND_NS).map(|ns| (ns as f64, Unit::Nanoseconds));
-    }
-    quantity::bytes(text).map(|bytes| (bytes as f64, Unit::Bytes))
 }
 
 #[cfg(test)]

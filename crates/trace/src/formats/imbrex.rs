@@ -165,13 +165,7 @@ impl<R: ChunkReader + 'static> Rows<R> {
     /// The row at `index` of the block.
     fn row(&self, index: usize) -> Result<Parsed, Malformed> {
         let code = self.operation.values[index];
-        let operation = match code & !FUA {
-            0 => Operation::Read,
-            1 => Operation::Write,
-            2 => Operation::Flush,
-            3 => Operation::Trim,
-            _ => return Err(Malformed::of(format!("expected op 0 to 3, or 128 more, found {code}"))),
-        };
+        let operation = operation_of(code)?;
         // Parquet has no unsigned types of its own: the columns hold the same bits.
         let (lba, sectors) = (self.lba.values[index] as u64, self.sectors.values[index] as u32);
         if lba.checked_add(u64::from(sectors)).is_none() {
@@ -211,6 +205,17 @@ impl<R: ChunkReader + 'static> Source for Rows<R> {
 
     fn facts(&self) -> Facts {
         self.admission.facts()
+    }
+}
+
+/// The operation that `code` stands for.
+pub(crate) fn operation_of(code: i32) -> Result<Operation, Malformed> {
+    match code & !FUA {
+        0 => Ok(Operation::Read),
+        1 => Ok(Operation::Write),
+        2 => Ok(Operation::Flush),
+        3 => Ok(Operation::Trim),
+        _ => Err(Malformed::of(format!("expected op 0 to 3, or 128 more, found {code}"))),
     }
 }
 

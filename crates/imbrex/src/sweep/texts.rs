@@ -1,9 +1,10 @@
-//! Sweeps: one text that names several drives, because a parameter in it takes several values.
+//! One text that names several drives, because a parameter in it takes several values.
 //!
 //! ```text
 //!   cassuto-307g+s-blocks:cache_share=1%|2%|5%      three drives
 //!   cassuto-307g+s-blocks:cache_share=1%..10%/1%    ten, from the first value to the last by steps
 //!   emulated-smr-1:region_size=4m..64m/x2           five, each twice the one before
+//!   emulated-smr-1:region_size=4m..64m/log4         four, each as many times the one before, rounded
 //! ```
 //!
 //! Several parameters may take several values: then there is a drive for each combination, the last parameter running
@@ -11,7 +12,7 @@
 //!
 //! Invariants:
 //! 1. Each drive's text names it alone, and makes it again when it is given back.
-//! 2. Values are exact: they are stepped as fixed-point numbers.
+//! 2. Values are exact: they are stepped as fixed-point numbers. Those of `log` are whole where both ends are.
 
 use imbrex_units::quantity;
 
@@ -73,6 +74,38 @@ fn values_of(setting: &str) -> Result<Vec<Option<String>>, String> {
     Ok(values.into_iter().map(Some).collect())
 }
 
+/// The values that `value` names: those between bars, and those of ranges; itself if it is one.
+pub fn values(value: &str) -> Result<Vec<String>, String> {
+    let setting = format!("={value}");
+    let several = values_of(&setting)?;
+    Ok(several.into_iter().map(|one| one.unwrap_or_else(|| value.to_string())).collect())
+}
+
+/// `count` values from `from` to `to`, in millionths, evenly in powers; whole numbers where both ends are.
+fn evenly_in_powers(from: u64, to: u64, count: &str) -> Result<Vec<u64>, String> {
+    let count: u32 = count
+        .parse()
+        .ok()
+        .filter(|&count| (2..=DRIVES_MAX as u32).contains(&count))
+        .ok_or_else(|| format!("/log{count}: expected how many values, 2 to {DRIVES_MAX}, such as log5"))?;
+    if from == 0 {
+        return Err("a range by powers cannot begin at 0".into());
+    }
+    let is_whole = from.is_multiple_of(ONE) && to.is_multiple_of(ONE);
+    let ratio = to as f64 / from as f64;
+    let mut values: Vec<u64> = (0..count)
+        .map(|index| {
+            let exact = from as f64 * ratio.powf(f64::from(index) / f64::from(count - 1));
+            let unit = if is_whole { ONE as f64 } else { 1.0 };
+            ((exact / unit).round() * unit) as u64
+        })
+        .collect();
+    // The last is the end itself, however powers round.
+    values[count as usize - 1] = to;
+    values.dedup();
+    Ok(values)
+}
+
 /// `first..last/step`, of which `rest` is what follows the dots.
 fn range(first: &str, rest: &str) -> Result<Vec<String>, String> {
     let (last, step) =
@@ -84,6 +117,9 @@ fn range(first: &str, rest: &str) -> Result<Vec<String>, String> {
     let show = |value: u64| if is_same_unit { low.show(value) } else { show_bytes(value / ONE) };
     if from > to {
         return Err(format!("{first} is more than {last}"));
+    }
+    if let Some(count) = step.strip_prefix("log") {
+        return Ok(evenly_in_powers(from, to, count)?.into_iter().map(show).collect());
     }
     let next: Box<dyn Fn(u64) -> Option<u64>> = match step.strip_prefix('x') {
         Some(factor) => {
@@ -176,6 +212,10 @@ mod tests {
         assert_eq!(values("k=4m..64m/x4"), ["4m", "16m", "64m"]);
         assert_eq!(values("k=10..35/10"), ["10", "20", "30"]);
         assert_eq!(values("k=1|10..30/10|99"), ["1", "10", "20", "30", "99"]);
+        assert_eq!(values("k=1..1000/log4"), ["1", "10", "100", "1000"]);
+        assert_eq!(values("k=4k..64m/log3"), ["4KiB", "512KiB", "64MiB"]);
+        assert_eq!(values("k=0.5..8/log3"), ["0.5", "2", "8"]);
+        assert_eq!(values("k=1..3/log9"), ["1", "2", "3"]);
     }
 
     #[test]
@@ -186,8 +226,18 @@ mod tests {
 
     #[test]
     fn what_is_no_range_is_refused_with_the_setting() {
-        for setting in ["k=1..2", "k=5..1/1", "k=1..9/0", "k=1..9/x1", "k=0..9/x2", "k=1||2", "k=a..b/c", "k=1..9999/1"]
-        {
+        for setting in [
+            "k=1..2",
+            "k=5..1/1",
+            "k=1..9/0",
+            "k=1..9/x1",
+            "k=0..9/x2",
+            "k=1||2",
+            "k=a..b/c",
+            "k=1..9999/1",
+            "k=0..9/log3",
+            "k=1..9/log1",
+        ] {
             let failure = expand(&format!("p:{setting}")).expect_err(setting);
             assert!(failure.message.contains(setting), "{setting}: {}", failure.message);
         }

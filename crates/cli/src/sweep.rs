@@ -1,0 +1,62 @@
+//! `imbrex sweep`: workloads times drives times parameters, one row a point in one dataset.
+
+use std::path::{Path, PathBuf};
+
+use imbrex::sweep::{page, Dataset, Grid, Spec};
+use imbrex::{human, Failure, Progress};
+use serde_json::json;
+
+use crate::args::SweepArgs;
+use crate::error::ExitCode;
+use crate::{interrupt, output};
+
+/// Runs the command.
+pub fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let place = args.spec.display().to_string();
+    let text = std::fs::read_to_string(&args.spec)
+        .map_err(|error| Failure::failed(format!("cannot read the sweep {place}: {error}")))?;
+    let spec = Spec::parse(&place, &text)?;
+    let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);
+    interrupt::answer_with("ending the points under way; the rows of the others are kept");
+    let folder = args.out.clone().unwrap_or_else(|| beside(&args.spec));
+    let dataset = Dataset::in_folder(&folder)?;
+    let grid = Grid::of(&spec, &[], &progress)?;
+    let swept = grid.run(&dataset, args.retry_failed, args.jobs, &progress)?;
+    let rows = grid.rows(&dataset);
+    let written = dataset.write_page(&page::html(&place, &rows, &grid.swept))?;
+    if args.json {
+        let document = json!({
+            "schema": "imbrex.sweep/1", "points": swept.points, "found": swept.found, "run": swept.run,
+            "failed": swept.failed, "interrupted": swept.is_stopped,
+            "dataset": folder.join("points"), "page": written,
+        });
+        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+    } else {
+        output::line(&format!(
+            "{} points: {} run, {} there already, {} failed\nrows are in {}, charts in {}",
+            human::count(swept.points),
+            human::count(swept.run),
+            human::count(swept.found),
+            human::count(swept.failed),
+            folder.join("points").display(),
+            written.display()
+        ))?;
+    }
+    if let Some(error) = rows.iter().find_map(|row| row.text("error")).filter(|_| !quiet) {
+        eprintln!("imbrex: the first of the points that failed: {error}");
+    }
+    if swept.is_stopped {
+        eprintln!("imbrex: interrupted: the same command does what is missing");
+    }
+    Ok(if swept.is_stopped || swept.failed > 0 { ExitCode::Failed } else { ExitCode::Done })
+}
+
+/// The folder called like the file, without its ending.
+fn beside(spec: &Path) -> PathBuf {
+    let folder = spec.with_extension("");
+    if folder == spec {
+        spec.with_extension("sweep")
+    } else {
+        folder
+    }
+}

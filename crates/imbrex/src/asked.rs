@@ -1,0 +1,218 @@
+//! What a simulation is asked beside its workload and its drives, by the names that the command line has for it. Whoever
+//! takes words for options, the command line, a sweep's file, Python's keywords, sets them here.
+//!
+//! Invariants:
+//! 1. The names are those of `imbrex simulate`, without their dashes: a test of the program holds them together.
+//! 2. A name is set once a call, and the last counts.
+
+use std::path::PathBuf;
+
+use imbrex_disk::SimDuration;
+use imbrex_units::quantity;
+
+use crate::drives::FitChoice;
+use crate::error::Failure;
+use crate::options::SimulationOptions;
+use crate::simulation::Baseline;
+use crate::workload::WorkloadOptions;
+
+/// All that can be asked.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// How to read the workload.
+    pub workload: WorkloadOptions,
+    /// What to compare with.
+    pub baseline: Baseline,
+    /// How requests reach the drives, and what is kept.
+    pub simulation: SimulationOptions,
+}
+
+/// A word that an option cannot take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadWord {
+    /// The option.
+    pub name: String,
+    /// The word that was given.
+    pub value: String,
+    /// What was expected.
+    pub expected: String,
+}
+
+impl BadWord {
+    /// The failure where options are written as `--name value`.
+    pub fn on_command_line(self) -> Failure {
+        Failure::usage(format!("--{} {}: expected {}", self.name, self.value, self.expected))
+    }
+
+    /// The failure where options are written as `name = value`.
+    pub fn in_assignment(self) -> Failure {
+        Failure::usage(format!("{} = {}: expected {}", self.name, self.value, self.expected))
+    }
+}
+
+/// An option: its name, what it takes, and how it is set; what it takes is the error where it cannot.
+type Settable = (&'static str, &'static str, fn(&mut Asked, &str) -> Option<()>);
+
+const OPTIONS: &[Settable] = &[
+    ("format", "the name of a trace format: see the list of formats", |asked, word| {
+        asked.workload.trace.format = Some(imbrex_trace::formats::by_name(word)?.name.into());
+        Some(())
+    }),
+    ("device", "the number or the name of a device of the trace", |asked, word| {
+        asked.workload.trace.device = word.parse().ok();
+        Some(())
+    }),
+    ("columns", "columns in order, such as time,op,offset,size", |asked, word| {
+        asked.workload.trace.columns = Some(word.into());
+        Some(())
+    }),
+    ("units", "units of the columns, such as us,,B,B", |asked, word| {
+        asked.workload.trace.units = Some(word.into());
+        Some(())
+    }),
+    ("action", "one letter: Q, D or C", |asked, word| {
+        let mut letters = word.chars();
+        asked.workload.trace.action = letters.next().filter(|_| letters.as_str().is_empty());
+        asked.workload.trace.action.map(drop)
+    }),
+    ("read-flag", "0 or 1", |asked, word| {
+        asked.workload.trace.read_flag = Some(word.parse().ok().filter(|&flag| flag <= 1)?);
+        Some(())
+    }),
+    ("time-unit", "a unit of time: s, ms, us, 100ns or ns", |asked, word| {
+        asked.workload.trace.time_unit = Some(word.parse().ok()?);
+        Some(())
+    }),
+    ("skip-malformed", YES_OR_NO, |asked, word| set(&mut asked.workload.trace.skip_malformed, yes_or_no(word))),
+    ("seed", "a whole number", |asked, word| set(&mut asked.workload.seed, word.parse().ok().map(Some))),
+    ("limit", "a number of requests", |asked, word| set(&mut asked.workload.limit, word.parse().ok().map(Some))),
+    ("baseline", "a drive", |asked, word| set(&mut asked.baseline, Some(Baseline::Drive(word.into())))),
+    ("no-baseline", YES_OR_NO, |asked, word| {
+        if yes_or_no(word)? {
+            asked.baseline = Baseline::None;
+        }
+        Some(())
+    }),
+    ("fit", "grow, wrap, scale or error", |asked, word| set(&mut asked.simulation.fit, FitChoice::named(word))),
+    ("arrival", "fixed-queue, closed, open or flat-out", |asked, word| {
+        let known = ["fixed-queue", "closed", "open", "flat-out"].contains(&word);
+        set(&mut asked.simulation.arrival, known.then(|| Some(word.into())))
+    }),
+    ("queue", "a depth of 1 or more", |asked, word| {
+        set(&mut asked.simulation.queue, word.parse().ok().filter(|&depth| depth > 0).map(Some))
+    }),
+    ("schedule", "fifo, elevator or sptf", |asked, word| {
+        let known = ["fifo", "elevator", "sptf"].contains(&word);
+        set(&mut asked.simulation.schedule, known.then(|| Some(word.into())))
+    }),
+    ("write-cache", SIZE_OR_OFF, |asked, word| set(&mut asked.simulation.write_cache_bytes, size(word).map(Some))),
+    ("read-ahead", SIZE_OR_OFF, |asked, word| set(&mut asked.simulation.read_ahead_bytes, size(word).map(Some))),
+    ("warmup", "a number of requests", |asked, word| set(&mut asked.simulation.warmup_requests, word.parse().ok())),
+    ("window", "a time such as 1s or 100ms", |asked, word| {
+        let ns = quantity::duration_ns(word, quantity::SECOND_NS).filter(|&ns| ns > 0);
+        set(&mut asked.simulation.window, ns.map(SimDuration))
+    }),
+    ("check", YES_OR_NO, |asked, word| set(&mut asked.simulation.check, yes_or_no(word))),
+    ("out", "a folder", |asked, word| set(&mut asked.simulation.out, Some(Some(PathBuf::from(word))))),
+    ("per-io", YES_OR_NO, |asked, word| set(&mut asked.simulation.per_io, yes_or_no(word))),
+    ("plans", YES_OR_NO, |asked, word| set(&mut asked.simulation.plans, yes_or_no(word))),
+    ("jobs", "a number of 1 or more", |asked, word| {
+        set(&mut asked.simulation.jobs, word.parse().ok().filter(|&jobs| jobs > 0).map(Some))
+    }),
+];
+
+const YES_OR_NO: &str = "true or false";
+const SIZE_OR_OFF: &str = "a size such as 64MiB, or off";
+
+/// Puts `value` in its place, if it is one.
+fn set<T>(place: &mut T, value: Option<T>) -> Option<()> {
+    *place = value?;
+    Some(())
+}
+
+fn yes_or_no(word: &str) -> Option<bool> {
+    match word {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn size(word: &str) -> Option<u64> {
+    match word {
+        "off" => Some(0),
+        _ => quantity::bytes(word),
+    }
+}
+
+impl Asked {
+    /// The names of all options, in the order in which they are described.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        OPTIONS.iter().map(|(name, ..)| *name)
+    }
+
+    /// Sets the option `name` to what `word` says; one that is a flag takes `true` or `false`.
+    pub fn set(&mut self, name: &str, word: &str) -> Result<(), BadWord> {
+        let bad = |expected: String| BadWord { name: name.into(), value: word.into(), expected };
+        let Some((_, takes, set)) = OPTIONS.iter().find(|(known, ..)| *known == name) else {
+            let names: Vec<_> = Asked::names().collect();
+            return Err(bad(format!("an option that there is: {}", names.join(", "))));
+        };
+        set(self, word).ok_or_else(|| bad(takes.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_set_what_they_name() {
+        let mut asked = Asked::default();
+        let words = [
+            ("queue", "7"),
+            ("write-cache", "64MiB"),
+            ("read-ahead", "off"),
+            ("check", "true"),
+            ("window", "100ms"),
+            ("fit", "wrap"),
+            ("limit", "12"),
+            ("time-unit", "us"),
+            ("no-baseline", "true"),
+            ("action", "D"),
+        ];
+        for (name, word) in words {
+            asked.set(name, word).unwrap_or_else(|bad| panic!("{bad:?}"));
+        }
+        let simulation = &asked.simulation;
+        assert_eq!((simulation.queue, simulation.write_cache_bytes), (Some(7), Some(64 << 20)));
+        assert_eq!((simulation.read_ahead_bytes, simulation.check), (Some(0), true));
+        assert_eq!((simulation.window, simulation.fit), (SimDuration(100_000_000), FitChoice::Wrap));
+        assert_eq!((asked.workload.limit, asked.baseline), (Some(12), Baseline::None));
+        assert_eq!(asked.workload.trace.time_unit, Some(imbrex_trace::TimeUnit::Microseconds));
+        assert_eq!(asked.workload.trace.action, Some('D'));
+    }
+
+    #[test]
+    fn what_an_option_cannot_take_is_refused_with_what_it_takes() {
+        let words = [
+            ("queue", "0"),
+            ("queue", "many"),
+            ("write-cache", "big"),
+            ("check", "1"),
+            ("window", "0s"),
+            ("fit", "x"),
+            ("schedule", "lifo"),
+            ("action", "QD"),
+            ("read-flag", "2"),
+            ("format", "nonsense"),
+        ];
+        for (name, word) in words {
+            let bad = Asked::default().set(name, word).expect_err(word);
+            assert_eq!((bad.name.as_str(), bad.value.as_str()), (name, word));
+            assert!(!bad.expected.is_empty());
+        }
+        let unknown = Asked::default().set("que", "1").expect_err("there is none");
+        assert!(unknown.expected.contains("queue"), "{unknown:?}");
+    }
+}

@@ -1,0 +1,136 @@
+//! Workloads looked at, and written in other formats.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use imbrex_disk::SimTime;
+use imbrex_trace::statistics::TraceInfo;
+use imbrex_trace::writers::{self, WriterInfo, Written};
+use imbrex_trace::{Request, Source, TraceError};
+use serde::Serialize;
+
+use crate::error::{Failure, FailureKind};
+use crate::files::Draft;
+use crate::progress::Progress;
+use crate::workload::{Counted, Workload};
+
+/// The space of a generator that names none: 1 TB.
+pub const GENERATOR_SECTORS: u64 = 1_000_000_000_000 / 512;
+
+/// Requests between two looks at the progress.
+const STEP: u64 = 65_536;
+
+/// What was written.
+pub struct Converted {
+    /// In which format.
+    pub writer: &'static WriterInfo,
+    /// How much, and what that format cannot say.
+    pub written: Written,
+}
+
+/// Writes `workload` into the file `path`, in the format that `writer_for` found. The file appears only when it is whole.
+pub fn convert(
+    workload: &Workload,
+    path: &Path,
+    writer: &'static WriterInfo,
+    progress: &Progress,
+) -> Result<Converted, Failure> {
+    let mut source = workload.open(GENERATOR_SECTORS)?;
+    let draft = Draft::create(path)?;
+    let bar = progress.requests(writer.name, workload.expected_requests());
+    let mut written = (writer.open)(Box::new(draft.writer()?), &path.display().to_string())?;
+    while let Some(request) = source.next(SimTime::ZERO)? {
+        written.write(&request)?;
+        if source.counts().requests.is_multiple_of(STEP) {
+            bar.set_position(source.counts().requests);
+            if progress.should_stop() {
+                return Err(interrupted(format!("interrupted; {} was not written", path.display())));
+            }
+        }
+    }
+    let written = written.finish()?;
+    draft.keep()?;
+    bar.finish_and_clear();
+    Ok(Converted { writer, written })
+}
+
+fn interrupted(message: String) -> Failure {
+    Failure { kind: FailureKind::Interrupted, message, remedy: None }
+}
+
+/// The writer of the format called `to`, or of the one that the ending of `path` says.
+pub fn writer_for(path: &Path, to: Option<&str>) -> Result<&'static WriterInfo, Failure> {
+    let names = || writers::all().iter().map(|writer| writer.name).collect::<Vec<_>>().join(", ");
+    if let Some(name) = to {
+        return writers::by_name(name).ok_or_else(|| {
+            Failure::usage(format!("no format '{name}' can be written")).or_try(format!("--to with one of {}", names()))
+        });
+    }
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
+    let fitting = writers::all().iter().copied().find(|writer| writer.extension == ending);
+    fitting.ok_or_else(|| {
+        Failure::usage(format!("'{}' does not say which format to write", path.display()))
+            .or_try(format!("--to with one of {}", names()))
+    })
+}
+
+/// What is in a workload.
+#[derive(Serialize)]
+pub struct Described {
+    /// Its figures.
+    #[serde(flatten)]
+    pub info: TraceInfo,
+    /// The figures it was made to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub targets: BTreeMap<&'static str, f64>,
+}
+
+/// Counts what is in `workload`; `see` is shown each request with its number.
+pub fn describe(
+    workload: &Workload,
+    progress: &Progress,
+    see: &mut (dyn FnMut(u64, &Request) + Send),
+) -> Result<Described, Failure> {
+    let bar = progress.requests("counting", workload.expected_requests());
+    let source = workload.open(GENERATOR_SECTORS)?;
+    let mut watched = Watched { source, bar: &bar, progress, see };
+    let mut info = TraceInfo::of(&mut watched, None)?;
+    bar.finish_and_clear();
+    if progress.should_stop() {
+        return Err(interrupted("interrupted before the end of the workload".into()));
+    }
+    if let Some(devices) = workload.devices() {
+        info.devices = devices.to_vec();
+    }
+    let targets = workload.targets().iter().map(|target| (target.name, target.value)).collect();
+    Ok(Described { info, targets })
+}
+
+/// Passes requests on, shows them, and ends when it is to stop.
+struct Watched<'a> {
+    source: Counted,
+    bar: &'a indicatif::ProgressBar,
+    progress: &'a Progress,
+    see: &'a mut (dyn FnMut(u64, &Request) + Send),
+}
+
+impl Source for Watched<'_> {
+    fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
+        let request = self.source.next(now)?;
+        let number = self.source.counts().requests;
+        if number.is_multiple_of(STEP) {
+            self.bar.set_position(number);
+            if self.progress.should_stop() {
+                return Ok(None);
+            }
+        }
+        if let Some(request) = &request {
+            (self.see)(number, request);
+        }
+        Ok(request)
+    }
+
+    fn facts(&self) -> imbrex_trace::Facts {
+        self.source.facts()
+    }
+}

@@ -1,0 +1,206 @@
+//! Tables read back from Parquet by columns, a group of rows at a time: for whoever hands results on, such as the Python
+//! package, and for datasets that are added to.
+//!
+//! Knows what our own tables have: columns of text, of 32 or 64 bits, of real numbers and of yes or no, any of which may have
+//! nulls; no lists, no structures.
+//!
+//! Invariants:
+//! 1. Memory is that of one group of rows.
+//! 2. All columns of a batch have as many rows.
+
+use std::fs::File;
+use std::path::Path;
+
+use bytes::Bytes;
+use parquet::basic::Type as Physical;
+use parquet::column::reader::{get_typed_column_reader, ColumnReader};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::FilesError;
+
+/// Values of one column. Where a row has none, its value here is empty or zero.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Values {
+    /// Text.
+    Text(Vec<String>),
+    /// 64 bits.
+    Long(Vec<i64>),
+    /// 32 bits.
+    Int(Vec<i32>),
+    /// Real numbers.
+    Real(Vec<f64>),
+    /// Yes or no.
+    Truth(Vec<bool>),
+}
+
+/// One column of a batch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BatchColumn {
+    /// Its name.
+    pub name: String,
+    /// A value a row.
+    pub values: Values,
+    /// Whether each row has a value, if the schema lets rows have none.
+    pub is_there: Option<Vec<bool>>,
+}
+
+/// Some rows of a table.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Batch {
+    /// How many.
+    pub rows: usize,
+    /// The columns in their order.
+    pub columns: Vec<BatchColumn>,
+}
+
+/// The rows of a table, a group at a time.
+pub struct Batches {
+    file: Box<dyn FileReader>,
+    next: usize,
+}
+
+impl Batches {
+    /// The table in the file `path`.
+    pub fn open(path: &Path) -> std::result::Result<Batches, FilesError> {
+        let file = File::open(path).map_err(|error| FilesError::file(path, error))?;
+        Batches::of(file).map_err(|error| FilesError::table(path, error))
+    }
+
+    /// The table in `bytes`, which are a whole Parquet file.
+    pub fn of_bytes(bytes: Vec<u8>) -> Result<Batches> {
+        Batches::of(Bytes::from(bytes))
+    }
+
+    fn of<R: ChunkReader + 'static>(reader: R) -> Result<Batches> {
+        Ok(Batches { file: Box::new(SerializedFileReader::new(reader)?), next: 0 })
+    }
+
+    /// A batch of no rows, with all columns: what the table is made of.
+    pub fn shape(&self) -> Result<Batch> {
+        let schema = self.file.metadata().file_metadata().schema_descr();
+        let columns = schema.columns().iter().map(|column| {
+            let is_there = (column.max_def_level() > 0).then(Vec::new);
+            Ok(BatchColumn { name: column.name().to_string(), values: no_values(column)?, is_there })
+        });
+        Ok(Batch { rows: 0, columns: columns.collect::<Result<_>>()? })
+    }
+
+    /// How many rows there are in all.
+    pub fn rows(&self) -> u64 {
+        u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
+    }
+
+    fn group(&self, index: usize) -> Result<Batch> {
+        let group = self.file.get_row_group(index)?;
+        let rows = usize::try_from(group.metadata().num_rows()).expect("a group fits into memory");
+        let mut batch = self.shape()?;
+        batch.rows = rows;
+        for (place, column) in batch.columns.iter_mut().enumerate() {
+            fill(column, group.get_column_reader(place)?, rows)?;
+        }
+        Ok(batch)
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        if self.next == self.file.num_row_groups() {
+            return None;
+        }
+        self.next += 1;
+        Some(self.group(self.next - 1))
+    }
+}
+
+fn no_values(column: &ColumnDescriptor) -> Result<Values> {
+    let is_flat = column.max_rep_level() == 0 && column.max_def_level() <= 1;
+    match column.physical_type() {
+        Physical::BYTE_ARRAY if is_flat => Ok(Values::Text(Vec::new())),
+        Physical::INT64 if is_flat => Ok(Values::Long(Vec::new())),
+        Physical::INT32 if is_flat => Ok(Values::Int(Vec::new())),
+        Physical::DOUBLE if is_flat => Ok(Values::Real(Vec::new())),
+        Physical::BOOLEAN if is_flat => Ok(Values::Truth(Vec::new())),
+        other => Err(ParquetError::General(format!("column {}: {other} is in no table of ours", column.name()))),
+    }
+}
+
+fn fill(column: &mut BatchColumn, reader: ColumnReader, rows: usize) -> Result<()> {
+    let is_there = &mut column.is_there;
+    match &mut column.values {
+        Values::Text(values) => {
+            let text = |bytes: parquet::data_type::ByteArray| Ok(bytes.as_utf8()?.to_string());
+            *values = read::<ByteArrayType, _>(reader, rows, is_there, text)?;
+        }
+        Values::Long(values) => *values = read::<Int64Type, _>(reader, rows, is_there, Ok)?,
+        Values::Int(values) => *values = read::<Int32Type, _>(reader, rows, is_there, Ok)?,
+        Values::Real(values) => *values = read::<DoubleType, _>(reader, rows, is_there, Ok)?,
+        Values::Truth(values) => *values = read::<BoolType, _>(reader, rows, is_there, Ok)?,
+    }
+    Ok(())
+}
+
+/// The values of `rows` rows, with a default where there is none.
+fn read<T: DataType, V: Default>(
+    reader: ColumnReader,
+    rows: usize,
+    is_there: &mut Option<Vec<bool>>,
+    value: impl Fn(T::T) -> Result<V>,
+) -> Result<Vec<V>> {
+    let mut reader = get_typed_column_reader::<T>(reader);
+    let (mut levels, mut packed) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+    let wanted = is_there.is_some().then_some(&mut levels);
+    let (read, ..) = reader.read_records(rows, wanted, None, &mut packed)?;
+    if read != rows {
+        return Err(ParquetError::General(format!("expected {rows} rows in a column, found {read}")));
+    }
+    let mut packed = packed.into_iter();
+    let missing = || ParquetError::General("a column has fewer values than its rows say".into());
+    let Some(is_there) = is_there else { return packed.map(value).collect() };
+    *is_there = levels.iter().map(|&level| level > 0).collect();
+    let spread = is_there.iter().map(|&there| match there {
+        true => value(packed.next().ok_or_else(missing)?),
+        false => Ok(V::default()),
+    });
+    spread.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{append, writer, Column};
+    use super::*;
+    use parquet::data_type::ByteArray;
+
+    #[test]
+    fn a_table_is_read_as_it_was_written_with_its_nulls() {
+        let schema = "message t { required byte_array name (string); optional int64 at; required int32 track;
+                      optional double share; optional byte_array word (string); }";
+        let mut table = writer(Vec::new(), schema).expect("a schema");
+        for group in 0..2 {
+            let names = [ByteArray::from("one"), ByteArray::from("two"), ByteArray::from("three")];
+            let columns = [
+                Column::Text(&names),
+                Column::OptionalLong(&[7 + group, 9], &[1, 0, 1]),
+                Column::Int(&[1, 2, 3]),
+                Column::OptionalReal(&[0.5], &[0, 1, 0]),
+                Column::OptionalText(&names[..1], &[0, 0, 1]),
+            ];
+            append(&mut table, &columns).expect("appended");
+        }
+        let batches = Batches::of_bytes(table.into_inner().expect("closed")).expect("it is a table");
+        assert_eq!((batches.rows(), batches.shape().expect("its columns").columns.len()), (6, 5));
+        let read: Vec<Batch> = batches.map(|batch| batch.expect("a group")).collect();
+        let values: Vec<&Values> = read[1].columns.iter().map(|column| &column.values).collect();
+        assert_eq!(*values[0], Values::Text(["one", "two", "three"].map(String::from).to_vec()));
+        assert_eq!(*values[1], Values::Long(vec![8, 0, 9]));
+        assert_eq!(*values[2], Values::Int(vec![1, 2, 3]));
+        assert_eq!(*values[3], Values::Real(vec![0.0, 0.5, 0.0]));
+        assert_eq!(*values[4], Values::Text(["", "", "one"].map(String::from).to_vec()));
+        assert_eq!(read[1].columns[1].is_there, Some(vec![true, false, true]));
+        assert_eq!((read.len(), read[0].rows, &read[0].columns[2].is_there), (2, 3, &None));
+    }
+}

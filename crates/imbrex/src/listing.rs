@@ -1,0 +1,127 @@
+//! What there is, from the registries, before it is printed or handed on.
+
+use imbrex_disk::Profile;
+use imbrex_layer::parameters::ParameterKind;
+use imbrex_layer::{registry, LayerInfo};
+use imbrex_trace::{formats as trace_formats, generators as trace_generators};
+use serde_json::{json, Value};
+
+use crate::error::Failure;
+use crate::human;
+
+/// One list: its name, its columns, its rows.
+pub struct Listing {
+    /// What is listed.
+    pub name: &'static str,
+    /// Column heads.
+    pub columns: &'static [&'static str],
+    /// Rows.
+    pub rows: Vec<Vec<String>>,
+    /// Lines shown when this list alone is asked for.
+    pub details: Vec<String>,
+}
+
+impl Listing {
+    /// An object a row, its keys the heads of the columns.
+    pub fn as_json(&self) -> Value {
+        let rows = self.rows.iter().map(|row| {
+            let fields = self.columns.iter().zip(row);
+            Value::Object(fields.map(|(column, cell)| (column.replace(' ', "_"), json!(cell))).collect())
+        });
+        Value::Array(rows.collect())
+    }
+}
+
+/// The layer called `name`.
+pub fn layer(name: &str) -> Result<&'static LayerInfo, Failure> {
+    let names = || registry::all().iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
+    registry::named(name)
+        .ok_or_else(|| Failure::usage(format!("no layer is called '{name}'")).or_try(format!("one of {}", names())))
+}
+
+/// A layer with all its parameters: their types, what they take, defaults, help.
+pub fn layer_json(info: &LayerInfo) -> Value {
+    let parameters: Vec<Value> = info
+        .parameters
+        .iter()
+        .map(|parameter| {
+            let mut entry = json!({
+                "key": parameter.key,
+                "type": parameter.kind.name(),
+                "takes": parameter.kind.takes(),
+                "default": parameter.default,
+                "help": parameter.help,
+            });
+            if let ParameterKind::Choice(words) = parameter.kind {
+                entry["choices"] = json!(words);
+            }
+            entry
+        })
+        .collect();
+    json!({
+        "layer": info.name,
+        "recordings": info.recordings,
+        "maps": info.mapping_unit,
+        "source": info.source,
+        "what_it_does": info.summary,
+        "parameters": parameters,
+    })
+}
+
+/// The profiles of drives.
+pub fn profiles() -> Listing {
+    let rows = Profile::names().into_iter().map(|name| {
+        let profile = Profile::named(name).expect("every listed profile parses: a test of the disk crate");
+        let disk = profile.disk();
+        let raw_bytes = disk.geometry.sectors().0 * disk.sector_bytes as u64;
+        vec![
+            name.to_string(),
+            human::bytes(raw_bytes),
+            disk.recording.name().to_string(),
+            profile.default_layer.clone(),
+            profile.summary.clone(),
+        ]
+    });
+    Listing {
+        name: "profiles",
+        columns: &["profile", "raw size", "recording", "default layer", "what it is"],
+        rows: rows.collect(),
+        details: Vec::new(),
+    }
+}
+
+/// The translation layers, with a line for each of their parameters.
+pub fn layers() -> Listing {
+    let rows = registry::all().into_iter().map(|info| {
+        vec![
+            info.name.to_string(),
+            info.recordings.join(", "),
+            info.mapping_unit.to_string(),
+            info.source.to_string(),
+            info.summary.to_string(),
+        ]
+    });
+    let parameters = registry::all().into_iter().flat_map(|info| {
+        info.parameters
+            .iter()
+            .map(|parameter| format!("{}:{}={}  {}", info.name, parameter.key, parameter.default, parameter.help))
+    });
+    Listing {
+        name: "layers",
+        columns: &["layer", "recordings", "maps", "source", "what it does"],
+        rows: rows.collect(),
+        details: parameters.collect(),
+    }
+}
+
+/// The trace formats that can be read.
+pub fn formats() -> Listing {
+    let rows = trace_formats::all().iter().map(|format| vec![format.name.to_string(), format.summary.to_string()]);
+    Listing { name: "formats", columns: &["format", "what it is"], rows: rows.collect(), details: Vec::new() }
+}
+
+/// The built-in workloads.
+pub fn generators() -> Listing {
+    let rows = trace_generators::built_in().iter().map(|entry| vec![entry.name.to_string(), entry.summary.to_string()]);
+    Listing { name: "generators", columns: &["workload", "what it does"], rows: rows.collect(), details: Vec::new() }
+}

@@ -1,0 +1,61 @@
+//! Results as a piece of HTML for a page of somebody else, such as a notebook's: the table of the terminal, its remarks, and
+//! the latencies drawn.
+//!
+//! Invariants:
+//! 1. It brings its looks with it: no style sheet and no script is needed, and none of the page's is changed.
+
+use std::fmt::Write as _;
+
+use imbrex_sim::{DriveSeries, Summary};
+
+use super::figures::{self, Drawing};
+use crate::chart::{escape, Style};
+use crate::table;
+
+/// The piece; `series` stands in the order of the drives.
+pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
+    let workload = &summary.workload;
+    let mut html = format!(
+        "<div class=\"imbrex\"><p><b>{}</b>: {} requests, {} reads, {} writes</p>",
+        escape(&workload.name),
+        crate::human::count(workload.requests),
+        crate::human::count(workload.reads),
+        crate::human::count(workload.writes)
+    );
+    html += "<div style=\"overflow-x:auto;white-space:nowrap\"><table><thead><tr>";
+    for name in table::COLUMNS {
+        let _ = write!(html, "<th>{}</th>", escape(name));
+    }
+    html += "</tr></thead><tbody>";
+    for drive in &summary.drives {
+        html += "<tr>";
+        for cell in table::row(drive) {
+            let _ = write!(html, "<td>{}</td>", escape(&cell));
+        }
+        html += "</tr>";
+    }
+    html += "</tbody></table></div>";
+    for remark in table::remarks(&summary.drives) {
+        let _ = write!(html, "<p>{}</p>", escape(&remark));
+    }
+    let latency = figures::all(summary, series).into_iter().find(|figure| figure.id == "latency");
+    if let Some((_, Drawing::Chart(chart))) = latency.as_ref().and_then(|figure| figure.panes.first()) {
+        html += &chart.svg(Style::Standalone);
+    }
+    html + "</div>"
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn it_has_a_row_a_drive_and_one_drawing_and_asks_for_nothing() {
+        let (summary, series) = crate::sample::run(2);
+        let html = super::html(&summary, &series);
+        assert_eq!(html.matches("<tr>").count(), 1 + summary.drives.len());
+        assert!(html.contains("<svg") && html.contains("Latency of all requests"), "{html}");
+        for drive in &summary.drives {
+            assert!(html.contains(&format!("<td>{}", drive.drive)), "{}", drive.drive);
+        }
+        assert!(!html.contains("<script") && !html.contains("var(--") && !html.contains("class=\"scroll"), "{html}");
+    }
+}

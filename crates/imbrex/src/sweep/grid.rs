@@ -1,0 +1,292 @@
+//! From words to points: every workload on every drive with every value of every parameter and option.
+//!
+//! Invariants:
+//! 1. A key is a hash of what was asked, of the workload's contents, of the profile's text and of the version: of nothing else.
+//! 2. Points stand in the order of the words, the last parameter running fastest; what two combinations have in common is
+//!    one point.
+
+use std::collections::BTreeSet;
+
+use imbrex_sim::DriveSpec;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::spec::{Several, Spec};
+use super::texts;
+use crate::asked::{Asked, BadWord};
+use crate::drives::find_profile;
+use crate::error::Failure;
+use crate::progress::Progress;
+use crate::simulation::Baseline;
+use crate::workload::{hex, Workload, WorkloadOptions};
+
+/// More points than anybody waits for.
+const POINTS_MAX: usize = 1_000_000;
+/// Hexadecimal digits of a key.
+const KEY_DIGITS: usize = 32;
+/// Options that say how a workload is read, rather than how it is run.
+const OF_WORKLOADS: [&str; 10] =
+    ["format", "device", "columns", "units", "action", "read-flag", "time-unit", "skip-malformed", "seed", "limit"];
+
+/// A point: which workload, and all else in words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Point {
+    /// Its workload, by number.
+    pub workload: usize,
+    /// What to do.
+    pub task: Task,
+}
+
+/// What whoever runs a point has to know beside the workload itself; it can be sent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// The point's key.
+    pub key: String,
+    /// The drive's text.
+    pub drive: String,
+    /// The same without the parameters of the sweep.
+    pub drive_head: String,
+    /// Options of the simulation, and their words.
+    pub options: Vec<(String, String)>,
+    /// What is swept: parameters and options with their values here.
+    pub swept: Vec<(String, String)>,
+    /// Name of the workload.
+    pub workload: String,
+    /// Its format.
+    pub workload_format: String,
+    /// The hash of its contents.
+    pub workload_sha256: String,
+}
+
+/// A workload that was found, with the words that found it.
+pub struct Found {
+    /// Words for it; none for requests that whoever calls holds in memory.
+    pub word: Option<String>,
+    /// Options that say how it was read.
+    pub options: Vec<(String, String)>,
+    /// The workload.
+    pub workload: Workload,
+}
+
+/// The points of a sweep.
+pub struct Grid {
+    /// Workloads, each found once.
+    pub found: Vec<Found>,
+    /// The points.
+    pub points: Vec<Point>,
+    /// The names of what is swept, in order.
+    pub swept: Vec<String>,
+}
+
+/// Requests that whoever calls holds in memory, as a workload of a sweep.
+pub struct InMemory {
+    /// What it is called in the dataset.
+    pub name: String,
+    /// The requests.
+    pub rows: std::sync::Arc<dyn imbrex_trace::rows::Rows>,
+}
+
+impl Grid {
+    /// The points that `spec` asks for, on its workloads and on those in `memory`. Every workload is found, and read through
+    /// once if it is a trace.
+    pub fn of(spec: &Spec, memory: &[InMemory], progress: &Progress) -> Result<Grid, Failure> {
+        if spec.workloads.is_empty() && memory.is_empty() {
+            return Err(Failure::usage("no workloads").or_try("workloads = [\"demo\"]"));
+        }
+        let stands_in_one = |name: &str| spec.workloads.iter().any(|word| word.contains(&format!("{{{name}}}")));
+        let mut drives = Vec::new();
+        for text in &spec.drives {
+            drives.extend(texts::expand(text)?);
+        }
+        let swept = spec.parameters.iter().chain(&spec.options).map(|(name, _)| name.clone()).collect();
+        let mut grid = Grid { found: Vec::new(), points: Vec::new(), swept };
+        let (parameters, options) = (combinations(&spec.parameters)?, combinations(&spec.options)?);
+        let mut keys = BTreeSet::new();
+        for source in 0..spec.workloads.len() + memory.len() {
+            for drive in &drives {
+                for parameters in &parameters {
+                    for options in &options {
+                        let of_drive: Vec<_> = parameters.iter().filter(|(name, _)| !stands_in_one(name)).collect();
+                        let of_reading = |pair: &&(String, String)| OF_WORKLOADS.contains(&pair.0.as_str());
+                        let reading: Vec<_> = options.iter().filter(of_reading).cloned().collect();
+                        let workload = match spec.workloads.get(source) {
+                            Some(word) => grid.find(&substituted(word, parameters), reading, progress)?,
+                            None => grid.take(&memory[source - spec.workloads.len()], reading, progress)?,
+                        };
+                        let task = grid.task(workload, drive, &of_drive, options, parameters)?;
+                        if keys.insert(task.key.clone()) {
+                            grid.points.push(Point { workload, task });
+                        }
+                        if grid.points.len() > POINTS_MAX {
+                            return Err(Failure::usage(format!("more than {POINTS_MAX} points")).or_try("fewer values"));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(grid)
+    }
+
+    fn find(&mut self, word: &str, options: Vec<(String, String)>, progress: &Progress) -> Result<usize, Failure> {
+        let is_it = |found: &Found| found.word.as_deref() == Some(word) && found.options == options;
+        if let Some(index) = self.found.iter().position(is_it) {
+            return Ok(index);
+        }
+        let workload = Workload::find(word, &reading(&options)?, progress)?;
+        self.found.push(Found { word: Some(word.to_string()), options, workload });
+        Ok(self.found.len() - 1)
+    }
+
+    fn take(&mut self, held: &InMemory, options: Vec<(String, String)>, progress: &Progress) -> Result<usize, Failure> {
+        let is_it =
+            |found: &Found| found.word.is_none() && found.workload.name == held.name && found.options == options;
+        if let Some(index) = self.found.iter().position(is_it) {
+            return Ok(index);
+        }
+        let workload = Workload::of_rows(&held.name, held.rows.clone(), &reading(&options)?, progress)?;
+        self.found.push(Found { word: None, options, workload });
+        Ok(self.found.len() - 1)
+    }
+
+    fn task(
+        &self,
+        workload: usize,
+        drive: &str,
+        of_drive: &[&(String, String)],
+        options: &[(String, String)],
+        parameters: &[(String, String)],
+    ) -> Result<Task, Failure> {
+        let found = &self.found[workload].workload;
+        let settings: Vec<String> = of_drive.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let join = match (settings.is_empty(), drive.contains(':')) {
+            (true, _) => "",
+            (false, true) => ",",
+            (false, false) => ":",
+        };
+        let mut task = Task {
+            key: String::new(),
+            drive: format!("{drive}{join}{}", settings.join(",")),
+            drive_head: drive.to_string(),
+            options: options.to_vec(),
+            swept: parameters.iter().chain(options).cloned().collect(),
+            workload: found.name.clone(),
+            workload_format: found.format.clone(),
+            workload_sha256: found.sha256.clone(),
+        };
+        task.key = key(&task, found.seed)?;
+        Ok(task)
+    }
+}
+
+/// The workload's word with the values in the places of their names.
+fn substituted(word: &str, parameters: &[(String, String)]) -> String {
+    parameters.iter().fold(word.to_string(), |word, (name, value)| word.replace(&format!("{{{name}}}"), value))
+}
+
+fn reading(options: &[(String, String)]) -> Result<WorkloadOptions, Failure> {
+    let mut asked = Asked::default();
+    for (name, word) in options {
+        asked.set(name, word).map_err(BadWord::in_assignment)?;
+    }
+    Ok(asked.workload)
+}
+
+/// Every choice of one value for each name, the last name running fastest.
+fn combinations(several: &[Several]) -> Result<Vec<Vec<(String, String)>>, Failure> {
+    let mut all = vec![Vec::new()];
+    for (name, values) in several {
+        if all.len().saturating_mul(values.len()) > POINTS_MAX {
+            return Err(Failure::usage(format!("more than {POINTS_MAX} combinations")).or_try("fewer values"));
+        }
+        let with = |before: &Vec<(String, String)>, value: &String| {
+            let mut after = before.clone();
+            after.push((name.clone(), value.clone()));
+            after
+        };
+        all = all.iter().flat_map(|before| values.iter().map(move |value| with(before, value))).collect();
+    }
+    Ok(all)
+}
+
+fn key(task: &Task, seed: u64) -> Result<String, Failure> {
+    // A drive that is not understood fails in its point: its text tells it apart.
+    let profile = DriveSpec::parse(&task.drive).ok().and_then(|spec| find_profile(&spec.profile).ok());
+    let profile = profile.map_or_else(String::new, |profile| profile.source_text().to_string());
+    let asked = serde_json::json!({
+        "imbrex": env!("CARGO_PKG_VERSION"), "format": task.workload_format, "sha256": task.workload_sha256,
+        "seed": seed, "drive": task.drive, "profile": profile, "options": task.options,
+    });
+    let mut key = hex(&Sha256::digest(asked.to_string()));
+    key.truncate(KEY_DIGITS);
+    Ok(key)
+}
+
+impl Task {
+    /// What the simulation of this point is asked.
+    pub fn asked(&self) -> Result<Asked, Failure> {
+        let mut asked = Asked { baseline: Baseline::None, ..Asked::default() };
+        for (name, word) in &self.options {
+            asked.set(name, word).map_err(BadWord::in_assignment)?;
+        }
+        asked.simulation.jobs = Some(1);
+        Ok(asked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn several(name: &str, values: &[&str]) -> Several {
+        (name.to_string(), values.iter().map(ToString::to_string).collect())
+    }
+
+    fn grid(spec: &Spec) -> Grid {
+        Grid::of(spec, &[], &Progress::silent()).unwrap_or_else(|failure| panic!("{failure}"))
+    }
+
+    fn spec() -> Spec {
+        Spec {
+            workloads: vec!["rw=randwrite,bs={bs},size=1GiB,number_ios=10".into(), "demo".into()],
+            drives: vec!["imr-1t+track-map".into(), "cmr-7200:a=1|2".into()],
+            parameters: vec![several("bs", &["4k", "8k"]), several("interval", &["100", "200"])],
+            options: vec![several("queue", &["1", "4"]), several("limit", &["5"])],
+        }
+    }
+
+    #[test]
+    fn every_combination_is_a_point_once_and_parameters_go_where_they_belong() {
+        let grid = grid(&spec());
+        // Three drives, two intervals, two queues; the first workload in two sizes, the other, which names none, in one.
+        assert_eq!(grid.points.len(), 3 * 2 * 2 * (2 + 1));
+        assert_eq!(grid.found.len(), 3);
+        let first = &grid.points[0].task;
+        assert_eq!(first.drive, "imr-1t+track-map:interval=100");
+        assert_eq!(first.workload, "rw=randwrite,bs=4k,size=1GiB,number_ios=10");
+        let swept = ["bs", "interval", "queue", "limit"];
+        assert_eq!(first.swept.iter().map(|pair| pair.0.as_str()).collect::<Vec<_>>(), swept);
+        assert!(grid.points.iter().any(|point| point.task.drive == "cmr-7200:a=2,interval=200"));
+        assert_eq!(first.asked().expect("they are right").simulation.queue, Some(1));
+    }
+
+    #[test]
+    fn keys_differ_with_what_was_asked_and_stay_otherwise() {
+        let keys = |spec: &Spec| grid(spec).points.into_iter().map(|point| point.task.key).collect::<BTreeSet<_>>();
+        let before = keys(&spec());
+        assert_eq!(keys(&spec()), before);
+        let mut more = spec();
+        more.parameters[1].1.push("300".into());
+        let after = keys(&more);
+        assert!(before.is_subset(&after) && after.len() == before.len() * 3 / 2);
+        let mut other = spec();
+        other.options[1].1[0] = "6".into();
+        assert!(keys(&other).is_disjoint(&before));
+        assert!(before.iter().all(|key| key.len() == KEY_DIGITS));
+    }
+
+    #[test]
+    fn a_sweep_of_nothing_is_refused() {
+        let failure = Grid::of(&Spec { workloads: Vec::new(), ..spec() }, &[], &Progress::silent());
+        assert!(failure.err().is_some_and(|failure| failure.message.contains("no workloads")));
+    }
+}

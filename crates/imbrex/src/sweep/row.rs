@@ -1,0 +1,274 @@
+//! A row of a sweep: what was asked, what came of it.
+//!
+//! Columns: `key`; `imbrex` (the version); `workload`, `workload_format`, `workload_sha256`, `drive` (the text with all its
+//! parameters), `drive_head` (without those of the sweep); for each parameter and option of the sweep its text under its own
+//! name and, under NAME`_number`, what it comes to (bytes of a size, nanoseconds of a time, the share of a percentage; null
+//! where it is no number); `error`, null where the point ran; then [`METRICS`], null where it failed.
+//!
+//! Invariants:
+//! 1. A column of one name has one kind in every row.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use imbrex_sim::DriveResult;
+use imbrex_units::quantity;
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::data_type::ByteArray;
+use parquet::schema::types::{Type, TypePtr};
+
+use super::grid::Task;
+use crate::chart::Unit;
+use crate::error::Failure;
+use crate::files::batches::{Batch, Batches, Values};
+use crate::files::table::{append, writer_of, Column};
+
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Text.
+    Text,
+    /// A whole number.
+    Long,
+    /// A real number.
+    Real,
+}
+
+/// A value, or none.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Cell {
+    /// Null.
+    Nothing,
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Long(i64),
+    /// A real number.
+    Real(f64),
+}
+
+/// A row: names with their kinds and values, in the order of the columns.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Row {
+    /// The cells.
+    pub cells: Vec<(String, Kind, Cell)>,
+}
+
+/// The measurements: the name of the column, where `summary.json` has it in a drive's results, what kind it is.
+pub const METRICS: [(&str, &str, Kind); 37] = [
+    ("completed", "/completed", Kind::Long),
+    ("duration_ns", "/duration_ns", Kind::Long),
+    ("slowdown", "/slowdown", Kind::Real),
+    ("mean_ns", "/latency_ns/all/mean", Kind::Long),
+    ("p50_ns", "/latency_ns/all/p50", Kind::Long),
+    ("p99_ns", "/latency_ns/all/p99", Kind::Long),
+    ("p999_ns", "/latency_ns/all/p999", Kind::Long),
+    ("p9999_ns", "/latency_ns/all/p9999", Kind::Long),
+    ("max_ns", "/latency_ns/all/max", Kind::Long),
+    ("read_mean_ns", "/latency_ns/read/mean", Kind::Long),
+    ("read_p50_ns", "/latency_ns/read/p50", Kind::Long),
+    ("read_p99_ns", "/latency_ns/read/p99", Kind::Long),
+    ("write_mean_ns", "/latency_ns/write/mean", Kind::Long),
+    ("write_p50_ns", "/latency_ns/write/p50", Kind::Long),
+    ("write_p99_ns", "/latency_ns/write/p99", Kind::Long),
+    ("queue_mean_ns", "/latency_ns/queue/mean", Kind::Long),
+    ("service_mean_ns", "/latency_ns/service/mean", Kind::Long),
+    ("seek_ns", "/service_ns/seek", Kind::Long),
+    ("rotation_ns", "/service_ns/rotation", Kind::Long),
+    ("transfer_ns", "/service_ns/transfer", Kind::Long),
+    ("overhead_ns", "/service_ns/overhead", Kind::Long),
+    ("cleaning_ns", "/service_ns/cleaning", Kind::Long),
+    ("host_reads", "/host/reads", Kind::Long),
+    ("host_writes", "/host/writes", Kind::Long),
+    ("host_read_blocks", "/host/read_blocks", Kind::Long),
+    ("host_write_blocks", "/host/write_blocks", Kind::Long),
+    ("medium_read_blocks", "/medium/read_blocks", Kind::Long),
+    ("medium_write_blocks", "/medium/write_blocks", Kind::Long),
+    ("write_overloading", "/write_overloading", Kind::Real),
+    ("write_amplification", "/write_amplification", Kind::Real),
+    ("read_amplification", "/read_amplification", Kind::Real),
+    ("windows_zero", "/windows/zero", Kind::Long),
+    ("cleaning_events", "/cleaning/events", Kind::Long),
+    ("longest_stall_ns", "/cleaning/longest_stall_ns", Kind::Long),
+    ("map_bytes", "/map_bytes", Kind::Long),
+    ("capacity_bytes", "/capacity_bytes", Kind::Long),
+    ("wall_seconds", "/wall_seconds", Kind::Real),
+];
+
+/// A value as a number, and what it counts in.
+pub fn number(text: &str) -> Option<(f64, Unit)> {
+    if let Some(percent) = text.strip_suffix('%') {
+        return Some((percent.parse::<f64>().ok()? / 100.0, Unit::Share));
+    }
+    if let Ok(number) = text.parse::<f64>() {
+        return Some((number, Unit::Count)).filter(|found| found.0.is_finite());
+    }
+    let is_time = text.ends_with('s') || text.ends_with('h') || text.ends_with('d');
+    if is_time {
+        return quantity::duration_ns(text, quantity::SECOND_NS).map(|ns| (ns as f64, Unit::Nanoseconds));
+    }
+    quantity::bytes(text).map(|bytes| (bytes as f64, Unit::Bytes))
+}
+
+impl Row {
+    /// The row of `task`, which came to `result`.
+    pub fn of(task: &Task, result: &Result<DriveResult, Failure>) -> Row {
+        let mut row = Row::default();
+        let text = |value: &str| Cell::Text(value.to_string());
+        row.put("key", Kind::Text, text(&task.key));
+        row.put("imbrex", Kind::Text, text(env!("CARGO_PKG_VERSION")));
+        row.put("workload", Kind::Text, text(&task.workload));
+        row.put("workload_format", Kind::Text, text(&task.workload_format));
+        row.put("workload_sha256", Kind::Text, text(&task.workload_sha256));
+        row.put("drive", Kind::Text, text(&task.drive));
+        row.put("drive_head", Kind::Text, text(&task.drive_head));
+        for (name, value) in &task.swept {
+            row.put(name, Kind::Text, text(value));
+            let real = number(value).map_or(Cell::Nothing, |(number, _)| Cell::Real(number));
+            row.put(&format!("{name}_number"), Kind::Real, real);
+        }
+        let error = result.as_ref().err().map_or(Cell::Nothing, |failure| {
+            let remedy = failure.remedy.as_ref().map_or_else(String::new, |remedy| format!("; try: {remedy}"));
+            Cell::Text(format!("{}{remedy}", failure.message))
+        });
+        row.put("error", Kind::Text, error);
+        let measured = result.as_ref().ok().map(|drive| serde_json::to_value(drive).expect("results are plain values"));
+        for (name, at, kind) in METRICS {
+            let value = measured.as_ref().and_then(|measured| measured.pointer(at));
+            let cell = match kind {
+                Kind::Long => value.and_then(serde_json::Value::as_i64).map(Cell::Long),
+                Kind::Real => value.and_then(serde_json::Value::as_f64).map(Cell::Real),
+                Kind::Text => value.and_then(|value| Some(Cell::Text(value.as_str()?.to_string()))),
+            };
+            row.put(name, kind, cell.unwrap_or(Cell::Nothing));
+        }
+        row
+    }
+
+    fn put(&mut self, name: &str, kind: Kind, cell: Cell) {
+        self.cells.push((name.to_string(), kind, cell));
+    }
+
+    /// The value under `name`.
+    pub fn get(&self, name: &str) -> Option<&Cell> {
+        self.cells.iter().find(|(own, ..)| own == name).map(|(.., cell)| cell)
+    }
+
+    /// The number under `name`, if there is one.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.get(name)? {
+            Cell::Long(value) => Some(*value as f64),
+            Cell::Real(value) => Some(*value),
+            Cell::Text(_) | Cell::Nothing => None,
+        }
+    }
+
+    /// The text under `name`, if there is one.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            Cell::Text(text) => Some(text),
+            Cell::Long(_) | Cell::Real(_) | Cell::Nothing => None,
+        }
+    }
+
+    /// The only row of the Parquet file that `bytes` are.
+    pub fn parse(bytes: Vec<u8>) -> parquet::errors::Result<Row> {
+        let mut batches = Batches::of_bytes(bytes)?;
+        let wrong = || parquet::errors::ParquetError::General("expected one row".into());
+        let batch = batches.next().ok_or_else(wrong)??;
+        if batch.rows != 1 {
+            return Err(wrong());
+        }
+        Ok(Row::first_of(batch))
+    }
+
+    fn first_of(batch: Batch) -> Row {
+        let cells = batch.columns.into_iter().map(|column| {
+            let is_there = column.is_there.as_ref().is_none_or(|there| there[0]);
+            let (kind, cell) = match &column.values {
+                Values::Text(values) => (Kind::Text, Cell::Text(values[0].clone())),
+                Values::Long(values) => (Kind::Long, Cell::Long(values[0])),
+                Values::Int(values) => (Kind::Long, Cell::Long(values[0].into())),
+                Values::Real(values) => (Kind::Real, Cell::Real(values[0])),
+                Values::Truth(values) => (Kind::Long, Cell::Long(values[0].into())),
+            };
+            (column.name, kind, if is_there { cell } else { Cell::Nothing })
+        });
+        Row { cells: cells.collect() }
+    }
+}
+
+/// Writes `rows` as one table, whose columns are those of all of them; what a row lacks is null.
+pub fn write<W: Write + Send>(out: W, rows: &[Row]) -> parquet::errors::Result<W> {
+    let mut columns: Vec<(&str, Kind)> = Vec::new();
+    for (name, kind, _) in rows.iter().flat_map(|row| &row.cells) {
+        if !columns.iter().any(|(known, _)| known == name) {
+            columns.push((name, *kind));
+        }
+    }
+    let mut table = writer_of(out, schema(&columns)?)?;
+    if !rows.is_empty() {
+        let held: Vec<Held> = columns.iter().map(|(name, kind)| Held::of(rows, name, *kind)).collect();
+        append(&mut table, &held.iter().map(Held::column).collect::<Vec<_>>())?;
+    }
+    table.into_inner()
+}
+
+/// The values of one column, as the writer takes them.
+enum Held {
+    Text(Vec<ByteArray>, Vec<i16>),
+    Long(Vec<i64>, Vec<i16>),
+    Real(Vec<f64>, Vec<i16>),
+}
+
+impl Held {
+    fn of(rows: &[Row], name: &str, kind: Kind) -> Held {
+        let cells = || rows.iter().map(|row| row.get(name).unwrap_or(&Cell::Nothing));
+        let there = cells().map(|cell| i16::from(*cell != Cell::Nothing)).collect();
+        match kind {
+            Kind::Text => {
+                let text = |cell: &Cell| match cell {
+                    Cell::Text(text) => Some(ByteArray::from(text.as_str())),
+                    _ => None,
+                };
+                Held::Text(cells().filter_map(text).collect(), there)
+            }
+            Kind::Long => {
+                let long = |cell: &Cell| match cell {
+                    Cell::Long(value) => Some(*value),
+                    _ => None,
+                };
+                Held::Long(cells().filter_map(long).collect(), there)
+            }
+            Kind::Real => {
+                let real = |cell: &Cell| match cell {
+                    Cell::Real(value) => Some(*value),
+                    _ => None,
+                };
+                Held::Real(cells().filter_map(real).collect(), there)
+            }
+        }
+    }
+
+    fn column(&self) -> Column<'_> {
+        match self {
+            Held::Text(values, there) => Column::OptionalText(values, there),
+            Held::Long(values, there) => Column::OptionalLong(values, there),
+            Held::Real(values, there) => Column::OptionalReal(values, there),
+        }
+    }
+}
+
+fn schema(columns: &[(&str, Kind)]) -> parquet::errors::Result<TypePtr> {
+    let field = |(name, kind): &(&str, Kind)| {
+        let (physical, logical) = match kind {
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Long => (Physical::INT64, None),
+            Kind::Real => (Physical::DOUBLE, None),
+        };
+        let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL);
+        field.with_logical_type(logical).build().map(Arc::new)
+    };
+    let fields = columns.iter().map(field).collect::<parquet::errors::Result<Vec<_>>>()?;
+    Type::group_type_builder("sweep").with_fields(fields).build().map(Arc::new)
+}

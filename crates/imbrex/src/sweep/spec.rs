@@ -1,0 +1,151 @@
+//! What a sweep is asked, in words, and the file that says it.
+//!
+//! ```toml
+//! workloads = ["pc-day", "rw=randwrite,bs={bs},size=10GiB,number_ios=10000"]
+//! drives = ["seagate-st5000as0011", "imr-1t+track-map"]
+//!
+//! [parameters]                       # a drive's, or those that stand in braces in a workload
+//! bs = ["4k", "64k"]
+//! cache_share = "1%..5%/2%"          # a range; /x2 for twice as much each, /log5 for five evenly in powers
+//!
+//! [options]                          # those of `imbrex simulate`; each may take several values
+//! queue = [1, 32]
+//! ```
+
+use toml::{Table, Value};
+
+use super::texts;
+use crate::asked::{Asked, BadWord};
+use crate::error::Failure;
+
+/// A name and the values that it takes, in order.
+pub type Several = (String, Vec<String>);
+
+/// What a sweep is asked.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Spec {
+    /// Workloads, as `imbrex simulate` takes them; a parameter's name in braces stands for its value.
+    pub workloads: Vec<String>,
+    /// Drives, as `imbrex simulate` takes them.
+    pub drives: Vec<String>,
+    /// Parameters of drives, and those that stand in workloads.
+    pub parameters: Vec<Several>,
+    /// Options of `imbrex simulate`.
+    pub options: Vec<Several>,
+}
+
+/// Options that have no place in a sweep: it writes files and uses cores in a way of its own.
+const NO_OPTIONS: [&str; 5] = ["out", "per-io", "plans", "jobs", "no-baseline"];
+
+const KEYS: [&str; 4] = ["workloads", "drives", "parameters", "options"];
+
+impl Spec {
+    /// That of a file called `place`, whose contents are `text`.
+    pub fn parse(place: &str, text: &str) -> Result<Spec, Failure> {
+        let refused = |reason: String| Failure::usage(format!("{place}: {reason}"));
+        let table: Table = text.parse().map_err(|error| refused(format!("{error}")))?;
+        if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(refused(format!("'{key}' is not known")).or_try(KEYS.join(", ")));
+        }
+        let several = |name: &str| -> Result<Vec<Several>, Failure> {
+            let Some(value) = table.get(name) else { return Ok(Vec::new()) };
+            let inner =
+                value.as_table().ok_or_else(|| refused(format!("{name}: expected a table of names and values")))?;
+            let of_one = |(key, value): (&String, &Value)| {
+                let words =
+                    words(value).ok_or_else(|| refused(format!("{name}.{key}: expected a value or a list of them")))?;
+                Ok((key.clone(), words))
+            };
+            inner.iter().map(of_one).collect()
+        };
+        let list = |name: &str| -> Result<Vec<String>, Failure> {
+            let Some(value) = table.get(name) else { return Ok(Vec::new()) };
+            words(value).ok_or_else(|| refused(format!("{name}: expected a text or a list of them")))
+        };
+        let spec = Spec {
+            workloads: list("workloads")?,
+            drives: list("drives")?,
+            parameters: several("parameters")?,
+            options: several("options")?,
+        };
+        spec.with_ranges().map_err(|failure| Failure { message: format!("{place}: {}", failure.message), ..failure })
+    }
+
+    /// The same with ranges made values, and with what makes no sense refused.
+    pub fn with_ranges(mut self) -> Result<Spec, Failure> {
+        if self.drives.is_empty() {
+            return Err(Failure::usage("no drives").or_try("drives = [\"imr-1t+track-map\"]"));
+        }
+        for (name, values) in self.parameters.iter_mut().chain(&mut self.options) {
+            let mut all = Vec::new();
+            for value in values.iter() {
+                let reason = |reason| Failure::usage(format!("{name} = {value}: {reason}"));
+                all.extend(texts::values(value).map_err(reason)?);
+            }
+            if all.is_empty() {
+                return Err(Failure::usage(format!("{name}: no values")).or_try("one at least, or leave it out"));
+            }
+            *values = all;
+        }
+        for (name, values) in &self.options {
+            if NO_OPTIONS.contains(&name.as_str()) {
+                return Err(Failure::usage(format!("option {name}: has no place in a sweep")).or_try("leaving it out"));
+            }
+            for value in values {
+                Asked::default().set(name, value).map_err(BadWord::in_assignment)?;
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// The words of a value: of each part of a list, or of itself.
+fn words(value: &Value) -> Option<Vec<String>> {
+    let word = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Boolean(flag) => Some(flag.to_string()),
+        Value::Array(_) | Value::Table(_) | Value::Datetime(_) => None,
+    };
+    match value {
+        Value::Array(parts) => parts.iter().map(word).collect(),
+        one => Some(vec![word(one)?]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_lists_and_ranges() {
+        let text = "workloads = 'demo'\ndrives = ['a', 'b+c']\n[parameters]\nk = '1%..3%/1%'\nn = [1, 2.5]\n\
+                    [options]\nqueue = [1, 32]\ncheck = true\n";
+        let spec = Spec::parse("s.toml", text).expect("it is right");
+        assert_eq!((spec.workloads, spec.drives.len()), (vec!["demo".to_string()], 2));
+        let several =
+            |name: &str, values: &[&str]| (name.to_string(), values.iter().map(ToString::to_string).collect());
+        assert_eq!(spec.parameters, [several("k", &["1%", "2%", "3%"]), several("n", &["1", "2.5"])]);
+        assert_eq!(spec.options, [several("check", &["true"]), several("queue", &["1", "32"])]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_name() {
+        let cases = [
+            ("workload = 'a'", "'workload' is not known"),
+            ("drives = ['a']\n[options]\nqeue = 1", "qeue = 1"),
+            ("drives = ['a']\n[options]\nqueue = 0", "queue = 0"),
+            ("drives = ['a']\n[options]\nout = 'x'", "option out"),
+            ("drives = ['a']\n[parameters]\nk = []", "k: no values"),
+            ("drives = ['a']\n[parameters]\nk = '5..1/1'", "k = 5..1/1"),
+            ("drives = ['a']\n[parameters]\nk = { a = 1 }", "parameters.k"),
+            ("workloads = 'a'", "no drives"),
+            ("drives = [", "s.toml"),
+        ];
+        for (text, said) in cases {
+            let failure = Spec::parse("s.toml", text).expect_err(text);
+            assert!(failure.message.contains(said), "{text}: {}", failure.message);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! `imbrex.probe`, `imbrex.validate`, `imbrex.fit`: real drives.
+//!
+//! Invariants:
+//! 1. Nothing but a simulated drive is written to from here: the leave to destroy what a drive holds is given on the command
+//!    line, where it is asked for.
+
+use std::path::{Path, PathBuf};
+
+use imbrex::drives::DrivePlan;
+use imbrex::{human, measured, Failure};
+use imbrex_calibrate::readers::ReadOptions;
+use imbrex_probe::targets::{Access, Block, Image, Nbd};
+use imbrex_probe::{experiments, probe, ProbeOptions, Simulated, Target};
+use imbrex_units::quantity;
+use pyo3::prelude::*;
+
+use crate::errors::guarded;
+use crate::work;
+
+/// Below this the tests have no room.
+const SIZE_BYTES_MIN: u64 = 64 << 20;
+
+/// The verdict on `target` as JSON, as `imbrex probe --json` has it.
+#[pyfunction]
+pub fn probed(
+    py: Python<'_>,
+    target: String,
+    tests: Vec<String>,
+    budget: Option<String>,
+    seed: u64,
+    shown: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    let budget_ns = guarded(|| check(&target, &tests, budget.as_deref()))?;
+    let done = work::done(py, shown, move |progress| {
+        let mut opened = open(&target)?;
+        let bar = progress.steps(&target);
+        let mut options = ProbeOptions {
+            may_write: target.starts_with("sim:"),
+            only: tests,
+            budget_ns,
+            seed,
+            progress: &mut |told| {
+                bar.set_message(told.test.to_string());
+                bar.set_position(told.operations);
+                !progress.should_stop()
+            },
+        };
+        let verdict = probe(opened.as_mut(), &mut options);
+        bar.finish_and_clear();
+        serde_json::to_string(&verdict).map_err(Failure::failed)
+    })?;
+    Ok(done.value)
+}
+
+/// Whether the tests exist and may do what they do; the budget in nanoseconds.
+fn check(target: &str, tests: &[String], budget: Option<&str>) -> Result<u64, Failure> {
+    for name in tests {
+        let Some(experiment) = experiments::all().iter().find(|experiment| experiment.name == name) else {
+            let names: Vec<_> = experiments::all().iter().map(|experiment| experiment.name).collect();
+            return Err(
+                Failure::usage(format!("no test is called '{name}'")).or_try(format!("one of {}", names.join(", ")))
+            );
+        };
+        if experiment.writes && !target.starts_with("sim:") {
+            return Err(Failure::usage(format!("test '{name}' writes: it destroys what {target} holds")).or_try(
+                "`imbrex probe TARGET --destroy-data` on the command line, if nothing on it is wanted any more",
+            ));
+        }
+    }
+    let Some(budget) = budget else { return Ok(u64::MAX) };
+    quantity::duration_ns(budget, quantity::SECOND_NS)
+        .ok_or_else(|| Failure::usage(format!("budget = {budget}: expected a time such as 30m or 2h")))
+}
+
+/// Opens `target`, to be read only unless it is simulated.
+fn open(target: &str) -> Result<Box<dyn Target>, Failure> {
+    if let Some(words) = target.strip_prefix("sim:") {
+        let drive = DrivePlan::parse(words)?.build()?;
+        if drive.layer.is_host_managed() {
+            return Err(Failure::failed(format!("{target}: is host-managed: it says itself that its tracks overlap")));
+        }
+        return Ok(Box::new(Simulated::new(drive)));
+    }
+    let path = Path::new(target);
+    let opened: Box<dyn Target> = if target.contains("://") {
+        Nbd::check_url(target).map_err(|reason| Failure::usage(format!("'{target}': {reason}")))?;
+        Box::new(Nbd::connect(target).map_err(Failure::failed)?)
+    } else if Image::is_one(path) {
+        Box::new(Image::open(path, false).map_err(Failure::failed)?)
+    } else {
+        Box::new(Block::open(path, Access { may_write: false }).map_err(Failure::failed)?)
+    };
+    if opened.size_bytes() < SIZE_BYTES_MIN {
+        let (size, least) = (human::bytes(opened.size_bytes()), human::bytes(SIZE_BYTES_MIN));
+        return Err(Failure::failed(format!("{target}: {size} are too small for the tests, which need {least}")));
+    }
+    Ok(opened)
+}
+
+fn reading(columns: Option<String>, units: Option<String>, device: Option<String>) -> ReadOptions {
+    ReadOptions { columns, units, device }
+}
+
+/// `drive` held against what the file `path` says: as `imbrex validate --json`.
+#[pyfunction]
+#[pyo3(signature = (path, drive, workload, columns, units, device, shown))]
+#[allow(clippy::too_many_arguments)] // they are keywords of the call
+pub fn validated(
+    py: Python<'_>,
+    path: PathBuf,
+    drive: String,
+    workload: Option<String>,
+    columns: Option<String>,
+    units: Option<String>,
+    device: Option<String>,
+    shown: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    let done = work::done(py, shown, move |_| {
+        let options = reading(columns, units, device);
+        let (read, judged) = measured::hold(&path, &options, &drive, workload.as_deref())?;
+        Ok(measured::validation_document(&path, &drive, &read, &judged.validation)?.to_string())
+    })?;
+    Ok(done.value)
+}
+
+/// The profile `from` fitted to what the file `path` says: as `imbrex fit --json`, and the fitted profile as TOML.
+#[pyfunction]
+#[pyo3(signature = (path, from, columns, units, device, shown))]
+pub fn fitted(
+    py: Python<'_>,
+    path: PathBuf,
+    from: String,
+    columns: Option<String>,
+    units: Option<String>,
+    device: Option<String>,
+    shown: &Bound<'_, PyAny>,
+) -> PyResult<(String, String)> {
+    let done = work::done(py, shown, move |progress| {
+        let (_, found) = measured::fit_to(&path, &reading(columns, units, device), &from, progress)?;
+        Ok((measured::fit_document(&path, &from, &found).to_string(), found.toml))
+    })?;
+    Ok(done.value)
+}

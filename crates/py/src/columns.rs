@@ -1,0 +1,229 @@
+//! Tables of requests as they lie in memory: Arrow's arrays, read row by row where they are.
+//!
+//! A table has the columns `time_ns`, `op`, `lba` and `sectors`, and may have `device`. Numbers are whole, of 8 to 64 bits,
+//! with a sign or without. Operations are 0 read, 1 write, 2 flush, 3 trim, 128 more for a write with FUA, or those words.
+//! Other columns are left alone.
+//!
+//! Invariants:
+//! 1. No column is copied.
+//! 2. What cannot be taken is told with its column, and its row where it is a value's fault.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int16Type, Int32Type, Int64Type, Int8Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type};
+use arrow_array::{Array, ArrayRef, LargeStringArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray};
+use arrow_schema::DataType;
+use imbrex_trace::rows::{Row, Rows};
+
+/// The columns that a table must have.
+pub const NEEDED: [&str; 4] = ["time_ns", "op", "lba", "sectors"];
+
+/// Numbers without a sign, whatever type they have.
+enum Whole {
+    U8(PrimitiveArray<UInt8Type>),
+    U16(PrimitiveArray<UInt16Type>),
+    U32(PrimitiveArray<UInt32Type>),
+    U64(PrimitiveArray<UInt64Type>),
+    I8(PrimitiveArray<Int8Type>),
+    I16(PrimitiveArray<Int16Type>),
+    I32(PrimitiveArray<Int32Type>),
+    I64(PrimitiveArray<Int64Type>),
+}
+
+impl Whole {
+    fn of(name: &str, array: &ArrayRef) -> Result<Whole, String> {
+        match array.data_type() {
+            DataType::UInt8 => Ok(Whole::U8(array.as_primitive().clone())),
+            DataType::UInt16 => Ok(Whole::U16(array.as_primitive().clone())),
+            DataType::UInt32 => Ok(Whole::U32(array.as_primitive().clone())),
+            DataType::UInt64 => Ok(Whole::U64(array.as_primitive().clone())),
+            DataType::Int8 => Ok(Whole::I8(array.as_primitive().clone())),
+            DataType::Int16 => Ok(Whole::I16(array.as_primitive().clone())),
+            DataType::Int32 => Ok(Whole::I32(array.as_primitive().clone())),
+            DataType::Int64 => Ok(Whole::I64(array.as_primitive().clone())),
+            other => {
+                Err(format!("column '{name}' has the type {other}: expected whole numbers; cast it, to int64 say"))
+            }
+        }
+    }
+
+    fn nulls(&self) -> &dyn Array {
+        match self {
+            Whole::U8(array) => array,
+            Whole::U16(array) => array,
+            Whole::U32(array) => array,
+            Whole::U64(array) => array,
+            Whole::I8(array) => array,
+            Whole::I16(array) => array,
+            Whole::I32(array) => array,
+            Whole::I64(array) => array,
+        }
+    }
+
+    /// The number at `index`, if it is none below zero.
+    #[inline]
+    fn get(&self, index: usize) -> Option<u64> {
+        match self {
+            Whole::U8(array) => Some(array.value(index).into()),
+            Whole::U16(array) => Some(array.value(index).into()),
+            Whole::U32(array) => Some(array.value(index).into()),
+            Whole::U64(array) => Some(array.value(index)),
+            Whole::I8(array) => array.value(index).try_into().ok(),
+            Whole::I16(array) => array.value(index).try_into().ok(),
+            Whole::I32(array) => array.value(index).try_into().ok(),
+            Whole::I64(array) => array.value(index).try_into().ok(),
+        }
+    }
+}
+
+/// A column of numbers with its name.
+struct Numbers {
+    name: &'static str,
+    values: Whole,
+}
+
+impl Numbers {
+    fn of(name: &'static str, array: &ArrayRef) -> Result<Numbers, String> {
+        Ok(Numbers { name, values: Whole::of(name, array)? })
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Result<u64, String> {
+        if self.values.nulls().is_null(index) {
+            return Err(format!("expected a number in column '{}', found null", self.name));
+        }
+        self.values.get(index).ok_or_else(|| format!("expected a number from 0 on in column '{}'", self.name))
+    }
+}
+
+/// Operations, as numbers or as words.
+enum Operations {
+    Codes(Numbers),
+    Words(StringArray),
+    LargeWords(LargeStringArray),
+    ViewedWords(StringViewArray),
+}
+
+impl Operations {
+    fn of(array: &ArrayRef) -> Result<Operations, String> {
+        match array.data_type() {
+            DataType::Utf8 => Ok(Operations::Words(array.as_string().clone())),
+            DataType::LargeUtf8 => Ok(Operations::LargeWords(array.as_string().clone())),
+            DataType::Utf8View => Ok(Operations::ViewedWords(array.as_string_view().clone())),
+            DataType::Dictionary(..) => {
+                Err("column 'op' is a dictionary: expected words or numbers; cast it to strings".into())
+            }
+            _ => Ok(Operations::Codes(Numbers::of("op", array)?)),
+        }
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Result<u8, String> {
+        match self {
+            Operations::Codes(codes) => {
+                let code = codes.get(index)?;
+                u8::try_from(code).map_err(|_| format!("expected op 0 to 3, or 128 more, found {code}"))
+            }
+            Operations::Words(words) => code_of((!words.is_null(index)).then(|| words.value(index))),
+            Operations::LargeWords(words) => code_of((!words.is_null(index)).then(|| words.value(index))),
+            Operations::ViewedWords(words) => code_of((!words.is_null(index)).then(|| words.value(index))),
+        }
+    }
+}
+
+fn code_of(word: Option<&str>) -> Result<u8, String> {
+    match word {
+        Some("read" | "R" | "r") => Ok(0),
+        Some("write" | "W" | "w") => Ok(1),
+        Some("flush" | "F" | "f") => Ok(2),
+        Some("trim" | "T" | "t") => Ok(3),
+        Some(word) => Err(format!("expected op read, write, flush or trim, found '{word}'")),
+        None => Err("expected an operation in column 'op', found null".into()),
+    }
+}
+
+/// Some rows of a table, all columns alike.
+struct Chunk {
+    first: u64,
+    rows: usize,
+    time: Numbers,
+    operation: Operations,
+    lba: Numbers,
+    sectors: Numbers,
+    device: Option<Numbers>,
+}
+
+impl Chunk {
+    fn of(first: u64, batch: &RecordBatch) -> Result<Chunk, String> {
+        let column = |name: &str| {
+            batch.column_by_name(name).ok_or_else(|| {
+                let fields = batch.schema_ref().fields();
+                let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+                format!(
+                    "no column '{name}': a table of requests has {}; this one has {}",
+                    NEEDED.join(", "),
+                    names.join(", ")
+                )
+            })
+        };
+        Ok(Chunk {
+            first,
+            rows: batch.num_rows(),
+            time: Numbers::of("time_ns", column("time_ns")?)?,
+            operation: Operations::of(column("op")?)?,
+            lba: Numbers::of("lba", column("lba")?)?,
+            sectors: Numbers::of("sectors", column("sectors")?)?,
+            device: batch.column_by_name("device").map(|array| Numbers::of("device", array)).transpose()?,
+        })
+    }
+
+    #[inline]
+    fn row(&self, index: usize) -> Result<Row, String> {
+        let device = self.device.as_ref().map_or(Ok(0), |device| device.get(index))?;
+        Ok(Row {
+            time_ns: self.time.get(index)?,
+            op: self.operation.get(index)?,
+            lba: self.lba.get(index)?,
+            sectors: self.sectors.get(index)?,
+            device: u32::try_from(device).map_err(|_| format!("device {device} is past 2^32"))?,
+        })
+    }
+}
+
+/// A table of requests, in chunks.
+pub struct ArrowRows {
+    chunks: Vec<Chunk>,
+    rows: u64,
+}
+
+impl ArrowRows {
+    /// That of `batches`; what is wrong with their columns, if anything is.
+    pub fn of(batches: &[RecordBatch]) -> Result<ArrowRows, String> {
+        let (mut chunks, mut rows) = (Vec::new(), 0);
+        for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+            chunks.push(Chunk::of(rows, batch)?);
+            rows += batch.num_rows() as u64;
+        }
+        Ok(ArrowRows { chunks, rows })
+    }
+}
+
+impl Rows for ArrowRows {
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn read(&self, first: u64, rows_max: usize, block: &mut Vec<Row>) -> Result<(), String> {
+        let place = self.chunks.partition_point(|chunk| chunk.first <= first) - 1;
+        let chunk = &self.chunks[place];
+        let from = usize::try_from(first - chunk.first).expect("a chunk lies in memory");
+        let until = chunk.rows.min(from.saturating_add(rows_max));
+        for index in from..until {
+            match chunk.row(index) {
+                Ok(row) => block.push(row),
+                Err(reason) if index == from => return Err(reason),
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! What there is: profiles of drives, layers, formats, built-in workloads.
+
+use imbrex::listing;
+use imbrex::{drives, Failure};
+use imbrex_layer::registry;
+use pyo3::prelude::*;
+use serde_json::{json, Value};
+
+use crate::errors::guarded;
+
+/// The list called `what`, as JSON: an array of objects.
+#[pyfunction]
+pub fn listed(what: &str) -> PyResult<String> {
+    guarded(|| {
+        let list = match what {
+            "drives" => listing::profiles().as_json(),
+            "layers" => registry::all().into_iter().map(listing::layer_json).collect::<Value>(),
+            "formats" => listing::formats().as_json(),
+            "generators" => listing::generators().as_json(),
+            other => {
+                return Err(Failure::usage(format!("no list is called '{other}'"))
+                    .or_try("drives, layers, formats or generators"))
+            }
+        };
+        Ok(list.to_string())
+    })
+}
+
+/// One profile or layer with all there is to say of it, as JSON.
+#[pyfunction]
+pub fn one(what: &str, name: &str) -> PyResult<String> {
+    guarded(|| {
+        if what == "layers" {
+            return Ok(listing::layer_json(listing::layer(name)?).to_string());
+        }
+        let profile = drives::find_profile(name)?;
+        let table = serde_json::to_value(profile.table()).map_err(Failure::failed)?;
+        Ok(json!({"profile": profile.name, "toml": profile.source_text(), "values": table}).to_string())
+    })
+}

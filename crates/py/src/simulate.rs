@@ -1,0 +1,140 @@
+//! `imbrex.simulate`: one workload on several drives.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use imbrex::files::{self, histograms, timeline};
+use imbrex::{report, Failure, Simulation};
+use imbrex_sim::DriveSeries;
+use pyo3::prelude::*;
+
+use crate::errors::guarded;
+use crate::options;
+use crate::tables::Table;
+use crate::work;
+use crate::workload::Named;
+
+/// What a simulation came to.
+#[pyclass(frozen, module = "imbrex._imbrex")]
+pub struct Simulated {
+    simulated: imbrex::Simulated,
+    notes: Vec<String>,
+    temporary: Option<Arc<tempfile::TempDir>>,
+    has_ios: bool,
+}
+
+/// Runs `workload` on `drives` with options of the command line. `command` is the command line that does the same; progress
+/// is shown as [`work::done`] says.
+#[pyfunction]
+pub fn simulate(
+    py: Python<'_>,
+    workload: &Bound<'_, PyAny>,
+    drives: Vec<String>,
+    options: Vec<(String, String)>,
+    command: Vec<String>,
+    shown: &Bound<'_, PyAny>,
+) -> PyResult<Simulated> {
+    let named = Named::of(workload)?;
+    let mut asked = guarded(|| options::asked(&options))?;
+    let has_ios = asked.simulation.per_io;
+    let mut temporary = None;
+    if asked.simulation.out.is_none() && (asked.simulation.per_io || asked.simulation.plans) {
+        let folder = guarded(|| {
+            let failed = |error| Failure::failed(format!("no temporary folder for the rows of requests: {error}"));
+            tempfile::tempdir().map_err(failed)
+        })?;
+        asked.simulation.out = Some(folder.path().to_path_buf());
+        temporary = Some(Arc::new(folder));
+    }
+    let done = work::done(py, shown, move |progress| {
+        let mut simulation = Simulation::new().baseline(asked.baseline).options(asked.simulation).command(command);
+        for text in &drives {
+            simulation = simulation.drive(text)?;
+        }
+        let prepared = simulation.prepared()?;
+        let workload = named.find(&asked.workload, progress)?;
+        prepared.run(&workload, progress)
+    })?;
+    Ok(Simulated { simulated: done.value, notes: done.notes, temporary, has_ios })
+}
+
+impl Simulated {
+    fn named(&self) -> Vec<(&str, &DriveSeries)> {
+        let labels = self.simulated.summary.drives.iter().map(|drive| drive.drive.as_str());
+        labels.zip(&self.simulated.series).collect()
+    }
+}
+
+#[pymethods]
+impl Simulated {
+    /// `summary.json`, as text.
+    fn summary_json(&self) -> PyResult<String> {
+        guarded(|| serde_json::to_string_pretty(&self.simulated.summary).map_err(Failure::failed))
+    }
+
+    /// The table that the program prints; in blocks where it is wider than `columns`.
+    #[pyo3(signature = (columns=None))]
+    fn table(&self, columns: Option<usize>) -> PyResult<String> {
+        guarded(|| Ok(self.simulated.table_within(columns)))
+    }
+
+    /// `latency.parquet`.
+    fn latency(&self) -> PyResult<Table> {
+        guarded(|| Ok(Table::of_bytes(histograms::bytes(&self.named()).map_err(Failure::failed)?)))
+    }
+
+    /// `timeline.parquet`.
+    fn timeline(&self) -> PyResult<Table> {
+        guarded(|| Ok(Table::of_bytes(timeline::bytes(&self.named()).map_err(Failure::failed)?)))
+    }
+
+    /// `ios.parquet`, if it was asked for.
+    fn ios(&self) -> Option<Table> {
+        let folder = self.simulated.folder.as_ref().filter(|_| self.has_ios)?;
+        Some(Table::of_file(folder.file("ios.parquet"), self.temporary.clone()))
+    }
+
+    /// `plan.jsonl`, if it was asked for: its path.
+    fn plans(&self) -> Option<PathBuf> {
+        let path = self.simulated.folder.as_ref()?.file("plan.jsonl");
+        path.exists().then_some(path)
+    }
+
+    /// Writes `report.html` as `path`, whole or not at all.
+    fn report(&self, path: PathBuf) -> PyResult<()> {
+        guarded(|| {
+            let page = report::html(&self.simulated.summary, &self.simulated.series);
+            Ok(files::replace(&path, page.as_bytes())?)
+        })
+    }
+
+    /// A piece of HTML: the table and the latencies drawn.
+    fn fragment(&self) -> PyResult<String> {
+        guarded(|| Ok(report::fragment::html(&self.simulated.summary, &self.simulated.series)))
+    }
+
+    /// Whether it was stopped before its end.
+    #[getter]
+    fn is_stopped(&self) -> bool {
+        self.simulated.is_stopped
+    }
+
+    /// Why drives that were asked for did not run.
+    #[getter]
+    fn not_run(&self) -> Vec<String> {
+        self.simulated.not_run.clone()
+    }
+
+    /// Lines for people: what was decided on the way.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// The folder that took the files.
+    #[getter]
+    fn folder(&self) -> Option<PathBuf> {
+        let folder = self.simulated.folder.as_ref().filter(|_| self.temporary.is_none())?;
+        Some(folder.path().to_path_buf())
+    }
+}

@@ -1,0 +1,213 @@
+//! `imbrex.sweep`: the grid and its dataset; points are run here, or handed out to be run elsewhere.
+//!
+//! ```text
+//!  Sweep ─► run: on the cores there are
+//!     ├──► payload(workload) ─► Shipped on a worker, once ─┐
+//!     └──► tasks ─────────────────────────────────────────► run(task) ─► row ─► keep(row)
+//! ```
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use imbrex::conversion;
+use imbrex::sweep::grid::InMemory;
+use imbrex::sweep::row::{self, Row};
+use imbrex::sweep::{page, Dataset, Grid, Spec, Swept, Task};
+use imbrex::{Asked, Failure, Progress, Workload};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::errors::guarded;
+use crate::tables::Table;
+use crate::work;
+use crate::workload::Named;
+
+/// A name and the values that it takes.
+type Several = (String, Vec<String>);
+
+/// A grid of points and the dataset that takes their rows.
+#[pyclass(frozen, module = "imbrex._imbrex")]
+pub struct Sweep {
+    grid: Arc<Grid>,
+    dataset: Dataset,
+}
+
+#[pymethods]
+impl Sweep {
+    /// The grid of `workloads`, each a name and what it is, on `drives`, and the dataset in `folder`.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        workloads: Vec<(String, Bound<'_, PyAny>)>,
+        drives: Vec<String>,
+        parameters: Vec<Several>,
+        options: Vec<Several>,
+        folder: PathBuf,
+        shown: &Bound<'_, PyAny>,
+    ) -> PyResult<Sweep> {
+        let mut spec = Spec { drives, parameters, options, ..Spec::default() };
+        let mut memory = Vec::new();
+        for (name, workload) in &workloads {
+            match Named::of(workload)? {
+                Named::Word(word) => spec.workloads.push(word),
+                Named::Columns(rows) => memory.push(InMemory { name: name.clone(), rows }),
+            }
+        }
+        let done = work::done(py, shown, move |progress| {
+            let spec = spec.with_ranges()?;
+            let dataset = Dataset::in_folder(&folder)?;
+            Ok((Arc::new(Grid::of(&spec, &memory, progress)?), dataset))
+        })?;
+        let (grid, dataset) = done.value;
+        Ok(Sweep { grid, dataset })
+    }
+
+    /// Runs what is missing, `jobs` points at once; figures of what was done.
+    #[pyo3(signature = (jobs, again, shown))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        jobs: Option<u32>,
+        again: bool,
+        shown: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let (grid, dataset) = (self.grid.clone(), self.dataset.clone());
+        let done = work::done(py, shown, move |progress| grid.run(&dataset, again, jobs, progress))?;
+        let Swept { points, found, run, failed, is_stopped } = done.value;
+        let figures = PyDict::new(py);
+        for (name, count) in [("points", points), ("found", found), ("run", run), ("failed", failed)] {
+            figures.set_item(name, count)?;
+        }
+        figures.set_item("is_stopped", is_stopped)?;
+        Ok(figures)
+    }
+
+    /// How many points there are.
+    fn __len__(&self) -> usize {
+        self.grid.points.len()
+    }
+
+    /// The points that have no row: the number of the workload, and the task as JSON.
+    fn missing(&self, again: bool) -> PyResult<Vec<(usize, String)>> {
+        guarded(|| {
+            let missing = self.grid.missing(&self.dataset, again);
+            let task = |task: &Task| serde_json::to_string(task).map_err(Failure::failed);
+            missing.iter().map(|point| Ok((point.workload, task(&point.task)?))).collect()
+        })
+    }
+
+    /// What a worker makes workload number `index` of: its words and options, or its requests as a file of ours.
+    fn payload<'py>(
+        &self,
+        py: Python<'py>,
+        index: usize,
+    ) -> PyResult<(Option<String>, Vec<(String, String)>, Bound<'py, PyBytes>)> {
+        let found = &self.grid.found[index];
+        if found.workload.format == "generator" {
+            return Ok((found.word.clone(), found.options.clone(), PyBytes::new(py, b"")));
+        }
+        let bytes = py.detach(|| guarded(|| requests_of(&found.workload)))?;
+        Ok((None, Vec::new(), PyBytes::new(py, &bytes)))
+    }
+
+    /// Adds the row that a worker made.
+    fn keep(&self, bytes: Vec<u8>) -> PyResult<()> {
+        guarded(|| {
+            let row = Row::parse(bytes).map_err(Failure::failed)?;
+            self.dataset.add(&row)
+        })
+    }
+
+    /// The rows of all points of this grid that there are, in its order.
+    fn table(&self) -> PyResult<Table> {
+        guarded(|| {
+            let rows = self.grid.rows(&self.dataset);
+            Ok(Table::of_bytes(row::write(Vec::new(), &rows).map_err(Failure::failed)?))
+        })
+    }
+
+    /// The names of what is swept.
+    #[getter]
+    fn swept(&self) -> Vec<String> {
+        self.grid.swept.clone()
+    }
+
+    /// Writes the page with the charts beside the rows.
+    fn write_page(&self, title: &str) -> PyResult<PathBuf> {
+        guarded(|| {
+            let rows = self.grid.rows(&self.dataset);
+            self.dataset.write_page(&page::html(title, &rows, &self.grid.swept))
+        })
+    }
+
+    /// The charts as SVG, for a notebook.
+    fn drawings(&self) -> PyResult<Vec<String>> {
+        guarded(|| {
+            let charts = page::charts(&self.grid.rows(&self.dataset), &self.grid.swept);
+            Ok(charts.iter().map(|chart| chart.svg(imbrex::chart::Style::Standalone)).collect())
+        })
+    }
+}
+
+/// The requests of a trace as the bytes of a file of ours.
+fn requests_of(workload: &Workload) -> Result<Vec<u8>, Failure> {
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("cannot keep the requests in a temporary file: {error}"));
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let path = folder.path().join("requests.parquet");
+    let writer = conversion::writer_for(&path, None)?;
+    conversion::convert(workload, &path, writer, &Progress::silent())?;
+    std::fs::read(&path).map_err(failed)
+}
+
+/// A workload that came to a worker.
+#[pyclass(frozen, module = "imbrex._imbrex")]
+pub struct Shipped {
+    workload: Workload,
+}
+
+#[pymethods]
+impl Shipped {
+    /// That of a payload.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        word: Option<String>,
+        options: Vec<(String, String)>,
+        requests: Vec<u8>,
+    ) -> PyResult<Shipped> {
+        py.detach(|| {
+            guarded(|| {
+                let mut asked = Asked::default();
+                for (name, value) in &options {
+                    asked.set(name, value).map_err(imbrex::asked::BadWord::in_assignment)?;
+                }
+                let progress = Progress::silent();
+                if let Some(word) = word {
+                    return Ok(Shipped { workload: Workload::find(&word, &asked.workload, &progress)? });
+                }
+                let failed = |error: std::io::Error| {
+                    Failure::failed(format!("cannot keep the requests in a temporary file: {error}"))
+                };
+                let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().map_err(failed)?;
+                file.write_all(&requests).map_err(failed)?;
+                // The workload keeps the file open: it needs no name.
+                let workload = Workload::named(&file.path().display().to_string(), &progress)?;
+                Ok(Shipped { workload })
+            })
+        })
+    }
+
+    /// The row of the point that `task` says, as the bytes of a Parquet file.
+    fn run<'py>(&self, py: Python<'py>, task: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| {
+            guarded(|| {
+                let task: Task = serde_json::from_str(task).map_err(Failure::failed)?;
+                let row = task.run(&self.workload, &Progress::silent()).ok_or_else(Failure::interrupted)?;
+                row::write(Vec::new(), &[row]).map_err(Failure::failed)
+            })
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}

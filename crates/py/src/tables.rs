@@ -1,0 +1,176 @@
+//! Results as tables that other libraries take without a copy: the Arrow C stream interface over our own Parquet.
+//!
+//! Invariants:
+//! 1. A table can be streamed any number of times, from its first row on.
+//! 2. A stream holds one group of rows, however long the table is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{RecordBatchIterator, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use imbrex::files::batches::{Batch, BatchColumn, Batches, Values};
+use imbrex::files::FilesError;
+use imbrex::Failure;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::errors::{guarded, ImbrexError};
+use crate::workload::STREAM;
+
+/// Where the rows are.
+#[derive(Clone)]
+enum Held {
+    Bytes(Arc<Vec<u8>>),
+    /// A file, and the temporary folder that goes when nobody holds it any more.
+    File {
+        path: PathBuf,
+        _folder: Option<Arc<tempfile::TempDir>>,
+    },
+}
+
+/// A table: what `__arrow_c_stream__` takes, `len()` long, its columns in `columns`.
+#[pyclass(frozen, module = "imbrex._imbrex")]
+pub struct Table {
+    held: Held,
+}
+
+impl Table {
+    /// The table in the Parquet file that `bytes` are.
+    pub fn of_bytes(bytes: Vec<u8>) -> Table {
+        Table { held: Held::Bytes(Arc::new(bytes)) }
+    }
+
+    /// The table in the Parquet file `path`, which lies in `folder` if that is temporary.
+    pub fn of_file(path: PathBuf, folder: Option<Arc<tempfile::TempDir>>) -> Table {
+        Table { held: Held::File { path, _folder: folder } }
+    }
+
+    fn open(&self) -> Result<Batches, Failure> {
+        match &self.held {
+            Held::Bytes(bytes) => Batches::of_bytes(bytes.to_vec()).map_err(Failure::failed),
+            Held::File { path, .. } => Batches::open(path).map_err(|error: FilesError| Failure::failed(error)),
+        }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The Arrow C stream of all rows (the Arrow PyCapsule interface): polars, pandas, pyarrow and DuckDB ask for it.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer that cannot cast give its own schema.
+        drop(requested_schema);
+        let batches = guarded(|| self.open())?;
+        let schema = schema(&batches.shape().map_err(parquet)?);
+        let held = self.held.clone();
+        let of_schema = schema.clone();
+        let records = batches.map(move |batch| {
+            // A temporary folder stays while its file is read.
+            let _held = &held;
+            record(&of_schema, batch.map_err(|error| ArrowError::ParquetError(error.to_string()))?)
+        });
+        let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(records, schema)));
+        PyCapsule::new_with_value(py, stream, STREAM)
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn columns(&self) -> PyResult<Vec<String>> {
+        let shape = guarded(|| self.open())?.shape().map_err(parquet)?;
+        Ok(shape.columns.into_iter().map(|column| column.name).collect())
+    }
+
+    /// All rows as a dictionary of lists, for who has no library that takes tables.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let batches = guarded(|| self.open())?;
+        let whole = PyDict::new(py);
+        for column in batches.shape().map_err(parquet)?.columns {
+            whole.set_item(column.name, Vec::<i64>::new())?;
+        }
+        for batch in batches {
+            for column in batch.map_err(parquet)?.columns {
+                let list = whole.get_item(&column.name)?.expect("every batch has the columns of the shape");
+                list.call_method1("extend", (values_of(py, column)?,))?;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// How many rows it has.
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(usize::try_from(guarded(|| self.open())?.rows()).unwrap_or(usize::MAX))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(format!("<imbrex.Table of {} rows: {}>", self.__len__()?, self.columns()?.join(", ")))
+    }
+}
+
+fn parquet(error: impl std::fmt::Display) -> PyErr {
+    ImbrexError::new_err(format!("the table cannot be read: {error}"))
+}
+
+/// The values of a column as Python has them, None where a row has none.
+fn values_of(py: Python<'_>, column: BatchColumn) -> PyResult<Bound<'_, PyAny>> {
+    fn listed<'py, T: IntoPyObject<'py>>(
+        py: Python<'py>,
+        values: Vec<T>,
+        there: Option<Vec<bool>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let there = there.unwrap_or_else(|| vec![true; values.len()]);
+        let values = values.into_iter().zip(there).map(|(value, there)| there.then_some(value));
+        Ok(pyo3::types::PyList::new(py, values.collect::<Vec<_>>())?.into_any())
+    }
+    match column.values {
+        Values::Text(values) => listed(py, values, column.is_there),
+        Values::Long(values) => listed(py, values, column.is_there),
+        Values::Int(values) => listed(py, values, column.is_there),
+        Values::Real(values) => listed(py, values, column.is_there),
+        Values::Truth(values) => listed(py, values, column.is_there),
+    }
+}
+
+fn schema(shape: &Batch) -> SchemaRef {
+    let fields = shape.columns.iter().map(|column| {
+        let kind = match column.values {
+            Values::Text(_) => DataType::Utf8,
+            Values::Long(_) => DataType::Int64,
+            Values::Int(_) => DataType::Int32,
+            Values::Real(_) => DataType::Float64,
+            Values::Truth(_) => DataType::Boolean,
+        };
+        Field::new(&column.name, kind, column.is_there.is_some())
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn record(schema: &SchemaRef, batch: Batch) -> Result<RecordBatch, ArrowError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
+    let columns = batch.columns.into_iter().map(array).collect();
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+}
+
+fn array(column: BatchColumn) -> ArrayRef {
+    fn maybe<T>(values: Vec<T>, there: Vec<bool>) -> impl Iterator<Item = Option<T>> {
+        values.into_iter().zip(there).map(|(value, there)| there.then_some(value))
+    }
+    match (column.values, column.is_there) {
+        (Values::Text(values), None) => Arc::new(StringArray::from_iter_values(values)),
+        (Values::Long(values), None) => Arc::new(Int64Array::from(values)),
+        (Values::Int(values), None) => Arc::new(Int32Array::from(values)),
+        (Values::Real(values), None) => Arc::new(Float64Array::from(values)),
+        (Values::Truth(values), None) => Arc::new(BooleanArray::from(values)),
+        (Values::Text(values), Some(there)) => Arc::new(maybe(values, there).collect::<StringArray>()),
+        (Values::Long(values), Some(there)) => Arc::new(maybe(values, there).collect::<Int64Array>()),
+        (Values::Int(values), Some(there)) => Arc::new(maybe(values, there).collect::<Int32Array>()),
+        (Values::Real(values), Some(there)) => Arc::new(maybe(values, there).collect::<Float64Array>()),
+        (Values::Truth(values), Some(there)) => Arc::new(maybe(values, there).collect::<BooleanArray>()),
+    }
+}

@@ -1,0 +1,94 @@
+//! Work that lasts, done beside the interpreter.
+//!
+//! ```text
+//!  calling thread: shows progress, hears Ctrl-C, every tenth of a second      worker: the library's call
+//!        └─ Ctrl-C ─► should stop ───────────────────────────────────────────────► ends early, keeps what was done
+//! ```
+//!
+//! Invariants:
+//! 1. The interpreter is held for moments only: while signals are heard and progress is shown.
+//! 2. What a callback raises ends the work and is raised in the end.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::Arc;
+use std::time::Duration;
+
+use imbrex::{Failure, Progress};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::errors::{bug, exception};
+
+/// How often signals are heard and progress is shown.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What was done.
+pub struct Done<T> {
+    /// What the work came to.
+    pub value: T,
+    /// Lines that were said on the way, for people.
+    pub notes: Vec<String>,
+}
+
+/// Does `work`. Progress goes to `shown`: a callable that takes a list of (name, position, total or None); `True` for bars on
+/// the terminal, anything else for nowhere.
+pub fn done<T: Send>(
+    py: Python<'_>,
+    shown: &Bound<'_, PyAny>,
+    work: impl FnOnce(&Progress) -> Result<T, Failure> + Send,
+) -> PyResult<Done<T>> {
+    let should_stop = Arc::new(AtomicBool::new(false));
+    let stops = should_stop.clone();
+    let progress =
+        if shown.is_truthy()? && !shown.is_callable() { Progress::on_terminal(false) } else { Progress::silent() };
+    let progress = progress.stopping_when(move || stops.load(Ordering::Relaxed));
+    let callback = shown.is_callable().then(|| shown.clone().unbind());
+    let (outcome, raised) = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (ended, end) = channel();
+            let progress = &progress;
+            let worker = scope.spawn(move || {
+                let outcome = catch_unwind(AssertUnwindSafe(|| work(progress)));
+                // Nobody listens any more only if the calling thread panicked.
+                let _ = ended.send(());
+                outcome
+            });
+            let raised = watch(&end, progress, callback.as_ref(), &should_stop);
+            (worker.join().expect("its panics were caught"), raised)
+        })
+    });
+    let outcome = outcome.map_err(|panic| bug(panic.as_ref()))?;
+    let is_interrupted = raised.as_ref().is_some_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(py));
+    match (outcome, raised) {
+        (Err(failure), _) => Err(exception(&failure)),
+        (Ok(_), Some(error)) if !is_interrupted => Err(error),
+        (Ok(value), _) => Ok(Done { value, notes: progress.take_said() }),
+    }
+}
+
+/// Shows progress and hears signals until the work has ended; the first exception that came.
+fn watch(
+    end: &std::sync::mpsc::Receiver<()>,
+    progress: &Progress,
+    callback: Option<&Py<PyAny>>,
+    should_stop: &AtomicBool,
+) -> Option<PyErr> {
+    let mut raised = None;
+    while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(TICK) {
+        let seen = Python::attach(|py| {
+            py.check_signals()?;
+            if let (Some(callback), None) = (callback, &raised) {
+                let told = progress.told().into_iter().map(|told| (told.name, told.position, told.total));
+                callback.call1(py, (told.collect::<Vec<_>>(),))?;
+            }
+            Ok(())
+        });
+        if let Err(error) = seen {
+            should_stop.store(true, Ordering::Relaxed);
+            raised.get_or_insert(error);
+        }
+    }
+    raised
+}

@@ -1,0 +1,134 @@
+//! What Python calls a workload, as the library has it: words, a path, or columns in memory.
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::{Int16Array, Int32Array, Int64Array, Int8Array, UInt16Array, UInt32Array, UInt64Array, UInt8Array};
+use imbrex::{Failure, Progress, Workload, WorkloadOptions};
+use imbrex_trace::rows::Rows;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::columns::ArrowRows;
+
+/// The name that PyCapsules of streams have.
+pub const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+
+/// Requests in columns of memory that Python owns; they live as long as this.
+#[pyclass(frozen, module = "imbrex._imbrex")]
+pub struct Columns {
+    rows: Arc<dyn Rows>,
+}
+
+#[pymethods]
+impl Columns {
+    /// From an object with `__arrow_c_stream__`, whose columns are not copied.
+    #[staticmethod]
+    fn of_arrow(table: &Bound<'_, PyAny>) -> PyResult<Columns> {
+        let capsule = table.call_method0("__arrow_c_stream__")?;
+        let capsule = capsule.cast::<PyCapsule>()?;
+        let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>().as_ptr();
+        // SAFETY: a capsule of this name holds a stream of the Arrow C interface, by that interface's contract; it is moved
+        // out, and an empty one is left for the capsule to release.
+        #[allow(unsafe_code)] // the interface is one of C: no safe crate takes a capsule apart
+        let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer) };
+        let broken =
+            |error: arrow_schema::ArrowError| PyValueError::new_err(format!("the table cannot be read: {error}"));
+        let reader = RecordBatchStreamReader::try_new(stream).map_err(broken)?;
+        let batches = reader.collect::<Result<Vec<RecordBatch>, _>>().map_err(broken)?;
+        Columns::of(&batches)
+    }
+
+    /// From a dictionary of columns, each a NumPy array, another buffer, or a list of words.
+    #[staticmethod]
+    fn of_columns(columns: &Bound<'_, PyDict>) -> PyResult<Columns> {
+        let named = columns.iter().map(|(name, values)| {
+            let name: String = name.extract()?;
+            let array = array_of(&name, &values)?;
+            Ok((name, array))
+        });
+        let named = named.collect::<PyResult<Vec<_>>>()?;
+        if let Some(pair) = named.windows(2).find(|pair| pair[0].1.len() != pair[1].1.len()) {
+            let [(one, values), (other, others)] = [&pair[0], &pair[1]];
+            return Err(PyValueError::new_err(format!(
+                "columns of one length were expected: '{one}' has {}, '{other}' {}",
+                values.len(),
+                others.len()
+            )));
+        }
+        let batch = RecordBatch::try_from_iter(named).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Columns::of(&[batch])
+    }
+
+    /// How many requests.
+    fn __len__(&self) -> usize {
+        usize::try_from(self.rows.rows()).unwrap_or(usize::MAX)
+    }
+}
+
+impl Columns {
+    fn of(batches: &[RecordBatch]) -> PyResult<Columns> {
+        let rows = ArrowRows::of(batches).map_err(PyValueError::new_err)?;
+        if rows.rows() == 0 {
+            return Err(PyValueError::new_err("the table has no rows: a workload has one request at least"));
+        }
+        Ok(Columns { rows: Arc::new(rows) })
+    }
+}
+
+/// A copy of one column.
+fn array_of(name: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let py = values.py();
+    let wrong = |found: String| {
+        PyTypeError::new_err(format!("column '{name}' is {found}: expected an array of whole numbers in one dimension"))
+    };
+    let Ok(buffer) = PyUntypedBuffer::get(values) else {
+        let words: Vec<String> = values.extract().map_err(|_| {
+            wrong(format!("a {}", values.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())))
+        })?;
+        return Ok(Arc::new(StringArray::from(words)));
+    };
+    if buffer.dimensions() != 1 {
+        return Err(wrong(format!("of {} dimensions", buffer.dimensions())));
+    }
+    macro_rules! first_of {
+        ($($type:ty => $array:ident),*) => {
+            $(if let Ok(typed) = buffer.as_typed::<$type>() {
+                return Ok(Arc::new($array::from(typed.to_vec(py)?)));
+            })*
+        };
+    }
+    first_of!(u64 => UInt64Array, i64 => Int64Array, u32 => UInt32Array, i32 => Int32Array,
+              u16 => UInt16Array, i16 => Int16Array, u8 => UInt8Array, i8 => Int8Array);
+    Err(wrong(format!("of the format '{}'", buffer.format().to_string_lossy())))
+}
+
+/// A workload that Python named, or whose columns it holds.
+pub enum Named {
+    Word(String),
+    Columns(Arc<dyn Rows>),
+}
+
+/// What requests in memory are called in results.
+const NAME: &str = "table";
+
+impl Named {
+    /// That of `workload`: a string or a [`Columns`].
+    pub fn of(workload: &Bound<'_, PyAny>) -> PyResult<Named> {
+        if let Ok(columns) = workload.cast::<Columns>() {
+            return Ok(Named::Columns(columns.get().rows.clone()));
+        }
+        Ok(Named::Word(workload.extract()?))
+    }
+
+    /// Finds it.
+    pub fn find(&self, options: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
+        match self {
+            Named::Word(word) => Workload::find(word, options, progress),
+            Named::Columns(rows) => Workload::of_rows(NAME, rows.clone(), options, progress),
+        }
+    }
+}

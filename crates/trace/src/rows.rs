@@ -1,0 +1,229 @@
+//! Requests in a table that somebody else holds in memory, as a source: what a format's reader is for a file.
+//!
+//! A row is what a row of our own Parquet is ([`crate::formats::imbrex`]): a time, an operation, a place, a length. The owner
+//! of the table gives rows by blocks, so that none is copied twice and its columns may be of any type.
+//!
+//! Invariants:
+//! 1. A table yields the requests that a file of ours with the same rows yields.
+//! 2. Every row is yielded, counted, or an error with its number, which counts from 0.
+
+use std::sync::Arc;
+
+use imbrex_units::{Command, Lba, Operation, SimTime};
+
+use crate::admission::{Admission, Malformed, Parsed, TraceRecord};
+use crate::facts::Facts;
+use crate::formats::imbrex::{operation_of, FUA};
+use crate::options::TraceOptions;
+use crate::request::{Request, Source, TraceError};
+
+/// Rows taken at once.
+const BLOCK_ROWS: usize = 8 * 1024;
+
+/// One row.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Row {
+    /// Nanoseconds since any epoch; the first request is at 0.
+    pub time_ns: u64,
+    /// 0 read, 1 write, 2 flush, 3 trim; 128 more for a write with FUA.
+    pub op: u8,
+    /// First sector of 512 bytes.
+    pub lba: u64,
+    /// Sectors of 512 bytes.
+    pub sectors: u64,
+    /// Number of the device, 0 where there is one.
+    pub device: u32,
+}
+
+/// The [`Row::op`] of `command`.
+pub fn op_of(command: &Command) -> u8 {
+    let code = match command.operation {
+        Operation::Read => 0,
+        Operation::Write => 1,
+        Operation::Flush => 2,
+        Operation::Trim => 3,
+    };
+    code | if command.fua { FUA as u8 } else { 0 }
+}
+
+/// A table of requests.
+pub trait Rows: Send + Sync {
+    /// How many rows it has.
+    fn rows(&self) -> u64;
+
+    /// Appends the rows from number `first` on to `block`, at least one and at most `rows_max`. A row that cannot be taken
+    /// ends them; it is the error, with what was expected, if it is the first.
+    fn read(&self, first: u64, rows_max: usize, block: &mut Vec<Row>) -> Result<(), String>;
+}
+
+/// The requests of `rows`, which is called `name` in errors.
+pub fn open(name: &str, rows: Arc<dyn Rows>, options: &TraceOptions) -> Box<dyn Source> {
+    let admission = Admission::new(name.to_string(), options);
+    Box::new(Table { rows, admission, block: Vec::new(), next_in_block: 0, next_row: 0 })
+}
+
+struct Table {
+    rows: Arc<dyn Rows>,
+    admission: Admission,
+    block: Vec<Row>,
+    next_in_block: usize,
+    /// The row after the block's last.
+    next_row: u64,
+}
+
+impl Table {
+    /// The next row with its number; `None` at the end.
+    fn row(&mut self) -> Option<(u64, Result<Row, Malformed>)> {
+        if self.next_in_block == self.block.len() {
+            let first = self.next_row;
+            if first == self.rows.rows() {
+                return None;
+            }
+            self.block.clear();
+            self.next_in_block = 0;
+            if let Err(reason) = self.rows.read(first, BLOCK_ROWS, &mut self.block) {
+                self.block.clear();
+                self.next_row = first + 1;
+                return Some((first, Err(Malformed::of(reason))));
+            }
+            assert!(!self.block.is_empty(), "row {first} is there, or an error: the contract of Rows");
+            self.next_row = first + self.block.len() as u64;
+        }
+        let row = self.block[self.next_in_block];
+        let number = self.next_row - (self.block.len() - self.next_in_block) as u64;
+        self.next_in_block += 1;
+        Some((number, Ok(row)))
+    }
+}
+
+fn parsed(row: Row) -> Result<Parsed, Malformed> {
+    let operation = operation_of(i32::from(row.op))?;
+    let is_reachable = row.lba.checked_add(row.sectors).is_some();
+    let Some(sectors) = u32::try_from(row.sectors).ok().filter(|_| is_reachable) else {
+        return Err(Malformed::of(format!("{} sectors from {} are too many for one request", row.sectors, row.lba)));
+    };
+    let command = Command { operation, fua: i32::from(row.op) & FUA != 0, sectors, lba: Lba(row.lba) };
+    Ok(Parsed::Request(TraceRecord { time_ns: row.time_ns, device: row.device, command, unaligned: false }))
+}
+
+impl Source for Table {
+    fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
+        loop {
+            let Some((number, row)) = self.row() else { return self.admission.finish() };
+            match row.and_then(parsed) {
+                Ok(parsed) => {
+                    if let Some(request) = self.admission.admit(parsed) {
+                        return Ok(Some(request));
+                    }
+                }
+                Err(malformed) => self.admission.malformed(&format!("row {number}"), malformed)?,
+            }
+        }
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        Some(self.rows.rows())
+    }
+
+    fn facts(&self) -> Facts {
+        self.admission.facts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: invariants 1 and 2. Method: rows of every operation, written by our own writer and read back, beside the table.
+
+    use super::*;
+    use crate::request::When;
+
+    struct Held(Vec<Result<Row, String>>);
+
+    impl Rows for Held {
+        fn rows(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read(&self, first: u64, rows_max: usize, block: &mut Vec<Row>) -> Result<(), String> {
+            for row in self.0[first as usize..].iter().take(rows_max.min(3)) {
+                match row {
+                    Ok(row) => block.push(*row),
+                    Err(_) if !block.is_empty() => return Ok(()),
+                    Err(reason) => return Err(reason.clone()),
+                }
+            }
+            Ok(())
+        }
+    }
+
+    fn row(number: u64) -> Row {
+        let op = [0, 1, 2, 3, 129][number as usize % 5];
+        let sectors = if op == 2 { 0 } else { 8 * (1 + number % 4) };
+        let lba = if op == 2 { 0 } else { number * 64 };
+        Row { time_ns: 5_000 + number * 100, op, lba, sectors, device: 0 }
+    }
+
+    fn requests(source: &mut dyn Source) -> Vec<Request> {
+        std::iter::from_fn(|| source.next(SimTime::ZERO).expect("all rows are right")).collect()
+    }
+
+    #[test]
+    fn a_table_yields_what_our_own_file_of_the_same_rows_yields() {
+        let held = Arc::new(Held((0..10).map(|number| Ok(row(number))).collect()));
+        let of_table = requests(open("table", held, &TraceOptions::default()).as_mut());
+        let file = tempfile();
+        let mut writer =
+            (crate::writers::by_name("imbrex").expect("it is ours").open)(Box::new(file.reopen()), "f").expect("open");
+        of_table.iter().for_each(|request| writer.write(request).expect("written"));
+        writer.finish().expect("finished");
+        let input = crate::Input::file("f", file.reopen());
+        let mut opened = crate::open(input, &TraceOptions::default()).expect("it is ours");
+        assert_eq!(requests(opened.source.as_mut()), of_table);
+        let held = (0..10).map(|number| row(number).op);
+        assert!(held.eq(of_table.iter().map(|request| op_of(&request.command))));
+        assert_eq!((of_table.len(), of_table[0].when), (10, When::At(SimTime::ZERO)));
+        assert!(of_table[4].command.fua && of_table[3].when == When::At(SimTime(300)));
+    }
+
+    /// A file that vanishes with the test.
+    struct Temporary(std::path::PathBuf);
+
+    fn tempfile() -> Temporary {
+        let path = std::env::temp_dir().join(format!("imbrex-rows-{}", std::process::id()));
+        std::fs::write(&path, b"").expect("a temporary file");
+        Temporary(path)
+    }
+
+    impl Temporary {
+        fn reopen(&self) -> std::fs::File {
+            std::fs::File::options().read(true).write(true).open(&self.0).expect("it is there")
+        }
+    }
+
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_bad_row_is_an_error_with_its_number_or_counted() {
+        let rows = || {
+            let mut rows: Vec<Result<Row, String>> = (0..9).map(|number| Ok(row(number))).collect();
+            rows[4] = Ok(Row { op: 7, ..row(4) });
+            rows[7] = Err("expected a number, found null".into());
+            Arc::new(Held(rows))
+        };
+        let mut strict = open("table", rows(), &TraceOptions::default());
+        for _ in 0..4 {
+            strict.next(SimTime::ZERO).expect("sound rows");
+        }
+        let error = strict.next(SimTime::ZERO).expect_err("row 4 is not").to_string();
+        assert!(error.contains("table, row 4") && error.contains("found 7"), "{error}");
+        let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
+        let mut lenient = open("table", rows(), &options);
+        assert_eq!(requests(lenient.as_mut()).len(), 7);
+        assert_eq!(lenient.facts().malformed, 2);
+        assert!(lenient.facts().first_malformed.expect("it is kept").contains("row 4"));
+    }
+}

@@ -1,0 +1,141 @@
+"""`imbrex.simulate`: one workload on several drives, side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from . import _imbrex, _words
+from ._progress import Showing, Shown
+
+
+class InterruptedWarning(UserWarning):
+    """The work was interrupted: what it gave is of what was done until then."""
+
+
+class Results:
+    """What a simulation came to.
+
+    Attributes:
+        summary: the document of `summary.json`: times in nanoseconds, sizes in bytes, ratios as numbers.
+        is_stopped: whether it was interrupted; then everything is of the requests read until then.
+        not_run: why drives that were asked for did not run, a line each.
+        notes: what was decided on the way, for people, a line each.
+    """
+
+    def __init__(self, native: _imbrex.Simulated) -> None:
+        self._native = native
+        self.summary: dict[str, Any] = json.loads(native.summary_json())
+        self.is_stopped = native.is_stopped
+        self.not_run = native.not_run
+        self.notes = native.notes
+
+    @property
+    def drives(self) -> list[dict[str, Any]]:
+        """`summary["drives"]`: what each drive made of the workload, baselines among them."""
+        drives: list[dict[str, Any]] = self.summary["drives"]
+        return drives
+
+    def __getitem__(self, drive: str) -> dict[str, Any]:
+        """The results of the drive of this text."""
+        for result in self.drives:
+            if result["drive"] == drive:
+                return result
+        raise KeyError(f"no drive '{drive}' in these results; there are {', '.join(r['drive'] for r in self.drives)}")
+
+    @property
+    def latency(self) -> _imbrex.Table:
+        """Histograms of latency: columns `drive`, `operation`, `upper_edge_ns`, `count`."""
+        return self._native.latency()
+
+    @property
+    def timeline(self) -> _imbrex.Table:
+        """Completions over simulated time: `drive`, `begin_ns`, `width_ns`, `reads`, `writes`, `read_bytes`, `write_bytes`."""
+        return self._native.timeline()
+
+    @property
+    def ios(self) -> _imbrex.Table:
+        """One row a request, with `per_io=True`; streamed from a file, however many there are."""
+        table = self._native.ios()
+        if table is None:
+            raise AttributeError("the rows of requests were not kept: give per_io=True to simulate")
+        return table
+
+    @property
+    def plans(self) -> str:
+        """The path of `plan.jsonl`, every step on the medium, with `plans=True`. It goes with these results."""
+        path = self._native.plans()
+        if path is None:
+            raise AttributeError("the plans were not kept: give plans=True to simulate")
+        return os.fspath(path)
+
+    @property
+    def folder(self) -> str | None:
+        """The folder that took the files, with `out=`."""
+        folder = self._native.folder
+        return None if folder is None else os.fspath(folder)
+
+    def report(self, path: str | os.PathLike[str]) -> str:
+        """Writes the page `report.html` as `path`, whole or not at all; returns the path."""
+        self._native.report(os.fspath(path))
+        return os.fspath(path)
+
+    def _repr_html_(self) -> str:
+        return self._native.fragment()
+
+    def __str__(self) -> str:
+        return self._native.table()
+
+    def __repr__(self) -> str:
+        workload = self.summary["workload"]["name"]
+        return f"<imbrex.Results of {workload!r} on {', '.join(drive['drive'] for drive in self.drives)}>"
+
+
+def simulate(
+    workload: Any,
+    drives: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
+    *,
+    progress: Shown = None,
+    **options: _words.Word,
+) -> Results:
+    """Runs one workload on several drives, side by side, as `imbrex simulate` does.
+
+    Args:
+        workload: words (`"rw=randwrite,bs=4k,number_ios=10000"`), the name of a built-in workload, the path of a trace, any
+            table with the Arrow C stream interface (polars, pandas, pyarrow, DuckDB; its columns are not copied) or a
+            dictionary of NumPy arrays. Columns: `time_ns` (nanoseconds since any epoch), `op` (0 or "read", 1 or "write",
+            2 or "flush", 3 or "trim"; 128 more for FUA), `lba` and `sectors` (of 512 bytes), and `device` if there are
+            several. Do not change columns while the call lasts.
+        drives: `PROFILE[+LAYER][:key=value,…]`, the path of a profile in TOML, or a list of them; none for one drive of
+            every kind.
+        progress: True or False; a function, called ten times a second with a list of (name, done, of or None); None shows
+            bars on a terminal and in a notebook.
+        **options: the options of `imbrex simulate` with `_` for `-`: `queue=32`, `write_cache="64MiB"`, `check=True`,
+            `limit=1000`, `per_io=True`, `out="folder"`, …
+
+    Raises:
+        ValueError: what was asked for is not known, or makes no sense.
+        TypeError: an argument of the wrong type, or an option that there is not.
+        ImbrexError: the world did not play along: a trace that cannot be read, a folder that cannot be written.
+        KeyboardInterrupt: Ctrl-C before anything was done. Later the results are those of the requests read until then, with
+            an `InterruptedWarning`.
+    """
+    pairs = _words.options(options)
+    texts = _words.drives(drives)
+    given = _words.workload(workload)
+    command = ["imbrex", "simulate", _words.name_of(workload)]
+    for text in texts:
+        command += ["--drive", text]
+    for name, value in pairs:
+        is_flag = isinstance(options[name.replace("-", "_")], bool)
+        command += ([f"--{name}"] if value == "true" else []) if is_flag else [f"--{name}", value]
+    with Showing(progress) as shown:
+        results = Results(_imbrex.simulate(given, texts, pairs, command, shown))
+    if results.is_stopped:
+        warnings.warn("interrupted: the results are those of the requests read until then", InterruptedWarning, 2)
+    for reason in results.not_run:
+        warnings.warn(f"not run: {reason}", stacklevel=2)
+    return results
