@@ -44,8 +44,9 @@ const SMALL_WRITES: u64 = 130_000;
 const GAPS: usize = 64;
 /// Latencies kept.
 const LATENCIES_MAX: usize = 1 << 16;
-/// What a drive is given at most.
+/// What a drive is given at most: a cache that takes more than this part of its drive is not looked for.
 const WRITES_MAX: u64 = 50_000_000;
+const PART_MAX: u64 = 12;
 /// Bytes of a region.
 const REGION_BYTES: u64 = 1 << 30;
 
@@ -205,6 +206,7 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
     let mut filled = Filled::default();
     let mut ends = Vec::new();
     let mut next = || Some(Operation::write(places.next(&mut random), bytes));
+    let most = WRITES_MAX.min(bench.target.size_bytes() / PART_MAX / bytes);
     let mut over = false;
     bench.target.perform(depth, &mut next, &mut |timed| {
         if over {
@@ -217,8 +219,9 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
         }
         let full = watch.see(timed.end_ns);
         filled.count = filled.count.or(full);
-        over =
-            watch.count >= WRITES_MAX || filled.count.is_some_and(|at| spread == Spread::Region || watch.is_enough(at));
+        over = (filled.count.is_none() && watch.count >= most)
+            || watch.count >= WRITES_MAX
+            || filled.count.is_some_and(|at| spread == Spread::Region || watch.is_enough(at));
         !over
     })?;
     if let (Spread::Whole, Some(at)) = (spread, filled.count) {
