@@ -48,7 +48,7 @@ fn probe_each(count: u64, is_whole: bool) {
                     let drawn = draw_with(layer, seed, size);
                     let verdict = probed_only(&drawn.text, if is_whole { &[] } else { tests_of(layer) });
                     let (mut wrong, is_named) = sure_and_wrong(&drawn, &verdict);
-                    if drawn.truth.bands.len() > 1 && size == Size::Small {
+                    if drawn.truth.bands.len() > 1 {
                         let is_sure = |fault: &String| {
                             let name = fault.split(' ').next().unwrap_or("");
                             verdict.property(name).is_some_and(|found| found.confidence == Confidence::High)
