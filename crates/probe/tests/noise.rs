@@ -17,7 +17,7 @@ fn drives_are_read_right_through_noise() {
     // Of each kind some.
     for seed in [26, 34, 4, 11, 29, 6, 12, 3, 7, 27, 5, 35] {
         let drawn = draw(seed, Size::Small);
-        let mut target = Noisy::new(Simulated::new(build(&drawn.text)), HARSH, 4000 + seed);
+        let mut target = Noisy::new(Simulated::new(build(&drawn.text)), HARSH, seed);
         let faults = faults(&drawn.truth, &probed(&mut target));
         if !faults.is_empty() {
             wrong.push(format!("seed {seed}, {}:\n  {}\n", drawn.truth.kind, faults.join("\n  ")));

@@ -16,7 +16,7 @@ fn tiny_drives_are_known_in_real_time() {
     let mut wrong = Vec::new();
     for seed in 1..=60 {
         let drawn = draw(seed, Size::Tiny);
-        let mut target = Noisy::new(Simulated::new(build(&drawn.text)), SCHEDULER, 3000 + seed).in_real_time();
+        let mut target = Noisy::new(Simulated::new(build(&drawn.text)), SCHEDULER, seed).in_real_time();
         let verdict = probed(&mut target);
         let mut faults = faults(&drawn.truth, &verdict);
         // How zones lie shows in ways little longer than others, which lateness may hide.

@@ -27,7 +27,7 @@ pub enum Size {
     Tiny,
     /// At most 200 GB, with caches of 64 MiB to 1 GiB.
     Small,
-    /// As small ones, with regions of 3 to 10 MiB.
+    /// As small ones, with regions of 1 to 10 MiB.
     Fine,
     /// Terabytes, with caches of 1 to 64 GiB, and maps of a thousand to a million entries.
     Full,
@@ -540,7 +540,7 @@ fn region_bytes(dice: &mut Dice, size: Size) -> u64 {
     let (least, largest) = match size {
         Size::Tiny => (10.0, 16.0),
         Size::Small => (10.0, 40.0),
-        Size::Fine => (3.0, 10.0),
+        Size::Fine => (1.0, 10.0),
         Size::Full => (10.0, 64.0),
     };
     (dice.broadly(least, largest) * MIB as f64 / 4096.0) as u64 * 4096
