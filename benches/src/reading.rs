@@ -1,10 +1,9 @@
 //! Trace reading in MB/s: MSR CSV and our Parquet, from memory.
 
-use std::time::Instant;
-
 use imbrex_disk::SimTime;
 use imbrex_trace::{Input, TraceOptions};
 
+use crate::machine::ProcessorTime;
 use crate::Row;
 
 /// Lines of the CSV: some 50 MB.
@@ -24,7 +23,7 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
 }
 
 fn seconds(bytes: Vec<u8>) -> f64 {
-    let begun = Instant::now();
+    let begun = ProcessorTime::now();
     let mut source =
         imbrex_trace::open(Input::bytes("bench", bytes), &TraceOptions::default()).expect("it is well formed").source;
     let mut requests = 0;
@@ -32,7 +31,7 @@ fn seconds(bytes: Vec<u8>) -> f64 {
         requests += 1;
     }
     assert_eq!(requests, LINES, "every line is a request");
-    begun.elapsed().as_secs_f64()
+    begun.elapsed_seconds()
 }
 
 /// A trace like the published ones, from a small generator of our own.

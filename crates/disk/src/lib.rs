@@ -12,6 +12,7 @@ pub mod integrity;
 pub mod mechanics;
 pub mod profile;
 pub mod recording;
+mod soonest;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub use head_log::{HeadLog, HeadSample};
 pub use mechanics::Mechanics;
 pub use profile::{Profile, ProfileError};
 pub use recording::Recording;
+pub use soonest::Soonest;
 // Whoever uses a disk speaks in these.
 pub use imbrex_units::{units, Command, Direction, Extent, Lba, Operation, Pba, Sectors, SimDuration, SimTime};
 

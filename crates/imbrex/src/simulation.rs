@@ -29,7 +29,7 @@ use crate::run::sinks::{Sinks, Spools};
 use crate::run::{many, Run};
 use crate::sweep;
 use crate::table;
-use crate::workload::{Workload, WorkloadCounts};
+use crate::workload::{Counted, Workload, WorkloadCounts};
 
 /// More than any drive holds: an exbibyte.
 const BYTES_MAX: u64 = 1 << 60;
@@ -211,9 +211,15 @@ impl Prepared {
         let not_run = self.fit(workload, progress)?;
         let drives = &self.simulation.drives;
         let device_sectors = smallest(drives);
-        let mut ran = many::of_each(drives, self.simulation.options.jobs, |index, drive| {
-            self.run_one(workload, device_sectors, (index, drive), progress)
-        })?;
+        let jobs = self.simulation.options.jobs;
+        let mut ran = match workload.open_for_all(device_sectors, drives.len(), many::at_once(jobs))? {
+            Some(sources) => many::together(sources, |index, source| {
+                self.run_one(workload, source, (index, &drives[index]), progress)
+            })?,
+            None => many::of_each(drives, jobs, |index, drive| {
+                self.run_one(workload, workload.open(device_sectors)?, (index, drive), progress)
+            })?,
+        };
         self.simulation.compare(&mut ran);
         let summary = summary_of(self.simulation.command, workload, &ran);
         let is_stopped = ran.iter().any(|ran| ran.is_stopped);
@@ -254,15 +260,16 @@ impl Prepared {
     fn run_one(
         &self,
         workload: &Workload,
-        device_sectors: u64,
+        mut source: Counted,
         (index, plan): (usize, &DrivePlan),
         progress: &Progress,
     ) -> Result<RanDrive, Failure> {
+        source.begin();
         let drive = plan.build()?;
         let options = self.simulation.options.for_drive(workload, &drive)?;
-        let mut source = workload.open(device_sectors)?;
         let mut observer = Watch { spools: self.sinks.spools(plan.label())? };
-        let ran = Run::new(drive, options).shown(plan.label(), progress).on(&mut source, &mut observer)?;
+        let mut ran = Run::new(drive, options).shown(plan.label(), progress).on(&mut source, &mut observer)?;
+        ran.wall_seconds = (ran.wall_seconds - source.waited().as_secs_f64()).max(0.0);
         let (mut result, series) = ran.summary(plan.label());
         self.sinks.keep(index, observer.spools, &result)?;
         result.baseline = plan.is_baseline;

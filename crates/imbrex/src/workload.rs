@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::generators::{self, BuiltIn, WorkloadSpec};
@@ -19,6 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::error::Failure;
 use crate::human;
 use crate::progress::Progress;
+use crate::run::shared::{self, Share};
 
 /// How to read a workload.
 #[derive(Clone, Debug, Default)]
@@ -204,14 +206,36 @@ impl Workload {
             }
             Kind::BuiltIn { entry, seed } => entry.open(device_sectors, *seed).map_err(Failure::usage)?.source,
         };
-        Ok(Counted { source, counts: WorkloadCounts::default(), left: self.limit.unwrap_or(u64::MAX) })
+        Ok(self.counted(Requests::Own(source)))
+    }
+
+    /// Its requests from the first on, read or generated once for `count` drives of which `at_once` run at one time, each of
+    /// `device_sectors` sectors. None where they depend on when a drive is ready for them: then each opens its own.
+    pub fn open_for_all(
+        &self,
+        device_sectors: u64,
+        count: usize,
+        at_once: usize,
+    ) -> Result<Option<Vec<Counted>>, Failure> {
+        let Requests::Own(source) = self.open(device_sectors)?.source else {
+            unreachable!("what is opened is not shared")
+        };
+        if source.heeds_time() {
+            return Ok(None);
+        }
+        let shares = shared::shares(source, count, at_once);
+        Ok(Some(shares.into_iter().map(|share| self.counted(Requests::Shared(share))).collect()))
+    }
+
+    fn counted(&self, source: Requests) -> Counted {
+        Counted { source, counts: WorkloadCounts::default(), left: self.limit.unwrap_or(u64::MAX) }
     }
 
     /// Requests in all, where known before they are read.
     pub fn expected_requests(&self) -> Option<u64> {
         let known = match &self.counts {
             Some(counts) => Some(counts.requests),
-            None => self.open(1 << 40).ok().and_then(|opened| opened.source.expected_requests()),
+            None => self.open(1 << 40).ok().and_then(|opened| opened.expected_requests()),
         };
         match (known, self.limit) {
             (Some(known), Some(limit)) => Some(known.min(limit)),
@@ -437,6 +461,7 @@ fn read_through(
 ) -> Result<ReadThrough, Failure> {
     let (source, format) = origin.open(path, options)?;
     let bar = progress.requests("reading the trace", source.expected_requests());
+    let source = Requests::Own(source);
     let mut source = Counted { source, counts: WorkloadCounts::default(), left: limit.unwrap_or(u64::MAX) };
     let mut devices = BTreeMap::new();
     while let Some(request) = source.next(SimTime::ZERO)? {
@@ -452,7 +477,7 @@ fn read_through(
         }
     }
     bar.finish_and_clear();
-    Ok(ReadThrough { counts: source.counts, devices, facts: source.source.facts(), format })
+    Ok(ReadThrough { counts: source.counts, devices, facts: source.facts(), format })
 }
 
 /// Every device, the busiest first, by name where the trace names them.
@@ -506,15 +531,44 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// A source that counts what it yields, up to a limit.
 pub struct Counted {
-    source: Box<dyn Source>,
+    source: Requests,
     counts: WorkloadCounts,
     left: u64,
+}
+
+/// Where requests come from.
+enum Requests {
+    Own(Box<dyn Source>),
+    /// From one reading for several drives.
+    Shared(Share),
 }
 
 impl Counted {
     /// What it has yielded.
     pub fn counts(&self) -> WorkloadCounts {
         self.counts
+    }
+
+    /// Waits until its drive may run, where that is one of several that take turns.
+    pub fn begin(&mut self) {
+        if let Requests::Shared(share) = &mut self.source {
+            share.begin();
+        }
+    }
+
+    /// How long its drive was kept from running by reading and by the other drives.
+    pub fn waited(&self) -> Duration {
+        match &self.source {
+            Requests::Own(_) => Duration::ZERO,
+            Requests::Shared(share) => share.waited(),
+        }
+    }
+
+    fn source(&self) -> &dyn Source {
+        match &self.source {
+            Requests::Own(source) => source.as_ref(),
+            Requests::Shared(share) => share,
+        }
     }
 }
 
@@ -523,7 +577,10 @@ impl Source for Counted {
         if self.left == 0 {
             return Ok(None);
         }
-        let request = self.source.next(now)?;
+        let request = match &mut self.source {
+            Requests::Own(source) => source.next(now)?,
+            Requests::Shared(share) => share.next(now)?,
+        };
         if let Some(request) = &request {
             self.left -= 1;
             self.counts.see(request);
@@ -531,11 +588,15 @@ impl Source for Counted {
         Ok(request)
     }
 
+    fn heeds_time(&self) -> bool {
+        self.source().heeds_time()
+    }
+
     fn expected_requests(&self) -> Option<u64> {
-        self.source.expected_requests()
+        self.source().expected_requests()
     }
 
     fn facts(&self) -> Facts {
-        self.source.facts()
+        self.source().facts()
     }
 }

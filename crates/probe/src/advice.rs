@@ -25,6 +25,7 @@ fn time(seconds: f64) -> String {
 pub fn advise(verdict: &Verdict) -> Vec<String> {
     match verdict.word("type") {
         Some("shingled") => advise_shingled(verdict),
+        Some("interlaced") => advise_interlaced(verdict),
         Some("conventional") => vec![
             "Nothing in its timing says that writes are put off: use it as any conventional drive, in a RAID and under ZFS \
              too."
@@ -36,6 +37,37 @@ pub fn advise(verdict: &Verdict) -> Vec<String> {
                 .into(),
         ],
     }
+}
+
+fn advise_interlaced(verdict: &Verdict) -> Vec<String> {
+    let cost = match verdict.word("bottom_writes") {
+        Some("buffered") => {
+            "Scattered writes to half of its addresses go to a buffer, and are written to their places later, each with the \
+             tracks beside it: bursts are quick, and what lasts longer than the buffer is slow. The tests do not tell how \
+             much it takes."
+        }
+        _ => {
+            "A scattered write to half of its addresses costs several rotations, since the tracks beside are read and written \
+             as well; one to the other half costs no more than on a conventional drive. It has no cache that fills, so no \
+             write takes seconds."
+        }
+    };
+    let hot = match verdict.word("hot_tracks") {
+        Some("moved") => {
+            "It moves what is written often to where writing is cheap: the same work is faster after a while."
+        }
+        _ => "Where a partition or a file lies decides how fast it is written; nothing in the drive evens that out.",
+    };
+    let mut advice = vec![cost.to_string()];
+    if verdict.word("hot_tracks").is_some() {
+        advice.push(hot.into());
+    }
+    advice.push(
+        "It is good for archives, backups and whatever is written in long runs. In a RAID it slows down every array that is \
+         written in small pieces: measure one before relying on it."
+            .into(),
+    );
+    advice
 }
 
 fn advise_shingled(verdict: &Verdict) -> Vec<String> {

@@ -71,6 +71,11 @@ pub fn is_same(bench: &Bench<'_>, one: u64, other: u64) -> bool {
     is_within(bench, one, other, bench.tolerance)
 }
 
+/// The share of blocks put elsewhere that seem to lie where they lay, because it is at the same angle.
+pub fn by_chance(bench: &Bench<'_>) -> f64 {
+    2.0 * bench.tolerance
+}
+
 fn is_within(bench: &Bench<'_>, one: u64, other: u64, share: f64) -> bool {
     let rotation = bench.rotation_ns();
     let (apart, tolerance) = (one.abs_diff(other) as f64, share * rotation);

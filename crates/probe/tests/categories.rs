@@ -1,7 +1,7 @@
 //! Goal: the probe says of every drive that comes with the project what it is, without having seen its profile, and never
 //! calls a drive shingled that is not. Truth: the papers' words on these drives, and their profiles.
 
-use imbrex_probe::{probe, ProbeOptions, Simulated, Value, Verdict};
+use imbrex_probe::{probe, ProbeOptions, Simulated, Verdict};
 use imbrex_sim::{Drive, DriveSpec};
 
 fn verdict(drive: &str, only: &[&str]) -> Verdict {
@@ -101,12 +101,46 @@ fn shingled_drives_are_told_apart() {
 }
 
 #[test]
-fn drives_without_overlap_are_never_called_shingled() {
-    for drive in ["cmr-7200", "cmr-5900", "seagate-st5000as0011+conventional", "imr-1t", "imr-1t+track-map"] {
+fn drives_without_overlap_are_conventional() {
+    for drive in ["cmr-7200", "cmr-5900", "seagate-st5000as0011+conventional", "imr-1t+conventional"] {
         let found = verdict(drive, CHEAP);
-        let kind = found.property("type").map(|property| &property.value);
-        let is_conventional = kind == Some(&Value::Word("conventional"));
-        assert!(is_conventional || kind == Some(&Value::CannotTell), "{drive}: {:#?}", found.properties);
-        assert!(is_conventional || drive.starts_with("imr"), "{drive}: {:#?}", found.properties);
+        assert_eq!(found.word("type"), Some("conventional"), "{drive}: {:#?}", found.properties);
     }
+}
+
+/// Hajkazemi 2019 §2.1: writes to bottoms rewrite their neighbours; §2.2 to §2.4 and §5: layers that move or buffer.
+#[test]
+fn interlaced_drives_are_told_apart() {
+    for (layer, bottoms, hot) in [
+        ("imr-rmw", "rewritten in place", Some("left where they are")),
+        ("track-flip", "rewritten in place", Some("moved")),
+        ("track-cache", "rewritten in place", Some("moved")),
+        ("track-map", "rewritten in place", Some("moved")),
+        ("top-buffer", "buffered", None),
+        ("write-buffer", "buffered", None),
+    ] {
+        let found = verdict(&format!("imr-1t+{layer}"), &[]);
+        let facts = (found.word("type"), found.word("bottom_writes"), found.word("hot_tracks"));
+        assert_eq!(facts, (Some("interlaced"), Some(bottoms), hot), "{layer}: {:#?}", found.properties);
+        // Groups of 128 tracks of 2 MiB, bottoms and tops.
+        let is_near = near(found.number("stretch_bytes"), 268_435_456.0);
+        assert!(bottoms == "buffered" || is_near, "{layer}: {:#?}", found.property("stretch_bytes"));
+    }
+}
+
+/// Regions that are smaller than the stretch that a probe writes to: no latency is fixed there, but blocks lie elsewhere.
+#[test]
+fn a_cache_of_small_parts_is_no_conventional_drive() {
+    for size in ["1MiB", "4MiB", "5MiB"] {
+        let found = verdict(&format!("emulated-smr-1:region_size={size}"), CHEAP);
+        let facts = (found.word("type"), found.word("cache_medium"));
+        assert_eq!(facts, (Some("shingled"), Some("disk")), "{size}: {:#?}", found.properties);
+    }
+}
+
+/// A drive that spares neighbours which hold nothing writes in place until they do, and reads nothing from what is empty.
+#[test]
+fn an_empty_interlaced_drive_is_not_vouched_for() {
+    let found = verdict("imr-1t+imr-rmw:skip_dead=on", &["type"]);
+    assert!(!matches!(found.word("type"), Some("conventional" | "shingled")), "{:#?}", found.properties);
 }

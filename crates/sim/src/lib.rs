@@ -8,6 +8,7 @@
 
 pub mod arrival;
 pub mod carrier;
+mod company;
 pub mod controller;
 pub mod document;
 pub mod drive;

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. Order is order of entry; removal keeps it.
-//! 2. The list of where commands begin is kept with them.
+//! 2. The list of where commands begin is kept with them, and so is what a search by positioning time needs of those that the
+//!    drive has.
 //! 3. A command is never served before an earlier one that overlaps it, unless both read (the scheduler's choice is
 //!    corrected by [`Queue::hazard`]).
 //! 4. Nor is a write served before an earlier one that it has to be kept in order with ([`Ordered`]).
@@ -10,7 +11,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use imbrex_disk::{Command, Lba, Operation, Place, Sectors, SimDuration, SimTime};
+use imbrex_disk::{Actuator, Command, Direction, Disk, Lba, Operation, Place, Sectors, SimDuration, SimTime, Soonest};
+
+use crate::company::Company;
 
 /// A command in the queue.
 #[derive(Clone, Copy, Debug)]
@@ -56,22 +59,89 @@ impl Ordered {
 /// The queue: the oldest of it lie in the drive, where its scheduler sees them; the rest wait at the host.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    waiting: VecDeque<Waiting>,
+    /// In any order: a command stays in its slot until it is taken.
+    slots: Vec<Waiting>,
+    free: Vec<u32>,
+    /// The slots of those that wait, oldest first.
+    order: VecDeque<u32>,
     /// Where each command begins, in an array of its own: a search reads little memory.
     lbas: VecDeque<u64>,
     drive_depth: usize,
     ordered: Option<Ordered>,
+    company: Company,
+    /// Commands that wait for all before them, and are waited for.
+    flushes: usize,
+    targets: Option<Targets>,
+}
+
+/// Where the commands that the drive has lie.
+#[derive(Clone, Debug)]
+struct Targets {
+    soonest: Soonest,
+    /// Those that the head need not move for, as far as is known: each may be served at once.
+    elsewhere: usize,
+}
+
+impl Targets {
+    fn add(&mut self, slot: u32, waiting: &Waiting) {
+        match (&waiting.target, waiting.direction()) {
+            (Some(place), Some(direction)) => self.soonest.add(slot, place, direction),
+            _ => self.elsewhere += 1,
+        }
+    }
+
+    fn remove(&mut self, slot: u32, waiting: &Waiting) {
+        match (&waiting.target, waiting.direction()) {
+            (Some(place), Some(_)) => self.soonest.remove(slot, place),
+            _ => self.elsewhere -= 1,
+        }
+    }
+}
+
+impl Waiting {
+    fn direction(&self) -> Option<Direction> {
+        match self.command.operation {
+            Operation::Read => Some(Direction::Read),
+            Operation::Write => Some(Direction::Write),
+            Operation::Flush | Operation::Trim => None,
+        }
+    }
 }
 
 impl Queue {
     /// An empty queue of a drive that takes `drive_depth` commands at once.
     pub fn new(drive_depth: usize) -> Queue {
-        Queue { waiting: VecDeque::new(), lbas: VecDeque::new(), drive_depth: drive_depth.max(1), ordered: None }
+        Queue {
+            slots: Vec::new(),
+            free: Vec::new(),
+            order: VecDeque::new(),
+            lbas: VecDeque::new(),
+            drive_depth: drive_depth.max(1),
+            ordered: None,
+            company: Company::new(),
+            flushes: 0,
+            targets: None,
+        }
     }
 
     /// Keeps writes in order there from now on.
     pub fn keep_order_in(&mut self, ordered: Ordered) {
         self.ordered = Some(ordered);
+    }
+
+    /// From now on knows which command the head can begin soonest ([`Queue::soonest`]); the queue is empty.
+    pub fn keep_targets(&mut self, disk: &Disk) {
+        assert!(self.is_empty(), "{} commands came before their targets were kept", self.len());
+        self.targets = Soonest::new(disk).map(|soonest| Targets { soonest, elsewhere: 0 });
+    }
+
+    /// The number of the command that the head of `actuator` can begin soonest at `now`, where that is kept and every command
+    /// of the drive's has a place on its platters.
+    #[inline]
+    pub fn soonest(&self, actuator: &Actuator, now: SimTime) -> Option<usize> {
+        let targets = self.targets.as_ref().filter(|targets| targets.elsewhere == 0)?;
+        let slot = targets.soonest.find(actuator, now)?;
+        self.order.iter().position(|&other| other == slot)
     }
 
     /// Where writes are kept in order, if anywhere.
@@ -87,43 +157,66 @@ impl Queue {
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.order.len()
     }
 
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.order.is_empty()
     }
 
     /// Adds one at the end.
     pub fn push(&mut self, waiting: Waiting) {
         self.lbas.push_back(waiting.command.lba.0);
-        self.waiting.push_back(waiting);
+        self.company.add(&waiting.command);
+        self.flushes += usize::from(waiting.command.operation == Operation::Flush);
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = waiting;
+                slot
+            }
+            None => {
+                self.slots.push(waiting);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.order.push_back(slot);
+        if self.order.len() <= self.drive_depth {
+            self.enter_drive(self.order.len() - 1);
+        }
+    }
+
+    /// Number `index` is one of those that the drive has.
+    fn enter_drive(&mut self, index: usize) {
+        if let Some(targets) = &mut self.targets {
+            let slot = self.order[index];
+            targets.add(slot, &self.slots[slot as usize]);
+        }
     }
 
     /// The one that has waited longest.
     pub fn oldest(&self) -> Option<&Waiting> {
-        self.waiting.front()
+        self.order.front().map(|&slot| &self.slots[slot as usize])
     }
 
     /// All, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Waiting> {
-        self.waiting.iter()
+        self.order.iter().map(|&slot| &self.slots[slot as usize])
     }
 
     /// Those that the drive has, oldest first.
     pub fn in_drive(&self) -> impl Iterator<Item = &Waiting> {
-        self.waiting.iter().take(self.drive_depth)
+        self.iter().take(self.drive_depth)
     }
 
     /// How many the drive has.
     pub fn in_drive_len(&self) -> usize {
-        self.waiting.len().min(self.drive_depth)
+        self.order.len().min(self.drive_depth)
     }
 
     /// Number `index` from the oldest.
     pub fn get(&self, index: usize) -> &Waiting {
-        &self.waiting[index]
+        &self.slots[self.order[index] as usize]
     }
 
     /// The first of numbers `range` that begins within `sectors`.
@@ -145,10 +238,20 @@ impl Queue {
     /// Takes number `index` out.
     pub fn take(&mut self, index: usize) -> Waiting {
         self.lbas.remove(index);
-        if index == 0 {
-            return self.waiting.pop_front().expect("an index comes from this queue");
+        let slot = self.order.remove(index).expect("an index comes from this queue");
+        let waiting = self.slots[slot as usize];
+        self.free.push(slot);
+        self.company.remove(&waiting.command);
+        self.flushes -= usize::from(waiting.command.operation == Operation::Flush);
+        if index < self.drive_depth {
+            if let Some(targets) = &mut self.targets {
+                targets.remove(slot, &waiting);
+            }
+            if self.order.len() >= self.drive_depth {
+                self.enter_drive(self.drive_depth - 1);
+            }
         }
-        self.waiting.remove(index).expect("an index comes from this queue")
+        waiting
     }
 
     /// The oldest command that must be served before number `index`: an overlapping one where either is not a read, or
@@ -167,7 +270,10 @@ impl Queue {
 
     /// The oldest command that number `index` conflicts with.
     fn conflict(&self, index: usize) -> Option<usize> {
-        let chosen = &self.waiting[index].command;
+        let chosen = &self.get(index).command;
+        if self.flushes == 0 && self.ordered.is_none() && self.company.is_alone(chosen) {
+            return None;
+        }
         let conflicts = |earlier: &Waiting| {
             let command = &earlier.command;
             command.operation == Operation::Flush
@@ -175,7 +281,7 @@ impl Queue {
                 || ((command.operation != Operation::Read || chosen.operation != Operation::Read)
                     && command.overlaps(chosen))
         };
-        let mut earlier = self.waiting.iter().take(index);
+        let mut earlier = self.iter().take(index);
         match self.ordered {
             None => earlier.position(conflicts),
             Some(_) => earlier.position(|earlier| conflicts(earlier) || self.keeps_order(&earlier.command, chosen)),

@@ -56,6 +56,11 @@ pub trait Source: Send {
     /// `runtime` end by it; traces ignore it).
     fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError>;
 
+    /// Whether the requests depend on the times that [`Source::next`] is called with: each drive then needs a source of its own.
+    fn heeds_time(&self) -> bool {
+        false
+    }
+
     /// Requests in all, where known: for progress.
     fn expected_requests(&self) -> Option<u64> {
         None
@@ -70,6 +75,10 @@ pub trait Source: Send {
 impl<S: Source + ?Sized> Source for &mut S {
     fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
         (**self).next(now)
+    }
+
+    fn heeds_time(&self) -> bool {
+        (**self).heeds_time()
     }
 
     fn expected_requests(&self) -> Option<u64> {

@@ -114,6 +114,13 @@ fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
                 "{shown}: no profile is written, since the drive's {name} is not known"
             )));
         }
+        if verdict.word("type") == Some("interlaced") {
+            let shown = path.display();
+            return Err(Failure::failed(format!(
+                "{shown}: no profile is written, since the tests do not measure the tracks of an interlaced drive"
+            ))
+            .or_try("a profile of one's own on the base of 'imr-1t' (imbrex list drives imr-1t)"));
+        }
         write_whole(path, &emit_profile(verdict))?;
     }
     Ok(())

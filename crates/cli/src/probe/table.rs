@@ -46,6 +46,7 @@ pub fn print(verdict: &Verdict) -> Result<(), Failure> {
 pub fn headline(verdict: &Verdict) -> &'static str {
     match verdict.word("type") {
         Some("shingled") => "This drive is shingled (SMR).",
+        Some("interlaced") => "This drive is interlaced (IMR): every other track is overlapped by those beside it.",
         Some("conventional") => "This drive is conventional (CMR): nothing shows that its tracks overlap.",
         _ => "Whether this drive is shingled cannot be told from the tests that ran.",
     }
@@ -74,7 +75,27 @@ pub fn left_open(verdict: &Verdict) -> Option<&'static str> {
 
 /// A property's name, in words.
 pub fn name(property: &Property) -> String {
-    property.name.replace('_', " ")
+    let places = [("_od", "outer edge"), ("_md", "middle"), ("_id", "inner edge")];
+    match property.name {
+        "cache_writes_4k_depth_1" => "writes of 4 KiB, one by one, until it is full".into(),
+        "packet_writes" => "writes put into the cache together".into(),
+        "journal_quantum" => "step in which a group of writes grows".into(),
+        "journal_payload" => "bytes to the next step".into(),
+        "journal_out_of_band" => "turns beside what is written".into(),
+        "cache_near" => "address nearest to the cache".into(),
+        name => match places.iter().find_map(|(end, place)| Some((name.strip_suffix(end)?, place))) {
+            Some((stem, place)) => format!("{}, {place}", size_word(stem)),
+            None => size_word(name),
+        },
+    }
+}
+
+/// A name without the unit that its value bears.
+fn size_word(name: &str) -> String {
+    match name.strip_suffix("_bytes") {
+        Some(stem) => format!("{} size", stem.replace('_', " ")),
+        None => name.replace('_', " "),
+    }
 }
 
 /// How sure the probe is, in a word.
@@ -92,14 +113,26 @@ pub fn shown(property: &Property) -> String {
     format!("{bound}{}", value(property))
 }
 
+/// The unit in words that need no explanation.
+fn unit(property: &Property) -> &'static str {
+    match property.unit {
+        "rotations" => "turns of the platter",
+        "packets" => "groups of writes",
+        unit => unit,
+    }
+}
+
 fn value(property: &Property) -> String {
     match &property.value {
+        Value::Word("od") => "outer edge (first addresses)".into(),
+        Value::Word("md") => "middle".into(),
+        Value::Word("id") => "inner edge (last addresses)".into(),
         Value::Word(word) => word.to_string(),
         Value::CannotTell => "cannot tell".into(),
         Value::Number(number) if property.unit == "B" => human::bytes(*number as u64),
         Value::Number(number) if number.fract() == 0.0 && *number >= 0.0 => {
-            format!("{} {}", human::count(*number as u64), property.unit).trim_end().to_string()
+            format!("{} {}", human::count(*number as u64), unit(property)).trim_end().to_string()
         }
-        Value::Number(number) => format!("{number:.2} {}", property.unit).trim_end().to_string(),
+        Value::Number(number) => format!("{number:.2} {}", unit(property)).trim_end().to_string(),
     }
 }

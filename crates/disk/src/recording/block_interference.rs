@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::extents::clipped;
 use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
-use crate::units::{Extent, Sectors};
+use crate::units::{Extent, Pba, Sectors};
 
 /// Its line in the registry.
 pub const KIND: Kind = Kind {
@@ -65,6 +65,10 @@ impl Recording for BlockInterference {
 
     fn boxed(&self) -> Box<dyn Recording> {
         Box::new(*self)
+    }
+
+    fn is_alike_in_stroke(&self, _geometry: &Geometry, _track: Pba) -> bool {
+        true
     }
 
     fn is_harmless(&self) -> bool {

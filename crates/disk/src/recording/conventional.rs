@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::kind::{self, BuildError, Keys, Kind, Recording, Refusal};
 use crate::geometry::Geometry;
-use crate::units::Extent;
+use crate::units::{Extent, Pba};
 
 /// Its line in the registry.
 pub const KIND: Kind = Kind { name: "conventional", summary: "a write destroys nothing", build };
@@ -34,6 +34,10 @@ impl Recording for Conventional {
 
     fn boxed(&self) -> Box<dyn Recording> {
         Box::new(*self)
+    }
+
+    fn is_alike_in_stroke(&self, _geometry: &Geometry, _track: Pba) -> bool {
+        true
     }
 
     fn is_harmless(&self) -> bool {

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use toml::Spanned;
 
 use crate::geometry::Geometry;
-use crate::units::Extent;
+use crate::units::{Extent, Pba};
 
 /// What a write to a disk destroys elsewhere.
 pub trait Recording: fmt::Debug + Send + Sync {
@@ -25,6 +25,12 @@ pub trait Recording: fmt::Debug + Send + Sync {
 
     /// Whether any sector can be rewritten without harm to another.
     fn is_harmless(&self) -> bool {
+        false
+    }
+
+    /// Whether whole tracks that are written in the stroke which holds `track` destroy what others there do, only so much further
+    /// on, as long as that lies in the stroke too. What is laid out track by track is then known by one of them.
+    fn is_alike_in_stroke(&self, _geometry: &Geometry, _track: Pba) -> bool {
         false
     }
 

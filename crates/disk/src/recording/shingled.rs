@@ -267,6 +267,16 @@ impl Recording for Shingled {
         Box::new(self.clone())
     }
 
+    /// Of tracks of one length in one zone a write destroys whole ones, as many as the head is wide: what it is at both ends of
+    /// the zone it is between them, unless a step lies there.
+    fn is_alike_in_stroke(&self, geometry: &Geometry, track: Pba) -> bool {
+        let zone = geometry.zone_of(geometry.locate(track).radial_track);
+        let share = |radial_track: u32| u64::from(radial_track) * MILLION / u64::from(geometry.radial_tracks());
+        let step = |radial_track: u32| self.heads.partition_point(|&(from, _)| from <= share(radial_track));
+        geometry.stroke_from(geometry.track_of(track).start).is_some()
+            && step(zone.radial_start) == step(zone.radial_start + zone.tracks - 1)
+    }
+
     fn is_harmless(&self) -> bool {
         self.widest() == 1
     }

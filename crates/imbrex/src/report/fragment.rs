@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 
 use imbrex_sim::{DriveSeries, Summary};
 
-use super::figures::{self, Drawing};
+use super::figure::Drawing;
+use super::figures;
 use crate::chart::{escape, Style};
 use crate::table;
 

@@ -19,9 +19,47 @@ pub fn of_each<T: Sync, R: Send>(
     done.into_iter().collect()
 }
 
+/// As many as run at one time: `jobs`, or as many as there are cores.
+pub fn at_once(jobs: Option<u32>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    jobs.map_or_else(cores, |jobs| jobs as usize).max(1)
+}
+
+/// What `work` makes of each of `items`, in their order, all under way at once; whoever gives them their work sees to it
+/// that no more run than may. The first failure, by that order, is the outcome of all.
+pub fn together<T: Send, R: Send>(
+    items: Vec<T>,
+    work: impl Fn(usize, T) -> Result<R, Failure> + Sync,
+) -> Result<Vec<R>, Failure> {
+    let work = &work;
+    let done: Vec<Result<R, Failure>> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            items.into_iter().enumerate().map(|(index, item)| scope.spawn(move || work(index, item))).collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    done.into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_done_together_stands_in_order_too() {
+        let barrier = std::sync::Barrier::new(3);
+        let done = together(vec![3, 1, 2], |index, item| {
+            // None passes before all are under way.
+            barrier.wait();
+            Ok((index, item))
+        });
+        assert_eq!(done.expect("none fails"), [(0, 3), (1, 1), (2, 2)]);
+        let failing = together(vec![1, 2], |_, item| match item {
+            1 => Ok(()),
+            item => Err(Failure::failed(format!("{item} is of no use"))),
+        });
+        assert_eq!(failing.expect_err("one fails").message, "2 is of no use");
+    }
 
     #[test]
     fn results_stand_in_the_order_of_the_items_and_the_first_failure_counts() {

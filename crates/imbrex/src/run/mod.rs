@@ -12,6 +12,7 @@
 //! 2. Progress changes nothing of the results.
 
 pub mod many;
+pub mod shared;
 pub mod sinks;
 
 use std::time::Instant;

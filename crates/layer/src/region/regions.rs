@@ -329,8 +329,30 @@ impl<'a> Carver<'a> {
                 }
             }
             regions.push(region);
+            next = self.repeat(&mut regions, next, &taken);
         }
         (regions, is_safe)
+    }
+
+    /// Lays the regions that follow the last one in its stroke, where all that each destroys is what lies right behind it, and
+    /// is the same for all; `next` is what comes behind that. Returns where to go on.
+    fn repeat(&self, regions: &mut Vec<Extent>, next: Pba, taken: &RunMap<()>) -> Pba {
+        let (geometry, last) = (&self.disk.geometry, regions[regions.len() - 1]);
+        let is_behind = self.destroyed.iter().all(|lost| lost.start >= last.end() && lost.end() <= next);
+        let (RegionSize::Tracks(_), true) = (self.size, is_behind) else { return next };
+        let Some((left, track)) = geometry.stroke_from(last.start) else { return next };
+        let (step, end) = (next - last.start, last.start + Sectors(left * track.0));
+        let is_free = taken.first().is_none_or(|(start, _)| start >= end.0);
+        if !step.0.is_multiple_of(track.0) || !is_free || !self.disk.recording.is_alike_in_stroke(geometry, last.start)
+        {
+            return next;
+        }
+        let mut next = next;
+        while next + step <= end {
+            regions.push(Extent::new(next, last.sectors));
+            next += step;
+        }
+        next
     }
 
     /// The region that begins at `start`, or at the next track where regions are whole tracks.

@@ -83,7 +83,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
 /// What it waits for, less than `high` nanoseconds, a pause after which it has cleaned.
 fn find_trigger(bench: &mut Bench<'_>, high: f64) -> Result<(), TargetError> {
     let mut points = Vec::new();
-    let (mut low, mut high) = (PAUSE_NS_MIN, high);
+    let (mut low, mut high, cleaned) = (PAUSE_NS_MIN, high, high);
     let is_rested = !has_begun(bench, low, false, &mut points)?;
     let rotation = bench.rotation_ns();
     let most = if bench.target.is_virtual() { EXACT_ROTATIONS * rotation } else { f64::MAX };
@@ -108,6 +108,12 @@ fn find_trigger(bench: &mut Bench<'_>, high: f64) -> Result<(), TargetError> {
     let seconds = (low + high) / 2e9;
     if !is_rested {
         let because = format!("the head moves after pauses of {:.3} s already", low / 1e9);
+        bench.verdict.conclude("idle_trigger", Value::CannotTell, "s", Confidence::Low, because, &EVIDENCE[1..]);
+        return Ok(());
+    }
+    if high >= cleaned {
+        let because =
+            format!("blocks are cleaned within {:.1} s, and the head was never seen to move before", high / 1e9);
         bench.verdict.conclude("idle_trigger", Value::CannotTell, "s", Confidence::Low, because, &EVIDENCE[1..]);
         return Ok(());
     }

@@ -44,8 +44,9 @@ const SMALL_WRITES: u64 = 130_000;
 const GAPS: usize = 64;
 /// Latencies kept.
 const LATENCIES_MAX: usize = 1 << 16;
-/// What a drive is given at most.
+/// What a drive is given at most: a cache that takes more than this part of its drive is not looked for.
 const WRITES_MAX: u64 = 50_000_000;
+const PART_MAX: u64 = 12;
 /// Bytes of a region.
 const REGION_BYTES: u64 = 1 << 30;
 
@@ -152,10 +153,9 @@ impl Watch {
         if at > SMALL_WRITES || self.goes_on(at) || first.is_empty() || second.is_empty() {
             return first_dense(&stalls).unwrap_or(at);
         }
-        let dense = first_dense(&first).filter(|&at| {
-            first.len() >= 6
-                && 5 * first.iter().filter(|index| index.abs_diff(at) <= at / 80).count() >= 2 * first.len()
-        });
+        let is_near = |at: u64| first.iter().filter(|index| index.abs_diff(at) <= at / 80).count();
+        let dense = first_dense(&first)
+            .filter(|&at| first.len() >= 6 && (5 * is_near(at) >= 2 * first.len() || come_in_waves(&first, at / 80)));
         if let Some((first, second)) = dense.zip(first_dense(&second)) {
             return second - first;
         }
@@ -177,6 +177,8 @@ impl Watch {
             self.usual = crate::statistics::median(&self.gaps);
         }
         if gap < self.limit.max((self.usual as f64 * STALL_TIMES) as u64) {
+            // An answer may be held up by something else, for any time: a little longer than another is no stall then.
+            self.longest = self.longest.max(gap);
             return None;
         }
         self.stalls.push((before, gap));
@@ -205,6 +207,7 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
     let mut filled = Filled::default();
     let mut ends = Vec::new();
     let mut next = || Some(Operation::write(places.next(&mut random), bytes));
+    let most = WRITES_MAX.min(bench.target.size_bytes() / PART_MAX / bytes);
     let mut over = false;
     bench.target.perform(depth, &mut next, &mut |timed| {
         if over {
@@ -217,8 +220,9 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
         }
         let full = watch.see(timed.end_ns);
         filled.count = filled.count.or(full);
-        over =
-            watch.count >= WRITES_MAX || filled.count.is_some_and(|at| spread == Spread::Region || watch.is_enough(at));
+        over = (filled.count.is_none() && watch.count >= most)
+            || watch.count >= WRITES_MAX
+            || filled.count.is_some_and(|at| spread == Spread::Region || watch.is_enough(at));
         !over
     })?;
     if let (Spread::Whole, Some(at)) = (spread, filled.count) {
@@ -240,6 +244,14 @@ fn at_once(ends: &mut [u64], rotation: f64) -> usize {
     crate::statistics::median(&sizes) as usize
 }
 
+/// Whether rising numbers come in waves, narrow and of as many each: logs of which each frees a band at a time are full
+/// together again and again. Sets that are full one by one come in none.
+fn come_in_waves(numbers: &[u64], narrow: u64) -> bool {
+    let waves: Vec<&[u64]> = numbers.chunk_by(|one, next| next - one <= narrow).collect();
+    let alike = |wave: &&[u64]| wave.len() == waves[0].len() && wave[wave.len() - 1] - wave[0] <= narrow;
+    waves.len() > 1 && waves[0].len() > 2 && waves.iter().all(alike)
+}
+
 /// Where the first of the densest stretches of rising numbers is, a few hundredths wide.
 fn first_dense(numbers: &[u64]) -> Option<u64> {
     let within = |from: usize| {
@@ -255,6 +267,30 @@ fn first_dense(numbers: &[u64]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: what five logs take is told from the first wave of their stalls, though the second and the third come soon.
+    #[test]
+    fn logs_that_are_full_in_waves_take_what_lies_between_rounds() {
+        let mut watch = Watch::new(10.0);
+        let wave = |from: u64| (0..5).map(move |log| (from + 100 * log, 1_000));
+        watch.stalls =
+            [83_000, 87_400, 91_800, 166_000, 170_400, 174_800, 179_200].into_iter().flat_map(wave).collect();
+        watch.count = 193_000;
+        assert_eq!(watch.full_in_the_middle(83_000), 83_000);
+        // Sets one by one: from the middle of one round to that of the next.
+        watch.stalls = (0..15).flat_map(|set| [(80_000 + 800 * set, 1_000), (166_000 + 800 * set, 1_000)]).collect();
+        watch.stalls.sort_unstable();
+        assert_eq!(watch.full_in_the_middle(80_000), 86_000);
+    }
+
+    /// Goal: answers that something else holds up for any time now and then are no full cache.
+    #[test]
+    fn answers_held_up_for_any_time_are_not_taken_for_a_full_cache() {
+        // For long less than a stall takes, then a little more.
+        let longest = |index: u64| if index < 12_000 { 110 } else { 170 };
+        let held = |index: u64| if index % 60 == 59 { 20 + index * 37 % longest(index) } else { 10 };
+        assert_eq!(full_at((0..20_000).map(held)), None);
+    }
 
     fn full_at(latencies: impl Iterator<Item = u64>) -> Option<u64> {
         let mut watch = Watch::new(10.0);

@@ -9,6 +9,7 @@ mod cleaning_order;
 mod drive_type;
 mod experiment;
 mod filling;
+mod interlaced;
 mod journal;
 mod mechanics;
 mod rotation;
@@ -23,6 +24,7 @@ pub fn all() -> &'static [&'static Experiment] {
         &mechanics::EXPERIMENT,
         &zones::EXPERIMENT,
         &drive_type::EXPERIMENT,
+        &interlaced::EXPERIMENT,
         &cleaning_kind::EXPERIMENT,
         &cache_place::EXPERIMENT,
         &cache_fill::EXPERIMENT,

@@ -27,6 +27,8 @@ pub enum Size {
     Tiny,
     /// At most 200 GB, with caches of 64 MiB to 1 GiB.
     Small,
+    /// As small ones, with regions of 1 to 10 MiB.
+    Fine,
     /// Terabytes, with caches of 1 to 64 GiB, and maps of a thousand to a million entries.
     Full,
 }
@@ -57,6 +59,9 @@ pub struct Truth {
     pub raw_bytes: Option<Limit>,
     pub singles: Option<f64>,
     pub merge_every: Option<f64>,
+    /// How an interlaced drive writes to bottoms, and whether it moves hot tracks.
+    pub bottoms: Option<&'static str>,
+    pub hot_tracks: Option<&'static str>,
     /// Bands at the places where they are measured; there may be two kinds where zones meet.
     pub bands: Vec<(&'static str, Vec<f64>)>,
 }
@@ -232,7 +237,7 @@ impl Platters {
 pub fn draw(seed: u64, size: Size) -> Drawn {
     let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     let bytes = match size {
-        Size::Tiny | Size::Small => dice.broadly(24e9, 190e9),
+        Size::Tiny | Size::Small | Size::Fine => dice.broadly(24e9, 190e9),
         Size::Full => dice.broadly(1e12, 8e12),
     };
     let (text, truth) = match dice.whole(0, 19) {
@@ -243,6 +248,115 @@ pub fn draw(seed: u64, size: Size) -> Drawn {
         _ => fully_associative(&mut dice, bytes, size),
     };
     Drawn { seed, text, truth }
+}
+
+/// A drive with this layer. Of layers that only some truths are known of, the kind alone is.
+pub fn draw_with(layer: &str, seed: u64, size: Size) -> Drawn {
+    let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let bytes = dice.broadly(24e9, 190e9);
+    let (text, truth) = match layer {
+        "conventional" => conventional(&mut dice, bytes),
+        "media-cache" if seed.is_multiple_of(2) => journal(&mut dice, bytes, size),
+        "media-cache" => in_place(&mut dice, bytes, size),
+        "set-associative" => set_associative(&mut dice, bytes, size),
+        "fully-associative" => fully_associative(&mut dice, bytes, size),
+        "region-rmw" | "log-structured" | "s-blocks" => flat(layer, &mut dice, bytes),
+        _ => interlaced(layer, &mut dice, bytes),
+    };
+    Drawn { seed, text, truth }
+}
+
+/// A drive whose layer needs no overlap, of which it is only known that it is not conventional.
+fn flat(layer: &str, dice: &mut Dice, bytes: f64) -> (String, Truth) {
+    let platters = Platters::draw(dice, bytes, false);
+    let mut text = head(layer);
+    platters.write(dice, &mut text, "kind = \"conventional\"");
+    writeln!(text, "[layer.{layer}]").expect("a string takes all");
+    let mib = |dice: &mut Dice, low: f64, high: f64| (dice.broadly(low, high) * 256.0) as u64 * 4096;
+    match layer {
+        "region-rmw" => writeln!(text, "region_size = \"{}\"", mib(dice, 1.0, 64.0)),
+        "log-structured" => writeln!(text, "zone_size = \"{}\"", mib(dice, 16.0, 256.0)),
+        _ => writeln!(
+            text,
+            "sections = {}\ncache_share = \"{}%\"\nsblock_share = \"{}%\"",
+            (bytes / dice.broadly(2e8, 6e8)) as u64,
+            dice.whole(1, 4),
+            dice.whole(2, 5)
+        ),
+    }
+    .expect("a string takes all");
+    (text, base(&platters, layer_kind(layer)))
+}
+
+fn layer_kind(layer: &str) -> &'static str {
+    ["region-rmw", "log-structured", "s-blocks"].into_iter().find(|name| *name == layer).unwrap_or("interlaced")
+}
+
+/// An interlaced drive, full of data.
+fn interlaced(layer: &str, dice: &mut Dice, bytes: f64) -> (String, Truth) {
+    let rotation_ns = dice.one_of(&[8_333_333, 10_000_000, 10_169_492, 11_111_111]);
+    let (surfaces, sectors) = (dice.whole(1, 4), dice.whole(1800, 4400));
+    let group_tracks = dice.one_of(&[32, 64, 128, 256]);
+    let groups = (bytes / (sectors * SECTOR * surfaces * 2 * group_tracks) as f64).ceil() as u64;
+    let (order, zero_latency) = (dice.one_of(&["serpentine", "zig-zag"]), dice.unit() < 0.5);
+    let mut text = head(layer);
+    text += "fill = \"full\"\n";
+    writeln!(text, "[geometry]\nlayout = \"bottom-then-top\"\nsurfaces = {surfaces}\nrotation_ns = {rotation_ns}")
+        .expect("a string takes all");
+    let skew = dice.whole(1_500_000, 2_500_000);
+    writeln!(text, "tracks = {}\ntrack_sectors_od = {sectors}\ntrack_skew_ns = {skew}", groups * 2 * group_tracks)
+        .expect("a string takes all");
+    let top_ratio = dice.one_of(&[0.9, 1.0]);
+    writeln!(
+        text,
+        "[geometry.interlaced]\ngroup_tracks = {group_tracks}\norder = \"{order}\"\ntop_ratio = {top_ratio:.1}"
+    )
+    .expect("a string takes all");
+    writeln!(text, "[mechanics]\nzero_latency = {zero_latency}\n[mechanics.seek]\nmodel = \"linear\"")
+        .expect("a string takes all");
+    writeln!(text, "min_ns = {}\nmax_ns = {}", dice.whole(500_000, 1_400_000), dice.whole(9_000_000, 20_000_000))
+        .expect("a string takes all");
+    let overhead = dice.one_of(&[0, 50_000, 150_000]);
+    writeln!(text, "[recording]\nkind = \"interlaced\"\n[host]\nqueue = 32\noverhead_ns = {overhead}")
+        .expect("a string takes all");
+    let truth = Truth {
+        kind: "interlaced",
+        layout: "vertical",
+        rotation_ms: rotation_ns as f64 / 1e6,
+        bottoms: Some(if layer.ends_with("-buffer") { "buffered" } else { "rewritten in place" }),
+        hot_tracks: match layer {
+            "imr-rmw" => Some("left where they are"),
+            "top-buffer" | "write-buffer" => None,
+            _ => Some("moved"),
+        },
+        ..Truth::default()
+    };
+    (text, truth)
+}
+
+/// What a probe said of `drawn` with high confidence, that is not so; and whether it named the kind with high confidence.
+pub fn sure_and_wrong(drawn: &Drawn, verdict: &Verdict) -> (Vec<String>, bool) {
+    let sure = |name: &str| verdict.property(name).filter(|found| found.confidence == imbrex_probe::Confidence::High);
+    let mut wrong = Vec::new();
+    let kind = match drawn.truth.kind {
+        kind @ ("conventional" | "interlaced") => kind,
+        _ => "shingled",
+    };
+    let expected =
+        [("type", Some(kind)), ("bottom_writes", drawn.truth.bottoms), ("hot_tracks", drawn.truth.hot_tracks)];
+    for (name, expected) in expected {
+        let Some((found, expected)) = sure(name).zip(expected) else { continue };
+        if !matches!(found.value, imbrex_probe::Value::Word(word) if word == expected) {
+            wrong.push(format!("{name} is {:?}, not {expected}: {}", found.value, found.because));
+        }
+    }
+    if let Some(found) = sure("rotation") {
+        if !matches!(found.value, imbrex_probe::Value::Number(ms) if (ms / drawn.truth.rotation_ms - 1.0).abs() < 0.001)
+        {
+            wrong.push(format!("rotation is {:?}, not {}", found.value, drawn.truth.rotation_ms));
+        }
+    }
+    (wrong, sure("type").is_some())
 }
 
 fn head(layer: &str) -> String {
@@ -301,7 +415,7 @@ fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
     let out_of_band = dice.whole(2, 6);
     let packets_wanted = match size {
         Size::Tiny => dice.broadly(90.0, 300.0),
-        Size::Small => dice.broadly(90.0, 1100.0),
+        Size::Small | Size::Fine => dice.broadly(90.0, 1100.0),
         Size::Full => dice.broadly(2000.0, 40_000.0),
     };
     let raw = (packets_wanted as u64 + 1) * (out_of_band + 1);
@@ -373,7 +487,7 @@ fn journal(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
 fn cache_bytes(dice: &mut Dice, size: Size) -> u64 {
     let mib = match size {
         Size::Tiny => dice.broadly(16.0, 64.0),
-        Size::Small => dice.broadly(64.0, 1024.0),
+        Size::Small | Size::Fine => dice.broadly(64.0, 1024.0),
         Size::Full => dice.broadly(1024.0, 65_536.0),
     };
     mib as u64 * MIB
@@ -423,12 +537,13 @@ fn flat_recording(dice: &mut Dice) -> String {
 }
 
 fn region_bytes(dice: &mut Dice, size: Size) -> u64 {
-    let largest = match size {
-        Size::Tiny => 16.0,
-        Size::Small => 40.0,
-        Size::Full => 64.0,
+    let (least, largest) = match size {
+        Size::Tiny => (10.0, 16.0),
+        Size::Small => (10.0, 40.0),
+        Size::Fine => (1.0, 10.0),
+        Size::Full => (10.0, 64.0),
     };
-    (dice.broadly(10.0, largest) * MIB as f64 / 4096.0) as u64 * 4096
+    (dice.broadly(least, largest) * MIB as f64 / 4096.0) as u64 * 4096
 }
 
 fn set_associative(dice: &mut Dice, bytes: f64, size: Size) -> (String, Truth) {
@@ -503,9 +618,18 @@ pub fn build(text: &str) -> Drive {
 
 /// Probes `target` with all tests.
 pub fn probed(target: &mut dyn Target) -> Verdict {
-    let mut options =
-        ProbeOptions { may_write: true, only: Vec::new(), budget_ns: u64::MAX, seed: 7, progress: &mut |_| true };
+    probed_with(target, &[])
+}
+
+fn probed_with(target: &mut dyn Target, only: &[&str]) -> Verdict {
+    let only = only.iter().map(|name| name.to_string()).collect();
+    let mut options = ProbeOptions { may_write: true, only, budget_ns: u64::MAX, seed: 7, progress: &mut |_| true };
     probe(target, &mut options)
+}
+
+/// Probes the drive of a profile's text with these tests and those they rest on; none given, all.
+pub fn probed_only(text: &str, only: &[&str]) -> Verdict {
+    probed_with(&mut Simulated::new(build(text)), only)
 }
 
 /// Probes the drive of a profile's text.

@@ -44,6 +44,7 @@ use crate::observer::Observer;
 use crate::queue::{Ordered, Queue, Waiting};
 use crate::read_ahead::ReadAhead;
 use crate::results::Integrity;
+use crate::schedule::Schedule;
 use crate::slow::Slow;
 use crate::timing::Timing;
 use crate::write_cache::WriteCache;
@@ -154,6 +155,15 @@ impl<S: Source, O: Observer> Engine<S, O> {
     }
 }
 
+/// The queue of `drive`, with what the scheduler asks of it.
+fn queue_of(drive: &Drive, options: &Options) -> Queue {
+    let mut queue = Queue::new(drive.host.queue as usize);
+    if matches!(options.schedule, Schedule::Sptf(_)) {
+        queue.keep_targets(&drive.disk);
+    }
+    queue
+}
+
 impl<O: Observer, C: Carrier> Engine<Inbox, O, C> {
     /// Adds a request to the inbox, and returns the number under which the engine and its carrier will know it.
     pub fn submit(&mut self, request: Request) -> u64 {
@@ -171,7 +181,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         let checker = options.check.then(|| Checker::new(&drive.disk, drive.layer.as_ref(), power_safe));
         Engine {
             clock: ArrivalClock::new(options.arrival),
-            queue: Queue::new(drive.host.queue as usize),
+            queue: queue_of(&drive, &options),
             queued_changes: 0,
             cache: WriteCache::new(Sectors(options.write_cache_bytes / sector_bytes as u64)),
             read_ahead: ReadAhead::new(Sectors(options.read_ahead_bytes / sector_bytes as u64)),

@@ -26,6 +26,9 @@ impl Sptf {
         if over_age {
             return 0;
         }
+        if let Some(index) = queue.soonest(actuator, now) {
+            return index;
+        }
         let mut search = Search { best: SimDuration(u64::MAX), index: 0, too_far: u32::MAX };
         for (index, waiting) in queue.in_drive().enumerate() {
             search.see(index, waiting, actuator, now);
@@ -83,6 +86,7 @@ mod tests {
         fn skips_nothing_that_a_plain_minimum_would_choose(
             picks in prop::collection::vec((0u64..7_000_000_000, any::<bool>()), 1..64),
             now in 0u64..20_000_000,
+            keeps_targets in any::<bool>(),
             name in prop::sample::select(vec!["cmr-7200", "cassuto-307g"]),
         ) {
             let disk = Profile::named(name).expect("it is built in").disk();
@@ -90,6 +94,9 @@ mod tests {
             let actuator = Actuator::new(disk.clone());
             let now = SimTime(now);
             let mut queue = Queue::new(64);
+            if keeps_targets {
+                queue.keep_targets(&disk);
+            }
             let mut soonest = (SimDuration(u64::MAX), 0);
             for (index, (place, is_read)) in picks.into_iter().enumerate() {
                 let place = disk.geometry.locate(Pba(place % sectors));

@@ -138,6 +138,17 @@ impl Source for Generator {
         }
     }
 
+    /// A phase without a rate ends by the time of its calls, and so begins the time of any phase after an idleness.
+    fn heeds_time(&self) -> bool {
+        let phases = &self.spec.phases;
+        let idles = phases.iter().any(|phase| matches!(phase, Phase::Idle(_)));
+        phases.iter().any(|phase| match phase {
+            Phase::Idle(_) => false,
+            Phase::Run(job) if job.rate_thousandths > 0 => idles,
+            Phase::Run(job) => !job.runtime.is_zero(),
+        })
+    }
+
     fn expected_requests(&self) -> Option<u64> {
         self.expected_requests
     }

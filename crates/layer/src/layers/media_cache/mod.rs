@@ -28,6 +28,7 @@ mod host;
 mod journal;
 mod record;
 mod recovery;
+mod rewritable;
 mod shape;
 mod stage;
 mod state;

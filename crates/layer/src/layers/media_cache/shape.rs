@@ -9,6 +9,7 @@ use std::ops::Range;
 use imbrex_disk::{Disk, Extent, Lba, Sectors};
 
 use super::journal::{Journal, PacketRules};
+use super::rewritable;
 use super::store::Store;
 use super::tracks::{Others, Tracks};
 use super::zones::CacheZones;
@@ -64,25 +65,39 @@ impl Parting<'_> {
         looks_enough: impl Fn(Extent) -> bool,
         suffices: impl Fn(&Tracks) -> bool,
     ) -> Result<Tracks, ConfigError> {
+        let make = |disk: &Disk, taken: &Regions, others: &NotTaken<'_>| Tracks::between(disk, taken, others);
+        let tracks = self.part_as(position, what, looks_enough, make, suffices)?;
+        tracks.iter().for_each(|track| self.used.insert(track.start.0, track.sectors.0, ()));
+        Ok(tracks)
+    }
+
+    /// The same of whatever `make` makes of the regions on their way and of what belongs to others.
+    fn part_as<T>(
+        &mut self,
+        position: Position,
+        what: &str,
+        looks_enough: impl Fn(Extent) -> bool,
+        make: impl Fn(&Disk, &Regions, &NotTaken<'_>) -> T,
+        suffices: impl Fn(&T) -> bool,
+    ) -> Result<T, ConfigError> {
         let counts = counts_below(self.rest.len());
         let guess = counts.partition_point(|&count| !looks_enough(self.area(count, position)));
         // Of the counts tried the last that suffices is the one found.
         let mut found = None;
         partition_point_near(counts.len(), guess, |index| {
-            let tracks = self.tracks(counts[index], position);
-            let is_enough = suffices(&tracks);
+            let made = self.made(counts[index], position, &make);
+            let is_enough = suffices(&made);
             if is_enough {
-                found = Some((counts[index], tracks));
+                found = Some((counts[index], made));
             }
             !is_enough
         });
-        let Some((count, tracks)) = found else {
+        let Some((count, made)) = found else {
             let remedy = "make it or the bands smaller";
             return Err(ConfigError(format!("the {what} does not fit on this disk beside its bands: {remedy}")));
         };
         self.rest = self.rest.take(self.disk, count, position).1;
-        tracks.iter().for_each(|track| self.used.insert(track.start.0, track.sectors.0, ()));
-        Ok(tracks)
+        Ok(made)
     }
 
     /// From the first to the last of the `count` regions at `position`.
@@ -91,12 +106,12 @@ impl Parting<'_> {
         Extent::between(self.rest.extent(block.start).start, self.rest.extent(block.end - 1).end())
     }
 
-    /// The tracks that `count` regions at `position` would give.
-    fn tracks(&self, count: usize, position: Position) -> Tracks {
+    /// What `make` makes of the `count` regions at `position`.
+    fn made<T>(&self, count: usize, position: Position, make: impl Fn(&Disk, &Regions, &NotTaken<'_>) -> T) -> T {
         let block = self.rest.block(self.disk, count, position);
         let taken: Vec<Extent> = block.clone().map(|index| self.rest.extent(index)).collect();
         let others = NotTaken { rest: &self.rest, taken: block, used: &self.used };
-        Tracks::between(self.disk, &Regions::from_extents(&taken), &others)
+        make(self.disk, &Regions::from_extents(&taken), &others)
     }
 }
 
@@ -252,11 +267,12 @@ fn zones(parting: &mut Parting<'_>, parameters: &Parameters, position: Position)
         let reason = "a block, a zone and the cache are of one sector at least";
         return Err(ConfigError(format!("cache_block, cache_zone, cache_size: {reason}")));
     }
-    let usable = |tracks: &Tracks| rewritable(disk, tracks).iter().map(|run| run.sectors.0).sum::<u64>();
+    let usable = |runs: &Vec<Extent>| runs.iter().map(|run| run.sectors.0).sum::<u64>();
     let what = "cache on tracks that can be overwritten";
     let looks_enough = |area: Extent| conventional_sectors(disk, area) >= cache;
-    let tracks = parting.part(position, what, looks_enough, |tracks| usable(tracks) >= cache)?;
-    Ok(CacheZones::new(cut(&rewritable(disk, &tracks), zone, cache), entry.min(u32::MAX as u64)))
+    let make = |disk: &Disk, taken: &Regions, others: &NotTaken<'_>| rewritable::between(disk, taken, others);
+    let runs = parting.part_as(position, what, looks_enough, make, |runs| usable(runs) >= cache)?;
+    Ok(CacheZones::new(cut(&runs, zone, cache), entry.min(u32::MAX as u64)))
 }
 
 /// Sectors of `area` where a write destroys nothing, but for those at the ends of strokes.
@@ -279,21 +295,6 @@ fn cut(runs: &[Extent], zone: u64, cache: u64) -> Vec<Extent> {
         }
     }
     zones
-}
-
-/// Of the tracks those that can be overwritten in place, in runs that follow each other on the medium.
-fn rewritable(disk: &Disk, tracks: &Tracks) -> Vec<Extent> {
-    let (mut runs, mut destroyed): (Vec<Extent>, Vec<Extent>) = (Vec::new(), Vec::new());
-    for track in tracks.iter() {
-        destroyed.clear();
-        disk.recording.destroys(&disk.geometry, track, &mut destroyed);
-        match runs.last_mut() {
-            _ if !destroyed.is_empty() => {}
-            Some(run) if run.end() == track.start => *run = Extent::between(run.start, track.end()),
-            _ => runs.push(track),
-        }
-    }
-    runs
 }
 
 impl Shape {

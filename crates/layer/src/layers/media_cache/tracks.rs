@@ -14,7 +14,7 @@ use crate::map::run_map::RunMap;
 use crate::region::Regions;
 
 /// Neighbours on the same surface that could destroy a track: heads are narrower than this.
-const HEAD_TRACKS_MAX: u32 = 32;
+pub(super) const HEAD_TRACKS_MAX: u32 = 32;
 
 /// The sectors that belong to others: they must not be destroyed.
 pub(super) trait Others {
@@ -170,7 +170,7 @@ fn reach(disk: &Disk, area: Extent, tracks: &[Extent], index: usize, others: &im
 }
 
 /// Whether writing one of `others` destroys part of `track`.
-fn is_destroyed(disk: &Disk, track: Extent, others: &impl Others) -> bool {
+pub(super) fn is_destroyed(disk: &Disk, track: Extent, others: &impl Others) -> bool {
     let place = disk.geometry.locate(track.start);
     let first = place.radial_track.saturating_sub(HEAD_TRACKS_MAX);
     let last = (place.radial_track + HEAD_TRACKS_MAX).min(disk.geometry.radial_tracks() - 1);

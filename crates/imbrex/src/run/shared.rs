@@ -1,0 +1,367 @@
+//! One reading of a workload for several drives: what one of them takes, all get.
+//!
+//! ```text
+//!                      ┌─► Share ─► engine of drive 0
+//!   Source ─► batches ─┼─► Share ─► engine of drive 1     whoever needs a batch that is not there reads it
+//!                      └─► Share ─► engine of drive 2
+//! ```
+//!
+//! The drives that run at one time, of which there may be fewer than drives, take turns: a drive that must wait for a batch
+//! lets another run meanwhile.
+//!
+//! Invariants:
+//! 1. Every share yields every request, in the order of the source, and its error where it fails.
+//! 2. No more than [`BATCHES`] batches are held: a drive that is further waits for the slowest. A share that is dropped is waited
+//!    for no more.
+//! 3. No more shares than allowed are running, that is, neither waiting in [`Share::next`] nor before [`Share::begin`].
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use imbrex_disk::SimTime;
+use imbrex_trace::{Facts, Request, Source, TraceError};
+
+/// Requests of a batch.
+const REQUESTS: usize = 4096;
+/// Batches held: ten megabytes of requests.
+const BATCHES: usize = 64;
+
+/// What the shares have in common.
+struct Reading {
+    state: Mutex<State>,
+    changed: Condvar,
+    expected: Option<u64>,
+}
+
+struct State {
+    /// Away while a share reads from it.
+    source: Option<Box<dyn Source>>,
+    /// Those that some share has yet to take, the first of which is number `first`.
+    batches: VecDeque<Arc<[Request]>>,
+    first: u64,
+    /// The number of the batch that each share takes next; a share that is gone takes none.
+    next: Vec<Option<u64>>,
+    /// How the source ended, once it has.
+    ended: Option<Result<(), TraceError>>,
+    facts: Facts,
+    /// How many more shares may run.
+    free: usize,
+}
+
+/// A source for one of several drives.
+pub struct Share {
+    reading: Arc<Reading>,
+    number: usize,
+    batch: Arc<[Request]>,
+    at: usize,
+    runs: bool,
+    waited: Duration,
+}
+
+/// `count` shares of `source`, of which `at_once` run at one time.
+pub fn shares(source: Box<dyn Source>, count: usize, at_once: usize) -> Vec<Share> {
+    assert!(count > 0 && at_once > 0, "{count} shares, {at_once} of them at once: somebody has to run");
+    let expected = source.expected_requests();
+    let state = State {
+        source: Some(source),
+        batches: VecDeque::new(),
+        first: 0,
+        next: vec![Some(0); count],
+        ended: None,
+        facts: Facts::default(),
+        free: at_once,
+    };
+    let reading = Arc::new(Reading { state: Mutex::new(state), changed: Condvar::new(), expected });
+    let share = |number| Share {
+        reading: reading.clone(),
+        number,
+        batch: Arc::from([]),
+        at: 0,
+        runs: false,
+        waited: Duration::ZERO,
+    };
+    (0..count).map(share).collect()
+}
+
+/// What a share that needs a batch does.
+enum Turn {
+    Take(Arc<[Request]>),
+    Read(Box<dyn Source>),
+    Wait,
+    End(Result<(), TraceError>),
+}
+
+impl State {
+    fn turn(&mut self, number: usize) -> Turn {
+        let wanted = self.next[number].expect("a share that asks is not gone");
+        if let Some(batch) = self.batches.get((wanted - self.first) as usize).cloned() {
+            self.next[number] = Some(wanted + 1);
+            self.forget();
+            return Turn::Take(batch);
+        }
+        if let Some(ended) = &self.ended {
+            return Turn::End(ended.as_ref().map(|()| ()).map_err(again));
+        }
+        if self.batches.len() >= BATCHES {
+            return Turn::Wait;
+        }
+        self.source.take().map_or(Turn::Wait, Turn::Read)
+    }
+
+    /// Drops the batches that all have taken.
+    fn forget(&mut self) {
+        let slowest = self.next.iter().flatten().copied().min().unwrap_or(u64::MAX);
+        while self.first < slowest && self.batches.pop_front().is_some() {
+            self.first += 1;
+        }
+    }
+}
+
+/// The same error for another drive: the system's own word is passed on as text.
+fn again(error: &TraceError) -> TraceError {
+    let cause = error.cause.as_ref().map(|cause| std::io::Error::new(cause.kind(), cause.to_string()));
+    TraceError { place: error.place.clone(), reason: error.reason.clone(), cause }
+}
+
+/// The next batch of `source`, which may be the last, and how the source ended, if it did.
+fn read(source: &mut dyn Source) -> (Vec<Request>, Option<Result<(), TraceError>>) {
+    let mut batch = Vec::with_capacity(REQUESTS);
+    while batch.len() < REQUESTS {
+        match source.next(SimTime::ZERO) {
+            Ok(Some(request)) => batch.push(request),
+            Ok(None) => return (batch, Some(Ok(()))),
+            Err(error) => return (batch, Some(Err(error))),
+        }
+    }
+    (batch, None)
+}
+
+impl Reading {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics while it holds the state")
+    }
+}
+
+impl Share {
+    /// Waits for its turn to run. A share that has begun lets others run when it is dropped.
+    pub fn begin(&mut self) {
+        if !self.runs {
+            let mut state = self.reading.lock();
+            while state.free == 0 {
+                state = self.reading.changed.wait(state).expect("no thread panics while it holds the state");
+            }
+            state.free -= 1;
+            self.runs = true;
+        }
+    }
+
+    /// How long it waited for others since it began, and read for them.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Brings the next batch; false at the end.
+    #[cold]
+    fn fetch(&mut self) -> Result<bool, TraceError> {
+        self.begin();
+        let begun = Instant::now();
+        let fetched = self.fetched();
+        self.waited += begun.elapsed();
+        let batch = fetched?;
+        self.at = 0;
+        self.batch = batch.unwrap_or_else(|| Arc::from([]));
+        Ok(!self.batch.is_empty())
+    }
+
+    fn fetched(&self) -> Result<Option<Arc<[Request]>>, TraceError> {
+        let mut state = self.reading.lock();
+        loop {
+            match state.turn(self.number) {
+                Turn::Take(batch) => {
+                    // Whoever waits for room may find some now.
+                    self.reading.changed.notify_all();
+                    return Ok(Some(batch));
+                }
+                Turn::End(ended) => return ended.map(|()| None),
+                Turn::Read(mut source) => {
+                    drop(state);
+                    let (batch, ended) = read(source.as_mut());
+                    state = self.reading.lock();
+                    if !batch.is_empty() {
+                        state.batches.push_back(batch.into());
+                    }
+                    state.facts = source.facts();
+                    state.ended = ended;
+                    state.source = Some(source);
+                    self.reading.changed.notify_all();
+                }
+                Turn::Wait => state = self.wait(state),
+            }
+        }
+    }
+
+    /// Lets another run until something has changed and there is room to run again.
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.free += 1;
+        self.reading.changed.notify_all();
+        state = self.reading.changed.wait(state).expect("no thread panics while it holds the state");
+        while state.free == 0 {
+            state = self.reading.changed.wait(state).expect("no thread panics while it holds the state");
+        }
+        state.free -= 1;
+        state
+    }
+}
+
+impl Source for Share {
+    #[inline]
+    fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
+        if self.at == self.batch.len() && !self.fetch()? {
+            return Ok(None);
+        }
+        let request = self.batch[self.at];
+        self.at += 1;
+        Ok(Some(request))
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.reading.expected
+    }
+
+    fn facts(&self) -> Facts {
+        self.reading.lock().facts.clone()
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        // A panic elsewhere must not become a second one here.
+        let Ok(mut state) = self.reading.state.lock() else { return };
+        state.next[self.number] = None;
+        state.forget();
+        state.free += usize::from(self.runs);
+        self.reading.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: invariants 1 to 3. Method: a source that counts what it is asked, taken by threads of different speed, of which
+    //! some leave early.
+
+    use super::*;
+    use imbrex_disk::Command;
+    use imbrex_trace::When;
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+    /// Requests numbered from 0, and an error or the end after the last.
+    struct Numbered {
+        next: u64,
+        last: u64,
+        fails: bool,
+        asked: Arc<AtomicU64>,
+    }
+
+    impl Source for Numbered {
+        fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
+            if self.next == self.last {
+                let broken = || TraceError { place: "line 7".into(), reason: "broken".into(), cause: None };
+                return if self.fails { Err(broken()) } else { Ok(None) };
+            }
+            self.next += 1;
+            self.asked.store(self.next, Ordering::Relaxed);
+            Ok(Some(Request { when: When::At(SimTime(self.next)), device: 0, command: Command::read(self.next, 8) }))
+        }
+    }
+
+    fn numbered(last: u64, fails: bool) -> (Box<dyn Source>, Arc<AtomicU64>) {
+        let asked = Arc::new(AtomicU64::new(0));
+        (Box::new(Numbered { next: 0, last, fails, asked: asked.clone() }), asked)
+    }
+
+    /// Takes up to `most` requests, which must be those from 1 on; how many, and whether an error came.
+    fn take(share: &mut Share, most: u64) -> (u64, bool) {
+        for number in 1..=most {
+            match share.next(SimTime::ZERO) {
+                Ok(Some(request)) => assert_eq!(request.command.lba.0, number),
+                Ok(None) => return (number - 1, false),
+                Err(error) => {
+                    assert_eq!(error.to_string(), "line 7: broken");
+                    return (number - 1, true);
+                }
+            }
+        }
+        (most, false)
+    }
+
+    #[test]
+    fn all_get_all_whatever_their_number_and_however_many_run() {
+        for (count, at_once, last) in [(1, 1, 10), (3, 1, 900_000), (5, 2, 600_001), (4, 8, REQUESTS as u64)] {
+            let (source, asked) = numbered(last, false);
+            let running = AtomicUsize::new(0);
+            std::thread::scope(|scope| {
+                for (number, mut share) in shares(source, count, at_once).into_iter().enumerate() {
+                    let running = &running;
+                    scope.spawn(move || {
+                        share.begin();
+                        assert!(running.fetch_add(1, Ordering::SeqCst) < at_once || number > 0);
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        assert_eq!(take(&mut share, u64::MAX), (last, false));
+                    });
+                }
+            });
+            assert_eq!(asked.load(Ordering::Relaxed), last);
+        }
+    }
+
+    #[test]
+    fn an_error_reaches_all_after_what_came_before_it() {
+        let (source, _) = numbered(5_000, true);
+        std::thread::scope(|scope| {
+            for mut share in shares(source, 3, 2) {
+                scope.spawn(move || assert_eq!(take(&mut share, u64::MAX), (5_000, true)));
+            }
+        });
+    }
+
+    #[test]
+    fn the_fastest_is_held_up_by_the_slowest_until_that_has_gone() {
+        let (source, asked) = numbered(2_000_000, false);
+        let mut shares = shares(source, 2, 2);
+        let (slow, mut fast) = (shares.remove(0), shares.remove(0));
+        let held = (REQUESTS * BATCHES) as u64;
+        std::thread::scope(|scope| {
+            let ahead = scope.spawn(move || take(&mut fast, u64::MAX));
+            while asked.load(Ordering::Relaxed) < held {
+                std::thread::yield_now();
+            }
+            // Whatever time passes, no more is read.
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(asked.load(Ordering::Relaxed), held);
+            drop(slow);
+            assert_eq!(ahead.join().expect("it does not panic"), (2_000_000, false));
+        });
+    }
+
+    #[test]
+    fn no_more_run_than_may() {
+        let (source, _) = numbered(1_500_000, false);
+        let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for mut share in shares(source, 6, 2) {
+                let (running, most) = (&running, &most);
+                scope.spawn(move || {
+                    share.begin();
+                    // Within a batch nothing waits: what runs there runs.
+                    while share.next(SimTime::ZERO).expect("it does not fail").is_some() {
+                        let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                        most.fetch_max(now, Ordering::SeqCst);
+                        running.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert!(most.load(Ordering::SeqCst) <= 2);
+    }
+}

@@ -1,0 +1,156 @@
+//! Tracks that can be overwritten in place: those whose writing destroys nothing, and which no write of anyone else destroys.
+//!
+//! Tracks of a stroke are mostly alike, so few of them need a look: a stroke on a conventional part of the disk is taken whole
+//! where nobody else has anything in it, and of a shingled one only the end can be of use.
+//!
+//! Invariants:
+//! 1. What is found is what looking at every track would find.
+
+use imbrex_disk::{Disk, Extent, Pba, Sectors};
+
+use super::tracks::{is_destroyed, Others, HEAD_TRACKS_MAX};
+use crate::region::Regions;
+
+/// A search from the first to the last of some regions.
+struct Search<'a, O: Others> {
+    disk: &'a Disk,
+    taken: &'a Regions,
+    others: &'a O,
+    destroyed: Vec<Extent>,
+    runs: Vec<Extent>,
+}
+
+/// The tracks between the first and the last region of `taken` that can be overwritten in place, in runs that follow each
+/// other on the medium; `others` is what belongs to anyone else.
+pub(super) fn between(disk: &Disk, taken: &Regions, others: &impl Others) -> Vec<Extent> {
+    let mut search = Search { disk, taken, others, destroyed: Vec::new(), runs: Vec::new() };
+    let (mut next, end) = (taken.extent(0).start, taken.extent(taken.len() - 1).end());
+    while next < end {
+        next = match disk.geometry.stroke_from(next) {
+            Some((left, track)) if disk.recording.is_alike_in_stroke(&disk.geometry, next) => {
+                let tracks = left.min((end - next).0.div_ceil(track.0));
+                search.stroke(next, tracks, left, track);
+                next + Sectors(tracks * track.0)
+            }
+            _ => {
+                let track = disk.geometry.track_of(next);
+                search.track(track);
+                track.end()
+            }
+        };
+    }
+    search.runs
+}
+
+impl<O: Others> Search<'_, O> {
+    /// Looks at one track.
+    fn track(&mut self, track: Extent) {
+        self.destroyed.clear();
+        self.disk.recording.destroys(&self.disk.geometry, track, &mut self.destroyed);
+        let is_free = self.destroyed.is_empty() && !self.others.touch(track);
+        if is_free && (self.taken.lba_at(track.start).is_some() || !is_destroyed(self.disk, track, self.others)) {
+            self.add(track);
+        }
+    }
+
+    fn add(&mut self, tracks: Extent) {
+        match self.runs.last_mut() {
+            Some(run) if run.end() == tracks.start => *run = Extent::between(run.start, tracks.end()),
+            _ => self.runs.push(tracks),
+        }
+    }
+
+    /// Looks at `tracks` tracks of a stroke that has `left` from `first` on. Those far enough from either end that whatever they
+    /// destroy, or are destroyed by, lies in it are alike.
+    fn stroke(&mut self, first: Pba, tracks: u64, left: u64, track: Sectors) {
+        let at = |index: u64| first + Sectors(index * track.0);
+        let reach = u64::from(HEAD_TRACKS_MAX);
+        let begin = reach.min(tracks);
+        let end = left.saturating_sub(reach).min(tracks).max(begin);
+        for index in (0..begin).chain(end..tracks) {
+            if index == end && begin < end {
+                self.alike(Extent::between(at(begin), at(end)), track);
+            }
+            self.track(Extent::new(at(index), track));
+        }
+        if begin < end && end == tracks {
+            self.alike(Extent::between(at(begin), at(end)), track);
+        }
+    }
+
+    /// Looks at tracks of which one stands for all.
+    fn alike(&mut self, tracks: Extent, track: Sectors) {
+        self.destroyed.clear();
+        let one = Extent::new(tracks.start, track);
+        self.disk.recording.destroys(&self.disk.geometry, one, &mut self.destroyed);
+        if !self.destroyed.is_empty() {
+            return;
+        }
+        let reach = Sectors(u64::from(HEAD_TRACKS_MAX) * track.0);
+        if !self.others.touch(Extent::between(tracks.start - reach, tracks.end() + reach)) {
+            return self.add(tracks);
+        }
+        for index in 0..tracks.sectors.0 / track.0 {
+            self.track(Extent::new(tracks.start + Sectors(index * track.0), track));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: invariant 1. Method: every track is looked at, on disks in strokes with and without a conventional part, at all
+    //! positions, with others beside and amid the tracks.
+
+    use super::*;
+    use crate::map::run_map::RunMap;
+    use crate::region::{Position, RegionSize};
+    use imbrex_disk::Profile;
+
+    fn disk(recording: &str) -> imbrex_disk::SharedDisk {
+        let text = format!(
+            "name = \"drawn\"\nsummary = \"drawn\"\ndefault_layer = \"conventional\"\n[geometry]\nlayout = \"horizontal\"\n\
+             surfaces = 3\nrotation_ns = 10000000\ntracks = 2400\nstroke_tracks_od = 300\nstroke_tracks_id = 150\n\
+             track_sectors_od = 60\ntrack_sectors_id = 30\n[geometry.horizontal]\nsplit = 0.5\nconventional_from = 0.4\n\
+             conventional_to = 0.6\n[mechanics]\n[mechanics.seek]\nmodel = \"linear\"\nmin_ns = 1\nmax_ns = 2\n[recording]\n{recording}\n"
+        );
+        Profile::parse("drawn.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}")).disk()
+    }
+
+    fn each(disk: &Disk, taken: &Regions, others: &RunMap<()>) -> Vec<Extent> {
+        let mut search = Search { disk, taken, others, destroyed: Vec::new(), runs: Vec::new() };
+        let (mut next, end) = (taken.extent(0).start, taken.extent(taken.len() - 1).end());
+        while next < end {
+            let track = disk.geometry.track_of(next);
+            search.track(track);
+            next = track.end();
+        }
+        search.runs
+    }
+
+    #[test]
+    fn finds_what_looking_at_every_track_finds() {
+        let mut found = 0;
+        for recording in [
+            "kind = \"shingled\"\nhead_tracks = 2",
+            "kind = \"shingled\"\nhead_tracks = 3\nhead_steps = [{ from_share = 0.45, head_tracks = 1 }, { from_share = 0.8, head_tracks = 2 }]",
+            "kind = \"conventional\"",
+            "kind = \"block-interference\"\ninterference_sectors = 200",
+        ] {
+            let disk = disk(recording);
+            let regions = Regions::carve(&disk, RegionSize::Tracks(3));
+            for position in Position::WORDS.iter().filter_map(|word| Position::named(word)) {
+                for count in [1, 40, 700, regions.len() / 2 + 7, regions.len() - 1] {
+                    let (taken, rest) = regions.take(&disk, count, position);
+                    let mut others: RunMap<()> = RunMap::default();
+                    let far_in = taken.extent(count / 3).start;
+                    (0..rest.len()).for_each(|index| others.insert(rest.extent(index).start.0, rest.sectors(index).0, ()));
+                    others.insert(far_in.0, 1, ());
+                    let runs = between(&disk, &taken, &others);
+                    assert_eq!(runs, each(&disk, &taken, &others), "{recording}, {count} regions");
+                    found += runs.len();
+                }
+            }
+        }
+        assert!(found > 50, "{found} runs");
+    }
+}

@@ -1,0 +1,318 @@
+//! Interlaced drives, by their writes (ours). Every other track is a bottom, which the two tops beside it overlap: a write to a
+//! bottom destroys what they hold, a write to a top destroys nothing (Hajkazemi 2019 §2.1). The drive puts bottoms and tops
+//! at different addresses, group by group, so that stretches of addresses alternate: in the one every write takes a wait, in
+//! the other several rotations, for the neighbours are read and written too; or there writes go to a buffer elsewhere.
+//!
+//! Which family the layer is of: bottoms rewritten in place, or buffered; and whether blocks that are written again and again
+//! become cheap, because their tracks are moved.
+//!
+//! Does not see: interlaced drives that buffer writes to tops as well, which answer as shingled ones do.
+//!
+//! Invariants:
+//! 1. A drive is called interlaced only if at least [`CHANGES_MIN`] changes between the two kinds of stretches were seen, and
+//!    the same addresses were of the same kind a second time.
+
+use super::drive_type::{read_after_writing, SEVERAL_ROTATIONS};
+use super::experiment::Experiment;
+use crate::bench::{Bench, MIB};
+use crate::marks::{by_chance, is_elsewhere, same, Marks, Times};
+use crate::statistics::{median, quantile};
+use crate::target::TargetError;
+use crate::verdict::{Confidence, Value};
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "hot-tracks",
+    question: "does an interlaced drive move what is written often?",
+    source: "our own",
+    writes: true,
+    needs: &["rotation", "type"],
+    tells: &["hot_tracks"],
+    about_s: 3600,
+    is_idle: |verdict| match verdict.word("bottom_writes") {
+        Some("rewritten in place") => None,
+        Some(_) => Some("the drive buffers what is written to bottoms"),
+        None => Some("the drive is not known to be interlaced"),
+    },
+    yields_to: |_| None,
+    run,
+};
+
+/// Blocks written in a stretch, and the stretches tried from the beginning of the drive: groups may be large.
+const BLOCKS: usize = 160;
+const SPANS: [u64; 3] = [1 << 30, 1 << 33, 1 << 36];
+/// Changes from the one kind of stretch to the other, at least.
+const CHANGES_MIN: usize = 3;
+/// So many are of the same kind a second time.
+const SAME: f64 = 0.95;
+/// Each kind has a good part of the addresses.
+const EACH: f64 = 0.25;
+/// Few writes take longer than a wait for one's place and less than the rewriting of neighbours; none takes as long as the
+/// rewriting of a band.
+const BETWEEN_SHARE: f64 = 0.06;
+const REWRITE_ROTATIONS: (f64, f64) = (2.2, 16.0);
+/// Places looked at to see whether all parts of the drive answer alike, and blocks at each.
+const ELSEWHERE: [f64; 3] = [0.35, 0.65, 0.97];
+const FEW: usize = 8;
+/// Blocks that are written again and again, and how often at most; hot tracks are chosen every ten thousands of writes.
+const HOT: usize = 4;
+const HOT_WRITES: usize = 60_000;
+const ROUND: usize = 2_000;
+
+const BY_ADDRESS: &str = "writes by address";
+const MOVED_BY_ADDRESS: &str = "blocks elsewhere once written, by address";
+const HOT_SERIES: &str = "the same few blocks written again and again";
+
+/// Blocks in the order of their addresses, and of each whether it is dear: a bottom.
+struct Kinds {
+    offsets: Vec<u64>,
+    dear: Vec<bool>,
+}
+
+impl Kinds {
+    fn changes(&self) -> usize {
+        self.dear.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    }
+
+    fn share(&self) -> f64 {
+        self.dear.iter().filter(|dear| **dear).count() as f64 / self.dear.len() as f64
+    }
+
+    fn alternate(&self) -> bool {
+        self.changes() >= CHANGES_MIN && (EACH..=1.0 - EACH).contains(&self.share())
+    }
+
+    fn agrees_with(&self, other: &Kinds) -> bool {
+        let same = self.dear.iter().zip(&other.dear).filter(|(one, other)| one == other).count();
+        same as f64 >= SAME * self.dear.len() as f64
+    }
+
+    /// The middle distance from one change to the next.
+    fn stretch_bytes(&self) -> u64 {
+        let changed = |index: &usize| self.dear[*index] != self.dear[index - 1];
+        let at = |index: usize| u64::midpoint(self.offsets[index - 1], self.offsets[index]);
+        let changes: Vec<u64> = (1..self.dear.len()).filter(changed).map(at).collect();
+        let apart: Vec<u64> = changes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        median(&apart)
+    }
+}
+
+/// Blocks of a span by address, written in random order.
+fn chosen(bench: &mut Bench<'_>, span: u64) -> Vec<u64> {
+    let mut offsets = bench.scattered(0, span, BLOCKS);
+    offsets.sort_unstable();
+    offsets
+}
+
+/// The latency of a write to each of `offsets`, in their order; they are written in random order, after one that is not told
+/// because the head came from elsewhere.
+fn write_latencies(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<Vec<u64>, TargetError> {
+    let mut order: Vec<usize> = (0..offsets.len()).collect();
+    bench.shuffle(&mut order);
+    let written: Vec<u64> = order.iter().map(|&index| offsets[index]).collect();
+    bench.write_blocks(1, &written[..1])?;
+    let timed = bench.write_blocks(1, &written)?;
+    let mut latencies = vec![0; offsets.len()];
+    for (&index, timed) in order.iter().zip(&timed) {
+        latencies[index] = timed.latency_ns();
+    }
+    Ok(latencies)
+}
+
+/// Which of `offsets` take the rewriting of neighbours; nothing where times are of more than the two kinds.
+fn dear(bench: &mut Bench<'_>, offsets: &[u64]) -> Result<Option<Kinds>, TargetError> {
+    let latencies = write_latencies(bench, offsets)?;
+    let points = offsets.iter().zip(&latencies).map(|(&offset, &ns)| (offset as f64, ns as f64 / 1e6)).collect();
+    bench.keep_points(BY_ADDRESS, "offset_bytes", "latency_ms", points);
+    let rotation = bench.rotation_ns();
+    let turns: Vec<f64> = latencies.iter().map(|&ns| ns as f64 / rotation).collect();
+    // A seek within a wide span is added to both kinds.
+    let between = turns.iter().filter(|turns| (REWRITE_ROTATIONS.0..SEVERAL_ROTATIONS).contains(*turns)).count();
+    let too_long = turns.iter().filter(|turns| **turns > REWRITE_ROTATIONS.1).count();
+    if (between + too_long) as f64 > BETWEEN_SHARE * turns.len() as f64 {
+        return Ok(None);
+    }
+    let dear = turns.iter().map(|&turns| turns >= SEVERAL_ROTATIONS).collect();
+    Ok(Some(Kinds { offsets: offsets.to_vec(), dear }))
+}
+
+/// When a block is read again: when all were written, or right after it was, before the drive has time to bring it home.
+#[derive(Clone, Copy)]
+enum Reading {
+    Together,
+    OneByOne,
+}
+
+/// The times of `offsets` before and after they are written.
+fn times(bench: &mut Bench<'_>, offsets: &[u64], reading: Reading) -> Result<(Times, Times), TargetError> {
+    let marks = Marks::new(bench, offsets.to_vec());
+    let before = marks.read(bench)?;
+    let after = match reading {
+        Reading::Together => {
+            write_latencies(bench, offsets)?;
+            read_after_writing(bench, &marks)?
+        }
+        Reading::OneByOne => read_each(bench, &marks)?,
+    };
+    Ok((before, after))
+}
+
+/// Which of `offsets` lie elsewhere once they are written.
+fn moved(bench: &mut Bench<'_>, offsets: &[u64], reading: Reading) -> Result<Kinds, TargetError> {
+    let (before, after) = times(bench, offsets, reading)?;
+    let dear: Vec<bool> = before.iter().zip(&after).map(|(&one, &other)| is_elsewhere(bench, one, other)).collect();
+    let points = offsets.iter().zip(&dear).map(|(&offset, &dear)| (offset as f64, f64::from(u8::from(dear)))).collect();
+    bench.keep_points(MOVED_BY_ADDRESS, "offset_bytes", "share_moved", points);
+    Ok(Kinds { offsets: offsets.to_vec(), dear })
+}
+
+/// Writes each block of `marks`, in random order, and reads it.
+fn read_each(bench: &mut Bench<'_>, marks: &Marks) -> Result<Times, TargetError> {
+    let mut order: Vec<usize> = (0..marks.blocks.len()).collect();
+    bench.shuffle(&mut order);
+    let mut times = vec![0; order.len()];
+    for index in order {
+        let block = vec![marks.blocks[index]];
+        bench.write_blocks(1, &block)?;
+        times[index] = read_after_writing(bench, &Marks { anchor: marks.anchor, blocks: block })?[0];
+    }
+    Ok(times)
+}
+
+/// Spans that lie in the drive.
+fn spans(bench: &Bench<'_>) -> Vec<u64> {
+    let size = bench.target.size_bytes() / 2;
+    let mut spans: Vec<u64> = SPANS.iter().map(|&span| span.min(size)).collect();
+    spans.dedup();
+    spans
+}
+
+fn conclude(bench: &mut Bench<'_>, kinds: &Kinds, bottoms: &'static str, because: String, series: &'static str) {
+    let stretch = kinds.stretch_bytes();
+    bench.verdict.conclude("type", Value::Word("interlaced"), "", Confidence::High, because.clone(), &[series]);
+    bench.verdict.conclude("bottom_writes", Value::Word(bottoms), "", Confidence::High, because, &[series]);
+    let because = format!("the kind changes {} times over {} blocks", kinds.changes(), kinds.offsets.len());
+    let stretch = Value::Number(stretch as f64);
+    bench.verdict.conclude("stretch_bytes", stretch, "B", Confidence::Medium, because, &[series]);
+}
+
+/// Writes take several rotations: it is an interlaced drive if they do in every other stretch of addresses.
+pub(super) fn conclude_rewriting(bench: &mut Bench<'_>) -> Result<(), TargetError> {
+    for span in spans(bench) {
+        let offsets = chosen(bench, span);
+        let Some(first) = dear(bench, &offsets)?.filter(Kinds::alternate) else { continue };
+        let Some(second) = dear(bench, &offsets)?.filter(|second| first.agrees_with(second)) else { continue };
+        let because = format!(
+            "in stretches of about {} MiB writes take a wait and several rotations by turns, as the neighbours of a track are \
+             rewritten",
+            second.stretch_bytes() / MIB
+        );
+        conclude(bench, &second, "rewritten in place", because, BY_ADDRESS);
+        return Ok(());
+    }
+    Ok(())
+}
+
+/// Some blocks lie elsewhere once they are written, others where they lay: it is an interlaced drive if they do so in
+/// alternate stretches; whatever else it is, it is not known.
+pub(super) fn conclude_buffered(bench: &mut Bench<'_>) -> Result<(), TargetError> {
+    let manners = spans(bench).into_iter().flat_map(|span| [(span, Reading::Together), (span, Reading::OneByOne)]);
+    for (span, reading) in manners.collect::<Vec<_>>() {
+        let offsets = chosen(bench, span);
+        let first = moved(bench, &offsets, reading)?;
+        if !first.alternate() {
+            continue;
+        }
+        let second = moved(bench, &offsets, reading)?;
+        // Of what is written to a log a second time a few lie at the same angle.
+        if first.agrees_with(&second) {
+            let because = format!(
+                "in stretches of about {} MiB blocks are written in their place and elsewhere by turns",
+                second.stretch_bytes() / MIB
+            );
+            conclude(bench, &second, "buffered", because, MOVED_BY_ADDRESS);
+            return Ok(());
+        }
+    }
+    let because = "some blocks lie elsewhere once they were written, and others where they lay".to_string();
+    bench.verdict.conclude("type", Value::CannotTell, "", Confidence::Low, because, &[MOVED_BY_ADDRESS]);
+    Ok(())
+}
+
+/// A shingled drive logs writes everywhere. Where they stay in their place in other parts of the drive, it is none.
+pub(super) fn take_back_if_some_stay(bench: &mut Bench<'_>) -> Result<(), TargetError> {
+    for share in ELSEWHERE {
+        let area = bench.at_share(share).min(bench.last_offset(8 * MIB));
+        let offsets = bench.scattered(area, 8 * MIB, FEW);
+        let (before, after) = times(bench, &offsets, Reading::Together)?;
+        let stayed = same(bench, &before, &after).iter().filter(|stayed| **stayed).count();
+        if stayed as f64 > FEW as f64 * (0.5 + by_chance(bench)) {
+            for name in ["cache_medium", "write_latency"] {
+                bench.verdict.properties.retain(|property| property.name != name);
+            }
+            return conclude_buffered(bench);
+        }
+    }
+    Ok(())
+}
+
+/// Writes a few bottoms until they cost no more than tops, or so often that a drive which moves hot tracks would have.
+fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
+    let mut hot = Vec::new();
+    for span in spans(bench) {
+        let offsets = chosen(bench, span);
+        let Some(kinds) = dear(bench, &offsets)? else { continue };
+        hot = kinds.offsets.iter().zip(&kinds.dear).filter(|(_, dear)| **dear).map(|(&offset, _)| offset).collect();
+        if hot.len() >= HOT {
+            break;
+        }
+    }
+    if hot.len() < HOT {
+        return Ok(());
+    }
+    bench.shuffle(&mut hot);
+    hot.truncate(HOT);
+    let (mut points, mut written) = (Vec::new(), 0);
+    while written < HOT_WRITES {
+        let offsets: Vec<u64> = hot.iter().copied().cycle().take(ROUND).collect();
+        let timed = bench.write_blocks(1, &offsets)?;
+        written += ROUND;
+        let latencies: Vec<u64> = timed.iter().map(|timed| timed.latency_ns()).collect();
+        let usual = quantile(&latencies, 0.5);
+        points.push((written as f64, usual as f64 / 1e6));
+        if (usual as f64) < SEVERAL_ROTATIONS * bench.rotation_ns() {
+            break;
+        }
+    }
+    let usual_ms = points.last().map_or(0.0, |point| point.1);
+    bench.keep_points(HOT_SERIES, "writes", "latency_ms", points);
+    let (word, sure) = if usual_ms * 1e6 < SEVERAL_ROTATIONS * bench.rotation_ns() {
+        ("moved", Confidence::High)
+    } else {
+        ("left where they are", Confidence::Medium)
+    };
+    let because = format!("after {written} writes to {HOT} blocks on bottoms a write takes {usual_ms:.1} ms");
+    bench.verdict.conclude("hot_tracks", Value::Word(word), "", sure, because, &[HOT_SERIES]);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(dear: &[u8]) -> Kinds {
+        let offsets = (0..dear.len() as u64).map(|index| index * MIB).collect();
+        Kinds { offsets, dear: dear.iter().map(|&dear| dear == 1).collect() }
+    }
+
+    #[test]
+    fn stretches_alternate_or_they_do_not() {
+        let groups = kinds(&[1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0]);
+        assert!(groups.alternate());
+        assert_eq!(groups.stretch_bytes(), 3 * MIB);
+        for other in [&[1, 1, 1, 1, 0, 0, 0, 0][..], &[1, 1, 1, 1, 1, 1, 1, 1], &[0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]] {
+            assert!(!kinds(other).alternate(), "{other:?}");
+        }
+        assert!(!groups.agrees_with(&kinds(&[1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0])));
+    }
+}

@@ -1,0 +1,113 @@
+//! Company: whether a waiting command may overlap another. Stretches of the drive are counted in a small table, so that most
+//! commands, which are alone in theirs, need not be compared with every other.
+//!
+//! Invariants:
+//! 1. A command of which [`Company::is_alone`] is true overlaps no other that was added and not removed.
+
+use imbrex_disk::Command;
+
+/// A stretch is so many sectors, two to this power.
+const STRETCH_BITS: u32 = 13;
+/// The table has so many entries, two to this power.
+const TABLE_BITS: u32 = 10;
+/// A command over more stretches than this is not counted in the table: it has company wherever it lies.
+const STRETCHES_MAX: u64 = 4;
+/// 2⁶⁴ divided by the golden section: neighbouring stretches go to entries far apart.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Counts of commands by stretch.
+#[derive(Clone, Debug)]
+pub struct Company {
+    counts: Box<[u32]>,
+    /// Commands over many stretches.
+    wide: usize,
+}
+
+impl Company {
+    /// Of no command.
+    pub fn new() -> Company {
+        Company { counts: vec![0; 1 << TABLE_BITS].into(), wide: 0 }
+    }
+
+    /// Counts `command`.
+    #[inline]
+    pub fn add(&mut self, command: &Command) {
+        match stretches(command) {
+            (first, last) if first == last => self.counts[entry(first)] += 1,
+            (first, last) if last - first < STRETCHES_MAX => (first..=last).for_each(|at| self.counts[entry(at)] += 1),
+            _ => self.wide += 1,
+        }
+    }
+
+    /// Counts `command` no more.
+    #[inline]
+    pub fn remove(&mut self, command: &Command) {
+        match stretches(command) {
+            (first, last) if first == last => self.counts[entry(first)] -= 1,
+            (first, last) if last - first < STRETCHES_MAX => (first..=last).for_each(|at| self.counts[entry(at)] -= 1),
+            _ => self.wide -= 1,
+        }
+    }
+
+    /// Whether `command`, which is counted, surely overlaps none of the others.
+    #[inline]
+    pub fn is_alone(&self, command: &Command) -> bool {
+        let (first, last) = stretches(command);
+        // Two of its own stretches may share an entry, which is then looked at more closely for nothing.
+        self.wide == 0 && last - first < STRETCHES_MAX && (first..=last).all(|at| self.counts[entry(at)] == 1)
+    }
+}
+
+/// The first and the last stretch that `command` touches.
+#[inline]
+fn stretches(command: &Command) -> (u64, u64) {
+    let last = command.lba.0 + u64::from(command.sectors.saturating_sub(1));
+    (command.lba.0 >> STRETCH_BITS, last >> STRETCH_BITS)
+}
+
+/// The entry of a stretch.
+#[inline]
+fn entry(stretch: u64) -> usize {
+    (stretch.wrapping_mul(GOLDEN) >> (64 - TABLE_BITS)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Goal: invariant 1. Method: commands of all sizes come and go, against every pair.
+        #[test]
+        fn what_is_alone_overlaps_nothing(
+            drawn in prop::collection::vec((0u64..400_000, 0u32..60_000, any::<bool>(), any::<bool>()), 1..60),
+        ) {
+            let (mut company, mut there) = (Company::new(), Vec::new());
+            for (lba, sectors, is_small, leaves) in drawn {
+                let command = Command::write(lba, if is_small { sectors % 64 } else { sectors });
+                company.add(&command);
+                there.push(command);
+                if leaves {
+                    company.remove(&there.swap_remove(there.len() / 2));
+                }
+                for (index, one) in there.iter().enumerate() {
+                    let overlaps = there.iter().enumerate().any(|(other, two)| other != index && one.overlaps(two));
+                    prop_assert!(!(overlaps && company.is_alone(one)), "{:?} of {:?}", one, there);
+                }
+            }
+            there.iter().for_each(|command| company.remove(command));
+            prop_assert!(company.wide == 0 && company.counts.iter().all(|count| *count == 0));
+        }
+    }
+
+    #[test]
+    fn a_small_command_is_alone_but_for_one_beside_it() {
+        let mut company = Company::new();
+        let (one, far, near) = (Command::write(0, 8), Command::read(1 << 30, 8), Command::read(4, 8));
+        company.add(&one);
+        company.add(&far);
+        assert!(company.is_alone(&one) && company.is_alone(&far));
+        company.add(&near);
+        assert!(!company.is_alone(&one) && !company.is_alone(&near) && company.is_alone(&far));
+    }
+}
