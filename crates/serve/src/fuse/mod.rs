@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use imbrex_fs::clock::Clock;
-use imbrex_fs::Fs;
+use imbrex_fs::{Fs, FsError};
 
 use self::front::Front;
 use self::requests::{Context, Requests};
@@ -38,6 +38,18 @@ const LOOK_NS: u64 = 50_000_000;
 pub const STATUS_ATTRIBUTE: &str = "user.imbrex.status";
 /// The extended attribute of the uppermost directory that writes everything when it is read; it is not listed.
 pub const SYNC_ATTRIBUTE: &str = "user.imbrex.sync";
+/// The extended attribute of the uppermost directory by which whoever serves it, or root, is told to do something: what is
+/// written to it is handed to [`Answers::order`].
+pub const ORDER_ATTRIBUTE: &str = "user.imbrex.order";
+
+/// What a served directory answers of itself.
+pub trait Answers {
+    /// What [`STATUS_ATTRIBUTE`] holds.
+    fn status(&self, fs: &Fs) -> String;
+
+    /// What is written to [`ORDER_ATTRIBUTE`]: it is begun, as a task of the core, and not waited for.
+    fn order(&self, fs: &Fs, words: &[u8]) -> Result<(), FsError>;
+}
 
 /// How a directory is served.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -98,15 +110,15 @@ fn config(words: &MountWords) -> Config {
 }
 
 impl Mount {
-    /// Puts `fs` at `directory`. `tell` gives what [`STATUS_ATTRIBUTE`] is to hold.
+    /// Puts `fs` at `directory`. `answers` are those to questions about it.
     pub fn new(
         clock: &Clock,
         fs: &Fs,
         directory: &Path,
         words: &MountWords,
-        tell: impl Fn(&Fs) -> String + 'static,
+        answers: Rc<dyn Answers>,
     ) -> io::Result<Mount> {
-        let context = Rc::new(Context { fs: fs.clone(), tell: Box::new(tell) });
+        let context = Rc::new(Context { fs: fs.clone(), answers });
         let (requests, sender) = Requests::new(clock, context);
         clock.add_source(requests.clone());
         let mut session = Session::new(Front::new(sender), directory, &config(words))?;

@@ -10,12 +10,14 @@ use std::sync::Mutex;
 use imbrex_fs::clock::{Bell, Clock, Source};
 use imbrex_fs::Fs;
 
+use super::Answers;
+
 /// What a task of the core works with.
 pub struct Context {
     /// The file system.
     pub fs: Fs,
-    /// What it tells of itself.
-    pub tell: Box<dyn Fn(&Fs) -> String>,
+    /// What is answered for it.
+    pub answers: Rc<dyn Answers>,
 }
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
