@@ -56,6 +56,12 @@ pub enum FsError {
     /// The inode is gone.
     #[error("the file is gone")]
     Stale,
+    /// Whoever asked for it wants it no more.
+    #[error("stopped; what was done so far stays")]
+    Stopped,
+    /// Something of the kind is being done.
+    #[error("busy with another such task")]
+    Busy,
     /// What is stored does not match its checksum.
     #[error("block {block} of the data device is damaged: its contents do not match their checksum")]
     Damaged {
@@ -95,6 +101,8 @@ impl FsError {
             FsError::ReadOnly => 30,
             FsError::TooManyLinks => 31,
             FsError::Stale => 116,
+            FsError::Stopped => 4,
+            FsError::Busy => 16,
             FsError::Damaged { .. } | FsError::Device(_) | FsError::Format { .. } => 5,
         }
     }

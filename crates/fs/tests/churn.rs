@@ -19,7 +19,14 @@ fn trials() -> Vec<(&'static str, Trial)> {
         let geometry = Geometry { blocks: 24 * ZONE_BLOCKS, kind };
         let metadata = Some(Geometry { blocks: 1_500, kind: Kind::Plain });
         let bounds = Bounds { cache_bytes: 256 << 10, ..Bounds::default() };
-        Trial { drives, parity, metadata, store: Some("log"), bounds, ..Trial::new(geometry, Vec::new()) }
+        Trial {
+            drives,
+            parity,
+            metadata: metadata.into_iter().collect(),
+            store: Some("log"),
+            bounds,
+            ..Trial::new(geometry, Vec::new())
+        }
     };
     let zoned = |active_max| Kind::Zoned { zone_blocks: ZONE_BLOCKS, zones: 24, conventional: 0, active_max };
     let one_open = |trial: Trial| Trial { options: vec![("open_groups".into(), "1".into())], ..trial };

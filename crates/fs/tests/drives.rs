@@ -74,10 +74,10 @@ async fn replace(clock: &Clock, rig: &Rig, old: usize, when: &str) -> Fs {
     let missing = if is_begun { vec![old] } else { vec![old, last] };
     let fs = mounted(clock, rig, &missing).await.unwrap_or_else(|error| panic!("{when}: {error}"));
     compare(&fs, when).await;
-    let replaced = match fs.replace_drive(old as u8, None, false, |_| {}).await {
+    let replaced = match fs.replace_drive(old as u8, None, false, |_| true).await {
         // It was done before the power went.
         Err(FsError::Invalid(why)) if why.contains("no drive of that number") => return fs,
-        Err(FsError::Invalid(_)) => fs.replace_drive(old as u8, Some((&new, NEW)), true, |_| {}).await,
+        Err(FsError::Invalid(_)) => fs.replace_drive(old as u8, Some((&new, NEW)), true, |_| true).await,
         outcome => outcome,
     };
     let replaced = replaced.unwrap_or_else(|error| panic!("{when}: {error}"));
@@ -131,6 +131,44 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
 }
 
 #[test]
+fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
+    const LONG: usize = 40 * 4096;
+    let (_, trial) = with_parity().remove(1);
+    let contents = written(&trial);
+    // It begins at each moment of the writing of a file that takes several groups, and has none of them before the last.
+    for moment in 0..60 {
+        let clock = Clock::in_virtual_time();
+        let new = Model::new(trial.geometry).contents();
+        let rig = Rig::with(contents.iter().cloned().chain([new]).collect());
+        let (own, drives) = (clock.clone(), trial.drives);
+        let run = async move {
+            let last = rig.models().len() - 1;
+            let fs = mounted(&own, &rig, &[last]).await.unwrap();
+            let writer = fs.clone();
+            perform(&fs, &Operation::Create("long".into())).await.unwrap();
+            let writing =
+                own.spawn(async move { perform(&writer, &Operation::WriteOut("long".into(), 0, LONG, 7)).await });
+            for _ in 0..moment {
+                own.yield_now().await;
+            }
+            let new = rig.devices(&own, &[]).pop().unwrap();
+            fs.replace_drive(1, Some((&new, NEW)), false, |_| true).await.unwrap();
+            writing.await.unwrap();
+            fs.unmount().await.unwrap();
+            for other in (0..drives).filter(|other| *other != 1) {
+                let when = format!("moment {moment}, then {other} lost");
+                let fs = mounted(&own, &rig, &[1, other]).await.unwrap();
+                compare(&fs, &when).await;
+                let read = fs.read(find(&fs, "long").unwrap(), 0, LONG).await;
+                assert!(read.as_ref() == Ok(&pattern(7, 0, LONG)), "{when}: {:?}", read.map(|bytes| bytes.len()));
+            }
+        };
+        clock.run(run).unwrap();
+        clock.forget_all();
+    }
+}
+
+#[test]
 fn what_is_rebuilt_is_what_files_use() {
     let (_, trial) = with_parity().remove(1);
     let rebuilt = |contents: Vec<Contents>| {
@@ -142,7 +180,7 @@ fn what_is_rebuilt_is_what_files_use() {
             let last = rig.models().len() - 1;
             let fs = mounted(&own, &rig, &[1, last]).await.unwrap();
             let new = rig.devices(&own, &[]).pop().unwrap();
-            fs.replace_drive(1, Some((&new, NEW)), false, |_| {}).await.unwrap()
+            fs.replace_drive(1, Some((&new, NEW)), false, |_| true).await.unwrap()
         };
         clock.run(run).unwrap()
     };
@@ -205,6 +243,123 @@ fn an_added_drive_takes_part_and_more_fits() {
     clock.run(run).unwrap();
 }
 
+/// The devices of an array with one parity, whole, with a spare behind them.
+fn with_spare() -> (Trial, Vec<Contents>) {
+    let (_, trial) = with_parity().remove(1);
+    let (clock, own) = (Clock::in_virtual_time(), trial.clone());
+    let inner = clock.clone();
+    let contents = clock
+        .run(async move {
+            let rig = Rig::with(written(&own).into_iter().chain([Model::new(own.geometry).contents()]).collect());
+            let spare = rig.models().len() - 1;
+            let fs = mounted(&inner, &rig, &[spare]).await.unwrap();
+            let device = rig.devices(&inner, &[]).pop().unwrap();
+            fs.add_spare(&device, NEW, false).await.unwrap();
+            fs.unmount().await.unwrap();
+            rig.contents()
+        })
+        .unwrap();
+    (trial, contents)
+}
+
+/// Mounted as for use: drives that fail are replaced by spares.
+async fn in_use(clock: &Clock, rig: &Rig, missing: &[usize]) -> Fs {
+    let options = MountOptions { replaces_by_itself: true, ..MountOptions::default() };
+    Fs::mount(clock, &rig.devices(clock, missing), &options).await.unwrap().0
+}
+
+/// Waits until no drive is missing and none is being replaced.
+async fn until_whole(clock: &Clock, fs: &Fs, when: &str) {
+    for _ in 0..1000 {
+        let status = fs.status();
+        if status.missing.is_empty() && status.replacing.is_none() {
+            return;
+        }
+        clock.sleep(1_000_000).await;
+    }
+    panic!("{when}: {:?} stay missing", fs.status().missing);
+}
+
+async fn write_all(fs: &Fs) {
+    for number in (0..FILES).chain(0..FILES) {
+        let write = Operation::WriteOut(format!("f{number}"), 0, bytes_of(number), number);
+        perform(fs, &write).await.unwrap();
+        perform(fs, &Operation::Fsync(format!("f{number}"))).await.unwrap();
+    }
+}
+
+#[test]
+fn a_drive_that_dies_under_load_is_replaced_by_a_spare_by_itself_also_after_a_cut() {
+    let (trial, contents) = with_spare();
+    let (drives, spare) = (trial.drives, contents.len() - 1);
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let run = async move {
+        let rig = Rig::with(contents.clone());
+        let fs = in_use(&own, &rig, &[]).await;
+        assert_eq!(fs.status().spares.len(), 1);
+        rig.keep_snapshots();
+        rig.models()[1].fail_after(9);
+        write_all(&fs).await;
+        until_whole(&own, &fs, "under load").await;
+        assert_eq!(fs.status().spares, Vec::<String>::new());
+        write_all(&fs).await;
+        fs.unmount().await.unwrap();
+        assert_eq!(rig.broken_rules(), 0);
+        let mut begun = 0;
+        // Looking at each takes a minute.
+        for (event, snapshot) in rig.take_snapshots().into_iter().enumerate().step_by(9) {
+            let when = format!("cut after event {event}");
+            let rig = Rig::with(snapshot.iter().map(|one| one.cut(|_| false)).collect());
+            let fs = in_use(&own, &rig, &[1]).await;
+            compare(&fs, &when).await;
+            own.sleep(1_000_000).await;
+            let status = fs.status();
+            if status.missing.is_empty() || status.replacing.is_some() {
+                begun += 1;
+                until_whole(&own, &fs, &when).await;
+            } else {
+                // What was not begun is not: a drive that is missing from the beginning may only be late.
+                let new = rig.devices(&own, &[]).pop().unwrap();
+                fs.replace_drive(1, Some((&new, NEW)), true, |_| true).await.unwrap();
+            }
+            fs.unmount().await.unwrap();
+            for other in (0..drives).filter(|other| *other != 1).chain([spare]) {
+                let when = format!("{when}, then {other} lost");
+                compare(&mounted(&own, &rig, &[1, other]).await.unwrap(), &when).await;
+            }
+        }
+        assert!(begun > 4, "{begun} replacements went on by themselves");
+    };
+    clock.run(run).unwrap();
+    clock.forget_all();
+}
+
+#[test]
+fn a_drive_with_a_damaged_superblock_is_done_without_or_told_by_its_second_copy() {
+    let (_, trial) = with_parity().remove(1);
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let run = async move {
+        let contents = written(&trial);
+        for (blocks, is_told) in [(vec![0], true), (vec![1], true), (vec![0, 1], false)] {
+            let mut altered = contents.clone();
+            blocks.iter().for_each(|block| altered[2].corrupt(*block, |bytes| bytes[9] ^= 1));
+            let rig = Rig::with(altered);
+            let devices = rig.devices(&own, &[]);
+            let (fs, found) = Fs::mount(&own, &devices, &MountOptions::default()).await.unwrap();
+            assert_eq!((found.missing.is_empty(), found.unknown.is_empty()), (is_told, is_told), "{found:?}");
+            assert!(is_told || found.unknown[0].contains("model 2"), "{found:?}");
+            compare(&fs, &format!("blocks {blocks:?}")).await;
+            fs.unmount().await.unwrap();
+            let lost = mounted(&own, &rig, &[0]).await.map(drop);
+            assert!(is_told || lost.unwrap_err().to_string().contains("model 2"), "it is named where it is missed");
+        }
+    };
+    clock.run(run).unwrap();
+    clock.forget_all();
+}
+
 /// Scrubs what `contents` hold; what was found, what a second look finds, and which files cannot be read after it.
 fn scrub(contents: Vec<Contents>) -> (Scrubbed, Scrubbed, Vec<u8>) {
     let clock = Clock::in_virtual_time();
@@ -212,8 +367,8 @@ fn scrub(contents: Vec<Contents>) -> (Scrubbed, Scrubbed, Vec<u8>) {
     let run = async move {
         let rig = Rig::with(contents);
         let fs = mounted(&own, &rig, &[]).await.unwrap();
-        let first = fs.scrub_array(true, |_| {}).await.unwrap();
-        let again = fs.scrub_array(false, |_| {}).await.unwrap();
+        let first = fs.scrub_array(true, |_, _| true).await.unwrap();
+        let again = fs.scrub_array(false, |_, _| true).await.unwrap();
         let mut damaged = Vec::new();
         for number in 0..FILES {
             match fs.read(find(&fs, &format!("f{number}")).unwrap(), 0, 1 << 20).await {

@@ -1,38 +1,73 @@
-//! `imbrex fs add`: an array gets a further drive.
+//! `imbrex fs add`: an array gets a further drive, or a spare.
 
 use std::path::{Path, PathBuf};
 
 use imbrex::human;
 use imbrex::Failure;
 use imbrex_fs::device::BLOCK_BYTES;
-use serde_json::json;
+use serde_json::{json, Value};
 use uuid::Uuid;
 
 use super::devices::{self, Purpose};
-use super::{print, Offline};
+use super::{orders, print, Offline};
 use crate::error::ExitCode;
 use crate::output;
 
-/// Adds the drive at `new`.
-pub fn run(paths: &[PathBuf], new: &Path, force: bool, as_json: bool) -> Result<ExitCode, Failure> {
+/// The drive that comes.
+pub struct New<'a> {
+    /// Where it is.
+    pub path: &'a Path,
+    /// Whether what it holds may be lost.
+    pub force: bool,
+    /// Whether it waits for another to fail.
+    pub is_spare: bool,
+}
+
+/// Adds the drive.
+pub fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+    if let [directory] = paths {
+        if directory.is_dir() {
+            let with = orders::absolute(new.path)?;
+            let order = json!({ "order": "add", "with": with, "force": new.force, "spare": new.is_spare });
+            return tell(&orders::ask(directory, "adding", order, as_json || quiet)?, as_json);
+        }
+    }
     let offline = Offline::open(paths, Purpose::Work)?;
-    let device = devices::open(&offline.clock, new, Purpose::Work, false)?;
+    let device = devices::open(&offline.clock, new.path, Purpose::Work, false)?;
     let before = offline.fs.statfs().blocks;
-    let (fs, added) = (offline.fs.clone(), device.clone());
+    let (fs, added, force, is_spare) = (offline.fs.clone(), device.clone(), new.force, new.is_spare);
     let adding = async move {
-        let number = fs.add_drive(&added, Uuid::new_v4(), force).await?;
+        let number = match is_spare {
+            true => fs.add_spare(&added, Uuid::new_v4(), force).await.map(|()| None),
+            false => fs.add_drive(&added, Uuid::new_v4(), force).await.map(Some),
+        };
         fs.unmount().await?;
-        Ok(number)
+        number
     };
     let number = devices::run(&offline.clock, adding)?;
     offline.devices.shut_down()?;
     device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
-    let bytes = (offline.fs.statfs().blocks - before) * BLOCK_BYTES as u64;
+    let blocks = offline.fs.statfs().blocks - before;
+    tell(&document(new.path, number, blocks), as_json)
+}
+
+/// What was done; the drive has no number where it is a spare.
+pub fn document(path: &Path, number: Option<u8>, blocks: u64) -> Value {
+    let bytes = blocks * BLOCK_BYTES as u64;
+    json!({ "schema": "imbrex.fs-add/1", "drive": number, "spare": number.is_none(), "device": path, "bytes": bytes })
+}
+
+fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {
+    let place = done["device"].as_str().unwrap_or_default();
     if as_json {
-        print(&json!({ "schema": "imbrex.fs-add/1", "drive": number, "device": new, "bytes": bytes }))?;
+        print(done)?;
+    } else if let Some(number) = done["drive"].as_u64() {
+        let bytes = human::bytes(done["bytes"].as_u64().unwrap_or(0));
+        output::line(&format!("{place} is drive {number} of the array now: room for {bytes} more"))?;
     } else {
-        let place = new.display();
-        output::line(&format!("{place} is drive {number} of the array now: room for {} more", human::bytes(bytes)))?;
+        output::line(&format!(
+            "{place} is a spare now: it takes the place of a drive that fails while this is mounted"
+        ))?;
     }
     Ok(ExitCode::Done)
 }

@@ -36,13 +36,14 @@ pub enum FsCommand {
         json: bool,
     },
     /// Read every file of a mounted file system from the drive, and hold it against its checksums; others may go on working
-    /// meanwhile. Of an array that is not mounted, every row that files use is read, on all drives, and held against its
-    /// parity too. What is damaged is named; exit code 3 if anything is.
+    /// meanwhile. Of an array that is not mounted, or with --repair, every row that files use is read, on all drives, and held
+    /// against its parity too, and of copies of the metadata each. What is damaged is named; exit code 3 if anything is.
     Scrub {
         /// The directory, or the devices of an array that is not mounted.
         #[arg(value_name = "DEVICE|DIR", required = true)]
         places: Vec<PathBuf>,
-        /// Copy what lies in damaged rows to another place, made right by parity. For an array that is not mounted.
+        /// Copy what lies in damaged rows to another place, made right by parity, and write metadata again that one copy has
+        /// damaged. For arrays, mounted or not.
         #[arg(long)]
         repair: bool,
         /// Print it as JSON.
@@ -60,8 +61,8 @@ pub enum FsCommand {
     },
     /// Empty zones that hold much that is dead, by hand. A file system that is mounted does it by itself.
     Clean {
-        /// Its devices; one is enough where the others lie in the same folder.
-        #[arg(value_name = "DEVICE", required = true)]
+        /// The directory that it is mounted on, or its devices; one is enough where the others lie in the same folder.
+        #[arg(value_name = "DEVICE|DIR", required = true)]
         devices: Vec<PathBuf>,
         /// How many zones to empty at most [default: all that gain anything].
         #[arg(long, value_name = "NUMBER")]
@@ -70,17 +71,23 @@ pub enum FsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Put a drive in the place of one of an array that is not mounted: what files had on the one that leaves is made again.
+    /// Put a drive in the place of one of an array, mounted or not: what files had on the one that leaves is made again. Or a
+    /// device in the place of one with a copy of the metadata.
     ///
-    /// What was on the new drive is lost. If it is stopped, or the power fails, the same command goes on with it.
+    /// What was on the new drive is lost. If it is stopped with Ctrl-C, or the power fails, the same command goes on with a drive;
+    /// a copy of the metadata is copied anew. On a mounted one files are read and written meanwhile.
     Replace {
-        /// The devices that are there; one is enough where the others lie in the same folder.
-        #[arg(value_name = "DEVICE", required = true)]
+        /// The directory that it is mounted on, or the devices that are there; one is enough where the others lie in the same
+        /// folder.
+        #[arg(value_name = "DEVICE|DIR", required = true)]
         devices: Vec<PathBuf>,
         /// The number of the drive that leaves, as `imbrex fs mount`, `check` and `stat` name it [default: the one that is
         /// missing].
-        #[arg(long, value_name = "NUMBER")]
+        #[arg(long, value_name = "NUMBER", conflicts_with = "copy")]
         drive: Option<u8>,
+        /// The number of the copy of the metadata in whose place the new device comes, as `imbrex fs stat` names it.
+        #[arg(long, value_name = "NUMBER")]
+        copy: Option<usize>,
         /// The drive that comes in its place.
         #[arg(long, value_name = "DEVICE")]
         with: PathBuf,
@@ -91,14 +98,18 @@ pub enum FsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Add a drive to an array that is not mounted: what is written from then on lies on it too. What was on it is lost.
+    /// Add a drive to an array, mounted or not: what is written from then on lies on it too. Or a spare, which waits for one of
+    /// its drives to fail. What was on it is lost.
     Add {
-        /// Its devices; one is enough where the others lie in the same folder.
-        #[arg(value_name = "DEVICE", required = true)]
+        /// The directory that it is mounted on, or its devices; one is enough where the others lie in the same folder.
+        #[arg(value_name = "DEVICE|DIR", required = true)]
         devices: Vec<PathBuf>,
         /// The drive that is added.
+        #[arg(long, value_name = "DEVICE", required_unless_present = "spare", conflicts_with = "spare")]
+        drive: Option<PathBuf>,
+        /// The drive that is added as a spare.
         #[arg(long, value_name = "DEVICE")]
-        drive: PathBuf,
+        spare: Option<PathBuf>,
         /// Take it even if it holds a file system already, which is lost.
         #[arg(long)]
         force: bool,
@@ -289,9 +300,15 @@ pub struct MkfsArgs {
     #[arg(long, value_name = "DRIVES", default_value_t = 0)]
     pub parity: u8,
 
-    /// A device for the metadata: another image, a file, a block device [default: the unshingled part of DEVICE].
+    /// A device for the metadata: another image, a file, a block device [default: the unshingled part of DEVICE]. Given twice,
+    /// each is a copy of the other, and one of them may be lost.
     #[arg(long, value_name = "DEVICE")]
-    pub meta: Option<PathBuf>,
+    pub meta: Vec<PathBuf>,
+
+    /// A drive that takes the place of one of an array with parity that fails while it is mounted, by itself. May be given
+    /// several times.
+    #[arg(long, value_name = "DEVICE")]
+    pub spare: Vec<PathBuf>,
 
     /// Bytes for metadata on DEVICE [default: a sixty-fourth of it]; with --meta FILE, how large a new file is made.
     #[arg(long, value_name = "SIZE", value_parser = size)]

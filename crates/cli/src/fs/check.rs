@@ -8,7 +8,7 @@ use imbrex::Progress;
 use imbrex_fs::core::look;
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
-use imbrex_fs::format::superblock::Superblock;
+use imbrex_fs::format::superblock::{Role, Superblock};
 use imbrex_fs::{Clock, Fs, FsError};
 use serde_json::{json, Value};
 
@@ -59,8 +59,10 @@ pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     Ok(if checked.findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// The first device whose superblock is one of ours and is damaged: without it nothing more can be said.
+/// A device whose superblock is one of ours and is damaged, where no other device tells what the file system is: then nothing more
+/// can be said.
 fn damaged_superblock(clock: &Clock, paths: &[PathBuf]) -> Result<Option<Finding>, Failure> {
+    let mut damaged = None;
     for path in paths {
         let device = devices::open(clock, path, Purpose::Look, false)?;
         let looking = async move {
@@ -73,15 +75,18 @@ fn damaged_superblock(clock: &Clock, paths: &[PathBuf]) -> Result<Option<Finding
         };
         let (looked, is_ours) = devices::run(clock, looking)?;
         match looked {
+            Ok(_) => {
+                clock.forget_all();
+                return Ok(None);
+            }
             Err(error) if is_ours => {
-                return Ok(Some(Finding { kind: "superblock", text: error.to_string(), path: None }));
+                damaged = Some(Finding { kind: "superblock", text: error.to_string(), path: None });
             }
             Err(error) => return Err(Failure::failed(error)),
-            Ok(_) => {}
         }
     }
     clock.forget_all();
-    Ok(None)
+    Ok(damaged)
 }
 
 fn check(clock: Clock, devices: Devices, checked: &mut Checked, as_json: bool) -> Result<(), Failure> {
@@ -99,6 +104,11 @@ fn check(clock: Clock, devices: Devices, checked: &mut Checked, as_json: bool) -
     checked.findings.extend(offline.mounted.lost_from.map(|frame| Finding {
         kind: "log",
         text: format!("frame {frame} of the log is damaged: what was committed with it and behind it is lost"),
+        path: None,
+    }));
+    checked.findings.extend(offline.mounted.unknown.iter().map(|text| Finding {
+        kind: "superblock",
+        text: text.clone(),
         path: None,
     }));
     let wrong = offline.fs.self_check();
@@ -128,13 +138,22 @@ fn check(clock: Clock, devices: Devices, checked: &mut Checked, as_json: bool) -
     check_rows(&offline, checked)
 }
 
-/// Of a whole array what no file would notice as well: parity, and copies.
+/// What no file would notice: damaged copies of the metadata, and of a whole array parity, and copies of data.
 fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
     let fs = offline.fs.clone();
+    let copies = offline.fs.clone();
+    let damaged = devices::run(&offline.clock, async move { copies.scrub_copies(false).await })?;
+    checked.findings.extend((damaged > 0).then(|| Finding {
+        kind: "metadata",
+        text: format!(
+            "{damaged} blocks of the metadata are damaged on some device: `imbrex fs scrub --repair` writes again what another has"
+        ),
+        path: None,
+    }));
     if fs.superblock().shape.is_none_or(|shape| shape.parity == 0) || !offline.mounted.missing.is_empty() {
         return Ok(());
     }
-    let scrubbed = devices::run(&offline.clock, async move { fs.scrub_array(false, |_| {}).await })?;
+    let scrubbed = devices::run(&offline.clock, async move { fs.scrub_array(false, |_, _| true).await })?;
     let wrong = scrubbed.wrong_rows + scrubbed.incomplete_rows;
     checked.findings.extend((wrong > 0).then(|| Finding {
         kind: "rows",
@@ -149,23 +168,30 @@ fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
 
 /// That a device is missing is no damage.
 fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure> {
-    let mut members = BTreeSet::new();
-    let (mut all, mut spare, mut has_metadata) = (0, 0, false);
+    let (mut drives, mut copies) = (BTreeSet::new(), BTreeSet::new());
+    let (mut all_drives, mut all_copies, mut spare) = (usize::MAX, 0, 0);
     for device in devices.all.clone() {
-        let superblock = devices::run(clock, async move { look(&device).await })?;
-        // An array does without as many drives as it has parity, and may have some that it was not made with.
+        // One that cannot be told is a finding of its own.
+        let Ok(superblock) = devices::run(clock, async move { look(&device).await }) else { continue };
         spare = superblock.shape.map_or(0, |shape| usize::from(shape.parity));
-        has_metadata |= superblock.member as usize == superblock.metadata_member();
-        // One that came later knows itself as a further one.
-        let came_later = superblock.metadata_member() + 1 < superblock.members.len();
-        all = all.max(superblock.members.len() - usize::from(came_later));
-        members.insert(superblock.member);
+        // A drive that came later knows itself as one more than there were.
+        all_drives = all_drives.min(superblock.data_members().len());
+        all_copies = superblock.metadata_members().len();
+        match superblock.own().role {
+            Role::Data => drives.extend([superblock.own().uuid]),
+            Role::Metadata => copies.extend([superblock.own().uuid]),
+            Role::Both => return Ok(None),
+            Role::Spare => {}
+        }
     }
-    if spare > 0 && has_metadata && members.len() + spare >= all {
+    // An array does without as many drives as it has parity, and every file system without all copies of its metadata but one.
+    if !copies.is_empty() && drives.len() + spare >= all_drives {
         return Ok(None);
     }
-    let failure = Failure::failed(format!("{} of its {all} devices are missing", all - members.len().min(all)));
-    Ok((members.len() < all).then(|| failure.or_try("name them all")))
+    let there = drives.len().min(all_drives) + copies.len();
+    let all = all_drives + all_copies;
+    let failure = Failure::failed(format!("{} of its {all} devices are missing", all - there.min(all)));
+    Ok(Some(failure.or_try("name them all")))
 }
 
 /// What of a file cannot be read.

@@ -3,15 +3,22 @@
 use std::path::PathBuf;
 
 use imbrex::Failure;
-use serde_json::json;
+use serde_json::{json, Value};
 
 use super::devices::{self, Purpose};
-use super::{print, Offline};
+use super::{orders, print, Offline};
 use crate::error::ExitCode;
 use crate::output;
 
 /// Empties zones.
-pub fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool) -> Result<ExitCode, Failure> {
+pub fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+    if let [directory] = paths {
+        if directory.is_dir() {
+            let order = json!({ "order": "clean", "zones": zones });
+            let outcome = orders::ask(directory, "cleaning", order, as_json || quiet)?;
+            return tell(&outcome, as_json);
+        }
+    }
     let Offline { clock, devices, fs, .. } = Offline::open(paths, Purpose::Work)?;
     let before = fs.status();
     let cleaner = fs.clone();
@@ -21,15 +28,21 @@ pub fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool) -> Result<ExitC
     devices.shut_down()?;
     let after = fs.status();
     let copied = after.counters.blocks_cleaned - before.counters.blocks_cleaned;
+    let outcome = json!({
+        "schema": "imbrex.fs-clean/1",
+        "zones_emptied": emptied,
+        "blocks_copied": copied,
+        "dead_blocks_before": before.usage.dead,
+        "dead_blocks": after.usage.dead,
+    });
+    tell(&outcome, as_json)
+}
+
+fn tell(outcome: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json {
-        print(&json!({
-            "schema": "imbrex.fs-clean/1",
-            "zones_emptied": emptied,
-            "blocks_copied": copied,
-            "dead_blocks_before": before.usage.dead,
-            "dead_blocks": after.usage.dead,
-        }))?;
+        print(outcome)?;
     } else {
+        let (emptied, copied) = (&outcome["zones_emptied"], &outcome["blocks_copied"]);
         output::line(&format!("{emptied} zones emptied, {copied} live blocks copied out of them"))?;
     }
     Ok(ExitCode::Done)

@@ -123,13 +123,17 @@ impl Devices {
         for path in paths {
             devices.all.push(open(clock, path, purpose, is_paced)?);
         }
-        let mut superblocks = Vec::new();
+        let (mut superblocks, mut failed) = (Vec::new(), None);
         for device in &devices.all {
             let device = device.clone();
-            superblocks.push(run(clock, async move { look(&device).await })?);
+            // One that cannot be told is named when it is mounted, where the others can do without it.
+            match run(clock, async move { look(&device).await }) {
+                Ok(superblock) => superblocks.push(superblock),
+                Err(failure) => failed = failed.or(Some(failure)),
+            }
         }
-        let Some(first) = superblocks.first().cloned() else { return Ok(devices) };
-        if first.shape.is_some() {
+        let Some(first) = superblocks.first().cloned() else { return failed.map_or(Ok(devices), Err) };
+        if first.shape.is_some() || first.metadata_members().len() > 1 {
             devices.add_all_beside(clock, &superblocks, purpose, is_paced)?;
             return Ok(devices);
         }
@@ -153,7 +157,7 @@ impl Devices {
         purpose: Purpose,
         is_paced: bool,
     ) -> Result<(), Failure> {
-        let own_uuid = |superblock: &Superblock| superblock.members[superblock.member as usize].uuid;
+        let own_uuid = |superblock: &Superblock| superblock.own().uuid;
         let mut uuids: Vec<uuid::Uuid> = there.iter().map(own_uuid).collect();
         for path in beside(&self.paths) {
             let Some(superblock) = peek(&path).filter(|found| found.uuid == there[0].uuid) else { continue };
@@ -199,9 +203,10 @@ fn find(paths: &[PathBuf], uuid: uuid::Uuid, number: u32) -> Option<PathBuf> {
 fn peek(path: &Path) -> Option<Superblock> {
     match kind(path).ok()? {
         Kind::Plain => {
-            let mut block = vec![0; BLOCK_BYTES];
-            File::open(path).ok()?.read_exact(&mut block).ok()?;
-            Superblock::decode(&block).ok()
+            // Either copy of it tells whose the device is.
+            let mut blocks = vec![0; 2 * BLOCK_BYTES];
+            File::open(path).ok()?.read_exact(&mut blocks).ok()?;
+            blocks.chunks(BLOCK_BYTES).find_map(|block| Superblock::decode(block).ok())
         }
         Kind::Zoned => None,
         Kind::Image => {

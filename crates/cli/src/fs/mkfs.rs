@@ -5,7 +5,7 @@ use std::path::Path;
 
 use imbrex::human;
 use imbrex::Failure;
-use imbrex_fs::core::{make_on, Plan};
+use imbrex_fs::core::{make_on, Parts, Plan};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::store;
@@ -24,14 +24,18 @@ pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     let open = |path: &std::path::PathBuf| devices::open(&clock, path, Purpose::Work, false);
     let drives = args.devices.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
     let options = options(args, &drives)?;
-    if let Some(path) = &args.meta {
+    for path in &args.meta {
         make_file(path, args.meta_size)?;
     }
-    let metadata = args.meta.as_ref().map(open).transpose()?;
-    let (for_data, for_metadata) = (drives.clone(), metadata.clone());
-    let making = async move { make_on(&for_data, for_metadata.as_ref(), &options, devices::now_ns()).await };
+    let metadata = args.meta.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
+    let spares = args.spare.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
+    let all: Vec<Device> = [drives.as_slice(), &metadata, &spares].concat();
+    let making = async move {
+        let parts = Parts { drives: &drives, metadata: &metadata, spares: &spares };
+        make_on(parts, &options, devices::now_ns()).await
+    };
     let plan = devices::run(&clock, making)?;
-    for device in drives.iter().chain(&metadata) {
+    for device in &all {
         device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
     }
     tell(args, &plan)?;
@@ -70,7 +74,7 @@ fn options(args: &MkfsArgs, drives: &[Device]) -> Result<MakeOptions, Failure> {
     add("fit", args.fit.as_deref(), &["caveat"])?;
     add("extents", args.extents.then_some("on"), &["caveat"])?;
     add("cleaner", args.cleaner.as_deref(), &["strict-append", "log"])?;
-    let metadata_blocks = args.meta_size.filter(|_| args.meta.is_none()).map(|bytes| bytes / BLOCK_BYTES as u64);
+    let metadata_blocks = args.meta_size.filter(|_| args.meta.is_empty()).map(|bytes| bytes / BLOCK_BYTES as u64);
     Ok(MakeOptions {
         uuid: args.uuid,
         store: args.store.clone(),
@@ -100,6 +104,7 @@ fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
             "devices": args.devices,
             "parity": args.parity,
             "meta": args.meta,
+            "spares": args.spare,
             "uuid": superblock.uuid,
             "store": superblock.store,
             "data_bytes": data_bytes,

@@ -14,6 +14,7 @@ pub mod helper;
 mod mkfs;
 mod mount;
 mod options;
+mod orders;
 mod replace;
 mod scrub;
 mod stat;
@@ -45,12 +46,19 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
         FsCommand::Umount { directory } => umount::run(directory, quiet),
         FsCommand::Check { devices, json } => check::run(devices, *json),
         FsCommand::Scrub { places, repair, json } => scrub::run(places, *repair, *json, quiet),
-        FsCommand::Replace { devices, drive, with, force, json } => {
-            replace::run(devices, *drive, &replace::New { path: with, force: *force }, *json, quiet)
+        FsCommand::Replace { devices, drive, copy, with, force, json } => {
+            let new = replace::New { path: with, force: *force };
+            match copy {
+                Some(copy) => replace::run_copy(devices, *copy, &new, *json, quiet),
+                None => replace::run(devices, *drive, &new, *json, quiet),
+            }
         }
-        FsCommand::Add { devices, drive, force, json } => add::run(devices, drive, *force, *json),
+        FsCommand::Add { devices, drive, spare, force, json } => {
+            let new = spare.as_ref().or(drive.as_ref()).expect("one of both is required");
+            add::run(devices, &add::New { path: new, force: *force, is_spare: spare.is_some() }, *json, quiet)
+        }
         FsCommand::Stat { places, json } => stat::run(places, *json),
-        FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json),
+        FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json, quiet),
         FsCommand::Dump { devices, json } => dump::run(devices, *json),
         FsCommand::Age(args) => age::run(args, quiet),
         FsCommand::Bench(args) => bench::run(args, quiet),
@@ -94,6 +102,23 @@ fn tell_missing(mounted: &Mounted) {
             "imbrex: {drive} is missing: what it held is made from the other drives; `imbrex fs replace` puts another in its \
              place"
         );
+    }
+    for device in &mounted.unknown {
+        eprintln!("imbrex: {device}; it is done without");
+    }
+    for copy in &mounted.missing_copies {
+        eprintln!(
+            "imbrex: {copy} is missing: the other is used alone; `imbrex fs replace --copy NUMBER` puts another in its place"
+        );
+    }
+    for name in &mounted.outdated_copies {
+        eprintln!(
+            "imbrex: {name} holds the metadata of an earlier time: it is brought up to date while this is mounted"
+        );
+    }
+    if mounted.mended_blocks > 0 {
+        let blocks = mounted.mended_blocks;
+        eprintln!("imbrex: {blocks} blocks of the metadata were missing or damaged on one device, and are made again from another");
     }
     for name in &mounted.stale {
         eprintln!("imbrex: {name} is no part of the array any more, and is left alone: another is in its place");

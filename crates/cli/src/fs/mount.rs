@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 
 use imbrex::Failure;
 use imbrex_fs::{Bounds, Clock, Fs, MountOptions};
@@ -15,7 +16,8 @@ use super::args::MountArgs;
 use super::devices::{self, Devices, Purpose};
 use super::figures::Figures;
 use super::options::{self, Options};
-use super::{helper, status, umount};
+use super::orders::{Orders, Serving};
+use super::{helper, umount};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -44,7 +46,8 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let served = Served::open(devices, &options)?;
     let figures = Figures::serve(&directory, &options, quiet)?;
-    let mount = served.mount(&directory, &options)?;
+    let orders = Orders::new(&served.clock, &directory, &served.devices.paths, options.is_paced);
+    let mount = served.mount(&directory, &options, orders.clone())?;
     if !quiet {
         let name = devices.first().map(|device| device.display().to_string()).unwrap_or_default();
         eprintln!("{name} is mounted on {0}; `imbrex fs umount {0}` ends it", directory.display());
@@ -55,7 +58,7 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     interrupt::answer_with("writing everything, unmounting");
     let ended = mount.serve(interrupt::requested);
     figures.end();
-    let shut_down = served.devices.shut_down();
+    let shut_down = served.devices.shut_down().and_then(|()| orders.shut_down());
     ended.map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
     shut_down?;
     Ok(ExitCode::Done)
@@ -151,6 +154,7 @@ impl Served {
             bounds: Some(bounds),
             options: options.store.clone(),
             epoch_ns,
+            replaces_by_itself: true,
             ..MountOptions::default()
         };
         let (inner, members) = (clock.clone(), devices.all.clone());
@@ -164,7 +168,7 @@ impl Served {
         Ok(Served { clock, devices, fs })
     }
 
-    fn mount(&self, directory: &Path, options: &Options) -> Result<Mount, Failure> {
+    fn mount(&self, directory: &Path, options: &Options, orders: Rc<Orders>) -> Result<Mount, Failure> {
         let source = self.devices.paths.first().map(|path| path.display().to_string()).unwrap_or_default();
         let words = MountWords {
             source: options.source.clone().unwrap_or(source),
@@ -172,9 +176,7 @@ impl Served {
             allow_other: options.allow_other,
             flags: options.flags.clone(),
         };
-        let (paths, place) = (self.devices.paths.clone(), directory.to_path_buf());
-        let tell = move |fs: &Fs| status::document(fs, &paths, Some(&place)).to_string();
-        Mount::new(&self.clock, &self.fs, directory, &words, tell).map_err(|error| {
+        Mount::new(&self.clock, &self.fs, directory, &words, Rc::new(Serving(orders))).map_err(|error| {
             let failure = Failure::failed(format!("cannot mount on {}: {error}", directory.display()));
             match error.kind() {
                 std::io::ErrorKind::PermissionDenied => {

@@ -1,4 +1,4 @@
-//! `imbrex fs replace`: a drive of an array leaves, and another comes in its place.
+//! `imbrex fs replace`: a drive of an array, or a copy of the metadata, leaves, and another comes in its place.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,13 @@ use imbrex::{Failure, Progress};
 use imbrex_fs::core::Replaced;
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::{Device, FsError};
-use serde_json::json;
+use serde_json::{json, Value};
 use uuid::Uuid;
 
 use super::devices::{self, Purpose};
-use super::{print, Offline};
+use super::{orders, print, Offline};
 use crate::error::ExitCode;
+use crate::interrupt;
 use crate::output;
 
 /// The drive that comes.
@@ -30,9 +31,13 @@ pub fn run(
     as_json: bool,
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
-    let given: Vec<PathBuf> = paths.iter().filter(|path| *path != new.path).cloned().collect();
-    let offline = Offline::open(&given, Purpose::Work)?;
-    let number = which(&offline, drive)?;
+    if let Some(directory) = mounted(paths) {
+        let order =
+            json!({ "order": "replace", "drive": drive, "with": orders::absolute(new.path)?, "force": new.force });
+        return tell(&orders::ask(directory, "rebuilding", order, as_json || quiet)?, as_json);
+    }
+    let offline = open(paths, new)?;
+    let number = which(&offline.fs.status().missing, drive)?;
     // Where it was begun before, the new drive is one of the array, and open already.
     let is_there = offline.devices.paths.iter().any(|path| path.file_name() == new.path.file_name());
     let device = if is_there { None } else { Some(devices::open(&offline.clock, new.path, Purpose::Work, false)?) };
@@ -44,6 +49,7 @@ pub fn run(
         let told = |replaced: Replaced| {
             bar.set_length(replaced.groups_in_all);
             bar.set_position(replaced.groups);
+            !interrupt::requested()
         };
         let outcome = fs.replace_drive(number, named, force, told).await;
         bar.finish_and_clear();
@@ -52,34 +58,100 @@ pub fn run(
         replaced
     };
     let replaced = devices::run(&offline.clock, rebuilding)?;
+    end(&offline, device.as_ref())?;
+    tell(&document(number, new.path, replaced), as_json)
+}
+
+/// Puts `new` in the place of copy `copy` of the metadata.
+pub fn run_copy(
+    paths: &[PathBuf],
+    copy: usize,
+    new: &New<'_>,
+    as_json: bool,
+    quiet: bool,
+) -> Result<ExitCode, Failure> {
+    if let Some(directory) = mounted(paths) {
+        let order = json!({ "order": "copy", "copy": copy, "with": orders::absolute(new.path)?, "force": new.force });
+        return tell(&orders::ask(directory, "copying", order, as_json || quiet)?, as_json);
+    }
+    let offline = open(paths, new)?;
+    let device = devices::open(&offline.clock, new.path, Purpose::Work, false)?;
+    let bar = Progress::on_terminal(as_json || quiet).steps("copying");
+    let (fs, taken, force) = (offline.fs.clone(), device.clone(), new.force);
+    let copying = async move {
+        let told = |done, all| {
+            bar.set_length(all);
+            bar.set_position(done);
+            !interrupt::requested()
+        };
+        let outcome = fs.replace_copy(copy, (&taken, Uuid::new_v4()), force, told).await;
+        bar.finish_and_clear();
+        let ended = fs.unmount().await;
+        outcome.and_then(|blocks| ended.map(|()| blocks))
+    };
+    let blocks = devices::run(&offline.clock, copying)?;
+    end(&offline, Some(&device))?;
+    tell(&document_of_copy(copy, new.path, blocks), as_json)
+}
+
+/// The directory, if that is what is given.
+fn mounted(paths: &[PathBuf]) -> Option<&Path> {
+    match paths {
+        [directory] if directory.is_dir() => Some(directory),
+        _ => None,
+    }
+}
+
+fn open(paths: &[PathBuf], new: &New<'_>) -> Result<Offline, Failure> {
+    let given: Vec<PathBuf> = paths.iter().filter(|path| *path != new.path).cloned().collect();
+    Offline::open(&given, Purpose::Work)
+}
+
+fn end(offline: &Offline, new: Option<&Device>) -> Result<(), Failure> {
     offline.devices.shut_down()?;
-    if let Some(device) = device {
-        device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
+    match new {
+        Some(new) => new.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", new.name()))),
+        None => Ok(()),
     }
-    let bytes = replaced.blocks * BLOCK_BYTES as u64;
+}
+
+/// What was done with a drive.
+pub fn document(drive: u8, with: &Path, replaced: Replaced) -> Value {
+    json!({
+        "schema": "imbrex.fs-replace/1",
+        "drive": drive,
+        "with": with,
+        "groups": replaced.groups,
+        "bytes": replaced.blocks * BLOCK_BYTES as u64,
+    })
+}
+
+/// What was done with a copy of the metadata.
+pub fn document_of_copy(copy: usize, with: &Path, blocks: u64) -> Value {
+    let bytes = blocks * BLOCK_BYTES as u64;
+    json!({ "schema": "imbrex.fs-replace/1", "copy": copy, "with": with, "bytes": bytes })
+}
+
+fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json {
-        print(&json!({
-            "schema": "imbrex.fs-replace/1",
-            "drive": number,
-            "with": new.path,
-            "groups": replaced.groups,
-            "bytes": bytes,
-        }))?;
-    } else {
-        output::line(&format!(
-            "drive {number} is replaced by {}: {} rebuilt in {} stripe groups",
-            new.path.display(),
-            imbrex::human::bytes(bytes),
-            replaced.groups
-        ))?;
+        print(done)?;
+        return Ok(ExitCode::Done);
     }
+    let (with, bytes) = (done["with"].as_str().unwrap_or_default(), done["bytes"].as_u64().unwrap_or(0));
+    let bytes = imbrex::human::bytes(bytes);
+    output::line(&match done["copy"].as_u64() {
+        Some(copy) => format!("copy {copy} of the metadata is on {with} now: {bytes} copied"),
+        None => {
+            let (drive, groups) = (&done["drive"], &done["groups"]);
+            format!("drive {drive} is replaced by {with}: {bytes} rebuilt in {groups} stripe groups")
+        }
+    })?;
     Ok(ExitCode::Done)
 }
 
-/// The drive that is to leave: the one that is said, or the only one that is missing.
-fn which(offline: &Offline, drive: Option<u8>) -> Result<u8, Failure> {
-    let missing = offline.fs.status().missing;
-    match (drive, missing.as_slice()) {
+/// The drive that is to leave: the one that is said, or the only one of `missing`.
+pub fn which(missing: &[u8], drive: Option<u8>) -> Result<u8, Failure> {
+    match (drive, missing) {
         (Some(number), _) => Ok(number),
         (None, [number]) => Ok(*number),
         (None, []) => {

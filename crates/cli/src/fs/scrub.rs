@@ -9,13 +9,15 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use imbrex::{Failure, Progress};
+use imbrex_fs::core::Scrubbed;
 use imbrex_fs::format::change::Inode;
+use imbrex_fs::Fs;
 use rustix::fs::OFlags;
 use serde_json::{json, Value};
 
 use super::check::{self, Checked, Finding};
 use super::devices::{self, Purpose};
-use super::{stat, walk, Offline};
+use super::{orders, stat, walk, Offline};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -29,54 +31,79 @@ const DAMAGED: i32 = 5;
 /// Scrubs what is mounted on a directory, or lies on devices.
 pub fn run(places: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     match places {
-        [directory] if directory.is_dir() && repairs => Err(Failure::usage(
-            "--repair is for arrays that are not mounted: `imbrex fs umount` it, and name its devices",
-        )),
+        [directory] if directory.is_dir() && repairs => {
+            let order = json!({ "order": "scrub", "repair": true });
+            tell(&orders::ask(directory, "scrubbing", order, as_json || quiet)?, as_json)
+        }
         [directory] if directory.is_dir() => scrub_mounted(directory, as_json, quiet),
-        devices => scrub_devices(devices, repairs, as_json),
+        devices => scrub_devices(devices, repairs, as_json, quiet),
     }
 }
 
 /// Scrubs the array on `devices`.
-fn scrub_devices(paths: &[PathBuf], repairs: bool, as_json: bool) -> Result<ExitCode, Failure> {
+fn scrub_devices(paths: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     let purpose = if repairs { Purpose::Work } else { Purpose::Look };
     let offline = Offline::open(paths, purpose)?;
     let (scrubbing, ending) = (offline.fs.clone(), offline.fs.clone());
-    let scrubbed = devices::run(&offline.clock, async move { scrubbing.scrub_array(repairs, |_| {}).await })?;
+    let bar = Progress::on_terminal(as_json || quiet).steps("scrubbing");
+    let scrubbing = async move {
+        let told = |done, all| {
+            bar.set_length(all);
+            bar.set_position(done);
+            !interrupt::requested()
+        };
+        let outcome = scrubbing.scrub_array(repairs, told).await;
+        bar.finish_and_clear();
+        outcome
+    };
+    let scrubbed = devices::run(&offline.clock, scrubbing)?;
+    let found = document(&offline.fs, &offline.devices.paths, &scrubbed)?;
     if repairs {
         devices::run(&offline.clock, async move { ending.unmount().await })?;
         offline.devices.shut_down()?;
     }
-    let names: BTreeMap<Inode, PathBuf> =
-        walk(&offline.fs)?.into_iter().map(|walked| (walked.inode, walked.path)).collect();
+    tell(&found, as_json)
+}
+
+/// What was found, and where what is lost lies.
+pub fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Result<Value, Failure> {
+    let names: BTreeMap<Inode, PathBuf> = walk(fs)?.into_iter().map(|walked| (walked.inode, walked.path)).collect();
     let lost = |(inode, block): &(Inode, u64)| {
         let path = names.get(inode).cloned().unwrap_or_default();
         json!({ "path": path, "offset": block * BLOCK_BYTES })
     };
     let is_whole = scrubbed.lost.is_empty() && scrubbed.wrong_rows + scrubbed.incomplete_rows == scrubbed.repaired_rows;
+    Ok(json!({
+        "schema": "imbrex.fs-scrub/1",
+        "devices": paths,
+        "is_whole": is_whole && (scrubbed.metadata_blocks == 0 || scrubbed.is_repaired),
+        "rows": scrubbed.rows,
+        "wrong_rows": scrubbed.wrong_rows,
+        "incomplete_rows": scrubbed.incomplete_rows,
+        "repaired_rows": scrubbed.repaired_rows,
+        "metadata_blocks": scrubbed.metadata_blocks,
+        "lost": scrubbed.lost.iter().map(lost).collect::<Vec<Value>>(),
+    }))
+}
+
+fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json {
-        super::print(&json!({
-            "schema": "imbrex.fs-scrub/1",
-            "devices": offline.devices.paths,
-            "is_whole": is_whole,
-            "rows": scrubbed.rows,
-            "wrong_rows": scrubbed.wrong_rows,
-            "incomplete_rows": scrubbed.incomplete_rows,
-            "repaired_rows": scrubbed.repaired_rows,
-            "lost": scrubbed.lost.iter().map(lost).collect::<Vec<Value>>(),
-        }))?;
+        super::print(found)?;
     } else {
-        for (inode, block) in &scrubbed.lost {
-            let path = names.get(inode).cloned().unwrap_or_default();
-            let (from, to) = (block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES);
-            output::line(&format!("{}: bytes {from} to {to} are lost", path.display()))?;
+        for lost in found["lost"].as_array().into_iter().flatten() {
+            let (path, from) = (lost["path"].as_str().unwrap_or_default(), lost["offset"].as_u64().unwrap_or(0));
+            output::line(&format!("{path}: bytes {from} to {} are lost", from + BLOCK_BYTES))?;
         }
         output::line(&format!(
-            "{} rows read: {} wrong, {} incomplete, {} repaired",
-            scrubbed.rows, scrubbed.wrong_rows, scrubbed.incomplete_rows, scrubbed.repaired_rows
+            "{} rows read: {} wrong, {} incomplete, {} repaired; {} blocks of the metadata damaged on some device",
+            found["rows"],
+            found["wrong_rows"],
+            found["incomplete_rows"],
+            found["repaired_rows"],
+            found["metadata_blocks"]
         ))?;
     }
-    Ok(if is_whole { ExitCode::Done } else { ExitCode::Damage })
+    Ok(if found["is_whole"] == true { ExitCode::Done } else { ExitCode::Damage })
 }
 
 /// Scrubs what is mounted on `directory`.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use imbrex::human;
 use imbrex_fs::device::{Traffic, BLOCK_BYTES};
+use imbrex_fs::journal::mirror::State;
 use imbrex_fs::Fs;
 use serde_json::{json, Value};
 
@@ -40,6 +41,14 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
         "checkpoint_bytes": { "used": status.checkpoint.0, "all": status.checkpoint.1 },
         "staged_bytes": status.staged_bytes,
         "drives_missing": status.missing,
+        "replacing": status.replacing.map(|(drive, replaced)| json!({
+            "drive": drive,
+            "groups": replaced.groups,
+            "groups_in_all": replaced.groups_in_all,
+        })),
+        "spares": status.spares,
+        "metadata_copies": status.copies.iter().map(copy).collect::<Vec<_>>(),
+        "metadata_blocks_mended": status.mended_blocks,
         "array": {
             "padding_blocks": status.array.padding_blocks,
             "parity_blocks": status.array.parity_blocks,
@@ -55,6 +64,16 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
             "metadata": traffic(&status.metadata_traffic),
         },
     })
+}
+
+fn copy((number, device, state): &(usize, String, State)) -> Value {
+    let state = match state {
+        State::Current => "up to date",
+        State::Outdated => "being brought up to date",
+        State::Lost => "lost",
+        State::Replaced => "replaced",
+    };
+    json!({ "copy": number, "device": device, "state": state })
 }
 
 fn traffic(traffic: &Traffic) -> Value {
@@ -98,6 +117,21 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
     let missing = document["drives_missing"].as_array().cloned().unwrap_or_default();
     let missing: Vec<String> = missing.iter().map(Value::to_string).collect();
     lines.push(("drives missing", missing.join(", ")));
+    lines.push(("spares", words("spares")));
+    let replacing = document["replacing"]
+        .as_object()
+        .map(|it| format!("drive {}: {} of {} stripe groups", it["drive"], it["groups"], it["groups_in_all"]));
+    lines.push(("being replaced", replacing.unwrap_or_default()));
+    let copies = document["metadata_copies"].as_array().filter(|copies| copies.len() > 1);
+    let copies = copies.into_iter().flatten().map(|copy| {
+        let text = |key: &str| copy[key].as_str().unwrap_or_default();
+        format!("{} on {}: {}", copy["copy"], text("device"), text("state"))
+    });
+    lines.push(("copies of metadata", copies.collect::<Vec<_>>().join("; ")));
+    let task = document["task"].as_object().filter(|task| task["state"] == "running");
+    let task =
+        task.map(|task| format!("{}: {} of {}", task["order"].as_str().unwrap_or_default(), task["done"], task["all"]));
+    lines.push(("task", task.unwrap_or_default()));
     let mended = number("/array/recovered_blocks");
     lines.push(("made right by parity", if mended > 0 { format!("{mended} blocks") } else { String::new() }));
     let bytes = |key: &str| human::bytes(number(key));

@@ -9,5 +9,6 @@ mod common;
 mod kills;
 mod loads;
 mod mistakes;
+mod mounted_arrays;
 mod semantics;
 mod trees;

@@ -102,6 +102,11 @@ impl Drive {
         self.belongs != Belongs::No && (self.device.is_none() || self.is_lost())
     }
 
+    /// Whether it belongs to the array, leaving or not.
+    pub fn belongs_now(&self) -> bool {
+        self.belongs != Belongs::No
+    }
+
     /// Whether it was there, and failed since.
     pub fn is_lost(&self) -> bool {
         self.is_failing || self.is_dead
@@ -143,12 +148,13 @@ pub struct Drives {
     parity: usize,
     width_max: usize,
     drives: Vec<Drive>,
+    losses: u64,
 }
 
 impl Drives {
     /// Those `drives`, for groups of up to `width_max` data zones and `parity` besides.
     pub fn new(parity: usize, width_max: usize, drives: Vec<Drive>) -> Drives {
-        Drives { parity, width_max, drives }
+        Drives { parity, width_max, drives, losses: 0 }
     }
 
     /// All of them, in order.
@@ -235,6 +241,7 @@ impl Drives {
         }
         drive.failures += 1;
         drive.is_failing |= drive.failures > FAILURES_MAX;
+        self.losses += 1;
     }
 
     /// Nothing more is written to drive `number`; nothing is read of it either if it `is_dead`.
@@ -242,6 +249,12 @@ impl Drives {
         let drive = &mut self.drives[usize::from(number)];
         drive.is_failing = true;
         drive.is_dead |= is_dead;
+        self.losses += 1;
+    }
+
+    /// How often a zone or a drive was lost.
+    pub fn losses(&self) -> u64 {
+        self.losses
     }
 
     /// How many columns a new group has that is as wide as may be, and of those how many hold data; nothing if none can be

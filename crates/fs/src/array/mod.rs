@@ -45,7 +45,7 @@ pub use self::drives::zones_of;
 use self::drives::{Drive, Drives};
 pub use self::rebuild::Moving;
 use self::zone_header::ZoneHeader;
-use crate::clock::all_of;
+use crate::clock::{all_of, Signal, Waiting};
 use crate::device::{Device, DeviceFault, Geometry, Kind, Traffic, ZoneCondition, ZoneState};
 use crate::error::FsError;
 use crate::format::change::{GroupLayout, ZoneOf};
@@ -114,6 +114,8 @@ struct Inner {
     /// Numbers that no group has.
     free_numbers: RefCell<BTreeSet<u32>>,
     sequence: Cell<u64>,
+    /// A drive was lost.
+    is_short: Signal,
     counters: Cell<ArrayCounters>,
     /// A mistake made on purpose, for tests: parity is written only when the array is next flushed.
     late_parity: RefCell<Option<Vec<LateWrite>>>,
@@ -148,6 +150,7 @@ impl Array {
             groups: RefCell::default(),
             free_numbers: RefCell::new((0..shape.groups).collect()),
             sequence: Cell::new(0),
+            is_short: Signal::default(),
             counters: Cell::default(),
             late_parity: RefCell::default(),
         }));
@@ -276,14 +279,7 @@ impl Array {
     pub fn traffic(&self) -> Traffic {
         let drives = self.0.drives.borrow();
         let all = drives.all().iter().filter_map(|drive| drive.device.as_ref()).map(Device::traffic);
-        all.fold(Traffic::default(), |sum, one| Traffic {
-            reads: sum.reads + one.reads,
-            blocks_read: sum.blocks_read + one.blocks_read,
-            writes: sum.writes + one.writes,
-            blocks_written: sum.blocks_written + one.blocks_written,
-            flushes: sum.flushes + one.flushes,
-            resets: sum.resets + one.resets,
-        })
+        all.fold(Traffic::default(), |sum, one| sum.and(&one))
     }
 
     /// The drives that are not there: their numbers and names.
@@ -369,7 +365,8 @@ impl Array {
             self.0.sequence.set(sequence);
             self.0.free_numbers.borrow_mut().remove(&number);
             let layout = GroupLayout { sequence, width: width as u8, members };
-            if self.prepare(number, &layout).await {
+            // A drive may have failed, or begun to leave, meanwhile.
+            if self.prepare(number, &layout).await && self.is_complete(&layout) {
                 let group = Group { layout: layout.clone(), rows: 0, is_sealed: false };
                 self.0.groups.borrow_mut().insert(number, group);
                 return Some((number, layout));
@@ -379,6 +376,12 @@ impl Array {
             layout.members.iter().for_each(|&at| drives.give_back(at));
         }
         None
+    }
+
+    /// Whether every drive that a group lies on is there.
+    fn is_complete(&self, layout: &GroupLayout) -> bool {
+        let drives = self.0.drives.borrow();
+        layout.members.iter().all(|at| drives.get(at.drive).is_some_and(Drive::is_there))
     }
 
     async fn prepare(&self, group: u32, layout: &GroupLayout) -> bool {
@@ -439,13 +442,31 @@ impl Array {
             Err(_) => self.0.drives.borrow_mut().lose(at.drive, true),
         }
         self.seal_incomplete();
+        if !self.lost().is_empty() {
+            self.0.is_short.give();
+        }
+    }
+
+    /// How often a zone or a drive was lost since it was assembled: where that changed, so may have what there is room for.
+    pub fn losses(&self) -> u64 {
+        self.0.drives.borrow().losses()
+    }
+
+    /// Waits until a drive is lost, or whoever makes up for such has something to do.
+    pub fn until_short(&self) -> Waiting {
+        self.0.is_short.next()
+    }
+
+    /// Whoever makes up for drives that are lost has something to do.
+    pub fn tell_short(&self) {
+        self.0.is_short.give();
     }
 
     /// Seals what a drive is missing of.
     fn seal_incomplete(&self) {
         let drives = self.0.drives.borrow();
+        let is_there = |at: &ZoneOf| drives.get(at.drive).is_some_and(Drive::is_there);
         for group in self.0.groups.borrow_mut().values_mut() {
-            let is_there = |at: &ZoneOf| drives.get(at.drive).is_some_and(Drive::is_there);
             group.is_sealed |= !group.layout.members.iter().all(is_there);
         }
     }
@@ -477,9 +498,11 @@ impl Array {
     /// parity for.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         self.write_late().await?;
+        // A drive that leaves as well: what was written to it before counts.
         let there: Vec<(u8, Device)> = {
             let drives = self.0.drives.borrow();
-            (0..drives.all().len() as u8).filter_map(|number| Some((number, drives.device(number)?))).collect()
+            let written = drives.all().iter().enumerate().filter(|(_, drive)| drive.belongs_now() && !drive.is_lost());
+            written.filter_map(|(number, drive)| Some((number as u8, drive.device.clone()?))).collect()
         };
         let flushes = there
             .iter()
@@ -489,6 +512,7 @@ impl Array {
         for ((number, _), outcome) in there.iter().zip(outcomes) {
             if let Err(fault) = outcome {
                 self.0.drives.borrow_mut().lose(*number, false);
+                self.0.is_short.give();
                 failed = Err(fault);
             }
         }

@@ -43,6 +43,12 @@ impl Array {
         self.0.drives.borrow().get(number).is_some_and(Drive::is_there)
     }
 
+    /// Whether `device` is one of its drives.
+    pub fn uses(&self, device: &Device) -> bool {
+        let drives = self.0.drives.borrow();
+        drives.all().iter().filter_map(|drive| drive.device.as_ref()).any(|other| other.is(device))
+    }
+
     /// Nothing more is written to drive `number`: its groups are sealed.
     pub fn let_leave(&self, number: u8) {
         self.0.drives.borrow_mut().set_belongs(number, Belongs::Leaving);

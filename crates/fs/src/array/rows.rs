@@ -31,6 +31,13 @@ impl Rows {
         let end = (self.end + width - 1 - column) / width;
         (skipped, end.saturating_sub(skipped))
     }
+
+    /// What is meant of the bytes of whole rows.
+    fn cut(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.truncate(self.end as usize * BLOCK_BYTES);
+        bytes.drain(..self.first as usize * BLOCK_BYTES);
+        bytes
+    }
 }
 
 /// Bytes that are to be written to a zone.
@@ -68,6 +75,12 @@ impl Array {
             .map(|(column, (skipped, count))| (column, skipped, count))
             .collect();
         let layout = &rows.layout;
+        let is_there = |&(column, skipped, count): &(usize, u64, u64)| {
+            self.reader_of(layout.members[column], rows.row + skipped, count).is_some()
+        };
+        if !wanted.iter().all(is_there) {
+            return Ok(rows.cut(self.read_degraded(&rows).await?));
+        }
         let reads = wanted.iter().map(|&(column, skipped, count)| {
             Box::pin(self.read_column(layout, column, rows.row + skipped, count)) as Local<'_, Read>
         });
@@ -84,9 +97,7 @@ impl Array {
         if !is_whole {
             bytes = self.read_degraded(&rows).await?;
         }
-        bytes.truncate(rows.end as usize * BLOCK_BYTES);
-        bytes.drain(..rows.first as usize * BLOCK_BYTES);
-        Ok(bytes)
+        Ok(rows.cut(bytes))
     }
 
     /// All data blocks of `rows`, of which some column cannot be read: in one piece where as many columns as are needed can
@@ -147,17 +158,19 @@ impl Array {
         rows: u64,
     ) -> Result<Vec<u8>, DeviceFault> {
         let at = layout.members[column];
-        let device = {
-            let drives = self.0.drives.borrow();
-            let zone = drives.zone(at).filter(|zone| !zone.is_offline);
-            let reaches = zone.is_some_and(|zone| 1 + row + rows <= zone.written);
-            drives.reader(at.drive).filter(|_| reaches)
-        };
-        let Some(device) = device else {
+        let Some(device) = self.reader_of(at, row, rows) else {
             let (drive, zone) = (at.drive, at.zone);
             return Err(DeviceFault::new(format!("row {row} of zone {zone} of drive {drive} is not there")));
         };
         device.read(self.start_of(at) + 1 + row, rows).await
+    }
+
+    /// The drive that zone `at` lies on, if it can be read and the zone has these rows.
+    fn reader_of(&self, at: ZoneOf, row: u64, rows: u64) -> Option<Device> {
+        let drives = self.0.drives.borrow();
+        let zone = drives.zone(at).filter(|zone| !zone.is_offline);
+        let reaches = zone.is_some_and(|zone| 1 + row + rows <= zone.written);
+        drives.reader(at.drive).filter(|_| reaches)
     }
 
     /// Appends `bytes`, whole blocks, at `block`, where the group's pointer is; the last row is filled up with zeros. If a

@@ -27,7 +27,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-pub use self::gate::{Gate, Pass, Signal};
+pub use self::gate::{Gate, Pass, Signal, Waiting};
 pub use self::tasks::Joined;
 use self::tasks::Tasks;
 
@@ -120,9 +120,14 @@ impl Clock {
         })
     }
 
-    /// Adds something that makes events; it stays.
+    /// Adds something that makes events; it stays until it is dropped.
     pub fn add_source(&self, source: Rc<dyn Source>) {
         self.0.sources.borrow_mut().push(source);
+    }
+
+    /// Drops a source, which makes no events any more.
+    pub fn drop_source(&self, source: &Rc<dyn Source>) {
+        self.0.sources.borrow_mut().retain(|other| !Rc::ptr_eq(other, source));
     }
 
     /// Drops every task, timer and source. A clock and what runs on it hold each other; whoever is done with both says so.

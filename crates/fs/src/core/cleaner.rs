@@ -16,6 +16,8 @@ use crate::store::{Lease, Run, Victim};
 /// Pieces of files, in the order in which they are copied, with whose each is.
 pub(super) type Pieces = Vec<(Inode, Extent)>;
 
+/// How often the cleaner begins anew when a device fails, before it has nothing to gain.
+const ATTEMPTS: u32 = 16;
 /// How long the cleaner waits for readers before it looks again.
 const READERS_NS: u64 = 100_000;
 
@@ -24,7 +26,7 @@ impl Fs {
     pub(super) async fn clean_when_needed(self) {
         let core = self.0.clone();
         while !core.is_over.get() {
-            if core.store.wants_cleaning() && self.clean_one().await.unwrap_or(false) {
+            if core.store.wants_cleaning() && self.clean_one_or_next().await.unwrap_or(false) {
                 continue;
             }
             if core.store.wants_cleaning() {
@@ -39,10 +41,22 @@ impl Fs {
     pub async fn clean(&self, zones: u64) -> Result<u64, FsError> {
         self.0.begin().await?;
         let mut cleaned = 0;
-        while cleaned < zones && self.clean_one().await? {
+        while cleaned < zones && self.clean_one_or_next().await? {
             cleaned += 1;
         }
         Ok(cleaned)
+    }
+
+    /// Empties one zone, or another where a device fails meanwhile; whether there was one worth it.
+    async fn clean_one_or_next(&self) -> Result<bool, FsError> {
+        let mut outcome = self.clean_one().await;
+        for _ in 1..ATTEMPTS {
+            if !matches!(outcome, Err(FsError::Device(_))) {
+                break;
+            }
+            outcome = self.clean_one().await;
+        }
+        outcome
     }
 
     /// Empties one zone; whether there was one worth it.

@@ -1,6 +1,7 @@
 //! What a file system is and where its files lie, for programs that show it.
 
 use super::Fs;
+use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Extent, Inode};
 use crate::format::superblock::Superblock;
@@ -9,6 +10,14 @@ impl Fs {
     /// What was written on its devices when it was made.
     pub fn superblock(&self) -> &Superblock {
         &self.0.superblock
+    }
+
+    /// Whether it uses `device`: as a drive, for its metadata, or as a spare.
+    pub fn uses(&self, device: &Device) -> bool {
+        let core = &self.0;
+        let is_drive = core.data.array().is_some_and(|array| array.uses(device));
+        let is_spare = core.spares.borrow().iter().any(|(_, spare)| spare.is(device));
+        is_drive || is_spare || core.metadata.uses(device)
     }
 
     /// Where what is stored of a file lies, in order of the file; what is still in memory lies nowhere.

@@ -5,14 +5,15 @@ use uuid::Uuid;
 use super::members::parts;
 use super::names::root_attributes;
 use crate::array::{zones_of, Array, Data, DRIVES_MAX, PARITY_MAX};
-use crate::device::area::{Area, Place};
+use crate::device::area::Place;
 use crate::device::{Device, Kind, BLOCK_BYTES};
 use crate::error::FsError;
 use crate::format::change::{Change, NODE_BYTES};
-use crate::format::superblock::{Layout, Member, Role, Shape, Superblock};
+use crate::format::superblock::{Layout, Member, Role, Shape, Standing, Superblock, MIRRORS_MAX};
 use crate::journal::checkpoint::{self, Writer};
 use crate::journal::log::LogPlace;
-use crate::journal::Checksums;
+use crate::journal::mirror::State;
+use crate::journal::{Checksums, Mirror};
 use crate::namespace::{Groups, ROOT};
 use crate::store;
 
@@ -56,8 +57,29 @@ pub struct Plan {
     pub files: u64,
 }
 
-/// Plans a file system on `drives`, with its metadata on `metadata`, or in the unshingled part of the one drive.
-pub fn plan(drives: &[Device], metadata: Option<&Device>, options: &MakeOptions) -> Result<Plan, FsError> {
+/// The devices that a file system is made on.
+#[derive(Clone, Copy)]
+pub struct Parts<'a> {
+    /// What holds the data: one drive, or those of an array.
+    pub drives: &'a [Device],
+    /// What holds the metadata, each a copy of them; in the unshingled part of the one drive where there is none.
+    pub metadata: &'a [Device],
+    /// Drives that take the place of one of the array that fails.
+    pub spares: &'a [Device],
+}
+
+impl Parts<'_> {
+    fn all(&self) -> impl Iterator<Item = (&Device, Role)> {
+        let role = if self.metadata.is_empty() { Role::Both } else { Role::Data };
+        let drives = self.drives.iter().map(move |drive| (drive, role));
+        let metadata = self.metadata.iter().map(|device| (device, Role::Metadata));
+        drives.chain(metadata).chain(self.spares.iter().map(|drive| (drive, Role::Spare)))
+    }
+}
+
+/// Plans a file system on `parts`.
+pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
+    let (drives, metadata) = (parts.drives, parts.metadata);
     let Some(first) = drives.first() else { return Err(FsError::format("no device", "give at least one")) };
     let geometry = first.geometry();
     let wrong = |reason: &str| FsError::format(first.name(), reason);
@@ -72,8 +94,15 @@ pub fn plan(drives: &[Device], metadata: Option<&Device>, options: &MakeOptions)
     if store != "log" && is_array {
         return Err(wrong(&format!("store '{store}' takes one drive and no parity; store log takes several")));
     }
-    let (place, data_run) = match metadata {
-        Some(metadata) => (Place::run(0, metadata.geometry().blocks), outside_part(&geometry.kind, geometry.blocks)),
+    if metadata.len() > MIRRORS_MAX {
+        return Err(FsError::format(
+            metadata[0].name(),
+            format!("there are at most {MIRRORS_MAX} copies of the metadata"),
+        ));
+    }
+    let smallest = metadata.iter().map(|device| device.geometry().blocks).min();
+    let (place, data_run) = match smallest {
+        Some(blocks) => (Place::run(0, blocks), outside_part(&geometry.kind, geometry.blocks)),
         None if is_array => {
             return Err(wrong("is one of an array: give the metadata a device of their own with --meta"))
         }
@@ -82,42 +111,42 @@ pub fn plan(drives: &[Device], metadata: Option<&Device>, options: &MakeOptions)
     if data_run.1 == 0 {
         return Err(wrong("is too small: nothing is left for data"));
     }
-    let shape = if store == "log" { Some(shape_of(drives, metadata, place, options)?) } else { None };
+    if let Some(spare) = parts.spares.first().filter(|_| store != "log" || options.parity == 0) {
+        return Err(FsError::format(spare.name(), "a spare is for arrays with parity (--store log --parity M)"));
+    }
+    let shape = if store == "log" { Some(shape_of(drives, metadata.is_empty(), place, options)?) } else { None };
+    if let Some(shape) = shape {
+        parts.spares.iter().try_for_each(|spare| check_drive(spare, shape.zone_blocks))?;
+    }
     let data = shape.map_or(data_run, |shape| (0, shape.blocks()));
     let layout = lay_out(place, if shape.is_some() { data.1 } else { geometry.blocks }).ok_or_else(|| {
         let place_blocks = place.blocks;
         wrong(&format!("{place_blocks} blocks of metadata are too few for {} of data", data.1))
     })?;
-    Ok(plan_of(drives, metadata, options, (store, data, layout, shape)))
+    Ok(plan_of(parts, options, (store, data, layout, shape)))
 }
 
 fn plan_of(
-    drives: &[Device],
-    metadata: Option<&Device>,
+    parts: Parts<'_>,
     options: &MakeOptions,
     (store, data, layout, shape): (&str, (u64, u64), Layout, Option<Shape>),
 ) -> Plan {
     let uuid = options.uuid.unwrap_or_else(Uuid::new_v4);
-    let role = if metadata.is_some() { Role::Data } else { Role::Both };
-    let all = drives.iter().map(|drive| (drive, role)).chain(metadata.map(|device| (device, Role::Metadata)));
     let member = |(number, (device, role)): (usize, (&Device, Role))| {
         let uuid = Uuid::from_u128(uuid.as_u128().wrapping_add(1 + number as u128));
         Member { uuid, role, geometry: device.geometry() }
     };
-    let members = all.enumerate().map(member).collect();
+    let members = parts.all().enumerate().map(member).collect();
     let options = options.options.clone();
-    let superblock = Superblock { uuid, member: 0, store: store.into(), options, data, layout, members, shape };
+    let standing = Standing::of(parts.metadata.len().max(1));
+    let superblock =
+        Superblock { uuid, member: 0, store: store.into(), options, data, layout, members, shape, standing };
     let files = layout.checkpoints[0].1 * BLOCK_BYTES as u64 / FILE_BYTES;
     Plan { superblock, files }
 }
 
 /// How the drives of an array are used together.
-fn shape_of(
-    drives: &[Device],
-    metadata: Option<&Device>,
-    place: Place,
-    options: &MakeOptions,
-) -> Result<Shape, FsError> {
+fn shape_of(drives: &[Device], has_metadata: bool, place: Place, options: &MakeOptions) -> Result<Shape, FsError> {
     let wrong = |device: &Device, reason: String| Err(FsError::format(device.name(), reason));
     let parity = options.parity;
     if drives.len() > DRIVES_MAX || parity > PARITY_MAX || usize::from(parity) >= drives.len() {
@@ -145,10 +174,10 @@ fn shape_of(
     let cut = (smallest / CUT_ZONES).clamp(CUT_BLOCKS_MIN, CUT_BLOCKS_MAX).next_power_of_two();
     let zone_blocks = zone_blocks.unwrap_or(cut);
     let zones = |drive: &Device| {
-        let first = match (metadata, drive.geometry().kind) {
-            (Some(_), _) => 1,
-            (None, Kind::Zoned { conventional, .. }) => conventional,
-            (None, _) => place.end().div_ceil(zone_blocks) as u32,
+        let first = match (has_metadata, drive.geometry().kind) {
+            (false, _) => 1,
+            (true, Kind::Zoned { conventional, .. }) => conventional,
+            (true, _) => place.end().div_ceil(zone_blocks) as u32,
         };
         u64::from(zones_of(&drive.geometry(), zone_blocks, first))
     };
@@ -238,46 +267,64 @@ pub async fn make(
     options: &MakeOptions,
     time_ns: i64,
 ) -> Result<Plan, FsError> {
-    make_on(std::slice::from_ref(data), metadata, options, time_ns).await
+    let (drives, metadata) = (std::slice::from_ref(data), metadata.map_or(&[][..], std::slice::from_ref));
+    make_on(Parts { drives, metadata, spares: &[] }, options, time_ns).await
 }
 
-/// The same on one drive or several.
-pub async fn make_on(
-    drives: &[Device],
-    metadata: Option<&Device>,
-    options: &MakeOptions,
-    time_ns: i64,
-) -> Result<Plan, FsError> {
-    let plan = plan(drives, metadata, options)?;
+/// The same on one drive or several, with one copy of the metadata or several, and spares.
+pub async fn make_on(parts: Parts<'_>, options: &MakeOptions, time_ns: i64) -> Result<Plan, FsError> {
+    let plan = plan(parts, options)?;
     let superblock = &plan.superblock;
-    try_store(drives, superblock).await?;
+    try_store(parts.drives, superblock).await?;
     if !options.overwrite {
-        for device in drives.iter().chain(metadata) {
+        for (device, _) in parts.all() {
             refuse_used(device).await?;
         }
     }
-    for drive in drives {
+    for drive in parts.drives.iter().chain(parts.spares) {
         empty_zones(drive).await?;
     }
-    let device = metadata.unwrap_or(&drives[0]);
-    let area = Area::new(device.clone(), superblock.layout.place);
+    let copies = if parts.metadata.is_empty() { &parts.drives[..1] } else { parts.metadata };
+    let copies = copies.iter().enumerate().map(|(slot, device)| (slot, device.clone(), true)).collect();
+    let area = Mirror::new(superblock, copies, false);
     write_metadata(&area, superblock, time_ns).await?;
-    if metadata.is_some() {
-        // The device with the metadata is the last member.
-        let on_metadata = Superblock { member: drives.len() as u32, ..superblock.clone() }.encode();
-        area.write(0, &on_metadata).await?;
-        area.write(1, &on_metadata).await?;
-        for (number, drive) in drives.iter().enumerate() {
-            drive.write(0, Superblock { member: number as u32, ..superblock.clone() }.encode()).await?;
-            drive.flush().await?;
-            close_first_zone(drive).await?;
-        }
-    } else {
-        area.write(0, &superblock.encode()).await?;
-        area.write(1, &superblock.encode()).await?;
+    area.write_labels().await?;
+    for (number, (drive, _)) in
+        parts.all().enumerate().filter(|(_, (_, role))| matches!(role, Role::Data | Role::Spare))
+    {
+        let own = Superblock { member: number as u32, ..superblock.clone() };
+        write_superblock(drive, &own).await?;
     }
-    area.flush().await?;
-    Ok(plan)
+    let failed = area.copies().into_iter().find(|(.., state)| *state != State::Current);
+    match failed {
+        Some((_, name, _)) => Err(FsError::format(&name, "cannot be written")),
+        None => Ok(plan),
+    }
+}
+
+/// Writes the superblock of a drive with data alone, twice where the second block is free; durable when it returns.
+pub(super) async fn write_superblock(drive: &Device, own: &Superblock) -> Result<(), FsError> {
+    let copies = if matches!(drive.geometry().kind, Kind::Caveat { .. }) { 1 } else { 2 };
+    drive.write(0, own.encode().repeat(copies)).await?;
+    drive.flush().await?;
+    close_first_zone(drive).await
+}
+
+/// Fails if `device` is no drive for an array with zones of `zone_blocks`.
+pub(super) fn check_drive(device: &Device, zone_blocks: u64) -> Result<(), FsError> {
+    match device.geometry().kind {
+        Kind::Zoned { zone_blocks: own, .. } if own == zone_blocks => Ok(()),
+        Kind::Plain if device.geometry().blocks >= 2 * zone_blocks => Ok(()),
+        kind => Err(FsError::format(
+            device.name(),
+            format!(
+                "is a {} drive of {} blocks: the array takes drives with zones of {zone_blocks} blocks, or drives without \
+                 zones that have at least twice that",
+                kind.name(),
+                device.geometry().blocks
+            ),
+        )),
+    }
 }
 
 /// What the store would refuse when it is mounted is refused now.
@@ -300,7 +347,7 @@ async fn try_store(drives: &[Device], superblock: &Superblock) -> Result<(), FsE
 }
 
 /// The zone with the superblock, where it is sequential, is written no more: it must not count among those that are open.
-pub(super) async fn close_first_zone(drive: &Device) -> Result<(), FsError> {
+async fn close_first_zone(drive: &Device) -> Result<(), FsError> {
     match drive.geometry().kind {
         Kind::Zoned { conventional: 0, .. } => Ok(drive.finish(0).await?),
         _ => Ok(()),
@@ -330,7 +377,7 @@ pub(super) async fn empty_zones(device: &Device) -> Result<(), FsError> {
 
 /// An empty log, checksums that mean nothing, and a checkpoint with the uppermost directory. Old blocks are blanked where
 /// they could be taken for new ones, or could not be read.
-async fn write_metadata(area: &Area, superblock: &Superblock, time_ns: i64) -> Result<(), FsError> {
+async fn write_metadata(area: &Mirror, superblock: &Superblock, time_ns: i64) -> Result<(), FsError> {
     let Layout { checksums, log, checkpoints, .. } = superblock.layout;
     blank(area, checksums).await?;
     // On a caveat disk a block that was never written cannot be read, and a log is read up to a block that it does not use.
@@ -348,7 +395,7 @@ async fn write_metadata(area: &Area, superblock: &Superblock, time_ns: i64) -> R
     Ok(())
 }
 
-async fn blank(area: &Area, (first, blocks): (u64, u64)) -> Result<(), FsError> {
+async fn blank(area: &Mirror, (first, blocks): (u64, u64)) -> Result<(), FsError> {
     let zeros = vec![0; BLANK_BLOCKS.min(blocks) as usize * BLOCK_BYTES];
     let mut next = first;
     while next < first + blocks {

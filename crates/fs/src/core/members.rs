@@ -9,15 +9,22 @@ use crate::array::{Array, Belongs, Data, Part};
 use crate::device::{Device, Geometry, Kind};
 use crate::error::FsError;
 use crate::format::superblock::{Role, Shape, Superblock};
+use crate::journal::mirror::LABELS;
 use crate::namespace::Groups;
 
-/// What is on a device.
+/// What is on a device. Of two copies of the superblock that can be read it is the one of the later generation.
 pub async fn look(device: &Device) -> Result<Superblock, FsError> {
     let mut why = String::new();
-    for block in 0..2 {
+    let mut found: Option<Superblock> = None;
+    for block in 0..LABELS {
         match device.read(block, 1).await {
             Ok(bytes) => match Superblock::decode(&bytes) {
-                Ok(superblock) => return Ok(superblock),
+                Ok(superblock) => {
+                    let later = |other: &Superblock| other.standing.generation < superblock.standing.generation;
+                    if found.as_ref().is_none_or(later) {
+                        found = Some(superblock);
+                    }
+                }
                 Err(reason) if why.is_empty() => why = reason,
                 Err(_) => {}
             },
@@ -25,53 +32,87 @@ pub async fn look(device: &Device) -> Result<Superblock, FsError> {
             Err(_) => {}
         }
     }
-    Err(FsError::format(device.name(), why))
+    found.ok_or_else(|| FsError::format(device.name(), why))
 }
 
 /// A device, and what it says that it is.
 struct Found {
     device: Device,
-    uuid: Uuid,
+    superblock: Superblock,
 }
+
+impl Found {
+    fn uuid(&self) -> Uuid {
+        self.superblock.own().uuid
+    }
+}
+
+/// Devices with copies of the metadata: which each is, and whether it is up to date.
+type Copies = Vec<(usize, Device, bool)>;
 
 /// The devices of one file system, as far as they were given.
 pub(super) struct Members {
-    /// What the device with the metadata says.
+    /// What the devices with the metadata say, those of the latest generation.
     pub superblock: Superblock,
-    /// The device with the metadata.
-    pub metadata: Device,
+    /// The devices with the metadata: which each is, and whether it is up to date.
+    pub metadata: Copies,
+    /// Devices of which nothing can be told, in words.
+    pub unknown: Vec<String>,
     found: Vec<Found>,
 }
 
 impl Members {
     /// Those `devices`, given in any order.
     pub async fn of(devices: &[Device]) -> Result<Members, FsError> {
-        let mut found = Vec::with_capacity(devices.len());
-        let mut superblocks: Vec<(Superblock, Device)> = Vec::new();
+        let (mut found, mut unknown): (Vec<Found>, Vec<FsError>) = (Vec::new(), Vec::new());
         for device in devices {
-            let superblock = look(device).await?;
-            check_unchanged(&superblock, device)?;
-            if let Some((other, first)) = superblocks.first().filter(|(other, _)| other.uuid != superblock.uuid) {
-                let name = first.name();
-                let reason = format!("belongs to file system {}, and {name} to {}", superblock.uuid, other.uuid);
-                return Err(FsError::format(device.name(), reason));
+            match look(device).await {
+                Ok(superblock) => found.push(Found { device: device.clone(), superblock }),
+                Err(error) => unknown.push(error),
             }
-            let uuid = superblock.members[superblock.member as usize].uuid;
-            found.push(Found { device: device.clone(), uuid });
-            superblocks.push((superblock, device.clone()));
         }
-        let of_metadata = superblocks.iter().find(|(it, _)| it.members[it.member as usize].role != Role::Data);
-        let Some((superblock, metadata)) = of_metadata else {
-            let Some((any, device)) = superblocks.first() else {
-                return Err(FsError::format("no device", "give at least one"));
-            };
-            return Err(missing(device.name(), any, any.metadata_member()));
+        let Some(first) = found.first() else {
+            return Err(unknown.pop().unwrap_or_else(|| FsError::format("no device", "give at least one")));
         };
-        if superblock.layout.place.end() > metadata.geometry().blocks {
-            return Err(FsError::format(metadata.name(), "its superblock describes a larger device"));
+        // One that cannot be told can be done without only where another has what it had.
+        let can_do_without = first.superblock.shape.is_some_and(|shape| shape.parity > 0)
+            || first.superblock.metadata_members().len() > 1;
+        if let Some(error) = unknown.first().filter(|_| !can_do_without) {
+            return Err(error.clone());
         }
-        let (superblock, metadata) = (superblock.clone(), metadata.clone());
-        Ok(Members { superblock, metadata, found })
+        for other in &found {
+            check_unchanged(&other.superblock, &other.device)?;
+            if other.superblock.uuid != first.superblock.uuid {
+                let (own, name, of_first) = (other.superblock.uuid, first.device.name(), first.superblock.uuid);
+                let reason = format!("belongs to file system {own}, and {name} to {of_first}");
+                return Err(FsError::format(other.device.name(), reason));
+            }
+        }
+        let unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+        let (superblock, metadata) = copies_of(&found, &unknown)?;
+        Ok(Members { superblock, metadata, unknown, found })
+    }
+
+    /// What the device with the metadata is called.
+    fn name(&self) -> &str {
+        self.metadata.iter().find(|(.., is_current)| *is_current).map_or("no device", |(_, device, _)| device.name())
+    }
+
+    /// Devices with metadata that are not there, in words.
+    pub fn missing_copies(&self) -> Vec<String> {
+        let members = self.superblock.metadata_members();
+        let is_there = |slot: &usize| self.metadata.iter().any(|(there, ..)| there == slot);
+        let missing = (0..members.len()).filter(|slot| !is_there(slot));
+        missing
+            .map(|slot| format!("copy {slot} of the metadata ({})", self.superblock.members[members[slot]].uuid))
+            .collect()
+    }
+
+    /// The drives that are given and wait for one of the array to fail.
+    pub fn spares(&self, groups: &Groups) -> Vec<(Uuid, Device)> {
+        let drives = drives_of(&self.superblock, groups);
+        let is_spare = |found: &&Found| found.superblock.own().role == Role::Spare && !drives.contains(&found.uuid());
+        self.found.iter().filter(is_spare).map(|found| (found.uuid(), found.device.clone())).collect()
     }
 
     /// What the data lie on, with the stripe groups and drives that the metadata name. Devices that were members once, and are
@@ -79,20 +120,68 @@ impl Members {
     pub async fn data(&self, groups: &Groups, is_read_only: bool) -> Result<(Data, Vec<String>), FsError> {
         let superblock = &self.superblock;
         let mut uuids = drives_of(superblock, groups);
-        let find = |uuid: Uuid| self.found.iter().find(|found| found.uuid == uuid).map(|found| found.device.clone());
+        let find = |uuid: Uuid| self.found.iter().find(|found| found.uuid() == uuid).map(|found| found.device.clone());
         let devices: Vec<(Uuid, Option<Device>)> = uuids.iter().map(|&uuid| (uuid, find(uuid))).collect();
         let Some(shape) = superblock.shape else {
             let device = devices[0].1.clone();
-            let device = device.ok_or_else(|| missing(self.metadata.name(), superblock, superblock.data_member()))?;
+            let device = device.ok_or_else(|| {
+                with_unknown(missing(self.name(), superblock, superblock.data_member()), &self.unknown)
+            })?;
             return Ok((Data::Drive(device), Vec::new()));
         };
-        uuids.push(superblock.members[superblock.metadata_member()].uuid);
-        let stale = self.found.iter().filter(|found| !uuids.contains(&found.uuid));
+        uuids.extend(superblock.metadata_members().into_iter().map(|number| superblock.members[number].uuid));
+        uuids.extend(self.spares(groups).into_iter().map(|(uuid, _)| uuid));
+        let stale = self.found.iter().filter(|found| !uuids.contains(&found.uuid()));
         let stale = stale.map(|found| found.device.name().to_string()).collect();
         let parts = parts(superblock, shape, devices, groups);
-        check_enough(&self.metadata, shape, &parts)?;
+        check_enough(self.name(), shape, &parts).map_err(|error| with_unknown(error, &self.unknown))?;
         let array = Array::assemble(superblock.uuid, shape, parts, groups, is_read_only).await?;
         Ok((Data::Array(array), stale))
+    }
+}
+
+/// The copies of the metadata among `found`, and the superblock of those of the latest generation.
+fn copies_of(found: &[Found], unknown: &[String]) -> Result<(Superblock, Copies), FsError> {
+    let copies = || found.iter().filter_map(|found| Some((found.superblock.slot()?, found)));
+    let latest = copies().max_by_key(|(slot, found)| (found.superblock.standing.generation, std::cmp::Reverse(*slot)));
+    let Some((latest_slot, latest)) = latest else {
+        let any = &found[0];
+        let missing = missing(any.device.name(), &any.superblock, any.superblock.metadata_members()[0]);
+        return Err(with_unknown(missing, unknown));
+    };
+    let (superblock, members) = (latest.superblock.clone(), latest.superblock.metadata_members());
+    let mut used: Copies = Vec::new();
+    for (slot, copy) in copies() {
+        let is_known = members.get(slot).is_some_and(|&member| superblock.members[member].uuid == copy.uuid());
+        if !is_known || used.iter().any(|(other, ..)| *other == slot) {
+            continue;
+        }
+        if superblock.standing.disagrees(&copy.superblock.standing, slot) {
+            let (one, other) = (latest.device.name(), copy.device.name());
+            let reason = format!(
+                "went on without {other}, and {other} without it: what was written since lies on one of them alone. Mount with the \
+                 one that is wanted, and without the other, which is then brought up to date with `imbrex fs replace --copy {slot}` \
+                 or, where {other} is wanted, --copy {latest_slot}"
+            );
+            return Err(FsError::format(one, reason));
+        }
+        if superblock.layout.place.end() > copy.device.geometry().blocks {
+            return Err(FsError::format(copy.device.name(), "its superblock describes a larger device"));
+        }
+        let is_current = copy.superblock.standing.generation == superblock.standing.generation
+            && superblock.standing.is_current(slot);
+        used.push((slot, copy.device.clone(), is_current));
+    }
+    Ok((superblock, used))
+}
+
+/// The same error, with the devices that may be what is missed.
+fn with_unknown(error: FsError, unknown: &[String]) -> FsError {
+    match error {
+        FsError::Format { place, reason } if !unknown.is_empty() => {
+            FsError::Format { place, reason: format!("{reason}; {}", unknown.join("; ")) }
+        }
+        error => error,
     }
 }
 
@@ -137,7 +226,7 @@ fn drives_of(superblock: &Superblock, groups: &Groups) -> Vec<Uuid> {
 
 /// A device must be what it was when the file system was made.
 fn check_unchanged(superblock: &Superblock, device: &Device) -> Result<(), FsError> {
-    let (geometry, member) = (device.geometry(), superblock.members[superblock.member as usize]);
+    let (geometry, member) = (device.geometry(), superblock.own());
     let is_same = std::mem::discriminant(&member.geometry.kind) == std::mem::discriminant(&geometry.kind);
     if member.geometry.blocks <= geometry.blocks && is_same {
         return Ok(());
@@ -158,7 +247,7 @@ fn missing(name: &str, superblock: &Superblock, member: usize) -> FsError {
 }
 
 /// Fails if more drives are missing than there is parity for, and names them.
-fn check_enough(metadata: &Device, shape: Shape, parts: &[Part]) -> Result<(), FsError> {
+fn check_enough(metadata: &str, shape: Shape, parts: &[Part]) -> Result<(), FsError> {
     let is_missing = |part: &Part| part.device.is_none() && part.belongs != Belongs::No;
     let missing = parts.iter().enumerate().filter(|(_, part)| is_missing(part));
     let missing: Vec<String> = missing.map(|(number, part)| format!("drive {number} ({})", part.uuid)).collect();
@@ -172,5 +261,5 @@ fn check_enough(metadata: &Device, shape: Shape, parts: &[Part]) -> Result<(), F
         shape.parity,
         shape.parity
     );
-    Err(FsError::format(metadata.name(), reason))
+    Err(FsError::format(metadata, reason))
 }

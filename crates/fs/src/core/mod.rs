@@ -11,6 +11,7 @@
 mod attributes;
 mod cleaner;
 mod commit;
+mod copies;
 mod data;
 mod inspect;
 mod make;
@@ -22,6 +23,7 @@ mod releases;
 mod replace;
 mod room;
 mod scrub;
+mod spares;
 mod staged;
 mod state;
 mod written;
@@ -30,9 +32,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use uuid::Uuid;
+
 pub use self::attributes::{Attr, SetAttr, SetAttribute};
 pub use self::data::{Allocate, Seek};
-pub use self::make::{make, make_on, plan, MakeOptions, Plan};
+pub use self::make::{make, make_on, plan, MakeOptions, Parts, Plan};
 pub use self::members::look;
 pub use self::mount::{MountOptions, Mounted};
 pub use self::names::{Caller, Listed, Rename};
@@ -44,11 +48,11 @@ pub use self::state::{Statfs, Status};
 use self::written::Written;
 use crate::array::Data;
 use crate::clock::{Clock, Gate, Signal};
-use crate::device::area::Area;
+use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;
-use crate::journal::{Checksums, Log};
+use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::Namespace;
 use crate::store::Store;
 
@@ -115,7 +119,7 @@ pub(crate) struct Core {
     pub epoch_ns: i64,
     pub superblock: Superblock,
     pub data: Data,
-    pub metadata: Area,
+    pub metadata: Mirror,
     pub bounds: Bounds,
     pub is_read_only: bool,
     pub namespace: RefCell<Namespace>,
@@ -126,6 +130,11 @@ pub(crate) struct Core {
     pub owners: RefCell<BTreeMap<u64, Inode>>,
     /// One zone is emptied at a time.
     pub cleaning: Gate,
+    /// One drive is replaced at a time: which, and how far.
+    pub replacing: Gate,
+    pub replaced: Cell<Option<(u8, Replaced)>>,
+    /// Drives that wait for one of the array to fail.
+    pub spares: RefCell<Vec<(Uuid, Device)>>,
     pub open: RefCell<BTreeMap<Inode, Rc<Open>>>,
     pub staged_bytes: Cell<u64>,
     pub staged_since: Cell<u64>,

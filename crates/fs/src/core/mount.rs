@@ -12,14 +12,14 @@ use super::releases::Releases;
 use super::written::Written;
 use super::{Bounds, Core, Fs, Sabotage};
 use crate::clock::{Clock, Gate, Signal};
-use crate::device::area::Area;
 use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;
 use crate::journal::checkpoint::{self, Header};
 use crate::journal::log::{frame_blocks_max, replay, Replayed};
-use crate::journal::{Checksums, Log};
+use crate::journal::mirror::State;
+use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::{Namespace, ROOT};
 use crate::store::{self, Run};
 
@@ -34,6 +34,8 @@ pub struct MountOptions {
     pub options: Vec<(String, String)>,
     /// The time at which the clock began, in nanoseconds since 1970.
     pub epoch_ns: i64,
+    /// Put spares in the place of drives that fail, and go on with replacements that were begun.
+    pub replaces_by_itself: bool,
     /// A step left out on purpose; for tests.
     pub sabotage: Option<Sabotage>,
 }
@@ -53,6 +55,14 @@ pub struct Mounted {
     pub missing: Vec<String>,
     /// Devices that were members once and are none now; nothing was read of them.
     pub stale: Vec<String>,
+    /// Copies of the metadata that are not there.
+    pub missing_copies: Vec<String>,
+    /// Devices with copies of the metadata of an earlier time, which are brought up to date while it is mounted.
+    pub outdated_copies: Vec<String>,
+    /// Blocks of the metadata that one copy had not, or damaged, and was given by another.
+    pub mended_blocks: u64,
+    /// Devices that were given and of which nothing can be told, with why.
+    pub unknown: Vec<String>,
 }
 
 /// What was read of a file system.
@@ -65,7 +75,7 @@ struct Found {
     records: u64,
 }
 
-async fn read_journal(area: &Area, superblock: &Superblock, bounds: &Bounds) -> Result<Found, FsError> {
+async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -> Result<Found, FsError> {
     let (uuid, layout) = (superblock.uuid.as_u128(), superblock.layout);
     let mut newest: Option<(Header, usize)> = None;
     let mut headers = 0;
@@ -77,7 +87,7 @@ async fn read_journal(area: &Area, superblock: &Superblock, bounds: &Bounds) -> 
         }
     }
     let Some((header, slot)) = newest else {
-        return Err(FsError::format(area.device().name(), "neither of its checkpoints can be read"));
+        return Err(FsError::format(&area.name(), "neither of its checkpoints can be read"));
     };
     let mut namespace = Namespace::new(uuid);
     let checksums = Checksums::new(area.clone(), layout.checksums, bounds.checksum_pages);
@@ -106,7 +116,8 @@ impl Fs {
         let members = Members::of(devices).await?;
         let superblock = members.superblock.clone();
         let bounds = options.bounds.unwrap_or_default();
-        let area = Area::new(members.metadata.clone(), superblock.layout.place);
+        let area = Mirror::new(&superblock, members.metadata.clone(), options.read_only);
+        area.begin().await?;
         let found = read_journal(&area, &superblock, &bounds).await?;
         if let Some(behind) = found.log.behind_damage.filter(|_| !options.read_only) {
             let reason = format!(
@@ -114,11 +125,14 @@ impl Fs {
                  as it was before that frame, and copy what is needed",
                 found.log.head.frame
             );
-            return Err(FsError::format(area.device().name(), reason));
+            return Err(FsError::format(&area.name(), reason));
         }
         if found.namespace.directory(ROOT).is_err() {
-            return Err(FsError::format(area.device().name(), "its uppermost directory is missing"));
+            return Err(FsError::format(&area.name(), "its uppermost directory is missing"));
         }
+        // What one copy was given of another is durable before anything is written behind it.
+        area.flush().await?;
+        let spares = members.spares(found.namespace.groups());
         let (data, stale) = members.data(found.namespace.groups(), options.read_only).await?;
         if let Some(array) = data.array().filter(|_| options.sabotage == Some(Sabotage::ParityLate)) {
             array.make_parity_late();
@@ -151,6 +165,9 @@ impl Fs {
             checksums: found.checksums,
             owners: RefCell::new(owners),
             cleaning: Gate::default(),
+            replacing: Gate::default(),
+            replaced: Cell::new(None),
+            spares: RefCell::new(spares),
             open: RefCell::default(),
             staged_bytes: Cell::new(0),
             staged_since: Cell::new(0),
@@ -170,10 +187,27 @@ impl Fs {
             clock.spawn(fs.clone().take_checkpoints());
             clock.spawn(fs.clone().commit_on_time());
             clock.spawn(fs.clone().clean_when_needed());
+            clock.spawn(fs.clone().bring_copies_up_to_date());
+        }
+        if options.replaces_by_itself && !options.read_only {
+            clock.spawn(fs.clone().replace_by_itself());
         }
         let lost_from = found.log.behind_damage.map(|_| found.log.head.frame);
         let (checkpoint, records) = (found.header.number, found.records);
-        Ok((fs, Mounted { checkpoint, records, unnamed, lost_from, missing, stale }))
+        let outdated = fs.0.metadata.copies().into_iter().filter(|(.., state)| *state == State::Outdated);
+        let mounted = Mounted {
+            checkpoint,
+            records,
+            unnamed,
+            lost_from,
+            missing,
+            stale,
+            missing_copies: members.missing_copies(),
+            outdated_copies: outdated.map(|(_, name, _)| name).collect(),
+            mended_blocks: fs.0.metadata.mended_blocks(),
+            unknown: members.unknown,
+        };
+        Ok((fs, mounted))
     }
 
     /// Removes what lost its last name while it was open, before the power went.

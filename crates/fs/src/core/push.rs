@@ -13,8 +13,11 @@ use crate::format::change::{Change, Extent, Inode};
 use crate::journal::checksums;
 use crate::store::{Lease, Run};
 
-/// How often a file is written elsewhere when writing it fails.
-const ATTEMPTS: u32 = 4;
+/// How often a file is written elsewhere when writing it fails: as often as a few drives of an array may fail before each of
+/// them counts as lost.
+const ATTEMPTS: u32 = 16;
+/// How often it is tried again when there was no room for it.
+const ATTEMPTS_WITHOUT_ROOM: u32 = 4;
 
 /// What is to be written of a file: blocks of it, in order.
 struct Work {
@@ -58,7 +61,8 @@ impl Fs {
             match self.write_out(inode, open, &work).await {
                 Err(FsError::Device(_)) if attempt < ATTEMPTS && open.staged.borrow().is_some() => {}
                 // What it had written in part kept zones from being cleaned; now that it has not, there may be room.
-                Err(FsError::NoSpace) if attempt < ATTEMPTS && work.blocks() > 1 && open.staged.borrow().is_some() => {}
+                Err(FsError::NoSpace)
+                    if attempt < ATTEMPTS_WITHOUT_ROOM && work.blocks() > 1 && open.staged.borrow().is_some() => {}
                 Err(FsError::Stale) if self.is_forsaken(inode, open) => {}
                 outcome => return outcome,
             }

@@ -5,19 +5,25 @@
 //! the change that says so is; so after a power cut it goes on with the next group. The drive that leaves is read as long as
 //! it answers.
 //!
+//! Files are read and written meanwhile. The drive that leaves takes no more as soon as it begins to; a group is moved when
+//! nobody writes to it any more and every file has what was written there, so its rows are known.
+//!
 //! ```text
 //!   replace(1, new) ─► new is drive 5, in the place of 1 ─► each group of 1 ─► 1 is gone
 //!                                  └── from here on, after a cut: replace(1)
 //! ```
 
+use std::collections::VecDeque;
+use std::rc::Rc;
+
 use uuid::Uuid;
 
 use super::Fs;
 use crate::array::{Array, Moving, DRIVES_MAX};
-use crate::clock::{all_of, Local};
-use crate::device::{Device, Kind, BLOCK_BYTES};
+use crate::clock::Joined;
+use crate::device::{Device, BLOCK_BYTES};
 use crate::error::FsError;
-use crate::format::change::Change;
+use crate::format::change::{Change, GroupLayout};
 use crate::format::superblock::{Member, Role};
 use crate::store::Run;
 
@@ -33,6 +39,36 @@ pub struct Replaced {
     pub groups_in_all: u64,
     /// Blocks written to the new drive.
     pub blocks: u64,
+}
+
+/// Pieces that are read ahead, and that are on their way to the new drive, at most.
+const AHEAD: usize = 4;
+/// How often it is looked for something to clean where the new drive has no room.
+const ATTEMPTS: u32 = 16;
+/// How long to wait for writers of a group before looking again.
+const WRITERS_NS: u64 = 100_000;
+
+/// What reading rows comes to.
+type Rows = Result<Vec<u8>, FsError>;
+
+/// The rows of a group on their way into memory.
+struct Reading {
+    group: u32,
+    layout: GroupLayout,
+    start: u64,
+    live: Rc<Vec<Run>>,
+    /// Rows that are to be read, and those that are, or are on their way.
+    rows: u64,
+    next: u64,
+    reads: VecDeque<(u64, Joined<Rows>)>,
+}
+
+/// What is read ahead of the group that comes next: nobody writes to it any more, so what is read of it stays right as long as
+/// it lies where it lay.
+#[derive(Default)]
+struct Ahead {
+    following: Option<u32>,
+    of: Option<Reading>,
 }
 
 impl Fs {
@@ -60,7 +96,7 @@ impl Fs {
         if !overwrite {
             super::make::refuse_used(device).await?;
         }
-        self.prepare_drive(device, uuid).await?;
+        self.prepare_drive(device, uuid, Role::Data).await?;
         let number = array.add_drive(uuid, device.clone()).await;
         core.record(&[Change::Drive { number, uuid: uuid.as_u128(), replaces }]);
         core.store.refresh();
@@ -69,37 +105,63 @@ impl Fs {
     }
 
     /// Empties a new drive and writes its superblock, durable when it returns.
-    async fn prepare_drive(&self, device: &Device, uuid: Uuid) -> Result<(), FsError> {
+    pub(super) async fn prepare_drive(&self, device: &Device, uuid: Uuid, role: Role) -> Result<(), FsError> {
         super::make::empty_zones(device).await?;
         let mut superblock = self.0.superblock.clone();
         superblock.member = superblock.members.len() as u32;
-        superblock.members.push(Member { uuid, role: Role::Data, geometry: device.geometry() });
-        device.write(0, superblock.encode()).await?;
-        device.flush().await?;
-        super::make::close_first_zone(device).await
+        superblock.members.push(Member { uuid, role, geometry: device.geometry() });
+        super::make::write_superblock(device, &superblock).await
     }
 
     /// Puts `device`, called `uuid`, in the place of drive `old` of the array, or goes on where that was begun: then no device
-    /// is needed. `told` is called after each group.
+    /// is needed. `told` is called before each group, and at the end, and says whether to go on.
     pub async fn replace_drive(
         &self,
         old: u8,
         device: Option<(&Device, Uuid)>,
         overwrite: bool,
-        mut told: impl FnMut(Replaced),
+        told: impl FnMut(Replaced) -> bool,
     ) -> Result<Replaced, FsError> {
         self.0.begin().await?;
+        let _pass = self.0.replacing.enter().await;
+        let outcome = self.replace_held(old, device, overwrite, told).await;
+        self.0.replaced.set(None);
+        outcome
+    }
+
+    /// The same, with nobody else at it.
+    async fn replace_held(
+        &self,
+        old: u8,
+        device: Option<(&Device, Uuid)>,
+        overwrite: bool,
+        mut told: impl FnMut(Replaced) -> bool,
+    ) -> Result<Replaced, FsError> {
         let (core, array) = (&self.0, self.array()?);
         let new = self.successor(&array, old, device, overwrite).await?;
         array.let_leave(old);
         core.store.refresh();
-        let groups = array.groups_on(old);
-        let mut replaced = Replaced { groups_in_all: groups.len() as u64, ..Replaced::default() };
-        for group in groups {
-            replaced.blocks += self.move_group(&array, group, old, new).await?;
+        let mut replaced = Replaced { groups_in_all: array.groups_on(old).len() as u64, ..Replaced::default() };
+        let mut ahead = Ahead::default();
+        loop {
+            let groups = array.groups_on(old);
+            let Some(&group) = groups.first() else { break };
+            core.replaced.set(Some((old, replaced)));
+            if !told(replaced) {
+                return Err(FsError::Stopped);
+            }
+            ahead.following = groups.get(1).copied();
+            replaced.blocks += match self.move_group(&array, group, (old, new), &mut ahead).await {
+                // Others have written to the new drive meanwhile: what is dead there makes room.
+                Err(FsError::NoSpace) if self.clean_for_room().await? => continue,
+                outcome => outcome?,
+            };
             replaced.groups += 1;
-            told(replaced);
+            replaced.groups_in_all = replaced.groups_in_all.max(replaced.groups);
         }
+        // What the cleaner emptied meanwhile is no more to be done.
+        replaced.groups_in_all = replaced.groups;
+        told(replaced);
         core.record(&[Change::Drive { number: old, uuid: 0, replaces: None }]);
         self.commit_all().await?;
         array.forget(old);
@@ -134,23 +196,49 @@ impl Fs {
         }
     }
 
+    /// Empties a zone, or waits for those who write to some; whether any was emptied.
+    async fn clean_for_room(&self) -> Result<bool, FsError> {
+        for _ in 0..ATTEMPTS {
+            if self.clean(1).await? > 0 {
+                return Ok(true);
+            }
+            self.0.clock.sleep(WRITERS_NS).await;
+        }
+        Ok(false)
+    }
+
     /// Moves what `group` has on drive `old` to `new`; the blocks that were written.
-    async fn move_group(&self, array: &Array, group: u32, old: u8, new: u8) -> Result<u64, FsError> {
+    async fn move_group(
+        &self,
+        array: &Array,
+        group: u32,
+        (old, new): (u8, u8),
+        ahead: &mut Ahead,
+    ) -> Result<u64, FsError> {
         let core = &self.0;
-        // It is not emptied meanwhile.
-        let _pass = core.cleaning.enter().await;
+        // It is not emptied meanwhile. Writers may wait for the cleaner, so nobody else waits for writers in its place.
+        let _pass = loop {
+            let pass = core.cleaning.enter().await;
+            if core.store.is_quiet(group) {
+                break pass;
+            }
+            drop(pass);
+            core.clock.sleep(WRITERS_NS).await;
+        };
+        let layout = array.layout(group);
+        let of_group = ahead.of.take().filter(|it| it.group == group && layout.as_ref() == Some(&it.layout));
+        let Some(reading) = of_group.or_else(|| self.begin_reading(array, group)) else { return Ok(0) };
         let Some(moving) = array.begin_move(group, old, new).await? else {
             // The cleaner may have emptied it.
             let is_there = array.layout(group).is_some_and(|layout| layout.members.iter().any(|at| at.drive == old));
             return if is_there { Err(FsError::NoSpace) } else { Ok(0) };
         };
-        let rows = match self.move_rows(array, group, &moving).await {
-            Ok(rows) => rows,
-            Err(error) => {
-                array.abandon_move(&moving);
-                return Err(error);
-            }
-        };
+        let moving = Rc::new(moving);
+        let rows = reading.rows;
+        if let Err(error) = self.move_rows(array, reading, &moving, ahead).await {
+            array.abandon_move(&moving);
+            return Err(error);
+        }
         array.finish_move(&moving).await;
         core.record(&[Change::Group { group, layout: moving.layout.clone() }]);
         core.store.refresh();
@@ -158,44 +246,83 @@ impl Fs {
         Ok(rows + 1)
     }
 
-    /// Writes the rows of a column up to the last that has something live; the next are read while some are written.
-    async fn move_rows(&self, array: &Array, group: u32, moving: &Moving) -> Result<u64, FsError> {
-        let width = u64::from(moving.layout.width);
-        let start = u64::from(group) * array.shape().stride();
-        let live = self.live_runs(start, array.shape().stride());
+    /// Begins to read the rows of a group up to the last that has something live; nothing where the group is gone, or somebody
+    /// writes to it still.
+    fn begin_reading(&self, array: &Array, group: u32) -> Option<Reading> {
+        let layout = array.layout(group).filter(|_| self.0.store.is_quiet(group))?;
+        let (start, width) = (u64::from(group) * array.shape().stride(), u64::from(layout.width));
+        let live = Rc::new(self.live_runs(start, array.shape().stride()));
         let rows = live.iter().map(|run| (run.end() - start).div_ceil(width)).max().unwrap_or(0);
+        Some(Reading { group, layout, start, live, rows, next: 0, reads: VecDeque::new() })
+    }
+
+    /// Reads on until so many pieces are on their way or there.
+    fn read_on(&self, reading: &mut Reading, pieces: usize) {
         let piece = self.0.bounds.piece_blocks.max(1);
-        let mut row = 0;
-        let mut read = self.rows(&live, start, width, (0, piece.min(rows))).await?;
-        while row < rows {
-            let count = (read.len() / BLOCK_BYTES) as u64 / width;
-            let next = (row + count, piece.min(rows - row - count));
-            let mut following = Vec::new();
-            let both = vec![
-                Box::pin(async { Ok(array.move_rows(moving, row, &read).await?) }) as Local<'_, Result<(), FsError>>,
-                Box::pin(async {
-                    following = self.rows(&live, start, width, next).await?;
-                    Ok(())
-                }),
-            ];
-            all_of(both).await.into_iter().collect::<Result<(), FsError>>()?;
-            (row, read) = (row + count, following);
+        while reading.reads.len() < pieces && reading.next < reading.rows {
+            let (fs, live) = (self.clone(), reading.live.clone());
+            let (start, width, row) = (reading.start, u64::from(reading.layout.width), reading.next);
+            let count = piece.min(reading.rows - row);
+            let read = async move { fs.rows(&live, start, width, (row, count)).await };
+            reading.reads.push_back((row, self.0.clock.spawn(read)));
+            reading.next += count;
         }
-        Ok(rows)
+    }
+
+    /// Writes the rows that are read. Some pieces are read ahead, of all drives at once and of the group that follows too, and
+    /// some are on their way to the new one: so no drive waits for another.
+    async fn move_rows(
+        &self,
+        array: &Array,
+        mut reading: Reading,
+        moving: &Rc<Moving>,
+        ahead: &mut Ahead,
+    ) -> Result<(), FsError> {
+        let mut writes = VecDeque::new();
+        let mut outcome = Ok(());
+        while outcome.is_ok() {
+            self.read_on(&mut reading, AHEAD);
+            if reading.reads.len() < AHEAD {
+                ahead.of = ahead.of.take().or_else(|| self.begin_reading(array, ahead.following?));
+                if let Some(following) = &mut ahead.of {
+                    self.read_on(following, AHEAD - reading.reads.len());
+                }
+            }
+            let Some((row, read)) = reading.reads.pop_front() else { break };
+            match read.await {
+                Ok(data) => {
+                    let (array, moving) = (array.clone(), moving.clone());
+                    let write = async move { array.move_rows(&moving, row, &data).await };
+                    writes.push_back(self.0.clock.spawn(write));
+                }
+                Err(error) => outcome = Err(error),
+            }
+            if writes.len() > AHEAD {
+                let written = writes.pop_front().expect("there are some").await;
+                outcome = outcome.and(written.map_err(FsError::from));
+            }
+        }
+        // Nothing may be on its way to a zone that is given back.
+        for write in writes {
+            let written = write.await;
+            outcome = outcome.and(written.map_err(FsError::from));
+        }
+        outcome
     }
 
     /// The data of `count` rows from `row` on of a group that begins at block `start`; zeros where nothing of them is live.
     async fn rows(&self, live: &[Run], start: u64, width: u64, (row, count): (u64, u64)) -> Result<Vec<u8>, FsError> {
         let run = Run { start: start + row * width, blocks: count * width };
         let is_live = live.iter().any(|other| other.start < run.end() && run.start < other.end());
-        if is_live {
-            let (mut bytes, sums) = self.read_run_as_it_is(run).await?;
-            // What is dead has checksums that mean nothing.
-            let is_meant = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
-            self.mend(run, &mut bytes, &sums, is_meant).await;
-            return Ok(bytes);
+        if !is_live {
+            return Ok(vec![0; run.blocks as usize * BLOCK_BYTES]);
         }
-        Ok(vec![0; run.blocks as usize * BLOCK_BYTES])
+        let sums = self.0.checksums.get(run.start, run.blocks).await?;
+        let mut bytes = self.0.data.read(run.start, run.blocks).await?;
+        // What is dead has checksums that mean nothing.
+        let is_meant = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
+        self.mend(run, &mut bytes, &sums, is_meant).await;
+        Ok(bytes)
     }
 
     /// The runs of blocks from `start` on, `blocks` of them, that files have.
@@ -216,15 +343,5 @@ fn check_fits(array: &Array, device: &Device, is_replacement: bool) -> Result<()
     if array.drives_now() >= DRIVES_MAX + usize::from(is_replacement) || array.drives() >= NUMBERS_MAX {
         return wrong(format!("the array has {} drives, and had {} in all", array.drives_now(), array.drives()));
     }
-    let zone_blocks = array.shape().zone_blocks;
-    match device.geometry().kind {
-        Kind::Zoned { zone_blocks: own, .. } if own == zone_blocks => Ok(()),
-        Kind::Plain if device.geometry().blocks >= 2 * zone_blocks => Ok(()),
-        kind => wrong(format!(
-            "is a {} drive of {} blocks: the array takes drives with zones of {zone_blocks} blocks, or drives without \
-             zones that have at least twice that",
-            kind.name(),
-            device.geometry().blocks
-        )),
-    }
+    super::make::check_drive(device, array.shape().zone_blocks)
 }

@@ -13,6 +13,10 @@ use crate::store::Run;
 /// What scrubbing found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Scrubbed {
+    /// Blocks of the metadata that are damaged on some copy, or were before they were repaired.
+    pub metadata_blocks: u64,
+    /// Whether what could be was made right.
+    pub is_repaired: bool,
     /// Rows that were read.
     pub rows: u64,
     /// Rows of which something was wrong that could be made right.
@@ -34,18 +38,27 @@ enum Verdict {
 }
 
 impl Fs {
-    /// Scrubs the array, and repairs what it can if so said. `told` is called after each stripe group with the rows read so far.
-    pub async fn scrub_array(&self, repairs: bool, mut told: impl FnMut(u64)) -> Result<Scrubbed, FsError> {
+    /// Scrubs the array, and the copies of the metadata, and repairs what it can if so said. `told` is called before each stripe
+    /// group with how many were read and how many there are, and says whether to go on.
+    pub async fn scrub_array(
+        &self,
+        repairs: bool,
+        mut told: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Scrubbed, FsError> {
         if repairs {
             self.0.begin().await?;
         }
         let array = self.array()?;
-        let mut scrubbed = Scrubbed::default();
-        for (group, ..) in array.groups() {
+        let metadata_blocks = self.scrub_copies(repairs).await?;
+        let mut scrubbed = Scrubbed { metadata_blocks, is_repaired: repairs, ..Scrubbed::default() };
+        let groups = array.groups();
+        for (number, (group, ..)) in (0..).zip(&groups) {
+            if !told(number, groups.len() as u64) {
+                return Err(FsError::Stopped);
+            }
             // The cleaner would move it meanwhile.
             let _pass = self.0.cleaning.enter().await;
-            self.scrub_group(&array, group, repairs, &mut scrubbed).await?;
-            told(scrubbed.rows);
+            self.scrub_group(&array, *group, repairs, &mut scrubbed).await?;
         }
         if repairs {
             self.commit_all().await?;

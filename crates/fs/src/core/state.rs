@@ -1,11 +1,12 @@
 //! How a file system is doing: what `statfs` and `imbrex fs stat` tell.
 
 use super::make::bytes_in_slot;
-use super::{Core, Fs};
+use super::{Core, Fs, Replaced};
 use crate::array::ArrayCounters;
 use crate::clock::Clock;
 use crate::device::Traffic;
 use crate::format::change::NODE_BYTES;
+use crate::journal::mirror::State;
 use crate::store::Usage;
 
 /// Bytes that a small file takes in a checkpoint: a node, a name, an extent.
@@ -62,8 +63,16 @@ pub struct Status {
     pub array: ArrayCounters,
     /// Drives of an array that are not there: their numbers.
     pub missing: Vec<u8>,
-    /// What was asked of the device with the metadata.
+    /// The drive that is being replaced, and how far.
+    pub replacing: Option<(u8, Replaced)>,
+    /// Drives that wait for one of the array to fail.
+    pub spares: Vec<String>,
+    /// What was asked of the devices with the metadata.
     pub metadata_traffic: Traffic,
+    /// The copies of the metadata: the number of each, its device, and how it stands.
+    pub copies: Vec<(usize, String, State)>,
+    /// Blocks of the metadata that were damaged on one copy and are made again from another.
+    pub mended_blocks: u64,
     /// Each zone's written and live blocks.
     pub zones: Vec<(u64, u64)>,
 }
@@ -107,7 +116,11 @@ impl Fs {
                 .data
                 .array()
                 .map_or(Vec::new(), |array| array.missing().into_iter().map(|(number, _)| number).collect()),
-            metadata_traffic: core.metadata.device().traffic(),
+            replacing: core.replaced.get(),
+            spares: core.spares.borrow().iter().map(|(_, device)| device.name().to_string()).collect(),
+            metadata_traffic: core.metadata.traffic(),
+            copies: core.metadata.copies(),
+            mended_blocks: core.metadata.mended_blocks(),
             zones: core.store.zones(),
         }
     }

@@ -195,6 +195,20 @@ pub struct Traffic {
     pub resets: u64,
 }
 
+impl Traffic {
+    /// Both together.
+    pub fn and(&self, other: &Traffic) -> Traffic {
+        Traffic {
+            reads: self.reads + other.reads,
+            blocks_read: self.blocks_read + other.blocks_read,
+            writes: self.writes + other.writes,
+            blocks_written: self.blocks_written + other.blocks_written,
+            flushes: self.flushes + other.flushes,
+            resets: self.resets + other.resets,
+        }
+    }
+}
+
 #[derive(Default)]
 struct Waiter {
     outcome: Option<Outcome>,
@@ -317,6 +331,14 @@ impl Device {
     /// Ends it in good order, as a drive is switched off; nothing is asked of it afterwards.
     pub fn shut_down(&self) -> Result<(), DeviceFault> {
         self.0.backend.borrow_mut().shut_down()
+    }
+
+    /// Ends it in good order and lets go of it, so that others may have it once nobody has a handle of it.
+    pub fn close(&self) -> Result<(), DeviceFault> {
+        let outcome = self.shut_down();
+        let source: Rc<dyn Source> = self.0.clone();
+        self.0.clock.drop_source(&source);
+        outcome
     }
 
     fn check(&self, block: u64, blocks: u64) -> Result<(), DeviceFault> {

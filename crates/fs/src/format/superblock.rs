@@ -1,5 +1,6 @@
-//! The superblock: what a file system is, on the first block of each of its devices; on the device that holds the
-//! metadata on the second block too. It is written once, when the file system is made.
+//! The superblock: what a file system is, on the first block of each of its devices, and on the second block too where that
+//! is free: of devices that hold metadata, and of the drives of an array. It is written when the file system is made; on
+//! devices that hold metadata again whenever a copy of the metadata is lost or comes back ([`Standing`]).
 
 use uuid::Uuid;
 
@@ -8,7 +9,12 @@ use crate::device::area::Place;
 use crate::device::{Geometry, Kind, BLOCK_BYTES};
 
 const MAGIC: &[u8; 8] = b"imbrexfs";
+/// The format, and that of a file system with several copies of its metadata, or with spares: programs that know the first
+/// alone would write one copy and leave the other.
 const VERSION: u32 = 1;
+const VERSION_MIRRORED: u32 = 2;
+/// Copies of the metadata at most.
+pub const MIRRORS_MAX: usize = 4;
 
 /// What a device is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +25,8 @@ pub enum Role {
     Data,
     /// Metadata alone.
     Metadata,
+    /// Nothing yet: it takes the place of a drive of the array that fails.
+    Spare,
 }
 
 /// A device of a file system.
@@ -75,6 +83,44 @@ impl Shape {
     }
 }
 
+/// Which copies of the metadata are up to date. Whenever that changes, the copies that are get a higher generation.
+///
+/// A copy that was lost knows an earlier generation than those that went on without it. Two copies of which each went on
+/// without the other know, each, a generation that the other does not know of it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Standing {
+    /// The generation of who wrote this.
+    pub generation: u64,
+    /// For each device with metadata, in their order, the last generation in which it was up to date, as far as is known.
+    pub known: Vec<u64>,
+}
+
+impl Standing {
+    /// Of so many copies, all of them up to date.
+    pub fn of(copies: usize) -> Standing {
+        Standing { generation: 1, known: vec![1; copies] }
+    }
+
+    /// Whether the device that is number `slot` of those with metadata is up to date.
+    pub fn is_current(&self, slot: usize) -> bool {
+        self.known.get(slot).is_none_or(|known| *known == self.generation)
+    }
+
+    /// Begins a generation in which those devices are up to date for which `is_current` says so.
+    pub fn advance(&mut self, is_current: impl Fn(usize) -> bool) {
+        self.generation += 1;
+        for (slot, known) in self.known.iter_mut().enumerate().filter(|(slot, _)| is_current(*slot)) {
+            assert!(*known < self.generation, "device {slot} knows generation {known} before it began");
+            *known = self.generation;
+        }
+    }
+
+    /// Whether `other`, written by the device that is number `slot`, went on without whoever wrote this, and this without it.
+    pub fn disagrees(&self, other: &Standing, slot: usize) -> bool {
+        self.known.get(slot).is_some_and(|known| other.generation > *known)
+    }
+}
+
 /// What a file system is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
@@ -94,6 +140,8 @@ pub struct Superblock {
     pub members: Vec<Member>,
     /// How its drives are used together, where the store is `log`.
     pub shape: Option<Shape>,
+    /// Which copies of the metadata are up to date.
+    pub standing: Standing,
 }
 
 impl Superblock {
@@ -101,7 +149,7 @@ impl Superblock {
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Encoder::default();
         to.bytes.extend_from_slice(MAGIC);
-        to.u32(VERSION);
+        to.u32(self.version());
         to.u32(0); // the checksum
         to.u128(self.uuid.as_u128());
         to.u32(self.member);
@@ -116,11 +164,23 @@ impl Superblock {
         to.u32(self.members.len() as u32);
         self.members.iter().for_each(|member| put_member(&mut to, member));
         put_shape(&mut to, self.shape);
+        if self.version() == VERSION_MIRRORED {
+            put_standing(&mut to, &self.standing);
+        }
         assert!(to.bytes.len() <= BLOCK_BYTES, "a superblock of {} bytes", to.bytes.len());
         to.bytes.resize(BLOCK_BYTES, 0);
         let sum = checksum(&[&to.bytes]);
         to.bytes[12..16].copy_from_slice(&sum.to_le_bytes());
         to.bytes
+    }
+
+    fn version(&self) -> u32 {
+        let has_spare = self.members.iter().any(|member| member.role == Role::Spare);
+        if has_spare || self.metadata_members().len() > 1 {
+            VERSION_MIRRORED
+        } else {
+            VERSION
+        }
     }
 
     /// Whether a block says that it is one, damaged or not.
@@ -141,31 +201,42 @@ impl Superblock {
         }
         let mut from = Decoder::new(&bytes[8..]);
         let version = from.u32().map_err(|error| error.to_string())?;
-        if version != VERSION {
-            return Err(format!("has format {version}; this program knows format {VERSION}: use a newer one"));
+        if ![VERSION, VERSION_MIRRORED].contains(&version) {
+            let known = format!("{VERSION} and {VERSION_MIRRORED}");
+            return Err(format!("has format {version}; this program knows formats {known}: use a newer one"));
         }
-        decode_rest(&mut from).map_err(|error| format!("its superblock makes no sense: {error}"))
+        decode_rest(&mut from, version).map_err(|error| format!("its superblock makes no sense: {error}"))
     }
 
-    /// The device that holds the metadata.
-    pub fn metadata_member(&self) -> usize {
-        let holds = |member: &Member| member.role != Role::Data;
-        self.members.iter().position(holds).expect("a superblock that was decoded names one")
+    /// What the device that bears it is.
+    pub fn own(&self) -> Member {
+        self.members[self.member as usize]
+    }
+
+    /// The devices that hold the metadata, each a copy of them.
+    pub fn metadata_members(&self) -> Vec<usize> {
+        let holds = |role: Role| matches!(role, Role::Both | Role::Metadata);
+        (0..self.members.len()).filter(|&member| holds(self.members[member].role)).collect()
+    }
+
+    /// Which of the devices with metadata the one that bears it is, if it is one.
+    pub fn slot(&self) -> Option<usize> {
+        self.metadata_members().iter().position(|&member| member == self.member as usize)
     }
 
     /// The devices that hold data, in the order of the array.
     pub fn data_members(&self) -> Vec<usize> {
-        (0..self.members.len()).filter(|&member| self.members[member].role != Role::Metadata).collect()
+        let holds = |role: Role| matches!(role, Role::Both | Role::Data);
+        (0..self.members.len()).filter(|&member| holds(self.members[member].role)).collect()
     }
 
     /// The device that holds the data, the first where there are several.
     pub fn data_member(&self) -> usize {
-        let holds = |member: &Member| member.role != Role::Metadata;
-        self.members.iter().position(holds).expect("a superblock that was decoded names one")
+        self.data_members().first().copied().expect("a superblock that was decoded names one")
     }
 }
 
-fn decode_rest(from: &mut Decoder<'_>) -> Result<Superblock, Malformed> {
+fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malformed> {
     from.u32()?;
     let uuid = Uuid::from_u128(from.u128()?);
     let member = from.u32()?;
@@ -181,7 +252,26 @@ fn decode_rest(from: &mut Decoder<'_>) -> Result<Superblock, Malformed> {
         return Err(Malformed("its list of devices"));
     }
     let shape = get_shape(from)?;
-    Ok(Superblock { uuid, member, store, options, data, layout, members, shape })
+    let mut superblock =
+        Superblock { uuid, member, store, options, data, layout, members, shape, standing: Standing::default() };
+    let copies = superblock.metadata_members().len();
+    superblock.standing = if version == VERSION_MIRRORED { get_standing(from, copies)? } else { Standing::of(copies) };
+    Ok(superblock)
+}
+
+fn put_standing(to: &mut Encoder, standing: &Standing) {
+    to.u64(standing.generation);
+    to.u32(standing.known.len() as u32);
+    standing.known.iter().for_each(|known| to.u64(*known));
+}
+
+fn get_standing(from: &mut Decoder<'_>, copies: usize) -> Result<Standing, Malformed> {
+    let generation = from.u64()?;
+    let known = (0..from.count(8)?).map(|_| from.u64()).collect::<Result<Vec<u64>, Malformed>>()?;
+    if known.len() != copies || copies > MIRRORS_MAX || known.iter().any(|known| *known > generation) {
+        return Err(Malformed("which copies of its metadata are up to date"));
+    }
+    Ok(Standing { generation, known })
 }
 
 /// Zeros stand for no shape: so a superblock of the other stores ends as it always did.
@@ -245,6 +335,7 @@ fn put_member(to: &mut Encoder, member: &Member) {
         Role::Both => 0,
         Role::Data => 1,
         Role::Metadata => 2,
+        Role::Spare => 3,
     });
     to.u64(member.geometry.blocks);
     match member.geometry.kind {
@@ -269,6 +360,7 @@ fn get_member(from: &mut Decoder<'_>) -> Result<Member, Malformed> {
         0 => Role::Both,
         1 => Role::Data,
         2 => Role::Metadata,
+        3 => Role::Spare,
         _ => return Err(Malformed("what a device is for")),
     };
     let blocks = from.u64()?;
@@ -312,7 +404,15 @@ mod tests {
             },
             members: vec![data, metadata],
             shape: Some(Shape { parity: 1, width: 4, zone_blocks: 4096, groups: 77 }),
+            standing: Standing::of(1),
         }
+    }
+
+    fn mirrored() -> Superblock {
+        let mut members = example().members;
+        members.push(Member { uuid: Uuid::from_u128(7), ..members[1] });
+        members.push(Member { uuid: Uuid::from_u128(8), role: Role::Spare, ..members[0] });
+        Superblock { members, standing: Standing { generation: 9, known: vec![9, 4] }, ..example() }
     }
 
     #[test]
@@ -320,15 +420,34 @@ mod tests {
         assert_eq!(Superblock::decode(&example().encode()), Ok(example()));
         let without = Superblock { shape: None, ..example() };
         assert_eq!(Superblock::decode(&without.encode()), Ok(without));
+        assert_eq!(Superblock::decode(&mirrored().encode()), Ok(mirrored()));
+        assert_eq!((mirrored().metadata_members(), mirrored().data_members()), (vec![1, 2], vec![0]));
+    }
+
+    #[test]
+    fn who_went_on_without_whom_is_told_by_generations() {
+        let both = Standing::of(2);
+        let (mut one, mut other) = (both.clone(), both.clone());
+        one.advance(|slot| slot == 0);
+        assert!(one.is_current(0) && !one.is_current(1));
+        assert!(!one.disagrees(&both, 1), "the other stayed as it was");
+        other.advance(|slot| slot == 1);
+        other.advance(|slot| slot == 1);
+        assert!(one.disagrees(&other, 1) && other.disagrees(&one, 0), "each went on without the other");
+        one.advance(|_| true);
+        let joined = one.clone();
+        one.advance(|slot| slot == 1);
+        assert!(!one.disagrees(&joined, 0) && !one.disagrees(&both, 0), "an older time of both is no disagreement");
     }
 
     #[test]
     fn every_altered_byte_is_noticed() {
-        let block = example().encode();
-        for at in 0..BLOCK_BYTES {
-            let mut altered = block.clone();
-            altered[at] ^= 0x10;
-            assert!(Superblock::decode(&altered).is_err(), "byte {at}");
+        for block in [example().encode(), mirrored().encode()] {
+            for at in 0..BLOCK_BYTES {
+                let mut altered = block.clone();
+                altered[at] ^= 0x10;
+                assert!(Superblock::decode(&altered).is_err(), "byte {at}");
+            }
         }
     }
 }

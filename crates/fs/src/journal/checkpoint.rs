@@ -17,6 +17,7 @@ use crate::error::FsError;
 use crate::format::change::Change;
 use crate::format::coding::{checksum, Decoder, Encoder, Malformed};
 use crate::journal::log::LogPlace;
+use crate::journal::mirror::Mirror;
 
 const MAGIC: u32 = 0x6b68_6349; // "Ichk"
 const HEAD_BYTES: usize = 40;
@@ -39,7 +40,7 @@ pub struct Header {
 
 /// A slot that a checkpoint is written to.
 pub struct Writer {
-    area: Area,
+    area: Mirror,
     uuid: u128,
     slot: (u64, u64),
     header: Header,
@@ -49,7 +50,7 @@ pub struct Writer {
 
 impl Writer {
     /// Of checkpoint `number`, which begins where the log is at `place`.
-    pub fn new(area: Area, uuid: u128, slot: (u64, u64), number: u64, place: LogPlace) -> Writer {
+    pub fn new(area: Mirror, uuid: u128, slot: (u64, u64), number: u64, place: LogPlace) -> Writer {
         let header = Header { number, place, chunks: 0, files: 0 };
         Writer { area, uuid, slot, header, next_block: 1, changes: Encoder::default() }
     }
@@ -122,13 +123,13 @@ fn sealed(uuid: u128, checkpoint: u64, number: u32, contents: &[u8]) -> Vec<u8> 
     to.bytes
 }
 
-/// Reads the piece that begins at `block`: the number of its checkpoint, and its contents. Nothing where there is none that is whole.
-async fn read_piece(area: &Area, uuid: u128, block: u64, end: u64, number: u32) -> Option<(u64, Vec<u8>)> {
+/// Reads the whole blocks of the piece that begins at `block` of one copy. Nothing where there is none that is whole.
+async fn read_piece(area: &Area, uuid: u128, block: u64, end: u64, number: u32) -> Option<Vec<u8>> {
     let mut bytes = area.read(block, 1).await.ok()?;
     let mut head = Decoder::new(&bytes);
     let (magic, sum) = (head.u32().ok()?, head.u32().ok()?);
     let is_ours = magic == MAGIC && head.u128().ok()? == uuid;
-    let checkpoint = head.u64().ok()?;
+    head.u64().ok()?;
     let is_ours = is_ours && head.u32().ok()? == number;
     let length = head.u32().ok()? as usize;
     let blocks = (HEAD_BYTES + length).div_ceil(BLOCK_BYTES) as u64;
@@ -138,36 +139,52 @@ async fn read_piece(area: &Area, uuid: u128, block: u64, end: u64, number: u32) 
     if blocks > 1 {
         bytes.extend_from_slice(&area.read(block + 1, blocks - 1).await.ok()?);
     }
-    bytes.truncate(HEAD_BYTES + length);
-    bytes[4..8].fill(0);
-    (checksum(&[&bytes]) == sum).then(|| (checkpoint, bytes.split_off(HEAD_BYTES)))
+    let mut summed = bytes[..HEAD_BYTES + length].to_vec();
+    summed[4..8].fill(0);
+    (checksum(&[&summed]) == sum).then_some(bytes)
 }
 
-/// The header of the checkpoint in `slot`, if there is one.
-pub async fn read_header(area: &Area, uuid: u128, slot: (u64, u64)) -> Option<Header> {
-    let (number, contents) = read_piece(area, uuid, slot.0, slot.0 + slot.1, HEADER).await?;
-    let mut from = Decoder::new(&contents);
+/// The number of the checkpoint that a piece belongs to.
+fn checkpoint_of(piece: &[u8]) -> u64 {
+    u64::from_le_bytes(piece[24..32].try_into().expect("eight bytes"))
+}
+
+/// What is in a piece.
+fn contents_of(piece: &[u8]) -> &[u8] {
+    let length = u32::from_le_bytes(piece[36..HEAD_BYTES].try_into().expect("four bytes")) as usize;
+    &piece[HEAD_BYTES..HEAD_BYTES + length]
+}
+
+/// The header of the checkpoint in `slot`, if there is one. Copies that have an earlier one there, because the power went, get
+/// it too.
+pub async fn read_header(area: &Mirror, uuid: u128, slot: (u64, u64)) -> Option<Header> {
+    let end = slot.0 + slot.1;
+    let read = async |copy: &Area| read_piece(copy, uuid, slot.0, end, HEADER).await;
+    let piece = area.agree(slot.0, checkpoint_of, read).await?;
+    let mut from = Decoder::new(contents_of(&piece));
     let place = LogPlace { block: from.u64().ok()?, frame: from.u64().ok()? };
-    Some(Header { number, place, chunks: from.u32().ok()?, files: from.u64().ok()? })
+    let (chunks, files) = (from.u32().ok()?, from.u64().ok()?);
+    Some(Header { number: checkpoint_of(&piece), place, chunks, files })
 }
 
 /// Reads checkpoint `header` in `slot` and gives its changes to `see`, in order.
 pub async fn load(
-    area: &Area,
+    area: &Mirror,
     uuid: u128,
     slot: (u64, u64),
     header: &Header,
     mut see: impl FnMut(Change),
 ) -> Result<(), FsError> {
-    let damaged = |what: &str| FsError::format(area.device().name(), format!("checkpoint {}: {what}", header.number));
+    let damaged = |what: &str| FsError::format(&area.name(), format!("checkpoint {}: {what}", header.number));
     let (mut block, end) = (slot.0 + 1, slot.0 + slot.1);
     for number in 0..header.chunks {
-        let piece = read_piece(area, uuid, block, end, number).await;
-        let Some((_, contents)) = piece.filter(|(checkpoint, _)| *checkpoint == header.number) else {
+        let is_its_own = |piece: &Vec<u8>| checkpoint_of(piece) == header.number;
+        let read = async |copy: &Area| read_piece(copy, uuid, block, end, number).await.filter(is_its_own);
+        let Some(piece) = area.find_and_mend(block, read).await else {
             return Err(damaged(&format!("chunk {number} of {} is damaged", header.chunks)));
         };
-        block += (HEAD_BYTES + contents.len()).div_ceil(BLOCK_BYTES) as u64;
-        let mut from = Decoder::new(&contents);
+        block += (piece.len() / BLOCK_BYTES) as u64;
+        let mut from = Decoder::new(contents_of(&piece));
         while !from.is_done() {
             let change = Change::decode(&mut from).map_err(|Malformed(why)| damaged(why))?;
             see(change);

@@ -11,14 +11,16 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use crate::device::area::Area;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::coding::checksum;
+use crate::journal::mirror::Mirror;
 
 /// Checksums in a page.
 pub const PAGE_SUMS: u64 = 1020;
 const HEAD_BYTES: usize = 16;
+/// Pages that are read at once where all are looked at.
+const SCRUB_PAGES: u64 = 256;
 
 struct Page {
     sums: Box<[u8]>,
@@ -28,7 +30,7 @@ struct Page {
 
 /// The table.
 pub struct Checksums {
-    area: Area,
+    area: Mirror,
     first: u64,
     pages_on_medium: u64,
     pages: RefCell<BTreeMap<u64, Page>>,
@@ -48,7 +50,7 @@ impl Checksums {
     }
 
     /// That in `pages` blocks from `first` on of `area`.
-    pub fn new(area: Area, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
+    pub fn new(area: Mirror, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
         let pages_max = pages_max.max(1);
         Checksums { area, first, pages_on_medium, pages: RefCell::default(), pages_max, uses: Cell::new(0) }
     }
@@ -89,6 +91,26 @@ impl Checksums {
         Ok(())
     }
 
+    /// Reads every page of every copy of the metadata; how many are damaged on some copy. Those that are whole on another are
+    /// written with the next checkpoint if it `repairs`.
+    pub async fn scrub(&self, repairs: bool) -> Result<u64, FsError> {
+        let (mut next, mut damaged) = (0, Vec::new());
+        while next < self.pages_on_medium {
+            let count = SCRUB_PAGES.min(self.pages_on_medium - next);
+            let is_right = |at: u64, page: &[u8]| is_whole(next + at, page);
+            let wrong = self.area.damaged_blocks(self.first + next, count, is_right).await;
+            damaged.extend(wrong.into_iter().map(|at| next + at));
+            next += count;
+        }
+        for page in damaged.iter().filter(|_| repairs) {
+            self.load(*page).await?;
+            if let Some(page) = self.pages.borrow_mut().get_mut(page) {
+                page.is_dirty = true;
+            }
+        }
+        Ok(damaged.len() as u64)
+    }
+
     /// Writes every page that is not on the medium as it is. They are durable after a flush of the area.
     pub async fn write_back(&self) -> Result<(), FsError> {
         let dirty: Vec<u64> = self.pages.borrow().iter().filter(|(_, page)| page.is_dirty).map(|(at, _)| *at).collect();
@@ -123,16 +145,21 @@ impl Checksums {
             return Ok(());
         }
         self.make_room().await?;
-        let bytes = self.area.read(self.first + number, 1).await?;
+        let at = self.first + number;
+        let whole = |bytes: &Vec<u8>| is_whole(number, bytes);
+        let found = self.area.find(async |copy| copy.read(at, 1).await.ok().filter(whole)).await;
         // Another task may have loaded it meanwhile, and changed it.
         if self.pages.borrow().contains_key(&number) {
             return Ok(());
         }
-        if !is_whole(number, &bytes) {
-            let place = self.area.device().name();
-            return Err(FsError::format(place, format!("page {number} of the checksums of data is damaged")));
-        }
-        let page = Page { sums: bytes.into(), is_dirty: false, used: self.uses.get() };
+        let Some((bytes, is_damaged)) = found else {
+            // Why it cannot be read, if that is so.
+            self.area.read(at, 1).await?;
+            let place = self.area.name();
+            return Err(FsError::format(&place, format!("page {number} of the checksums of data is damaged")));
+        };
+        // Where a copy has it damaged, it is written to all with the next checkpoint.
+        let page = Page { sums: bytes.into(), is_dirty: is_damaged, used: self.uses.get() };
         self.pages.borrow_mut().insert(number, page);
         Ok(())
     }

@@ -18,6 +18,7 @@ use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::Change;
 use crate::format::coding::{checksum, Decoder, Encoder, Malformed};
+use crate::journal::mirror::Mirror;
 
 const MAGIC: u32 = 0x676f_6c49; // "Ilog"
 const HEAD_BYTES: usize = 40;
@@ -64,7 +65,7 @@ struct State {
 
 /// The log.
 pub struct Log {
-    area: Area,
+    area: Mirror,
     uuid: u128,
     first: u64,
     blocks: u64,
@@ -82,7 +83,7 @@ pub struct Log {
 
 impl Log {
     /// That in `blocks` from `first` on of `area`, whose next frame goes to `head` and which needs its frames from `tail` on.
-    pub fn new(area: Area, uuid: u128, (first, blocks): (u64, u64), tail: LogPlace, head: LogPlace) -> Log {
+    pub fn new(area: Mirror, uuid: u128, (first, blocks): (u64, u64), tail: LogPlace, head: LogPlace) -> Log {
         let used = if head.frame == tail.frame { 0 } else { distance(tail.block, head.block, blocks) };
         let state = State {
             pending: VecDeque::new(),
@@ -261,7 +262,7 @@ impl Log {
                 if blocks * 2 > self.blocks {
                     let (needed, there) = (blocks * BLOCK_BYTES as u64, self.blocks * BLOCK_BYTES as u64);
                     return Err(FsError::format(
-                        self.area.device().name(),
+                        &self.area.name(),
                         format!("one record takes {needed} bytes, and the log has {there}: make it with more metadata"),
                     ));
                 }
@@ -324,7 +325,7 @@ pub struct Replayed {
 /// Reads the log from `from` on and gives each record to `see`, in order. What may lie behind damage is looked for in the
 /// `sought` blocks behind the end.
 pub async fn replay(
-    area: &Area,
+    area: &Mirror,
     uuid: u128,
     (first, blocks): (u64, u64),
     from: LogPlace,
@@ -351,7 +352,7 @@ pub async fn replay(
 
 /// The number of a frame that follows the one that should be at `at`, in the `sought` blocks from there on, round the end.
 async fn later_frame(
-    area: &Area,
+    area: &Mirror,
     uuid: u128,
     (first, blocks): (u64, u64),
     at: LogPlace,
@@ -362,7 +363,7 @@ async fn later_frame(
         block %= blocks;
         let count = SCAN_BLOCKS.min(left).min(blocks - block);
         // What cannot be read holds no frame that could be applied.
-        if let Ok(bytes) = area.read(first + block, count).await {
+        for bytes in area.read_each(first + block, count).await {
             for (number, head) in bytes.chunks(BLOCK_BYTES).enumerate() {
                 let Some(frame) = frame_number(head, uuid).filter(|frame| *frame > at.frame) else { continue };
                 let place = LogPlace { block: block + number as u64, frame };
@@ -384,40 +385,46 @@ fn frame_number(block: &[u8], uuid: u128) -> Option<u64> {
     (magic == MAGIC && head.u128().ok()? == uuid).then(|| head.u64().ok())?
 }
 
-/// The records of the frame at `at`, and its blocks, if the frame that should be there is.
+/// The records of the frame at `at`, and its blocks, if the frame that should be there is, on some copy; those that do not have
+/// it, because the power went or they are damaged, get it.
 async fn read_frame(
-    area: &Area,
+    area: &Mirror,
     uuid: u128,
-    (first, blocks): (u64, u64),
+    ring: (u64, u64),
     at: LogPlace,
 ) -> Result<Option<(Vec<Record>, u64)>, FsError> {
-    if at.block >= blocks {
+    if at.block >= ring.1 {
         return Ok(None);
     }
-    // A block that cannot be read was being written when the power went: no frame is there.
-    let Ok(mut bytes) = area.read(first + at.block, 1).await else { return Ok(None) };
-    let mut head = Decoder::new(&bytes);
-    let told = |error: Malformed| FsError::format(area.device().name(), format!("a frame of the log: {error}"));
-    let is_ours = head.u32().map_err(told)? == MAGIC;
-    let sum = head.u32().map_err(told)?;
-    let is_ours = is_ours && head.u128().map_err(told)? == uuid && head.u64().map_err(told)? == at.frame;
+    let read = async |copy: &Area| frame_in(copy, uuid, ring, at).await;
+    let Some(frame) = area.agree(ring.0 + at.block, |_| 0, read).await else { return Ok(None) };
+    let told = |error: Malformed| FsError::format(&area.name(), format!("a frame of the log: {error}"));
+    let mut head = Decoder::new(&frame[HEAD_BYTES - 8..]);
     let (records, length) = (head.u32().map_err(told)?, head.u32().map_err(told)? as usize);
+    let records = decode_records(&frame[HEAD_BYTES..HEAD_BYTES + length], records).map_err(told)?;
+    Ok(Some((records, (frame.len() / BLOCK_BYTES) as u64)))
+}
+
+/// The whole blocks of the frame that should be at `at`, if one copy has it. A block that cannot be read was being written when
+/// the power went: no frame is there.
+async fn frame_in(area: &Area, uuid: u128, (first, blocks): (u64, u64), at: LogPlace) -> Option<Vec<u8>> {
+    let mut bytes = area.read(first + at.block, 1).await.ok()?;
+    let mut head = Decoder::new(&bytes);
+    let is_ours = head.u32().ok()? == MAGIC;
+    let sum = head.u32().ok()?;
+    let is_ours = is_ours && head.u128().ok()? == uuid && head.u64().ok()? == at.frame;
+    head.u32().ok()?;
+    let length = head.u32().ok()? as usize;
     let taken = blocks_for(HEAD_BYTES + length);
     if !is_ours || at.block + taken > blocks {
-        return Ok(None);
+        return None;
     }
     if taken > 1 {
-        match area.read(first + at.block + 1, taken - 1).await {
-            Ok(rest) => bytes.extend_from_slice(&rest),
-            Err(_) => return Ok(None),
-        }
+        bytes.extend_from_slice(&area.read(first + at.block + 1, taken - 1).await.ok()?);
     }
-    bytes.truncate(HEAD_BYTES + length);
-    bytes[4..8].fill(0);
-    if checksum(&[&bytes]) != sum {
-        return Ok(None);
-    }
-    decode_records(&bytes[HEAD_BYTES..], records).map(|records| Some((records, taken))).map_err(told)
+    let mut summed = bytes[..HEAD_BYTES + length].to_vec();
+    summed[4..8].fill(0);
+    (checksum(&[&summed]) == sum).then_some(bytes)
 }
 
 fn decode_records(bytes: &[u8], count: u32) -> Result<Vec<Record>, Malformed> {

@@ -1,5 +1,5 @@
 //! How changes outlive a power cut: a log of records, committed in groups; from time to time a checkpoint of the whole,
-//! written while changes go on; and the checksums of data.
+//! written while changes go on; and the checksums of data. All of it lies on one device or, mirrored, on several.
 //!
 //! ```text
 //!  operation ─► record ─► pending ─► frame of the log (commit: data flushed before, frame flushed after) ─► durable
@@ -16,6 +16,8 @@
 pub mod checkpoint;
 pub mod checksums;
 pub mod log;
+pub mod mirror;
 
 pub use self::checksums::Checksums;
 pub use self::log::{Log, LogPlace, Record};
+pub use self::mirror::Mirror;

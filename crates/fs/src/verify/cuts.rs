@@ -83,6 +83,9 @@ async fn run(
     rig.keep_snapshots();
     // A file system is made on a device of which it knows nothing: what it asks then counts for nothing.
     let (first, broken) = (rig.events(), rig.broken_rules());
+    if let Some((device, events)) = trial.dies {
+        rig.models()[device].fail_after(events);
+    }
     let mut naive = Naive::default();
     let mut steps = vec![Step {
         events: 0,
@@ -256,13 +259,22 @@ fn do_harm(
         }
         Harm::Altered => {
             let drive = (random.next_u64() % trial.drives as u64) as usize;
-            // Whose first block is altered cannot be told for what it is, and is not given.
-            let blocks: Vec<u64> = left[drive].used_blocks().into_iter().filter(|block| *block > 0).collect();
-            if let Some(block) = blocks.get((random.next_u64() % blocks.len().max(1) as u64) as usize) {
-                left[drive].corrupt(*block, |bytes| bytes[100] ^= 64);
-            }
+            alter_some(&mut left[drive], random);
             Vec::new()
         }
+        Harm::CopyLost(copy) => vec![trial.drives + copy],
+        Harm::CopyAltered(copy) => {
+            alter_some(&mut left[trial.drives + copy], random);
+            Vec::new()
+        }
+    }
+}
+
+/// Alters one of the blocks of a device that hold something.
+fn alter_some(contents: &mut Contents, random: &mut Xoshiro256PlusPlus) {
+    let blocks = contents.used_blocks();
+    if let Some(block) = blocks.get((random.next_u64() % blocks.len().max(1) as u64) as usize) {
+        contents.corrupt(*block, |bytes| bytes[100] ^= 64);
     }
 }
 

@@ -40,6 +40,19 @@ pub fn toys() -> Vec<Toy> {
     ]
 }
 
+/// A small array, and a single drive, with their metadata on two devices: each copy of them may be lost or altered, together with
+/// the harm that the parity must bear.
+pub fn mirrored() -> Vec<Toy> {
+    let on_two = |toy: &Toy| {
+        let two = vec![Geometry { blocks: 120, kind: Kind::Plain }, Geometry { blocks: 130, kind: Kind::Plain }];
+        let of_copies = (0..2).flat_map(|copy| [Harm::CopyLost(copy), Harm::CopyAltered(copy)]);
+        let harms = of_copies.chain(toy.1.harms.iter().cloned()).collect();
+        (toy.0, Trial { metadata: two, harms, ..toy.1.clone() })
+    };
+    let (toys, arrays) = (toys(), arrays());
+    vec![on_two(&toys[0]), on_two(&arrays[2])]
+}
+
 /// Small arrays, each with the harm that its parity must bear.
 pub fn arrays() -> Vec<Toy> {
     let zoned = Kind::Zoned { zone_blocks: 8, zones: 7, conventional: 0, active_max: None };
@@ -48,7 +61,7 @@ pub fn arrays() -> Vec<Toy> {
         let two = (0..drives).map(|drive| Harm::Lost(vec![drive, (drive + 1) % drives]));
         let harms =
             [Harm::None].into_iter().chain(one.filter(|_| parity > 0)).chain(two.filter(|_| parity > 1)).collect();
-        let metadata = Some(Geometry { blocks: 120, kind: Kind::Plain });
+        let metadata = vec![Geometry { blocks: 120, kind: Kind::Plain }];
         let options = width.map(|groups| ("open_groups".to_string(), groups.to_string())).into_iter().collect();
         // A drive without zones is cut into such of sixteen blocks.
         let blocks = if kind == Kind::Plain { 160 } else { 56 };

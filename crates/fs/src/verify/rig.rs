@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::trial::Trial;
 use crate::clock::Clock;
-use crate::core::{make_on, MakeOptions};
+use crate::core::{make_on, MakeOptions, Parts};
 use crate::device::model::{Contents, Model, Snapshot};
 use crate::device::Device;
 use crate::error::FsError;
@@ -22,7 +22,7 @@ impl Rig {
     /// New ones for `trial`.
     pub fn new(trial: &Trial) -> Rig {
         let drives = (0..trial.drives).map(|_| trial.geometry);
-        Rig { models: drives.chain(trial.metadata).map(Model::new).collect() }
+        Rig { models: drives.chain(trial.metadata.iter().copied()).map(Model::new).collect() }
     }
 
     /// Models that hold this.
@@ -53,7 +53,7 @@ impl Rig {
         };
         let devices = self.devices(clock, &[]);
         let (drives, metadata) = devices.split_at(trial.drives);
-        make_on(drives, metadata.first(), &options, 1_400_000_000_000_000_000).await.map(drop)
+        make_on(Parts { drives, metadata, spares: &[] }, &options, 1_400_000_000_000_000_000).await.map(drop)
     }
 
     /// What they hold.

@@ -17,6 +17,10 @@ pub enum Harm {
     Stale(usize),
     /// A block of one of them is altered, chosen anew for each state.
     Altered,
+    /// This copy of the metadata is missing.
+    CopyLost(usize),
+    /// A block of this copy of the metadata is altered, chosen anew for each state.
+    CopyAltered(usize),
 }
 
 /// What is cut.
@@ -26,14 +30,17 @@ pub struct Trial {
     pub geometry: Geometry,
     /// How many drives there are.
     pub drives: usize,
-    /// The device with the metadata, where they have one.
-    pub metadata: Option<Geometry>,
+    /// The devices with the metadata, where they have such.
+    pub metadata: Vec<Geometry>,
     /// The store, if not the one of the device's kind.
     pub store: Option<&'static str>,
     /// Drives that may be lost.
     pub parity: u8,
     /// What is done after cuts, in turn.
     pub harms: Vec<Harm>,
+    /// A device that dies in use, with how much it still does before that: a drive, or behind those a copy of the metadata. After
+    /// a cut it is there again, as it was when it died.
+    pub dies: Option<(usize, u64)>,
     /// Options of the store.
     pub options: Vec<(String, String)>,
     /// Bounds of the core.
@@ -53,10 +60,11 @@ impl Trial {
         Trial {
             geometry,
             drives: 1,
-            metadata: None,
+            metadata: Vec::new(),
             store: None,
             parity: 0,
             harms: vec![Harm::None],
+            dies: None,
             options,
             bounds,
             sabotage: None,

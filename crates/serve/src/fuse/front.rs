@@ -23,7 +23,7 @@ use imbrex_fs::FsError;
 use super::operations::{self, New};
 use super::requests::Core;
 use super::words::{errno, file_attr, file_type, generation, kept, kept_name, nanoseconds, number};
-use super::{Context, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
+use super::{Context, ORDER_ATTRIBUTE, STATUS_ATTRIBUTE, SYNC_ATTRIBUTE};
 
 /// Bytes of a request at most.
 const REQUEST_BYTES: u32 = 1 << 20;
@@ -385,7 +385,7 @@ impl Filesystem for Front {
 
     fn setxattr(
         &self,
-        _request: &Request,
+        request: &Request,
         inode: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -400,6 +400,15 @@ impl Filesystem for Front {
             0 => SetAttribute::Any,
             _ => return reply.error(Errno::EINVAL),
         };
+        if number(inode) == ROOT && name == ORDER_ATTRIBUTE.as_bytes() {
+            // Only who may do with the devices what the server does.
+            if ![0, rustix::process::getuid().as_raw()].contains(&request.uid()) {
+                return reply.error(Errno::EPERM);
+            }
+            return self.give(move |context| async move {
+                reply_done(reply, context.answers.order(&context.fs, &value));
+            });
+        }
         self.give(move |context| async move {
             reply_done(reply, operations::set_attribute(&context.fs, number(inode), &name, &value, how).await);
         });
@@ -409,7 +418,7 @@ impl Filesystem for Front {
         let name = name.as_bytes().to_vec();
         self.give(move |context| async move {
             let value = if number(inode) == ROOT && name == STATUS_ATTRIBUTE.as_bytes() {
-                Ok((context.tell)(&context.fs).into_bytes())
+                Ok(context.answers.status(&context.fs).into_bytes())
             } else if number(inode) == ROOT && name == SYNC_ATTRIBUTE.as_bytes() {
                 context.fs.sync().await.map(|()| b"done".to_vec())
             } else {

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use imbrex_fs::clock::Clock;
-use imbrex_fs::Fs;
+use imbrex_fs::{Fs, FsError};
 
 use self::front::Front;
 use self::requests::Core;
@@ -39,6 +39,18 @@ const LET_GO: Duration = Duration::from_secs(5);
 pub const STATUS_ATTRIBUTE: &str = "user.imbrex.status";
 /// The extended attribute of the uppermost directory that writes everything when it is read; it is not listed.
 pub const SYNC_ATTRIBUTE: &str = "user.imbrex.sync";
+/// The extended attribute of the uppermost directory by which whoever serves it, or root, is told to do something: what is
+/// written to it is handed to [`Answers::order`].
+pub const ORDER_ATTRIBUTE: &str = "user.imbrex.order";
+
+/// What a served directory answers of itself.
+pub trait Answers {
+    /// What [`STATUS_ATTRIBUTE`] holds.
+    fn status(&self, fs: &Fs) -> String;
+
+    /// What is written to [`ORDER_ATTRIBUTE`]: it is begun, as a task of the core, and not waited for.
+    fn order(&self, fs: &Fs, words: &[u8]) -> Result<(), FsError>;
+}
 
 /// How a directory is served.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -57,8 +69,8 @@ pub struct MountWords {
 struct Context {
     /// The file system.
     fs: Fs,
-    /// What it tells of itself.
-    tell: Box<dyn Fn(&Fs) -> String>,
+    /// What is answered for it.
+    answers: Rc<dyn Answers>,
 }
 
 /// A directory that is being served.
@@ -108,15 +120,15 @@ fn config(words: &MountWords) -> Config {
 }
 
 impl Mount {
-    /// Puts `fs` at `directory`. `tell` gives what [`STATUS_ATTRIBUTE`] is to hold.
+    /// Puts `fs` at `directory`. `answers` are those to questions about it.
     pub fn new(
         clock: &Clock,
         fs: &Fs,
         directory: &Path,
         words: &MountWords,
-        tell: impl Fn(&Fs) -> String + 'static,
+        answers: Rc<dyn Answers>,
     ) -> io::Result<Mount> {
-        let context = Rc::new(Context { fs: fs.clone(), tell: Box::new(tell) });
+        let context = Rc::new(Context { fs: fs.clone(), answers });
         let core = Arc::<Core<Context>>::default();
         let mut session = Session::new(Front::new(core.clone()), directory, &config(words))?;
         let unmounter = session.unmount_callable();

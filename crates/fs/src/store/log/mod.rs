@@ -74,6 +74,8 @@ pub struct LogStore {
     /// small files: opened where drives have just then no room alike, it would leave less room than is reckoned.
     widths: RefCell<Vec<usize>>,
     account: Account,
+    /// What the array had lost when that was reckoned.
+    losses: Cell<u64>,
     opening: Gate,
     /// Zones being emptied.
     victims: Cell<u32>,
@@ -112,6 +114,7 @@ impl LogStore {
             room: Cell::new(0),
             widths: RefCell::default(),
             account: Account::default(),
+            losses: Cell::new(0),
             opening: Gate::default(),
             victims: Cell::new(0),
             changes: RefCell::default(),
@@ -163,8 +166,17 @@ impl LogStore {
         is_cheaper && is_emptied && self.array.can_open(1, self.kept_back + NARROW_LEAVE, width as usize)
     }
 
+    /// Reckons anew where the array has lost something meanwhile: what failed was not always a write of ours.
+    fn keep_up(&self) {
+        let losses = self.array.losses();
+        if self.losses.replace(losses) != losses {
+            self.refresh();
+        }
+    }
+
     /// What is done next to give `who` room for `blocks`.
     fn next_step(&self, who: Who, blocks: u64) -> Step {
+        self.keep_up();
         let bands = self.bands.borrow();
         let open = bands.all().filter(|(_, band)| band.is_open()).count();
         let widths = self.widths.borrow();
@@ -283,6 +295,7 @@ impl Store for LogStore {
     }
 
     fn reserve(&self, held: &mut Held, blocks: u64) -> Result<(), FsError> {
+        self.keep_up();
         self.account.reserve(held, blocks, self.bands.borrow().live_in_all(), self.room.get())
     }
 
@@ -364,12 +377,14 @@ impl Store for LogStore {
     }
 
     fn usage(&self) -> Usage {
+        self.keep_up();
         let bands = self.bands.borrow();
         let usage = self.account.usage(bands.live_in_all(), self.room.get());
         Usage { dead: bands.dead(), free_runs: self.array.free_groups().len() as u64, ..usage }
     }
 
     fn victim(&self, _now_ns: u64) -> Option<Victim> {
+        self.keep_up();
         let mut bands = self.bands.borrow_mut();
         // One that still takes writes is hardly begun, and comes last.
         let zone =
@@ -411,6 +426,12 @@ impl Store for LogStore {
 
     fn live_in(&self, zone: u32) -> u64 {
         self.bands.borrow().live_in(zone)
+    }
+
+    fn is_quiet(&self, zone: u32) -> bool {
+        let bands = self.bands.borrow();
+        let band = bands.band(zone);
+        !band.is_written_to && band.pins == 0
     }
 
     fn zones(&self) -> Vec<(u64, u64)> {

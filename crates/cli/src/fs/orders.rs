@@ -1,0 +1,281 @@
+//! Work on a file system that is mounted: what a command asks of the process that serves the directory, and what that does.
+//!
+//! ```text
+//!   imbrex fs replace DIR ──(order, by an extended attribute)──► the process that serves: a task of the core
+//!            ▲                                                                  │
+//!            └──(how far it is, again and again, in the status)─────────────────┘
+//! ```
+//!
+//! One is done at a time. It goes on when the command that asked is killed; Ctrl-C stops it.
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use imbrex::{Failure, Progress};
+use imbrex_fs::{Clock, Device, Fs, FsError};
+use imbrex_serve::fuse::{Answers, ORDER_ATTRIBUTE};
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+use serde_json::{json, Value};
+use uuid::Uuid;
+
+use super::devices::{self, Purpose};
+use super::{add, replace, scrub, stat, status};
+use crate::interrupt;
+
+/// How often the one who asked looks how far it is.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A path as the process that serves understands it.
+pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
+
+/// Asks the process that serves `directory` to do `order`, shows how far it is under `name`, and waits; what it came to. Ctrl-C
+/// stops it.
+pub fn ask(directory: &Path, name: &str, mut order: Value, quiet: bool) -> Result<Value, Failure> {
+    let id = Uuid::new_v4().to_string();
+    order["id"] = json!(id);
+    // Whether it is one of ours, and who serves it, is told first.
+    stat::ask(directory)?;
+    give(directory, &order)?;
+    let bar = Progress::on_terminal(quiet).steps(name);
+    let mut is_stopping = false;
+    loop {
+        let status = stat::ask(directory)?;
+        let task = &status["task"];
+        if task["id"] != json!(id) {
+            return Err(Failure::failed(format!("{}: the task was forgotten", directory.display())));
+        }
+        match (task["state"].as_str(), &task["outcome"]) {
+            (Some("done"), outcome) => {
+                bar.finish_and_clear();
+                return Ok(outcome.clone());
+            }
+            (Some("failed"), why) => {
+                bar.finish_and_clear();
+                return Err(Failure::failed(why.as_str().unwrap_or("it failed")));
+            }
+            _ => {}
+        }
+        bar.set_length(task["all"].as_u64().unwrap_or(0));
+        bar.set_position(task["done"].as_u64().unwrap_or(0));
+        if interrupt::requested() && !is_stopping {
+            is_stopping = true;
+            give(directory, &json!({ "order": "stop", "id": id }))?;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn give(directory: &Path, order: &Value) -> Result<(), Failure> {
+    let place = directory.display();
+    let words = order.to_string();
+    rustix::fs::setxattr(directory, ORDER_ATTRIBUTE, words.as_bytes(), XattrFlags::empty()).map_err(|error| match error
+    {
+        Errno::BUSY => Failure::failed(format!("{place}: another task is being done"))
+            .or_try(format!("`imbrex fs stat {place}` says how far it is")),
+        Errno::PERM => Failure::failed(format!("{place}: only root, and who mounted it, may do that")),
+        _ => Failure::failed(format!("{place}: {error}")),
+    })
+}
+
+/// What is being done, or was done last.
+struct Task {
+    id: String,
+    order: String,
+    done: Cell<u64>,
+    all: Cell<u64>,
+    is_stopped: Cell<bool>,
+    /// What it came to, once it has ended.
+    outcome: RefCell<Option<Result<Value, String>>>,
+}
+
+impl Task {
+    /// How far it is; whether to go on.
+    fn tell(&self, done: u64, all: u64) -> bool {
+        self.done.set(done);
+        self.all.set(all);
+        !self.is_stopped.get()
+    }
+
+    fn document(&self) -> Value {
+        let outcome = self.outcome.borrow();
+        let (state, outcome) = match outcome.as_ref() {
+            None => ("running", Value::Null),
+            Some(Ok(value)) => ("done", value.clone()),
+            Some(Err(why)) => ("failed", json!(why)),
+        };
+        let (id, order, done, all) = (&self.id, &self.order, self.done.get(), self.all.get());
+        json!({ "id": id, "order": order, "state": state, "done": done, "all": all, "outcome": outcome })
+    }
+}
+
+/// The side of the process that serves.
+pub struct Orders {
+    clock: Clock,
+    directory: PathBuf,
+    paths: RefCell<Vec<PathBuf>>,
+    is_paced: bool,
+    task: RefCell<Option<Rc<Task>>>,
+    /// Devices that came since it was mounted.
+    came: RefCell<Vec<Device>>,
+}
+
+impl Orders {
+    /// For what is served on `directory` from the devices in `paths`.
+    pub fn new(clock: &Clock, directory: &Path, paths: &[PathBuf], is_paced: bool) -> Rc<Orders> {
+        Rc::new(Orders {
+            clock: clock.clone(),
+            directory: directory.into(),
+            paths: RefCell::new(paths.to_vec()),
+            is_paced,
+            task: RefCell::default(),
+            came: RefCell::default(),
+        })
+    }
+
+    /// Ends the devices that came meanwhile in good order.
+    pub fn shut_down(&self) -> Result<(), Failure> {
+        for device in self.came.borrow().iter() {
+            device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
+        }
+        Ok(())
+    }
+
+    /// Opens the device that an order names.
+    fn open(&self, order: &Value) -> Result<(Device, PathBuf), Failure> {
+        let path = PathBuf::from(order["with"].as_str().unwrap_or_default());
+        let device = devices::open(&self.clock, &path, Purpose::Work, self.is_paced)?;
+        self.came.borrow_mut().push(device.clone());
+        self.paths.borrow_mut().push(path.clone());
+        Ok((device, path))
+    }
+
+    /// Lets go of devices that came and are not used, because what they came for failed.
+    fn let_go(&self, fs: &Fs) {
+        let mut came = self.came.borrow_mut();
+        for device in came.extract_if(.., |device| !fs.uses(device)) {
+            self.paths.borrow_mut().retain(|path| path.as_os_str() != device.name());
+            // Nothing was written to it that anybody wants.
+            let _ = device.close();
+        }
+    }
+
+    fn begin(self: &Rc<Orders>, fs: &Fs, order: Value) -> Rc<Task> {
+        let text = |key: &str| order[key].as_str().unwrap_or_default().to_string();
+        let task = Rc::new(Task {
+            id: text("id"),
+            order: text("order"),
+            done: Cell::new(0),
+            all: Cell::new(0),
+            is_stopped: Cell::new(false),
+            outcome: RefCell::default(),
+        });
+        let (orders, fs, doing) = (self.clone(), fs.clone(), task.clone());
+        self.clock.spawn(async move {
+            let outcome = orders.perform(&fs, &order, &doing).await;
+            orders.let_go(&fs);
+            *doing.outcome.borrow_mut() = Some(outcome.map_err(|failure| failure.to_string()));
+        });
+        task
+    }
+
+    async fn perform(&self, fs: &Fs, order: &Value, task: &Task) -> Result<Value, Failure> {
+        let force = order["force"] == true;
+        match task.order.as_str() {
+            "replace" => {
+                let drive = order["drive"].as_u64().and_then(|drive| u8::try_from(drive).ok());
+                let number = replace::which(&fs.status().missing, drive)?;
+                let told = |done: imbrex_fs::core::Replaced| task.tell(done.groups, done.groups_in_all);
+                // Where it was begun before, the new drive is one of the array, and open already.
+                let path = PathBuf::from(order["with"].as_str().unwrap_or_default());
+                let is_there = self.paths.borrow().iter().any(|known| absolute(known).is_ok_and(|known| known == path));
+                let opened = if is_there { None } else { Some(self.open(order)?.0) };
+                let named = opened.as_ref().map(|device| (device, Uuid::new_v4()));
+                let replaced = fs.replace_drive(number, named, force, told).await.map_err(Failure::failed)?;
+                Ok(replace::document(number, &path, replaced))
+            }
+            "copy" => {
+                let copy = order["copy"].as_u64().unwrap_or(u64::MAX) as usize;
+                let (device, path) = self.open(order)?;
+                let told = |done, all| task.tell(done, all);
+                let blocks =
+                    fs.replace_copy(copy, (&device, Uuid::new_v4()), force, told).await.map_err(Failure::failed)?;
+                Ok(replace::document_of_copy(copy, &path, blocks))
+            }
+            "add" => {
+                let (device, path) = self.open(order)?;
+                let before = fs.statfs().blocks;
+                let number = match order["spare"] == true {
+                    true => fs.add_spare(&device, Uuid::new_v4(), force).await.map(|()| None),
+                    false => fs.add_drive(&device, Uuid::new_v4(), force).await.map(Some),
+                };
+                Ok(add::document(&path, number.map_err(Failure::failed)?, fs.statfs().blocks - before))
+            }
+            "scrub" => {
+                let repairs = order["repair"] == true;
+                let scrubbed =
+                    fs.scrub_array(repairs, |done, all| task.tell(done, all)).await.map_err(Failure::failed)?;
+                scrub::document(fs, &self.paths.borrow(), &scrubbed)
+            }
+            "clean" => self.clean(fs, order["zones"].as_u64().unwrap_or(u64::MAX), task).await,
+            other => {
+                Err(Failure::failed(format!("there is no task '{other}'; the server may be older than this program")))
+            }
+        }
+    }
+
+    async fn clean(&self, fs: &Fs, zones: u64, task: &Task) -> Result<Value, Failure> {
+        let before = fs.status();
+        let mut emptied = 0;
+        while emptied < zones && task.tell(emptied, zones.min(before.zones.len() as u64)) {
+            if fs.clean(1).await.map_err(Failure::failed)? == 0 {
+                break;
+            }
+            emptied += 1;
+        }
+        let after = fs.status();
+        Ok(json!({
+            "schema": "imbrex.fs-clean/1",
+            "zones_emptied": emptied,
+            "blocks_copied": after.counters.blocks_cleaned - before.counters.blocks_cleaned,
+            "dead_blocks_before": before.usage.dead,
+            "dead_blocks": after.usage.dead,
+        }))
+    }
+}
+
+/// What the process that serves a directory answers.
+pub struct Serving(pub Rc<Orders>);
+
+impl Answers for Serving {
+    fn status(&self, fs: &Fs) -> String {
+        let orders = &self.0;
+        let mut document = status::document(fs, &orders.paths.borrow(), Some(&orders.directory));
+        document["task"] = orders.task.borrow().as_ref().map_or(Value::Null, |task| task.document());
+        document.to_string()
+    }
+
+    fn order(&self, fs: &Fs, words: &[u8]) -> Result<(), FsError> {
+        let orders = &self.0;
+        let order: Value = serde_json::from_slice(words).map_err(|_| FsError::Invalid("an order is JSON"))?;
+        let current = orders.task.borrow().clone();
+        let running = current.filter(|task| task.outcome.borrow().is_none());
+        match (order["order"].as_str(), running) {
+            (Some("stop"), running) => {
+                running.iter().filter(|task| order["id"] == json!(task.id)).for_each(|task| task.is_stopped.set(true));
+                Ok(())
+            }
+            (Some(_), None) => {
+                let task = orders.begin(fs, order);
+                *orders.task.borrow_mut() = Some(task);
+                Ok(())
+            }
+            (Some(_), Some(_)) => Err(FsError::Busy),
+            (None, _) => Err(FsError::Invalid("an order says what is to be done")),
+        }
+    }
+}

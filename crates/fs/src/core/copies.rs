@@ -1,0 +1,78 @@
+//! Copies of the metadata that come back, or come in the place of others: brought up to date while the file system is in use.
+//!
+//! A copy counts only once all of it was copied, and what was written meanwhile too. Cut before, it is copied anew.
+
+use uuid::Uuid;
+
+use super::Fs;
+use crate::device::Device;
+use crate::error::FsError;
+use crate::format::superblock::{Member, Role};
+
+impl Fs {
+    /// Brings copies up to date that were away when the file system was last in use.
+    pub(super) async fn bring_copies_up_to_date(self) {
+        let core = self.0.clone();
+        let goes_on = |_, _| !core.is_over.get();
+        // What fails is told to whoever writes next; the copy stays what it is.
+        let _ = core.metadata.bring_up_to_date(goes_on).await;
+    }
+
+    /// Reads what of the metadata nobody reads otherwise, on every copy: superblocks, and the checksums of data; how many of their
+    /// blocks are damaged. If it `repairs`, they are written again from another copy, and so are log and checkpoints, by two new
+    /// checkpoints; where no copy has a block whole, that is an error.
+    pub async fn scrub_copies(&self, repairs: bool) -> Result<u64, FsError> {
+        let core = &self.0;
+        if repairs {
+            self.0.begin().await?;
+        }
+        let damaged = core.metadata.mend_labels().await + core.checksums.scrub(repairs).await?;
+        if repairs {
+            self.checkpoint().await?;
+            self.checkpoint().await?;
+        }
+        Ok(damaged)
+    }
+
+    /// Puts `device`, called `uuid`, in the place of copy `slot` of the metadata: it gets all that the others have. `told` is
+    /// called with the blocks that are copied and those in all, and says whether to go on.
+    pub async fn replace_copy(
+        &self,
+        slot: usize,
+        (device, uuid): (&Device, Uuid),
+        overwrite: bool,
+        mut told: impl FnMut(u64, u64) -> bool,
+    ) -> Result<u64, FsError> {
+        self.0.begin().await?;
+        let metadata = &self.0.metadata;
+        let superblock = metadata.superblock();
+        let wrong = |reason: String| Err(FsError::format(device.name(), reason));
+        let members = superblock.metadata_members();
+        if superblock.members.get(*members.get(slot).unwrap_or(&usize::MAX)).is_none_or(|it| it.role != Role::Metadata)
+        {
+            return Err(FsError::Invalid("there is no copy of the metadata of that number on a device of its own"));
+        }
+        if metadata.has_outdated() {
+            return Err(FsError::Busy);
+        }
+        let (blocks, needed) = (device.geometry().blocks, superblock.layout.place.end());
+        if blocks < needed {
+            return wrong(format!("has {blocks} blocks, and the metadata take {needed}"));
+        }
+        if !overwrite {
+            super::make::refuse_used(device).await?;
+        }
+        let member = Member { uuid, role: Role::Metadata, geometry: device.geometry() };
+        metadata.add(slot, member, device.clone());
+        let mut is_stopped = false;
+        let brought = metadata.bring_up_to_date(|done, all| {
+            is_stopped |= !told(done, all);
+            !is_stopped
+        });
+        if brought.await? == 0 {
+            metadata.give_up_outdated();
+            return if is_stopped { Err(FsError::Stopped) } else { wrong("failed while it was written".into()) };
+        }
+        Ok(needed)
+    }
+}

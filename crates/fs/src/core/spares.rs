@@ -1,0 +1,76 @@
+//! Spares: drives that lie idle until one of the array fails while the file system is in use, and then take its place, one
+//! after the other. And replacements that were begun before a power cut, which go on.
+//!
+//! A drive that is missing from the beginning is not replaced so: it may only be late.
+
+use uuid::Uuid;
+
+use super::Fs;
+use crate::array::Array;
+use crate::clock::first_of;
+use crate::device::Device;
+use crate::error::FsError;
+use crate::format::superblock::Role;
+
+impl Fs {
+    /// Keeps `device`, called `uuid`, for a drive of the array that fails. What it holds is lost; one that holds a file system is
+    /// refused unless `overwrite`.
+    pub async fn add_spare(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<(), FsError> {
+        self.0.begin().await?;
+        let array = self.array()?;
+        if array.shape().parity == 0 {
+            return Err(FsError::NotSupported("an array without parity can make nothing again on a spare"));
+        }
+        super::make::check_drive(device, array.shape().zone_blocks)?;
+        if !overwrite {
+            super::make::refuse_used(device).await?;
+        }
+        self.prepare_drive(device, uuid, Role::Spare).await?;
+        self.0.spares.borrow_mut().push((uuid, device.clone()));
+        array.tell_short();
+        Ok(())
+    }
+
+    /// Puts spares in the place of drives that fail, and goes on with replacements that were begun, until the file system is
+    /// over.
+    pub(super) async fn replace_by_itself(self) {
+        let core = self.0.clone();
+        let Ok(array) = self.array() else { return };
+        while !core.is_over.get() {
+            let short = array.until_short();
+            let goes_on = |_| !core.is_over.get();
+            let mut has_gone_on = false;
+            if let Some(old) = self.begun(&array) {
+                has_gone_on |= self.replace_drive(old, None, false, goes_on).await.is_ok();
+            }
+            if let Some(old) = self.lost_drive(&array) {
+                let spare = core.spares.borrow_mut().pop();
+                if let Some((uuid, device)) = spare {
+                    // One that fails, or does not fit, is none any more; the next is tried.
+                    let _ = self.replace_drive(old, Some((&device, uuid)), true, goes_on).await;
+                    has_gone_on = true;
+                }
+            }
+            if has_gone_on {
+                continue;
+            }
+            first_of(short, core.over.next()).await;
+        }
+    }
+
+    /// A drive whose replacement was begun, and is there.
+    fn begun(&self, array: &Array) -> Option<u8> {
+        let namespace = self.0.namespace.borrow();
+        let groups = namespace.groups();
+        let numbers = 0..array.drives() as u8;
+        let is_there = |old: &u8| groups.replacement_of(*old).is_some_and(|new| array.is_there(new));
+        numbers.filter(|old| !groups.is_gone(*old)).find(is_there)
+    }
+
+    /// A drive that failed while it was in use, and in whose place none was put.
+    fn lost_drive(&self, array: &Array) -> Option<u8> {
+        let namespace = self.0.namespace.borrow();
+        let groups = namespace.groups();
+        array.lost().into_iter().find(|old| !groups.is_gone(*old) && groups.replacement_of(*old).is_none())
+    }
+}

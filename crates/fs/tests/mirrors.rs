@@ -1,0 +1,250 @@
+//! Goal: metadata on two devices outlive either of them: whatever was acknowledged is found after a power cut at any moment
+//! with one copy lost, damaged in any block, or as it was when it died in use; a copy of an earlier time is never taken for a
+//! later one, and is brought up to date. Method: `imbrex_fs::verify::cuts`, and small file systems whose copies are taken away
+//! and given back.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+use imbrex_fs::core::{MountOptions, Mounted};
+use imbrex_fs::device::model::{Contents, Model};
+use imbrex_fs::device::{Device, Geometry, Kind};
+use imbrex_fs::journal::mirror::State;
+use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
+use imbrex_fs::verify::rig::Rig;
+use imbrex_fs::verify::trial::{Harm, Trial};
+use imbrex_fs::verify::{mirrored, perform, scripts, Naive, Operation};
+use imbrex_fs::{Bounds, Clock, Fs, FsError};
+use uuid::Uuid;
+
+/// What `IMBREX_FS_…` says, for longer runs.
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn sequences_of_three_operations_are_found_as_promised() {
+    let every = setting("IMBREX_FS_EVERY", 397) as usize;
+    for (name, usual) in mirrored() {
+        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
+            for number in (0..scripts::KINDS.pow(3)).step_by(every) {
+                let operations = scripts::short(number);
+                judge(&trial, &operations)
+                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, sequence {number}: {why}\n{operations:#?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn long_sequences_are_found_as_promised_also_where_a_copy_dies_in_use() {
+    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
+    for (name, trial) in mirrored() {
+        for seed in first..first + count {
+            let operations = scripts::long(seed, 120);
+            let alone = [(None, trial.harms.clone())];
+            // What died in use comes back, or stays away, alone.
+            let dying = (0..2).flat_map(|copy| {
+                let harms = vec![Harm::None, Harm::CopyLost(copy), Harm::CopyAltered(copy)];
+                [3 + seed * 7, 60 + seed * 11].map(|events| (Some((trial.drives + copy, events)), harms.clone()))
+            });
+            for (dies, harms) in alone.into_iter().chain(dying) {
+                let trial = Trial { random_subsets: 2, dies, harms, ..trial.clone() };
+                let tally = judge(&trial, &operations)
+                    .unwrap_or_else(|why| panic!("{name}, seed {seed}, {dies:?}: {why}\n{operations:#?}"));
+                println!("{name}, {dies:?}: {tally:?}");
+            }
+        }
+    }
+}
+
+/// The array with two copies of its metadata.
+fn array() -> Trial {
+    mirrored().remove(1).1
+}
+
+const FIRST: usize = 4;
+const SECOND: usize = 5;
+
+fn write(seed: u8) -> [Operation; 3] {
+    let (one, other) = (format!("f{}", seed % 3), format!("g{}", seed % 2));
+    [
+        Operation::Create(one.clone()),
+        Operation::WriteOut(one.clone(), 0, 9_000 + 500 * usize::from(seed), seed),
+        if seed.is_multiple_of(2) { Operation::Link(one, other) } else { Operation::Sync },
+    ]
+}
+
+/// Does these on both; what is there already is no error that tells them apart.
+async fn act(fs: &Fs, naive: &mut Naive, seeds: std::ops::Range<u8>) {
+    for operation in seeds.flat_map(write) {
+        let (done, expected) = (perform(fs, &operation).await, naive.perform(&operation));
+        assert_eq!(done.is_ok(), expected.is_ok(), "{operation:?}: {done:?}, {expected:?}");
+    }
+    fs.sync().await.unwrap();
+}
+
+async fn mount(clock: &Clock, rig: &Rig, missing: &[usize]) -> Result<(Fs, Mounted), FsError> {
+    Fs::mount(clock, &rig.devices(clock, missing), &MountOptions::default()).await
+}
+
+/// Runs `task` on a new array with files on it, unmounted.
+fn with_array<T: std::future::Future<Output = ()>>(task: impl FnOnce(Clock, Rig, Naive) -> T + 'static) {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let run = async move {
+        let (fs, rig) = fresh(&own, &array()).await.unwrap();
+        let mut naive = Naive::default();
+        act(&fs, &mut naive, 0..6).await;
+        fs.unmount().await.unwrap();
+        task(own, rig, naive).await;
+    };
+    clock.run(run).unwrap();
+    clock.forget_all();
+}
+
+/// Waits until every copy is up to date.
+async fn until_current(clock: &Clock, fs: &Fs) {
+    for _ in 0..1000 {
+        if fs.status().copies.iter().all(|(.., state)| *state == State::Current) {
+            return;
+        }
+        clock.sleep(1_000_000).await;
+    }
+    panic!("a copy stays behind: {:?}", fs.status().copies);
+}
+
+#[test]
+fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
+    with_array(|clock, rig, naive| async move {
+        let contents = rig.contents();
+        let mut mended = 0;
+        for copy in [FIRST, SECOND] {
+            for block in contents[copy].used_blocks() {
+                let mut altered = contents.clone();
+                altered[copy].corrupt(block, |bytes| bytes[17] ^= 1);
+                let rig = Rig::with(altered);
+                let when = format!("block {block} of copy {copy}");
+                let (fs, found) = mount(&clock, &rig, &[]).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+                assert_eq!(found.missing_copies, Vec::<String>::new(), "{when}");
+                compare_all(&fs, &naive).await.unwrap_or_else(|why| panic!("{when}: {why}"));
+                mended += fs.scrub_copies(true).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+                assert_eq!(fs.scrub_copies(false).await, Ok(0), "{when}");
+                fs.unmount().await.unwrap();
+                mended += fs.status().mended_blocks;
+                // What was made again serves without the other.
+                let other = FIRST + SECOND - copy;
+                let (fs, found) = mount(&clock, &rig, &[other]).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+                assert_eq!(found.missing_copies.len(), 1, "{when}");
+                compare_all(&fs, &naive).await.unwrap_or_else(|why| panic!("{when}, alone: {why}"));
+                fs.unmount().await.unwrap();
+            }
+        }
+        assert!(mended >= 8, "superblocks, checkpoint and log are made again: {mended}");
+    });
+}
+
+#[test]
+fn a_copy_that_returns_after_long_is_brought_up_to_date_and_never_taken_for_the_newer() {
+    with_array(|clock, rig, mut naive| async move {
+        // The second goes on alone for so long that its log goes round.
+        let before = rig.contents()[FIRST].clone();
+        for round in 0..3 {
+            let (fs, found) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+            assert_eq!(found.missing_copies.len(), 1);
+            act(&fs, &mut naive, 10 * round..10 * round + 8).await;
+            fs.unmount().await.unwrap();
+        }
+        assert_eq!(rig.contents()[FIRST].used_blocks(), before.used_blocks(), "the one that was away was not written");
+        // To look at, the newer is enough, and nothing is written.
+        let look = MountOptions { read_only: true, ..MountOptions::default() };
+        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &look).await.unwrap();
+        compare_all(&fs, &naive).await.unwrap();
+        let (fs, found) = mount(&clock, &rig, &[]).await.unwrap();
+        assert_eq!(found.outdated_copies, ["model 4"]);
+        compare_all(&fs, &naive).await.unwrap();
+        act(&fs, &mut naive, 40..46).await;
+        until_current(&clock, &fs).await;
+        act(&fs, &mut naive, 46..50).await;
+        fs.unmount().await.unwrap();
+        let (fs, _) = mount(&clock, &rig, &[SECOND]).await.unwrap();
+        compare_all(&fs, &naive).await.unwrap();
+    });
+}
+
+#[test]
+fn copies_that_went_on_without_each_other_are_not_mounted_together() {
+    with_array(|clock, rig, naive| async move {
+        let before = rig.contents();
+        let mut of_first = naive.clone();
+        let (fs, _) = mount(&clock, &rig, &[SECOND]).await.unwrap();
+        act(&fs, &mut of_first, 10..13).await;
+        fs.unmount().await.unwrap();
+        let with_first = rig.contents();
+        // The same drives, as if the second had gone on alone from the beginning.
+        let rig = Rig::with(before);
+        let (fs, _) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+        act(&fs, &mut naive.clone(), 20..22).await;
+        fs.unmount().await.unwrap();
+        let mut both = with_first.clone();
+        both[SECOND] = rig.contents()[SECOND].clone();
+        let rig = Rig::with(both);
+        let error = mount(&clock, &rig, &[]).await.map(drop).unwrap_err().to_string();
+        assert!(error.contains("went on without") && error.contains("model 4") && error.contains("model 5"), "{error}");
+        let (fs, _) = mount(&clock, &rig, &[SECOND]).await.unwrap();
+        compare_all(&fs, &of_first).await.unwrap();
+    });
+}
+
+#[test]
+fn a_device_is_put_in_the_place_of_a_copy_while_files_are_written() {
+    with_array(|clock, rig, mut naive| async move {
+        let new = Model::new(Geometry { blocks: 200, kind: Kind::Plain });
+        let device = Device::new(&clock, "new", Box::new(new.clone()));
+        let (fs, _) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+        let (writer, mut others) = (fs.clone(), naive.clone());
+        let writing = clock.spawn(async move {
+            act(&writer, &mut others, 10..40).await;
+            others
+        });
+        let named = (&device, Uuid::from_u128(0xabcd));
+        let mut told = 0;
+        let asked = fs.replace_copy(0, named, false, |done, all| {
+            told += 1;
+            done <= all
+        });
+        asked.await.unwrap();
+        assert!(told > 1);
+        assert_eq!(fs.replace_copy(7, named, false, |_, _| true).await.map(drop).unwrap_err().errno(), 22);
+        naive = writing.await;
+        compare_all(&fs, &naive).await.unwrap();
+        fs.unmount().await.unwrap();
+        // The new one alone has everything; what it replaced is no part of it any more.
+        let contents: Vec<Contents> = rig.contents().into_iter().chain([new.contents()]).collect();
+        let rig = Rig::with(contents);
+        let (fs, found) = mount(&clock, &rig, &[SECOND]).await.unwrap();
+        assert_eq!(found.stale, ["model 4"]);
+        compare_all(&fs, &naive).await.unwrap();
+        fs.unmount().await.unwrap();
+    });
+}
+
+#[test]
+fn a_device_that_dies_while_it_is_brought_up_to_date_harms_nothing() {
+    with_array(|clock, rig, mut naive| async move {
+        let (fs, _) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+        let new = Model::new(Geometry { blocks: 200, kind: Kind::Plain });
+        new.fail_after(0);
+        let device = Device::new(&clock, "new", Box::new(new.clone()));
+        let error = fs.replace_copy(0, (&device, Uuid::from_u128(1)), true, |_, _| true).await.unwrap_err();
+        assert!(error.to_string().contains("new"), "{error}");
+        act(&fs, &mut naive, 10..12).await;
+        compare_all(&fs, &naive).await.unwrap();
+        // One that is stopped counts for nothing.
+        let device = Device::new(&clock, "other", Box::new(Model::new(Geometry { blocks: 200, kind: Kind::Plain })));
+        let stopped = fs.replace_copy(0, (&device, Uuid::from_u128(2)), false, |_, _| false).await;
+        assert_eq!(stopped, Err(FsError::Stopped));
+        fs.unmount().await.unwrap();
+        compare_all(&mount(&clock, &rig, &[FIRST]).await.unwrap().0, &naive).await.unwrap();
+    });
+}
