@@ -12,7 +12,7 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{arrays, perform, Operation};
-use imbrex_fs::{Clock, Fs, FsError};
+use imbrex_fs::{Bounds, Clock, Fs, FsError};
 use uuid::Uuid;
 
 const FILES: u8 = 6;
@@ -132,33 +132,37 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
 
 #[test]
 fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
-    const LONG: usize = 40 * 4096;
+    const LONG: usize = 60 * 4096;
     let (_, trial) = with_parity().remove(1);
-    let contents = written(&trial);
-    // It begins at each moment of the writing of a file that takes several groups, and has none of them before the last.
-    for moment in 0..60 {
+    let contents = {
+        let clock = Clock::in_virtual_time();
+        let (own, trial) = (clock.clone(), trial.clone());
+        clock.run(async move { fresh(&own, &trial).await.unwrap().1.contents() }).unwrap()
+    };
+    // A file that takes several groups, and has none of them before all are written, is begun at each moment.
+    for moment in 0..80 {
         let clock = Clock::in_virtual_time();
         let new = Model::new(trial.geometry).contents();
         let rig = Rig::with(contents.iter().cloned().chain([new]).collect());
         let (own, drives) = (clock.clone(), trial.drives);
         let run = async move {
             let last = rig.models().len() - 1;
-            let fs = mounted(&own, &rig, &[last]).await.unwrap();
-            let writer = fs.clone();
+            let bounds = Bounds { piece_blocks: 1, ..Bounds::default() };
+            let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
+            let (fs, _) = Fs::mount(&own, &rig.devices(&own, &[last]), &options).await.unwrap();
             perform(&fs, &Operation::Create("long".into())).await.unwrap();
-            let writing =
-                own.spawn(async move { perform(&writer, &Operation::WriteOut("long".into(), 0, LONG, 7)).await });
+            let (replacer, new) = (fs.clone(), rig.devices(&own, &[]).pop().unwrap());
+            let replacing = async move { replacer.replace_drive(1, Some((&new, NEW)), false, |_| true).await };
+            let replacing = own.spawn(replacing);
             for _ in 0..moment {
                 own.yield_now().await;
             }
-            let new = rig.devices(&own, &[]).pop().unwrap();
-            fs.replace_drive(1, Some((&new, NEW)), false, |_| true).await.unwrap();
-            writing.await.unwrap();
+            perform(&fs, &Operation::WriteOut("long".into(), 0, LONG, 7)).await.unwrap();
+            replacing.await.unwrap();
             fs.unmount().await.unwrap();
             for other in (0..drives).filter(|other| *other != 1) {
                 let when = format!("moment {moment}, then {other} lost");
                 let fs = mounted(&own, &rig, &[1, other]).await.unwrap();
-                compare(&fs, &when).await;
                 let read = fs.read(find(&fs, "long").unwrap(), 0, LONG).await;
                 assert!(read.as_ref() == Ok(&pattern(7, 0, LONG)), "{when}: {:?}", read.map(|bytes| bytes.len()));
             }
