@@ -1,6 +1,5 @@
 //! Trace reading in MB/s: MSR CSV and our Parquet, from memory.
 
-
 use imbrex_disk::SimTime;
 use imbrex_trace::{Input, TraceOptions};
 
