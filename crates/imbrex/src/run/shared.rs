@@ -101,7 +101,7 @@ impl State {
             return Turn::Take(batch);
         }
         if let Some(ended) = &self.ended {
-            return Turn::End(ended.as_ref().map(|()| ()).map_err(again));
+            return Turn::End(ended.as_ref().copied().map_err(again));
         }
         if self.batches.len() >= BATCHES {
             return Turn::Wait;

@@ -43,14 +43,16 @@ const fn application(name: &'static str, summary: &'static str, build: Build, de
 const OTHERS: [BuiltIn; 10] = [
     words(
         "demo",
-        "a few simulated minutes in which drives differ: fill, scattered writes, hot rewrites, a pause, reads",
+        "an hour in which drives differ: fill, scattered writes, rewrites, a hundred hot tracks, pauses, reads",
         "rw=write,bs=1M,io_size=2G,iodepth=4;\
          rw=randwrite,bs=256k,io_size=0,size=100%,number_ios=12000;\
          idle=10s;\
          rw=randrw,bssplit=4k/70:16k/20:64k/10,rwmixread=60,size=10%,random_distribution=zipf:1.1,fsync=64,\
          number_ios=10000;\
          idle=30s;\
-         rw=randread,bs=4k,random_distribution=random,number_ios=3000;\
+         rw=randwrite,bs=64k,size=4GiB,random_distribution=zoned:60/5:40/95,number_ios=100000;\
+         idle=30s;\
+         rw=randread,bs=4k,size=10%,random_distribution=random,number_ios=3000;\
          rw=read,bs=1M,number_ios=1000",
     ),
     words(

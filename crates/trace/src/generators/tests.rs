@@ -425,6 +425,37 @@ fn every_built_in_opens_ends_and_repeats() {
     }
 }
 
+/// Goal: what several drives are given from one reading is what each would have asked for. Method: every built-in workload, and
+/// words of every kind, called with times that stand still and with times that rise.
+#[test]
+fn sources_that_heed_no_time_ask_the_same_whenever_they_are_called() {
+    let take = |source: &mut dyn Source, step: u64| -> Vec<Request> {
+        (0..3_000).map_while(|call| source.next(SimTime(call * step)).expect("no failure")).collect()
+    };
+    let mut free = 0;
+    for entry in built_in() {
+        let opened = || entry.open(DEVICE_SECTORS, None).unwrap_or_else(|e| panic!("{}: {e}", entry.name)).source;
+        if !opened().heeds_time() {
+            assert_eq!(take(&mut *opened(), 0), take(&mut *opened(), 50_000_000), "{}", entry.name);
+            free += 1;
+        }
+    }
+    assert!(free > 15, "{free} heed no time");
+    for (words, heeds_time) in [
+        ("rw=randread,bs=4k,number_ios=500", false),
+        ("rw=randread,bs=4k,number_ios=500;idle=1s;rw=write,number_ios=100", false),
+        ("rw=randread,bs=4k,runtime=3s", true),
+        ("rw=randread,bs=4k,runtime=3s,rate_iops=100", false),
+        ("rw=randread,bs=4k,number_ios=500,rate_iops=100;idle=2s;rw=write,number_ios=100", true),
+    ] {
+        let spec: WorkloadSpec = WorkloadSpec::parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+        let opened = || Generator::new(spec.clone(), DEVICE_SECTORS).expect("it fits");
+        assert_eq!(opened().heeds_time(), heeds_time, "{words}");
+        let differ = take(&mut opened(), 0) != take(&mut opened(), 50_000_000);
+        assert_eq!(differ, heeds_time, "{words}");
+    }
+}
+
 fn bytes() -> impl Strategy<Value = String> {
     (1u64..200, prop_oneof![Just(""), Just("k"), Just("MiB")]).prop_map(|(count, unit)| {
         if unit.is_empty() {

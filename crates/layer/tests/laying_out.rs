@@ -1,0 +1,76 @@
+//! Goal: a drive is laid out quickly whatever its parameters. Method: a recording that counts how often it is asked what a
+//! write destroys, which is what laying out a drive costs; a clock would measure the machine.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use imbrex_disk::geometry::Geometry;
+use imbrex_disk::recording::{Recording, Refusal};
+use imbrex_disk::{Disk, Extent, Pba, Profile};
+use imbrex_layer::registry;
+
+/// Counts, and asks another.
+#[derive(Debug)]
+struct Counting {
+    inner: Box<dyn Recording>,
+    asked: Arc<AtomicU64>,
+}
+
+impl Recording for Counting {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn destroys(&self, geometry: &Geometry, written: Extent, destroyed: &mut Vec<Extent>) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.inner.destroys(geometry, written, destroyed);
+    }
+
+    fn check(&self, geometry: &Geometry) -> Result<(), Refusal> {
+        self.inner.check(geometry)
+    }
+
+    fn boxed(&self) -> Box<dyn Recording> {
+        Box::new(Counting { inner: self.inner.boxed(), asked: self.asked.clone() })
+    }
+
+    fn is_harmless(&self) -> bool {
+        self.inner.is_harmless()
+    }
+
+    fn is_alike_in_stroke(&self, geometry: &Geometry, track: Pba) -> bool {
+        self.inner.is_alike_in_stroke(geometry, track)
+    }
+
+    fn band_tracks(&self) -> Option<u32> {
+        self.inner.band_tracks()
+    }
+}
+
+/// How often a write was asked about while `layer` was laid out, and how many sectors it offers.
+fn asked(profile: &str, layer: &str, parameters: &[(&str, &str)]) -> (u64, u64) {
+    let profile = Profile::named(profile).expect("it comes with the project");
+    let (disk, asked) = (profile.disk(), Arc::new(AtomicU64::new(0)));
+    let recording = Box::new(Counting { inner: disk.recording.boxed(), asked: asked.clone() });
+    let counted = Arc::new(Disk {
+        geometry: disk.geometry.clone(),
+        mechanics: disk.mechanics.clone(),
+        recording,
+        flash: disk.flash,
+        sector_bytes: disk.sector_bytes,
+    });
+    let mut given = profile.parameters_for(layer);
+    given.extend(parameters.iter().map(|(key, value)| (key.to_string(), value.to_string())));
+    let layer = registry::build(layer, &counted, &given).unwrap_or_else(|error| panic!("{error}"));
+    (asked.load(Ordering::Relaxed), layer.capacity().0)
+}
+
+#[test]
+fn few_writes_are_asked_about_whatever_the_parameters() {
+    for parameters in [&[][..], &[("placement", "in-place")], &[("band_tracks", "1")]] {
+        let (asked, capacity) = asked("seagate-st5000as0011", "media-cache", parameters);
+        // Of four million tracks.
+        assert!(asked < 400_000, "{parameters:?}: {asked} times");
+        assert!(capacity > 1 << 31, "{parameters:?}: {capacity} sectors");
+    }
+}
