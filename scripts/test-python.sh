@@ -46,12 +46,14 @@ echo "── types of the Python package"
 "$work/venv/bin/mypy" --config-file pyproject.toml || failed=1
 echo "── tests of the Python package"
 # Away from the sources, so that what is tested is what was installed.
-cp -r python/tests python/notebooks "$work/"
-(cd "$work" && venv/bin/python -m pytest -q -ra -p no:cacheprovider tests) 2>&1 | tee "$work/pytest.log"
+mkdir -p "$work/away/python"
+cp -r python/tests python/notebooks "$work/away/python/"
+cp -r docs README.md pyproject.toml "$work/away/"
+(cd "$work/away" && ../venv/bin/python -m pytest -q -ra -p no:cacheprovider) 2>&1 | tee "$work/pytest.log"
 [ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
-count() { sed -nE "s/.*[^0-9]?([0-9]+) $1.*/\1/p" <(tail -n 1 "$work/pytest.log") | tail -n 1; }
+count() { tail -n 1 "$work/pytest.log" | grep -oE "[0-9]+ $1" | grep -oE '[0-9]+' || echo 0; }
 broken=$(count failed)
-[ "$failed" -eq 0 ] || [ "${broken:-0}" -gt 0 ] || broken=1
+[ "$failed" -eq 0 ] || [ "$broken" -gt 0 ] || broken=1
 grep '^SKIPPED' "$work/pytest.log" | sed 's/^SKIPPED/skipped:/'
-echo "python: $(count passed) passed, ${broken:-0} failed"
+echo "python: $(count passed) passed, $broken failed"
 exit "$failed"

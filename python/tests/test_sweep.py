@@ -29,6 +29,8 @@ def test_a_point_is_the_simulation_alone(tmp_path):
     swept = imbrex.sweep(WORKLOAD, DRIVE, GRID, out=tmp_path, queue=[1, 4])
     assert (swept.points, swept.run, swept.failed) == (8, 8, 0)
     assert swept.parameters == ["bs", "interval", "queue"]
+    page = Path(swept.page).read_text()
+    assert "write latency, mean by bs" in page and swept._repr_html_().count("<svg") > 2
     for row in rows(swept):
         workload = WORKLOAD.replace("{bs}", row["bs"])
         drive = f"{DRIVE}:interval={row['interval']}"
@@ -38,8 +40,14 @@ def test_a_point_is_the_simulation_alone(tmp_path):
         assert row["write_amplification"] == alone["write_amplification"]
         assert row["duration_ns"] == alone["duration_ns"]
     assert {row["bs_number"] for row in rows(swept)} == {4096.0, 16384.0}
-    page = Path(swept.page).read_text()
-    assert "write latency, mean by bs" in page and swept._repr_html_().count("<svg") > 2
+    assert all(row["slowdown"] is None for row in rows(swept)), "no baseline unless one is given"
+    beside = imbrex.sweep(WORKLOAD.replace("{bs}", "4k"), DRIVE, out=tmp_path, baseline="imr-1t+conventional")
+    assert rows(beside)[0]["slowdown"] >= 1 and rows(beside)[0]["drive"] == DRIVE
+
+
+def test_a_sweep_of_many_points_ends(tmp_path):
+    swept = imbrex.sweep("rw=write,bs=4k,size=1GiB,number_ios=20", DRIVE, {"interval": "1..600/1"}, out=tmp_path, jobs=2)
+    assert (swept.run, swept.failed) == (600, 0)
 
 
 def test_a_second_call_resumes_and_adds_and_errors_are_kept(tmp_path):

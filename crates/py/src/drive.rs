@@ -25,6 +25,9 @@ use crate::errors::{guarded, ImbrexError};
 /// The largest that one request may be, so that a wrong number is an error and no lack of memory.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
 
+/// A zone: index, start, length, pointer (in bytes), condition.
+type ZoneRow = (u32, u64, u64, u64, String);
+
 /// What is open, and how.
 struct Open {
     drive: EmulatedDrive,
@@ -209,7 +212,7 @@ impl Drive {
     }
 
     /// Its zones, each (index, start, length, pointer, condition) in bytes; none if it has no zones.
-    fn zones(&self, py: Python<'_>) -> PyResult<Vec<(u32, u64, u64, u64, String)>> {
+    fn zones(&self, py: Python<'_>) -> PyResult<Vec<ZoneRow>> {
         self.with(py, |open| {
             let (mut zones, sector) = (Vec::new(), u64::from(open.drive.sector_bytes()));
             open.drive.report_zones(0, u32::MAX, &mut zones);

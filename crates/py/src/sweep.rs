@@ -26,6 +26,9 @@ use crate::workload::Named;
 /// A name and the values that it takes.
 type Several = (String, Vec<String>);
 
+/// What a worker makes a workload of: its words, if it has any, the options that say how to read them, its requests if not.
+type Payload<'py> = (Option<String>, Vec<(String, String)>, Bound<'py, PyBytes>);
+
 /// A grid of points and the dataset that takes their rows.
 #[pyclass(frozen, module = "imbrex._imbrex")]
 pub struct Sweep {
@@ -98,11 +101,7 @@ impl Sweep {
     }
 
     /// What a worker makes workload number `index` of: its words and options, or its requests as a file of ours.
-    fn payload<'py>(
-        &self,
-        py: Python<'py>,
-        index: usize,
-    ) -> PyResult<(Option<String>, Vec<(String, String)>, Bound<'py, PyBytes>)> {
+    fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Payload<'py>> {
         let found = &self.grid.found[index];
         if found.workload.format == "generator" {
             return Ok((found.word.clone(), found.options.clone(), PyBytes::new(py, b"")));

@@ -69,6 +69,15 @@ impl WholeFile {
         Ok(())
     }
 
+    /// Gives the file its name without waiting for the disk. Whoever sees it sees it whole, unless the power fails: then it may
+    /// be cut short. For what is known to be cut short when it is read, and can be made again.
+    pub fn finish_unsettled(mut self) -> io::Result<()> {
+        self.out.flush()?;
+        fs::rename(&self.hidden, &self.path)?;
+        lock().remove(&self.hidden);
+        Ok(())
+    }
+
     /// A second handle to what was written, from its beginning; the name still goes when `self` does.
     pub fn reread(&mut self) -> io::Result<File> {
         self.out.flush()?;

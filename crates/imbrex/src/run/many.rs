@@ -5,12 +5,18 @@ use rayon::prelude::*;
 use crate::error::Failure;
 
 /// What `work` makes of each of `items`, in their order; `jobs` at a time, or as many as there are cores. The first
-/// failure, by that order, is the outcome of all.
+/// failure, by that order, is the outcome of all. One at a time is done on the calling thread: so that work of which several
+/// run at once may do this itself, since a thread of a pool that waits for another pool would begin its next item meanwhile,
+/// on top of the one it is at.
 pub fn of_each<T: Sync, R: Send>(
     items: &[T],
     jobs: Option<u32>,
     work: impl Fn(usize, &T) -> Result<R, Failure> + Sync + Send,
 ) -> Result<Vec<R>, Failure> {
+    if jobs == Some(1) {
+        let done: Vec<_> = items.iter().enumerate().map(|(index, item)| work(index, item)).collect();
+        return done.into_iter().collect();
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, |jobs| jobs as usize));
     let pool = pool.build().map_err(|error| Failure::failed(format!("no threads to run on: {error}")))?;
     // One item a thread at a time: runs differ by orders of magnitude, so none is bound to another.
@@ -70,5 +76,23 @@ mod tests {
             item => Err(Failure::failed(format!("{item} is of no use"))),
         });
         assert_eq!(failing.expect_err("two fail").message, "2 is of no use");
+    }
+
+    #[test]
+    fn work_that_does_several_things_one_by_one_is_ended_before_its_thread_begins_the_next() {
+        use std::cell::Cell;
+        thread_local!(static DEPTH: Cell<u32> = const { Cell::new(0) });
+        let items: Vec<u32> = (0..200).collect();
+        let deepest = of_each(&items, Some(2), |_, _| {
+            let depth = DEPTH.get() + 1;
+            DEPTH.set(depth);
+            of_each(&[1, 2], Some(1), |_, _| {
+                std::thread::sleep(std::time::Duration::from_micros(100));
+                Ok(())
+            })?;
+            DEPTH.set(depth - 1);
+            Ok(depth)
+        });
+        assert_eq!(deepest.expect("none fails").into_iter().max(), Some(1));
     }
 }

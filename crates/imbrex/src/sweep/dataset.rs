@@ -1,14 +1,16 @@
 //! The dataset of a sweep: `FOLDER/points/KEY.parquet`, a row each, which every reader of Parquet takes as one table.
 //!
 //! Invariants:
-//! 1. A file under its name is whole, so several processes may add to one dataset.
+//! 1. A file under its name is whole, so several processes may add to one dataset. One that a power cut left in part is known
+//!    by its form, and counts as none.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::row::{self, Row};
 use crate::error::Failure;
-use crate::files::{self, Folder};
+use crate::files::{self, FilesError, Folder, WholeFile};
 
 /// The dataset in a folder.
 #[derive(Clone, Debug)]
@@ -47,7 +49,13 @@ impl Dataset {
     pub fn add(&self, row: &Row) -> Result<(), Failure> {
         let bytes = row::write(Vec::new(), std::slice::from_ref(row)).map_err(Failure::failed)?;
         let key = row.text("key").expect("every row has its key");
-        self.points.write(&Dataset::file(key), |out| out.write_all(&bytes))?;
+        let path = self.points.file(&Dataset::file(key));
+        // A row that a power cut leaves in part counts as none: hundreds of small ones need not wait for the disk one by one.
+        let written = WholeFile::create(&path).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.finish_unsettled()
+        });
+        written.map_err(|error| FilesError::file(&path, error))?;
         Ok(())
     }
 
