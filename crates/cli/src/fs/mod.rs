@@ -15,6 +15,7 @@ mod mkfs;
 mod mount;
 mod options;
 mod replace;
+mod salvage;
 mod scrub;
 mod stat;
 mod status;
@@ -48,6 +49,7 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
         FsCommand::Replace { devices, drive, with, force, json } => {
             replace::run(devices, *drive, &replace::New { path: with, force: *force }, *json, quiet)
         }
+        FsCommand::Salvage(args) => salvage::run(args, quiet),
         FsCommand::Add { devices, drive, force, json } => add::run(devices, drive, *force, *json),
         FsCommand::Stat { places, json } => stat::run(places, *json),
         FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json),

@@ -1,7 +1,7 @@
 //! Drives of an array that are added, or put in the place of others.
 //!
 //! What the drive that leaves held is made again, group by group in the order in which they were opened, and only where a
-//! file has something: rows without live blocks become zeros. A group is moved once its column is durable on the new drive and
+//! file has something, or its records: other rows become zeros. A group is moved once its column is durable on the new drive and
 //! the change that says so is; so after a power cut it goes on with the next group. The drive that leaves is read as long as
 //! it answers.
 //!
@@ -158,37 +158,46 @@ impl Fs {
         Ok(rows + 1)
     }
 
-    /// Writes the rows of a column up to the last that has something live; the next are read while some are written.
+    /// Writes the rows of a column up to the last that has something live, or records of it; the next are read while some are
+    /// written.
     async fn move_rows(&self, array: &Array, group: u32, moving: &Moving) -> Result<u64, FsError> {
         let width = u64::from(moving.layout.width);
         let start = u64::from(group) * array.shape().stride();
         let live = self.live_runs(start, array.shape().stride());
-        let rows = live.iter().map(|run| (run.end() - start).div_ceil(width)).max().unwrap_or(0);
+        let used = self.with_records(array, group, &live);
+        let both = (live.as_slice(), used.as_slice());
+        let rows = used.iter().map(|run| (run.end() - start).div_ceil(width)).max().unwrap_or(0);
         let piece = self.0.bounds.piece_blocks.max(1);
         let mut row = 0;
-        let mut read = self.rows(&live, start, width, (0, piece.min(rows))).await?;
+        let mut read = self.rows(both, start, width, (0, piece.min(rows))).await?;
         while row < rows {
             let count = (read.len() / BLOCK_BYTES) as u64 / width;
             let next = (row + count, piece.min(rows - row - count));
             let mut following = Vec::new();
-            let both = vec![
+            let tasks = vec![
                 Box::pin(async { Ok(array.move_rows(moving, row, &read).await?) }) as Local<'_, Result<(), FsError>>,
                 Box::pin(async {
-                    following = self.rows(&live, start, width, next).await?;
+                    following = self.rows(both, start, width, next).await?;
                     Ok(())
                 }),
             ];
-            all_of(both).await.into_iter().collect::<Result<(), FsError>>()?;
+            all_of(tasks).await.into_iter().collect::<Result<(), FsError>>()?;
             (row, read) = (row + count, following);
         }
         Ok(rows)
     }
 
-    /// The data of `count` rows from `row` on of a group that begins at block `start`; zeros where nothing of them is live.
-    async fn rows(&self, live: &[Run], start: u64, width: u64, (row, count): (u64, u64)) -> Result<Vec<u8>, FsError> {
+    /// The data of `count` rows from `row` on of a group that begins at block `start`; zeros where nothing of them is used.
+    async fn rows(
+        &self,
+        (live, used): (&[Run], &[Run]),
+        start: u64,
+        width: u64,
+        (row, count): (u64, u64),
+    ) -> Result<Vec<u8>, FsError> {
         let run = Run { start: start + row * width, blocks: count * width };
-        let is_live = live.iter().any(|other| other.start < run.end() && run.start < other.end());
-        if is_live {
+        let is_used = used.iter().any(|other| other.start < run.end() && run.start < other.end());
+        if is_used {
             let (mut bytes, sums) = self.read_run_as_it_is(run).await?;
             // What is dead has checksums that mean nothing.
             let is_meant = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));

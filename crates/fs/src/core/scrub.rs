@@ -3,6 +3,8 @@
 //!
 //! Repair copies what files have in a row that is wrong, made right, to another place: a zone takes no writes in its midst.
 
+use std::collections::BTreeSet;
+
 use super::cleaner::{Copied, Pieces};
 use super::Fs;
 use crate::array::Array;
@@ -41,9 +43,13 @@ impl Fs {
         }
         let array = self.array()?;
         let mut scrubbed = Scrubbed::default();
-        for (group, ..) in array.groups() {
-            // The cleaner would move it meanwhile.
+        let mut seen = BTreeSet::new();
+        loop {
+            // The cleaner would move it meanwhile. What it moved before lies in a group that was opened since.
             let _pass = self.0.cleaning.enter().await;
+            let mut groups = array.groups().into_iter().map(|(group, layout, _)| (layout.sequence, group));
+            let Some((sequence, group)) = groups.find(|group| !seen.contains(group)) else { break };
+            seen.insert((sequence, group));
             self.scrub_group(&array, group, repairs, &mut scrubbed).await?;
             told(scrubbed.rows);
         }
@@ -140,7 +146,7 @@ impl Fs {
     }
 
     /// The pieces of files of which something lies in `row`.
-    fn pieces_on(&self, row: Run) -> Pieces {
+    pub(super) fn pieces_on(&self, row: Run) -> Pieces {
         let core = &self.0;
         let owners = core.owners.borrow();
         let before = owners.range(..row.start).next_back();

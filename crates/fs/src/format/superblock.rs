@@ -8,7 +8,7 @@ use crate::device::area::Place;
 use crate::device::{Geometry, Kind, BLOCK_BYTES};
 
 const MAGIC: &[u8; 8] = b"imbrexfs";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What a device is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,7 +142,12 @@ impl Superblock {
         let mut from = Decoder::new(&bytes[8..]);
         let version = from.u32().map_err(|error| error.to_string())?;
         if version != VERSION {
-            return Err(format!("has format {version}; this program knows format {VERSION}: use a newer one"));
+            let advice = if version > VERSION {
+                "use a newer one"
+            } else {
+                "copy its files with the version of this program that made it, and make it anew"
+            };
+            return Err(format!("has format {version}; this program knows format {VERSION}: {advice}"));
         }
         decode_rest(&mut from).map_err(|error| format!("its superblock makes no sense: {error}"))
     }
