@@ -27,6 +27,7 @@ pub mod format;
 pub mod journal;
 pub mod load;
 pub mod namespace;
+pub mod salvage;
 pub mod store;
 pub mod verify;
 

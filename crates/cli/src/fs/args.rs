@@ -98,6 +98,13 @@ pub enum FsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Find files again where all metadata are lost, by the records that data carry in store log. Nothing is written to the
+    /// drives.
+    ///
+    /// With --meta they are written to a new device, and the file system can be mounted again with it; with --to files are
+    /// copied to a directory. All of the drives is read. What has no data does not come back: empty files, symbolic links,
+    /// further names, extended attributes; what was deleted may return. Exit code 3 if something is incomplete.
+    Salvage(SalvageArgs),
     /// Add a drive to an array, mounted or not: what is written from then on lies on it too. Or a spare, which waits for one of
     /// its drives to fail. What was on it is lost.
     Add {
@@ -323,6 +330,34 @@ pub struct MkfsArgs {
     pub force: bool,
 
     /// Print what was made as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `imbrex fs salvage`.
+#[derive(Args, Debug)]
+pub struct SalvageArgs {
+    /// The drives with the data; one is enough where the others lie in the same folder.
+    #[arg(value_name = "DEVICE", required = true)]
+    pub devices: Vec<PathBuf>,
+
+    /// The device for new metadata: a file, an image, a block device; the drive itself where they lay on it.
+    #[arg(long, value_name = "DEVICE", required_unless_present = "to", conflicts_with = "to")]
+    pub meta: Option<PathBuf>,
+
+    /// With --meta FILE, how large a new file is made.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "meta")]
+    pub meta_size: Option<u64>,
+
+    /// A directory that files are copied to: a new one, or one that is empty.
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+
+    /// Do it even where the metadata can be read, or the new device holds a file system, which is lost.
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print what came back as JSON.
     #[arg(long)]
     pub json: bool,
 }

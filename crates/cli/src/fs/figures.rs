@@ -19,7 +19,7 @@ use super::{stat, status};
 use crate::serve::cannot_listen;
 
 /// Name, kind, help, where it is in the status, what one of it is in the unit of the name.
-const METRICS: [(&str, &str, &str, &str, f64); 16] = [
+const METRICS: [(&str, &str, &str, &str, f64); 17] = [
     ("imbrex_fs_bytes", "gauge", "Room for data.", "/blocks", 4096.0),
     ("imbrex_fs_live_bytes", "gauge", "Data of files.", "/live_blocks", 4096.0),
     ("imbrex_fs_dead_bytes", "gauge", "Dead until it is cleaned.", "/dead_blocks", 4096.0),
@@ -34,6 +34,13 @@ const METRICS: [(&str, &str, &str, &str, f64); 16] = [
     ("imbrex_fs_files_written_total", "counter", "Files written.", "/since_mounted/files_written", 1.0),
     ("imbrex_fs_checkpoints_total", "counter", "Checkpoints taken.", "/since_mounted/checkpoints", 1.0),
     ("imbrex_fs_cleaned_bytes_total", "counter", "Copied by the cleaner.", "/since_mounted/blocks_cleaned", 4096.0),
+    (
+        "imbrex_fs_record_bytes_total",
+        "counter",
+        "Written for the sake of records.",
+        "/since_mounted/record_blocks",
+        4096.0,
+    ),
     ("imbrex_fs_cleaned_zones_total", "counter", "Zones emptied.", "/since_mounted/zones_cleaned", 1.0),
     (
         "imbrex_fs_data_written_bytes_total",

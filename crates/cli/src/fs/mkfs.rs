@@ -43,7 +43,7 @@ pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
 }
 
 /// A file for metadata that is not there yet, if its size was given.
-fn make_file(path: &Path, bytes: Option<u64>) -> Result<(), Failure> {
+pub(super) fn make_file(path: &Path, bytes: Option<u64>) -> Result<(), Failure> {
     if path.exists() {
         return Ok(());
     }

@@ -16,6 +16,7 @@ mod mount;
 mod options;
 mod orders;
 mod replace;
+mod salvage;
 mod scrub;
 mod stat;
 mod status;
@@ -57,6 +58,7 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
             let new = spare.as_ref().or(drive.as_ref()).expect("one of both is required");
             add::run(devices, &add::New { path: new, force: *force, is_spare: spare.is_some() }, *json, quiet)
         }
+        FsCommand::Salvage(args) => salvage::run(args, quiet),
         FsCommand::Stat { places, json } => stat::run(places, *json),
         FsCommand::Clean { devices, zones, json } => clean::run(devices, *zones, *json, quiet),
         FsCommand::Dump { devices, json } => dump::run(devices, *json),

@@ -58,6 +58,9 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
         "since_mounted": {
             "files_written": status.counters.files_written,
             "checkpoints": status.counters.checkpoints,
+            "record_units": usage.records.0,
+            "record_blocks": usage.records.1,
+            "names_left_out": status.counters.names_left_out,
             "blocks_cleaned": status.counters.blocks_cleaned,
             "zones_cleaned": status.counters.zones_cleaned,
             "data": traffic(&status.traffic),
@@ -148,6 +151,12 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
             ),
         ),
     ]);
+    let units = number("/since_mounted/record_units");
+    if units > 0 {
+        let (blocks, left_out) = (blocks("/since_mounted/record_blocks"), number("/since_mounted/names_left_out"));
+        let without = if left_out > 0 { format!(", {left_out} without a name") } else { String::new() };
+        lines.push(("records with data", format!("{units} units{without}, for which {blocks} were written")));
+    }
     lines.retain(|(_, value)| !value.is_empty());
     lines
 }

@@ -200,3 +200,64 @@ fn mistakes_with_arrays_are_answered() {
     drives.set_aside(0, false);
     fails(&["fs", "replace", meta, "--with", word(&other)], 1, &["no drive of the array is missing", "--drive NUMBER"]);
 }
+
+#[test]
+fn files_come_back_without_metadata_and_with_a_drive_less() {
+    if !has_fuse() {
+        return;
+    }
+    let drives = Drives::new();
+    drives.mkfs("1");
+    let directory = drives.directory.as_path();
+    drives.mount();
+    write(directory, 1..6);
+    let within = directory.join("a directory/and one in it");
+    std::fs::create_dir_all(&within).unwrap();
+    write(&within, 6..12);
+    std::fs::write(directory.join("deleted"), [7; 9000]).unwrap();
+    std::fs::remove_file(directory.join("deleted")).unwrap();
+    let status = json(&["fs", "stat", word(directory), "--json"]);
+    drives.umount();
+    assert!(status["since_mounted"]["record_blocks"].as_u64().is_some(), "{status}");
+
+    let new = drives.folder.path().join("new.meta");
+    let salvage = |more: &[&str]| {
+        let words = [&["fs", "salvage", word(&drives.images[0])], more].concat();
+        imbrex(&words)
+    };
+    let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let refused = salvage(&["--meta", word(&new), "--meta-size", "64MiB"]);
+    assert_eq!(refused.status.code(), Some(1), "its metadata are good: {}", said(&refused));
+    assert!(said(&refused).contains("can be read") && said(&refused).contains("imbrex fs mount"), "{}", said(&refused));
+    assert_eq!(salvage(&[]).status.code(), Some(2), "neither --meta nor --to");
+
+    // Every block of the metadata is gone, and a drive besides.
+    std::fs::write(&drives.meta, vec![0; 64 << 20]).unwrap();
+    drives.set_aside(1, true);
+    let found = salvage(&["--meta", word(&new), "--json"]);
+    assert_eq!(found.status.code(), Some(0), "{}", said(&found));
+    let found: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!((&found["directories"], &found["drives_missing"]), (&2.into(), &serde_json::json!([1])), "{found}");
+    assert!(found["files"].as_u64() >= Some(11), "{found}");
+    let output = imbrex(&["fs", "mount", word(&new), word(directory)]);
+    assert!(output.status.success(), "{}", said(&output));
+    compare(directory, 1..6);
+    compare(&within, 6..12);
+    write(directory, 12..14);
+    compare(directory, 12..14);
+    drives.umount();
+    let checked = json(&["fs", "check", word(&new), "--json"]);
+    assert_eq!(checked["is_whole"], true, "{checked}");
+
+    // The same once more, copied out; what was written since is there too.
+    std::fs::remove_file(&new).unwrap();
+    let to = drives.folder.path().join("out");
+    let found = salvage(&["--to", word(&to)]);
+    assert_eq!(found.status.code(), Some(0), "{}", said(&found));
+    assert!(String::from_utf8_lossy(&found.stdout).contains("came back"), "it says what came back");
+    compare(&to, 1..6);
+    compare(&to.join("a directory/and one in it"), 6..12);
+    compare(&to, 12..14);
+    let (code, why) = failure(&["fs", "salvage", word(&drives.images[0]), "--to", word(&to)]);
+    assert!(code == Some(1) && why.contains("there is something in it"), "{why}");
+}

@@ -259,6 +259,19 @@ impl Array {
         u64::from(at.zone) * self.0.shape.zone_blocks
     }
 
+    /// The name of its file system.
+    pub fn file_system(&self) -> Uuid {
+        self.0.file_system
+    }
+
+    /// Whether `group` is written to its end, as every drive of it that is there says itself.
+    pub fn is_full(&self, group: u32) -> bool {
+        let Some(layout) = self.layout(group) else { return false };
+        let drives = self.0.drives.borrow();
+        let there = layout.members.iter().filter(|at| drives.device(at.drive).is_some());
+        there.filter_map(|at| drives.zone(*at)).all(|zone| zone.has_pointer && zone.written >= self.0.shape.zone_blocks)
+    }
+
     /// How its drives are used together.
     pub fn shape(&self) -> Shape {
         self.0.shape

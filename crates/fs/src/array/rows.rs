@@ -264,6 +264,11 @@ impl Array {
     /// Block `block`, made of the other columns of its row so that it matches `sum`: whichever of them are wrong, if no more
     /// are than there is parity for. Nothing if that cannot be.
     pub async fn recover(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
+        self.recover_as(block, |bytes| checksums::of_block(bytes) == sum).await
+    }
+
+    /// The same for what `is_right` says of its bytes.
+    pub async fn recover_as(&self, block: u64, is_right: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
         let rows = self.locate(block, 1).ok()?;
         let (mut there, _) = self.read_columns(&rows.layout, rows.row, 1).await;
         let (width, parity, wanted) = (usize::from(rows.layout.width), rows.layout.parity(), rows.first as usize);
@@ -271,13 +276,27 @@ impl Array {
         let numbers: Vec<usize> = there.keys().copied().collect();
         for chosen in choices(&numbers, width) {
             let some: Columns = chosen.iter().map(|column| (*column, there[column].clone())).collect();
-            let made = column_from(width, parity, &some, wanted).filter(|bytes| checksums::of_block(bytes) == sum);
+            let made = column_from(width, parity, &some, wanted).filter(|bytes| is_right(bytes));
             if made.is_some() {
                 self.count(|counters| counters.recovered_blocks += 1);
                 return made;
             }
         }
         None
+    }
+
+    /// Rows of a group, from its first on, that enough of its zones reach.
+    pub fn rows_readable(&self, group: u32) -> u64 {
+        let Some(layout) = self.layout(group) else { return 0 };
+        let drives = self.0.drives.borrow();
+        let rows = |at: &ZoneOf| {
+            drives.reader(at.drive)?;
+            let zone = drives.zone(*at).filter(|zone| !zone.is_offline)?;
+            Some(zone.written.saturating_sub(1).min(self.0.shape.rows()))
+        };
+        let mut reached: Vec<u64> = layout.members.iter().filter_map(rows).collect();
+        reached.sort_unstable();
+        reached.iter().rev().nth(usize::from(layout.width) - 1).copied().unwrap_or(0)
     }
 
     /// From now on parity is written late: a mistake that tests of power cuts must catch.

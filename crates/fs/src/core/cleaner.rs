@@ -11,6 +11,7 @@ use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
+use crate::format::record::Piece;
 use crate::store::{Lease, Run, Victim};
 
 /// Pieces of files, in the order in which they are copied, with whose each is.
@@ -25,7 +26,10 @@ impl Fs {
     /// Cleans whenever the store wants it, until the file system is over.
     pub(super) async fn clean_when_needed(self) {
         let core = self.0.clone();
+        // What could not be moved is where it was, and the next mount looks again.
+        let _ = self.find_unrecorded().await;
         while !core.is_over.get() {
+            let _ = self.move_unrecorded().await;
             if core.store.wants_cleaning() && self.clean_one_or_next().await.unwrap_or(false) {
                 continue;
             }
@@ -115,9 +119,12 @@ impl Fs {
     pub(super) async fn copy(&self, pieces: &Pieces) -> Result<Copied, FsError> {
         let core = &self.0;
         let all: u64 = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum();
+        let Some(mut told) = self.told_of_copies(pieces).await? else {
+            return Ok(Copied::Changed(pieces[0].1.start));
+        };
         let (mut written, mut done): (Vec<Run>, u64) = (Vec::new(), 0);
         while done < all {
-            let outcome = match core.store.allocate_for_cleaner(all - done).await {
+            let outcome = match core.store.allocate_for_cleaner(all - done, &told).await {
                 Some(lease) => self.copy_to(pieces, done, lease).await.map(Some),
                 None => Ok(None),
             };
@@ -127,7 +134,8 @@ impl Fs {
                 written.iter().for_each(|run| core.store.free(*run));
                 return outcome.map(|_| Copied::Nothing);
             };
-            done += runs.iter().map(|run| run.blocks).sum::<u64>();
+            let blocks = runs.iter().map(|run| run.blocks).sum::<u64>();
+            (done, told.pieces) = (done + blocks, behind(&told.pieces, blocks));
             written.extend(runs);
         }
         core.store.unpin(&written);
@@ -148,7 +156,7 @@ impl Fs {
         let core = &self.0;
         let mut behind = done;
         for run in &lease.runs {
-            if let Err(error) = self.copy_run(pieces, behind, *run).await {
+            if let Err(error) = self.copy_run(pieces, behind, *run, &lease).await {
                 let zones = core.data.zones().await.ok();
                 core.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
                 return Err(error);
@@ -163,9 +171,9 @@ impl Fs {
 
     /// Copies to a run what lies behind the first `done` blocks of `pieces`, with the checksums it has: what is damaged, and
     /// cannot be made again, stays known as damaged.
-    async fn copy_run(&self, pieces: &Pieces, done: u64, to: Run) -> Result<(), FsError> {
+    async fn copy_run(&self, pieces: &Pieces, done: u64, to: Run, lease: &Lease) -> Result<(), FsError> {
         let piece_blocks = self.0.piece_blocks_at(to.start);
-        let mut next = 0;
+        let (mut next, mut all_sums) = (0, Vec::new());
         while next < to.blocks {
             let count = (to.blocks - next).min(piece_blocks);
             let (mut bytes, mut sums) = (Vec::with_capacity(count as usize * BLOCK_BYTES), Vec::new());
@@ -175,6 +183,10 @@ impl Fs {
                 sums.extend(sums_of_run);
             }
             assert_eq!(bytes.len(), count as usize * BLOCK_BYTES);
+            all_sums.extend(&sums);
+            if next + count == to.blocks {
+                bytes.extend(self.0.store.records(lease, &all_sums));
+            }
             self.write_with_sums(to.start + next, bytes, sums).await?;
             next += count;
         }
@@ -257,6 +269,19 @@ impl Runs<'_> {
         }
         copies
     }
+}
+
+/// What is left of `pieces` behind their first `blocks`.
+fn behind(pieces: &[Piece], blocks: u64) -> Vec<Piece> {
+    let (mut left, mut skipped) = (Vec::new(), blocks);
+    for piece in pieces {
+        let own = skipped.min(u64::from(piece.blocks)) as u32;
+        skipped -= u64::from(own);
+        if own < piece.blocks {
+            left.push(Piece { file: piece.file.clone(), at: piece.at + own, blocks: piece.blocks - own });
+        }
+    }
+    left
 }
 
 /// Where the `count` blocks lie that come behind the first `done` of `pieces`.

@@ -46,6 +46,7 @@ impl Fs {
         while let Some(inode) = self.oldest_staged(u64::MAX) {
             self.push(inode).await?;
         }
+        self.write_records().await?;
         self.commit_all().await
     }
 
@@ -192,6 +193,8 @@ impl Fs {
                     break;
                 }
             }
+            // A write that fails gives its zone up; the next tells whoever asks.
+            let _ = self.write_records().await;
             // What fails is told to whoever asks next: the log remembers.
             if self.commit_all().await.is_err() {
                 return;
@@ -212,6 +215,11 @@ impl Fs {
             return Ok(());
         }
         self.sync().await?;
+        {
+            // What the cleaner has under way leaves records too.
+            let _pass = self.0.cleaning.enter().await;
+            self.write_records().await?;
+        }
         while self.0.checkpoint.borrow().is_running {
             self.0.log.has_room.next().await;
         }

@@ -231,8 +231,8 @@ fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)),
     Ok((place, (first, geometry.blocks - first)))
 }
 
-/// Superblock twice, checksums, log, two checkpoints.
-fn lay_out(place: Place, data_blocks: u64) -> Option<Layout> {
+/// Where the parts of the metadata lie in `place`: superblock twice, checksums, log, two checkpoints. Nothing if it is too small.
+pub(crate) fn lay_out(place: Place, data_blocks: u64) -> Option<Layout> {
     let checksums = (2, Checksums::blocks_for(data_blocks));
     let left = place.blocks.checked_sub(2 + checksums.1)?;
     let log_blocks = (left / 4).min(LOG_BLOCKS_MAX);
@@ -246,7 +246,7 @@ fn lay_out(place: Place, data_blocks: u64) -> Option<Layout> {
 }
 
 /// Bytes of changes that a checkpoint in a slot of so many blocks may have.
-pub(super) fn bytes_in_slot(blocks: u64) -> u64 {
+pub(crate) fn bytes_in_slot(blocks: u64) -> u64 {
     let (mut low, mut high) = (0, blocks * BLOCK_BYTES as u64);
     while low < high {
         let middle = low + (high - low).div_ceil(2);
@@ -354,7 +354,8 @@ async fn close_first_zone(drive: &Device) -> Result<(), FsError> {
     }
 }
 
-pub(super) async fn refuse_used(device: &Device) -> Result<(), FsError> {
+/// Fails if a device holds a file system.
+pub(crate) async fn refuse_used(device: &Device) -> Result<(), FsError> {
     // A block that cannot be read holds nothing: on a caveat disk that is new none can.
     let Ok(block) = device.read(0, 1).await else { return Ok(()) };
     if Superblock::decode(&block).is_ok() {
@@ -395,7 +396,8 @@ async fn write_metadata(area: &Mirror, superblock: &Superblock, time_ns: i64) ->
     Ok(())
 }
 
-async fn blank(area: &Mirror, (first, blocks): (u64, u64)) -> Result<(), FsError> {
+/// Fills a run of blocks with zeros.
+pub(crate) async fn blank(area: &Mirror, (first, blocks): (u64, u64)) -> Result<(), FsError> {
     let zeros = vec![0; BLANK_BLOCKS.min(blocks) as usize * BLOCK_BYTES];
     let mut next = first;
     while next < first + blocks {

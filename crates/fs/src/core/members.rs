@@ -186,7 +186,7 @@ fn with_unknown(error: FsError, unknown: &[String]) -> FsError {
 }
 
 /// What the drives of an array are to it.
-pub(super) fn parts(
+pub(crate) fn parts(
     superblock: &Superblock,
     shape: Shape,
     devices: Vec<(Uuid, Option<Device>)>,
@@ -213,7 +213,7 @@ pub(super) fn parts(
 }
 
 /// The names of the drives that data lie on, by number; for those that are gone, none that any device has.
-fn drives_of(superblock: &Superblock, groups: &Groups) -> Vec<Uuid> {
+pub(crate) fn drives_of(superblock: &Superblock, groups: &Groups) -> Vec<Uuid> {
     let members = superblock.data_members();
     let mut uuids: Vec<Uuid> = members.into_iter().map(|number| superblock.members[number].uuid).collect();
     for (&number, record) in groups.drives() {
@@ -247,7 +247,7 @@ fn missing(name: &str, superblock: &Superblock, member: usize) -> FsError {
 }
 
 /// Fails if more drives are missing than there is parity for, and names them.
-fn check_enough(metadata: &str, shape: Shape, parts: &[Part]) -> Result<(), FsError> {
+pub(crate) fn check_enough(metadata: &str, shape: Shape, parts: &[Part]) -> Result<(), FsError> {
     let is_missing = |part: &Part| part.device.is_none() && part.belongs != Belongs::No;
     let missing = parts.iter().enumerate().filter(|(_, part)| is_missing(part));
     let missing: Vec<String> = missing.map(|(number, part)| format!("drive {number} ({})", part.uuid)).collect();

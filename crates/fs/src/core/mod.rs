@@ -19,6 +19,7 @@ mod members;
 mod mount;
 mod names;
 mod push;
+mod records;
 mod releases;
 mod replace;
 mod room;
@@ -27,6 +28,13 @@ mod spares;
 mod staged;
 mod state;
 mod written;
+
+/// What salvaging shares with making and mounting.
+pub(crate) mod made {
+    pub(crate) use super::make::{blank, bytes_in_slot, lay_out, refuse_used};
+    pub(crate) use super::members::{check_enough, drives_of, parts};
+    pub(crate) use super::mount::has_checkpoint;
+}
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -149,6 +157,8 @@ pub(crate) struct Core {
     pub sabotage: Option<Sabotage>,
     /// Blocks as they were last written.
     pub written: RefCell<Written>,
+    /// The next number that orders records in the data.
+    pub sequence: Cell<u64>,
     /// Writes that such a mistake puts off.
     pub late_writes: RefCell<Vec<(u64, Vec<u8>)>>,
 }

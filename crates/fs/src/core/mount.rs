@@ -75,6 +75,15 @@ struct Found {
     records: u64,
 }
 
+/// Whether a checkpoint of a file system is there, by its header.
+pub(crate) async fn has_checkpoint(area: &Mirror, superblock: &Superblock) -> bool {
+    let mut is_there = false;
+    for place in superblock.layout.checkpoints {
+        is_there |= checkpoint::read_header(area, superblock.uuid.as_u128(), place).await.is_some();
+    }
+    is_there
+}
+
 async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -> Result<Found, FsError> {
     let (uuid, layout) = (superblock.uuid.as_u128(), superblock.layout);
     let mut newest: Option<(Header, usize)> = None;
@@ -130,6 +139,10 @@ impl Fs {
         if found.namespace.directory(ROOT).is_err() {
             return Err(FsError::format(&area.name(), "its uppermost directory is missing"));
         }
+        let mut found = found;
+        if superblock.shape.is_some() {
+            found.namespace.know_places();
+        }
         // What one copy was given of another is durable before anything is written behind it.
         area.flush().await?;
         let spares = members.spares(found.namespace.groups());
@@ -151,6 +164,8 @@ impl Fs {
         let uuid = superblock.uuid.as_u128();
         let log = Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.log.head);
         let checkpoint_bytes_max = bytes_in_slot(superblock.layout.checkpoints[0].1);
+        // The first is not 0, and each is even.
+        let sequence = found.namespace.groups().sequence_below().max(1).next_multiple_of(2);
         let core = Core {
             clock: clock.clone(),
             epoch_ns: options.epoch_ns,
@@ -179,6 +194,7 @@ impl Fs {
             checkpoint_bytes_max,
             sabotage: options.sabotage,
             written: RefCell::new(Written::new(bounds.written_blocks)),
+            sequence: Cell::new(sequence),
             late_writes: RefCell::default(),
         };
         let fs = Fs(Rc::new(core));

@@ -10,6 +10,7 @@ use super::{Fs, Sabotage};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
+use crate::format::record::FileRecord;
 use crate::journal::checksums;
 use crate::store::{Lease, Run};
 
@@ -39,7 +40,8 @@ impl Fs {
         let Some(open) = self.open_of(inode) else { return Ok(()) };
         let outcome = {
             let _pass = open.gate.enter().await;
-            self.push_held(inode, &open).await
+            // In a box: what writes files is a part of nearly every operation, and would be as deep in each.
+            Box::pin(self.push_held(inode, &open)).await
         };
         self.drop_if_unused(inode);
         self.forget_if_idle(inode);
@@ -96,11 +98,40 @@ impl Fs {
 
     /// Writes `work` to blocks of the store, makes the record, and frees what was there before.
     async fn write_out(&self, inode: Inode, open: &Rc<Open>, work: &Work) -> Result<(), FsError> {
+        let record = if work.pieces.is_empty() { None } else { self.record_of(inode, open, work).await? };
+        open.writing.set(record.as_ref().map_or(0, |record| record.sequence));
+        let outcome = self.write_pieces(inode, open, work, record.as_ref()).await;
+        open.writing.set(0);
+        outcome?;
+        self.write_late().await
+    }
+
+    /// What records are to tell of the file when `work` is written.
+    async fn record_of(&self, inode: Inode, open: &Open, work: &Work) -> Result<Option<Rc<FileRecord>>, FsError> {
+        let (about, ranges) = {
+            let staged = open.staged.borrow();
+            let Some(staged) = staged.as_ref() else { return Ok(None) };
+            let namespace = self.0.namespace.borrow();
+            let before = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
+            let kept = if work.is_whole { Vec::new() } else { without(&before, &staged.blocks) };
+            let kept = kept.iter().map(|extent| (extent.at, extent.blocks));
+            ((staged.size, staged.modified_ns), kept.chain(work.pieces.iter().copied()).collect())
+        };
+        self.record_of_write(inode, about, (work.is_whole, ranges)).await
+    }
+
+    async fn write_pieces(
+        &self,
+        inode: Inode,
+        open: &Rc<Open>,
+        work: &Work,
+        record: Option<&Rc<FileRecord>>,
+    ) -> Result<(), FsError> {
         let core = &self.0;
         let (mut written, mut extents) = (Vec::new(), Vec::new());
         let mut left = work.pieces.clone();
         while !left.is_empty() {
-            let portion = self.write_portion(inode, open, &mut left).await;
+            let portion = self.write_portion(inode, open, &mut left, record).await;
             let Ok((runs, of_portion)) = portion else {
                 // What was written so far is no file's.
                 core.store.unpin(&written);
@@ -112,8 +143,7 @@ impl Fs {
         }
         core.store.unpin(&written);
         core.counters.borrow_mut().files_written += u64::from(!extents.is_empty());
-        self.finish(inode, open, work, &extents)?;
-        self.write_late().await
+        self.finish(inode, open, work, &extents)
     }
 
     /// Writes the first of `left`, as many blocks as the store gives at once, and takes them away from it; they are pinned.
@@ -122,12 +152,14 @@ impl Fs {
         inode: Inode,
         open: &Rc<Open>,
         left: &mut Vec<(u32, u32)>,
+        record: Option<&Rc<FileRecord>>,
     ) -> Result<(Vec<Run>, Vec<Extent>), FsError> {
         let core = &self.0;
+        let told = self.told_of_write(record, left);
         let blocks = left.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
         let mut held =
             open.staged.borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default();
-        let allocated = core.store.allocate(&mut held, blocks).await;
+        let allocated = core.store.allocate(&mut held, blocks, &told).await;
         if let Some(staged) = open.staged.borrow_mut().as_mut() {
             staged.held = held;
         } else {
@@ -136,11 +168,11 @@ impl Fs {
         let mut lease = allocated?;
         if core.sabotage == Some(Sabotage::FooterGivenBackEarly) {
             let kept = std::mem::take(&mut lease.kept);
-            core.store.settle(Lease { runs: Vec::new(), kept });
+            core.store.settle(Lease { runs: Vec::new(), kept, record_blocks: 0 });
         }
         let pieces = take_first(left, lease.runs.iter().map(|run| run.blocks).sum());
         let extents = place(&pieces, &lease.runs);
-        if let Err(error) = self.write_extents(inode, open, &extents).await {
+        if let Err(error) = self.write_extents(inode, open, &extents, &lease).await {
             self.give_up(lease).await;
             return Err(error);
         }
@@ -164,16 +196,22 @@ impl Fs {
     }
 
     /// Writing failed: the device says how far its zones are now.
-    async fn give_up(&self, lease: Lease) {
+    pub(super) async fn give_up(&self, lease: Lease) {
         let zones = self.0.data.zones().await.ok();
         self.0.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
     }
 
     /// Writes blocks of a file to where they are to lie; stops when nobody can reach the file any more.
-    async fn write_extents(&self, inode: Inode, open: &Rc<Open>, extents: &[Extent]) -> Result<(), FsError> {
+    async fn write_extents(
+        &self,
+        inode: Inode,
+        open: &Rc<Open>,
+        extents: &[Extent],
+        lease: &Lease,
+    ) -> Result<(), FsError> {
         let core = &self.0;
         let mut buffer = Vec::new();
-        let mut start = 0;
+        let (mut start, mut sums) = (0, Vec::new());
         for (number, extent) in extents.iter().enumerate() {
             let mut next = 0;
             let piece_blocks = core.piece_blocks_at(extent.start);
@@ -190,7 +228,9 @@ impl Fs {
                 let follows = may_follow && extents.get(number + 1).is_some_and(|other| other.start == end);
                 let is_full = buffer.len() as u64 == piece_blocks * BLOCK_BYTES as u64;
                 if is_full || (next == u64::from(extent.blocks) && !follows) {
-                    self.write_buffer(start, std::mem::take(&mut buffer)).await?;
+                    let is_last = number + 1 == extents.len() && next == u64::from(extent.blocks);
+                    let ended = is_last.then_some(lease);
+                    self.write_buffer(start, std::mem::take(&mut buffer), &mut sums, ended).await?;
                     if self.is_forsaken(inode, open) {
                         return Err(FsError::Stale);
                     }
@@ -198,18 +238,28 @@ impl Fs {
             }
         }
         if !buffer.is_empty() {
-            self.write_buffer(start, buffer).await?;
+            self.write_buffer(start, buffer, &mut sums, Some(lease)).await?;
         }
         Ok(())
     }
 
-    /// Writes blocks of data, and makes the record of their checksums.
-    pub(super) async fn write_buffer(&self, start: u64, bytes: Vec<u8>) -> Result<(), FsError> {
-        let sums: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
-        self.write_with_sums(start, bytes, sums).await
+    /// Writes blocks of data, and makes the record of their checksums, which are appended to `sums`. Where these are the last
+    /// blocks of a lease, what it has behind them is written with them.
+    async fn write_buffer(
+        &self,
+        start: u64,
+        mut bytes: Vec<u8>,
+        sums: &mut Vec<u32>,
+        ended: Option<&Lease>,
+    ) -> Result<(), FsError> {
+        let own: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
+        sums.extend(&own);
+        bytes.extend(ended.map(|lease| self.0.store.records(lease, sums)).unwrap_or_default());
+        self.write_with_sums(start, bytes, own).await
     }
 
-    /// The same with checksums that are known already: what was damaged stays known as damaged where it is moved.
+    /// Writes blocks of data with checksums that are known already: what was damaged stays known as damaged where it is moved.
+    /// Blocks behind those that have checksums are written as well.
     pub(super) async fn write_with_sums(&self, start: u64, bytes: Vec<u8>, sums: Vec<u32>) -> Result<(), FsError> {
         let core = &self.0;
         core.checksums.set(start, &sums).await?;

@@ -1,7 +1,7 @@
 //! Drives of an array that are added, or put in the place of others.
 //!
 //! What the drive that leaves held is made again, group by group in the order in which they were opened, and only where a
-//! file has something: rows without live blocks become zeros. A group is moved once its column is durable on the new drive and
+//! file has something, or its records: other rows become zeros. A group is moved once its column is durable on the new drive and
 //! the change that says so is; so after a power cut it goes on with the next group. The drive that leaves is read as long as
 //! it answers.
 //!
@@ -57,6 +57,8 @@ struct Reading {
     layout: GroupLayout,
     start: u64,
     live: Rc<Vec<Run>>,
+    /// The same, and records of it.
+    used: Rc<Vec<Run>>,
     /// Rows that are to be read, and those that are, or are on their way.
     rows: u64,
     next: u64,
@@ -246,24 +248,25 @@ impl Fs {
         Ok(rows + 1)
     }
 
-    /// Begins to read the rows of a group up to the last that has something live; nothing where the group is gone, or somebody
+    /// Begins to read the rows of a group up to the last that has something live, or records of it; nothing where the group is gone, or somebody
     /// writes to it still.
     fn begin_reading(&self, array: &Array, group: u32) -> Option<Reading> {
         let layout = array.layout(group).filter(|_| self.0.store.is_quiet(group))?;
         let (start, width) = (u64::from(group) * array.shape().stride(), u64::from(layout.width));
         let live = Rc::new(self.live_runs(start, array.shape().stride()));
-        let rows = live.iter().map(|run| (run.end() - start).div_ceil(width)).max().unwrap_or(0);
-        Some(Reading { group, layout, start, live, rows, next: 0, reads: VecDeque::new() })
+        let used = Rc::new(self.with_records(array, group, &live));
+        let rows = used.iter().map(|run| (run.end() - start).div_ceil(width)).max().unwrap_or(0);
+        Some(Reading { group, layout, start, live, used, rows, next: 0, reads: VecDeque::new() })
     }
 
     /// Reads on until so many pieces are on their way or there.
     fn read_on(&self, reading: &mut Reading, pieces: usize) {
         let piece = self.0.bounds.piece_blocks.max(1);
         while reading.reads.len() < pieces && reading.next < reading.rows {
-            let (fs, live) = (self.clone(), reading.live.clone());
+            let (fs, live, used) = (self.clone(), reading.live.clone(), reading.used.clone());
             let (start, width, row) = (reading.start, u64::from(reading.layout.width), reading.next);
             let count = piece.min(reading.rows - row);
-            let read = async move { fs.rows(&live, start, width, (row, count)).await };
+            let read = async move { fs.rows((&live, &used), start, width, (row, count)).await };
             reading.reads.push_back((row, self.0.clock.spawn(read)));
             reading.next += count;
         }
@@ -310,11 +313,17 @@ impl Fs {
         outcome
     }
 
-    /// The data of `count` rows from `row` on of a group that begins at block `start`; zeros where nothing of them is live.
-    async fn rows(&self, live: &[Run], start: u64, width: u64, (row, count): (u64, u64)) -> Result<Vec<u8>, FsError> {
+    /// The data of `count` rows from `row` on of a group that begins at block `start`; zeros where nothing of them is used.
+    async fn rows(
+        &self,
+        (live, used): (&[Run], &[Run]),
+        start: u64,
+        width: u64,
+        (row, count): (u64, u64),
+    ) -> Result<Vec<u8>, FsError> {
         let run = Run { start: start + row * width, blocks: count * width };
-        let is_live = live.iter().any(|other| other.start < run.end() && run.start < other.end());
-        if !is_live {
+        let is_used = used.iter().any(|other| other.start < run.end() && run.start < other.end());
+        if !is_used {
             return Ok(vec![0; run.blocks as usize * BLOCK_BYTES]);
         }
         let sums = self.0.checksums.get(run.start, run.blocks).await?;

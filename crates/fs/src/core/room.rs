@@ -1,7 +1,7 @@
 //! Room for what is to be written: reserved at the write, so that a full drive is told there and never at a close.
 //!
 //! What was deleted may not be free yet: its record waits for a commit, somebody reads it still, or it is being written
-//! while nobody can reach it any more. Nor is it where its close is still on its way: the kernel tells of closes when it
+//! while nobody can reach it any more. What the cleaner copies counts twice until it is done. Nor is it where its close is still on its way: the kernel tells of closes when it
 //! likes, also after the write that needs the room. Before a write is refused, all that is waited for, the last for a while.
 
 use std::ops::Range;
@@ -61,6 +61,11 @@ impl Fs {
             has_gained = true;
         }
         let core = &self.0;
+        if core.cleaning.is_busy() {
+            // What is being copied counts twice until it is done.
+            drop(core.cleaning.enter().await);
+            has_gained = true;
+        }
         if core.releases.borrow().last_record().is_some() {
             core.log.commit(core.log.made(), &core.data).await?;
             self.free_released();

@@ -3,6 +3,8 @@
 //!
 //! Repair copies what files have in a row that is wrong, made right, to another place: a zone takes no writes in its midst.
 
+use std::collections::BTreeSet;
+
 use super::cleaner::{Copied, Pieces};
 use super::Fs;
 use crate::array::Array;
@@ -51,14 +53,20 @@ impl Fs {
         let array = self.array()?;
         let metadata_blocks = self.scrub_copies(repairs).await?;
         let mut scrubbed = Scrubbed { metadata_blocks, is_repaired: repairs, ..Scrubbed::default() };
-        let groups = array.groups();
-        for (number, (group, ..)) in (0..).zip(&groups) {
-            if !told(number, groups.len() as u64) {
+        let mut seen = BTreeSet::new();
+        loop {
+            // The cleaner would move it meanwhile. What it moved before lies in a group that was opened since.
+            let _pass = self.0.cleaning.enter().await;
+            let groups = array.groups();
+            let left = || groups.iter().map(|(group, layout, _)| (layout.sequence, *group));
+            let Some(next) = left().find(|group| !seen.contains(group)) else { break };
+            let read = seen.len() as u64;
+            let to_read = left().filter(|group| !seen.contains(group)).count() as u64;
+            if !told(read, read + to_read) {
                 return Err(FsError::Stopped);
             }
-            // The cleaner would move it meanwhile.
-            let _pass = self.0.cleaning.enter().await;
-            self.scrub_group(&array, *group, repairs, &mut scrubbed).await?;
+            seen.insert(next);
+            self.scrub_group(&array, next.1, repairs, &mut scrubbed).await?;
         }
         if repairs {
             self.commit_all().await?;
@@ -153,7 +161,7 @@ impl Fs {
     }
 
     /// The pieces of files of which something lies in `row`.
-    fn pieces_on(&self, row: Run) -> Pieces {
+    pub(super) fn pieces_on(&self, row: Run) -> Pieces {
         let core = &self.0;
         let owners = core.owners.borrow();
         let before = owners.range(..row.start).next_back();

@@ -142,6 +142,8 @@ pub struct Open {
     pub staged: RefCell<Option<Staged>>,
     /// How often what was staged has been written.
     pub pushes: Cell<u64>,
+    /// The number that records of a write have which is under way; 0 if none is.
+    pub writing: Cell<u64>,
 }
 
 impl Open {

@@ -23,6 +23,8 @@ pub struct Counters {
     pub blocks_cleaned: u64,
     /// Zones emptied by the cleaner.
     pub zones_cleaned: u64,
+    /// Files whose names records of copies do not tell, for there was little room.
+    pub names_left_out: u64,
 }
 
 /// What `statfs` tells.

@@ -180,6 +180,11 @@ pub enum Change {
         /// The drive in whose place it was put, if it was.
         replaces: Option<u8>,
     },
+    /// Records in the data may have sequences below this one.
+    Sequence {
+        /// The first that none has.
+        below: u64,
+    },
 }
 
 const NODE: u8 = 1;
@@ -194,6 +199,7 @@ const CHECKSUMS: u8 = 9;
 const GROUP: u8 = 10;
 const DROP_GROUP: u8 = 11;
 const DRIVE: u8 = 12;
+const SEQUENCE: u8 = 13;
 
 /// Bytes of a file's attributes on the media, its tag and number included.
 pub const NODE_BYTES: u64 = 65;
@@ -203,6 +209,8 @@ pub const GROUP_BYTES: u64 = 18;
 pub const GROUP_ZONE_BYTES: u64 = 5;
 /// Bytes of a drive of an array.
 pub const DRIVE_BYTES: u64 = 19;
+/// Bytes of the sequence of records.
+pub const SEQUENCE_BYTES: u64 = 9;
 /// Stands for no drive.
 const NO_DRIVE: u8 = u8::MAX;
 /// Bytes of an entry besides its name.
@@ -284,6 +292,10 @@ impl Change {
                 to.u128(*uuid);
                 to.u8(replaces.unwrap_or(NO_DRIVE));
             }
+            Change::Sequence { below } => {
+                to.u8(SEQUENCE);
+                to.u64(*below);
+            }
         }
     }
 
@@ -322,6 +334,7 @@ impl Change {
                 uuid: from.u128()?,
                 replaces: Some(from.u8()?).filter(|number| *number != NO_DRIVE),
             },
+            SEQUENCE => Change::Sequence { below: from.u64()? },
             _ => return Err(Malformed("there is no change of this kind")),
         })
     }
@@ -403,6 +416,7 @@ mod tests {
             Change::Group { group: 7, layout: GroupLayout { sequence: 1 << 40, width: 2, members: members.into() } },
             Change::DropGroup { group: 8 },
             Change::Drive { number: 3, uuid: 1 << 99, replaces: Some(1) },
+            Change::Sequence { below: 1 << 60 },
         ]
     }
 
@@ -443,6 +457,7 @@ mod tests {
         assert!(length(&all[6]) <= LIST_BYTES + 304);
         assert_eq!(length(&all[9]), GROUP_BYTES + 3 * GROUP_ZONE_BYTES);
         assert_eq!(length(&all[11]), DRIVE_BYTES);
+        assert_eq!(length(&all[12]), SEQUENCE_BYTES);
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! What lies on the media: how numbers are written, the superblock, the changes of which log and checkpoint are made.
+//! What lies on the media: how numbers are written, the superblock, the changes of which log and checkpoint are made, the
+//! records that data carry with them.
 //! `docs/fs/format.md` is this folder in words.
 
 pub mod change;
 pub mod coding;
+pub mod record;
 pub mod superblock;

@@ -11,8 +11,8 @@ use crate::device::{Geometry, Kind, BLOCK_BYTES};
 const MAGIC: &[u8; 8] = b"imbrexfs";
 /// The format, and that of a file system with several copies of its metadata, or with spares: programs that know the first
 /// alone would write one copy and leave the other.
-const VERSION: u32 = 1;
-const VERSION_MIRRORED: u32 = 2;
+const VERSION: u32 = 2;
+const VERSION_MIRRORED: u32 = 3;
 /// Copies of the metadata at most.
 pub const MIRRORS_MAX: usize = 4;
 
@@ -202,8 +202,13 @@ impl Superblock {
         let mut from = Decoder::new(&bytes[8..]);
         let version = from.u32().map_err(|error| error.to_string())?;
         if ![VERSION, VERSION_MIRRORED].contains(&version) {
+            let advice = if version > VERSION_MIRRORED {
+                "use a newer one"
+            } else {
+                "copy its files with the version of this program that made it, and make it anew"
+            };
             let known = format!("{VERSION} and {VERSION_MIRRORED}");
-            return Err(format!("has format {version}; this program knows formats {known}: use a newer one"));
+            return Err(format!("has format {version}; this program knows formats {known}: {advice}"));
         }
         decode_rest(&mut from, version).map_err(|error| format!("its superblock makes no sense: {error}"))
     }

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::format::change::{Change, GroupLayout, DRIVE_BYTES, GROUP_BYTES, GROUP_ZONE_BYTES};
+use crate::format::change::{Change, GroupLayout, DRIVE_BYTES, GROUP_BYTES, GROUP_ZONE_BYTES, SEQUENCE_BYTES};
 
-/// The groups of an array, and its drives as far as they are not those it was made with.
+/// The groups of an array, its drives as far as they are not those it was made with, and how far the sequence of records went.
 #[derive(Clone, Default, Debug)]
 pub struct Groups {
     groups: BTreeMap<u32, GroupLayout>,
     drives: BTreeMap<u8, DriveRecord>,
+    sequence_below: u64,
 }
 
 /// A drive that an array was not made with, or that is gone.
@@ -43,6 +44,15 @@ impl Groups {
         by.map(|(number, _)| *number).filter(|_| !self.is_gone(number))
     }
 
+    /// The first sequence that no record in the data has.
+    pub fn sequence_below(&self) -> u64 {
+        self.sequence_below
+    }
+
+    pub(super) fn put_sequence(&mut self, below: u64) {
+        self.sequence_below = below;
+    }
+
     pub(super) fn put_group(&mut self, group: u32, layout: &GroupLayout) {
         self.groups.insert(group, layout.clone());
     }
@@ -63,12 +73,16 @@ impl Groups {
             replaces: record.replaces,
         });
         let groups = self.groups.iter().map(|(&group, layout)| Change::Group { group, layout: layout.clone() });
-        drives.chain(groups).collect()
+        let sequence = Some(Change::Sequence { below: self.sequence_below }).filter(|_| self.sequence_below > 0);
+        sequence.into_iter().chain(drives).chain(groups).collect()
     }
 
     /// Bytes of it in a checkpoint.
     pub fn encoded_bytes(&self) -> u64 {
         let zones: u64 = self.groups.values().map(|layout| layout.members.len() as u64).sum();
-        self.groups.len() as u64 * GROUP_BYTES + zones * GROUP_ZONE_BYTES + self.drives.len() as u64 * DRIVE_BYTES
+        self.groups.len() as u64 * GROUP_BYTES
+            + zones * GROUP_ZONE_BYTES
+            + self.drives.len() as u64 * DRIVE_BYTES
+            + SEQUENCE_BYTES
     }
 }

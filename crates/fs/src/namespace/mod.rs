@@ -13,6 +13,7 @@
 mod directory;
 mod groups;
 mod node;
+mod places;
 
 pub use self::directory::{Directory, Entry, COOKIES_TRIED, FIRST_COOKIE};
 pub use self::groups::{DriveRecord, Groups};
@@ -36,13 +37,23 @@ pub struct Namespace {
     encoded_bytes: u64,
     key: (u64, u64),
     groups: Groups,
+    /// Which name each file has, where that is asked for.
+    places: Option<places::Places>,
 }
 
 impl Namespace {
     /// An empty one, whose directories hash names with `key`.
     pub fn new(key: u128) -> Namespace {
         let key = ((key >> 64) as u64, key as u64);
-        Namespace { nodes: vec![None], free: Vec::new(), files: 0, encoded_bytes: 0, key, groups: Groups::default() }
+        Namespace {
+            nodes: vec![None],
+            free: Vec::new(),
+            files: 0,
+            encoded_bytes: 0,
+            key,
+            groups: Groups::default(),
+            places: None,
+        }
     }
 
     /// How many files there are, directories and all.
@@ -138,14 +149,21 @@ impl Namespace {
             Change::DropNode { inode } => self.drop_node(*inode),
             Change::Entry { directory, cookie, inode, name } => {
                 let entry = Entry { name: name.clone(), inode: *inode };
-                let added = ENTRY_BYTES + name.len() as u64;
+                let (added, place) = (ENTRY_BYTES + name.len() as u64, (*directory, *cookie));
                 if let Some(directory) = self.directory_mut(*directory) {
                     let before = directory.insert(*cookie, entry);
+                    if let Some(places) = &mut self.places {
+                        before.iter().for_each(|before| places.remove(before.inode, place));
+                        places.add(*inode, place);
+                    }
                     self.add_bytes(added, before.map_or(0, |before| ENTRY_BYTES + before.name.len() as u64));
                 }
             }
             Change::DropEntry { directory, cookie } => {
                 let removed = self.directory_mut(*directory).and_then(|directory| directory.remove(*cookie));
+                if let (Some(places), Some(entry)) = (&mut self.places, &removed) {
+                    places.remove(entry.inode, (*directory, *cookie));
+                }
                 self.add_bytes(0, removed.map_or(0, |entry| ENTRY_BYTES + entry.name.len() as u64));
             }
             Change::Extents { inode, extents } => {
@@ -177,6 +195,7 @@ impl Namespace {
             Change::Drive { number, uuid, replaces } => {
                 self.groups.put_drive(*number, DriveRecord { uuid: *uuid, replaces: *replaces });
             }
+            Change::Sequence { below } => self.groups.put_sequence(*below),
             Change::Checksums { .. } => {}
         }
     }
@@ -217,6 +236,9 @@ impl Namespace {
 
     fn drop_node(&mut self, inode: Inode) {
         let Some(node) = self.nodes.get_mut(inode as usize).and_then(Option::take) else { return };
+        if let Some(places) = &mut self.places {
+            places.forget(inode);
+        }
         self.free.push(inode);
         self.files -= 1;
         self.encoded_bytes -= bytes_of(&node);

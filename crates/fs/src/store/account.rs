@@ -14,6 +14,7 @@ pub struct Account {
     reserved: Cell<u64>,
     allocated: Cell<u64>,
     freed: Cell<u64>,
+    records: Cell<(u64, u64)>,
 }
 
 impl Account {
@@ -44,10 +45,17 @@ impl Account {
         self.freed.set(self.freed.get() + blocks);
     }
 
+    /// Counts `units` of records, for whose sake `blocks` were written that would not have been.
+    pub fn record(&self, units: u64, blocks: u64) {
+        let (all_units, all_blocks) = self.records.get();
+        self.records.set((all_units + units, all_blocks + blocks));
+    }
+
     /// What a store has of which live data have `live` of `room`; how it lies in bands is left to tell.
     pub fn usage(&self, live: u64, room: u64) -> Usage {
         let free = room.saturating_sub(live + self.reserved.get());
         let (allocated, freed) = (self.allocated.get(), self.freed.get());
-        Usage { blocks: room, live, free, longest: free, allocated, freed, ..Usage::default() }
+        let records = self.records.get();
+        Usage { blocks: room, live, free, longest: free, allocated, freed, records, ..Usage::default() }
     }
 }

@@ -27,6 +27,7 @@ use crate::clock::Local;
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
 use crate::format::change::{Change, Extent};
+use crate::format::record::{DirectoryRecord, Piece};
 
 /// A run of blocks of the data device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -60,6 +61,17 @@ pub struct Lease {
     pub runs: Vec<Run>,
     /// What is kept besides until the data are written: the footers of a caveat disk.
     pub kept: Vec<Run>,
+    /// Blocks behind the run that [`Store::records`] gives the bytes of, to be written with the data.
+    pub record_blocks: u64,
+}
+
+/// What records are to tell of blocks that are allocated.
+#[derive(Clone, Default, Debug)]
+pub struct Told {
+    /// The files and which blocks of them, one behind the other.
+    pub pieces: Vec<Piece>,
+    /// The directories that these files are in, whichever of them may not be known yet.
+    pub directories: Vec<DirectoryRecord>,
 }
 
 /// What a store has.
@@ -83,6 +95,9 @@ pub struct Usage {
     pub allocated: u64,
     /// Blocks freed since it was mounted.
     pub freed: u64,
+    /// Blocks of records written since it was mounted, and blocks that were written for their sake alone: a place that would
+    /// have been filled with zeros costs nothing.
+    pub records: (u64, u64),
 }
 
 /// A zone that is to be emptied, and what the cleaner may write to meanwhile.
@@ -129,14 +144,35 @@ pub trait Store {
     /// Gives back what is reserved.
     fn unreserve(&self, held: &mut Held);
 
+    /// Whether data carry records, and so [`Store::allocate`] is to be told what they are.
+    fn keeps_records(&self) -> bool {
+        false
+    }
+
     /// Blocks for a file of `blocks`, out of what is reserved for it, or for the first part of it; whoever asked asks again for
-    /// the rest when that is written. It may have to wait for the cleaner.
-    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>>;
+    /// the rest when that is written. It may have to wait for the cleaner. `told` is what records are to tell of them.
+    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, told: &'a Told) -> Local<'a, Result<Lease, FsError>>;
 
     /// Blocks for what the cleaner copies, or for the first part of it: from what is kept back for it.
-    fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Lease>> {
-        let _ = blocks;
+    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a Told) -> Local<'a, Option<Lease>> {
+        let _ = (blocks, told);
         Box::pin(async { None })
+    }
+
+    /// The bytes that go behind the data of `lease`, whose checksums are `sums`: records, and what fills up its zone.
+    fn records(&self, lease: &Lease, sums: &[u32]) -> Vec<u8> {
+        let _ = (lease, sums);
+        Vec::new()
+    }
+
+    /// A lease without data, for records that wait in memory; nothing where none do.
+    fn lease_for_records(&self) -> Option<Lease> {
+        None
+    }
+
+    /// What lies in these runs has no records, and never will where it lies: it is to be moved. Each run is told once.
+    fn take_unrecorded(&self) -> Vec<Run> {
+        Vec::new()
     }
 
     /// What lies in these runs is written, but no file has it yet: their zones are not emptied until [`Store::unpin`].

@@ -55,7 +55,7 @@ pub fn mirrored() -> Vec<Toy> {
 
 /// Small arrays, each with the harm that its parity must bear.
 pub fn arrays() -> Vec<Toy> {
-    let zoned = Kind::Zoned { zone_blocks: 8, zones: 7, conventional: 0, active_max: None };
+    let zoned = Kind::Zoned { zone_blocks: 8, zones: 9, conventional: 0, active_max: None };
     let array = |kind, drives: usize, parity, width: Option<&str>| {
         let one = (0..drives).flat_map(|drive| [Harm::Lost(vec![drive]), Harm::Stale(drive), Harm::Altered]);
         let two = (0..drives).map(|drive| Harm::Lost(vec![drive, (drive + 1) % drives]));
@@ -64,11 +64,11 @@ pub fn arrays() -> Vec<Toy> {
         let metadata = vec![Geometry { blocks: 120, kind: Kind::Plain }];
         let options = width.map(|groups| ("open_groups".to_string(), groups.to_string())).into_iter().collect();
         // A drive without zones is cut into such of sixteen blocks.
-        let blocks = if kind == Kind::Plain { 160 } else { 56 };
+        let blocks = if kind == Kind::Plain { 160 } else { 72 };
         let trial = Trial::new(Geometry { blocks, kind }, options);
         Trial { drives, metadata, store: Some("log"), parity, harms, ..trial }
     };
-    let limited = Kind::Zoned { zone_blocks: 8, zones: 7, conventional: 0, active_max: Some(2) };
+    let limited = Kind::Zoned { zone_blocks: 8, zones: 9, conventional: 0, active_max: Some(2) };
     vec![
         ("three drives without parity", array(zoned, 3, 0, None)),
         ("a mirror of two", array(limited, 2, 1, None)),

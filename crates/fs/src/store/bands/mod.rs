@@ -50,10 +50,11 @@ impl Band {
         self.is_writable && (self.written < self.capacity || self.is_written_to)
     }
 
-    /// Blocks that emptying it gains, counted in bands of the usual kind, where copying what is live takes `slack` more.
-    pub fn gain(&self, slack: u64) -> u64 {
+    /// Blocks that emptying it gains, counted in bands of the usual kind, where copying what is live takes `slack` more, and
+    /// what `copied_with` says of it.
+    pub fn gain(&self, slack: u64, copied_with: fn(u64) -> u64) -> u64 {
         let written = (u128::from(self.written) * u128::from(self.worth)).checked_div(u128::from(self.capacity));
-        (written.unwrap_or(0) as u64).saturating_sub(self.live + slack)
+        (written.unwrap_or(0) as u64).saturating_sub(self.live + slack + copied_with(self.live))
     }
 }
 
@@ -68,6 +69,8 @@ pub struct Bands {
     takes: u64,
     /// Blocks that filling up rows may cost where a band's live blocks are copied out of it.
     slack: u64,
+    /// What copying so many live blocks takes besides: records.
+    copied_with: fn(u64) -> u64,
 }
 
 impl Bands {
@@ -82,14 +85,22 @@ impl Bands {
             ..Band::default()
         };
         let active_max = active_max.map_or(u64::MAX, u64::from);
-        Bands { band_blocks, first, bands: zones.iter().map(band).collect(), active_max, takes: 0, slack: 0 }
+        Bands {
+            band_blocks,
+            first,
+            bands: zones.iter().map(band).collect(),
+            active_max,
+            takes: 0,
+            slack: 0,
+            copied_with: |_| 0,
+        }
     }
 
     /// Places for `count` bands of up to `band_blocks`, none of which is there yet; copying the live blocks of one may cost
-    /// `slack` more than they are.
-    pub fn places(band_blocks: u64, count: u32, slack: u64) -> Bands {
+    /// `slack` more than they are, and what `copied_with` says of their number.
+    pub fn places(band_blocks: u64, count: u32, slack: u64, copied_with: fn(u64) -> u64) -> Bands {
         let bands = vec![Band::default(); count as usize];
-        Bands { band_blocks, first: 0, bands, active_max: u64::MAX, takes: 0, slack }
+        Bands { band_blocks, first: 0, bands, active_max: u64::MAX, takes: 0, slack, copied_with }
     }
 
     /// Band `number` is there: `capacity` blocks in rows of `row`, its zones worth `worth`, as `zone` reports it.
@@ -114,22 +125,27 @@ impl Bands {
         &self.bands[(number - self.first) as usize]
     }
 
-    /// What copying the live blocks of a band may cost more than they are.
-    pub fn slack(&self) -> u64 {
-        self.slack
+    /// What copying `live` blocks of a band may cost more than they are.
+    pub fn slack(&self, live: u64) -> u64 {
+        self.slack + (self.copied_with)(live)
     }
 
-    /// Takes up to `blocks` of the room of band `number`, which is leased until they are settled or abandoned; for the cleaner
-    /// if so said.
-    pub fn take_from(&mut self, number: u32, blocks: u64, for_cleaner: bool) -> Run {
+    /// What emptying a band gains.
+    pub fn gain(&self, band: &Band) -> u64 {
+        band.gain(self.slack, self.copied_with)
+    }
+
+    /// Takes `total` blocks of the room of band `number`, of which the first `blocks` are data; it is leased until they are
+    /// settled or abandoned. For the cleaner if so said.
+    pub fn take_from(&mut self, number: u32, (blocks, total): (u64, u64), for_cleaner: bool) -> Run {
         self.takes += 1;
         let (takes, start) = (self.takes, u64::from(number) * self.band_blocks);
         let band = &mut self.bands[(number - self.first) as usize];
-        let run = Run { start: start + band.written, blocks: blocks.min(band.room()) };
-        assert!(run.blocks > 0, "band {number} has no room: {band:?}");
+        let run = Run { start: start + band.written, blocks };
+        assert!(total > 0 && blocks <= total && total <= band.room(), "{total} blocks of band {number}: {band:?}");
         (band.is_leased, band.is_written_to, band.age) = (true, true, takes);
         band.is_for_cleaner |= for_cleaner;
-        band.written = (band.written + run.blocks.next_multiple_of(band.row)).min(band.capacity);
+        band.written += total;
         band.live += run.blocks;
         run
     }

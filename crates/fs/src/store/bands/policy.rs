@@ -57,7 +57,7 @@ impl Policy {
     /// The band to empty among those that `may_be`, if emptying one gains anything.
     pub fn choose(&self, bands: &Bands, may_be: impl Fn(&Band) -> bool) -> Option<u32> {
         let is_idle = |band: &Band| band.is_writable && !band.is_leased && band.pins == 0;
-        let gains = |(_, band): &(u32, &Band)| is_idle(band) && may_be(band) && band.gain(bands.slack()) > 0;
+        let gains = |(_, band): &(u32, &Band)| is_idle(band) && may_be(band) && bands.gain(band) > 0;
         let score = |band: &Band| (self.score)(band, bands.takes().max(band.age));
         let candidates = bands.all().filter(gains);
         // Of equals the first.

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 
 use self::fit::Fit;
 pub use self::free_list::FreeList;
-use super::{Held, Lease, Local, Run, Store, Usage};
+use super::{Held, Lease, Local, Run, Store, Told, Usage};
 use crate::device::{Device, ZoneState};
 use crate::error::FsError;
 use crate::format::change::Extent;
@@ -141,7 +141,7 @@ impl Store for Caveat {
         *held = Held::default();
     }
 
-    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>> {
+    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, _told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
         Box::pin(async move {
             self.reserve(held, blocks)?;
             let held = std::mem::take(held);
@@ -150,7 +150,7 @@ impl Store for Caveat {
             let footer = |run: &Run| Run { start: run.end() - self.isolation, blocks: self.isolation };
             let kept = held.runs.iter().map(footer).filter(|footer| footer.blocks > 0).collect();
             self.state.borrow_mut().allocated += blocks;
-            Ok(Lease { runs, kept })
+            Ok(Lease { runs, kept, record_blocks: 0 })
         })
     }
 
@@ -196,6 +196,7 @@ impl Store for Caveat {
             free_runs: state.free.runs().count() as u64,
             longest: state.free.longest().saturating_sub(self.isolation),
             allocated: state.allocated,
+            records: (0, 0),
             freed: state.freed,
         }
     }

@@ -18,15 +18,19 @@
 //! 3. A group that is opened is in [`Store::drain_changes`] before anybody is given blocks of it.
 //! 4. No more groups are open than [`LogStore::new`] was told, nor than a drive allows.
 
+mod records;
 #[cfg(test)]
 mod tests;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
+pub use self::records::REACH;
+use self::records::{blocks_for_copies, GroupRecords};
 use super::account::Account;
 use super::bands::{Bands, Policy};
 use super::waiting::Waiting;
-use super::{Held, Lease, Local, Run, Store, Usage, Victim};
+use super::{Held, Lease, Local, Run, Store, Told, Usage, Victim};
 use crate::array::Array;
 use crate::clock::Gate;
 use crate::device::ZoneState;
@@ -81,6 +85,9 @@ pub struct LogStore {
     victims: Cell<u32>,
     changes: RefCell<Vec<Change>>,
     waiting: Waiting,
+    /// Of groups that are appended to.
+    records: RefCell<BTreeMap<u32, GroupRecords>>,
+    unrecorded: RefCell<Vec<Run>>,
 }
 
 impl LogStore {
@@ -98,8 +105,8 @@ impl LogStore {
         let kept_back = count("kept_back", KEPT_BACK, 1000)?;
         let open_max = count("open_groups", OPEN_GROUPS, 1000)?.min(array.active_max().unwrap_or(u32::MAX));
         let shape = array.shape();
-        let slack = 2 * (u64::from(shape.width) - 1);
-        let mut bands = Bands::places(shape.stride(), shape.groups, slack);
+        let slack = lost_to_rows(u64::from(shape.width));
+        let mut bands = Bands::places(shape.stride(), shape.groups, slack, blocks_for_copies);
         for (number, layout, state) in array.groups() {
             let (capacity, row) = size_of(&array, &layout);
             bands.put(number, (capacity, row, capacity), &state);
@@ -119,6 +126,8 @@ impl LogStore {
             victims: Cell::new(0),
             changes: RefCell::default(),
             waiting: Waiting::default(),
+            records: RefCell::default(),
+            unrecorded: RefCell::default(),
         };
         store.measure();
         Ok(store)
@@ -127,7 +136,10 @@ impl LogStore {
     /// Reckons how much may be live on the drives that are there.
     fn measure(&self) {
         let rows = self.array.shape().rows();
-        let capacity = |width: &usize| (*width as u64 * rows).saturating_sub(2 * (*width as u64 - 1));
+        let capacity = |width: &usize| {
+            let (width, all) = (*width as u64, *width as u64 * rows);
+            all.saturating_sub(lost_to_rows(width) + blocks_for_copies(all))
+        };
         let formable = self.array.formable();
         // The widest come first, and it is one of those that is kept back.
         self.room.set(formable.iter().skip(self.kept_back as usize).map(capacity).sum());
@@ -161,7 +173,8 @@ impl LogStore {
     fn is_narrow(&self, blocks: u64) -> bool {
         let (width, parity) = (self.widest() as u64, u64::from(self.array.shape().parity));
         let is_cheaper = width > 1 && blocks * (1 + parity) <= blocks.div_ceil(width) * (width + parity);
-        let (rows, slack) = (self.array.shape().rows(), self.bands.borrow().slack());
+        let rows = self.array.shape().rows();
+        let slack = self.bands.borrow().slack(rows);
         let is_emptied = self.worth_of(1) > rows + slack;
         is_cheaper && is_emptied && self.array.can_open(1, self.kept_back + NARROW_LEAVE, width as usize)
     }
@@ -182,7 +195,8 @@ impl LogStore {
         let widths = self.widths.borrow();
         let widest = self.array.widest_now().filter(|width| widths.contains(width));
         let may_take_any = who == Who::Cleaner || self.victims.get() == 0;
-        let free = || bands.all().filter(|(_, band)| band.room() > 0);
+        // What is less than two rows is filled up with zeros some time.
+        let free = || bands.all().filter(|(_, band)| band.room() >= 2 * band.row.max(1));
         let roomiest_first = |(number, band): &(u32, &super::bands::Band)| (band.room(), std::cmp::Reverse(*number));
         if who == Who::Cleaner {
             let own = free().filter(|(_, band)| band.is_for_cleaner).max_by_key(roomiest_first);
@@ -203,7 +217,8 @@ impl LogStore {
         let is_meant = |row: u64| (row == 1) == is_narrow || self.array.shape().width == 1;
         let own = || free().filter(|(_, band)| !band.is_for_cleaner);
         let meant = || own().filter(|(_, band)| is_meant(band.row));
-        let snug = meant().filter(|(_, band)| band.room() >= blocks).min_by_key(|(_, band)| band.room());
+        let fits = |band: &super::bands::Band| band.written == 0 || band.room() >= blocks + 2 * band.row;
+        let snug = meant().filter(|(_, band)| fits(band)).min_by_key(|(_, band)| band.room());
         if let Some((number, _)) = snug {
             return Step::Take(number);
         }
@@ -226,13 +241,10 @@ impl LogStore {
     }
 
     /// Room for `blocks`, or for the first of them.
-    async fn give(&self, who: Who, blocks: u64) -> Option<Run> {
+    async fn give(&self, who: Who, blocks: u64, told: &Told) -> Option<Lease> {
         loop {
             match self.next_step(who, blocks) {
-                Step::Take(number) => {
-                    let run = self.bands.borrow_mut().take_from(number, blocks, who == Who::Cleaner);
-                    return Some(run);
-                }
+                Step::Take(number) => return Some(self.take(number, who, blocks, told)),
                 Step::Open(_) => {
                     // One at a time: another task may have opened one meanwhile, and no more may be.
                     let _pass = self.opening.enter().await;
@@ -260,10 +272,31 @@ impl LogStore {
         Some(())
     }
 
-    fn lease(&self, run: Run) -> Lease {
-        self.account.allocate(run.blocks);
-        Lease { runs: vec![run], kept: Vec::new() }
+    /// Blocks of group `number`, and of the records behind them.
+    fn take(&self, number: u32, who: Who, blocks: u64, told: &Told) -> Lease {
+        let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
+        let (room, row) = (bands.band(number).room(), bands.band(number).row);
+        let records = records.entry(number).or_default();
+        let plan = records.plan((room, row), blocks, told);
+        let plan = plan.unwrap_or_else(|| panic!("{room} blocks in rows of {row} are too few for an append"));
+        let run = bands.take_from(number, (plan.blocks, plan.total), who == Who::Cleaner);
+        self.account.allocate(plan.blocks);
+        self.account.record(plan.units(), plan.total - plan.blocks.next_multiple_of(row));
+        let lease = Lease { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks };
+        records.begin(plan, told);
+        lease
     }
+
+    /// The group that a lease is of.
+    fn group_of(&self, lease: &Lease) -> u32 {
+        (lease.runs[0].start / self.array.shape().stride()) as u32
+    }
+}
+
+/// Blocks of a group of so many data zones that may be filled up with zeros where what is live is copied to it: a row at each
+/// end, and one behind which no further append would have room.
+fn lost_to_rows(width: u64) -> u64 {
+    3 * width - 2
 }
 
 /// Blocks of a group, and of a row of it.
@@ -303,24 +336,28 @@ impl Store for LogStore {
         self.account.unreserve(held, held.blocks);
     }
 
-    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>> {
+    fn keeps_records(&self) -> bool {
+        true
+    }
+
+    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
         Box::pin(async move {
             self.reserve(held, blocks)?;
             let has_leases = || self.bands.borrow().has_leases();
             let has_writers = || self.bands.borrow().has_writers();
-            let give = async || self.give(Who::File, blocks).await;
-            let run = self.waiting.until(give, has_writers, has_leases).await?;
-            self.account.unreserve(held, run.blocks);
-            Ok(self.lease(run))
+            let give = async || self.give(Who::File, blocks, told).await;
+            let lease = self.waiting.until(give, has_writers, has_leases).await?;
+            self.account.unreserve(held, lease.runs[0].blocks);
+            Ok(lease)
         })
     }
 
-    fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Lease>> {
+    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a Told) -> Local<'a, Option<Lease>> {
         Box::pin(async move {
             loop {
                 let room = self.waiting.has_room.next();
-                if let Some(run) = self.give(Who::Cleaner, blocks).await {
-                    return Some(self.lease(run));
+                if let Some(lease) = self.give(Who::Cleaner, blocks, told).await {
+                    return Some(lease);
                 }
                 if !self.bands.borrow().has_writers() {
                     return None;
@@ -330,8 +367,46 @@ impl Store for LogStore {
         })
     }
 
+    fn records(&self, lease: &Lease, sums: &[u32]) -> Vec<u8> {
+        let (group, shape) = (self.group_of(lease), self.array.shape());
+        let place = lease.runs[0].start % shape.stride();
+        let Some(layout) = self.array.layout(group) else { return Vec::new() };
+        let mut records = self.records.borrow_mut();
+        let records = records.get_mut(&group).expect("whoever has a lease has planned what is told");
+        records.bytes(place, sums, (self.array.file_system().as_u128(), layout.sequence))
+    }
+
+    fn lease_for_records(&self) -> Option<Lease> {
+        let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
+        let none = GroupRecords::default();
+        let plan = |(number, band): (u32, &super::bands::Band)| {
+            let plan = records.get(&number).unwrap_or(&none).plan_alone((band.room(), band.row));
+            Some((number, plan.filter(|plan| band.room() > 0 && plan.total > 0)?))
+        };
+        let (number, plan) = bands.all().find_map(plan)?;
+        let run = bands.take_from(number, (0, plan.total), false);
+        self.account.record(plan.units(), plan.total);
+        let lease = Lease { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks };
+        records.entry(number).or_default().begin(plan, &Told::default());
+        Some(lease)
+    }
+
+    fn take_unrecorded(&self) -> Vec<Run> {
+        std::mem::take(&mut *self.unrecorded.borrow_mut())
+    }
+
     fn settle(&self, lease: Lease) {
         self.bands.borrow_mut().settle(&lease.runs);
+        let group = self.group_of(&lease);
+        let mut records = self.records.borrow_mut();
+        let is_over = records.get_mut(&group).is_some_and(|of_group| {
+            of_group.settle(lease.runs[0]);
+            !of_group.is_waiting() && self.bands.borrow().band(group).room() == 0
+        });
+        if is_over {
+            records.remove(&group);
+        }
+        drop(records);
         self.waiting.has_room.give();
     }
 
@@ -346,6 +421,8 @@ impl Store for LogStore {
 
     fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>) {
         self.bands.borrow_mut().abandon(&lease.runs, zones);
+        let of_group = self.records.borrow_mut().remove(&self.group_of(&lease));
+        self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
         self.refresh();
     }
 
@@ -354,6 +431,11 @@ impl Store for LogStore {
         // A drive that failed, or leaves, takes the groups that lie on it with it.
         for (number, _, state) in self.array.groups() {
             bands.seal_if_full(number, &state);
+            // Whoever writes to it just now gives it up when that fails.
+            if bands.band(number).room() == 0 && !bands.band(number).is_written_to {
+                let of_group = self.records.borrow_mut().remove(&number);
+                self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
+            }
         }
         drop(bands);
         self.measure();
@@ -398,6 +480,7 @@ impl Store for LogStore {
         bands.emptied(zone, was_reset);
         if was_reset {
             bands.remove(zone);
+            self.records.borrow_mut().remove(&zone);
             self.changes.borrow_mut().push(Change::DropGroup { group: zone });
         }
         self.victims.set(self.victims.get() - 1);

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use super::account::Account;
 use super::bands::{Bands, Policy};
 use super::waiting::Waiting;
-use super::{Held, Lease, Local, Run, Store, Usage, Victim};
+use super::{Held, Lease, Local, Run, Store, Told, Usage, Victim};
 use crate::device::{Kind, ZoneState};
 use crate::error::FsError;
 use crate::format::change::Extent;
@@ -91,22 +91,22 @@ impl Store for StrictAppend {
         self.account.unreserve(held, held.blocks);
     }
 
-    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64) -> Local<'a, Result<Lease, FsError>> {
+    fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, _told: &'a Told) -> Local<'a, Result<Lease, FsError>> {
         Box::pin(async move {
             self.reserve(held, blocks)?;
             let has_leases = || self.bands.borrow().has_leases();
             let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_leases).await?;
             self.unreserve(held);
             self.account.allocate(blocks);
-            Ok(Lease { runs, kept: Vec::new() })
+            Ok(Lease { runs, kept: Vec::new(), record_blocks: 0 })
         })
     }
 
-    fn allocate_for_cleaner(&self, blocks: u64) -> Local<'_, Option<Lease>> {
+    fn allocate_for_cleaner<'a>(&'a self, blocks: u64, _told: &'a Told) -> Local<'a, Option<Lease>> {
         Box::pin(async move {
             let runs = self.bands.borrow_mut().take(blocks, 0)?;
             self.account.allocate(blocks);
-            Some(Lease { runs, kept: Vec::new() })
+            Some(Lease { runs, kept: Vec::new(), record_blocks: 0 })
         })
     }
 

@@ -1,0 +1,301 @@
+//! `imbrex fs salvage`: files found again without metadata. New metadata go to a device, or, where files are only to be copied
+//! out, to memory.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use imbrex::{human, Failure, Progress};
+use imbrex_fs::core::look;
+use imbrex_fs::device::memory::Memory;
+use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::journal::Checksums;
+use imbrex_fs::salvage::{salvage, Flawed, Reached, SalvageOptions, Salvaged};
+use imbrex_fs::{Clock, Device, Fs, MountOptions};
+use serde_json::{json, Value};
+
+use super::args::SalvageArgs;
+use super::devices::{self, Devices, Purpose};
+use super::{mkfs, print, walk, Walked};
+use crate::error::ExitCode;
+use crate::interrupt;
+use crate::output;
+
+/// Blocks for names and places of files in memory, besides the checksums: room is taken for what is used of them.
+const MEMORY_BLOCKS: u64 = 1 << 20;
+/// Bytes that are copied at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// Files that are named on the terminal; JSON has all.
+const NAMED: usize = 20;
+
+/// Salvages.
+pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    if let Some(directory) = &args.to {
+        make_directory(directory)?;
+    }
+    let clock = Clock::in_virtual_time();
+    let is_inside = args.meta.as_ref().is_some_and(|meta| args.devices.contains(meta));
+    let purpose = if is_inside { Purpose::Work } else { Purpose::Look };
+    let given: Vec<PathBuf> =
+        args.devices.iter().filter(|path| is_inside || Some(*path) != args.meta.as_ref()).cloned().collect();
+    let mut drives = Devices::open(&clock, &given, purpose, false)?;
+    leave_out(&mut drives, args.meta.as_deref().filter(|_| !is_inside));
+    let metadata = metadata(&clock, args, &drives, is_inside)?;
+    let salvaged = salvage_with_bar(&clock, &drives, &metadata, args, quiet)?;
+    let copied = match &args.to {
+        Some(directory) => Some(copy_out(&clock, &drives, &metadata, directory, args.json || quiet)?),
+        None => {
+            metadata.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", metadata.name())))?;
+            None
+        }
+    };
+    tell(args, &drives.paths, &salvaged, copied)?;
+    let is_whole = salvaged.incomplete.is_empty() && salvaged.older.is_empty();
+    let is_whole = is_whole && salvaged.unreadable_groups + salvaged.unknown_zones + salvaged.untold_blocks == 0;
+    Ok(if is_whole { ExitCode::Done } else { ExitCode::Damage })
+}
+
+/// The device for new metadata is none of the drives, also where it was found beside them.
+fn leave_out(drives: &mut Devices, metadata: Option<&Path>) {
+    let is_it = |path: &PathBuf| metadata.is_some_and(|metadata| path.file_name() == metadata.file_name());
+    while let Some(at) = drives.paths.iter().position(is_it) {
+        drives.paths.remove(at);
+        drives.all.remove(at);
+    }
+}
+
+fn metadata(clock: &Clock, args: &SalvageArgs, drives: &Devices, is_inside: bool) -> Result<Device, Failure> {
+    let Some(path) = &args.meta else { return in_memory(clock, drives) };
+    if is_inside {
+        let at = drives.paths.iter().position(|drive| drive == path).unwrap_or(0);
+        return Ok(drives.all[at].clone());
+    }
+    mkfs::make_file(path, args.meta_size)?;
+    devices::open(clock, path, Purpose::Work, false)
+}
+
+/// Metadata in memory, for as long as files are copied out.
+fn in_memory(clock: &Clock, drives: &Devices) -> Result<Device, Failure> {
+    let Some(first) = drives.all.first().cloned() else { return Err(Failure::usage("name the drives with the data")) };
+    let superblock = devices::run(clock, async move { look(&first).await })?;
+    let data_blocks = superblock.shape.map_or(0, |shape| shape.blocks());
+    let blocks = Checksums::blocks_for(data_blocks) + MEMORY_BLOCKS;
+    let memory = Memory::new(Geometry { blocks, kind: Kind::Plain });
+    Ok(Device::new(clock, "metadata in memory", Box::new(memory)))
+}
+
+fn salvage_with_bar(
+    clock: &Clock,
+    drives: &Devices,
+    metadata: &Device,
+    args: &SalvageArgs,
+    quiet: bool,
+) -> Result<Salvaged, Failure> {
+    let progress = Progress::on_terminal(args.json || quiet);
+    let bar = progress.steps("salvaging");
+    let options = SalvageOptions { force: args.force, time_ns: devices::now_ns() };
+    let (all, metadata) = (drives.all.clone(), metadata.clone());
+    let salvaging = async move {
+        let told = |reached: Reached| {
+            bar.set_length(reached.groups_in_all);
+            bar.set_position(reached.groups);
+        };
+        let outcome = salvage(&all, &metadata, &options, told).await;
+        bar.finish_and_clear();
+        outcome
+    };
+    devices::run(clock, salvaging)
+}
+
+/// A new directory, or one that is empty.
+fn make_directory(directory: &Path) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("--to {}: {error}", directory.display()));
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    if std::fs::read_dir(directory).map_err(failed)?.next().is_some() {
+        return Err(Failure::failed(format!("--to {}: there is something in it", directory.display()))
+            .or_try("a new directory, so that nothing is overwritten"));
+    }
+    Ok(())
+}
+
+/// Copies every file to `directory`; how many, and their bytes.
+fn copy_out(
+    clock: &Clock,
+    drives: &Devices,
+    metadata: &Device,
+    directory: &Path,
+    quiet: bool,
+) -> Result<(u64, u64), Failure> {
+    // New metadata first: of two devices with such the first is taken.
+    let all: Vec<Device> = [metadata].into_iter().chain(&drives.all).cloned().collect();
+    let options = MountOptions { read_only: true, epoch_ns: devices::now_ns(), ..MountOptions::default() };
+    let inner = clock.clone();
+    let (fs, _) = devices::run(clock, async move { Fs::mount(&inner, &all, &options).await })?;
+    let found = walk(&fs)?;
+    let progress = Progress::on_terminal(quiet);
+    let bar = progress.steps("copying");
+    bar.set_length(found.len() as u64);
+    let mut copied = (0, 0);
+    for walked in &found {
+        if interrupt::requested() {
+            return Err(Failure::failed(format!("stopped after {} files", copied.0)));
+        }
+        let to = directory.join(walked.path.strip_prefix("/").unwrap_or(&walked.path));
+        if walked.mode & 0o170_000 == 0o040_000 {
+            std::fs::create_dir_all(&to).map_err(|error| Failure::failed(format!("{}: {error}", to.display())))?;
+        } else {
+            copied.1 += copy_file(clock, &fs, walked, &to)?;
+            copied.0 += 1;
+        }
+        bar.inc(1);
+    }
+    // Directories last, and what is in them before them: one that may not be written to is filled by then.
+    for walked in found.iter().rev().filter(|walked| walked.path != Path::new("/")) {
+        let to = directory.join(walked.path.strip_prefix("/").unwrap_or(&walked.path));
+        dress(&fs, walked, &to)?;
+    }
+    bar.finish_and_clear();
+    Ok(copied)
+}
+
+fn copy_file(clock: &Clock, fs: &Fs, walked: &Walked, to: &Path) -> Result<u64, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", to.display()));
+    let size = fs.attr(walked.inode).map_err(Failure::failed)?.attributes.size;
+    let mut file = File::create_new(to).map_err(failed)?;
+    let mut offset = 0;
+    while offset < size {
+        let (reading, inode) = (fs.clone(), walked.inode);
+        let bytes = devices::run(clock, async move { reading.read(inode, offset, PIECE_BYTES).await })?;
+        if bytes.is_empty() {
+            break;
+        }
+        file.write_all(&bytes).map_err(failed)?;
+        offset += bytes.len() as u64;
+    }
+    Ok(offset)
+}
+
+/// Gives a copy the permissions, and a file the time, that its record has; the owner too where one may.
+fn dress(fs: &Fs, walked: &Walked, to: &Path) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", to.display()));
+    let attributes = fs.attr(walked.inode).map_err(Failure::failed)?.attributes;
+    // Whoever is not root keeps the copy as his own.
+    let _ = std::os::unix::fs::chown(to, Some(attributes.uid), Some(attributes.gid));
+    if walked.mode & 0o170_000 != 0o040_000 {
+        let time = time_of(attributes.modified_ns);
+        File::options().write(true).open(to).and_then(|file| file.set_modified(time)).map_err(failed)?;
+    }
+    std::fs::set_permissions(to, PermissionsExt::from_mode(attributes.mode & 0o777)).map_err(failed)
+}
+
+fn time_of(ns: i64) -> SystemTime {
+    let distance = Duration::from_nanos(ns.unsigned_abs());
+    if ns < 0 {
+        UNIX_EPOCH - distance
+    } else {
+        UNIX_EPOCH + distance
+    }
+}
+
+fn tell(
+    args: &SalvageArgs,
+    devices: &[PathBuf],
+    salvaged: &Salvaged,
+    copied: Option<(u64, u64)>,
+) -> Result<(), Failure> {
+    if args.json {
+        return print(&document(args, devices, salvaged, copied));
+    }
+    let (files, bytes) = (human::count(salvaged.files), human::bytes(salvaged.bytes));
+    let directories = human::count(salvaged.directories);
+    output::line(&format!("{files} files ({bytes}) and {directories} directories came back"))?;
+    let counted = [
+        (
+            salvaged.incomplete.len() as u64,
+            "files lack blocks: their names end in .incomplete, and zeros stand for what is missing",
+        ),
+        (
+            salvaged.older.len() as u64,
+            "files came back as they were before their last write, of which blocks are missing",
+        ),
+        (
+            salvaged.renamed,
+            "files and directories have another name now, for a newer one has theirs: most were deleted or replaced",
+        ),
+        (salvaged.unnamed, "files and directories have no name or place that is known: they are in lost+found"),
+        (salvaged.recovered_blocks, "blocks were made right by parity"),
+        (salvaged.damaged_blocks, "blocks are damaged"),
+        (salvaged.unreadable_groups, "stripe groups could not be read: too few of their zones are there"),
+        (salvaged.unknown_zones, "zones hold something and do not say what: their first block is damaged"),
+        (
+            salvaged.untold_blocks,
+            "blocks hold something that no record tells of: whose they are came back as it was before, or did not",
+        ),
+        (salvaged.strange_units, "blocks look like records and are none: damaged, or contents of a file"),
+    ];
+    for (count, what) in counted.into_iter().filter(|(count, _)| *count > 0) {
+        output::line(&format!("{} {what}", human::count(count)))?;
+    }
+    for flawed in salvaged.incomplete.iter().chain(&salvaged.older).take(NAMED) {
+        output::line(&format!("  /{}: {} blocks missing", path_of(flawed).display(), flawed.missing_blocks))?;
+    }
+    output::line(
+        "what has no data in the log did not: empty files, symbolic links, device nodes, further names, extended attributes, \
+         and renames since a file was last written; deleted files may have returned",
+    )?;
+    match (&args.meta, copied) {
+        (Some(meta), _) => output::line(&format!(
+            "mount it with {} in the place of the old metadata, with -o ro first: what is written may take the place of what did \
+             not come back",
+            meta.display()
+        )),
+        (None, Some((files, bytes))) => {
+            output::line(&format!("{} files ({}) were copied", human::count(files), human::bytes(bytes)))
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+fn path_of(flawed: &Flawed) -> PathBuf {
+    OsStr::from_bytes(&flawed.path).into()
+}
+
+fn document(args: &SalvageArgs, devices: &[PathBuf], salvaged: &Salvaged, copied: Option<(u64, u64)>) -> Value {
+    let flawed = |list: &[Flawed]| -> Vec<Value> {
+        let one = |flawed: &Flawed| {
+            let path = format!("/{}", path_of(flawed).display());
+            json!({ "path": path, "missing_blocks": flawed.missing_blocks })
+        };
+        list.iter().map(one).collect()
+    };
+    json!({
+        "schema": "imbrex.fs-salvage/1",
+        "devices": devices,
+        "meta": args.meta,
+        "to": args.to,
+        "block_bytes": BLOCK_BYTES,
+        "groups": salvaged.groups,
+        "unreadable_groups": salvaged.unreadable_groups,
+        "unknown_zones": salvaged.unknown_zones,
+        "drives_missing": salvaged.missing_drives,
+        "units": salvaged.units,
+        "strange_units": salvaged.strange_units,
+        "untold_blocks": salvaged.untold_blocks,
+        "files": salvaged.files,
+        "bytes": salvaged.bytes,
+        "directories": salvaged.directories,
+        "incomplete": flawed(&salvaged.incomplete),
+        "older": flawed(&salvaged.older),
+        "renamed": salvaged.renamed,
+        "unnamed": salvaged.unnamed,
+        "recovered_blocks": salvaged.recovered_blocks,
+        "damaged_blocks": salvaged.damaged_blocks,
+        "superseded_blocks": salvaged.superseded_blocks,
+        "copied_files": copied.map(|(files, _)| files),
+        "copied_bytes": copied.map(|(_, bytes)| bytes),
+    })
+}

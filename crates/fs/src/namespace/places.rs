@@ -1,0 +1,110 @@
+//! Which name each file has: the way back from a file to its directory, which only records in the data need (store `log`).
+//!
+//! Invariants:
+//! 1. Every name of a file is here once: the one given last first, which is the one that records tell.
+
+use std::collections::BTreeMap;
+
+use super::Namespace;
+use crate::format::change::Inode;
+
+/// A name: its directory, and its cookie there.
+pub type Place = (Inode, u64);
+
+/// No file has number 0, and no directory.
+const NONE: Place = (0, 0);
+
+/// The names of files.
+#[derive(Default, Debug)]
+pub struct Places {
+    /// By inode.
+    first: Vec<Place>,
+    /// Of the few files that have several: the others, the one given last at the end.
+    more: BTreeMap<Inode, Vec<Place>>,
+}
+
+impl Places {
+    /// The name that was given last.
+    pub fn get(&self, inode: Inode) -> Option<Place> {
+        self.first.get(inode as usize).copied().filter(|place| *place != NONE)
+    }
+
+    /// A name is given.
+    pub fn add(&mut self, inode: Inode, place: Place) {
+        let index = inode as usize;
+        if self.first.len() <= index {
+            self.first.resize(index + 1, NONE);
+        }
+        let before = std::mem::replace(&mut self.first[index], place);
+        if before != NONE && before != place {
+            self.more.entry(inode).or_default().push(before);
+        }
+    }
+
+    /// A name is taken.
+    pub fn remove(&mut self, inode: Inode, place: Place) {
+        let is_first = self.get(inode) == Some(place);
+        let others = self.more.get_mut(&inode);
+        if is_first {
+            self.first[inode as usize] = others.and_then(Vec::pop).unwrap_or(NONE);
+        } else if let Some(others) = others {
+            others.retain(|other| *other != place);
+        }
+        if self.more.get(&inode).is_some_and(Vec::is_empty) {
+            self.more.remove(&inode);
+        }
+    }
+
+    /// The file is gone.
+    pub fn forget(&mut self, inode: Inode) {
+        if let Some(place) = self.first.get_mut(inode as usize) {
+            *place = NONE;
+        }
+        self.more.remove(&inode);
+    }
+}
+
+impl Namespace {
+    /// From now on it is known which name each file has.
+    pub fn know_places(&mut self) {
+        let mut places = Places::default();
+        for (directory, node) in self.nodes_from(0) {
+            for (cookie, entry) in node.directory().into_iter().flat_map(|names| names.entries_from(0)) {
+                places.add(entry.inode, (directory, cookie));
+            }
+        }
+        self.places = Some(places);
+    }
+
+    /// The name that a file was given last: its directory, and the name there. Nothing if it has none, or they are not known.
+    pub fn name_of(&self, inode: Inode) -> Option<(Inode, &[u8])> {
+        let (directory, cookie) = self.places.as_ref()?.get(inode)?;
+        let (found, entry) = self.get(directory)?.directory()?.entries_from(cookie).next()?;
+        (found == cookie).then_some((directory, &*entry.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_given_last_is_told_and_the_others_are_kept() {
+        let mut places = Places::default();
+        places.add(5, (1, 100));
+        places.add(5, (2, 200));
+        places.add(5, (2, 200));
+        places.add(5, (3, 300));
+        assert_eq!(places.get(5), Some((3, 300)));
+        places.remove(5, (2, 200));
+        places.remove(5, (3, 300));
+        assert_eq!(places.get(5), Some((1, 100)));
+        assert!(places.more.is_empty());
+        places.remove(5, (1, 100));
+        assert_eq!((places.get(5), places.get(900)), (None, None));
+        places.add(5, (4, 400));
+        places.add(5, (1, 100));
+        places.forget(5);
+        assert_eq!((places.get(5), places.more.len()), (None, 0));
+    }
+}

@@ -1,0 +1,256 @@
+//! The drives of a lost file system, and the stripe groups on them: what the first blocks of drives and zones say.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::Salvaged;
+
+use crate::array::zone_header::ZoneHeader;
+use crate::array::{zones_of, Array};
+use crate::core::look;
+use crate::core::made::{check_enough, drives_of, has_checkpoint, parts};
+use crate::device::{Device, Kind, ZoneCondition, ZoneState};
+use crate::error::FsError;
+use crate::format::change::{Change, GroupLayout, ZoneOf};
+use crate::format::superblock::{Role, Shape, Superblock};
+use crate::journal::mirror::Mirror;
+use crate::namespace::Namespace;
+
+/// A drive that was given, and its name.
+pub struct Given {
+    device: Device,
+    uuid: Uuid,
+}
+
+/// The array, as far as it is there.
+pub struct Assembled {
+    /// It.
+    pub array: Array,
+    /// The drives that it was not made with, and those that are gone.
+    pub drives: Vec<Change>,
+}
+
+impl Assembled {
+    /// Its groups, in the order in which they were opened.
+    pub fn in_order(&self) -> Vec<u32> {
+        let mut groups: Vec<(u64, u32)> =
+            self.array.groups().iter().map(|(group, layout, _)| (layout.sequence, *group)).collect();
+        groups.sort_unstable();
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+}
+
+/// What `drives` say of their file system; an error where nothing can be salvaged, or need be.
+pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Result<(Superblock, Vec<Given>), FsError> {
+    let mut found: Vec<(Superblock, Device)> = Vec::new();
+    for device in drives {
+        let superblock = look(device).await?;
+        if let Some((other, first)) = found.first().filter(|(other, _)| other.uuid != superblock.uuid) {
+            let reason = format!("belongs to file system {}, and {} to {}", superblock.uuid, first.name(), other.uuid);
+            return Err(FsError::format(device.name(), reason));
+        }
+        found.push((superblock, device.clone()));
+    }
+    let Some((first, device)) = found.first() else {
+        return Err(FsError::format("no device", "give the drives with the data"));
+    };
+    if first.shape.is_none() {
+        let reason = format!(
+            "is of store {}, whose data carry no records: what its metadata said cannot be found again (store log has records)",
+            first.store
+        );
+        return Err(FsError::format(device.name(), reason));
+    }
+    for (superblock, device) in &found {
+        let Some(slot) = superblock.slot().filter(|_| !force) else { continue };
+        let copy = Mirror::new(superblock, vec![(slot, device.clone(), true)], true);
+        if has_checkpoint(&copy, superblock).await {
+            let reason = "its metadata can be read: `imbrex fs mount` it, with -o ro if it is damaged; --force salvages all the same";
+            return Err(FsError::format(device.name(), reason));
+        }
+    }
+    let own = |superblock: &Superblock| superblock.members[superblock.member as usize];
+    let mut superblock = first.clone();
+    // One that came later names itself behind the others.
+    let made_with = superblock.members.iter().rposition(|member| member.role != Role::Data).map_or(0, |last| last + 1);
+    superblock.members.truncate(made_with.max(1));
+    if own_role(&superblock) == Role::Both && !metadata.is(device) && metadata.name() != device.name() {
+        let reason = "its metadata lay on the drive itself, and go there again: give it as the device for them too";
+        return Err(FsError::format(device.name(), reason));
+    }
+    let is_taken = |(superblock, device): &&(Superblock, Device)| {
+        matches!(own(superblock).role, Role::Data | Role::Spare)
+            && (metadata.is(device) || metadata.name() == device.name())
+    };
+    if let Some((_, device)) = found.iter().find(is_taken) {
+        return Err(FsError::format(device.name(), "holds data: give another device for the new metadata"));
+    }
+    let data = found.iter().filter(|(superblock, _)| own(superblock).role != Role::Metadata);
+    let given = data.map(|(superblock, device)| Given { device: device.clone(), uuid: own(superblock).uuid }).collect();
+    Ok((superblock, given))
+}
+
+fn own_role(superblock: &Superblock) -> Role {
+    superblock.members[superblock.metadata_members()[0]].role
+}
+
+/// A zone that says what it is.
+struct Zone {
+    header: ZoneHeader,
+    uuid: Uuid,
+    zone: u32,
+    written: u64,
+}
+
+/// The array of the drives that were given, with the groups that enough zones of are there; what of them is not is counted.
+pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assembled, Salvaged), FsError> {
+    let shape = superblock.shape.expect("it was looked at");
+    let (mut zones, mut salvaged) = (Vec::new(), Salvaged::default());
+    for drive in given {
+        let first = first_zone(superblock, drive.uuid, shape);
+        zones.extend(zones_that_say(drive, superblock.uuid, shape, first, &mut salvaged.unknown_zones).await?);
+    }
+    let numbers = numbers_of(superblock, &zones);
+    let mut namespace = Namespace::new(superblock.uuid.as_u128());
+    let groups;
+    (groups, salvaged.unreadable_groups) = groups_of(shape, &zones, &numbers, zones_max(given, shape));
+    let mut changes = Vec::new();
+    for (uuid, number) in numbers.iter().filter(|(_, number)| usize::from(**number) >= superblock.data_members().len())
+    {
+        changes.push(Change::Drive { number: *number, uuid: uuid.as_u128(), replaces: None });
+    }
+    let is_used = |number: u8| groups.values().any(|layout| layout.members.iter().any(|at| at.drive == number));
+    for (number, member) in superblock.data_members().into_iter().enumerate() {
+        let is_there = given.iter().any(|drive| drive.uuid == superblock.members[member].uuid);
+        // One whose place another has taken: nothing lies on it.
+        if !is_there && !changes.is_empty() && !is_used(number as u8) {
+            changes.push(Change::Drive { number: number as u8, uuid: 0, replaces: None });
+        }
+    }
+    changes.iter().for_each(|change| namespace.apply(change));
+    for (group, layout) in groups {
+        namespace.apply(&Change::Group { group, layout });
+    }
+    let find = |uuid: Uuid| given.iter().find(|drive| drive.uuid == uuid).map(|drive| drive.device.clone());
+    let devices = drives_of(superblock, namespace.groups()).into_iter().map(|uuid| (uuid, find(uuid))).collect();
+    let parts = parts(superblock, shape, devices, namespace.groups());
+    check_enough(given[0].device.name(), shape, &parts)?;
+    let array = Array::assemble(superblock.uuid, shape, parts, namespace.groups(), true).await?;
+    Ok((Assembled { array, drives: changes }, salvaged))
+}
+
+/// The first zone of a drive that belongs to the array.
+fn first_zone(superblock: &Superblock, uuid: Uuid, shape: Shape) -> u32 {
+    let member = superblock.members.iter().find(|member| member.uuid == uuid);
+    match member.map(|member| (member.role, member.geometry.kind)) {
+        Some((Role::Both, Kind::Zoned { conventional, .. })) => conventional,
+        Some((Role::Both, _)) => superblock.layout.place.end().div_ceil(shape.zone_blocks) as u32,
+        _ => 1,
+    }
+}
+
+/// The zones of a drive that say that they belong to a group of the file system.
+async fn zones_that_say(
+    drive: &Given,
+    file_system: Uuid,
+    shape: Shape,
+    first: u32,
+    unknown: &mut u64,
+) -> Result<Vec<Zone>, FsError> {
+    let states: Vec<ZoneState> = drive.device.zones().await.unwrap_or_default();
+    let count = zones_of(&drive.device.geometry(), shape.zone_blocks, 0);
+    let mut found = Vec::new();
+    for zone in first..count {
+        let written = match states.get(zone as usize).map(|state| (state.condition, state.written)) {
+            Some((ZoneCondition::Writable, 0) | (ZoneCondition::Offline, _)) => continue,
+            Some((ZoneCondition::Writable, written)) => written,
+            _ => shape.zone_blocks,
+        };
+        // A block that cannot be read says nothing; the other zones of its group say where it belongs.
+        let block = drive.device.read(u64::from(zone) * shape.zone_blocks, 1).await.unwrap_or_default();
+        let header = ZoneHeader::decode(&block).filter(|header| header.file_system == file_system);
+        *unknown += u64::from(header.is_none() && states.len() == count as usize);
+        found.extend(header.map(|header| Zone { header, uuid: drive.uuid, zone, written }));
+    }
+    Ok(found)
+}
+
+/// The number of each drive: those it was made with in order, and others as zones have them.
+fn numbers_of(superblock: &Superblock, zones: &[Zone]) -> BTreeMap<Uuid, u8> {
+    let mut numbers = BTreeMap::new();
+    for (number, member) in superblock.data_members().into_iter().enumerate() {
+        numbers.insert(superblock.members[member].uuid, number as u8);
+    }
+    for zone in zones {
+        for (uuid, at) in zone.header.drives.iter().zip(&zone.header.layout.members) {
+            let is_new = usize::from(at.drive) >= superblock.data_members().len() && !uuid.is_nil();
+            if is_new && !numbers.values().any(|number| *number == at.drive) {
+                numbers.entry(*uuid).or_insert(at.drive);
+            }
+        }
+    }
+    numbers
+}
+
+/// More zones than any drive has; what names such is no group.
+fn zones_max(given: &[Given], shape: Shape) -> u32 {
+    let most = given.iter().map(|drive| zones_of(&drive.device.geometry(), shape.zone_blocks, 0)).max().unwrap_or(0);
+    most.saturating_mul(4)
+}
+
+/// The groups of which enough zones are there, by number: of several with one number the newest. How many there are of which
+/// too few are.
+fn groups_of(
+    shape: Shape,
+    zones: &[Zone],
+    numbers: &BTreeMap<Uuid, u8>,
+    zones_max: u32,
+) -> (BTreeMap<u32, GroupLayout>, u64) {
+    let mut newest: BTreeMap<u32, (u64, Vec<&Zone>)> = BTreeMap::new();
+    for zone in zones {
+        let sequence = zone.header.layout.sequence;
+        let (known, own) = newest.entry(zone.header.group).or_default();
+        if *known < sequence {
+            (*known, *own) = (sequence, Vec::new());
+        }
+        if *known == sequence {
+            own.push(zone);
+        }
+    }
+    let (mut groups, mut unreadable) = (BTreeMap::new(), 0);
+    for (group, (_, own)) in newest.into_iter().filter(|(group, _)| *group < shape.groups) {
+        let Some(layout) = layout_of(shape, &own, numbers, zones_max) else { continue };
+        let is_there =
+            |at: &&ZoneOf| own.iter().any(|zone| numbers.get(&zone.uuid) == Some(&at.drive) && zone.zone == at.zone);
+        if layout.members.iter().filter(is_there).count() < usize::from(layout.width) {
+            unreadable += 1;
+        } else {
+            groups.insert(group, layout);
+        }
+    }
+    (groups, unreadable)
+}
+
+/// Where a group lies: as its zones say, each where it was found. Nothing where that makes no sense.
+fn layout_of(shape: Shape, own: &[&Zone], numbers: &BTreeMap<Uuid, u8>, zones_max: u32) -> Option<GroupLayout> {
+    // A column that is being moved to another drive is on both: the longer one is whole.
+    let mut layout = own.first()?.header.layout.clone();
+    let mut longest: BTreeMap<u8, u64> = BTreeMap::new();
+    for zone in own {
+        let column = zone.header.column;
+        let at = ZoneOf { drive: *numbers.get(&zone.uuid)?, zone: zone.zone };
+        if longest.get(&column).is_none_or(|written| *written < zone.written) {
+            longest.insert(column, zone.written);
+            *layout.members.get_mut(usize::from(column))? = at;
+        }
+    }
+    let mut drives: Vec<u8> = layout.members.iter().map(|at| at.drive).collect();
+    drives.sort_unstable();
+    drives.dedup();
+    let is_shaped = (1..=shape.width).contains(&layout.width)
+        && layout.members.len() == usize::from(layout.width) + usize::from(shape.parity)
+        && drives.len() == layout.members.len();
+    let is_placed = layout.members.iter().all(|at| at.zone < zones_max && numbers.values().any(|it| *it == at.drive));
+    (is_shaped && is_placed).then_some(layout)
+}

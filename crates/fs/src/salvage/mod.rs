@@ -1,0 +1,295 @@
+//! Files found again without metadata: where every device with metadata is lost, the records that data carry in the store
+//! `log` say whose they are. Metadata are made of them on a new device, and the file system is mounted again.
+//!
+//! ```text
+//!   first blocks of zones ─► stripe groups ─► every block read ─► units of records ─► runs of blocks whose checksums are right
+//!                                                                                         │
+//!        new metadata ◄── names, directories ◄── each file as of its newest record ◄──────┘
+//! ```
+//!
+//! What has no record does not come back: empty files, symbolic links, device nodes, further names and extended attributes of a
+//! file, renames and changes of length since its last record, empty directories. What was deleted may return, for nobody says
+//! in the data that it is gone.
+//!
+//! Invariants:
+//! 1. No block is given to a file that does not match the checksum of its record.
+//! 2. A file has what it had at one moment: blocks of several moments are not mixed. One of which blocks are missing at every
+//!    moment is named so.
+//! 3. Whatever the drives hold, it ends, with an error where there is nothing to go by. A block is a unit of records only if
+//!    none behind it in its group tells of it as data: so what a user writes to a file is not taken for one.
+//! 4. The drives are read only; the new metadata count when everything else of them is durable.
+
+mod contents;
+mod drives;
+mod scan;
+mod tree;
+
+use std::collections::BTreeMap;
+
+use self::contents::Contents;
+use self::scan::Scan;
+use crate::array::Array;
+use crate::core::made::{blank, bytes_in_slot, lay_out, refuse_used};
+use crate::device::area::Place;
+use crate::device::Device;
+use crate::error::FsError;
+use crate::format::change::{Change, Inode};
+use crate::format::record::{DirectoryRecord, FileRecord};
+use crate::format::superblock::{Layout, Role, Standing, Superblock};
+use crate::journal::checkpoint::Writer;
+use crate::journal::log::LogPlace;
+use crate::journal::mirror::Mirror;
+use crate::journal::Checksums;
+use crate::namespace::Namespace;
+
+/// Pages of checksums in memory.
+const CHECKSUM_PAGES: usize = 4 << 10;
+/// The generation of metadata that were made anew: later than any that copies come to by being lost and mended.
+const SALVAGED_GENERATION: u64 = 1 << 32;
+/// Names, or files, that are described at once.
+const AT_ONCE: usize = 1024;
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Reached {
+    /// Stripe groups read.
+    pub groups: u64,
+    /// All of them.
+    pub groups_in_all: u64,
+}
+
+/// How it is done.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SalvageOptions {
+    /// Do it even where the metadata can be read, or the new device holds a file system.
+    pub force: bool,
+    /// The time of day, in nanoseconds since 1970.
+    pub time_ns: i64,
+}
+
+/// A file that did not come back as of its newest record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Flawed {
+    /// Where it is now.
+    pub path: Vec<u8>,
+    /// Blocks that are missing.
+    pub missing_blocks: u64,
+}
+
+/// What came back, and what did not.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Salvaged {
+    /// Stripe groups that were read.
+    pub groups: u64,
+    /// Groups of which too few zones could be read.
+    pub unreadable_groups: u64,
+    /// Zones that hold something and do not say which group they belong to.
+    pub unknown_zones: u64,
+    /// Units of records that were believed.
+    pub units: u64,
+    /// Blocks that look like such units and are none: damaged, or written by a user.
+    pub strange_units: u64,
+    /// Blocks that hold something and that no unit tells of: the unit is lost, or the power went before it was written. Whose they
+    /// are came back as it was before, or did not.
+    pub untold_blocks: u64,
+    /// Files that came back, and their bytes.
+    pub files: u64,
+    /// See `files`.
+    pub bytes: u64,
+    /// Directories that came back.
+    pub directories: u64,
+    /// Files of which blocks are missing; their names end in `.incomplete`, and what is missing of them reads as zeros.
+    pub incomplete: Vec<Flawed>,
+    /// Files that came back as they were before their newest record, of which blocks are missing.
+    pub older: Vec<Flawed>,
+    /// Files and directories whose name another has now: most were deleted, or replaced.
+    pub renamed: u64,
+    /// Files of which no name is known, and directories that are in none: they are in `lost+found`.
+    pub unnamed: u64,
+    /// Blocks that match no checksum of the record that tells of them, nor could be made right by parity.
+    pub damaged_blocks: u64,
+    /// Blocks that parity made right.
+    pub recovered_blocks: u64,
+    /// Blocks that were found and belong to an earlier time of their file.
+    pub superseded_blocks: u64,
+    /// Drives that are missing.
+    pub missing_drives: Vec<u8>,
+}
+
+/// A file, of which several times were found.
+#[derive(Default, Debug)]
+struct Versions {
+    records: BTreeMap<u64, FileRecord>,
+    runs: Vec<Found>,
+}
+
+/// Blocks of a file that are as their record says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Found {
+    sequence: u64,
+    at: u32,
+    blocks: u32,
+    start: u64,
+}
+
+/// Everything that was found: files by number and generation, directories by number.
+#[derive(Default, Debug)]
+struct Everything {
+    files: BTreeMap<(Inode, u32), Versions>,
+    directories: BTreeMap<Inode, DirectoryRecord>,
+    sequence: u64,
+}
+
+/// Reads all of `drives` and makes metadata on `metadata` of what they tell, so that the file system is mounted again with
+/// them; `metadata` may be the drive itself where they lay on it. `told` is called after each stripe group.
+pub async fn salvage(
+    drives: &[Device],
+    metadata: &Device,
+    options: &SalvageOptions,
+    mut told: impl FnMut(Reached),
+) -> Result<Salvaged, FsError> {
+    let (superblock, given) = drives::look_at(drives, metadata, options.force).await?;
+    let place = place_of(&superblock, metadata, options.force).await?;
+    let (assembled, mut salvaged) = drives::assemble(&superblock, &given).await?;
+    let array = &assembled.array;
+    let on_metadata = on_metadata(&superblock, metadata, place)?;
+    let area = Mirror::new(&on_metadata, vec![(0, metadata.clone(), true)], false);
+    blank_all(&area, &on_metadata.layout, superblock.layout.place == place).await?;
+    let checksums = Checksums::new(area.clone(), on_metadata.layout.checksums, CHECKSUM_PAGES);
+    let mut everything = Everything::default();
+    let groups = assembled.in_order();
+    for (number, group) in groups.iter().enumerate() {
+        Scan::of(array, *group).read(&checksums, &mut everything, &mut salvaged).await?;
+        salvaged.groups += 1;
+        told(Reached { groups: number as u64 + 1, groups_in_all: groups.len() as u64 });
+    }
+    if salvaged.units == 0 {
+        let reason = "no record of a file was found on the drives of its file system: nothing comes back";
+        return Err(FsError::format(drives[0].name(), reason));
+    }
+    salvaged.recovered_blocks = array.counters().recovered_blocks;
+    salvaged.missing_drives = array.missing().into_iter().map(|(number, _)| number).collect();
+    let namespace = rebuild(&superblock, array, assembled.drives, &everything, options.time_ns, &mut salvaged)?;
+    write(&area, &on_metadata, &checksums, &namespace).await?;
+    Ok(salvaged)
+}
+
+/// The namespace as the records have it, and the groups that it lies in.
+fn rebuild(
+    superblock: &Superblock,
+    array: &Array,
+    drives: Vec<Change>,
+    everything: &Everything,
+    time_ns: i64,
+    salvaged: &mut Salvaged,
+) -> Result<Namespace, FsError> {
+    let mut contents: BTreeMap<(Inode, u32), Contents> = BTreeMap::new();
+    for (key, versions) in &everything.files {
+        let found: u64 = versions.runs.iter().map(|run| u64::from(run.blocks)).sum();
+        let file = contents::of(versions);
+        salvaged.superseded_blocks += found - file.extents.iter().map(|extent| u64::from(extent.blocks)).sum::<u64>();
+        contents.insert(*key, file);
+    }
+    let mut namespace = Namespace::new(superblock.uuid.as_u128());
+    drives.iter().for_each(|change| namespace.apply(change));
+    for (group, layout, _) in array.groups() {
+        namespace.apply(&Change::Group { group, layout });
+    }
+    namespace.apply(&Change::Sequence { below: everything.sequence + 2 });
+    tree::plant(&mut namespace, everything, contents, time_ns, salvaged)?;
+    let wrong = namespace.self_check();
+    assert!(wrong.is_empty(), "what was planted is no tree: {}", wrong.join("; "));
+    Ok(namespace)
+}
+
+/// Where the new metadata go.
+async fn place_of(superblock: &Superblock, metadata: &Device, force: bool) -> Result<Place, FsError> {
+    let is_inside = superblock.members[superblock.metadata_members()[0]].role == Role::Both;
+    if is_inside {
+        return Ok(superblock.layout.place);
+    }
+    if !force {
+        refuse_used(metadata).await?;
+    }
+    Ok(Place::run(0, metadata.geometry().blocks))
+}
+
+/// The superblock of the new metadata. They are the first copy; another that there was is given up, and one that returns knows
+/// less than they do.
+fn on_metadata(superblock: &Superblock, metadata: &Device, place: Place) -> Result<Superblock, FsError> {
+    let copies = superblock.metadata_members();
+    let mut known = vec![0; copies.len()];
+    known[0] = SALVAGED_GENERATION;
+    let standing = Standing { generation: SALVAGED_GENERATION, known };
+    let layout = layout_on(superblock, metadata, place)?;
+    let mut own = Superblock { member: copies[0] as u32, layout, standing, ..superblock.clone() };
+    own.members[copies[0]].geometry = metadata.geometry();
+    Ok(own)
+}
+
+fn layout_on(superblock: &Superblock, metadata: &Device, place: Place) -> Result<Layout, FsError> {
+    let blocks = superblock.shape.map_or(0, |shape| shape.blocks());
+    lay_out(place, blocks).ok_or_else(|| {
+        let needed = Checksums::blocks_for(blocks) + 128;
+        let reason = format!("has {} blocks, and the metadata need {needed} at least: give a larger one", place.blocks);
+        FsError::format(metadata.name(), reason)
+    })
+}
+
+/// Nothing that was there is taken for what is written now, wherever that ends.
+async fn blank_all(area: &Mirror, layout: &Layout, keeps_superblock: bool) -> Result<(), FsError> {
+    if !keeps_superblock {
+        blank(area, (0, 2)).await?;
+    }
+    for (first, _) in layout.checkpoints {
+        blank(area, (first, 1)).await?;
+    }
+    blank(area, layout.checksums).await?;
+    blank(area, layout.log).await
+}
+
+/// Writes the metadata; the superblock last.
+async fn write(
+    area: &Mirror,
+    superblock: &Superblock,
+    checksums: &Checksums,
+    namespace: &Namespace,
+) -> Result<(), FsError> {
+    let slot = superblock.layout.checkpoints[0];
+    if namespace.encoded_bytes() > bytes_in_slot(slot.1) {
+        let needed =
+            namespace.encoded_bytes().div_ceil(crate::device::BLOCK_BYTES as u64) * 3 + superblock.layout.checksums.1;
+        let reason = format!("is too small for what was found: about {needed} blocks are needed");
+        return Err(FsError::format(&area.name(), reason));
+    }
+    let place = LogPlace { block: 0, frame: 1 };
+    let mut writer = Writer::new(area.clone(), superblock.uuid.as_u128(), slot, 1, place);
+    describe(namespace, &mut writer).await?;
+    writer.finish(namespace.files()).await?;
+    checksums.write_back().await?;
+    area.flush().await?;
+    writer.validate().await?;
+    for copy in 0..2 {
+        area.write(copy, &superblock.encode()).await?;
+    }
+    Ok(area.flush().await?)
+}
+
+async fn describe(namespace: &Namespace, writer: &mut Writer) -> Result<(), FsError> {
+    writer.add(&namespace.groups().describe()).await?;
+    let inodes: Vec<Inode> = namespace.nodes_from(0).map(|(inode, _)| inode).collect();
+    for some in inodes.chunks(AT_ONCE) {
+        let mut changes = Vec::new();
+        some.iter().for_each(|inode| namespace.describe(*inode, &mut changes));
+        writer.add(&changes).await?;
+    }
+    for inode in inodes {
+        let mut from = Some(0);
+        while let Some(cookie) = from {
+            let mut changes = Vec::new();
+            from = namespace.describe_names(inode, cookie, AT_ONCE, &mut changes);
+            writer.add(&changes).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! A stripe group read from its beginning to its end: the units of records in it, and the blocks that are as these say.
+
+use super::{Everything, Found, Salvaged, Versions};
+use crate::array::Array;
+use crate::device::BLOCK_BYTES;
+use crate::error::FsError;
+use crate::format::change::GroupLayout;
+use crate::format::record::{RunRecord, Unit};
+use crate::journal::checksums::{of_block, Checksums};
+
+/// Rows that are read at once.
+const ROWS_AT_ONCE: u64 = 256;
+
+/// A block that was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Block {
+    /// It could not be read.
+    Unreadable,
+    /// It has this checksum, and was not told of yet.
+    Read(u32),
+    /// The same, where it is all zeros.
+    Zeros(u32),
+    /// A unit told of it: as it is, or not.
+    Told(bool),
+}
+
+/// A group that is read.
+pub struct Scan<'a> {
+    array: &'a Array,
+    start: u64,
+    layout: GroupLayout,
+    blocks: Vec<Block>,
+    units: Vec<(u64, Unit)>,
+    /// Blocks that are named like units and could not be decoded.
+    strange: Vec<u64>,
+}
+
+impl<'a> Scan<'a> {
+    /// Group `group` of `array`.
+    pub fn of(array: &'a Array, group: u32) -> Scan<'a> {
+        let layout = array.layout(group).expect("it is one of the array's groups");
+        let start = u64::from(group) * array.shape().stride();
+        Scan { array, start, layout, blocks: Vec::new(), units: Vec::new(), strange: Vec::new() }
+    }
+
+    /// Reads it, and adds what was found to `everything`; the checksums of what is right go to `checksums`.
+    pub async fn read(
+        mut self,
+        checksums: &Checksums,
+        everything: &mut Everything,
+        salvaged: &mut Salvaged,
+    ) -> Result<(), FsError> {
+        let group = (self.start / self.array.shape().stride()) as u32;
+        let rows = self.array.rows_readable(group);
+        let mut row = 0;
+        while row < rows {
+            let count = ROWS_AT_ONCE.min(rows - row);
+            self.read_rows(row, count).await;
+            row += count;
+        }
+        // The last first: a unit is none if a later one tells of it as data.
+        while let Some((place, unit)) = self.units.pop() {
+            if matches!(self.blocks[place as usize], Block::Told(true)) {
+                salvaged.strange_units += 1;
+                continue;
+            }
+            self.blocks[place as usize] = Block::Told(true);
+            self.take(unit, checksums, everything, salvaged).await?;
+        }
+        self.mend_units(checksums, everything, salvaged).await
+    }
+
+    async fn read_rows(&mut self, row: u64, rows: u64) {
+        let width = u64::from(self.layout.width);
+        match self.array.read(self.start + row * width, rows * width).await {
+            Ok(bytes) => bytes.chunks(BLOCK_BYTES).for_each(|block| self.see(block)),
+            Err(_) if rows > 1 => {
+                for one in row..row + rows {
+                    Box::pin(self.read_rows(one, 1)).await;
+                }
+            }
+            Err(_) => {
+                for column in 0..width {
+                    match self.array.read(self.start + row * width + column, 1).await {
+                        Ok(block) => self.see(&block),
+                        Err(_) => self.blocks.push(Block::Unreadable),
+                    }
+                }
+            }
+        }
+    }
+
+    fn see(&mut self, block: &[u8]) {
+        let place = self.blocks.len() as u64;
+        if Unit::is_named(block) {
+            let file_system = self.array.file_system().as_u128();
+            match Unit::decode(block, file_system, self.layout.sequence, place as u32) {
+                Some(unit) => self.units.push((place, unit)),
+                None => self.strange.push(place),
+            }
+        }
+        let is_zero = block.iter().all(|byte| *byte == 0);
+        self.blocks.push(if is_zero { Block::Zeros(of_block(block)) } else { Block::Read(of_block(block)) });
+    }
+
+    /// Takes what a unit tells of.
+    async fn take(
+        &mut self,
+        unit: Unit,
+        checksums: &Checksums,
+        everything: &mut Everything,
+        salvaged: &mut Salvaged,
+    ) -> Result<(), FsError> {
+        salvaged.units += 1;
+        for directory in unit.directories {
+            everything.sequence = everything.sequence.max(directory.sequence);
+            let newest = everything.directories.entry(directory.inode).or_insert_with(|| directory.clone());
+            if newest.sequence < directory.sequence {
+                *newest = directory;
+            }
+        }
+        for file in &unit.files {
+            everything.sequence = everything.sequence.max(file.sequence);
+            let versions = everything.files.entry((file.inode, file.generation)).or_default();
+            // A record of a copy may tell no name where the write that it has the number of does.
+            let known = versions.records.entry(file.sequence).or_insert_with(|| file.clone());
+            if known.name.is_empty() && !file.name.is_empty() {
+                *known = file.clone();
+            }
+        }
+        for run in &unit.runs {
+            let file = &unit.files[usize::from(run.file)];
+            let right = self.check(run, salvaged).await;
+            let versions = everything.files.get_mut(&(file.inode, file.generation)).expect("it was added just now");
+            self.add(run, &right, file.sequence, versions, checksums).await?;
+        }
+        Ok(())
+    }
+
+    /// Which blocks of a run are as it says, or can be made so.
+    async fn check(&mut self, run: &RunRecord, salvaged: &mut Salvaged) -> Vec<bool> {
+        let mut right = Vec::with_capacity(run.sums.len());
+        for (number, sum) in run.sums.iter().enumerate() {
+            let place = run.place as usize + number;
+            let is_right = match self.blocks.get(place) {
+                // A block belongs to one file.
+                None | Some(Block::Told(_)) => false,
+                Some(Block::Read(found) | Block::Zeros(found)) if found == sum => true,
+                Some(_) => {
+                    let recovered = self.array.recover(self.start + place as u64, *sum).await.is_some();
+                    salvaged.damaged_blocks += u64::from(!recovered);
+                    recovered
+                }
+            };
+            if let Some(block) = self.blocks.get_mut(place).filter(|block| !matches!(block, Block::Told(_))) {
+                *block = Block::Told(is_right);
+            }
+            right.push(is_right);
+        }
+        right
+    }
+
+    /// Adds the blocks of a run that are right.
+    async fn add(
+        &self,
+        run: &RunRecord,
+        right: &[bool],
+        sequence: u64,
+        versions: &mut Versions,
+        checksums: &Checksums,
+    ) -> Result<(), FsError> {
+        let mut from = 0;
+        while from < right.len() {
+            let length = right[from..].iter().take_while(|is_right| **is_right).count();
+            if length == 0 {
+                from += 1;
+                continue;
+            }
+            let start = self.start + u64::from(run.place) + from as u64;
+            versions.runs.push(Found { sequence, at: run.at + from as u32, blocks: length as u32, start });
+            checksums.set(start, &run.sums[from..from + length]).await?;
+            from += length;
+        }
+        Ok(())
+    }
+
+    /// Blocks that nothing tells of may be damaged units: those that parity makes units of are taken too.
+    async fn mend_units(
+        mut self,
+        checksums: &Checksums,
+        everything: &mut Everything,
+        salvaged: &mut Salvaged,
+    ) -> Result<(), FsError> {
+        let (file_system, sequence) = (self.array.file_system().as_u128(), self.layout.sequence);
+        for place in (0..self.blocks.len()).rev() {
+            // One that was made right is told of as right already.
+            if !matches!(self.blocks[place], Block::Read(_) | Block::Unreadable) || self.layout.parity() == 0 {
+                continue;
+            }
+            let decode = |bytes: &[u8]| Unit::decode(bytes, file_system, sequence, place as u32);
+            let made = self.array.recover_as(self.start + place as u64, |bytes| decode(bytes).is_some()).await;
+            if let Some(unit) = made.as_deref().and_then(decode) {
+                self.blocks[place] = Block::Told(true);
+                self.take(unit, checksums, everything, salvaged).await?;
+            }
+        }
+        let untold = self.blocks.iter().filter(|block| matches!(block, Block::Read(_) | Block::Unreadable));
+        salvaged.untold_blocks += untold.count() as u64;
+        let is_left = |place: &&u64| !matches!(self.blocks[**place as usize], Block::Told(true));
+        salvaged.strange_units += self.strange.iter().filter(is_left).count() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,285 @@
+//! The tree that is planted of what was found: directories, names, and where neither is known, `lost+found`.
+//!
+//! A name that two files had belongs to the one with the newer record; the other's has its number behind it, for it was deleted or
+//! replaced. Numbers are kept where they can be, since the records in the data have them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Contents, Everything, Flawed, Salvaged};
+use crate::error::FsError;
+use crate::format::change::{Attributes, Change, Inode};
+use crate::namespace::{Namespace, NAME_BYTES_MAX, REGULAR, ROOT};
+
+const DIRECTORY: u32 = 0o040_000;
+/// Permissions that come back: set-id bits do not, for nothing proves who wrote a record.
+const PERMISSIONS: u32 = 0o777;
+/// Directories between a file and the uppermost one, at most.
+const DEPTH_MAX: usize = 4096;
+/// Numbers larger than this many times those that are needed are given anew.
+const SPARSE: u64 = 16;
+
+/// A file or a directory that is to be planted.
+struct Plant<'a> {
+    sequence: u64,
+    parent: Inode,
+    name: Vec<u8>,
+    /// Its number, if that is free.
+    inode: Inode,
+    generation: u32,
+    file: Option<&'a Contents>,
+}
+
+/// Plants everything in `namespace`, which is empty.
+pub fn plant(
+    namespace: &mut Namespace,
+    everything: &Everything,
+    contents: BTreeMap<(Inode, u32), Contents>,
+    time_ns: i64,
+    salvaged: &mut Salvaged,
+) -> Result<(), FsError> {
+    let root = everything.directories.get(&ROOT);
+    let (mode, uid, gid) = root.map_or((0o755, 0, 0), |root| (root.mode & 0o7777, root.uid, root.gid));
+    let times = Attributes { accessed_ns: time_ns, modified_ns: time_ns, changed_ns: time_ns, ..Attributes::default() };
+    let attributes = Attributes { mode: DIRECTORY | mode, uid, gid, links: 2, parent: ROOT, ..times };
+    namespace.apply(&Change::Node { inode: ROOT, attributes });
+    let used = directories_used(everything);
+    let count = used.len() as u64 + contents.len() as u64;
+    let mut gardener = Gardener {
+        namespace,
+        numbers_max: (count * SPARSE + 1_000_000).min(u64::from(Inode::MAX) - count - 16) as Inode,
+        next: 0,
+        lost_and_found: None,
+        times,
+        salvaged,
+    };
+    gardener.next = gardener.numbers_max + 1;
+    let numbers = gardener.plant_directories(everything, &used)?;
+    gardener.plant_files(everything, &contents, &numbers)
+}
+
+/// The directories that files are in, as far as they are known and lead to the uppermost one.
+fn directories_used(everything: &Everything) -> BTreeSet<Inode> {
+    let mut used = BTreeSet::new();
+    for versions in everything.files.values() {
+        let parents = versions.records.values().map(|record| record.parent);
+        for mut at in parents {
+            while at != ROOT && everything.directories.contains_key(&at) && used.insert(at) {
+                at = everything.directories[&at].parent;
+            }
+        }
+    }
+    used
+}
+
+struct Gardener<'a> {
+    namespace: &'a mut Namespace,
+    /// Numbers above this one are not kept.
+    numbers_max: Inode,
+    next: Inode,
+    lost_and_found: Option<Inode>,
+    times: Attributes,
+    salvaged: &'a mut Salvaged,
+}
+
+impl Gardener<'_> {
+    /// Plants directories, those above before those in them; the number that each has.
+    fn plant_directories(
+        &mut self,
+        everything: &Everything,
+        used: &BTreeSet<Inode>,
+    ) -> Result<BTreeMap<Inode, Inode>, FsError> {
+        let mut numbers = BTreeMap::from([(ROOT, ROOT)]);
+        let mut below: BTreeMap<Inode, Vec<Inode>> = BTreeMap::new();
+        for inode in used {
+            let parent = everything.directories[inode].parent;
+            // What is in none that is known, or in itself, is lost.
+            let is_lost = (parent != ROOT && !used.contains(&parent)) || !leads_up(everything, *inode);
+            below.entry(if is_lost { 0 } else { parent }).or_default().push(*inode);
+        }
+        let mut left = vec![0, ROOT];
+        while let Some(above) = left.pop() {
+            let mut inside = below.remove(&above).unwrap_or_default();
+            inside.sort_unstable_by_key(|inode| std::cmp::Reverse(everything.directories[inode].sequence));
+            for inode in inside {
+                let record = &everything.directories[&inode];
+                let (parent, name) = match above {
+                    0 => (self.lost_and_found()?, format!("directory-{inode}").into_bytes()),
+                    _ => (numbers[&above], record.name.to_vec()),
+                };
+                self.salvaged.unnamed += u64::from(above == 0);
+                let wanted = Plant { sequence: record.sequence, parent, name, inode, generation: 0, file: None };
+                let number = self.free_number(inode);
+                let attributes = Attributes {
+                    mode: DIRECTORY | (record.mode & PERMISSIONS),
+                    uid: record.uid,
+                    gid: record.gid,
+                    links: 2,
+                    parent,
+                    ..self.times
+                };
+                self.namespace.apply(&Change::Node { inode: number, attributes });
+                self.give_name(number, &wanted)?;
+                self.add_link(parent);
+                numbers.insert(inode, number);
+                self.salvaged.directories += 1;
+                left.push(inode);
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Plants files, those with the newest records first.
+    fn plant_files(
+        &mut self,
+        everything: &Everything,
+        contents: &BTreeMap<(Inode, u32), Contents>,
+        numbers: &BTreeMap<Inode, Inode>,
+    ) -> Result<(), FsError> {
+        let mut plants: Vec<Plant<'_>> = Vec::new();
+        for (&(inode, generation), contents) in contents {
+            let records = &everything.files[&(inode, generation)].records;
+            let sequence = records.keys().next_back().copied().unwrap_or(0);
+            let named =
+                records.values().rev().find(|record| !record.name.is_empty() && numbers.contains_key(&record.parent));
+            let (parent, mut name) = match named {
+                Some(record) => (numbers[&record.parent], record.name.to_vec()),
+                None => (0, format!("file-{inode}-{generation}").into_bytes()),
+            };
+            if contents.missing_blocks > 0 {
+                name = with_suffix(&name, b".incomplete");
+            }
+            plants.push(Plant { sequence, parent, name, inode, generation, file: Some(contents) });
+        }
+        plants.sort_unstable_by_key(|plant| std::cmp::Reverse((plant.sequence, plant.inode)));
+        for mut plant in plants {
+            if plant.parent == 0 {
+                plant.parent = self.lost_and_found()?;
+                self.salvaged.unnamed += 1;
+            }
+            self.plant_file(&plant)?;
+        }
+        Ok(())
+    }
+
+    fn plant_file(&mut self, plant: &Plant<'_>) -> Result<(), FsError> {
+        let contents = plant.file.expect("it is a file");
+        let (record, number) = (&contents.record, self.free_number(plant.inode));
+        let attributes = Attributes {
+            mode: REGULAR | (record.mode & PERMISSIONS),
+            uid: record.uid,
+            gid: record.gid,
+            links: 1,
+            generation: record.generation,
+            size: record.size.min(u64::from(u32::MAX) * 4096),
+            accessed_ns: record.modified_ns,
+            modified_ns: record.modified_ns,
+            ..self.times
+        };
+        self.namespace.apply(&Change::Node { inode: number, attributes });
+        if !contents.extents.is_empty() {
+            self.namespace.apply(&Change::Extents { inode: number, extents: contents.extents.clone() });
+        }
+        let name = self.give_name(number, plant)?;
+        self.salvaged.files += 1;
+        self.salvaged.bytes += attributes.size;
+        let mut tell = |missing_blocks: u64, list: fn(&mut Salvaged) -> &mut Vec<Flawed>| {
+            let path = path_of(self.namespace, plant.parent, &name);
+            list(self.salvaged).push(Flawed { path, missing_blocks });
+        };
+        if contents.missing_blocks > 0 {
+            tell(contents.missing_blocks, |salvaged| &mut salvaged.incomplete);
+        } else if contents.newer_missing_blocks > 0 {
+            tell(contents.newer_missing_blocks, |salvaged| &mut salvaged.older);
+        }
+        Ok(())
+    }
+
+    /// The number `wanted`, or another where that is taken or out of all proportion.
+    fn free_number(&mut self, wanted: Inode) -> Inode {
+        if wanted > ROOT && wanted <= self.numbers_max && self.namespace.get(wanted).is_none() {
+            return wanted;
+        }
+        self.next += 1;
+        self.next
+    }
+
+    /// Gives `inode` the name that it is to have, or one like it where that is taken or is no name.
+    fn give_name(&mut self, inode: Inode, plant: &Plant<'_>) -> Result<Vec<u8>, FsError> {
+        let kind = if plant.file.is_some() { "file" } else { "directory" };
+        let mut name = plant.name.clone();
+        if !is_name(&name) {
+            name = format!("{kind}-{}-{}", plant.inode, plant.generation).into_bytes();
+        }
+        for turn in 0.. {
+            if self.namespace.lookup(plant.parent, &name)?.is_none() {
+                break;
+            }
+            self.salvaged.renamed += u64::from(turn == 0);
+            let suffix = format!(".older-{}-{}-{turn}", plant.inode, plant.generation);
+            let suffix = suffix.strip_suffix("-0").unwrap_or(&suffix);
+            name = with_suffix(&plant.name, suffix.as_bytes());
+        }
+        let cookie = self.namespace.new_cookie(plant.parent, &name)?;
+        self.namespace.apply(&Change::Entry { directory: plant.parent, cookie, inode, name: name.clone().into() });
+        Ok(name)
+    }
+
+    fn add_link(&mut self, directory: Inode) {
+        let mut attributes = self.namespace.get(directory).expect("it was planted").attributes;
+        attributes.links += 1;
+        self.namespace.apply(&Change::Node { inode: directory, attributes });
+    }
+
+    /// The directory for what has no place.
+    fn lost_and_found(&mut self) -> Result<Inode, FsError> {
+        if let Some(inode) = self.lost_and_found {
+            return Ok(inode);
+        }
+        self.next += 1;
+        let inode = self.next;
+        let attributes = Attributes { mode: DIRECTORY | 0o700, links: 2, parent: ROOT, ..self.times };
+        self.namespace.apply(&Change::Node { inode, attributes });
+        let name = b"lost+found".to_vec();
+        let plant = Plant { sequence: 0, parent: ROOT, name, inode, generation: 0, file: None };
+        self.give_name(inode, &plant)?;
+        self.add_link(ROOT);
+        self.lost_and_found = Some(inode);
+        Ok(inode)
+    }
+}
+
+/// Whether the directories above `inode` end at the uppermost one, or where one is not known: not in a ring.
+fn leads_up(everything: &Everything, inode: Inode) -> bool {
+    let mut at = inode;
+    for _ in 0..DEPTH_MAX {
+        match everything.directories.get(&at) {
+            Some(record) if at != ROOT => at = record.parent,
+            _ => return true,
+        }
+    }
+    false
+}
+
+fn is_name(name: &[u8]) -> bool {
+    let is_dots = name == b"." || name == b"..";
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && !is_dots && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
+
+/// A name with something behind it, no longer than names are.
+fn with_suffix(name: &[u8], suffix: &[u8]) -> Vec<u8> {
+    let kept = name.len().min(NAME_BYTES_MAX - suffix.len());
+    [&name[..kept], suffix].concat()
+}
+
+/// The path of `name` in `directory`.
+fn path_of(namespace: &Namespace, directory: Inode, name: &[u8]) -> Vec<u8> {
+    let (mut path, mut at) = (name.to_vec(), directory);
+    while at != ROOT {
+        let Some(parent) = namespace.get(at).map(|node| node.attributes.parent) else { break };
+        let names = namespace.directory(parent).into_iter().flat_map(|names| names.entries_from(0));
+        let own = names.into_iter().find(|(_, entry)| entry.inode == at).map(|(_, entry)| entry.name.to_vec());
+        path = [own.unwrap_or_default(), path].join(&b'/');
+        at = parent;
+    }
+    path
+}
