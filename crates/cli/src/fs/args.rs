@@ -299,7 +299,8 @@ pub struct MkfsArgs {
     #[arg(long)]
     pub extents: bool,
 
-    /// Which zone the cleaner empties: greedy, cost-benefit or oldest [default: greedy].
+    /// Which zone the cleaner empties: greedy, cost-benefit or oldest [default: cost-benefit on log, else
+    /// greedy].
     #[arg(long, value_name = "NAME")]
     pub cleaner: Option<String>,
 

@@ -61,6 +61,8 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
             "record_units": usage.records.0,
             "record_blocks": usage.records.1,
             "names_left_out": status.counters.names_left_out,
+            "throttled_ms": status.counters.throttled_ns / 1_000_000,
+            "waited_ms": status.counters.waited_ns / 1_000_000,
             "blocks_cleaned": status.counters.blocks_cleaned,
             "zones_cleaned": status.counters.zones_cleaned,
             "data": traffic(&status.traffic),
@@ -151,6 +153,10 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
             ),
         ),
     ]);
+    let (slowed, waited) = (number("/since_mounted/throttled_ms"), number("/since_mounted/waited_ms"));
+    if slowed + waited > 0 {
+        lines.push(("writers slowed down", format!("{slowed} ms; {waited} ms waiting for zones")));
+    }
     let units = number("/since_mounted/record_units");
     if units > 0 {
         let (blocks, left_out) = (blocks("/since_mounted/record_blocks"), number("/since_mounted/names_left_out"));

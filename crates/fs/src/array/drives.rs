@@ -301,8 +301,13 @@ impl Drives {
 
     /// How many groups of the widest kind could be opened now.
     pub fn free_groups(&self) -> Vec<usize> {
+        self.free_groups_up_to(usize::MAX)
+    }
+
+    /// The same, no more than `most` of them.
+    pub fn free_groups_up_to(&self, most: usize) -> Vec<usize> {
         let (mut counts, mut widths) = (self.free_counts(), Vec::new());
-        while let Some(width) = self.widest(&counts) {
+        while let Some(width) = self.widest(&counts).filter(|_| widths.len() < most) {
             take_most_free(&mut counts, width + self.parity);
             widths.push(width);
         }

@@ -328,6 +328,11 @@ impl Array {
         self.0.drives.borrow().free_groups()
     }
 
+    /// The same, no more than `most` of them.
+    pub fn free_groups_up_to(&self, most: usize) -> Vec<usize> {
+        self.0.drives.borrow().free_groups_up_to(most)
+    }
+
     /// Zones that no group has, on the drives that are there.
     pub fn free_zones(&self) -> u64 {
         self.0.drives.borrow().free_zones()

@@ -3,6 +3,9 @@
 //! It waits for nobody: pieces of files are copied, and where a file still has its piece then, the copy takes its place;
 //! where the file was changed meanwhile the copy is dead. A zone is reset once the records of all its copies are durable.
 //!
+//! Zones are emptied when hardly any is left to be written, and otherwise when nobody writes: what is emptied later has more
+//! that is dead. Before there is none left at all, writers are slowed down to the pace of the cleaner.
+//!
 //! All pieces of a zone are copied as one run: written in large appends, it fills up a row of an array once, and no writer
 //! takes the room that is kept back for the cleaner between two of them.
 
@@ -19,6 +22,12 @@ pub(super) type Pieces = Vec<(Inode, Extent)>;
 
 /// How often the cleaner begins anew when a device fails, before it has nothing to gain.
 const ATTEMPTS: u32 = 16;
+/// Who has written nothing for so long is idle.
+const IDLE_NS: u64 = 1_000_000_000;
+/// A write is slowed down by no more than this.
+const DELAY_NS_MAX: u64 = 250_000_000;
+/// Blocks of a file that are written at once, about: the rest is slowed down when its turn comes.
+const LEASE_BLOCKS: u64 = 1024;
 /// How long the cleaner waits for readers before it looks again.
 const READERS_NS: u64 = 100_000;
 
@@ -30,14 +39,38 @@ impl Fs {
         let _ = self.find_unrecorded().await;
         while !core.is_over.get() {
             let _ = self.move_unrecorded().await;
-            if core.store.wants_cleaning() && self.clean_one_or_next().await.unwrap_or(false) {
+            if core.store.wants_cleaning(self.is_idle()) && self.clean_one_or_next().await.unwrap_or(false) {
                 continue;
             }
-            if core.store.wants_cleaning() {
+            if core.store.wants_cleaning(false) {
                 core.store.cleaning_failed();
             }
             let (needed, committed) = (core.store.cleaning_needed(), core.log.committed.next());
-            first_of(first_of(needed, committed), core.over.next()).await;
+            if core.store.wants_cleaning(true) && !self.is_idle() {
+                first_of(first_of(needed, core.clock.sleep(IDLE_NS)), core.over.next()).await;
+            } else {
+                first_of(first_of(needed, committed), core.over.next()).await;
+            }
+        }
+    }
+
+    /// Whether nobody has written for a while.
+    fn is_idle(&self) -> bool {
+        self.0.clock.now_ns() >= self.0.wrote_ns.get().saturating_add(IDLE_NS)
+    }
+
+    /// Waits, before `blocks` are written, for so long that writers take no more room than the cleaner makes once there is
+    /// hardly any: the nearer that is, the nearer to its pace.
+    pub(super) async fn slow_down(&self, blocks: u64) {
+        let core = &self.0;
+        core.wrote_ns.set(core.clock.now_ns());
+        let shortage = core.store.shortage();
+        let delay_ns = (u128::from(blocks.min(LEASE_BLOCKS)) * u128::from(core.gain_ns.get()) * u128::from(shortage)
+            / 1000) as u64;
+        let delay_ns = delay_ns.min(DELAY_NS_MAX);
+        if delay_ns > 0 {
+            core.counters.borrow_mut().throttled_ns += delay_ns;
+            core.clock.sleep(delay_ns).await;
         }
     }
 
@@ -71,14 +104,22 @@ impl Fs {
         if core.releases.borrow().last_record().is_some() {
             self.commit_before_reuse().await?;
         }
-        let Some(victim) = core.store.victim(core.clock.now_ns()) else { return Ok(false) };
+        let began_ns = core.clock.now_ns();
+        let Some(victim) = core.store.victim(began_ns) else { return Ok(false) };
         let copied = self.copy_out(&victim).await;
         let emptied = match copied {
             Ok(true) => self.empty(&victim).await,
             other => other,
         };
         match emptied {
-            Ok(true) => Ok(true),
+            Ok(true) => {
+                // How fast it makes room, the latest zones most.
+                let gained = victim.run.blocks.saturating_sub(victim.live).max(1);
+                let ns = (core.clock.now_ns() - began_ns) / gained;
+                let before = core.gain_ns.get();
+                core.gain_ns.set(if before == 0 { ns } else { (3 * before + ns) / 4 });
+                Ok(true)
+            }
             other => {
                 core.store.emptied(victim.zone, false);
                 other

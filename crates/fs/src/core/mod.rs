@@ -157,6 +157,10 @@ pub(crate) struct Core {
     pub sabotage: Option<Sabotage>,
     /// Blocks as they were last written.
     pub written: RefCell<Written>,
+    /// When somebody wrote to the data device last.
+    pub wrote_ns: Cell<u64>,
+    /// How long the cleaner takes for each block of room that it makes.
+    pub gain_ns: Cell<u64>,
     /// The next number that orders records in the data.
     pub sequence: Cell<u64>,
     /// Writes that such a mistake puts off.

@@ -194,6 +194,8 @@ impl Fs {
             checkpoint_bytes_max,
             sabotage: options.sabotage,
             written: RefCell::new(Written::new(bounds.written_blocks)),
+            wrote_ns: Cell::new(0),
+            gain_ns: Cell::new(0),
             sequence: Cell::new(sequence),
             late_writes: RefCell::default(),
         };

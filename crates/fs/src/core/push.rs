@@ -159,7 +159,10 @@ impl Fs {
         let blocks = left.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
         let mut held =
             open.staged.borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default();
+        self.slow_down(blocks).await;
+        let began_ns = core.clock.now_ns();
         let allocated = core.store.allocate(&mut held, blocks, &told).await;
+        core.counters.borrow_mut().waited_ns += core.clock.now_ns() - began_ns;
         if let Some(staged) = open.staged.borrow_mut().as_mut() {
             staged.held = held;
         } else {

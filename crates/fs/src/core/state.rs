@@ -23,6 +23,10 @@ pub struct Counters {
     pub blocks_cleaned: u64,
     /// Zones emptied by the cleaner.
     pub zones_cleaned: u64,
+    /// How long writers were slowed down, all of them together.
+    pub throttled_ns: u64,
+    /// How long writers waited for a zone to be emptied, all of them together.
+    pub waited_ns: u64,
     /// Files whose names records of copies do not tell, for there was little room.
     pub names_left_out: u64,
 }

@@ -170,7 +170,9 @@ async fn zones_that_say(
         // A block that cannot be read says nothing; the other zones of its group say where it belongs.
         let block = drive.device.read(u64::from(zone) * shape.zone_blocks, 1).await.unwrap_or_default();
         let header = ZoneHeader::decode(&block).filter(|header| header.file_system == file_system);
-        *unknown += u64::from(header.is_none() && states.len() == count as usize);
+        // A zone that keeps no pointer may hold anything, or nothing.
+        let has_pointer = states.get(zone as usize).is_some_and(|state| state.condition != ZoneCondition::Conventional);
+        *unknown += u64::from(header.is_none() && has_pointer);
         found.extend(header.map(|header| Zone { header, uuid: drive.uuid, zone, written }));
     }
     Ok(found)

@@ -215,9 +215,16 @@ pub trait Store {
         let _ = (zone, was_reset);
     }
 
-    /// Whether so much is dead that it should be cleaned in the background.
-    fn wants_cleaning(&self) -> bool {
+    /// Whether so much is dead that it should be cleaned in the background; `is_idle` where nobody has written for a while.
+    fn wants_cleaning(&self, is_idle: bool) -> bool {
+        let _ = is_idle;
         false
+    }
+
+    /// How near the store is to having no zone but those kept back, in thousandths: 0 where there is no hurry, 1000 where
+    /// writers must wait for the cleaner. Where cleaning would gain nothing it is 0.
+    fn shortage(&self) -> u64 {
+        0
     }
 
     /// Waits until somebody needs room that only cleaning makes.

@@ -51,12 +51,17 @@ impl Waiting {
                 gave_up = self.gave_up.get();
             } else {
                 self.waiting.set(self.waiting.get() + 1);
-                self.is_asked.set(true);
-                self.needs_cleaning.give();
+                self.ask();
                 first_of(room, failed).await;
                 self.waiting.set(self.waiting.get() - 1);
             }
         }
+    }
+
+    /// Asks the cleaner to look.
+    pub fn ask(&self) {
+        self.is_asked.set(true);
+        self.needs_cleaning.give();
     }
 
     /// Whether somebody waits.

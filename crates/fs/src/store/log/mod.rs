@@ -45,6 +45,10 @@ const OPEN_GROUPS: u32 = 5;
 /// Wide groups that must still be there after a narrow one is opened, besides those kept back.
 const NARROW_LEAVE: u32 = 2;
 
+/// Writers are slowed down when less than one in so many groups can still be opened, half a group at least and up to so many.
+const LOW_SHARE: u64 = 192;
+const LOW_MAX: u64 = 8;
+
 /// Who asks for room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Who {
@@ -74,6 +78,8 @@ pub struct LogStore {
     open_max: usize,
     /// Blocks that live data may take (invariant 1).
     room: Cell<u64>,
+    /// With fewer blocks than this to write, besides groups kept back, cleaning begins and writers are slowed down.
+    low: Cell<u64>,
     /// The widths of all groups that the drives could hold, the widest first, each once. A group of another width is only for
     /// small files: opened where drives have just then no room alike, it would leave less room than is reckoned.
     widths: RefCell<Vec<usize>>,
@@ -93,7 +99,7 @@ pub struct LogStore {
 impl LogStore {
     /// Over the groups of `array`.
     pub fn new(array: Array, option: impl Fn(&str) -> Option<String>) -> Result<LogStore, String> {
-        let policy = Policy::named(option("cleaner").as_deref().unwrap_or("greedy"))?;
+        let policy = Policy::named(option("cleaner").as_deref().unwrap_or("cost-benefit"))?;
         let threshold_percent = super::clean_below(option("clean_below"))?;
         let count = |key: &str, usual: u32, most: u32| match option(key) {
             None => Ok(usual),
@@ -119,6 +125,7 @@ impl LogStore {
             kept_back,
             open_max: open_max as usize,
             room: Cell::new(0),
+            low: Cell::new(1),
             widths: RefCell::default(),
             account: Account::default(),
             losses: Cell::new(0),
@@ -143,6 +150,8 @@ impl LogStore {
         let formable = self.array.formable();
         // The widest come first, and it is one of those that is kept back.
         self.room.set(formable.iter().skip(self.kept_back as usize).map(capacity).sum());
+        let group = formable.first().map_or(0, |width| *width as u64 * rows);
+        self.low.set((formable.len() as u64 * group / LOW_SHARE).clamp(group / 2, LOW_MAX * group));
         let mut widths = formable;
         widths.dedup();
         *self.widths.borrow_mut() = widths;
@@ -284,6 +293,10 @@ impl LogStore {
         self.account.record(plan.units(), plan.total - plan.blocks.next_multiple_of(row));
         let lease = Lease { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks };
         records.begin(plan, told);
+        drop(bands);
+        if who == Who::File && self.shortage() > 0 {
+            self.waiting.ask();
+        }
         lease
     }
 
@@ -491,12 +504,34 @@ impl Store for LogStore {
         self.waiting.has_room.give();
     }
 
-    fn wants_cleaning(&self) -> bool {
+    fn wants_cleaning(&self, is_idle: bool) -> bool {
+        if self.waiting.is_anybody() || self.shortage() > 0 {
+            return true;
+        }
+        if !is_idle {
+            return false;
+        }
         let (shape, bands) = (self.array.shape(), self.bands.borrow());
         let columns = u64::from(shape.width) + u64::from(shape.parity);
         let free = self.array.free_zones() * shape.stride() / columns;
         let unwritten = (free + bands.unwritten()).saturating_sub(u64::from(self.kept_back) * shape.stride());
-        self.waiting.is_anybody() || (bands.dead() > 0 && unwritten * 100 < self.room.get() * self.threshold_percent)
+        bands.dead() > 0 && unwritten * 100 < self.room.get() * self.threshold_percent
+    }
+
+    fn shortage(&self) -> u64 {
+        let bands = self.bands.borrow();
+        let low = self.low.get();
+        let free = self.array.free_groups_up_to(self.kept_back as usize + LOW_MAX as usize);
+        let spare: u64 = free.iter().skip(self.kept_back as usize).map(|width| *width as u64).sum();
+        let open = bands.all().filter(|(_, band)| band.is_writable && !band.is_for_cleaner && band.capacity > 0);
+        let open: u64 = open.map(|(_, band)| band.capacity - band.written).sum();
+        let rows = self.array.shape().rows();
+        let left = spare * rows + open;
+        // A victim that gains nothing makes no room for anybody.
+        if left >= low || self.policy.choose(&bands, |_| true).is_none() {
+            return 0;
+        }
+        (low - left) * 1000 / low
     }
 
     fn cleaning_needed(&self) -> Local<'_, ()> {

@@ -153,7 +153,7 @@ impl Store for StrictAppend {
         self.waiting.has_room.give();
     }
 
-    fn wants_cleaning(&self) -> bool {
+    fn wants_cleaning(&self, _is_idle: bool) -> bool {
         let bands = self.bands.borrow();
         let unwritten = bands.unwritten().saturating_sub(u64::from(SPARE_BANDS) * bands.band_blocks());
         self.waiting.is_anybody() || (bands.dead() > 0 && unwritten * 100 < bands.usable() * self.threshold_percent)

@@ -1,0 +1,451 @@
+//! Goal: the cleaner of the store `log` copies hardly more than a greedy one must, lets writers go on at a steady pace, and
+//! refuses nothing while space is free. Method: a drive with times in closed form that keeps one word of each block; files of
+//! one size deleted and created at random in virtual time; beside it a greedy simulation of zones and files that shares no code.
+//!
+//! `IMBREX_LONG=1` takes larger drives and longer runs.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+use std::collections::VecDeque;
+
+use imbrex_fs::core::{make, Caller, MakeOptions, MountOptions, Status};
+use imbrex_fs::device::memory::Memory;
+use imbrex_fs::device::{
+    Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState, BLOCK_BYTES,
+};
+use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::{Clock, Device, Fs, FsError};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A seek with half a turn, and the transfer of a block at 150 MB/s.
+const SEEK_NS: u64 = 12_000_000;
+const BLOCK_NS: u64 = 27_300;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What a block holds.
+#[derive(Clone)]
+enum Block {
+    /// One word, again and again.
+    Word(u64),
+    /// Something else: records, headers.
+    Bytes(Box<[u8]>),
+}
+
+/// A drive in zones that serves one operation at a time.
+struct Timed {
+    geometry: Geometry,
+    zone_blocks: u64,
+    blocks: Vec<Block>,
+    written: Vec<u64>,
+    free_at_ns: u64,
+    head: u64,
+    answers: VecDeque<(u64, u64, Outcome)>,
+}
+
+impl Timed {
+    fn new(zones: u32, zone_blocks: u64) -> Timed {
+        let blocks = u64::from(zones) * zone_blocks;
+        let kind = Kind::Zoned { zone_blocks, zones, conventional: 0, active_max: None };
+        Timed {
+            geometry: Geometry { blocks, kind },
+            zone_blocks,
+            blocks: vec![Block::Word(0); blocks as usize],
+            written: vec![0; zones as usize],
+            free_at_ns: 0,
+            head: 0,
+            answers: VecDeque::new(),
+        }
+    }
+
+    fn write(&mut self, block: u64, bytes: &[u8]) -> Outcome {
+        let zone = (block / self.zone_blocks) as usize;
+        let count = (bytes.len() / BLOCK_BYTES) as u64;
+        if block % self.zone_blocks != self.written[zone] || self.written[zone] + count > self.zone_blocks {
+            return Err(DeviceFault { reason: format!("a write at {block}"), breaks_rules: true });
+        }
+        self.written[zone] += count;
+        for (number, block_bytes) in bytes.chunks(BLOCK_BYTES).enumerate() {
+            let word = u64::from_le_bytes(block_bytes[..8].try_into().unwrap());
+            let is_word = block_bytes.chunks(8).all(|chunk| chunk == word.to_le_bytes());
+            self.blocks[block as usize + number] =
+                if is_word { Block::Word(word) } else { Block::Bytes(block_bytes.into()) };
+        }
+        Ok(Answer::Done)
+    }
+
+    fn read(&self, block: u64, count: u64) -> Outcome {
+        let mut bytes = Vec::with_capacity(count as usize * BLOCK_BYTES);
+        for block in &self.blocks[block as usize..(block + count) as usize] {
+            match block {
+                Block::Word(word) => (0..BLOCK_BYTES / 8).for_each(|_| bytes.extend_from_slice(&word.to_le_bytes())),
+                Block::Bytes(own) => bytes.extend_from_slice(own),
+            }
+        }
+        Ok(Answer::Bytes(bytes))
+    }
+
+    /// What comes of it, and how long it takes.
+    fn perform(&mut self, operation: Operation) -> (Outcome, u64) {
+        let mut reach = |block: u64, blocks: u64| {
+            let seek = if self.head == block { 0 } else { SEEK_NS };
+            self.head = block + blocks;
+            seek + blocks * BLOCK_NS
+        };
+        match operation {
+            Operation::Read { block, blocks } => {
+                let time = reach(block, blocks);
+                (self.read(block, blocks), time)
+            }
+            Operation::Write { block, bytes } => {
+                let time = reach(block, (bytes.len() / BLOCK_BYTES) as u64);
+                (self.write(block, &bytes), time)
+            }
+            Operation::Flush => (Ok(Answer::Done), 0),
+            Operation::Reset(zone) => {
+                self.written[zone as usize] = 0;
+                (Ok(Answer::Done), BLOCK_NS)
+            }
+            Operation::Finish(zone) => {
+                self.written[zone as usize] = self.zone_blocks;
+                (Ok(Answer::Done), BLOCK_NS)
+            }
+            Operation::Report => {
+                let state = |written: &u64| {
+                    let is_full = *written == self.zone_blocks;
+                    let condition = if is_full { ZoneCondition::Full } else { ZoneCondition::Writable };
+                    ZoneState { written: *written, condition }
+                };
+                (Ok(Answer::Zones(self.written.iter().map(state).collect())), 0)
+            }
+        }
+    }
+}
+
+impl Backend for Timed {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
+        let (outcome, time) = self.perform(operation);
+        self.free_at_ns = self.free_at_ns.max(now_ns) + time;
+        self.answers.push_back((self.free_at_ns, number, outcome));
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        self.answers.front().map(|(when, ..)| (*when).max(now_ns))
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        while self.answers.front().is_some_and(|(when, ..)| *when <= now_ns) {
+            answers.extend(self.answers.pop_front().map(|(_, number, outcome)| (number, outcome)));
+        }
+    }
+
+    fn head_position(&self) -> u64 {
+        self.head
+    }
+}
+
+/// What is done to a drive.
+#[derive(Clone, Copy)]
+struct Load {
+    zones: u32,
+    zone_blocks: u64,
+    /// Blocks of a file.
+    file_blocks: u64,
+    /// Of what can be filled, in percent.
+    fill_percent: u64,
+    /// A share of the files that takes nine tenths of the writes, in percent; 100 where all are alike.
+    hot_percent: u64,
+    /// Written once the drive is full, in drives: first to become steady, then to be measured.
+    settling: u64,
+    measured: u64,
+    /// Between the end of a write and the next.
+    pause_ns: u64,
+    /// Files of another drive: for a load on one that needs no cleaning.
+    files: Option<u64>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+struct Came {
+    /// Blocks written to the drive for each of a file, while it was measured.
+    amplification: f64,
+    /// Blocks that were written for the sake of records, of all that were.
+    record_share: f64,
+    files: u64,
+    rows: u64,
+    /// How long each write took, in order.
+    latencies_ns: Vec<u64>,
+    status: Status,
+}
+
+impl Came {
+    fn percentile_ns(&self, share: f64) -> u64 {
+        let at = (self.latencies_ns.len() as f64 * share) as usize;
+        self.latencies_ns[at.min(self.latencies_ns.len() - 1)]
+    }
+}
+
+/// Which file is written next.
+fn choose(random: &mut Xoshiro256PlusPlus, files: u64, hot_percent: u64) -> u64 {
+    let hot = (files * hot_percent / 100).max(1);
+    match (hot_percent, random.next_u64() % 10) {
+        (100, _) => random.next_u64() % files,
+        (_, 0) => hot + random.next_u64() % (files - hot),
+        _ => random.next_u64() % hot,
+    }
+}
+
+struct Files {
+    fs: Fs,
+    blocks: u64,
+    words: Vec<u64>,
+    made: u64,
+}
+
+impl Files {
+    /// Deletes a file, if it is there, and writes another in its place.
+    async fn write(&mut self, slot: usize) -> Result<(), FsError> {
+        let old = (slot < self.words.len()).then(|| self.words[slot]);
+        if let Some(old) = old {
+            self.fs.unlink(ROOT, format!("f{old}").as_bytes()).await?;
+        }
+        self.made += 1;
+        let (word, name) = (self.made, format!("f{}", self.made));
+        let inode = self.fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await?.inode;
+        self.fs.open(inode)?;
+        let bytes = word.to_le_bytes().repeat(BLOCK_BYTES / 8 * self.blocks as usize);
+        self.fs.write(inode, 0, &bytes).await?;
+        self.fs.close(inode).await?;
+        match old {
+            Some(_) => self.words[slot] = word,
+            None => self.words.push(word),
+        }
+        Ok(())
+    }
+
+    async fn compare(&self) {
+        for word in &self.words {
+            let inode = self.fs.lookup(ROOT, format!("f{word}").as_bytes()).unwrap().inode;
+            let bytes = self.fs.read(inode, 0, 1 << 30).await.unwrap();
+            assert_eq!(bytes.len() as u64, self.blocks * BLOCK_BYTES as u64);
+            assert!(bytes.chunks(8).all(|chunk| chunk == word.to_le_bytes()), "file {word} has other bytes");
+        }
+    }
+}
+
+fn run(load: Load) -> Came {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let task = async move {
+        let drive = Device::new(&own, "drive", Box::new(Timed::new(load.zones, load.zone_blocks)));
+        let metadata = Memory::new(Geometry { blocks: 40_000, kind: Kind::Plain });
+        let metadata = Device::new(&own, "metadata", Box::new(metadata));
+        let options = MakeOptions { store: Some("log".into()), ..MakeOptions::default() };
+        make(&drive, Some(&metadata), &options, 0).await.unwrap();
+        let (fs, _) = Fs::mount(&own, &[drive.clone(), metadata], &MountOptions::default()).await.unwrap();
+        let room = fs.statfs().blocks;
+        let count = load.files.unwrap_or(room * load.fill_percent / 100 / load.file_blocks);
+        let mut files = Files { fs: fs.clone(), blocks: load.file_blocks, words: Vec::new(), made: 0 };
+        for slot in 0..count {
+            files.write(slot as usize).await.unwrap_or_else(|error| panic!("file {slot} of {count}: {error}"));
+        }
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
+        let turns = |drives: u64| count * drives * 100 / load.fill_percent;
+        for _ in 0..turns(load.settling) {
+            files.write(choose(&mut random, count, load.hot_percent) as usize).await.unwrap();
+            own.sleep(load.pause_ns).await;
+        }
+        fs.sync().await.unwrap();
+        let (before, mut latencies_ns) = (drive.traffic().blocks_written, Vec::new());
+        for turn in 0..turns(load.measured) {
+            let (slot, began) = (choose(&mut random, count, load.hot_percent), own.now_ns());
+            let written = files.write(slot as usize).await;
+            written.unwrap_or_else(|error| panic!("turn {turn}: {error}; {:?}", fs.status()));
+            latencies_ns.push(own.now_ns() - began);
+            own.sleep(load.pause_ns).await;
+        }
+        fs.sync().await.unwrap();
+        let of_files = turns(load.measured) * load.file_blocks;
+        let amplification = (drive.traffic().blocks_written - before) as f64 / of_files as f64;
+        let (records, written) = (fs.status().usage.records.1, fs.status().traffic.blocks_written);
+        let record_share = records as f64 / written as f64;
+        files.compare().await;
+        latencies_ns.sort_unstable();
+        Came {
+            amplification,
+            record_share,
+            files: count,
+            rows: load.zone_blocks - 1,
+            latencies_ns,
+            status: fs.status(),
+        }
+    };
+    let came = clock.run(task).unwrap();
+    clock.forget_all();
+    came
+}
+
+/// A greedy cleaner: zones that hold so many files, one that is written, one that is copied to, one kept back. What it writes for
+/// each file that is written.
+fn greedy(zones: u64, files_of_zone: u64, files: u64, hot_percent: u64, settling: u64, measured: u64) -> f64 {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(99);
+    let mut live: Vec<u64> = vec![0; zones as usize];
+    let mut members: Vec<Vec<u64>> = vec![Vec::new(); zones as usize];
+    let mut lies_in: Vec<usize> = vec![usize::MAX; files as usize];
+    let mut free: Vec<usize> = (0..zones as usize).collect();
+    let (mut own, mut copies) = (free.pop().unwrap(), free.pop().unwrap());
+    let (mut written, mut copied, all) = (0u64, 0u64, files + settling + measured);
+    let mut base = (0, 0);
+    for turn in 0..all {
+        if turn == files + settling {
+            base = (written, copied);
+        }
+        let file = if turn < files { turn } else { choose(&mut random, files, hot_percent) };
+        if members[own].len() as u64 == files_of_zone {
+            while free.len() <= 1 {
+                let is_full = |zone: &usize| *zone != own && *zone != copies && !free.contains(zone);
+                let victim = (0..zones as usize).filter(is_full).min_by_key(|zone| live[*zone]).unwrap();
+                let moved: Vec<u64> =
+                    members[victim].iter().copied().filter(|file| lies_in[*file as usize] == victim).collect();
+                for file in moved {
+                    if lies_in[file as usize] != victim {
+                        continue;
+                    }
+                    if members[copies].len() as u64 == files_of_zone {
+                        copies = free.pop().unwrap();
+                    }
+                    live[victim] -= 1;
+                    (lies_in[file as usize], live[copies]) = (copies, live[copies] + 1);
+                    members[copies].push(file);
+                    copied += 1;
+                }
+                members[victim].clear();
+                live[victim] = 0;
+                free.push(victim);
+            }
+            own = free.pop().unwrap();
+        }
+        if lies_in[file as usize] != usize::MAX {
+            live[lies_in[file as usize]] -= 1;
+        }
+        (lies_in[file as usize], live[own]) = (own, live[own] + 1);
+        members[own].push(file);
+        written += 1;
+    }
+    (written - base.0 + copied - base.1) as f64 / (written - base.0) as f64
+}
+
+fn is_long() -> bool {
+    std::env::var_os("IMBREX_LONG").is_some()
+}
+
+fn load() -> Load {
+    let zones = if is_long() { 512 } else { 128 };
+    Load {
+        zones,
+        zone_blocks: 256,
+        file_blocks: 2,
+        fill_percent: 80,
+        hot_percent: 100,
+        settling: if is_long() { 4 } else { 2 },
+        measured: if is_long() { 4 } else { 1 },
+        pause_ns: 0,
+        files: None,
+    }
+}
+
+/// What the greedy simulation does with the same files on the same zones, each with `rows` blocks for data.
+fn greedy_on(load: &Load, came: &Came, rows: u64) -> f64 {
+    let turns = |drives: u64| came.files * drives * 100 / load.fill_percent;
+    let (settling, measured) = (turns(load.settling), turns(load.measured));
+    greedy(u64::from(load.zones) - 1, rows / load.file_blocks, came.files, load.hot_percent, settling, measured)
+}
+
+/// Records are no part of the simulation, so they are taken out of both: of what was written, and of the room that zones have.
+#[test]
+fn small_files_cost_little_more_than_a_greedy_simulation_and_a_hot_and_cold_mix_less() {
+    let uniform = load();
+    let came = run(uniform);
+    let whole = greedy_on(&uniform, &came, came.rows);
+    let without_records = came.amplification * (1.0 - came.record_share);
+    let simulated = greedy_on(&uniform, &came, (came.rows as f64 * (1.0 - came.record_share)) as u64);
+    println!(
+        "files of 2 blocks: {:.3}, simulated {whole:.3}; {:.2} % of it records, without them {without_records:.3}, simulated {simulated:.3}",
+        came.amplification,
+        came.record_share * 100.0
+    );
+    assert!(came.amplification < 2.9, "{:.3}", came.amplification);
+    assert!(without_records <= 1.05 * simulated, "{without_records:.3}, simulated {simulated:.3}");
+    let mixed = run(Load { hot_percent: 10, ..uniform });
+    println!("a tenth of them hot: {:.3}", mixed.amplification);
+    assert!(mixed.amplification < came.amplification, "{:.3} and {:.3}", mixed.amplification, came.amplification);
+}
+
+#[test]
+fn files_of_a_quarter_zone_cost_less_than_twice_what_they_are() {
+    let large = Load { file_blocks: 64, settling: 5, measured: 5, ..load() };
+    let came = run(large);
+    println!("files of a quarter zone: {:.3}", came.amplification);
+    assert!(came.amplification < 2.0, "{:.3}", came.amplification);
+    let mixed = run(Load { hot_percent: 10, ..large });
+    println!("a tenth of them hot: {:.3}", mixed.amplification);
+    assert!(mixed.amplification < came.amplification, "{:.3} and {:.3}", mixed.amplification, came.amplification);
+}
+
+#[test]
+fn a_drive_that_is_nearly_full_refuses_nothing() {
+    let full = Load {
+        fill_percent: 95,
+        file_blocks: 17,
+        settling: 2,
+        measured: if is_long() { 10 } else { 3 },
+        zones: 96,
+        ..load()
+    };
+    let came = run(full);
+    let simulated = greedy_on(&full, &came, came.rows);
+    let waited_s = came.status.counters.waited_ns as f64 / SECOND_NS as f64;
+    println!(
+        "95 % full: {:.3}, simulated {simulated:.3}; writers waited {waited_s:.1} s for zones",
+        came.amplification
+    );
+    assert!(came.amplification <= 1.25 * simulated, "{:.3}, simulated {simulated:.3}", came.amplification);
+}
+
+#[test]
+fn cleaning_delays_writers_little() {
+    // A third of what the drive could take, so that there is time for cleaning.
+    let paced = Load {
+        zones: 64,
+        zone_blocks: 1024,
+        file_blocks: 16,
+        fill_percent: 70,
+        settling: 2,
+        measured: 1,
+        pause_ns: 40_000_000,
+        ..load()
+    };
+    let with = run(paced);
+    let without = run(Load { zones: 64 * 6, files: Some(with.files), ..paced });
+    assert_eq!(without.status.counters.zones_cleaned, 0, "there was room for all of it");
+    assert!(with.status.counters.zones_cleaned > 50);
+    let tail = (with.percentile_ns(0.999), without.percentile_ns(0.999));
+    let longest = *with.latencies_ns.last().unwrap();
+    let ms = |ns: u64| ns as f64 / 1e6;
+    println!(
+        "p99.9 {:.1} ms, without cleaning {:.1} ms; longest {:.1} ms; slowed down for {:.1} ms, waited {:.1} ms in all; median {:.1} and {:.1} ms",
+        ms(tail.0),
+        ms(tail.1),
+        ms(longest),
+        ms(with.status.counters.throttled_ns),
+        ms(with.status.counters.waited_ns),
+        ms(with.percentile_ns(0.5)),
+        ms(without.percentile_ns(0.5)),
+    );
+    assert!(tail.0 <= 3 * tail.1, "{tail:?}");
+    assert!(longest <= SECOND_NS, "{longest} ns");
+}
