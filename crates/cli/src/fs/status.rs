@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use imbrex::human;
+use imbrex_fs::core::Status;
 use imbrex_fs::device::{Traffic, BLOCK_BYTES};
 use imbrex_fs::journal::mirror::State;
 use imbrex_fs::Fs;
@@ -49,25 +50,33 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
         "spares": status.spares,
         "metadata_copies": status.copies.iter().map(copy).collect::<Vec<_>>(),
         "metadata_blocks_mended": status.mended_blocks,
-        "array": {
-            "padding_blocks": status.array.padding_blocks,
-            "parity_blocks": status.array.parity_blocks,
-            "degraded_rows": status.array.degraded_rows,
-            "recovered_blocks": status.array.recovered_blocks,
-        },
-        "since_mounted": {
-            "files_written": status.counters.files_written,
-            "checkpoints": status.counters.checkpoints,
-            "record_units": usage.records.0,
-            "record_blocks": usage.records.1,
-            "names_left_out": status.counters.names_left_out,
-            "throttled_ms": status.counters.throttled_ns / 1_000_000,
-            "waited_ms": status.counters.waited_ns / 1_000_000,
-            "blocks_cleaned": status.counters.blocks_cleaned,
-            "zones_cleaned": status.counters.zones_cleaned,
-            "data": traffic(&status.traffic),
-            "metadata": traffic(&status.metadata_traffic),
-        },
+        "array": array(&status),
+        "since_mounted": since_mounted(&status),
+    })
+}
+
+fn array(status: &Status) -> Value {
+    json!({
+        "padding_blocks": status.array.padding_blocks,
+        "parity_blocks": status.array.parity_blocks,
+        "degraded_rows": status.array.degraded_rows,
+        "recovered_blocks": status.array.recovered_blocks,
+    })
+}
+
+fn since_mounted(status: &Status) -> Value {
+    json!({
+        "files_written": status.counters.files_written,
+        "checkpoints": status.counters.checkpoints,
+        "record_units": status.usage.records.0,
+        "record_blocks": status.usage.records.1,
+        "names_left_out": status.counters.names_left_out,
+        "throttled_ms": status.counters.throttled_ns / 1_000_000,
+        "waited_ms": status.counters.waited_ns / 1_000_000,
+        "blocks_cleaned": status.counters.blocks_cleaned,
+        "zones_cleaned": status.counters.zones_cleaned,
+        "data": traffic(&status.traffic),
+        "metadata": traffic(&status.metadata_traffic),
     })
 }
 
