@@ -441,8 +441,9 @@ fn rig_of(rig: &Rig) -> Rig {
 
 fn places() -> Vec<(&'static str, Place)> {
     let (_, one) = mirrored().remove(1);
-    let kind = Kind::Zoned { zone_blocks: 8, zones: 9, conventional: 0, active_max: None };
-    let geometry = Geometry { blocks: 72, kind };
+    // Room for all files twice, and for their records, also on the three drives that two lost of five leave.
+    let kind = Kind::Zoned { zone_blocks: 8, zones: 14, conventional: 0, active_max: None };
+    let geometry = Geometry { blocks: 112, kind };
     let place = |drives, parity| {
         let trial = Trial { drives, parity, geometry, options: Vec::new(), ..one.clone() };
         Place { new: trial.drives + COPIES, trial }
