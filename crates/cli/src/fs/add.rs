@@ -27,7 +27,7 @@ pub struct New<'a> {
 pub fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     if let [directory] = paths {
         if directory.is_dir() {
-            let with = orders::absolute(new.path)?;
+            let with = orders::device_for(directory, new.path)?;
             let order = json!({ "order": "add", "with": with, "force": new.force, "spare": new.is_spare });
             return tell(&orders::ask(directory, "adding", order, as_json || quiet)?, as_json);
         }

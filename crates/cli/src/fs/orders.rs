@@ -9,6 +9,7 @@
 //! One is done at a time. It goes on when the command that asked is killed; Ctrl-C stops it.
 
 use std::cell::{Cell, RefCell};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -29,8 +30,21 @@ use crate::interrupt;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A path as the process that serves understands it.
-pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     path.canonicalize().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
+
+/// The device at `path` that is to come into the array served on `directory`, as the process that serves understands it. What
+/// lies on the array itself is refused: that process would wait for itself.
+pub fn device_for(directory: &Path, path: &Path) -> Result<PathBuf, Failure> {
+    let number = |path: &Path| {
+        path.metadata().map(|it| it.dev()).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+    };
+    let device = absolute(path)?;
+    if number(&device)? == number(directory)? {
+        return Err(Failure::failed(format!("{} lies on the array itself", path.display())).or_try("another device"));
+    }
+    Ok(device)
 }
 
 /// Asks the process that serves `directory` to do `order`, shows how far it is under `name`, and waits; what it came to. Ctrl-C

@@ -32,8 +32,7 @@ pub fn run(
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
     if let Some(directory) = mounted(paths) {
-        let order =
-            json!({ "order": "replace", "drive": drive, "with": orders::absolute(new.path)?, "force": new.force });
+        let order = json!({ "order": "replace", "drive": drive, "with": orders::device_for(directory, new.path)?, "force": new.force });
         return tell(&orders::ask(directory, "rebuilding", order, as_json || quiet)?, as_json);
     }
     let offline = open(paths, new)?;
@@ -71,7 +70,7 @@ pub fn run_copy(
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
     if let Some(directory) = mounted(paths) {
-        let order = json!({ "order": "copy", "copy": copy, "with": orders::absolute(new.path)?, "force": new.force });
+        let order = json!({ "order": "copy", "copy": copy, "with": orders::device_for(directory, new.path)?, "force": new.force });
         return tell(&orders::ask(directory, "copying", order, as_json || quiet)?, as_json);
     }
     let offline = open(paths, new)?;

@@ -266,6 +266,10 @@ fn mistakes_with_a_mounted_array_are_answered() {
         &["fs", "replace", directory, "--copy", "0", "--with", word(&small)],
         &["has 256 blocks", "the metadata take"],
     );
+    let inside = bench.directory.join("inside");
+    file(&inside, 1 << 20);
+    fails(&["fs", "add", directory, "--drive", word(&inside)], &["inside lies on the array itself"]);
+    fails(&["fs", "replace", directory, "--copy", "0", "--with", word(&inside)], &["lies on the array itself"]);
     fails(&["fs", "add", directory, "--drive", "/nowhere"], &["/nowhere", "No such file"]);
     fails(&["fs", "add", directory, "--drive", word(&bench.drives[0])], &["in use by another process"]);
     let folder = word(bench.folder.path());
