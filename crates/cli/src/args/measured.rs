@@ -1,0 +1,83 @@
+//! The words of `imbrex validate` and `imbrex fit`: what was measured of a real drive.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use imbrex_calibrate::readers::ReadOptions;
+
+/// What was measured, and how to read it.
+#[derive(Args, Debug, Clone)]
+pub struct MeasuredArgs {
+    /// What a real drive did: DiskSim's validation format, blktrace or blkparse with issues and completions, fio's
+    /// latency log with --log_offset=1, fio's json+ (as a distribution only), ios.parquet, or csv with a column `latency`.
+    #[arg(value_name = "MEASURED")]
+    pub measured: PathBuf,
+
+    /// Columns of a csv, in order: time,op,offset,size,latency, `_` for one to skip.
+    #[arg(long, value_name = "LIST")]
+    pub columns: Option<String>,
+
+    /// Units of those columns: s, ms, us, ns or 100ns for time and latency; B or sectors for offset and size.
+    #[arg(long, value_name = "LIST")]
+    pub units: Option<String>,
+
+    /// The device to take from a record of several; the drive of an ios.parquet [default: all, of an ios.parquet the first].
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+}
+
+impl MeasuredArgs {
+    /// What they say of how to read it.
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions { columns: self.columns.clone(), units: self.units.clone(), device: self.device.clone() }
+    }
+}
+
+/// `imbrex validate`.
+#[derive(Args, Debug)]
+pub struct ValidateArgs {
+    /// What was measured.
+    #[command(flatten)]
+    pub measured: MeasuredArgs,
+
+    /// The drive to hold against it: PROFILE[+LAYER][:key=value,…] or a TOML file.
+    #[arg(long, short = 'd', value_name = "DRIVE")]
+    pub drive: String,
+
+    /// Of fio's json+, which names no requests: those to issue, in the words of `imbrex simulate` [default: the
+    /// job's own].
+    #[arg(long, value_name = "WORDS")]
+    pub workload: Option<String>,
+
+    /// Print the judgement as JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write the judgement as a page for a browser.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+/// `imbrex fit`.
+#[derive(Args, Debug)]
+pub struct FitArgs {
+    /// What was measured.
+    #[command(flatten)]
+    pub measured: MeasuredArgs,
+
+    /// The profile to begin with: a name or a TOML file.
+    #[arg(long, value_name = "PROFILE")]
+    pub from: String,
+
+    /// Where the fitted profile goes.
+    #[arg(long, value_name = "FILE.toml")]
+    pub out: Option<PathBuf>,
+
+    /// Print what was found as JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write what was found as a page for a browser.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}

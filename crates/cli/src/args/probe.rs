@@ -1,0 +1,48 @@
+//! The words of `imbrex probe`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `imbrex probe`.
+#[derive(Args, Debug)]
+pub struct ProbeArgs {
+    /// What to probe: sim:DRIVE (a simulated drive in virtual time), an image of `imbrex drive create`, a served drive
+    /// (nbd://HOST[:PORT]/EXPORT or nbd+unix:///EXPORT?socket=PATH), a block device, or a plain file.
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+
+    /// Run only this test; give it again for more [default: all].
+    #[arg(long = "test", value_name = "NAME")]
+    pub tests: Vec<String>,
+
+    /// Allow the tests that write: they destroy what the drive holds. A simulated drive needs no such leave.
+    #[arg(long)]
+    pub destroy_data: bool,
+
+    /// With --destroy-data: also where the drive holds a partition table or a file system. One that is mounted or otherwise in
+    /// use is never written.
+    #[arg(long, requires = "destroy_data")]
+    pub really: bool,
+
+    /// Time on the drive's clock that the tests may take: what tells most for its time goes first, and what does not fit
+    /// is left out and named.
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+
+    /// Seed of the random places.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Print the verdict as JSON, with the measurements behind it.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write the verdict with its evidence as a page for a browser; it replaces one of that name only when it is whole.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Write the drive's profile, ready for `--drive`: what was measured once can be simulated from then on.
+    #[arg(long, value_name = "FILE.toml")]
+    pub emit_profile: Option<PathBuf>,
+}

@@ -1,0 +1,132 @@
+//! The words of `imbrex simulate` and `imbrex sweep`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::WorkloadArgs;
+
+/// `imbrex simulate`.
+#[derive(Args, Debug)]
+pub struct SimulateArgs {
+    /// The workload.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
+
+    /// A drive: PROFILE[+LAYER][:key=value,…] or a TOML file. Give it again for more; without it, one of every kind.
+    #[arg(long = "drive", short = 'd', value_name = "DRIVE")]
+    pub drives: Vec<String>,
+
+    /// What to compare with [default: for each drive the conventional one of like geometry].
+    #[arg(long, value_name = "DRIVE")]
+    pub baseline: Option<String>,
+
+    /// Run no baseline.
+    #[arg(long, conflicts_with = "baseline")]
+    pub no_baseline: bool,
+
+    /// What to do with a workload that reaches past the drive.
+    #[arg(long, value_enum, default_value_t = FitChoice::Grow)]
+    pub fit: FitChoice,
+
+    /// How requests arrive [default: fixed-queue for traces, closed for generators].
+    #[arg(long, value_name = "PROCESS", value_parser = ["fixed-queue", "closed", "open", "flat-out"])]
+    pub arrival: Option<String>,
+
+    /// Requests outstanding at most [default: 64 for traces, the generator's iodepth].
+    #[arg(long, value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..))]
+    pub queue: Option<u32>,
+
+    /// Which waiting request is served next [default: the profile's].
+    #[arg(long, value_name = "SCHEDULER", value_parser = ["fifo", "elevator", "sptf"])]
+    pub schedule: Option<String>,
+
+    /// Volatile write cache: a size, or off [default: the profile's].
+    #[arg(long, value_name = "SIZE")]
+    pub write_cache: Option<String>,
+
+    /// Read look-ahead: a size, or off [default: the profile's].
+    #[arg(long, value_name = "SIZE")]
+    pub read_ahead: Option<String>,
+
+    /// Requests served before measuring begins.
+    #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
+    pub warmup: u64,
+
+    /// Width of the windows in which completions are counted.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub window: String,
+
+    /// Track what every physical sector holds, and prove that nothing live is lost.
+    #[arg(long)]
+    pub check: bool,
+
+    /// Print summary.json instead of the table.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write summary.json, latency.parquet, timeline.parquet and report.html into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+
+    /// With --out: also ios.parquet, one row a request.
+    #[arg(long, requires = "out")]
+    pub per_io: bool,
+
+    /// With --out: also plan.jsonl, every step on the medium (for small runs).
+    #[arg(long, requires = "out")]
+    pub plans: bool,
+
+    /// Drives simulated at once [default: the cores there are].
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+}
+
+/// `imbrex sweep`.
+#[derive(Args, Debug)]
+pub struct SweepArgs {
+    /// What to sweep, in TOML: workloads, drives, [parameters], [options].
+    #[arg(value_name = "SPEC.toml")]
+    pub spec: PathBuf,
+
+    /// The folder that takes the dataset and the page; rows that are there are kept [default: named like the file].
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+
+    /// Points run at once [default: the cores there are].
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+
+    /// Run the points again whose rows say that they failed.
+    #[arg(long)]
+    pub retry_failed: bool,
+
+    /// Print what was done as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to do with a workload that reaches past the drive.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FitChoice {
+    /// Give the same geometry more tracks (and say so).
+    Grow,
+    /// Take addresses modulo the capacity.
+    Wrap,
+    /// Scale addresses to the capacity.
+    Scale,
+    /// Refuse.
+    Error,
+}
+
+impl FitChoice {
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            FitChoice::Grow => "grow",
+            FitChoice::Wrap => "wrap",
+            FitChoice::Scale => "scale",
+            FitChoice::Error => "error",
+        }
+    }
+}
