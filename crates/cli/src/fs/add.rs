@@ -9,7 +9,7 @@ use serde_json::{json, Value};
 use uuid::Uuid;
 
 use super::devices::{self, Purpose};
-use super::{orders, print, Offline};
+use super::{asking, print, Offline};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -27,9 +27,9 @@ pub struct New<'a> {
 pub fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
     if let [directory] = paths {
         if directory.is_dir() {
-            let with = orders::device_for(directory, new.path)?;
+            let with = asking::device_for(directory, new.path)?;
             let order = json!({ "order": "add", "with": with, "force": new.force, "spare": new.is_spare });
-            return tell(&orders::ask(directory, "adding", order, as_json || quiet)?, as_json);
+            return tell(&asking::ask(directory, "adding", order, as_json || quiet)?, as_json);
         }
     }
     let offline = Offline::open(paths, Purpose::Work)?;

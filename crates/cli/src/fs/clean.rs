@@ -6,7 +6,7 @@ use imbrex::Failure;
 use serde_json::{json, Value};
 
 use super::devices::{self, Purpose};
-use super::{orders, print, Offline};
+use super::{asking, print, Offline};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -15,7 +15,7 @@ pub fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool, quiet: bool) ->
     if let [directory] = paths {
         if directory.is_dir() {
             let order = json!({ "order": "clean", "zones": zones });
-            let outcome = orders::ask(directory, "cleaning", order, as_json || quiet)?;
+            let outcome = asking::ask(directory, "cleaning", order, as_json || quiet)?;
             return tell(&outcome, as_json);
         }
     }

@@ -3,6 +3,7 @@
 mod add;
 mod age;
 pub mod args;
+mod asking;
 mod bench;
 mod capacity;
 mod check;

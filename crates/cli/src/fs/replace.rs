@@ -10,7 +10,7 @@ use serde_json::{json, Value};
 use uuid::Uuid;
 
 use super::devices::{self, Purpose};
-use super::{orders, print, Offline};
+use super::{asking, print, Offline};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -32,8 +32,8 @@ pub fn run(
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
     if let Some(directory) = mounted(paths) {
-        let order = json!({ "order": "replace", "drive": drive, "with": orders::device_for(directory, new.path)?, "force": new.force });
-        return tell(&orders::ask(directory, "rebuilding", order, as_json || quiet)?, as_json);
+        let order = json!({ "order": "replace", "drive": drive, "with": asking::device_for(directory, new.path)?, "force": new.force });
+        return tell(&asking::ask(directory, "rebuilding", order, as_json || quiet)?, as_json);
     }
     let offline = open(paths, new)?;
     let number = which(&offline.fs.status().missing, drive)?;
@@ -70,8 +70,8 @@ pub fn run_copy(
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
     if let Some(directory) = mounted(paths) {
-        let order = json!({ "order": "copy", "copy": copy, "with": orders::device_for(directory, new.path)?, "force": new.force });
-        return tell(&orders::ask(directory, "copying", order, as_json || quiet)?, as_json);
+        let order = json!({ "order": "copy", "copy": copy, "with": asking::device_for(directory, new.path)?, "force": new.force });
+        return tell(&asking::ask(directory, "copying", order, as_json || quiet)?, as_json);
     }
     let offline = open(paths, new)?;
     let device = devices::open(&offline.clock, new.path, Purpose::Work, false)?;

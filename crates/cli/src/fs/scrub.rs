@@ -17,7 +17,7 @@ use serde_json::{json, Value};
 
 use super::check::{self, Checked, Finding};
 use super::devices::{self, Purpose};
-use super::{orders, stat, walk, Offline};
+use super::{asking, stat, walk, Offline};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -33,7 +33,7 @@ pub fn run(places: &[PathBuf], repairs: bool, as_json: bool, quiet: bool) -> Res
     match places {
         [directory] if directory.is_dir() && repairs => {
             let order = json!({ "order": "scrub", "repair": true });
-            tell(&orders::ask(directory, "scrubbing", order, as_json || quiet)?, as_json)
+            tell(&asking::ask(directory, "scrubbing", order, as_json || quiet)?, as_json)
         }
         [directory] if directory.is_dir() => scrub_mounted(directory, as_json, quiet),
         devices => scrub_devices(devices, repairs, as_json, quiet),

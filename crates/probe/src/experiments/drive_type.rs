@@ -10,9 +10,10 @@
 //! 1. No drive is called conventional of which a block that was written lies elsewhere, or a write took several rotations.
 
 use super::experiment::Experiment;
-use super::interlaced;
+use super::interlaced::{self, SEVERAL_ROTATIONS};
+use super::lost::{read_after_writing, take_back_if_lost, HOST_MANAGED, NARROW, WIDE};
 use crate::bench::{Bench, MIB};
-use crate::marks::{by_chance, is_elsewhere, is_same, Marks, Times};
+use crate::marks::{by_chance, is_elsewhere, is_same, Marks};
 use crate::statistics::{median, mode, quantile, Mode};
 use crate::target::{latencies, Operation, TargetError};
 use crate::verdict::{Confidence, Value};
@@ -42,8 +43,6 @@ const MORE_WRITES: usize = 400;
 /// Blocks were put elsewhere if so many of them lie elsewhere than before, and some were if so many do and so many do not.
 const MOST: f64 = 0.8;
 const MIXED: f64 = 0.2;
-/// A write in its place takes no more rotations than this, with a short seek.
-pub(super) const SEVERAL_ROTATIONS: f64 = 2.5;
 /// Time in which a volatile cache writes back what it has.
 const PAUSE_NS: u64 = 10_000_000_000;
 
@@ -52,12 +51,7 @@ const ELSEWHERE: [f64; 3] = [0.35, 0.65, 0.97];
 const NARROW_BYTES: u64 = 8 * MIB;
 /// Less than a part of any cache that is divided over the addresses.
 const NARROWER_BYTES: [u64; 3] = [4 * MIB, MIB, MIB / 4];
-const HOST_MANAGED: &str =
-    "it may be a host-managed drive, which says itself what it is: ask the machine it is in (lsblk -o \
-                            NAME,ZONED)";
 
-const WIDE: &str = "random writes in 1 GiB";
-const NARROW: &str = "random writes in 8 MiB";
 const NARROWER: &str = "random writes in 4 MiB or less";
 const FULL: &str = "random writes in 1 GiB that was filled in order";
 const READ_BACK: &str = "reads of blocks just written";
@@ -212,34 +206,6 @@ fn take_back_if_destroyed(bench: &mut Bench<'_>, mut written: Vec<u64>) -> Resul
         written.extend(offsets);
     }
     take_back_if_lost(bench, &written)
-}
-
-/// Reads marks that were just written; where that fails the drive is host-managed, as far as can be told.
-pub(super) fn read_after_writing(bench: &mut Bench<'_>, marks: &Marks) -> Result<Times, TargetError> {
-    let outcome = marks.read(bench);
-    if matches!(outcome, Err(TargetError::Failed { .. })) {
-        take_back_if_lost(bench, &marks.blocks)?;
-    }
-    outcome
-}
-
-/// Blocks that were written and cannot be read were destroyed by the writes beside them.
-fn take_back_if_lost(bench: &mut Bench<'_>, written: &[u64]) -> Result<(), TargetError> {
-    let mut lost = 0;
-    for &offset in written {
-        match bench.read_blocks(&[offset]) {
-            Err(TargetError::Failed { .. }) => lost += 1,
-            outcome => drop(outcome?),
-        }
-    }
-    if lost > 0 {
-        let because = format!(
-            "of {} blocks just written {lost} cannot be read any more: writes destroy what lies beside them; {HOST_MANAGED}",
-            written.len()
-        );
-        bench.verdict.conclude("type", Value::CannotTell, "", Confidence::Low, because, &[WIDE, NARROW]);
-    }
-    Ok(())
 }
 
 /// The densest band of latencies: a tenth wide; where it is of answers that wait for no platter, a small part of a rotation,

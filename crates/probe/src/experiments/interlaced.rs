@@ -12,8 +12,8 @@
 //! 1. A drive is called interlaced only if at least [`CHANGES_MIN`] changes between the two kinds of stretches were seen, and
 //!    the same addresses were of the same kind a second time.
 
-use super::drive_type::{read_after_writing, SEVERAL_ROTATIONS};
 use super::experiment::Experiment;
+use super::lost::read_after_writing;
 use crate::bench::{Bench, MIB};
 use crate::marks::{by_chance, is_elsewhere, same, Marks, Times};
 use crate::statistics::{median, quantile};
@@ -38,6 +38,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
+/// A write in its place takes no more rotations than this, with a short seek.
+pub(super) const SEVERAL_ROTATIONS: f64 = 2.5;
 /// Blocks written in a stretch, and the stretches tried from the beginning of the drive: groups may be large.
 const BLOCKS: usize = 160;
 const SPANS: [u64; 3] = [1 << 30, 1 << 33, 1 << 36];

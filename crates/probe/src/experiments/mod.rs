@@ -11,6 +11,7 @@ mod experiment;
 mod filling;
 mod interlaced;
 mod journal;
+mod lost;
 mod mechanics;
 mod rotation;
 mod zones;
