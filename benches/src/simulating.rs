@@ -18,177 +18,103 @@ struct Case {
     workload: &'static str,
     schedule: &'static str,
     arrival: Arrival,
-    target_millions: f64,
+    /// The drive that the same requests are given in turn, first come first served, and the share of its rate to reach; none:
+    /// `target` is in million requests a second.
+    beside: Option<&'static str>,
+    target: f64,
+}
+
+impl Case {
+    const fn fifo(name: &'static str, drive: &'static str, workload: &'static str, arrival: Arrival) -> Case {
+        Case { name, drive, workload, schedule: "fifo", arrival, beside: None, target: 5.0 }
+    }
+
+    const fn of(self, drive: &'static str, share: f64) -> Case {
+        Case { beside: Some(drive), target: share, ..self }
+    }
 }
 
 const MIXED: &str = "rw=randrw,rwmixread=50,bs=4k,number_ios=5000000,seed=1";
+const READS: &str = "rw=randread,bs=4k,number_ios=3000000,seed=1";
 const ABSORBED: &str = "rw=randwrite,bs=4k,number_ios=700000,seed=1";
-
+/// As many as the caches of the Seagates take.
+const ABSORBED_5000: &str = "rw=randwrite,bs=4k,number_ios=180000,seed=1";
+const ABSORBED_8000: &str = "rw=randwrite,bs=4k,number_ios=190000,seed=1";
 /// The stand-in of 3.3 million requests for a CloudPhysics machine: run as `imbrex simulate` would, with the drive's cache.
 const W106: &str = "cloudphysics-w106";
 
+const QUEUE: Arrival = Arrival::FixedQueue(64);
+const IMR: &str = "imr-1t+conventional";
+const CASSUTO: &str = "cassuto-307g+conventional";
+
 const CASES: [Case; 18] = [
+    Case::fifo("conventional, fifo", "cmr-7200", MIXED, QUEUE),
     Case {
-        name: "conventional, fifo",
-        drive: "cmr-7200",
-        workload: MIXED,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
-    Case {
-        name: "conventional, sptf over 64",
-        drive: "cmr-7200:host.queue=64",
-        workload: MIXED,
         schedule: "sptf",
-        arrival: Arrival::Closed(64),
-        target_millions: 1.0,
+        ..Case::fifo("conventional, sptf over 64", "cmr-7200:host.queue=64", MIXED, Arrival::Closed(64))
+            .of("cmr-7200:host.queue=64", 0.5)
     },
-    Case {
-        name: "s-blocks, absorbing random writes",
-        drive: "cassuto-307g+s-blocks",
-        workload: ABSORBED,
-        schedule: "fifo",
-        arrival: Arrival::FlatOut,
-        target_millions: 1.0,
-    },
-    Case {
-        name: "set-associative, absorbing random writes",
-        drive: "cassuto-307g+set-associative",
-        workload: ABSORBED,
-        schedule: "fifo",
-        arrival: Arrival::FlatOut,
-        target_millions: 1.0,
-    },
-    Case {
-        name: "region-rmw, reads",
-        drive: "cassuto-307g+region-rmw",
-        workload: "rw=randread,bs=4k,number_ios=3000000,seed=1",
-        schedule: "fifo",
-        arrival: Arrival::FlatOut,
-        target_millions: 1.0,
-    },
-    Case {
-        name: "fully-associative, absorbing random writes",
-        drive: "emulated-smr-3+fully-associative",
-        workload: ABSORBED,
-        schedule: "fifo",
-        arrival: Arrival::FlatOut,
-        target_millions: 1.0,
-    },
-    Case {
-        name: "log-structured, random writes",
-        drive: "cassuto-307g+log-structured",
-        workload: ABSORBED,
-        schedule: "fifo",
-        arrival: Arrival::FlatOut,
-        target_millions: 1.0,
-    },
-    Case {
-        name: "media-cache, absorbing random writes",
-        drive: "seagate-st5000as0011+media-cache",
-        workload: "rw=randwrite,bs=4k,number_ios=180000,seed=1",
-        schedule: "fifo",
-        arrival: Arrival::Closed(31),
-        target_millions: 1.0,
-    },
-    Case {
-        name: "media-cache in place, absorbing random writes",
-        drive: "seagate-st8000as0022+media-cache",
-        workload: "rw=randwrite,bs=4k,number_ios=190000,seed=1",
-        schedule: "fifo",
-        arrival: Arrival::Closed(31),
-        target_millions: 1.0,
-    },
-    Case {
-        name: "imr-rmw, half writes",
-        drive: "imr-1t+imr-rmw",
-        workload: MIXED,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
-    Case {
-        name: "track-flip, half writes",
-        drive: "imr-1t+track-flip",
-        workload: MIXED,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
-    Case {
-        name: "track-cache, half writes",
-        drive: "imr-1t+track-cache",
-        workload: MIXED,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
-    Case {
-        name: "track-map, half writes",
-        drive: "imr-1t+track-map",
-        workload: MIXED,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
-    Case {
-        name: "conventional, w106",
-        drive: "imr-1t+conventional",
-        workload: W106,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
-    Case {
-        name: "imr-rmw, w106",
-        drive: "imr-1t+imr-rmw",
-        workload: W106,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
-    Case {
-        name: "track-flip, w106",
-        drive: "imr-1t+track-flip",
-        workload: W106,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
-    Case {
-        name: "track-cache, w106",
-        drive: "imr-1t+track-cache",
-        workload: W106,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
-    Case {
-        name: "track-map, w106",
-        drive: "imr-1t+track-map",
-        workload: W106,
-        schedule: "fifo",
-        arrival: Arrival::FixedQueue(64),
-        target_millions: 5.0,
-    },
+    Case::fifo("s-blocks, absorbing random writes", "cassuto-307g+s-blocks", ABSORBED, Arrival::FlatOut)
+        .of(CASSUTO, 0.4),
+    Case::fifo("set-associative, absorbing random writes", "cassuto-307g+set-associative", ABSORBED, Arrival::FlatOut)
+        .of(CASSUTO, 0.4),
+    Case::fifo("region-rmw, reads", "cassuto-307g+region-rmw", READS, Arrival::FlatOut).of(CASSUTO, 0.4),
+    Case::fifo(
+        "fully-associative, absorbing random writes",
+        "emulated-smr-3+fully-associative",
+        ABSORBED,
+        Arrival::FlatOut,
+    )
+    .of("emulated-smr-3+conventional", 0.4),
+    Case::fifo("log-structured, random writes", "cassuto-307g+log-structured", ABSORBED, Arrival::FlatOut)
+        .of(CASSUTO, 0.4),
+    Case::fifo(
+        "media-cache, absorbing random writes",
+        "seagate-st5000as0011+media-cache",
+        ABSORBED_5000,
+        Arrival::Closed(31),
+    )
+    .of("seagate-st5000as0011+conventional", 0.4),
+    Case::fifo(
+        "media-cache in place, absorbing random writes",
+        "seagate-st8000as0022+media-cache",
+        ABSORBED_8000,
+        Arrival::Closed(31),
+    )
+    .of("seagate-st8000as0022+conventional", 0.4),
+    Case::fifo("imr-rmw, half writes", "imr-1t+imr-rmw", MIXED, QUEUE).of(IMR, 0.6),
+    Case::fifo("track-flip, half writes", "imr-1t+track-flip", MIXED, QUEUE).of(IMR, 0.6),
+    Case::fifo("track-cache, half writes", "imr-1t+track-cache", MIXED, QUEUE).of(IMR, 0.6),
+    Case::fifo("track-map, half writes", "imr-1t+track-map", MIXED, QUEUE).of(IMR, 0.6),
+    Case::fifo("conventional, w106", IMR, W106, QUEUE),
+    Case::fifo("imr-rmw, w106", "imr-1t+imr-rmw", W106, QUEUE).of(IMR, 0.6),
+    Case::fifo("track-flip, w106", "imr-1t+track-flip", W106, QUEUE).of(IMR, 0.6),
+    Case::fifo("track-cache, w106", "imr-1t+track-cache", W106, QUEUE).of(IMR, 0.6),
+    Case::fifo("track-map, w106", "imr-1t+track-map", W106, QUEUE).of(IMR, 0.6),
 ];
 
-/// Runs a case this often and keeps the best: the machine's noise only ever slows.
+/// Runs a case this often, in turn with the drive beside it. Of rates the best is kept, for the machine's noise only ever
+/// slows, and of ratios the one in the middle.
 const ROUNDS: usize = 3;
 
 /// Measures every case whose name holds `only`.
 pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     for case in CASES.iter().filter(|case| case.name.contains(only)) {
-        let drive = build(case.drive);
-        let requests = record(case.workload, drive.capacity_bytes() / 512);
-        let best = (0..ROUNDS).map(|_| millions_per_second(case, &requests)).fold(0.0, f64::max);
-        report(Row {
-            name: case.name.into(),
-            value: best,
-            unit: "million requests/s",
-            target: Some(case.target_millions),
-        });
+        let requests = record(case.workload, build(case.drive).capacity_bytes() / 512);
+        let (mut rates, mut ratios) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let rate = millions_per_second(case, case.drive, case.schedule, &requests);
+            rates.push(rate);
+            ratios.extend(case.beside.map(|drive| rate / millions_per_second(case, drive, "fifo", &requests)));
+        }
+        let target = case.beside.is_none().then_some(case.target);
+        let value = rates.into_iter().fold(0.0, f64::max);
+        report(Row { name: case.name.into(), value, unit: "million requests/s", target });
+        ratios.sort_by(f64::total_cmp);
+        if let Some(value) = ratios.get(ROUNDS / 2) {
+            let name = format!("{}, over conventional", case.name);
+            report(Row { name, value: *value, unit: "times", target: Some(case.target) });
+        }
     }
 }
 
@@ -213,12 +139,13 @@ fn record(words: &str, device_sectors: u64) -> Vec<Request> {
     requests
 }
 
-fn millions_per_second(case: &Case, requests: &[Request]) -> f64 {
+/// The rate of `drive` with the requests of a case.
+fn millions_per_second(case: &Case, drive: &str, schedule: &str, requests: &[Request]) -> f64 {
     let mut source = Recorded::new(requests.to_vec());
-    let drive = build(case.drive);
+    let drive = build(drive);
     let options = Options {
         arrival: case.arrival,
-        schedule: Schedule::named(case.schedule, SimDuration::from_secs(1)).expect("the cases are right"),
+        schedule: Schedule::named(schedule, SimDuration::from_secs(1)).expect("the cases are right"),
         write_cache_bytes: if case.workload == W106 { drive.host.write_cache_bytes } else { 0 },
         read_ahead_bytes: 0,
         fit: Fit::Reject,
