@@ -48,21 +48,21 @@ pub struct Checked {
 pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let mut checked = Checked::default();
     let clock = Clock::in_virtual_time();
-    match damaged_superblock(&clock, paths)? {
-        Some(finding) => checked.findings.push(finding),
-        None => {
-            let devices = Devices::open(&clock, paths, Purpose::Look, false)?;
-            check(clock, devices, &mut checked, as_json)?;
-        }
+    let (damaged, is_told) = damaged_superblocks(&clock, paths)?;
+    if is_told {
+        let devices = Devices::open(&clock, paths, Purpose::Look, false)?;
+        check(clock, devices, damaged, &mut checked, as_json)?;
+    } else {
+        checked.findings = damaged;
     }
     tell(paths, &checked, as_json)?;
     Ok(if checked.findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// A device whose superblock is one of ours and is damaged, where no other device tells what the file system is: then nothing more
-/// can be said.
-fn damaged_superblock(clock: &Clock, paths: &[PathBuf]) -> Result<Option<Finding>, Failure> {
-    let mut damaged = None;
+/// The devices whose superblocks are ours and damaged; and whether another device tells what the file system is, without which
+/// nothing more can be said.
+fn damaged_superblocks(clock: &Clock, paths: &[PathBuf]) -> Result<(Vec<Finding>, bool), Failure> {
+    let (mut damaged, mut is_told) = (Vec::new(), false);
     for path in paths {
         let device = devices::open(clock, path, Purpose::Look, false)?;
         let looking = async move {
@@ -75,23 +75,33 @@ fn damaged_superblock(clock: &Clock, paths: &[PathBuf]) -> Result<Option<Finding
         };
         let (looked, is_ours) = devices::run(clock, looking)?;
         match looked {
-            Ok(_) => {
-                clock.forget_all();
-                return Ok(None);
-            }
+            Ok(_) => is_told = true,
             Err(error) if is_ours => {
-                damaged = Some(Finding { kind: "superblock", text: error.to_string(), path: None });
+                damaged.push(Finding { kind: "superblock", text: error.to_string(), path: None });
             }
+            // A stranger among them is named where the others do without it.
+            Err(_) if is_told => {}
             Err(error) => return Err(Failure::failed(error)),
         }
     }
     clock.forget_all();
-    Ok(damaged)
+    Ok((damaged, is_told))
 }
 
-fn check(clock: Clock, devices: Devices, checked: &mut Checked, as_json: bool) -> Result<(), Failure> {
+fn check(
+    clock: Clock,
+    devices: Devices,
+    damaged: Vec<Finding>,
+    checked: &mut Checked,
+    as_json: bool,
+) -> Result<(), Failure> {
     if let Some(missing) = missing(&clock, &devices)? {
-        return Err(missing);
+        if damaged.is_empty() {
+            return Err(missing);
+        }
+        // It is there, and cannot be told.
+        checked.findings = damaged;
+        return Ok(());
     }
     let offline = match Offline::mount(clock, devices, Purpose::Look) {
         Ok(offline) => offline,
