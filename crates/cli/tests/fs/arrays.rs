@@ -261,3 +261,33 @@ fn files_come_back_without_metadata_and_with_a_drive_less() {
     let (code, why) = failure(&["fs", "salvage", word(&drives.images[0]), "--to", word(&to)]);
     assert!(code == Some(1) && why.contains("there is something in it"), "{why}");
 }
+
+#[test]
+fn of_mirrored_metadata_one_copy_is_made_anew_and_the_other_put_beside_it() {
+    if !has_fuse() {
+        return;
+    }
+    let drives = Drives::new();
+    let (directory, folder) = (drives.directory.as_path(), drives.folder.path());
+    let [first, second, new, another] = ["first", "second", "new", "another"].map(|name| folder.join(name));
+    let images: Vec<&str> = drives.images.iter().map(|image| word(image)).collect();
+    let how =
+        ["--store", "log", "--parity", "1", "--meta", word(&first), "--meta", word(&second), "--meta-size", "64MiB"];
+    text(&[&["fs", "mkfs"], images.as_slice(), &how].concat());
+    text(&["fs", "mount", word(&first), word(directory)]);
+    write(directory, 1..6);
+    drives.umount();
+    [&first, &second].into_iter().for_each(|copy| std::fs::write(copy, vec![0xee; 64 << 20]).unwrap());
+    text(&[&["fs", "salvage"], images.as_slice(), &["--meta", word(&new), "--meta-size", "64MiB"]].concat());
+    text(&["fs", "mount", word(&new), word(directory)]);
+    compare(directory, 1..6);
+    std::fs::File::create(&another).unwrap().set_len(64 << 20).unwrap();
+    text(&["fs", "replace", word(directory), "--copy", "1", "--with", word(&another)]);
+    write(directory, 6..8);
+    drives.umount();
+    // Either of the two is enough.
+    std::fs::remove_file(&new).unwrap();
+    text(&["fs", "mount", word(&another), word(directory)]);
+    compare(directory, 1..8);
+    drives.umount();
+}
