@@ -142,5 +142,9 @@ pub fn check_writable(path: &Path, option: &str) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(refused("is a folder".into()));
     }
+    if path.exists() && !path.is_file() {
+        // To open a pipe and close it again would end it for its reader.
+        return Ok(());
+    }
     WholeFile::create(path).map(drop).map_err(|error| refused(format!("cannot be written: {error}")))
 }

@@ -5,6 +5,8 @@
 //!                         └─ dropped, or discard_unfinished ─► removed
 //! ```
 //!
+//! A link stays a link: what it leads to is replaced. What is no file, such as a pipe or `/dev/null`, is written to as it is.
+//!
 //! Invariants:
 //! 1. The hidden file lies in the folder of the final one, so that renaming cannot cross file systems.
 //! 2. Every hidden file that exists is in [`UNFINISHED`]; its name holds the process and a number, so that neither two
@@ -36,13 +38,23 @@ pub fn discard_unfinished() {
 #[derive(Debug)]
 pub struct WholeFile {
     out: BufWriter<File>,
-    hidden: PathBuf,
+    /// None where `path` is no file, and is written to itself.
+    hidden: Option<PathBuf>,
     path: PathBuf,
 }
 
 impl WholeFile {
     /// Begins what will be `path`.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
+        let with = |file, hidden, path| WholeFile { out: BufWriter::with_capacity(1 << 16, file), hidden, path };
+        let path = match fs::metadata(path) {
+            Ok(is) if !is.is_file() && !is.is_dir() => {
+                let file = File::options().write(true).open(path)?;
+                return Ok(with(file, None, path.to_path_buf()));
+            }
+            Ok(_) => path.canonicalize()?,
+            Err(_) => path.to_path_buf(),
+        };
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
         let hidden_name = format!(".{}.{}-{number}.unfinished", name.to_string_lossy(), std::process::id());
@@ -52,29 +64,37 @@ impl WholeFile {
         let file = file.inspect_err(|_| {
             lock().remove(&hidden);
         })?;
-        Ok(WholeFile { out: BufWriter::with_capacity(1 << 16, file), hidden, path: path.to_path_buf() })
+        Ok(with(file, Some(hidden), path))
     }
 
     /// Brings everything so far to the disk.
     pub fn settle(&mut self) -> io::Result<()> {
         self.out.flush()?;
-        self.out.get_ref().sync_all()
+        match &self.hidden {
+            Some(_) => self.out.get_ref().sync_all(),
+            // A pipe has nothing to bring there.
+            None => Ok(()),
+        }
     }
 
     /// Gives the file its name.
     pub fn finish(mut self) -> io::Result<()> {
         self.settle()?;
-        fs::rename(&self.hidden, &self.path)?;
-        lock().remove(&self.hidden);
-        Ok(())
+        self.name()
     }
 
     /// Gives the file its name without waiting for the disk. Whoever sees it sees it whole, unless the power fails: then it may
     /// be cut short. For what is known to be cut short when it is read, and can be made again.
     pub fn finish_unsettled(mut self) -> io::Result<()> {
         self.out.flush()?;
-        fs::rename(&self.hidden, &self.path)?;
-        lock().remove(&self.hidden);
+        self.name()
+    }
+
+    fn name(&self) -> io::Result<()> {
+        if let Some(hidden) = &self.hidden {
+            fs::rename(hidden, &self.path)?;
+            lock().remove(hidden);
+        }
         Ok(())
     }
 
@@ -129,9 +149,10 @@ impl Write for WholeFile {
 
 impl Drop for WholeFile {
     fn drop(&mut self) {
-        if lock().remove(&self.hidden) {
+        let Some(hidden) = &self.hidden else { return };
+        if lock().remove(hidden) {
             // Already gone is as good as removed.
-            let _ = fs::remove_file(&self.hidden);
+            let _ = fs::remove_file(hidden);
         }
     }
 }
@@ -153,6 +174,34 @@ mod tests {
         file.finish().expect("renamed");
         assert_eq!(fs::read(&path).expect("there"), b"new");
         assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 1);
+    }
+
+    #[test]
+    fn a_link_stays_one_and_what_is_no_file_is_written_to() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "old").expect("written");
+        std::os::unix::fs::symlink(&target, &link).expect("made");
+        let write = |path: &Path| {
+            let mut file = WholeFile::create(path).expect("begun");
+            file.write_all(b"new").expect("written");
+            file.finish().expect("finished");
+        };
+        write(&link);
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read(&target).expect("there"), b"new");
+
+        // A pipe, so that nothing of the machine's is at stake.
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).expect("made");
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe)
+        });
+        write(&pipe);
+        assert_eq!(reader.join().expect("it reads").expect("there"), b"new");
+        assert!(!fs::symlink_metadata(&pipe).expect("there").is_file());
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 3);
     }
 
     #[test]
