@@ -7,8 +7,11 @@
 //! Invariants:
 //! 1. Ranges are disjoint and non-empty; a newer write overlays an older one.
 //! 2. Each sector has its part of its sum.
+//! 3. Of the buffer that a write brought at least half is in use, or none: what is dirty bounds what is held.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::image::checksum;
 use crate::image::transfer::Given;
@@ -16,14 +19,50 @@ use crate::image::transfer::Given;
 /// The bytes of a run of sectors, with what each has in its sum.
 #[derive(Debug)]
 pub(crate) struct Dirty {
-    pub(crate) bytes: Vec<u8>,
+    /// What one write brought.
+    block: Arc<Vec<u8>>,
+    /// What is left of that.
+    range: Range<usize>,
     parts: Vec<u32>,
 }
 
 impl Dirty {
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.block[self.range.clone()]
+    }
+
     /// They as what is to be written.
     pub(crate) fn given(&self) -> Given<'_> {
-        Given { bytes: &self.bytes, parts: Some(&self.parts) }
+        Given { bytes: self.bytes(), parts: Some(&self.parts) }
+    }
+
+    /// What they lie in.
+    pub(crate) fn block(&self) -> Arc<Vec<u8>> {
+        self.block.clone()
+    }
+
+    /// The buffer that was brought, if nobody else uses it any more.
+    pub(crate) fn into_buffer(self) -> Option<Vec<u8>> {
+        Arc::into_inner(self.block)
+    }
+
+    /// Cuts it off after `sectors`; what follows.
+    fn split_off(&mut self, sectors: usize, sector_bytes: usize) -> Dirty {
+        let at = self.range.start + sectors * sector_bytes;
+        let mut tail = Dirty { block: self.block(), range: at..self.range.end, parts: self.parts.split_off(sectors) };
+        self.range.end = at;
+        self.settle();
+        tail.settle();
+        tail
+    }
+
+    /// Leaves a block of which it uses less than half.
+    fn settle(&mut self) {
+        if 2 * self.range.len() < self.block.capacity() {
+            self.block = Arc::new(self.bytes().to_vec());
+            self.range = 0..self.block.len();
+        }
     }
 }
 
@@ -49,7 +88,9 @@ impl Volatile {
         self.remove(lba, end);
         let mut parts = Vec::new();
         checksum::parts(&bytes, self.sector_bytes as usize, &mut parts);
-        self.ranges.insert(lba, Dirty { bytes, parts });
+        let mut dirty = Dirty { range: 0..bytes.len(), block: Arc::new(bytes), parts };
+        dirty.settle();
+        self.ranges.insert(lba, dirty);
     }
 
     /// Forgets [start, end).
@@ -69,7 +110,7 @@ impl Volatile {
             if first > reached {
                 return false;
             }
-            reached = reached.max(self.end(first, &dirty.bytes));
+            reached = reached.max(self.end(first, dirty.bytes()));
         }
         reached >= end
     }
@@ -86,13 +127,11 @@ impl Volatile {
     /// Makes `at` a boundary.
     fn split(&mut self, at: u64) {
         let Some((&start, dirty)) = self.ranges.range(..at).next_back() else { return };
-        if self.end(start, &dirty.bytes) <= at {
+        if self.end(start, dirty.bytes()) <= at {
             return;
         }
-        let keep = (at - start) as usize;
         let dirty = self.ranges.get_mut(&start).expect("just found");
-        let bytes = dirty.bytes.split_off(keep * self.sector_bytes as usize);
-        let tail = Dirty { bytes, parts: dirty.parts.split_off(keep) };
+        let tail = dirty.split_off((at - start) as usize, self.sector_bytes as usize);
         self.ranges.insert(at, tail);
     }
 
@@ -104,10 +143,11 @@ impl Volatile {
         let mut sectors = 0;
         let end = self.end(lba, into);
         let first = match self.ranges.range(..=lba).next_back() {
-            Some((&start, dirty)) if self.end(start, &dirty.bytes) > lba => start,
+            Some((&start, dirty)) if self.end(start, dirty.bytes()) > lba => start,
             _ => lba,
         };
-        for (&start, Dirty { bytes, .. }) in self.ranges.range(first..end) {
+        for (&start, dirty) in self.ranges.range(first..end) {
+            let bytes = dirty.bytes();
             let (from, to) = (start.max(lba), self.end(start, bytes).min(end));
             let range =
                 |base: u64| ((from - base) * self.sector_bytes) as usize..((to - base) * self.sector_bytes) as usize;
@@ -160,9 +200,9 @@ mod tests {
                         volatile.take(lba, lba + sectors, &mut pieces);
                         for (start, dirty) in pieces {
                             let mut parts = Vec::new();
-                            checksum::parts(&dirty.bytes, SECTOR_BYTES, &mut parts);
-                            prop_assert_eq!(parts, dirty.parts);
-                            for (offset, sector) in dirty.bytes.chunks(SECTOR_BYTES).enumerate() {
+                            checksum::parts(dirty.bytes(), SECTOR_BYTES, &mut parts);
+                            prop_assert_eq!(&parts, &dirty.parts);
+                            for (offset, sector) in dirty.bytes().chunks(SECTOR_BYTES).enumerate() {
                                 let was = naive[start as usize + offset].take().map(|byte| [byte; SECTOR_BYTES]);
                                 prop_assert_eq!(was.as_ref().map(|bytes| &bytes[..]), Some(sector));
                             }
@@ -179,6 +219,13 @@ mod tests {
                 prop_assert_eq!(held, window.iter().flatten().count() as u64);
                 prop_assert_eq!(volatile.covers(lba, lba + sectors as u64), window.iter().all(Option::is_some));
             }
+            // What is held, each buffer counted once, is at most twice what is dirty.
+            let mut held = std::collections::BTreeMap::new();
+            let dirty_bytes: usize = volatile.ranges.values().map(|dirty| dirty.range.len()).sum();
+            for dirty in volatile.ranges.values() {
+                held.insert(dirty.block.as_ptr().addr(), dirty.block.capacity());
+            }
+            prop_assert!(held.values().sum::<usize>() <= 2 * dirty_bytes, "{held:?} for {dirty_bytes}");
         }
     }
 

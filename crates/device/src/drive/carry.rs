@@ -265,13 +265,17 @@ impl Carrier for Bytes {
         for command in commands {
             self.volatile.take(command.lba.0, command.end().0, &mut self.pieces);
         }
-        let taken: usize = self.pieces.iter().map(|(_, dirty)| dirty.bytes.len()).sum();
+        let taken: usize = self.pieces.iter().map(|(_, dirty)| dirty.bytes().len()).sum();
         let sectors: u64 = commands.iter().map(|command| u64::from(command.sectors)).sum();
         assert_eq!(taken as u64, sectors * self.sector_bytes, "dirty sectors have no bytes: invariant 1");
         let mut transfers: Vec<_> =
             self.pieces.iter().map(|(lba, dirty)| Transfer { lba: *lba, data: Data::Summed(dirty.given()) }).collect();
+        self.store.lend(&mut self.pieces.iter().map(|(_, dirty)| dirty.block()));
         let outcome = self.store.execute(plan, &mut transfers);
-        self.pieces.drain(..).for_each(|(_, dirty)| self.spare.keep(dirty.bytes));
+        self.store.lend(&mut std::iter::empty());
+        for buffer in self.pieces.drain(..).filter_map(|(_, dirty)| dirty.into_buffer()) {
+            self.spare.keep(buffer);
+        }
         outcome
     }
 

@@ -1,5 +1,10 @@
 //! A medium in memory: pages that exist once they are written. A copy shares them until one of the two writes, so that
 //! an image costs little to fork.
+//!
+//! What lies in a block that was lent ([`Media::lend`]) is not copied: whole pages of it are kept as they are.
+//!
+//! Invariants:
+//! 1. Of a block that is kept more than half is in use, where no copy of the medium shares it.
 
 use std::io;
 use std::sync::Arc;
@@ -9,11 +14,31 @@ use super::Media;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 64 << 10;
 
+/// A page that was written.
+#[derive(Clone, Debug)]
+enum Page {
+    /// Its bytes.
+    Own(Arc<[u8]>),
+    /// A page of a block that was lent, from this byte of it on.
+    Kept(Arc<Vec<u8>>, usize),
+}
+
+impl Page {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Page::Own(bytes) => bytes,
+            Page::Kept(block, at) => &block[*at..at + PAGE_BYTES],
+        }
+    }
+}
+
 /// Memory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    pages: Vec<Option<Arc<[u8]>>>,
+    pages: Vec<Option<Page>>,
     len: u64,
+    /// What is written may lie in these.
+    lent: Vec<Arc<Vec<u8>>>,
 }
 
 impl Memory {
@@ -28,6 +53,56 @@ impl Memory {
         memory.write_at(0, bytes).expect("memory takes every write");
         memory
     }
+
+    /// Where `from` lies in a block that was lent, if keeping the whole pages of it keeps more than half of that block in use.
+    fn block_of(&self, offset: u64, from: &[u8]) -> Option<(Arc<Vec<u8>>, usize)> {
+        let begin = (offset as usize).next_multiple_of(PAGE_BYTES);
+        let kept_bytes = (offset as usize + from.len()).saturating_sub(begin) / PAGE_BYTES * PAGE_BYTES;
+        let found = self.lent.iter().find(|block| {
+            let (block, from) = (block.as_ptr_range(), from.as_ptr_range());
+            block.start <= from.start && from.end <= block.end
+        })?;
+        let at = from.as_ptr().addr() - found.as_ptr().addr();
+        (kept_bytes > 0 && is_enough(kept_bytes, found)).then(|| (found.clone(), at))
+    }
+
+    /// Puts `new` in the place of `page`; what that leaves of a block in too few pages is copied.
+    fn replace(&mut self, page: usize, new: Page) {
+        let Some(Page::Kept(block, _)) = self.pages[page].replace(new) else { return };
+        let users = Arc::strong_count(&block) - 1;
+        if users > 0 && !is_enough(users * PAGE_BYTES, &block) {
+            let reach = block.capacity() / PAGE_BYTES;
+            let end = self.pages.len().min(page + reach + 1);
+            for neighbour in self.pages[page.saturating_sub(reach)..end].iter_mut().flatten() {
+                if matches!(neighbour, Page::Kept(of, _) if Arc::ptr_eq(of, &block)) {
+                    *neighbour = Page::Own(neighbour.bytes().into());
+                }
+            }
+        }
+    }
+
+    /// Writes a part of a page, or all of it.
+    fn write_page(&mut self, page: usize, within: usize, from: &[u8]) {
+        if from.len() == PAGE_BYTES && !matches!(self.pages[page], Some(Page::Own(_))) {
+            // A page written whole for the first time is never zeroed.
+            return self.replace(page, Page::Own(from.into()));
+        }
+        match &self.pages[page] {
+            None => self.pages[page] = Some(Page::Own(std::iter::repeat_n(0, PAGE_BYTES).collect())),
+            Some(kept @ Page::Kept(..)) => {
+                let own = Page::Own(kept.bytes().into());
+                self.replace(page, own);
+            }
+            Some(Page::Own(_)) => {}
+        }
+        let Some(Page::Own(bytes)) = &mut self.pages[page] else { unreachable!("it was just made its own") };
+        Arc::make_mut(bytes)[within..within + from.len()].copy_from_slice(from);
+    }
+}
+
+/// Whether so many bytes of `block` in use are enough to keep it.
+fn is_enough(bytes: usize, block: &Vec<u8>) -> bool {
+    2 * bytes > block.capacity()
 }
 
 /// Calls `each` with page, offset in the page and range of the buffer for every page that the range touches.
@@ -51,32 +126,120 @@ impl Media for Memory {
         for_pages(offset, into.len(), |page, within, range| {
             let part = &mut into[range];
             match self.pages.get(page) {
-                Some(Some(bytes)) => part.copy_from_slice(&bytes[within..within + part.len()]),
+                Some(Some(page)) => part.copy_from_slice(&page.bytes()[within..within + part.len()]),
                 _ => part.fill(0),
             }
         });
         Ok(())
     }
 
+    fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
+        self.lent.clear();
+        self.lent.extend(blocks);
+    }
+
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
-        for_pages(offset, from.len(), |page, within, range| {
-            if page >= self.pages.len() {
-                self.pages.resize_with(page + 1, || None);
+        let end = offset + from.len() as u64;
+        let pages = (end as usize).div_ceil(PAGE_BYTES);
+        if pages > self.pages.len() {
+            self.pages.resize_with(pages, || None);
+        }
+        let block = self.block_of(offset, from);
+        for_pages(offset, from.len(), |page, within, range| match &block {
+            Some((block, at)) if range.len() == PAGE_BYTES => {
+                self.replace(page, Page::Kept(block.clone(), at + range.start));
             }
-            match &mut self.pages[page] {
-                // A page written whole for the first time is never zeroed.
-                empty @ None if range.len() == PAGE_BYTES => *empty = Some(from[range].into()),
-                shared => {
-                    let shared = shared.get_or_insert_with(|| std::iter::repeat_n(0, PAGE_BYTES).collect());
-                    Arc::make_mut(shared)[within..within + range.len()].copy_from_slice(&from[range]);
-                }
-            }
+            _ => self.write_page(page, within, &from[range]),
         });
-        self.len = self.len.max(offset + from.len() as u64);
+        self.len = self.len.max(end);
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGE: usize = PAGE_BYTES;
+
+    /// Bytes of blocks that are kept but not in use, beyond as many as are: invariant 1 says there are none.
+    fn wasted(memory: &Memory) -> usize {
+        let mut kept: Vec<(usize, usize)> = Vec::new();
+        for page in memory.pages.iter().flatten() {
+            let Page::Kept(block, _) = page else { continue };
+            let address = block.as_ptr().addr();
+            match kept.iter_mut().find(|(known, _)| *known == address) {
+                Some((_, left)) => *left = left.saturating_sub(2 * PAGE),
+                None => kept.push((address, (block.capacity() + 1).saturating_sub(2 * PAGE))),
+            }
+        }
+        kept.iter().map(|(_, left)| left).sum()
+    }
+
+    fn whole(memory: &mut Memory, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0xee; length];
+        memory.read_at(0, &mut bytes).expect("it is memory");
+        bytes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        /// Against an array, with and without blocks lent, at any place and length; a copy made in between stays as it was.
+        #[test]
+        fn holds_what_was_written_whoever_owns_it(
+            acts in prop::collection::vec((0usize..12 * PAGE, 1usize..6 * PAGE, 0usize..PAGE, any::<bool>(), any::<bool>()), 1..24),
+            copied_at in 0usize..24,
+        ) {
+            let (mut memory, mut naive, mut copy) = (Memory::new(), vec![0; 18 * PAGE], None);
+            for (number, (offset, length, skip, is_lent, at_page)) in acts.into_iter().enumerate() {
+                if number == copied_at {
+                    copy = Some((memory.clone(), naive.clone()));
+                }
+                let offset = if at_page { offset / PAGE * PAGE } else { offset };
+                let block = Arc::new(vec![number as u8 + 1; skip + length]);
+                if is_lent {
+                    memory.lend(&mut std::iter::once(block.clone()));
+                }
+                memory.write_at(offset as u64, &block[skip..]).expect("it is memory");
+                memory.lend(&mut std::iter::empty());
+                naive[offset..offset + length].fill(number as u8 + 1);
+                drop(block);
+                if copy.is_none() {
+                    prop_assert_eq!(wasted(&memory), 0);
+                }
+            }
+            prop_assert!(whole(&mut memory, naive.len()) == naive);
+            if let Some((mut copy, naive)) = copy {
+                prop_assert!(whole(&mut copy, naive.len()) == naive);
+            }
+        }
+    }
+
+    #[test]
+    fn pages_of_a_lent_block_are_kept_and_others_are_not() {
+        let mut memory = Memory::new();
+        let block = Arc::new(vec![7; 8 * PAGE]);
+        memory.lend(&mut std::iter::once(block.clone()));
+        memory.write_at(100, &block).expect("it is memory");
+        // Seven pages lie whole in it; the eighth is in two parts. The loan is one user, the test another.
+        assert_eq!(Arc::strong_count(&block), 2 + 7);
+        memory.lend(&mut std::iter::empty());
+        memory.write_at(PAGE as u64, &[9]).expect("it is memory");
+        assert_eq!(Arc::strong_count(&block), 1 + 6, "the page that was changed has become another");
+        memory.write_at(3 * PAGE as u64 - 1, &[9; 2]).expect("it is memory");
+        assert_eq!(Arc::strong_count(&block), 1 + 4, "with the test's own there are five users of eight pages");
+        memory.write_at(4 * PAGE as u64, &[9]).expect("it is memory");
+        assert_eq!(Arc::strong_count(&block), 1, "four are too few: what was left is copied");
+        let small = Arc::new(vec![5; 5 * PAGE]);
+        memory.lend(&mut std::iter::once(small.clone()));
+        memory.write_at(0, &small[..2 * PAGE]).expect("it is memory");
+        assert_eq!(Arc::strong_count(&small), 2, "two of five pages are too few to keep it");
     }
 }

@@ -11,6 +11,7 @@
 //! 2. An act of [`Media::write_together`] may be lost or torn by a power cut, but nothing comes between its parts while
 //!    the power is on.
 //! 3. Before a [`Media::flush`] returns nothing written is durable for sure; after it everything is.
+//! 4. What a medium keeps of what was lent to it ([`Media::lend`]) is never changed by anybody.
 
 pub mod crashing;
 pub mod faulty;
@@ -20,6 +21,7 @@ pub mod overlay;
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 /// A run of bytes.
 pub trait Media: Send + fmt::Debug {
@@ -36,6 +38,9 @@ pub trait Media: Send + fmt::Debug {
 
     /// These pieces, offset and length, will be read soon: a medium that takes time over each may fetch them together.
     fn will_read(&mut self, _pieces: &mut dyn Iterator<Item = (u64, usize)>) {}
+
+    /// Until the next call, what is written may lie in these blocks: a medium in memory may keep them instead of a copy.
+    fn lend(&mut self, _blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {}
 
     /// Puts `from` at `offset`, as one act.
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()>;
@@ -60,6 +65,10 @@ impl Media for Box<dyn Media> {
 
     fn will_read(&mut self, pieces: &mut dyn Iterator<Item = (u64, usize)>) {
         (**self).will_read(pieces);
+    }
+
+    fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
+        (**self).lend(blocks);
     }
 
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {

@@ -22,6 +22,8 @@ mod opening;
 mod transfer;
 mod unreadable;
 
+use std::sync::Arc;
+
 use imbrex_disk::{Extent, Sectors, SharedDisk};
 use imbrex_layer::{Layer, Medium};
 use imbrex_sim::Drive;
@@ -79,6 +81,11 @@ impl<M: Media> Store<M> {
     /// The space of the image, for whoever cuts or inspects it.
     pub fn space_mut(&mut self) -> &mut Space<M> {
         &mut self.space
+    }
+
+    /// Until the next call, what the host gives lies in these blocks: the medium may keep them.
+    pub fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
+        self.space.media_mut().lend(blocks);
     }
 
     /// The journal.
