@@ -94,10 +94,15 @@ def sweep(
     Raises:
         ValueError, TypeError, ImbrexError: as `simulate`; what fails in one point alone is in its row.
     """
+    if client is not None and not hasattr(client, "scatter"):
+        raise TypeError(f"client = {client!r}: expected a distributed.Client")
+    at_once = None if jobs is None else _words.whole("jobs", jobs, least=1, most=2**32 - 1)
     named = _named(workloads)
     texts = _words.drives(drives)
     folder = os.fspath(out) if out is not None else tempfile.mkdtemp(prefix="imbrex-sweep-")
-    swept = [(name, _values(name, values)) for name, values in (parameters or {}).items()]
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise TypeError(f"parameters = {parameters!r}: expected a dictionary of names and values")
+    swept = [(str(name), _values(name, values)) for name, values in (parameters or {}).items()]
     chosen = []
     for name, value in options.items():
         if value is not None:
@@ -106,7 +111,7 @@ def sweep(
     with Showing(progress) as shown:
         native = _imbrex.Sweep(named, texts, swept, chosen, folder, shown)
         if client is None:
-            figures = native.run(jobs, retry_failed, shown)
+            figures = native.run(at_once, bool(retry_failed), shown)
         else:
             from ._dask import run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
@@ -31,6 +32,17 @@ def word(name: str, value: Any) -> str:
         f"{name} = {value!r}: expected text, a number, True or False, a path or a list of words, "
         f"not {type(value).__name__}"
     )
+
+
+def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1) -> int:
+    """`value` as a whole number from `least` to `most`; `name` is what the call calls it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} = {value!r}: expected a whole number, not {type(value).__name__}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} = {number}: expected a whole number from {least} to {most}")
+    return number
 
 
 def options(given: Mapping[str, Any]) -> list[tuple[str, str]]:

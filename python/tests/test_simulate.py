@@ -14,6 +14,7 @@ import imbrex
 import pytest
 from conftest import DRIVES, WORDS
 
+NAMES = ["read", "write", "flush", "trim"]
 WALL_CLOCK = ("wall_seconds", "requests_per_second")
 
 
@@ -54,6 +55,8 @@ def test_tables_hold_what_the_files_hold(tmp_path):
         taken = pyarrow.table(table)
         assert taken.to_pydict() == read.to_pydict() == table.to_dict(), name
         assert len(table) == taken.num_rows and table.columns == taken.column_names
+    assert [str(pyarrow.table(results.ios).schema.field(name).type) for name in ("drive", "op", "lba")] == ["string", "string", "int64"]
+    assert set(results.ios.to_dict()["op"]) == {"read", "write", "background"}
     again = imbrex.simulate(WORDS, DRIVES, per_io=True)
     ios = again.ios
     del again
@@ -66,7 +69,9 @@ def test_every_library_takes_the_tables_and_gives_workloads(columns, trace_file)
     of_file = imbrex.simulate(trace_file, DRIVES[0])
     latency = polars.DataFrame(of_file.latency)
     assert latency.filter(polars.col("operation") == "all")["count"].sum() == 2 * 3000
-    words = numpy.array(["read", "write", "flush", "trim"])[columns["op"]]
+    words = numpy.array(NAMES)[columns["op"]]
+    twice = {name: numpy.concatenate([values, values]) for name, values in columns.items()}
+    twice_words = pyarrow.array(["trim"] * 3000 + words.tolist())
     table = pyarrow.table(columns)
     structured = numpy.zeros(3000, dtype=[("lba", "i8"), ("op", "u1"), ("time_ns", "i8"), ("sectors", "i4")])
     for name, values in columns.items():
@@ -77,7 +82,15 @@ def test_every_library_takes_the_tables_and_gives_workloads(columns, trace_file)
         "words": {**columns, "op": words},
         "pyarrow": table,
         "chunks": pyarrow.concat_tables([table.slice(0, 999), table.slice(999, 1), table.slice(1000)]),
-        "dictionary of words": pyarrow.table({**columns, "op": words}),
+        "lists": {name: values.tolist() for name, values in {**columns, "op": words}.items()},
+        "words of pyarrow": pyarrow.table({**columns, "op": words}),
+        "dictionary of words": pyarrow.table({**columns, "op": pyarrow.array(words).dictionary_encode()}),
+        "dictionary of numbers": pyarrow.table({**columns, "op": pyarrow.array(columns["op"]).dictionary_encode()}),
+        "a slice of a dictionary": pyarrow.table({**twice, "op": twice_words.dictionary_encode()}).slice(3000),
+        "categories of pandas": pandas.DataFrame({**columns, "op": pandas.Categorical(words)}),
+        "a column of categories": {**columns, "op": pandas.Series(words, dtype="category")},
+        "categories of polars": polars.DataFrame({**columns, "op": words.tolist()}).cast({"op": polars.Categorical}),
+        "enumeration of polars": polars.DataFrame({**columns, "op": words.tolist()}).cast({"op": polars.Enum(NAMES)}),
         "pandas": pandas.DataFrame(columns),
         "polars": polars.DataFrame({**columns, "op": words.tolist()}),
         "trace": imbrex.Trace(trace_file),
@@ -139,10 +152,13 @@ def test_report_and_notebook(tmp_path):
         (lambda: imbrex.simulate(WORDS, 3), TypeError, "drives = 3: expected the text of a drive"),
         (lambda: imbrex.simulate(WORDS, [None]), TypeError, "None is no text of a drive"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], out="/proc/nowhere"), imbrex.ImbrexError, "/proc/nowhere.*give --out"),
-        (lambda: imbrex.simulate({"time_ns": [1]}, DRIVES[0]), TypeError, "column 'time_ns' is a .*list.*whole numbers"),
+        (lambda: imbrex.simulate({"time_ns": [1.5]}, DRIVES[0]), TypeError, "column 'time_ns' is a list: expected whole numbers"),
+        (lambda: imbrex.simulate({"time_ns": [1]}, DRIVES[0]), ValueError, "no column 'op': .*this one has time_ns"),
+        (lambda: imbrex.simulate({}, DRIVES[0]), ValueError, "no columns: a table of requests has time_ns, op"),
         (lambda: imbrex.layer("x"), ValueError, "no layer is called 'x'.*one of"),
         (lambda: imbrex.drive(3), TypeError, "3 is no name"),
         (lambda: imbrex.Trace(WORDS).batches(0), ValueError, "rows = 0"),
+        (lambda: imbrex.Trace(WORDS).batches("9"), TypeError, "rows = '9': expected a whole number, not str"),
     ],
 )
 def test_what_cannot_be_is_an_exception_with_what_where_and_what_to_do(call, error, said):
@@ -163,6 +179,15 @@ def test_wrong_tables_say_which_column_and_row(columns):
     refused({"lba": lba}, imbrex.ImbrexError, "table, row 2500: expected a number from 0 on in column 'lba'")
     refused({"op": numpy.full(3000, 9, "uint8")}, imbrex.ImbrexError, "row 0: expected op 0 to 3")
     refused({"op": ["write"] * 2999 + ["erase"]}, imbrex.ImbrexError, "row 2999: .*found 'erase'")
+    dictionary = pyarrow.DictionaryArray.from_arrays
+    refused({"op": pyarrow.array(["write"] * 2999 + ["erase"]).dictionary_encode()}, imbrex.ImbrexError, "row 2999: .*found 'erase'")
+    refused({"op": dictionary([0, None] * 1500, ["read"])}, imbrex.ImbrexError, "row 1: expected an operation in column 'op', found null")
+    refused({"op": dictionary([0, 1] * 1500, ["read", None])}, imbrex.ImbrexError, "row 1: .*found null")
+    past = dictionary(pyarrow.array([0, 7] * 1500, "int8"), pyarrow.array(["read"]), safe=False)
+    refused({"op": past}, imbrex.ImbrexError, "row 1: expected an entry of its dictionary in column 'op', found none")
+    refused({"op": dictionary([0] * 3000, [1.5])}, ValueError, "column 'op' has the type Float64: expected whole numbers")
+    unused = pyarrow.table({**columns, "op": dictionary(columns["op"], ["read", "write", "flush", "erase"])})
+    assert imbrex.simulate(unused, DRIVES[0]).drives[0]["completed"] == 3000, "an entry that no row has is nobody's fault"
     refused({"lba": pyarrow.array([None] + [8] * 2999)}, imbrex.ImbrexError, "row 0: .*'lba', found null")
     refused({"time_ns": numpy.zeros(3000, "float64")}, ValueError, "column 'time_ns' has the type Float64: expected whole")
     with pytest.raises(ValueError, match="no column 'sectors': .*this one has lba"):

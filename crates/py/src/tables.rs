@@ -17,7 +17,8 @@ use imbrex::Failure;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::errors::{guarded, ImbrexError};
+use crate::border;
+use crate::errors::{caught, exception, guarded};
 use crate::workload::STREAM;
 
 /// Where the rows are.
@@ -48,6 +49,13 @@ impl Table {
         Table { held: Held::File { path, _folder: folder } }
     }
 
+    /// Its rows, and what they are made of.
+    fn shaped(&self) -> Result<(Batches, Batch), Failure> {
+        let batches = self.open()?;
+        let shape = batches.shape().map_err(unreadable)?;
+        Ok((batches, shape))
+    }
+
     fn open(&self) -> Result<Batches, Failure> {
         match &self.held {
             Held::Bytes(bytes) => Batches::of_bytes(bytes.to_vec()).map_err(Failure::failed),
@@ -65,10 +73,9 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer that cannot cast give its own schema.
         drop(requested_schema);
-        let batches = guarded(|| self.open())?;
-        let schema = schema(&batches.shape().map_err(parquet)?);
+        let (batches, shape) = guarded(|| self.shaped())?;
+        let schema = schema(&shape);
         let held = self.held.clone();
         let of_schema = schema.clone();
         let records = batches.map(move |batch| {
@@ -76,31 +83,32 @@ impl Table {
             let _held = &held;
             record(&of_schema, batch.map_err(|error| ArrowError::ParquetError(error.to_string()))?)
         });
-        let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(records, schema)));
-        PyCapsule::new_with_value(py, stream, STREAM)
+        stream(py, schema, records)
     }
 
     /// The names of the columns.
     #[getter]
     fn columns(&self) -> PyResult<Vec<String>> {
-        let shape = guarded(|| self.open())?.shape().map_err(parquet)?;
+        let (_, shape) = guarded(|| self.shaped())?;
         Ok(shape.columns.into_iter().map(|column| column.name).collect())
     }
 
     /// All rows as a dictionary of lists, for who has no library that takes tables.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let batches = guarded(|| self.open())?;
-        let whole = PyDict::new(py);
-        for column in batches.shape().map_err(parquet)?.columns {
-            whole.set_item(column.name, Vec::<i64>::new())?;
-        }
-        for batch in batches {
-            for column in batch.map_err(parquet)?.columns {
-                let list = whole.get_item(&column.name)?.expect("every batch has the columns of the shape");
-                list.call_method1("extend", (values_of(py, column)?,))?;
+        caught(|| {
+            let (batches, shape) = guarded(|| self.shaped())?;
+            let whole = PyDict::new(py);
+            for column in shape.columns {
+                whole.set_item(column.name, Vec::<i64>::new())?;
             }
-        }
-        Ok(whole)
+            for batch in batches {
+                for column in batch.map_err(|error| exception(&unreadable(error)))?.columns {
+                    let list = whole.get_item(&column.name)?.expect("every batch has the columns of the shape");
+                    list.call_method1("extend", (values_of(py, column)?,))?;
+                }
+            }
+            Ok(whole)
+        })
     }
 
     /// How many rows it has.
@@ -113,8 +121,20 @@ impl Table {
     }
 }
 
-fn parquet(error: impl std::fmt::Display) -> PyErr {
-    ImbrexError::new_err(format!("the table cannot be read: {error}"))
+fn unreadable(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(format!("the table cannot be read: {error}"))
+}
+
+/// The Arrow C stream of `batches`, in the capsule that other libraries take. A consumer may ask for another schema; the
+/// interface lets a producer that cannot cast give its own, and this one does.
+pub fn stream<'py>(
+    py: Python<'py>,
+    schema: SchemaRef,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let batches = border::caught_rows(batches, ArrowError::ComputeError);
+    let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, schema)));
+    PyCapsule::new_with_value(py, stream, STREAM)
 }
 
 /// The values of a column as Python has them, None where a row has none.
