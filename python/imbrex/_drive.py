@@ -181,6 +181,13 @@ class Drive:
         """Switches it off in good order; a drive in memory is gone then."""
         self._native.close()
 
+    def __repr__(self) -> str:
+        try:
+            held = self._native.facts()
+        except ValueError:
+            return "<imbrex.Drive, closed>"
+        return f"<imbrex.Drive {held['drive']} of {held['capacity_bytes']:,} bytes at {held['now_ns']:,} ns>"
+
     def __enter__(self) -> Drive:
         return self
 

@@ -25,7 +25,7 @@ class Trace:
     """
 
     def __init__(self, workload: Any, *, progress: Shown = None, **options: _words.Word) -> None:
-        pairs = _words.options(options)
+        pairs = _words.options(options, ("workload", "progress"))
         given = _words.workload(workload)
         with Showing(progress) as shown:
             self._native = _imbrex.Trace(given, pairs, shown)

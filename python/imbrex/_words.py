@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,12 +46,14 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1) -> int:
     return number
 
 
-def options(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The options of a call, by the names of the command line. None leaves an option out."""
+def options(given: Mapping[str, Any], others: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The options of a call, by the names of the command line. None leaves an option out. `others`: what else the call takes."""
     pairs = []
     for name, value in given.items():
         if name not in NAMES:
-            raise TypeError(f"no option is called '{name}': expected one of {', '.join(sorted(NAMES))}")
+            near = difflib.get_close_matches(name, [*NAMES, *others], 1)
+            meant = f" (did you mean '{near[0]}'?)" if near else ""
+            raise TypeError(f"no option is called '{name}'{meant}: expected one of {', '.join(sorted(NAMES))}")
         if value is not None:
             pairs.append((NAMES[name], word(name, value)))
     return pairs

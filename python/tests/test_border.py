@@ -10,6 +10,8 @@ import imbrex
 import pytest
 from imbrex import _imbrex
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
 DOCUMENTED = (TypeError, ValueError, imbrex.ImbrexError)
 """What docs/python.md says that calls raise."""
 

@@ -99,6 +99,19 @@ def test_every_library_takes_the_tables_and_gives_workloads(columns, trace_file)
         assert of_requests(imbrex.simulate(workload, DRIVES[0])) == of_requests(of_file), name
 
 
+def test_duckdb_takes_the_tables_and_gives_workloads(columns):
+    duckdb = pytest.importorskip("duckdb")
+    pyarrow = pytest.importorskip("pyarrow")
+    results = imbrex.simulate(columns, DRIVES[0])
+    latency = results.latency  # noqa: F841 (the query names it)
+    assert duckdb.sql("select sum(count) from latency where operation = 'all'").fetchall() == [(6000,)]
+    requests = pyarrow.table(columns)  # noqa: F841
+    of_query = duckdb.sql(
+        "select time_ns, lba, sectors, (['read', 'write', 'flush'])[op + 1]::enum('flush', 'write', 'read') as op from requests"
+    )
+    assert of_requests(imbrex.simulate(of_query, DRIVES[0])) == of_requests(results)
+
+
 def test_a_table_is_not_copied(columns):
     pyarrow = pytest.importorskip("pyarrow")
     numpy = pytest.importorskip("numpy")
@@ -134,6 +147,10 @@ def test_report_and_notebook(tmp_path):
         results["x"]
     with pytest.raises(AttributeError, match="per_io=True"):
         results.ios
+    shown = results.latency._repr_html_()
+    first = results.latency.to_dict()
+    assert shown.count("<tr>") == 11 and all(f"<td>{first[name][9]}</td>" in shown for name in first)
+    assert f"the first 10 of {len(results.latency)} rows" in shown
     plans = imbrex.simulate("rw=write,bs=4k,size=1MiB,number_ios=3", DRIVES[0], plans=True, no_baseline=True)
     assert Path(plans.plans).read_text().count("\n") >= 1
 
@@ -145,6 +162,7 @@ def test_report_and_notebook(tmp_path):
         (lambda: imbrex.simulate(WORDS, "no-such-drive"), ValueError, "no profile is called 'no-such-drive'.*try: "),
         (lambda: imbrex.simulate(WORDS, "imr-1t+track-map:intervl=3"), ValueError, "intervl"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], qeue=3), TypeError, "no option is called 'qeue'.*queue"),
+        (lambda: imbrex.simulate(WORDS, drive=DRIVES[0]), TypeError, "no option is called 'drive'.*did you mean 'drives'"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], queue=0), ValueError, "queue = 0: expected a depth of 1 or more"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], queue=object()), TypeError, "queue = .*expected text, a number"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], write_cache="big"), ValueError, "write-cache = big: expected a size"),
@@ -257,6 +275,7 @@ def test_traces_are_looked_at_iterated_and_written(tmp_path, trace_file, columns
     trace = imbrex.Trace(trace_file)
     assert trace.info() == json.loads(run_program("trace", "info", str(trace_file), "--json"))
     batches = [pyarrow.table(batch) for batch in trace.batches(1000)]
+    assert repr(next(trace.batches(7))) == "<imbrex.Batch of 7 rows: time_ns, op, lba, sectors, device>"
     assert [batch.num_rows for batch in batches] == [1000] * 3
     whole = pyarrow.table(trace)
     assert pyarrow.concat_tables(batches).combine_chunks() == whole.combine_chunks()

@@ -26,6 +26,9 @@ use crate::errors::{guarded, ImbrexError};
 /// The largest that one request may be, so that a wrong number is an error and no lack of memory.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
 
+/// What is told of a drive that is not open.
+const CLOSED: &str = "the drive is closed: Drive.open its image, or Drive.create another";
+
 /// A zone: index, start, length, pointer (in bytes), condition.
 type ZoneRow = (u32, u64, u64, u64, String);
 
@@ -79,7 +82,7 @@ impl Drive {
                 Ok(Some(outcome))
             })
         })?;
-        let outcome = outcome.ok_or_else(|| PyValueError::new_err("the drive is closed: open it again"))?;
+        let outcome = outcome.ok_or_else(|| PyValueError::new_err(CLOSED))?;
         outcome.map_err(exception)
     }
 
@@ -174,7 +177,7 @@ impl Drive {
         py.detach(|| {
             guarded(|| {
                 let mut held = self.lock();
-                let closed = || Failure::usage("the drive is closed").or_try("Drive.open");
+                let closed = || Failure::usage(CLOSED);
                 let open = held.take().ok_or_else(closed)?;
                 let (now, caches, was_dirty) = (open.drive.now(), open.caches, !open.drive.dirty().is_zero());
                 let media = match seed {

@@ -11,6 +11,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_array::{RecordBatchIterator, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use imbrex::chart::escape;
 use imbrex::files::batches::{Batch, BatchColumn, Batches, Values};
 use imbrex::files::FilesError;
 use imbrex::Failure;
@@ -116,8 +117,49 @@ impl Table {
         Ok(usize::try_from(guarded(|| self.open())?.rows()).unwrap_or(usize::MAX))
     }
 
+    /// For a notebook: the first rows.
+    fn _repr_html_(&self) -> PyResult<String> {
+        guarded(|| {
+            let (mut batches, shape) = self.shaped()?;
+            let rows = batches.rows();
+            let first = batches.next().transpose().map_err(unreadable)?;
+            Ok(drawn(&first.unwrap_or(shape), rows))
+        })
+    }
+
     fn __repr__(&self) -> PyResult<String> {
         Ok(format!("<imbrex.Table of {} rows: {}>", self.__len__()?, self.columns()?.join(", ")))
+    }
+}
+
+/// Rows that a notebook shows.
+const SHOWN_ROWS: usize = 10;
+
+/// The first rows of `batch` as HTML, for a table of `rows`.
+fn drawn(batch: &Batch, rows: u64) -> String {
+    let row = |tag: &str, cells: Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        format!("<tr>{cells}</tr>")
+    };
+    let names = row("th", batch.columns.iter().map(|column| column.name.clone()).collect());
+    let shown = batch.rows.min(SHOWN_ROWS);
+    let body: String =
+        (0..shown).map(|index| row("td", batch.columns.iter().map(|column| cell(column, index)).collect())).collect();
+    let size = if rows > shown as u64 { format!("the first {shown} of {rows} rows") } else { format!("{rows} rows") };
+    format!("<table><thead>{names}</thead><tbody>{body}</tbody></table><p>{size}</p>")
+}
+
+/// One value as text.
+fn cell(column: &BatchColumn, index: usize) -> String {
+    if column.is_there.as_ref().is_some_and(|there| !there[index]) {
+        return "–".into();
+    }
+    match &column.values {
+        Values::Text(values) => values[index].clone(),
+        Values::Long(values) => values[index].to_string(),
+        Values::Int(values) => values[index].to_string(),
+        Values::Real(values) => values[index].to_string(),
+        Values::Truth(values) => values[index].to_string(),
     }
 }
 

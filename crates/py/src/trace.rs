@@ -158,6 +158,11 @@ impl TraceBatch {
     fn __len__(&self) -> usize {
         self.batch.num_rows()
     }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect();
+        format!("<imbrex.Batch of {} rows: {}>", self.batch.num_rows(), names.join(", "))
+    }
 }
 
 fn schema() -> SchemaRef {
