@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from . import _imbrex
+from . import _imbrex, _words
 from ._progress import Showing, Shown
 
 
@@ -29,7 +29,7 @@ def probe(
         seed: of the random places.
     """
     with Showing(progress) as shown:
-        found: dict[str, Any] = json.loads(_imbrex.probed(os.fspath(target), list(tests), budget, seed, shown))
+        found: dict[str, Any] = json.loads(_imbrex.probed(os.fspath(target), list(tests), budget, _words.whole("seed", seed), shown))
     return found
 
 

@@ -33,7 +33,8 @@ def run(native: _imbrex.Sweep, client: Any, again: bool, shown: Any) -> dict[str
     for _ in range(ATTEMPTS):
         if not left or is_stopped:
             break
-        sent = {index: client.scatter(native.payload(index), broadcast=True, hash=False) for index, _ in left.values()}
+        wanted = {index for index, _ in left.values()}
+        sent = {index: client.scatter(native.payload(index), broadcast=True, hash=False) for index in sorted(wanted)}
         futures = {
             client.submit(run_there, f"{stamp}-{workload}", sent[workload], task, pure=False, retries=ATTEMPTS): number
             for number, (workload, task) in left.items()

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from . import _imbrex
+from ._words import whole
 
 
 @dataclass(frozen=True)
@@ -81,17 +82,17 @@ class Drive:
             return
         held = self._native.facts()
         self._native.set_caches(
-            held["write_cache_bytes"] if write_cache is None else write_cache,
-            held["read_ahead_bytes"] if read_ahead is None else read_ahead,
+            held["write_cache_bytes"] if write_cache is None else whole("write_cache", write_cache),
+            held["read_ahead_bytes"] if read_ahead is None else whole("read_ahead", read_ahead),
         )
 
     def read(self, offset: int, length: int) -> bytes:
         """Reads; what was never written reads as zeros."""
-        return self._native.read(offset, length)
+        return self._native.read(whole("offset", offset), whole("length", length))
 
     def write(self, offset: int, data: bytes | bytearray | memoryview, *, fua: bool = False) -> int:
         """Writes; with `fua` it is durable when the call returns. Returns the simulated nanoseconds that it took."""
-        return self._native.write(offset, data, fua)
+        return self._native.write(whole("offset", offset), data, bool(fua))
 
     def flush(self) -> int:
         """Makes durable what was acknowledged. Returns the simulated nanoseconds that it took."""
@@ -99,11 +100,11 @@ class Drive:
 
     def trim(self, offset: int, length: int) -> int:
         """Gives up what is stored there; what is read there then is up to the drive's layer. Returns the simulated nanoseconds that it took."""
-        return self._native.trim(offset, length)
+        return self._native.trim(whole("offset", offset), whole("length", length))
 
     def sleep(self, ns: int) -> None:
         """Lets simulated nanoseconds pass, in which the drive writes back and cleans."""
-        self._native.sleep(ns)
+        self._native.sleep(whole("ns", ns))
 
     def power_cut(self, seed: int | None = None) -> bool:
         """Cuts the power and switches it on again.
@@ -111,7 +112,7 @@ class Drive:
         What was not flushed is lost; with a `seed`, each sector of it survives or not as that says, as when the drive was
         writing back. Try several seeds. Returns whether there was anything to lose.
         """
-        return self._native.power_cut(seed)
+        return self._native.power_cut(None if seed is None else whole("seed", seed))
 
     def fault(self, kind: str, **keys: int | str) -> None:
         """Makes something go wrong, at once or `at` a time of the drive ("10s") or `after_requests`.
@@ -128,19 +129,19 @@ class Drive:
 
     def open_zone(self, index: int) -> None:
         """Opens a zone: it counts as open until it is closed, finished, full or reset."""
-        self._native.change_zone("open", index)
+        self._native.change_zone("open", whole("index", index, most=2**32 - 1))
 
     def close_zone(self, index: int) -> None:
         """Closes a zone: it no longer counts as open."""
-        self._native.change_zone("close", index)
+        self._native.change_zone("close", whole("index", index, most=2**32 - 1))
 
     def finish_zone(self, index: int) -> None:
         """Makes a zone full without writing it."""
-        self._native.change_zone("finish", index)
+        self._native.change_zone("finish", whole("index", index, most=2**32 - 1))
 
     def reset_zone(self, index: int) -> None:
         """Makes a zone empty."""
-        self._native.change_zone("reset", index)
+        self._native.change_zone("reset", whole("index", index, most=2**32 - 1))
 
     @property
     def caveat(self) -> Caveat | None:
@@ -179,6 +180,13 @@ class Drive:
     def close(self) -> None:
         """Switches it off in good order; a drive in memory is gone then."""
         self._native.close()
+
+    def __repr__(self) -> str:
+        try:
+            held = self._native.facts()
+        except ValueError:
+            return "<imbrex.Drive, closed>"
+        return f"<imbrex.Drive {held['drive']} of {held['capacity_bytes']:,} bytes at {held['now_ns']:,} ns>"
 
     def __enter__(self) -> Drive:
         return self

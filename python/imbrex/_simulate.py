@@ -123,7 +123,7 @@ def simulate(
         KeyboardInterrupt: Ctrl-C before anything was done. Later the results are those of the requests read until then, with
             an `InterruptedWarning`.
     """
-    pairs = _words.options(options)
+    pairs = _words.options(options, ("workload", "drives", "progress"))
     texts = _words.drives(drives)
     given = _words.workload(workload)
     command = ["imbrex", "simulate", _words.name_of(workload)]

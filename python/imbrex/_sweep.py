@@ -16,6 +16,10 @@ Values = Union[str, int, float, bool, Iterable[Union[str, int, float, bool]]]
 """What a parameter takes: a value, a list of values, or a range in words: `"1%..5%/2%"`, `"4k..1m/x2"`, `"4m..64g/log5"`."""
 
 
+ARGUMENTS = ("workloads", "drives", "parameters", "out", "client", "jobs", "retry_failed", "progress")
+"""What `sweep` takes beside options."""
+
+
 class Sweep:
     """The rows of a sweep; itself a table (`polars.DataFrame(sweep)`), a row a point, in the order of the grid.
 
@@ -94,26 +98,35 @@ def sweep(
     Raises:
         ValueError, TypeError, ImbrexError: as `simulate`; what fails in one point alone is in its row.
     """
+    if client is not None and not hasattr(client, "scatter"):
+        raise TypeError(f"client = {client!r}: expected a distributed.Client")
+    at_once = None if jobs is None else _words.whole("jobs", jobs, least=1, most=2**32 - 1)
     named = _named(workloads)
     texts = _words.drives(drives)
     folder = os.fspath(out) if out is not None else tempfile.mkdtemp(prefix="imbrex-sweep-")
-    swept = [(name, _values(name, values)) for name, values in (parameters or {}).items()]
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise TypeError(f"parameters = {parameters!r}: expected a dictionary of names and values")
+    swept = [(str(name), _values(name, values)) for name, values in (parameters or {}).items()]
     chosen = []
     for name, value in options.items():
         if value is not None:
-            _words.options({name: "" if isinstance(value, (list, tuple)) else value})
+            _words.options({name: "" if isinstance(value, (list, tuple)) else value}, ARGUMENTS)
             chosen.append((_words.NAMES[name], _values(name, value)))
     with Showing(progress) as shown:
         native = _imbrex.Sweep(named, texts, swept, chosen, folder, shown)
         if client is None:
-            figures = native.run(jobs, retry_failed, shown)
+            figures = native.run(at_once, bool(retry_failed), shown)
         else:
             from ._dask import run
 
             figures = run(native, client, retry_failed, shown)
     if figures["is_stopped"]:
         warnings.warn("interrupted: the same call does what is missing", InterruptedWarning, 2)
-    return Sweep(native, folder, figures, ", ".join(name for name, _ in named))
+    done = Sweep(native, folder, figures, ", ".join(name for name, _ in named))
+    if done.failed:
+        first = next(error for error in done.table.to_dict()["error"] if error is not None)
+        warnings.warn(f"{done.failed} of {done.points} points failed, the first of them: {first}", stacklevel=2)
+    return done
 
 
 def _named(workloads: Any) -> list[tuple[str, str | _imbrex.Columns]]:

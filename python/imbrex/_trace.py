@@ -25,7 +25,7 @@ class Trace:
     """
 
     def __init__(self, workload: Any, *, progress: Shown = None, **options: _words.Word) -> None:
-        pairs = _words.options(options)
+        pairs = _words.options(options, ("workload", "progress"))
         given = _words.workload(workload)
         with Showing(progress) as shown:
             self._native = _imbrex.Trace(given, pairs, shown)
@@ -53,7 +53,7 @@ class Trace:
 
     def batches(self, rows: int = 65_536) -> Iterator[_imbrex.Batch]:
         """Its requests as tables of `rows` rows, the last of them shorter: memory is that of one."""
-        return self._native.batches(rows)
+        return self._native.batches(_words.whole("rows", rows, least=1))
 
     def __iter__(self) -> Iterator[_imbrex.Batch]:
         return self.batches()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
@@ -33,12 +35,25 @@ def word(name: str, value: Any) -> str:
     )
 
 
-def options(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The options of a call, by the names of the command line. None leaves an option out."""
+def whole(name: str, value: Any, least: int = 0, most: int = 2**64 - 1) -> int:
+    """`value` as a whole number from `least` to `most`; `name` is what the call calls it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} = {value!r}: expected a whole number, not {type(value).__name__}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} = {number}: expected a whole number from {least} to {most}")
+    return number
+
+
+def options(given: Mapping[str, Any], others: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The options of a call, by the names of the command line. None leaves an option out. `others`: what else the call takes."""
     pairs = []
     for name, value in given.items():
         if name not in NAMES:
-            raise TypeError(f"no option is called '{name}': expected one of {', '.join(sorted(NAMES))}")
+            near = difflib.get_close_matches(name, [*NAMES, *others], 1)
+            meant = f" (did you mean '{near[0]}'?)" if near else ""
+            raise TypeError(f"no option is called '{name}'{meant}: expected one of {', '.join(sorted(NAMES))}")
         if value is not None:
             pairs.append((NAMES[name], word(name, value)))
     return pairs

@@ -21,15 +21,24 @@ def test_the_first_example_of_the_page_runs(tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
     names = {}
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")
     exec(blocks(PAGE)[0], names)
+    assert len(plt.gca().lines) == 3, "a line a drive"
     assert len(names["results"].drives) == 3 and len(names["swept"].table) == 3
 
 
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib").use("Agg")
+    pytest.importorskip("polars")
     monkeypatch.chdir(tmp_path)
     (block,) = blocks((DOCS.parent / "README.md").read_text())
-    exec(block.replace('"demo", ', '"rw=randwrite,bs=4k,size=1GiB,number_ios=300", '), {})
-    assert (tmp_path / "sweep/sweep.html").exists()
+    names = {}
+    exec(block, names)
+    swept = names["swept"].table.to_dict()
+    assert len(swept["key"]) == 4 and swept["error"] == [None] * 4
+    assert swept["write_mean_ns"][0] > 10 * swept["write_mean_ns"][3], "the sweep has something to show"
+    assert (tmp_path / "sweep/sweep.html").exists() and (tmp_path / "latency.png").stat().st_size > 5000
 
 
 def test_the_page_names_all_there_is():

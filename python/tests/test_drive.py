@@ -75,6 +75,16 @@ def test_time_is_simulated_and_goes_on_through_cuts():
     assert drive.now_ns == now and drive.read(10 << 30, BLOCK) == b"x" * BLOCK
 
 
+def test_it_says_what_it_is():
+    drive = imbrex.Drive.create(CACHED)
+    drive.sleep(1_500)
+    assert repr(drive) == f"<imbrex.Drive {CACHED} of {drive.capacity_bytes:,} bytes at 1,500 ns>"
+    drive.close()
+    assert repr(drive) == "<imbrex.Drive, closed>"
+    with pytest.raises(ValueError, match="the drive is closed: Drive.open its image, or Drive.create another"):
+        drive.power_cut()
+
+
 def test_the_cache_holds_what_a_cut_loses():
     drive = imbrex.Drive.create(CACHED, write_cache=1 << 20)
     assert drive.write(0, bytearray(b"y" * BLOCK)) < 1_000_000
@@ -173,7 +183,7 @@ def test_a_caveat_disk_damages_what_follows():
     [
         (lambda drive: drive.read(0, 100), ValueError, "not whole sectors"),
         (lambda drive: drive.read(1 << 60, BLOCK), ValueError, "past the end"),
-        (lambda drive: drive.read(-1, BLOCK), OverflowError, "negative"),
+        (lambda drive: drive.read(-1, BLOCK), ValueError, "offset = -1: expected a whole number from 0"),
         (lambda drive: drive.read(0, 1 << 40), ValueError, "a request takes"),
         (lambda drive: drive.write(0, "text"), TypeError, "expected bytes"),
         (lambda drive: drive.write(0, b""), ValueError, "no bytes"),

@@ -20,5 +20,27 @@ def test_a_notebook_runs(path):
     assert any("image/png" in output.get("data", {}) for output in shown), "something is drawn"
 
 
+PROGRESS = """
+import imbrex
+from imbrex import _progress
+
+drawn, drawing = [], _progress.drawing
+_progress.drawing = lambda told: drawn.append(drawing(told)) or drawn[-1]
+imbrex.simulate("rw=randwrite,bs=4k,size=10GiB,number_ios=300000", "imr-1t+track-map", no_baseline=True)
+print(any("<progress" in one and "of 300,000" in one for one in drawn))
+"""
+
+
+def test_a_notebook_shows_progress_and_takes_it_away():
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(PROGRESS)])
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    outputs = notebook.cells[0].outputs
+    assert [output.text for output in outputs if output.output_type == "stream"] == ["True\n"]
+    assert [output.data["text/html"] for output in outputs if output.output_type == "display_data"] == [""]
+
+
 def test_there_are_three():
     assert len(NOTEBOOKS) == 3

@@ -14,6 +14,7 @@ import imbrex
 import pytest
 from conftest import DRIVES, WORDS
 
+NAMES = ["read", "write", "flush", "trim"]
 WALL_CLOCK = ("wall_seconds", "requests_per_second")
 
 
@@ -54,6 +55,8 @@ def test_tables_hold_what_the_files_hold(tmp_path):
         taken = pyarrow.table(table)
         assert taken.to_pydict() == read.to_pydict() == table.to_dict(), name
         assert len(table) == taken.num_rows and table.columns == taken.column_names
+    assert [str(pyarrow.table(results.ios).schema.field(name).type) for name in ("drive", "op", "lba")] == ["string", "string", "int64"]
+    assert set(results.ios.to_dict()["op"]) == {"read", "write", "background"}
     again = imbrex.simulate(WORDS, DRIVES, per_io=True)
     ios = again.ios
     del again
@@ -66,7 +69,9 @@ def test_every_library_takes_the_tables_and_gives_workloads(columns, trace_file)
     of_file = imbrex.simulate(trace_file, DRIVES[0])
     latency = polars.DataFrame(of_file.latency)
     assert latency.filter(polars.col("operation") == "all")["count"].sum() == 2 * 3000
-    words = numpy.array(["read", "write", "flush", "trim"])[columns["op"]]
+    words = numpy.array(NAMES)[columns["op"]]
+    twice = {name: numpy.concatenate([values, values]) for name, values in columns.items()}
+    twice_words = pyarrow.array(["trim"] * 3000 + words.tolist())
     table = pyarrow.table(columns)
     structured = numpy.zeros(3000, dtype=[("lba", "i8"), ("op", "u1"), ("time_ns", "i8"), ("sectors", "i4")])
     for name, values in columns.items():
@@ -77,13 +82,34 @@ def test_every_library_takes_the_tables_and_gives_workloads(columns, trace_file)
         "words": {**columns, "op": words},
         "pyarrow": table,
         "chunks": pyarrow.concat_tables([table.slice(0, 999), table.slice(999, 1), table.slice(1000)]),
-        "dictionary of words": pyarrow.table({**columns, "op": words}),
+        "lists": {name: values.tolist() for name, values in {**columns, "op": words}.items()},
+        "words of pyarrow": pyarrow.table({**columns, "op": words}),
+        "dictionary of words": pyarrow.table({**columns, "op": pyarrow.array(words).dictionary_encode()}),
+        "dictionary of numbers": pyarrow.table({**columns, "op": pyarrow.array(columns["op"]).dictionary_encode()}),
+        "a slice of a dictionary": pyarrow.table({**twice, "op": twice_words.dictionary_encode()}).slice(3000),
+        "categories of pandas": pandas.DataFrame({**columns, "op": pandas.Categorical(words)}),
+        "a column of categories": {**columns, "op": pandas.Series(words, dtype="category")},
+        "categories of polars": polars.DataFrame({**columns, "op": words.tolist()}).cast({"op": polars.Categorical}),
+        "enumeration of polars": polars.DataFrame({**columns, "op": words.tolist()}).cast({"op": polars.Enum(NAMES)}),
         "pandas": pandas.DataFrame(columns),
         "polars": polars.DataFrame({**columns, "op": words.tolist()}),
         "trace": imbrex.Trace(trace_file),
     }
     for name, workload in workloads.items():
         assert of_requests(imbrex.simulate(workload, DRIVES[0])) == of_requests(of_file), name
+
+
+def test_duckdb_takes_the_tables_and_gives_workloads(columns):
+    duckdb = pytest.importorskip("duckdb")
+    pyarrow = pytest.importorskip("pyarrow")
+    results = imbrex.simulate(columns, DRIVES[0])
+    latency = results.latency  # noqa: F841 (the query names it)
+    assert duckdb.sql("select sum(count) from latency where operation = 'all'").fetchall() == [(6000,)]
+    requests = pyarrow.table(columns)  # noqa: F841
+    of_query = duckdb.sql(
+        "select time_ns, lba, sectors, (['read', 'write', 'flush'])[op + 1]::enum('flush', 'write', 'read') as op from requests"
+    )
+    assert of_requests(imbrex.simulate(of_query, DRIVES[0])) == of_requests(results)
 
 
 def test_a_table_is_not_copied(columns):
@@ -121,6 +147,10 @@ def test_report_and_notebook(tmp_path):
         results["x"]
     with pytest.raises(AttributeError, match="per_io=True"):
         results.ios
+    shown = results.latency._repr_html_()
+    first = results.latency.to_dict()
+    assert shown.count("<tr>") == 11 and all(f"<td>{first[name][9]}</td>" in shown for name in first)
+    assert f"the first 10 of {len(results.latency)} rows" in shown
     plans = imbrex.simulate("rw=write,bs=4k,size=1MiB,number_ios=3", DRIVES[0], plans=True, no_baseline=True)
     assert Path(plans.plans).read_text().count("\n") >= 1
 
@@ -132,6 +162,7 @@ def test_report_and_notebook(tmp_path):
         (lambda: imbrex.simulate(WORDS, "no-such-drive"), ValueError, "no profile is called 'no-such-drive'.*try: "),
         (lambda: imbrex.simulate(WORDS, "imr-1t+track-map:intervl=3"), ValueError, "intervl"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], qeue=3), TypeError, "no option is called 'qeue'.*queue"),
+        (lambda: imbrex.simulate(WORDS, drive=DRIVES[0]), TypeError, "no option is called 'drive'.*did you mean 'drives'"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], queue=0), ValueError, "queue = 0: expected a depth of 1 or more"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], queue=object()), TypeError, "queue = .*expected text, a number"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], write_cache="big"), ValueError, "write-cache = big: expected a size"),
@@ -139,10 +170,13 @@ def test_report_and_notebook(tmp_path):
         (lambda: imbrex.simulate(WORDS, 3), TypeError, "drives = 3: expected the text of a drive"),
         (lambda: imbrex.simulate(WORDS, [None]), TypeError, "None is no text of a drive"),
         (lambda: imbrex.simulate(WORDS, DRIVES[0], out="/proc/nowhere"), imbrex.ImbrexError, "/proc/nowhere.*give --out"),
-        (lambda: imbrex.simulate({"time_ns": [1]}, DRIVES[0]), TypeError, "column 'time_ns' is a .*list.*whole numbers"),
+        (lambda: imbrex.simulate({"time_ns": [1.5]}, DRIVES[0]), TypeError, "column 'time_ns' is a list: expected whole numbers"),
+        (lambda: imbrex.simulate({"time_ns": [1]}, DRIVES[0]), ValueError, "no column 'op': .*this one has time_ns"),
+        (lambda: imbrex.simulate({}, DRIVES[0]), ValueError, "no columns: a table of requests has time_ns, op"),
         (lambda: imbrex.layer("x"), ValueError, "no layer is called 'x'.*one of"),
         (lambda: imbrex.drive(3), TypeError, "3 is no name"),
         (lambda: imbrex.Trace(WORDS).batches(0), ValueError, "rows = 0"),
+        (lambda: imbrex.Trace(WORDS).batches("9"), TypeError, "rows = '9': expected a whole number, not str"),
     ],
 )
 def test_what_cannot_be_is_an_exception_with_what_where_and_what_to_do(call, error, said):
@@ -163,6 +197,15 @@ def test_wrong_tables_say_which_column_and_row(columns):
     refused({"lba": lba}, imbrex.ImbrexError, "table, row 2500: expected a number from 0 on in column 'lba'")
     refused({"op": numpy.full(3000, 9, "uint8")}, imbrex.ImbrexError, "row 0: expected op 0 to 3")
     refused({"op": ["write"] * 2999 + ["erase"]}, imbrex.ImbrexError, "row 2999: .*found 'erase'")
+    dictionary = pyarrow.DictionaryArray.from_arrays
+    refused({"op": pyarrow.array(["write"] * 2999 + ["erase"]).dictionary_encode()}, imbrex.ImbrexError, "row 2999: .*found 'erase'")
+    refused({"op": dictionary([0, None] * 1500, ["read"])}, imbrex.ImbrexError, "row 1: expected an operation in column 'op', found null")
+    refused({"op": dictionary([0, 1] * 1500, ["read", None])}, imbrex.ImbrexError, "row 1: .*found null")
+    past = dictionary(pyarrow.array([0, 7] * 1500, "int8"), pyarrow.array(["read"]), safe=False)
+    refused({"op": past}, imbrex.ImbrexError, "row 1: expected an entry of its dictionary in column 'op', found none")
+    refused({"op": dictionary([0] * 3000, [1.5])}, ValueError, "column 'op' has the type Float64: expected whole numbers")
+    unused = pyarrow.table({**columns, "op": dictionary(columns["op"], ["read", "write", "flush", "erase"])})
+    assert imbrex.simulate(unused, DRIVES[0]).drives[0]["completed"] == 3000, "an entry that no row has is nobody's fault"
     refused({"lba": pyarrow.array([None] + [8] * 2999)}, imbrex.ImbrexError, "row 0: .*'lba', found null")
     refused({"time_ns": numpy.zeros(3000, "float64")}, ValueError, "column 'time_ns' has the type Float64: expected whole")
     with pytest.raises(ValueError, match="no column 'sectors': .*this one has lba"):
@@ -232,6 +275,7 @@ def test_traces_are_looked_at_iterated_and_written(tmp_path, trace_file, columns
     trace = imbrex.Trace(trace_file)
     assert trace.info() == json.loads(run_program("trace", "info", str(trace_file), "--json"))
     batches = [pyarrow.table(batch) for batch in trace.batches(1000)]
+    assert repr(next(trace.batches(7))) == "<imbrex.Batch of 7 rows: time_ns, op, lba, sectors, device>"
     assert [batch.num_rows for batch in batches] == [1000] * 3
     whole = pyarrow.table(trace)
     assert pyarrow.concat_tables(batches).combine_chunks() == whole.combine_chunks()

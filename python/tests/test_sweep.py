@@ -51,7 +51,8 @@ def test_a_sweep_of_many_points_ends(tmp_path):
 
 
 def test_a_second_call_resumes_and_adds_and_errors_are_kept(tmp_path):
-    first = imbrex.sweep(WORKLOAD, DRIVE, {"bs": "4k", "interval": ["500", "never"]}, out=tmp_path)
+    with pytest.warns(UserWarning, match="1 of 2 points failed, the first of them: .*interval"):
+        first = imbrex.sweep(WORKLOAD, DRIVE, {"bs": "4k", "interval": ["500", "never"]}, out=tmp_path)
     assert (first.points, first.run, first.failed) == (2, 2, 1)
     assert "interval" in rows(first)[1]["error"] and rows(first)[1]["completed"] is None
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "points").iterdir()}
@@ -100,6 +101,9 @@ def test_tables_are_swept_by_name(tmp_path, columns):
         (lambda out: imbrex.sweep(WORKLOAD, DRIVE, {"interval": object()}, out=out), TypeError, "interval = <object"),
         (lambda out: imbrex.sweep("nothing", DRIVE, out=out), ValueError, "no built-in workload is called 'nothing'"),
         (lambda out: imbrex.sweep([], DRIVE, out=out), ValueError, "no workloads"),
+        (lambda out: imbrex.sweep(WORKLOAD, DRIVE, ["bs"], out=out), TypeError, "parameters = .*expected a dictionary"),
+        (lambda out: imbrex.sweep(WORKLOAD, DRIVE, out=out, jobs=0), ValueError, "jobs = 0: expected a whole number from 1"),
+        (lambda out: imbrex.sweep(WORKLOAD, DRIVE, out=out, client=3), TypeError, "client = 3: expected a distributed.Client"),
         (lambda out: imbrex.sweep(WORKLOAD, [], out=out), ValueError, "no drives"),
         (lambda out: imbrex.sweep(WORKLOAD, DRIVE, out=out, qeue=1), TypeError, "no option is called 'qeue'"),
         (lambda out: imbrex.sweep(WORKLOAD, DRIVE, out=out, plans=True), ValueError, "plans: has no place in a sweep"),
@@ -143,6 +147,16 @@ def cluster():
     yield client
     client.close()
     cluster.close()
+
+
+def test_a_workload_is_sent_to_a_cluster_once(tmp_path, columns, cluster, monkeypatch):
+    sent = []
+    scatter = cluster.scatter
+    monkeypatch.setattr(cluster, "scatter", lambda *given, **named: sent.append(given) or scatter(*given, **named))
+    workloads = {"whole": columns, "half": {name: values[:1500] for name, values in columns.items()}}
+    grid = {"interval": [str(500 + 100 * n) for n in range(6)]}
+    swept = imbrex.sweep(workloads, DRIVE, grid, out=tmp_path, client=cluster, limit=200)
+    assert (swept.run, swept.failed, len(sent)) == (12, 0, 2), "once a workload, not once a point"
 
 
 def test_a_cluster_makes_the_same_rows_and_loses_none_with_a_worker(tmp_path, columns, cluster):

@@ -24,15 +24,32 @@ pub enum FitChoice {
 }
 
 impl FitChoice {
+    /// All choices, in the order in which they are described.
+    pub const ALL: [FitChoice; 4] = [FitChoice::Grow, FitChoice::Wrap, FitChoice::Scale, FitChoice::Error];
+
+    /// As it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            FitChoice::Grow => "grow",
+            FitChoice::Wrap => "wrap",
+            FitChoice::Scale => "scale",
+            FitChoice::Error => "error",
+        }
+    }
+
+    /// What it does, in a few words.
+    pub fn help(self) -> &'static str {
+        match self {
+            FitChoice::Grow => "Give the same geometry more tracks (and say so)",
+            FitChoice::Wrap => "Take addresses modulo the capacity",
+            FitChoice::Scale => "Scale addresses to the capacity",
+            FitChoice::Error => "Refuse",
+        }
+    }
+
     /// The choice called `word`.
     pub fn named(word: &str) -> Option<FitChoice> {
-        match word {
-            "grow" => Some(FitChoice::Grow),
-            "wrap" => Some(FitChoice::Wrap),
-            "scale" => Some(FitChoice::Scale),
-            "error" => Some(FitChoice::Error),
-            _ => None,
-        }
+        FitChoice::ALL.into_iter().find(|choice| choice.word() == word)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Tables of requests as they lie in memory: Arrow's arrays, read row by row where they are.
 //!
 //! A table has the columns `time_ns`, `op`, `lba` and `sectors`, and may have `device`. Numbers are whole, of 8 to 64 bits,
-//! with a sign or without. Operations are 0 read, 1 write, 2 flush, 3 trim, 128 more for a write with FUA, or those words.
+//! with a sign or without. Operations are 0 read, 1 write, 2 flush, 3 trim, 128 more for a write with FUA, or those words;
+//! either may be a dictionary (a category of pandas, an enumeration of polars or DuckDB), which is looked up once.
 //! Other columns are left alone.
 //!
 //! Invariants:
@@ -10,7 +11,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, Int8Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type};
-use arrow_array::{Array, ArrayRef, LargeStringArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray};
+use arrow_array::{Array, LargeStringArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray};
 use arrow_schema::DataType;
 use imbrex_trace::rows::{Row, Rows};
 
@@ -30,7 +31,7 @@ enum Whole {
 }
 
 impl Whole {
-    fn of(name: &str, array: &ArrayRef) -> Result<Whole, String> {
+    fn of(name: &str, array: &dyn Array) -> Result<Whole, String> {
         match array.data_type() {
             DataType::UInt8 => Ok(Whole::U8(array.as_primitive().clone())),
             DataType::UInt16 => Ok(Whole::U16(array.as_primitive().clone())),
@@ -82,7 +83,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn of(name: &'static str, array: &ArrayRef) -> Result<Numbers, String> {
+    fn of(name: &'static str, array: &dyn Array) -> Result<Numbers, String> {
         Ok(Numbers { name, values: Whole::of(name, array)? })
     }
 
@@ -98,19 +99,27 @@ impl Numbers {
 /// Operations, as numbers or as words.
 enum Operations {
     Codes(Numbers),
+    Dictionary {
+        keys: Whole,
+        /// What each entry of the dictionary means; an entry that means nothing is an error for the rows that have it alone.
+        codes: Vec<Result<u8, String>>,
+    },
     Words(StringArray),
     LargeWords(LargeStringArray),
     ViewedWords(StringViewArray),
 }
 
 impl Operations {
-    fn of(array: &ArrayRef) -> Result<Operations, String> {
+    fn of(array: &dyn Array) -> Result<Operations, String> {
         match array.data_type() {
             DataType::Utf8 => Ok(Operations::Words(array.as_string().clone())),
             DataType::LargeUtf8 => Ok(Operations::LargeWords(array.as_string().clone())),
             DataType::Utf8View => Ok(Operations::ViewedWords(array.as_string_view().clone())),
             DataType::Dictionary(..) => {
-                Err("column 'op' is a dictionary: expected words or numbers; cast it to strings".into())
+                let dictionary = array.as_any_dictionary();
+                let entries = Operations::of(dictionary.values().as_ref())?;
+                let codes = (0..dictionary.values().len()).map(|index| entries.get(index)).collect();
+                Ok(Operations::Dictionary { keys: Whole::of("op", dictionary.keys())?, codes })
             }
             _ => Ok(Operations::Codes(Numbers::of("op", array)?)),
         }
@@ -122,6 +131,13 @@ impl Operations {
             Operations::Codes(codes) => {
                 let code = codes.get(index)?;
                 u8::try_from(code).map_err(|_| format!("expected op 0 to 3, or 128 more, found {code}"))
+            }
+            Operations::Dictionary { keys, codes } => {
+                if keys.nulls().is_null(index) {
+                    return code_of(None);
+                }
+                let entry = keys.get(index).and_then(|key| codes.get(usize::try_from(key).ok()?));
+                entry.ok_or("expected an entry of its dictionary in column 'op', found none")?.clone()
             }
             Operations::Words(words) => code_of((!words.is_null(index)).then(|| words.value(index))),
             Operations::LargeWords(words) => code_of((!words.is_null(index)).then(|| words.value(index))),
@@ -155,7 +171,7 @@ struct Chunk {
 impl Chunk {
     fn of(first: u64, batch: &RecordBatch) -> Result<Chunk, String> {
         let column = |name: &str| {
-            batch.column_by_name(name).ok_or_else(|| {
+            batch.column_by_name(name).map(AsRef::as_ref).ok_or_else(|| {
                 let fields = batch.schema_ref().fields();
                 let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
                 format!(
@@ -172,7 +188,7 @@ impl Chunk {
             operation: Operations::of(column("op")?)?,
             lba: Numbers::of("lba", column("lba")?)?,
             sectors: Numbers::of("sectors", column("sectors")?)?,
-            device: batch.column_by_name("device").map(|array| Numbers::of("device", array)).transpose()?,
+            device: batch.column_by_name("device").map(|array| Numbers::of("device", array.as_ref())).transpose()?,
         })
     }
 

@@ -7,11 +7,11 @@
 //! | stopped before anything was kept | `KeyboardInterrupt` |
 //! | a bug of ours | `ImbrexError` that says so |
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
-
 use imbrex::{Failure, FailureKind};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
+
+use crate::border;
 
 pyo3::create_exception!(
     imbrex,
@@ -33,20 +33,12 @@ pub fn exception(failure: &Failure) -> PyErr {
     }
 }
 
-/// The exception for a panic.
-pub fn bug(panic: &(dyn std::any::Any + Send)) -> PyErr {
-    let words = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no words".into());
-    ImbrexError::new_err(format!(
-        "a bug of imbrex {}, not of yours: {words}; please report it with the call that led here",
-        env!("CARGO_PKG_VERSION")
-    ))
-}
-
 /// What `work` comes to, with failures and panics as exceptions.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> PyResult<T> {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(outcome) => outcome.map_err(|failure| exception(&failure)),
-        Err(panic) => Err(bug(panic.as_ref())),
-    }
+    caught(|| work().map_err(|failure| exception(&failure)))
+}
+
+/// What `work` comes to, with panics as exceptions: for work that speaks Python itself.
+pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    border::caught(work).unwrap_or_else(|told| Err(ImbrexError::new_err(told)))
 }

@@ -8,10 +8,12 @@
 //! ```
 //!
 //! Invariants:
-//! 1. No panic crosses the border: what is our own bug is an `ImbrexError` that says so ([`errors::guarded`], [`work`]).
+//! 1. No panic crosses the border: what is our own bug is an `ImbrexError` that says so. What can panic runs inside
+//!    [`errors::guarded`] or [`errors::caught`], in the thread of [`work`], or in a stream of [`tables::stream`].
 //! 2. While work lasts, the interpreter is free: other threads run.
 //! 3. Tables come in and go out without a copy of their columns of numbers.
 
+mod border;
 mod calibrate;
 mod columns;
 mod drive;

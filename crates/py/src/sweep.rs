@@ -15,6 +15,7 @@ use imbrex::sweep::grid::InMemory;
 use imbrex::sweep::row::{self, Row};
 use imbrex::sweep::{page, Dataset, Grid, Spec, Swept, Task};
 use imbrex::{Asked, Failure, Progress, Workload};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -102,7 +103,8 @@ impl Sweep {
 
     /// What a worker makes workload number `index` of: its words and options, or its requests as a file of ours.
     fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Payload<'py>> {
-        let found = &self.grid.found[index];
+        let found = self.grid.found.get(index);
+        let found = found.ok_or_else(|| PyIndexError::new_err(format!("no workload number {index} in this sweep")))?;
         if found.workload.format == "generator" {
             return Ok((found.word.clone(), found.options.clone(), PyBytes::new(py, b"")));
         }

@@ -11,13 +11,15 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_array::{RecordBatchIterator, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use imbrex::chart::escape;
 use imbrex::files::batches::{Batch, BatchColumn, Batches, Values};
 use imbrex::files::FilesError;
 use imbrex::Failure;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::errors::{guarded, ImbrexError};
+use crate::border;
+use crate::errors::{caught, exception, guarded};
 use crate::workload::STREAM;
 
 /// Where the rows are.
@@ -48,6 +50,13 @@ impl Table {
         Table { held: Held::File { path, _folder: folder } }
     }
 
+    /// Its rows, and what they are made of.
+    fn shaped(&self) -> Result<(Batches, Batch), Failure> {
+        let batches = self.open()?;
+        let shape = batches.shape().map_err(unreadable)?;
+        Ok((batches, shape))
+    }
+
     fn open(&self) -> Result<Batches, Failure> {
         match &self.held {
             Held::Bytes(bytes) => Batches::of_bytes(bytes.to_vec()).map_err(Failure::failed),
@@ -65,10 +74,9 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer that cannot cast give its own schema.
         drop(requested_schema);
-        let batches = guarded(|| self.open())?;
-        let schema = schema(&batches.shape().map_err(parquet)?);
+        let (batches, shape) = guarded(|| self.shaped())?;
+        let schema = schema(&shape);
         let held = self.held.clone();
         let of_schema = schema.clone();
         let records = batches.map(move |batch| {
@@ -76,31 +84,32 @@ impl Table {
             let _held = &held;
             record(&of_schema, batch.map_err(|error| ArrowError::ParquetError(error.to_string()))?)
         });
-        let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(records, schema)));
-        PyCapsule::new_with_value(py, stream, STREAM)
+        stream(py, schema, records)
     }
 
     /// The names of the columns.
     #[getter]
     fn columns(&self) -> PyResult<Vec<String>> {
-        let shape = guarded(|| self.open())?.shape().map_err(parquet)?;
+        let (_, shape) = guarded(|| self.shaped())?;
         Ok(shape.columns.into_iter().map(|column| column.name).collect())
     }
 
     /// All rows as a dictionary of lists, for who has no library that takes tables.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let batches = guarded(|| self.open())?;
-        let whole = PyDict::new(py);
-        for column in batches.shape().map_err(parquet)?.columns {
-            whole.set_item(column.name, Vec::<i64>::new())?;
-        }
-        for batch in batches {
-            for column in batch.map_err(parquet)?.columns {
-                let list = whole.get_item(&column.name)?.expect("every batch has the columns of the shape");
-                list.call_method1("extend", (values_of(py, column)?,))?;
+        caught(|| {
+            let (batches, shape) = guarded(|| self.shaped())?;
+            let whole = PyDict::new(py);
+            for column in shape.columns {
+                whole.set_item(column.name, Vec::<i64>::new())?;
             }
-        }
-        Ok(whole)
+            for batch in batches {
+                for column in batch.map_err(|error| exception(&unreadable(error)))?.columns {
+                    let list = whole.get_item(&column.name)?.expect("every batch has the columns of the shape");
+                    list.call_method1("extend", (values_of(py, column)?,))?;
+                }
+            }
+            Ok(whole)
+        })
     }
 
     /// How many rows it has.
@@ -108,13 +117,66 @@ impl Table {
         Ok(usize::try_from(guarded(|| self.open())?.rows()).unwrap_or(usize::MAX))
     }
 
+    /// For a notebook: the first rows.
+    fn _repr_html_(&self) -> PyResult<String> {
+        guarded(|| {
+            let (mut batches, shape) = self.shaped()?;
+            let rows = batches.rows();
+            let first = batches.next().transpose().map_err(unreadable)?;
+            Ok(drawn(&first.unwrap_or(shape), rows))
+        })
+    }
+
     fn __repr__(&self) -> PyResult<String> {
         Ok(format!("<imbrex.Table of {} rows: {}>", self.__len__()?, self.columns()?.join(", ")))
     }
 }
 
-fn parquet(error: impl std::fmt::Display) -> PyErr {
-    ImbrexError::new_err(format!("the table cannot be read: {error}"))
+/// Rows that a notebook shows.
+const SHOWN_ROWS: usize = 10;
+
+/// The first rows of `batch` as HTML, for a table of `rows`.
+fn drawn(batch: &Batch, rows: u64) -> String {
+    let row = |tag: &str, cells: Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        format!("<tr>{cells}</tr>")
+    };
+    let names = row("th", batch.columns.iter().map(|column| column.name.clone()).collect());
+    let shown = batch.rows.min(SHOWN_ROWS);
+    let body: String =
+        (0..shown).map(|index| row("td", batch.columns.iter().map(|column| cell(column, index)).collect())).collect();
+    let size = if rows > shown as u64 { format!("the first {shown} of {rows} rows") } else { format!("{rows} rows") };
+    format!("<table><thead>{names}</thead><tbody>{body}</tbody></table><p>{size}</p>")
+}
+
+/// One value as text.
+fn cell(column: &BatchColumn, index: usize) -> String {
+    if column.is_there.as_ref().is_some_and(|there| !there[index]) {
+        return "–".into();
+    }
+    match &column.values {
+        Values::Text(values) => values[index].clone(),
+        Values::Long(values) => values[index].to_string(),
+        Values::Int(values) => values[index].to_string(),
+        Values::Real(values) => values[index].to_string(),
+        Values::Truth(values) => values[index].to_string(),
+    }
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(format!("the table cannot be read: {error}"))
+}
+
+/// The Arrow C stream of `batches`, in the capsule that other libraries take. A consumer may ask for another schema; the
+/// interface lets a producer that cannot cast give its own, and this one does.
+pub fn stream<'py>(
+    py: Python<'py>,
+    schema: SchemaRef,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let batches = border::caught_rows(batches, ArrowError::ComputeError);
+    let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, schema)));
+    PyCapsule::new_with_value(py, stream, STREAM)
 }
 
 /// The values of a column as Python has them, None where a row has none.

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, UInt32Array, UInt64Array, UInt8Array};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array, UInt8Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use imbrex::conversion::{self, GENERATOR_SECTORS};
 use imbrex::workload::Counted;
@@ -19,8 +18,9 @@ use serde_json::json;
 
 use crate::errors::guarded;
 use crate::options;
+use crate::tables;
 use crate::work;
-use crate::workload::{Named, STREAM};
+use crate::workload::Named;
 
 /// A workload that was found, and read through if it is a trace.
 #[pyclass(frozen, module = "imbrex._imbrex")]
@@ -103,10 +103,9 @@ impl Trace {
         drop(requested_schema);
         let mut source = guarded(|| self.workload.open(GENERATOR_SECTORS))?;
         let mut read =
-            move || batch_of(&mut source, STREAM_ROWS).map_err(|failure| ArrowError::IpcError(failure.message));
+            move || batch_of(&mut source, STREAM_ROWS).map_err(|failure| ArrowError::ComputeError(failure.message));
         let batches = std::iter::from_fn(move || read().transpose());
-        let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, schema())));
-        PyCapsule::new_with_value(py, stream, STREAM)
+        tables::stream(py, schema(), batches)
     }
 }
 
@@ -153,12 +152,16 @@ impl TraceBatch {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         let batches = std::iter::once(Ok::<_, ArrowError>(self.batch.clone()));
-        let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, schema())));
-        PyCapsule::new_with_value(py, stream, STREAM)
+        tables::stream(py, schema(), batches)
     }
 
     fn __len__(&self) -> usize {
         self.batch.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect();
+        format!("<imbrex.Batch of {} rows: {}>", self.batch.num_rows(), names.join(", "))
     }
 }
 

@@ -9,7 +9,6 @@
 //! 1. The interpreter is held for moments only: while signals are heard and progress is shown.
 //! 2. What a callback raises ends the work and is raised in the end.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
@@ -19,7 +18,8 @@ use imbrex::{Failure, Progress};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::errors::{bug, exception};
+use crate::border;
+use crate::errors::{exception, ImbrexError};
 
 /// How often signals are heard and progress is shown.
 const TICK: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ pub fn done<T: Send>(
             let (ended, end) = channel();
             let progress = &progress;
             let worker = scope.spawn(move || {
-                let outcome = catch_unwind(AssertUnwindSafe(|| work(progress)));
+                let outcome = border::caught(|| work(progress));
                 // Nobody listens any more only if the calling thread panicked.
                 let _ = ended.send(());
                 outcome
@@ -59,7 +59,7 @@ pub fn done<T: Send>(
             (worker.join().expect("its panics were caught"), raised)
         })
     });
-    let outcome = outcome.map_err(|panic| bug(panic.as_ref()))?;
+    let outcome = outcome.map_err(ImbrexError::new_err)?;
     let is_interrupted = raised.as_ref().is_some_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(py));
     match (outcome, raised) {
         (Err(failure), _) => Err(exception(&failure)),

@@ -12,7 +12,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::columns::ArrowRows;
+use crate::columns::{ArrowRows, NEEDED};
+use crate::errors::caught;
 
 /// The name that PyCapsules of streams have.
 pub const STREAM: &std::ffi::CStr = c"arrow_array_stream";
@@ -28,39 +29,49 @@ impl Columns {
     /// From an object with `__arrow_c_stream__`, whose columns are not copied.
     #[staticmethod]
     fn of_arrow(table: &Bound<'_, PyAny>) -> PyResult<Columns> {
-        let capsule = table.call_method0("__arrow_c_stream__")?;
-        let capsule = capsule.cast::<PyCapsule>()?;
-        let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>().as_ptr();
-        // SAFETY: a capsule of this name holds a stream of the Arrow C interface, by that interface's contract; it is moved
-        // out, and an empty one is left for the capsule to release.
-        #[allow(unsafe_code)] // the interface is one of C: no safe crate takes a capsule apart
-        let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer) };
-        let broken =
-            |error: arrow_schema::ArrowError| PyValueError::new_err(format!("the table cannot be read: {error}"));
-        let reader = RecordBatchStreamReader::try_new(stream).map_err(broken)?;
-        let batches = reader.collect::<Result<Vec<RecordBatch>, _>>().map_err(broken)?;
-        Columns::of(&batches)
+        caught(|| {
+            let capsule = table.call_method0("__arrow_c_stream__")?;
+            let capsule = capsule.cast::<PyCapsule>()?;
+            let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>().as_ptr();
+            // SAFETY: a capsule of this name holds a stream of the Arrow C interface, by that interface's contract; it is moved
+            // out, and an empty one is left for the capsule to release.
+            #[allow(unsafe_code)] // the interface is one of C: no safe crate takes a capsule apart
+            let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer) };
+            let broken =
+                |error: arrow_schema::ArrowError| PyValueError::new_err(format!("the table cannot be read: {error}"));
+            let reader = RecordBatchStreamReader::try_new(stream).map_err(broken)?;
+            let batches = reader.collect::<Result<Vec<RecordBatch>, _>>().map_err(broken)?;
+            Columns::of(&batches)
+        })
     }
 
-    /// From a dictionary of columns, each a NumPy array, another buffer, or a list of words.
+    /// From a dictionary of columns, each a NumPy array, another buffer, or a list.
     #[staticmethod]
     fn of_columns(columns: &Bound<'_, PyDict>) -> PyResult<Columns> {
-        let named = columns.iter().map(|(name, values)| {
-            let name: String = name.extract()?;
-            let array = array_of(&name, &values)?;
-            Ok((name, array))
-        });
-        let named = named.collect::<PyResult<Vec<_>>>()?;
-        if let Some(pair) = named.windows(2).find(|pair| pair[0].1.len() != pair[1].1.len()) {
-            let [(one, values), (other, others)] = [&pair[0], &pair[1]];
-            return Err(PyValueError::new_err(format!(
-                "columns of one length were expected: '{one}' has {}, '{other}' {}",
-                values.len(),
-                others.len()
-            )));
-        }
-        let batch = RecordBatch::try_from_iter(named).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Columns::of(&[batch])
+        caught(|| {
+            let named = columns.iter().map(|(name, values)| {
+                let name: String = name.extract()?;
+                let array = array_of(&name, &values)?;
+                Ok((name, array))
+            });
+            let named = named.collect::<PyResult<Vec<_>>>()?;
+            if named.is_empty() {
+                return Err(PyValueError::new_err(format!(
+                    "no columns: a table of requests has {}",
+                    NEEDED.join(", ")
+                )));
+            }
+            if let Some(pair) = named.windows(2).find(|pair| pair[0].1.len() != pair[1].1.len()) {
+                let [(one, values), (other, others)] = [&pair[0], &pair[1]];
+                return Err(PyValueError::new_err(format!(
+                    "columns of one length were expected: '{one}' has {}, '{other}' {}",
+                    values.len(),
+                    others.len()
+                )));
+            }
+            let batch = RecordBatch::try_from_iter(named).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            Columns::of(&[batch])
+        })
     }
 
     /// How many requests.
@@ -83,13 +94,12 @@ impl Columns {
 fn array_of(name: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let py = values.py();
     let wrong = |found: String| {
-        PyTypeError::new_err(format!("column '{name}' is {found}: expected an array of whole numbers in one dimension"))
+        PyTypeError::new_err(format!("column '{name}' is {found}: expected whole numbers, or words if it is 'op', in an array of one dimension or a list"))
     };
     let Ok(buffer) = PyUntypedBuffer::get(values) else {
-        let words: Vec<String> = values.extract().map_err(|_| {
+        return listed(values).ok_or_else(|| {
             wrong(format!("a {}", values.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())))
-        })?;
-        return Ok(Arc::new(StringArray::from(words)));
+        });
     };
     if buffer.dimensions() != 1 {
         return Err(wrong(format!("of {} dimensions", buffer.dimensions())));
@@ -104,6 +114,18 @@ fn array_of(name: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     first_of!(u64 => UInt64Array, i64 => Int64Array, u32 => UInt32Array, i32 => Int32Array,
               u16 => UInt16Array, i16 => Int16Array, u8 => UInt8Array, i8 => Int8Array);
     Err(wrong(format!("of the format '{}'", buffer.format().to_string_lossy())))
+}
+
+/// A list of whole numbers or of words, if it is one.
+fn listed(values: &Bound<'_, PyAny>) -> Option<ArrayRef> {
+    if let Ok(numbers) = values.extract::<Vec<u64>>() {
+        return Some(Arc::new(UInt64Array::from(numbers)));
+    }
+    if let Ok(numbers) = values.extract::<Vec<i64>>() {
+        return Some(Arc::new(Int64Array::from(numbers)));
+    }
+    let words = values.extract::<Vec<String>>().ok()?;
+    Some(Arc::new(StringArray::from(words)))
 }
 
 /// A workload that Python named, or whose columns it holds.

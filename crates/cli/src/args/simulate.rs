@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::Args;
+use imbrex::FitChoice;
 
 use super::WorkloadArgs;
 
@@ -26,7 +28,7 @@ pub struct SimulateArgs {
     pub no_baseline: bool,
 
     /// What to do with a workload that reaches past the drive.
-    #[arg(long, value_enum, default_value_t = FitChoice::Grow)]
+    #[arg(long, value_parser = fit_choices(), default_value = FitChoice::Grow.word())]
     pub fit: FitChoice,
 
     /// How requests arrive [default: fixed-queue for traces, closed for generators].
@@ -106,27 +108,8 @@ pub struct SweepArgs {
     pub json: bool,
 }
 
-/// What to do with a workload that reaches past the drive.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FitChoice {
-    /// Give the same geometry more tracks (and say so).
-    Grow,
-    /// Take addresses modulo the capacity.
-    Wrap,
-    /// Scale addresses to the capacity.
-    Scale,
-    /// Refuse.
-    Error,
-}
-
-impl FitChoice {
-    /// As it is written.
-    pub fn word(self) -> &'static str {
-        match self {
-            FitChoice::Grow => "grow",
-            FitChoice::Wrap => "wrap",
-            FitChoice::Scale => "scale",
-            FitChoice::Error => "error",
-        }
-    }
+/// The choices of `--fit`, with their help.
+fn fit_choices() -> impl TypedValueParser<Value = FitChoice> {
+    let described = FitChoice::ALL.map(|choice| PossibleValue::new(choice.word()).help(choice.help()));
+    PossibleValuesParser::new(described).map(|word| FitChoice::named(&word).expect("it is one of the choices"))
 }

@@ -17,7 +17,8 @@ pub fn of_each<T: Sync, R: Send>(
         let done: Vec<_> = items.iter().enumerate().map(|(index, item)| work(index, item)).collect();
         return done.into_iter().collect();
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, |jobs| jobs as usize));
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs.map_or(0, |jobs| (jobs as usize).clamp(1, items.len().max(1))));
     let pool = pool.build().map_err(|error| Failure::failed(format!("no threads to run on: {error}")))?;
     // One item a thread at a time: runs differ by orders of magnitude, so none is bound to another.
     let done: Vec<Result<R, Failure>> =
