@@ -27,6 +27,8 @@ use crate::plan::Plan;
 
 /// Tracks of a surface for each backup region, at least: small disks get fewer regions, and keep most of their tracks.
 const TRACKS_PER_REGION: u32 = 32;
+/// Regions at most: the nearest is looked for among all of them.
+const REGIONS_MAX: u64 = 1024;
 
 /// A run of logical sectors of which there is a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,6 +103,11 @@ impl BackupLog {
         surfaces: u8,
         count: u64,
     ) -> Result<BackupLog, ConfigError> {
+        if count > REGIONS_MAX {
+            return Err(ConfigError(format!(
+                "backup_regions={count}: give at most {REGIONS_MAX}; then the nearest is less than a thousandth of a stroke away"
+            )));
+        }
         let count = count.clamp(1, (tracks / TRACKS_PER_REGION).max(1) as u64) as u32;
         let sectors = 3 * planner.track_sectors_max();
         let mut areas: Vec<Area> = Vec::new();
