@@ -85,6 +85,21 @@ proptest! {
 }
 
 #[test]
+fn no_more_runs_are_held_than_twice_the_bound() {
+    let stretch = |places: &[u64], from| {
+        let (runs, next) = runs_from(&Map::of_fours(places), Medium::Disk, from, 2);
+        (runs.iter().map(|run| run.start).collect::<Vec<u64>>(), next)
+    };
+    assert_eq!(stretch(&[30, 10, 20], 0), (vec![10, 20, 30], None));
+    // Of four the first two are kept, and the rest begins with the third.
+    assert_eq!(stretch(&[40, 10, 30, 20], 0), (vec![10, 20], Some(30)));
+    assert_eq!(stretch(&[40, 10, 30, 20], 30), (vec![30, 40], None));
+    // What comes later is taken in if it lies before the rest.
+    assert_eq!(stretch(&[50, 40, 30, 20, 10], 0), (vec![10, 20, 30], Some(40)));
+    assert_eq!(stretch(&[50, 40, 30, 20, 60], 0), (vec![20, 30], Some(40)));
+}
+
+#[test]
 fn places_are_shared_on_one_medium_alone_and_by_more_than_what_is_joined() {
     let shared = |medium, pieces: &[Piece]| {
         let capacity = pieces.iter().map(|piece| (piece.lba + piece.sectors).0).max().expect("there are some");

@@ -243,4 +243,12 @@ mod tests {
         kept.put(2, 1, &second);
         assert_eq!((kept.get(1, 1), kept.get(2, 1)), (None, Some(&second)));
     }
+
+    #[test]
+    fn neighbours_are_kept_side_by_side() {
+        let mut kept = Kept::new(4);
+        let blocks = [ABSENT, DESTROYED, ZERO, SPOILT].map(Block::filled);
+        (0..).zip(&blocks).for_each(|(number, block)| kept.put(9, 30 + number, block));
+        (0..).zip(&blocks).for_each(|(number, block)| assert_eq!(kept.get(9, 30 + number), Some(block)));
+    }
 }

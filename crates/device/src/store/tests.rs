@@ -458,3 +458,34 @@ fn what_is_spared_can_be_read_though_it_is_lost() {
     store.check_readable(Lba(8), Sectors(10), |_, _| true).expect("all are spared");
     store.check_readable(Lba(14), Sectors(10), |_, _| false).expect("none of these is lost");
 }
+
+#[test]
+fn what_a_plan_before_has_staged_is_given_to_nobody() {
+    let (_, mut store) = made("conventional", "conventional");
+    fill(&mut store, 10, 4, 5);
+    let mut copied = read_of(10, 10, 4, GroupKind::Host);
+    copied.write(Cause::Host, Pba(30), Lba(10), Sectors(4));
+    store.execute(&copied, &mut []).expect("memory fails nobody");
+    // Of what is read now the map has nothing: it is zeros, though a background group goes before the host's.
+    let mut plan = read_of(20, 20, 1, GroupKind::Cleaning);
+    plan.open(GroupKind::Host);
+    plan.write(Cause::Host, Pba(40), Lba(40), Sectors(1));
+    let (mut into, given) = ([0xee; 4 * SECTOR], [9; SECTOR]);
+    let mut transfers =
+        [Transfer { lba: 10, data: Data::Read(&mut into) }, Transfer { lba: 40, data: Data::Write(&given) }];
+    store.execute(&plan, &mut transfers).expect("memory fails nobody");
+    assert!(into == [0; 4 * SECTOR], "it reads as {}", into[0]);
+}
+
+#[test]
+fn what_a_write_destroys_cannot_be_read_any_more() {
+    // DNOR 5 and DID 12: a write of 0 … 3 damages 6 … 15 (Singh 2014 §3.2).
+    for (kind, expected) in [("conventional", vec![]), ("caveat", vec![extent(6, 10)])] {
+        let (_, mut store) = made(kind, kind);
+        fill(&mut store, 0, 100, 5);
+        fill(&mut store, 0, 4, 6);
+        let mut found = Vec::new();
+        store.for_each_damage(extent(0, 100), |run| found.push(run)).expect("memory fails nobody");
+        assert_eq!(found, expected, "{kind}");
+    }
+}

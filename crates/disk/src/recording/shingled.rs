@@ -293,7 +293,8 @@ impl Recording for Shingled {
 #[cfg(test)]
 mod tests {
     //! Goal: of a long write only the end is looked at, which alone reaches beyond it (invariant 3 of the folder: the cost of a
-    //! write is that of the tracks that matter). That what is left out destroys nothing is the twin's part.
+    //! write is that of the tracks that matter). That what is left out destroys nothing is the twin's part. And strokes are
+    //! taken to be alike only where they are. Method: toys whose tracks can be counted by hand.
 
     use super::*;
     use crate::geometry::{GeometryConfig, HorizontalConfig, LayoutName};
@@ -321,6 +322,37 @@ mod tests {
         assert_eq!(from(290), Some((290, 1, 10)));
         assert_eq!(from(295), None, "the stroke ends with this track");
         assert_eq!(from(300), Some((300, 30, 10)), "the next surface");
+    }
+
+    #[test]
+    fn a_stroke_is_alike_unless_the_head_grows_within_its_zone() {
+        // Thirty tracks in zones of fifteen: a share of x begins at the first track whose number is no less than 30 x.
+        let inward = HorizontalConfig { split: 1.0, ..HorizontalConfig::default() };
+        let config = GeometryConfig::listed(1, LayoutName::Horizontal, 1000, &[(15, 10), (15, 8)]);
+        let geometry = Geometry::new(&GeometryConfig { horizontal: Some(inward), ..config }).expect("a valid toy");
+        for (shares, alike, what) in [
+            (&[0.2][..], [false, true], "within the first zone, from track 6 on"),
+            (&[0.46], [false, true], "the last track of the first zone alone"),
+            (&[0.49], [true, true], "from the second zone on, by rounding up"),
+            (&[0.5], [true, true], "from the second zone on"),
+            (&[0.7], [true, false], "within the second zone, from track 21 on"),
+            (&[0.96], [true, false], "the last track of the second zone alone"),
+            (&[0.98], [true, true], "behind the last track"),
+            (&[0.2, 0.7], [false, false], "within each zone"),
+            (&[0.5, 0.7], [true, false], "between the zones, and within the second"),
+        ] {
+            let stepped = Section {
+                head_tracks: Some(2),
+                head_steps: shares.iter().map(|&from_share| HeadStep { from_share, head_tracks: 3 }).collect(),
+                widening_ns: 0,
+                widening_sectors: 0,
+                interference: None,
+                band_tracks: None,
+            };
+            let stepped = from_head(2, &stepped).expect("a valid head");
+            let seen = [0, 150].map(|first| stepped.is_alike_in_stroke(&geometry, Pba(first)));
+            assert_eq!(seen, alike, "{shares:?}: {what}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod facts;
 mod heading;
 mod journal;
 mod scrubs;
+mod settling;
 mod transfers;
 
 use uuid::Uuid;

@@ -120,6 +120,27 @@ fn each_flaw_is_named_and_put_right() {
 }
 
 #[test]
+fn slots_whose_owner_nobody_knows_are_counted() {
+    let mut space = written();
+    let layout = *space.layout();
+    let everything = |slot| {
+        let blocks = (0..3).map(move |number| layout.block(slot, number) + 300);
+        blocks.chain([layout.entry(slot) + 8, layout.slot(slot) + 200])
+    };
+    // One block of a sector table is enough to know whose its slot is.
+    everything(1).for_each(|at| spoil(&mut space, at));
+    everything(2).skip(1).for_each(|at| spoil(&mut space, at));
+    let media = space.into_media();
+    let error =
+        Space::open(media.clone(), &toy(), "image", Bounds::default()).expect_err("somebody's sectors are lost");
+    assert!(error.to_string().contains("of 4 slots given out the owners of 3 are known"), "{error}");
+    let mut space = Space::open_ruined(media, &toy(), "image", Bounds::default()).expect("it can be repaired");
+    let orphans: Vec<Flaw> =
+        flaws(&mut space).0.into_iter().filter(|flaw| matches!(flaw, Flaw::Orphans { .. })).collect();
+    assert_eq!(orphans, [Flaw::Orphans { slots: 1 }]);
+}
+
+#[test]
 fn an_image_that_is_cut_short_is_named_and_lengthened() {
     let space = written();
     let (needed, mut bytes) = (space.layout().slot(space.state().slot_mark), vec![0; space.media().len() as usize]);

@@ -254,3 +254,67 @@ proptest! {
         prop_assert_eq!(lying, [stored(0), stored(1)]);
     }
 }
+
+/// A space with nothing in it.
+fn blank() -> Space<Memory> {
+    let mut media = Memory::new();
+    toy().write(&mut media).expect("memory takes a toy");
+    Space::create(media, &toy(), Bounds::default()).expect("memory takes a toy")
+}
+
+/// Writes contents, one byte for each sector, given in pieces of so many sectors.
+fn write_pieces(space: &mut Space<Memory>, start: u64, bytes: &[u8], pieces: &[usize]) {
+    let contents: Vec<u8> = bytes.iter().flat_map(|&byte| [byte; SECTOR]).collect();
+    let (mut given, mut rest) = (Vec::new(), &contents[..]);
+    for sectors in pieces {
+        let (piece, after) = rest.split_at(sectors * SECTOR);
+        given.push(piece.into());
+        rest = after;
+    }
+    assert!(rest.is_empty(), "the pieces are all of it");
+    let extent = extent((start, bytes.len() as u64));
+    let write = Write { region: Region::Disk, extent, contents: Some(&given), spoilt: &[], destroyed: &[] };
+    space.write(&write).expect("memory fails nobody");
+}
+
+#[test]
+fn contents_are_the_same_however_they_come_in_pieces() {
+    // From 50 on, over the end of the first chunk at 64 and that of the second at 128. Zeros up to the gap that is written
+    // with what surrounds it (16 KiB, 32 sectors), and a longer stretch of them.
+    let bytes: Vec<u8> = (0..100)
+        .map(|index| if (20..22).contains(&index) || (40..75).contains(&index) { 0 } else { 1 + index })
+        .collect();
+    for pieces in [&[100][..], &[1, 3, 96], &[14, 64, 22], &[13, 2, 62, 23], &[21, 30, 30, 19], &[1; 100]] {
+        let mut space = blank();
+        write_pieces(&mut space, 50, &bytes, pieces);
+        let (mut read, mut faults) = (vec![0xee; 100 * SECTOR], Vec::new());
+        space.read(Region::Disk, Pba(50), &mut read, &mut faults).expect("memory fails nobody");
+        let sectors: Vec<u8> = read.chunks(SECTOR).map(|sector| sector[0]).collect();
+        assert_eq!((sectors, faults), (bytes.clone(), vec![]), "{pieces:?}");
+        assert!(read.chunks(SECTOR).all(|sector| sector == [sector[0]; SECTOR]), "{pieces:?}");
+    }
+}
+
+/// What is durable may be written over once before a barrier: a cut then leaves the old or the new. Were it written over
+/// twice, it could leave what is neither.
+#[test]
+fn what_was_durable_is_written_over_once_in_an_era() {
+    let mut space = blank();
+    write_pieces(&mut space, 10, &[1; 4], &[4]);
+    let first = space.state().era;
+    write_pieces(&mut space, 10, &[2; 4], &[4]);
+    assert_eq!(space.state().era, first, "what is not durable may be lost as well as written over");
+    space.barrier(0).expect("memory fails nobody");
+    let era = space.state().era;
+    assert_eq!(era, first + 1, "a barrier ends an era");
+    write_pieces(&mut space, 10, &[3; 4], &[4]);
+    write_pieces(&mut space, 14, &[3; 4], &[4]);
+    assert_eq!(space.state().era, era, "each of these is written over once");
+    // Zeros are not stored: the line alone says so.
+    write_pieces(&mut space, 11, &[0; 1], &[1]);
+    assert_eq!(space.state().era, era);
+    write_pieces(&mut space, 13, &[4; 2], &[2]);
+    assert_eq!(space.state().era, era + 1, "sector 13 would be written over twice");
+    write_pieces(&mut space, 13, &[5; 1], &[1]);
+    assert_eq!(space.state().era, era + 2, "and again");
+}

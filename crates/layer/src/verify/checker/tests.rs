@@ -462,3 +462,26 @@ fn where_a_sector_was_before_it_was_copied_will_do_at_a_barrier() {
     assert_eq!(judged(250), Ok(()), "the original is left");
     assert_eq!(judged(10), Err(Fault::Endangered { lba: Lba(10), at: (Medium::Disk, Pba(210)) }));
 }
+
+#[test]
+fn of_a_sector_that_was_copied_twice_the_copy_before_the_last_will_do() {
+    let mut bench = Bench::new("conventional", false);
+    bench.judge(GroupKind::Host, &[Command::write(10, 4)], |plan| write(plan, 10, 10, 4)).expect("in its place");
+    for (from, to) in [(10, 210), (210, 220)] {
+        let copied = bench.judge(GroupKind::Cleaning, &[], |plan| {
+            read(plan, from, 10, 4);
+            write(plan, to, 10, 4);
+        });
+        copied.expect("both have it");
+    }
+    // At the barrier the first place and the last are gone, and the new one has nothing yet.
+    bench.points(&[(10, 4, Some(230))]);
+    let outcome = bench.judge(GroupKind::Cleaning, &[], |plan| {
+        read(plan, 210, 10, 4);
+        spoil(plan, 10, 4);
+        spoil(plan, 220, 4);
+        plan.barrier();
+        write(plan, 230, 10, 4);
+    });
+    assert_eq!(outcome, Ok(()));
+}
