@@ -322,6 +322,11 @@ pub struct MkfsArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub meta_size: Option<u64>,
 
+    /// Bytes for the hot zone of store log, in the area of the metadata: copies of files that are small or read often lie there,
+    /// on the flash of --meta or in the conventional zones of DEVICE [default: none].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub hot: Option<u64>,
+
     /// Its name among file systems [default: a random one].
     #[arg(long, value_name = "UUID")]
     pub uuid: Option<uuid::Uuid>,

@@ -53,6 +53,18 @@ pub fn mirrored() -> Vec<Toy> {
     vec![on_two(&toys[0]), on_two(&arrays[2])]
 }
 
+/// A single drive and arrays with a hot zone, the smallest that there can be among them; harm is done to its copies too.
+pub fn with_hot_zones() -> Vec<Toy> {
+    let with = |name, toy: &Toy, hot_blocks| (name, Trial { hot_blocks, ..toy.1.clone() });
+    let (toys, arrays, mirrored) = (toys(), arrays(), mirrored());
+    vec![
+        with("log with a hot zone of six blocks", &toys[4], 6),
+        with("log with a hot zone of one block", &toys[5], 1),
+        with("an array with a hot zone", &arrays[1], 4),
+        with("an array with a hot zone on two devices", &mirrored[1], 8),
+    ]
+}
+
 /// Small arrays, each with the harm that its parity must bear.
 pub fn arrays() -> Vec<Toy> {
     let zoned = Kind::Zoned { zone_blocks: 8, zones: 9, conventional: 0, active_max: None };
