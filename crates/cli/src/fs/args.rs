@@ -377,7 +377,8 @@ pub struct MountArgs {
     pub places: Vec<PathBuf>,
 
     /// How, with commas between: ro; allow_other; fsname=NAME; time=none|real (answer at once, or as slowly as an emulated
-    /// drive would); cache=SIZE; window=ADDRESS (its figures over HTTP: /stats, /state.json, /metrics for Prometheus);
+    /// drive would); cache=SIZE; queue_depth=NUMBER and queue_deadline=MS (operations that a drive has at a
+    /// time, and how long writes wait for reads); window=ADDRESS (its figures over HTTP: /stats, /state.json, /metrics for Prometheus);
     /// stats=PATH (the same text on a Unix socket); nonempty; fit=NAME, extents=on|off, cleaner=NAME, clean_below=PERCENT, open_groups=NUMBER, kept_back=NUMBER; dev, suid, noexec
     /// and other flags of mount(8).
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]

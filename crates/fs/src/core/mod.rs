@@ -57,6 +57,7 @@ pub use self::state::{Statfs, Status};
 use self::written::Written;
 use crate::array::Data;
 use crate::clock::{Clock, Gate, Signal};
+use crate::device::queue::QueueLimits;
 use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
@@ -89,6 +90,8 @@ pub struct Bounds {
     pub log_percent: u64,
     /// What the hot zone keeps to, besides its size.
     pub hot: Limits,
+    /// What the queue of each device keeps to.
+    pub queue: QueueLimits,
     /// Files that are brought into the hot zone before they are made durable there together.
     pub hot_batch: usize,
 }
@@ -108,6 +111,7 @@ impl Default for Bounds {
             log_percent: 40,
             hot: Limits { files: 64 << 10, half_ns: 600 * SECOND_NS, small_blocks: 8 },
             hot_batch: 16,
+            queue: QueueLimits::default(),
         }
     }
 }
@@ -125,6 +129,7 @@ impl Bounds {
             log_percent: 1,
             hot: Limits { files: 1, ..Bounds::default().hot },
             hot_batch: 1,
+            queue: QueueLimits::SMALLEST,
             ..Bounds::default()
         }
     }

@@ -127,6 +127,7 @@ impl Fs {
         let members = Members::of(devices).await?;
         let superblock = members.superblock.clone();
         let bounds = options.bounds.unwrap_or_default();
+        devices.iter().for_each(|device| device.set_queue_limits(bounds.queue));
         let area = Mirror::new(&superblock, members.metadata.clone(), options.read_only);
         area.begin().await?;
         let found = read_journal(&area, &superblock, &bounds).await?;
