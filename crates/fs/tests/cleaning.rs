@@ -13,7 +13,7 @@ use imbrex_fs::core::{make, Caller, MakeOptions, MountOptions, Status};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Clock, Device, Fs, FsError};
+use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use timed::{Timed, SECOND_NS};
@@ -36,6 +36,8 @@ struct Load {
     pause_ns: u64,
     /// Files of another drive: for a load on one that needs no cleaning.
     files: Option<u64>,
+    /// Which zone is emptied, and how.
+    cleaner: &'static str,
 }
 
 /// What came of it.
@@ -107,16 +109,24 @@ impl Files {
     }
 }
 
+/// A file system on a drive of so many zones of so many blocks.
+async fn fresh(clock: &Clock, (zones, zone_blocks): (u32, u64), cleaner: &str, bounds: Bounds) -> (Fs, Device) {
+    let drive = Device::new(clock, "drive", Box::new(Timed::new(zones, zone_blocks)));
+    let metadata = Memory::new(Geometry { blocks: 40_000, kind: Kind::Plain });
+    let metadata = Device::new(clock, "metadata", Box::new(metadata));
+    let options = vec![("cleaner".to_string(), cleaner.to_string())];
+    let options = MakeOptions { store: Some("log".into()), options, ..MakeOptions::default() };
+    make(&drive, Some(&metadata), &options, 0).await.unwrap();
+    let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
+    let (fs, _) = Fs::mount(clock, &[drive.clone(), metadata], &options).await.unwrap();
+    (fs, drive)
+}
+
 fn run(load: Load) -> Came {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
     let task = async move {
-        let drive = Device::new(&own, "drive", Box::new(Timed::new(load.zones, load.zone_blocks)));
-        let metadata = Memory::new(Geometry { blocks: 40_000, kind: Kind::Plain });
-        let metadata = Device::new(&own, "metadata", Box::new(metadata));
-        let options = MakeOptions { store: Some("log".into()), ..MakeOptions::default() };
-        make(&drive, Some(&metadata), &options, 0).await.unwrap();
-        let (fs, _) = Fs::mount(&own, &[drive.clone(), metadata], &MountOptions::default()).await.unwrap();
+        let (fs, drive) = fresh(&own, (load.zones, load.zone_blocks), load.cleaner, Bounds::default()).await;
         let room = fs.statfs().blocks;
         let count = load.files.unwrap_or(room * load.fill_percent / 100 / load.file_blocks);
         let mut files = Files { fs: fs.clone(), blocks: load.file_blocks, words: Vec::new(), made: 0 };
@@ -225,6 +235,7 @@ fn load() -> Load {
         measured: if is_long() { 4 } else { 1 },
         pause_ns: 0,
         files: None,
+        cleaner: "cost-benefit",
     }
 }
 
@@ -318,4 +329,100 @@ fn cleaning_delays_writers_little() {
     );
     assert!(tail.0 <= 3 * tail.1, "{tail:?}");
     assert!(longest <= SECOND_NS, "{longest} ns");
+}
+
+/// Files that lie in one piece are moved as by any greedy cleaner.
+#[test]
+fn moving_whole_files_costs_no_more_where_files_lie_in_one_piece() {
+    let large = Load { file_blocks: 64, settling: 5, measured: 5, cleaner: "files", ..load() };
+    let came = run(large);
+    println!("files of a quarter zone, moved as a whole: {:.3}", came.amplification);
+    assert!(came.amplification < 2.0, "{:.3}", came.amplification);
+}
+
+/// What changing files block by block comes to.
+#[derive(Debug)]
+struct Changed {
+    /// Blocks written to the drive for each of a file.
+    amplification: f64,
+    /// Pieces that files lie in, and how long reading all of them in order takes.
+    pieces: u64,
+    read_ns: u64,
+    /// The longest that a change took.
+    longest_ns: u64,
+    files_moved: u64,
+}
+
+const CHANGED_FILES: u64 = 120;
+const CHANGED_BLOCKS: u64 = 128;
+
+/// Files that are larger than the cache, so that what changes of them is written alone, are changed a block at a time, at random;
+/// afterwards they are let alone, and zones emptied by hand.
+fn change(cleaner: &'static str, turns: u64) -> Changed {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let task = async move {
+        let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
+        let (fs, drive) = fresh(&own, (128, 256), cleaner, bounds).await;
+        let (mut inodes, mut words) = (Vec::new(), Vec::new());
+        for number in 0..CHANGED_FILES {
+            let name = format!("f{number}");
+            let inode = fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
+            let bytes = number.to_le_bytes().repeat(BLOCK_BYTES / 8 * CHANGED_BLOCKS as usize);
+            fs.write(inode, 0, &bytes).await.unwrap();
+            fs.fsync(inode).await.unwrap();
+            inodes.push(inode);
+            words.push(vec![number; CHANGED_BLOCKS as usize]);
+        }
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let (before, mut longest_ns) = (drive.traffic().blocks_written, 0);
+        for turn in 0..turns {
+            let (file, at) = ((random.next_u64() % CHANGED_FILES) as usize, random.next_u64() % CHANGED_BLOCKS);
+            let (word, began_ns) = (1_000_000 + turn, own.now_ns());
+            fs.open(inodes[file]).unwrap();
+            fs.write(inodes[file], at * BLOCK_BYTES as u64, &word.to_le_bytes().repeat(BLOCK_BYTES / 8)).await.unwrap();
+            fs.close(inodes[file]).await.unwrap();
+            words[file][at as usize] = word;
+            longest_ns = longest_ns.max(own.now_ns() - began_ns);
+        }
+        fs.sync().await.unwrap();
+        let amplification = (drive.traffic().blocks_written - before) as f64 / turns as f64;
+        // Nobody writes: there is time to move what lies in pieces.
+        fs.clean(60).await.unwrap();
+        fs.sync().await.unwrap();
+        let pieces = inodes.iter().map(|inode| fs.extents(*inode).unwrap().len() as u64).sum();
+        let began_ns = own.now_ns();
+        for (inode, words) in inodes.iter().zip(&words) {
+            let bytes = fs.read(*inode, 0, 1 << 30).await.unwrap();
+            let expected: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes().repeat(BLOCK_BYTES / 8)).collect();
+            assert!(bytes == expected, "file {inode} has other bytes");
+        }
+        let files_moved = fs.status().counters.files_moved;
+        Changed { amplification, pieces, read_ns: own.now_ns() - began_ns, longest_ns, files_moved }
+    };
+    let changed = clock.run(task).unwrap();
+    clock.forget_all();
+    changed
+}
+
+#[test]
+fn files_that_are_moved_as_a_whole_are_read_in_fewer_pieces() {
+    let turns = if is_long() { 60_000 } else { 20_000 };
+    let (bands, files) = (change("greedy", turns), change("files", turns));
+    for (name, changed) in [("band by band", &bands), ("as a whole", &files)] {
+        println!(
+            "{name}: {:.3} blocks written for each, {} pieces of {CHANGED_FILES} files, read in {:.1} s, longest change {:.1} ms, {} files moved",
+            changed.amplification,
+            changed.pieces,
+            changed.read_ns as f64 / 1e9,
+            changed.longest_ns as f64 / 1e6,
+            changed.files_moved
+        );
+    }
+    assert_eq!(bands.files_moved, 0);
+    assert!(files.files_moved > 0);
+    assert!(files.pieces * 2 < bands.pieces && files.read_ns < bands.read_ns, "{files:?}, {bands:?}");
+    // While writers are slowed down files in so many pieces are left alone: no more is written than band by band.
+    assert!(files.amplification <= 1.05 * bands.amplification, "{files:?}, {bands:?}");
+    assert!(files.longest_ns <= SECOND_NS, "{files:?}");
 }

@@ -5,7 +5,7 @@
 use imbrex_fs::core::Sabotage;
 use imbrex_fs::verify::cuts::{judge, Tally};
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{scripts, toys};
+use imbrex_fs::verify::{scripts, toys, with_whole_files, Operation};
 use imbrex_fs::Bounds;
 
 /// What `IMBREX_FS_…` says, for longer runs: `IMBREX_FS_LONG` long sequences from seed `IMBREX_FS_SEED` on, in those trials whose
@@ -58,6 +58,26 @@ fn long_sequences_are_found_as_promised() {
             judge(&trial, &operations).unwrap_or_else(|why| panic!("{name}, seed {seed}: {why}\n{operations:#?}"))
         });
         println!("{name}: {:?}", sum(judged));
+    }
+}
+
+#[test]
+fn files_that_the_cleaner_moves_as_a_whole_are_found_as_promised() {
+    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 2));
+    for (name, usual) in with_whole_files() {
+        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
+            let trial = Trial { random_subsets: 2, ..trial };
+            let judged = (first..first + count).map(|seed| {
+                // Zones are emptied again and again.
+                let chosen = scripts::long(seed, 100);
+                let operations: Vec<Operation> =
+                    chosen.chunks(4).flat_map(|some| [some, &[Operation::Sync, Operation::Clean]].concat()).collect();
+                judge(&trial, &operations)
+                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, seed {seed}: {why}\n{operations:#?}"))
+            });
+            println!("{name}, {bounds} bounds: {:?}", sum(judged));
+        }
     }
 }
 

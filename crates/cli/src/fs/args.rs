@@ -299,8 +299,8 @@ pub struct MkfsArgs {
     #[arg(long)]
     pub extents: bool,
 
-    /// Which zone the cleaner empties: greedy, cost-benefit or oldest [default: cost-benefit on log, else
-    /// greedy].
+    /// Which zone the cleaner empties: greedy, cost-benefit or oldest; files: as greedy, and on log moves files that lie in
+    /// pieces as a whole [default: cost-benefit on log, else greedy].
     #[arg(long, value_name = "NAME")]
     pub cleaner: Option<String>,
 

@@ -91,6 +91,7 @@ fn since_mounted(status: &Status) -> Value {
         "waited_ms": status.counters.waited_ns / 1_000_000,
         "blocks_cleaned": status.counters.blocks_cleaned,
         "zones_cleaned": status.counters.zones_cleaned,
+        "files_moved": status.counters.files_moved,
         "data": traffic(&status.traffic),
         "metadata": traffic(&status.metadata_traffic),
     })
@@ -180,14 +181,14 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
     ]);
     if number("/hot_zone/blocks") > 0 {
         let (hits, misses) = (number("/hot_zone/hits"), number("/hot_zone/misses"));
-        let (used, all, files) =
-            (blocks("/hot_zone/used_blocks"), blocks("/hot_zone/blocks"), number("/hot_zone/files"));
+        let (used, all) = (blocks("/hot_zone/used_blocks"), blocks("/hot_zone/blocks"));
+        let files = match number("/hot_zone/files") {
+            1 => "copy of 1 file".to_string(),
+            files => format!("copies of {files} files"),
+        };
         let damaged = number("/hot_zone/damaged");
-        let damaged = if damaged > 0 { format!("; {damaged} copies were damaged") } else { String::new() };
-        lines.push((
-            "hot zone",
-            format!("{used} of {all}, copies of {files} files; {hits} of {} reads{damaged}", hits + misses),
-        ));
+        let damaged = if damaged > 0 { format!("; {damaged} times a copy was damaged") } else { String::new() };
+        lines.push(("hot zone", format!("{used} of {all}, {files}; {hits} of {} reads{damaged}", hits + misses)));
     }
     let (slowed, waited) = (number("/since_mounted/throttled_ms"), number("/since_mounted/waited_ms"));
     if slowed + waited > 0 {

@@ -476,7 +476,7 @@ fn without(extents: &[Extent], replaced: &Blocks) -> Vec<Extent> {
 
 /// The extents in order of the file, neighbours that follow each other on the device, and in the same band of `band_blocks`,
 /// as one.
-fn joined(mut extents: Vec<Extent>, band_blocks: u64) -> Vec<Extent> {
+pub(super) fn joined(mut extents: Vec<Extent>, band_blocks: u64) -> Vec<Extent> {
     extents.sort_by_key(|extent| extent.at);
     let mut joined: Vec<Extent> = Vec::with_capacity(extents.len());
     for extent in extents {

@@ -22,6 +22,8 @@ pub struct Counters {
     pub checkpoints: u64,
     /// Blocks copied by the cleaner.
     pub blocks_cleaned: u64,
+    /// Files that the cleaner moved as a whole.
+    pub files_moved: u64,
     /// Zones emptied by the cleaner.
     pub zones_cleaned: u64,
     /// How long writers were slowed down, all of them together.
