@@ -2,30 +2,18 @@
 //! lose, a drive as it once was, or a block altered: nothing wrong, nothing lost, nothing unnoticed. Method:
 //! `imbrex_fs::verify::cuts`, each state with the next harm of the array's list; mistakes made on purpose must be caught.
 
+#[path = "support/sequences.rs"]
+mod sequences;
+
 use imbrex_fs::core::Sabotage;
 use imbrex_fs::verify::cuts::judge;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{arrays, scripts};
-use imbrex_fs::Bounds;
-
-/// What `IMBREX_FS_…` says, for longer runs.
-fn setting(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
+use sequences::{judge_sequences_of_three, setting};
 
 #[test]
 fn sequences_of_three_operations_are_found_as_promised() {
-    let every = setting("IMBREX_FS_EVERY", 397) as usize;
-    for (name, usual) in arrays() {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            for number in (0..scripts::KINDS.pow(3)).step_by(every) {
-                let operations = scripts::short(number);
-                judge(&trial, &operations)
-                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, sequence {number}: {why}\n{operations:#?}"));
-            }
-        }
-    }
+    judge_sequences_of_three(arrays());
 }
 
 #[test]

@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
+#[path = "support/sequences.rs"]
+mod sequences;
+
 use imbrex_fs::core::{MountOptions, Sabotage, SetAttribute};
 use imbrex_fs::device::model::Model;
 use imbrex_fs::device::{Device, Geometry, Kind};
@@ -17,25 +20,11 @@ use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{perform, scripts, with_hot_zones, Naive, Operation};
 use imbrex_fs::{Bounds, Clock, Fs, FsError};
-
-/// What `IMBREX_FS_…` says, for longer runs.
-fn setting(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
+use sequences::{judge_sequences_of_three, setting};
 
 #[test]
 fn sequences_of_three_operations_are_found_as_promised() {
-    let every = setting("IMBREX_FS_EVERY", 397) as usize;
-    for (name, usual) in with_hot_zones() {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            for number in (0..scripts::KINDS.pow(3)).step_by(every) {
-                let operations = scripts::short(number);
-                judge(&trial, &operations)
-                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, sequence {number}: {why}\n{operations:#?}"));
-            }
-        }
-    }
+    judge_sequences_of_three(with_hot_zones());
 }
 
 #[test]
