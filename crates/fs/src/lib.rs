@@ -24,6 +24,7 @@ pub mod core;
 pub mod device;
 pub mod error;
 pub mod format;
+pub mod hot;
 pub mod journal;
 pub mod load;
 pub mod namespace;

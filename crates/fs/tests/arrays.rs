@@ -2,30 +2,18 @@
 //! lose, a drive as it once was, or a block altered: nothing wrong, nothing lost, nothing unnoticed. Method:
 //! `imbrex_fs::verify::cuts`, each state with the next harm of the array's list; mistakes made on purpose must be caught.
 
+#[path = "support/sequences.rs"]
+mod sequences;
+
 use imbrex_fs::core::Sabotage;
 use imbrex_fs::verify::cuts::judge;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{arrays, scripts};
-use imbrex_fs::Bounds;
-
-/// What `IMBREX_FS_…` says, for longer runs.
-fn setting(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
+use sequences::{judge_sequences_of_three, setting};
 
 #[test]
 fn sequences_of_three_operations_are_found_as_promised() {
-    let every = setting("IMBREX_FS_EVERY", 397) as usize;
-    for (name, usual) in arrays() {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            for number in (0..scripts::KINDS.pow(3)).step_by(every) {
-                let operations = scripts::short(number);
-                judge(&trial, &operations)
-                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, sequence {number}: {why}\n{operations:#?}"));
-            }
-        }
-    }
+    judge_sequences_of_three(arrays());
 }
 
 #[test]
@@ -52,8 +40,9 @@ fn files_written_at_once_are_found_as_promised() {
 
 #[test]
 fn mistakes_made_on_purpose_are_caught() {
-    // Footers are for caveat disks.
-    for sabotage in Sabotage::ALL.into_iter().filter(|sabotage| *sabotage != Sabotage::FooterGivenBackEarly) {
+    // Footers are for caveat disks, and copies for hot zones: `hot`.
+    let is_meant = |it: &Sabotage| *it != Sabotage::FooterGivenBackEarly && !Sabotage::OF_COPIES.contains(it);
+    for sabotage in Sabotage::ALL.into_iter().filter(is_meant) {
         let is_caught = arrays().into_iter().any(|(_, trial)| {
             let trial = Trial { sabotage: Some(sabotage), random_subsets: 4, ..trial };
             let short = (0..scripts::KINDS.pow(3)).step_by(297).map(scripts::short);

@@ -6,147 +6,17 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
-use std::collections::VecDeque;
+#[path = "support/timed.rs"]
+mod timed;
 
 use imbrex_fs::core::{make, Caller, MakeOptions, MountOptions, Status};
 use imbrex_fs::device::memory::Memory;
-use imbrex_fs::device::{
-    Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState, BLOCK_BYTES,
-};
+use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Clock, Device, Fs, FsError};
+use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-
-/// A seek with half a turn, and the transfer of a block at 150 MB/s.
-const SEEK_NS: u64 = 12_000_000;
-const BLOCK_NS: u64 = 27_300;
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// What a block holds.
-#[derive(Clone)]
-enum Block {
-    /// One word, again and again.
-    Word(u64),
-    /// Something else: records, headers.
-    Bytes(Box<[u8]>),
-}
-
-/// A drive in zones that serves one operation at a time.
-struct Timed {
-    geometry: Geometry,
-    zone_blocks: u64,
-    blocks: Vec<Block>,
-    written: Vec<u64>,
-    free_at_ns: u64,
-    head: u64,
-    answers: VecDeque<(u64, u64, Outcome)>,
-}
-
-impl Timed {
-    fn new(zones: u32, zone_blocks: u64) -> Timed {
-        let blocks = u64::from(zones) * zone_blocks;
-        let kind = Kind::Zoned { zone_blocks, zones, conventional: 0, active_max: None };
-        Timed {
-            geometry: Geometry { blocks, kind },
-            zone_blocks,
-            blocks: vec![Block::Word(0); blocks as usize],
-            written: vec![0; zones as usize],
-            free_at_ns: 0,
-            head: 0,
-            answers: VecDeque::new(),
-        }
-    }
-
-    fn write(&mut self, block: u64, bytes: &[u8]) -> Outcome {
-        let zone = (block / self.zone_blocks) as usize;
-        let count = (bytes.len() / BLOCK_BYTES) as u64;
-        if block % self.zone_blocks != self.written[zone] || self.written[zone] + count > self.zone_blocks {
-            return Err(DeviceFault { reason: format!("a write at {block}"), breaks_rules: true });
-        }
-        self.written[zone] += count;
-        for (number, block_bytes) in bytes.chunks(BLOCK_BYTES).enumerate() {
-            let word = u64::from_le_bytes(block_bytes[..8].try_into().unwrap());
-            let is_word = block_bytes.chunks(8).all(|chunk| chunk == word.to_le_bytes());
-            self.blocks[block as usize + number] =
-                if is_word { Block::Word(word) } else { Block::Bytes(block_bytes.into()) };
-        }
-        Ok(Answer::Done)
-    }
-
-    fn read(&self, block: u64, count: u64) -> Outcome {
-        let mut bytes = Vec::with_capacity(count as usize * BLOCK_BYTES);
-        for block in &self.blocks[block as usize..(block + count) as usize] {
-            match block {
-                Block::Word(word) => (0..BLOCK_BYTES / 8).for_each(|_| bytes.extend_from_slice(&word.to_le_bytes())),
-                Block::Bytes(own) => bytes.extend_from_slice(own),
-            }
-        }
-        Ok(Answer::Bytes(bytes))
-    }
-
-    /// What comes of it, and how long it takes.
-    fn perform(&mut self, operation: Operation) -> (Outcome, u64) {
-        let mut reach = |block: u64, blocks: u64| {
-            let seek = if self.head == block { 0 } else { SEEK_NS };
-            self.head = block + blocks;
-            seek + blocks * BLOCK_NS
-        };
-        match operation {
-            Operation::Read { block, blocks } => {
-                let time = reach(block, blocks);
-                (self.read(block, blocks), time)
-            }
-            Operation::Write { block, bytes } => {
-                let time = reach(block, (bytes.len() / BLOCK_BYTES) as u64);
-                (self.write(block, &bytes), time)
-            }
-            Operation::Flush => (Ok(Answer::Done), 0),
-            Operation::Reset(zone) => {
-                self.written[zone as usize] = 0;
-                (Ok(Answer::Done), BLOCK_NS)
-            }
-            Operation::Finish(zone) => {
-                self.written[zone as usize] = self.zone_blocks;
-                (Ok(Answer::Done), BLOCK_NS)
-            }
-            Operation::Report => {
-                let state = |written: &u64| {
-                    let is_full = *written == self.zone_blocks;
-                    let condition = if is_full { ZoneCondition::Full } else { ZoneCondition::Writable };
-                    ZoneState { written: *written, condition }
-                };
-                (Ok(Answer::Zones(self.written.iter().map(state).collect())), 0)
-            }
-        }
-    }
-}
-
-impl Backend for Timed {
-    fn geometry(&self) -> Geometry {
-        self.geometry
-    }
-
-    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
-        let (outcome, time) = self.perform(operation);
-        self.free_at_ns = self.free_at_ns.max(now_ns) + time;
-        self.answers.push_back((self.free_at_ns, number, outcome));
-    }
-
-    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
-        self.answers.front().map(|(when, ..)| (*when).max(now_ns))
-    }
-
-    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
-        while self.answers.front().is_some_and(|(when, ..)| *when <= now_ns) {
-            answers.extend(self.answers.pop_front().map(|(_, number, outcome)| (number, outcome)));
-        }
-    }
-
-    fn head_position(&self) -> u64 {
-        self.head
-    }
-}
+use timed::{Timed, SECOND_NS};
 
 /// What is done to a drive.
 #[derive(Clone, Copy)]
@@ -166,6 +36,8 @@ struct Load {
     pause_ns: u64,
     /// Files of another drive: for a load on one that needs no cleaning.
     files: Option<u64>,
+    /// Which zone is emptied, and how.
+    cleaner: &'static str,
 }
 
 /// What came of it.
@@ -237,16 +109,24 @@ impl Files {
     }
 }
 
+/// A file system on a drive of so many zones of so many blocks.
+async fn fresh(clock: &Clock, (zones, zone_blocks): (u32, u64), cleaner: &str, bounds: Bounds) -> (Fs, Device) {
+    let drive = Device::new(clock, "drive", Box::new(Timed::new(zones, zone_blocks)));
+    let metadata = Memory::new(Geometry { blocks: 40_000, kind: Kind::Plain });
+    let metadata = Device::new(clock, "metadata", Box::new(metadata));
+    let options = vec![("cleaner".to_string(), cleaner.to_string())];
+    let options = MakeOptions { store: Some("log".into()), options, ..MakeOptions::default() };
+    make(&drive, Some(&metadata), &options, 0).await.unwrap();
+    let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
+    let (fs, _) = Fs::mount(clock, &[drive.clone(), metadata], &options).await.unwrap();
+    (fs, drive)
+}
+
 fn run(load: Load) -> Came {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
     let task = async move {
-        let drive = Device::new(&own, "drive", Box::new(Timed::new(load.zones, load.zone_blocks)));
-        let metadata = Memory::new(Geometry { blocks: 40_000, kind: Kind::Plain });
-        let metadata = Device::new(&own, "metadata", Box::new(metadata));
-        let options = MakeOptions { store: Some("log".into()), ..MakeOptions::default() };
-        make(&drive, Some(&metadata), &options, 0).await.unwrap();
-        let (fs, _) = Fs::mount(&own, &[drive.clone(), metadata], &MountOptions::default()).await.unwrap();
+        let (fs, drive) = fresh(&own, (load.zones, load.zone_blocks), load.cleaner, Bounds::default()).await;
         let room = fs.statfs().blocks;
         let count = load.files.unwrap_or(room * load.fill_percent / 100 / load.file_blocks);
         let mut files = Files { fs: fs.clone(), blocks: load.file_blocks, words: Vec::new(), made: 0 };
@@ -355,6 +235,7 @@ fn load() -> Load {
         measured: if is_long() { 4 } else { 1 },
         pause_ns: 0,
         files: None,
+        cleaner: "cost-benefit",
     }
 }
 
@@ -448,4 +329,100 @@ fn cleaning_delays_writers_little() {
     );
     assert!(tail.0 <= 3 * tail.1, "{tail:?}");
     assert!(longest <= SECOND_NS, "{longest} ns");
+}
+
+/// Files that lie in one piece are moved as by any greedy cleaner.
+#[test]
+fn moving_whole_files_costs_no_more_where_files_lie_in_one_piece() {
+    let large = Load { file_blocks: 64, settling: 5, measured: 5, cleaner: "files", ..load() };
+    let came = run(large);
+    println!("files of a quarter zone, moved as a whole: {:.3}", came.amplification);
+    assert!(came.amplification < 2.0, "{:.3}", came.amplification);
+}
+
+/// What changing files block by block comes to.
+#[derive(Debug)]
+struct Changed {
+    /// Blocks written to the drive for each of a file.
+    amplification: f64,
+    /// Pieces that files lie in, and how long reading all of them in order takes.
+    pieces: u64,
+    read_ns: u64,
+    /// The longest that a change took.
+    longest_ns: u64,
+    files_moved: u64,
+}
+
+const CHANGED_FILES: u64 = 120;
+const CHANGED_BLOCKS: u64 = 128;
+
+/// Files that are larger than the cache, so that what changes of them is written alone, are changed a block at a time, at random;
+/// afterwards they are let alone, and zones emptied by hand.
+fn change(cleaner: &'static str, turns: u64) -> Changed {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let task = async move {
+        let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
+        let (fs, drive) = fresh(&own, (128, 256), cleaner, bounds).await;
+        let (mut inodes, mut words) = (Vec::new(), Vec::new());
+        for number in 0..CHANGED_FILES {
+            let name = format!("f{number}");
+            let inode = fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
+            let bytes = number.to_le_bytes().repeat(BLOCK_BYTES / 8 * CHANGED_BLOCKS as usize);
+            fs.write(inode, 0, &bytes).await.unwrap();
+            fs.fsync(inode).await.unwrap();
+            inodes.push(inode);
+            words.push(vec![number; CHANGED_BLOCKS as usize]);
+        }
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let (before, mut longest_ns) = (drive.traffic().blocks_written, 0);
+        for turn in 0..turns {
+            let (file, at) = ((random.next_u64() % CHANGED_FILES) as usize, random.next_u64() % CHANGED_BLOCKS);
+            let (word, began_ns) = (1_000_000 + turn, own.now_ns());
+            fs.open(inodes[file]).unwrap();
+            fs.write(inodes[file], at * BLOCK_BYTES as u64, &word.to_le_bytes().repeat(BLOCK_BYTES / 8)).await.unwrap();
+            fs.close(inodes[file]).await.unwrap();
+            words[file][at as usize] = word;
+            longest_ns = longest_ns.max(own.now_ns() - began_ns);
+        }
+        fs.sync().await.unwrap();
+        let amplification = (drive.traffic().blocks_written - before) as f64 / turns as f64;
+        // Nobody writes: there is time to move what lies in pieces.
+        fs.clean(60).await.unwrap();
+        fs.sync().await.unwrap();
+        let pieces = inodes.iter().map(|inode| fs.extents(*inode).unwrap().len() as u64).sum();
+        let began_ns = own.now_ns();
+        for (inode, words) in inodes.iter().zip(&words) {
+            let bytes = fs.read(*inode, 0, 1 << 30).await.unwrap();
+            let expected: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes().repeat(BLOCK_BYTES / 8)).collect();
+            assert!(bytes == expected, "file {inode} has other bytes");
+        }
+        let files_moved = fs.status().counters.files_moved;
+        Changed { amplification, pieces, read_ns: own.now_ns() - began_ns, longest_ns, files_moved }
+    };
+    let changed = clock.run(task).unwrap();
+    clock.forget_all();
+    changed
+}
+
+#[test]
+fn files_that_are_moved_as_a_whole_are_read_in_fewer_pieces() {
+    let turns = if is_long() { 60_000 } else { 20_000 };
+    let (bands, files) = (change("greedy", turns), change("files", turns));
+    for (name, changed) in [("band by band", &bands), ("as a whole", &files)] {
+        println!(
+            "{name}: {:.3} blocks written for each, {} pieces of {CHANGED_FILES} files, read in {:.1} s, longest change {:.1} ms, {} files moved",
+            changed.amplification,
+            changed.pieces,
+            changed.read_ns as f64 / 1e9,
+            changed.longest_ns as f64 / 1e6,
+            changed.files_moved
+        );
+    }
+    assert_eq!(bands.files_moved, 0);
+    assert!(files.files_moved > 0);
+    assert!(files.pieces * 2 < bands.pieces && files.read_ns < bands.read_ns, "{files:?}, {bands:?}");
+    // While writers are slowed down files in so many pieces are left alone: no more is written than band by band.
+    assert!(files.amplification <= 1.05 * bands.amplification, "{files:?}, {bands:?}");
+    assert!(files.longest_ns <= SECOND_NS, "{files:?}");
 }

@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
+#[path = "support/sequences.rs"]
+mod sequences;
+
 use imbrex_fs::core::{MountOptions, Mounted};
 use imbrex_fs::device::model::{Contents, Model};
 use imbrex_fs::device::{Device, Geometry, Kind};
@@ -13,27 +16,13 @@ use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::{Harm, Trial};
 use imbrex_fs::verify::{mirrored, perform, scripts, Naive, Operation};
-use imbrex_fs::{Bounds, Clock, Fs, FsError};
+use imbrex_fs::{Clock, Fs, FsError};
+use sequences::{judge_sequences_of_three, setting};
 use uuid::Uuid;
-
-/// What `IMBREX_FS_…` says, for longer runs.
-fn setting(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
 
 #[test]
 fn sequences_of_three_operations_are_found_as_promised() {
-    let every = setting("IMBREX_FS_EVERY", 397) as usize;
-    for (name, usual) in mirrored() {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            for number in (0..scripts::KINDS.pow(3)).step_by(every) {
-                let operations = scripts::short(number);
-                judge(&trial, &operations)
-                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, sequence {number}: {why}\n{operations:#?}"));
-            }
-        }
-    }
+    judge_sequences_of_three(mirrored());
 }
 
 #[test]

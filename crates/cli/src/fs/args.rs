@@ -299,8 +299,8 @@ pub struct MkfsArgs {
     #[arg(long)]
     pub extents: bool,
 
-    /// Which zone the cleaner empties: greedy, cost-benefit or oldest [default: cost-benefit on log, else
-    /// greedy].
+    /// Which zone the cleaner empties: greedy, cost-benefit or oldest; files: as greedy, and on log moves files that lie in
+    /// pieces as a whole [default: cost-benefit on log, else greedy].
     #[arg(long, value_name = "NAME")]
     pub cleaner: Option<String>,
 
@@ -321,6 +321,11 @@ pub struct MkfsArgs {
     /// Bytes for metadata on DEVICE [default: a sixty-fourth of it]; with --meta FILE, how large a new file is made.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub meta_size: Option<u64>,
+
+    /// Bytes for the hot zone of store log, in the area of the metadata: copies of files that are small or read often lie there,
+    /// on the flash of --meta or in the conventional zones of DEVICE [default: none].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub hot: Option<u64>,
 
     /// Its name among file systems [default: a random one].
     #[arg(long, value_name = "UUID")]
@@ -372,7 +377,8 @@ pub struct MountArgs {
     pub places: Vec<PathBuf>,
 
     /// How, with commas between: ro; allow_other; fsname=NAME; time=none|real (answer at once, or as slowly as an emulated
-    /// drive would); cache=SIZE; window=ADDRESS (its figures over HTTP: /stats, /state.json, /metrics for Prometheus);
+    /// drive would); cache=SIZE; queue_depth=NUMBER and queue_deadline=MS (operations that a drive has at a
+    /// time, and how long writes wait for reads); window=ADDRESS (its figures over HTTP: /stats, /state.json, /metrics for Prometheus);
     /// stats=PATH (the same text on a Unix socket); nonempty; fit=NAME, extents=on|off, cleaner=NAME, clean_below=PERCENT, open_groups=NUMBER, kept_back=NUMBER; dev, suid, noexec
     /// and other flags of mount(8).
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]

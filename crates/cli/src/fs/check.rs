@@ -223,7 +223,7 @@ fn damaged_blocks(offline: &Offline, inode: Inode, size: u64) -> Result<Vec<Stri
 
 fn read(offline: &Offline, inode: Inode, offset: u64, bytes: u64) -> Result<Result<(), FsError>, Failure> {
     let fs: Fs = offline.fs.clone();
-    let reading = async move { Ok(fs.read(inode, offset, bytes as usize).await.map(drop)) };
+    let reading = async move { Ok(fs.read_stored_only(inode, offset, bytes as usize).await.map(drop)) };
     devices::run(&offline.clock, reading)
 }
 

@@ -72,6 +72,7 @@ fn superblock(superblock: &Superblock) -> Value {
         "metadata": { "first": layout.place.first, "blocks": layout.place.blocks },
         "checksums": { "first": layout.checksums.0, "blocks": layout.checksums.1 },
         "log": { "first": layout.log.0, "blocks": layout.log.1 },
+        "hot_zone": { "first": layout.hot.0, "blocks": layout.hot.1 },
         "checkpoints": layout.checkpoints.map(|(first, blocks)| json!({ "first": first, "blocks": blocks })),
         "members": superblock.members.iter().map(member).collect::<Vec<_>>(),
     })
@@ -96,7 +97,11 @@ fn superblock_lines(superblock: &Superblock) -> Result<(), Failure> {
     part("checksums", layout.checksums)?;
     part("log", layout.log)?;
     part("checkpoint", layout.checkpoints[0])?;
-    part("checkpoint", layout.checkpoints[1])
+    part("checkpoint", layout.checkpoints[1])?;
+    if layout.hot.1 > 0 {
+        part("hot zone", layout.hot)?;
+    }
+    Ok(())
 }
 
 fn line(offline: &Offline, file: &Walked) -> Result<(), Failure> {

@@ -82,7 +82,16 @@ fn options(args: &MkfsArgs, drives: &[Device]) -> Result<MakeOptions, Failure> {
         metadata_blocks,
         overwrite: args.force,
         parity: args.parity,
+        hot_blocks: hot_blocks(args.hot)?,
     })
+}
+
+/// Blocks of the hot zone.
+fn hot_blocks(bytes: Option<u64>) -> Result<u64, Failure> {
+    match bytes.map(|bytes| bytes / BLOCK_BYTES as u64) {
+        Some(0) => Err(Failure::usage(format!("--hot: a zone has {BLOCK_BYTES} bytes at least"))),
+        blocks => Ok(blocks.unwrap_or(0)),
+    }
 }
 
 /// Blocks that data may lie in; of an array, those that its zones could hold in the widest groups.
@@ -96,7 +105,8 @@ fn data_blocks(superblock: &Superblock) -> u64 {
 fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
     let superblock = &plan.superblock;
     let data_bytes = data_blocks(superblock) * BLOCK_BYTES as u64;
-    let metadata_bytes = superblock.layout.place.blocks * BLOCK_BYTES as u64;
+    let hot_bytes = superblock.layout.hot.1 * BLOCK_BYTES as u64;
+    let metadata_bytes = superblock.layout.place.blocks * BLOCK_BYTES as u64 - hot_bytes;
     if args.json {
         return print(&json!({
             "schema": "imbrex.fs-mkfs/1",
@@ -109,16 +119,18 @@ fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
             "store": superblock.store,
             "data_bytes": data_bytes,
             "metadata_bytes": metadata_bytes,
+            "hot_bytes": hot_bytes,
             "files": plan.files,
         }));
     }
     output::line(&format!(
-        "{}: {}, {} for data, {} for metadata of about {} files ({})",
+        "{}: {}, {} for data, {} for metadata of about {} files{} ({})",
         args.devices.first().map(|path| path.display().to_string()).unwrap_or_default(),
         superblock.store,
         human::bytes(data_bytes),
         human::bytes(metadata_bytes),
         human::count(plan.files),
+        if hot_bytes > 0 { format!(", {} for hot files", human::bytes(hot_bytes)) } else { String::new() },
         superblock.uuid
     ))
 }

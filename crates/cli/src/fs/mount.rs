@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use imbrex::Failure;
+use imbrex_fs::device::queue::QueueLimits;
 use imbrex_fs::{Bounds, Clock, Fs, MountOptions};
 use imbrex_serve::fuse::{Mount, MountWords};
 
@@ -148,7 +149,12 @@ impl Served {
         let purpose = if options.read_only { Purpose::Look } else { Purpose::Work };
         let devices = Devices::open(&clock, paths, purpose, options.is_paced)?;
         let usual = Bounds::default();
-        let bounds = Bounds { cache_bytes: options.cache_bytes.unwrap_or(usual.cache_bytes), ..usual };
+        let queue = QueueLimits {
+            depth: options.queue_depth.unwrap_or(usual.queue.depth),
+            deadline_ns: options.queue_deadline_ns.unwrap_or(usual.queue.deadline_ns),
+            ..usual.queue
+        };
+        let bounds = Bounds { cache_bytes: options.cache_bytes.unwrap_or(usual.cache_bytes), queue, ..usual };
         let how = MountOptions {
             read_only: options.read_only,
             bounds: Some(bounds),

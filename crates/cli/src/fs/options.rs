@@ -9,6 +9,9 @@ use crate::args::size;
 
 /// Options of stores.
 const STORE: [&str; 6] = ["fit", "extents", "cleaner", "clean_below", "open_groups", "kept_back"];
+/// Bounds of the options of queues.
+const QUEUE_DEPTH_MAX: usize = 1024;
+const QUEUE_DEADLINE_MS_MAX: u64 = 60_000;
 /// What fstab and mount(8) may hand on, and means nothing here.
 const IGNORED: [&str; 9] =
     ["defaults", "default_permissions", "auto", "noauto", "user", "nouser", "nofail", "_netdev", "relatime"];
@@ -31,6 +34,10 @@ pub struct Options {
     pub is_paced: bool,
     /// Bytes of files in memory that are not yet written.
     pub cache_bytes: Option<u64>,
+    /// Operations that a drive has at a time.
+    pub queue_depth: Option<usize>,
+    /// After so many nanoseconds a write takes turns with reads.
+    pub queue_deadline_ns: Option<u64>,
     /// Where its figures are served over HTTP.
     pub window: Option<String>,
     /// The Unix socket that gives its figures as text.
@@ -66,6 +73,16 @@ fn take(options: &mut Options, key: &str, value: Option<&str>, word: &str) -> Re
         ("time", Some("real")) => options.is_paced = true,
         ("time", _) => return Err(wrong("time is none or real".into())),
         ("cache", Some(bytes)) => options.cache_bytes = Some(size(bytes).map_err(|error| wrong(error.to_string()))?),
+        ("queue_depth", Some(text)) => {
+            let depth = text.parse().ok().filter(|depth| (1..=QUEUE_DEPTH_MAX).contains(depth));
+            options.queue_depth =
+                Some(depth.ok_or_else(|| wrong(format!("queue_depth is a number from 1 to {QUEUE_DEPTH_MAX}")))?);
+        }
+        ("queue_deadline", Some(text)) => {
+            let deadline_ms: Option<u64> = text.parse().ok().filter(|ms| *ms <= QUEUE_DEADLINE_MS_MAX);
+            let reason = || wrong(format!("queue_deadline is in milliseconds, from 0 to {QUEUE_DEADLINE_MS_MAX}"));
+            options.queue_deadline_ns = Some(deadline_ms.ok_or_else(reason)? * 1_000_000);
+        }
         ("window", Some(address)) => options.window = Some(address.into()),
         ("stats", Some(path)) => options.stats = Some(path.into()),
         (key, Some(value)) if STORE.contains(&key) => options.store.push((key.into(), value.into())),
@@ -74,7 +91,7 @@ fn take(options: &mut Options, key: &str, value: Option<&str>, word: &str) -> Re
         (key, Some(_)) if TOLD.contains(&key) => {}
         (key, _) if key.starts_with("x-") => {}
         _ => {
-            let known = "ro, rw, remount, allow_other, nonempty, fsname=, time=, cache=, window=, stats=";
+            let known = "ro, rw, remount, allow_other, nonempty, fsname=, time=, cache=, queue_depth=, queue_deadline=, window=, stats=";
             return Err(wrong(format!(
                 "there is no such option; there are {known}, {}=, {}",
                 STORE.join("=, "),
@@ -96,7 +113,7 @@ mod tests {
     #[test]
     fn each_word_does_what_it_says() {
         let options =
-            parsed("ro,allow_other,fsname=disk,time=real,cache=8MiB,window=[::1]:80,stats=/run/s,fit=worst,suid,defaults,x-systemd.automount,");
+            parsed("ro,allow_other,fsname=disk,time=real,cache=8MiB,queue_depth=4,queue_deadline=250,window=[::1]:80,stats=/run/s,fit=worst,suid,defaults,x-systemd.automount,");
         let expected = Options {
             read_only: true,
             remount: false,
@@ -104,6 +121,8 @@ mod tests {
             source: Some("disk".into()),
             is_paced: true,
             cache_bytes: Some(8 << 20),
+            queue_depth: Some(4),
+            queue_deadline_ns: Some(250_000_000),
             window: Some("[::1]:80".into()),
             stats: Some("/run/s".into()),
             non_empty: false,
@@ -115,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_refused_by_name() {
-        for word in ["speed=fast", "time=slow", "cache=much", "ro=1", "fit"] {
+        for word in ["speed=fast", "time=slow", "cache=much", "ro=1", "fit", "queue_depth=0", "queue_deadline=-1"] {
             let failure = parsed(word).expect_err(word);
             assert_eq!(failure.kind, imbrex::FailureKind::Usage, "{word}");
             assert!(failure.message.contains(word), "{failure}");

@@ -212,7 +212,10 @@ fn tell(
     }
     let (files, bytes) = (human::count(salvaged.files), human::bytes(salvaged.bytes));
     let directories = human::count(salvaged.directories);
-    output::line(&format!("{files} files ({bytes}) and {directories} directories came back"))?;
+    let one_or = |count: u64, one: &'static str, several: &'static str| if count == 1 { one } else { several };
+    let of_files = one_or(salvaged.files, "file", "files");
+    let of_directories = one_or(salvaged.directories, "directory", "directories");
+    output::line(&format!("{files} {of_files} ({bytes}) and {directories} {of_directories} came back"))?;
     let counted = [
         (
             salvaged.incomplete.len() as u64,

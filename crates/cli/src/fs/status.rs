@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use imbrex::human;
 use imbrex_fs::core::Status;
 use imbrex_fs::device::{Traffic, BLOCK_BYTES};
+use imbrex_fs::hot::HotStatus;
 use imbrex_fs::journal::mirror::State;
 use imbrex_fs::Fs;
 use serde_json::{json, Value};
@@ -51,6 +52,7 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
         "metadata_copies": status.copies.iter().map(copy).collect::<Vec<_>>(),
         "metadata_blocks_mended": status.mended_blocks,
         "array": array(&status),
+        "hot_zone": hot_zone(&status),
         "since_mounted": since_mounted(&status),
     })
 }
@@ -61,6 +63,20 @@ fn array(status: &Status) -> Value {
         "parity_blocks": status.array.parity_blocks,
         "degraded_rows": status.array.degraded_rows,
         "recovered_blocks": status.array.recovered_blocks,
+    })
+}
+
+fn hot_zone(status: &Status) -> Value {
+    let HotStatus { blocks, used, files, counters } = status.hot;
+    json!({
+        "blocks": blocks,
+        "used_blocks": used,
+        "files": files,
+        "hits": counters.hits,
+        "misses": counters.misses,
+        "came_in": counters.came_in,
+        "went_out": counters.went_out,
+        "damaged": counters.damaged,
     })
 }
 
@@ -75,6 +91,7 @@ fn since_mounted(status: &Status) -> Value {
         "waited_ms": status.counters.waited_ns / 1_000_000,
         "blocks_cleaned": status.counters.blocks_cleaned,
         "zones_cleaned": status.counters.zones_cleaned,
+        "files_moved": status.counters.files_moved,
         "data": traffic(&status.traffic),
         "metadata": traffic(&status.metadata_traffic),
     })
@@ -162,6 +179,17 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
             ),
         ),
     ]);
+    if number("/hot_zone/blocks") > 0 {
+        let (hits, misses) = (number("/hot_zone/hits"), number("/hot_zone/misses"));
+        let (used, all) = (blocks("/hot_zone/used_blocks"), blocks("/hot_zone/blocks"));
+        let files = match number("/hot_zone/files") {
+            1 => "copy of 1 file".to_string(),
+            files => format!("copies of {files} files"),
+        };
+        let damaged = number("/hot_zone/damaged");
+        let damaged = if damaged > 0 { format!("; {damaged} times a copy was damaged") } else { String::new() };
+        lines.push(("hot zone", format!("{used} of {all}, {files}; {hits} of {} reads{damaged}", hits + misses)));
+    }
     let (slowed, waited) = (number("/since_mounted/throttled_ms"), number("/since_mounted/waited_ms"));
     if slowed + waited > 0 {
         lines.push(("writers slowed down", format!("{slowed} ms; {waited} ms waiting for zones")));

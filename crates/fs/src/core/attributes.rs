@@ -3,6 +3,7 @@
 use super::{Core, Fs};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Inode, LIST_BYTES};
+use crate::hot::HINT_ATTRIBUTE;
 use crate::namespace::NAME_BYTES_MAX;
 
 /// Bytes of the value of an extended attribute at most.
@@ -154,6 +155,9 @@ impl Fs {
         attributes.changed_ns = core.time_ns();
         let change = Change::Attribute { inode, name: name.into(), value: value.into() };
         core.record(&[Change::Node { inode, attributes }, change]);
+        if name == HINT_ATTRIBUTE {
+            self.want_hot(inode);
+        }
         self.commit_if_much().await
     }
 

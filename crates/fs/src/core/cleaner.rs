@@ -6,9 +6,16 @@
 //! Zones are emptied when hardly any is left to be written, and otherwise when nobody writes: what is emptied later has more
 //! that is dead. Before there is none left at all, writers are slowed down to the pace of the cleaner.
 //!
+//! With the policy `files` (Jin 2014 §II.D.2, the file-based approach) files that have a piece in the zone are copied as a whole, one
+//! after the other in their own order, as far as there is room for that: afterwards they lie in one piece, and what they had
+//! elsewhere is dead there.
+//!
 //! All pieces of a zone are copied as one run: written in large appends, it fills up a row of an array once, and no writer
 //! takes the room that is kept back for the cleaner between two of them.
 
+use std::collections::BTreeSet;
+
+use super::push::joined;
 use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
@@ -129,6 +136,9 @@ impl Fs {
 
     /// Copies what is live; whether all of it could be.
     async fn copy_out(&self, victim: &Victim) -> Result<bool, FsError> {
+        if self.0.store.budget_for_files(victim).is_some() {
+            self.copy_whole_files(victim).await?;
+        }
         let mut from = victim.run.start;
         loop {
             let pieces = self.pieces_in(from, victim.run.end());
@@ -140,6 +150,62 @@ impl Fs {
                 // What a file has of it now is copied anew.
                 Copied::Changed(start) => from = start,
             }
+        }
+    }
+
+    /// Copies files as a whole that have something in the zone, those with the least elsewhere first, as far as the store allows
+    /// at the time. What has changed meanwhile, or had no room, is left for its pieces to be copied.
+    async fn copy_whole_files(&self, victim: &Victim) -> Result<(), FsError> {
+        let core = &self.0;
+        let row_blocks = core.store.row_blocks(victim.run.start);
+        let mut copied = victim.live;
+        for (elsewhere, inode, extents) in self.files_in_pieces(victim) {
+            let Some(budget) = core.store.budget_for_files(victim) else { return Ok(()) };
+            if extents.len() > budget.pieces || core.extents_of(inode) != extents {
+                continue;
+            }
+            // Its last row is filled up.
+            copied += elsewhere + row_blocks;
+            if copied > budget.blocks {
+                return Ok(());
+            }
+            let blocks: u64 = extents.iter().map(|extent| u64::from(extent.blocks)).sum();
+            let pieces: Pieces = extents.into_iter().map(|extent| (inode, extent)).collect();
+            match self.copy(&pieces).await? {
+                Copied::All => self.join(inode),
+                // What was copied of it is dead already.
+                Copied::Changed(_) => copied += blocks,
+                Copied::Nothing => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The files that have something in the zone and lie in several pieces, with their blocks in other zones, those with the
+    /// fewest of these first. One that lies here alone moves as a whole with the pieces of the others.
+    fn files_in_pieces(&self, victim: &Victim) -> Vec<(u64, Inode, Vec<Extent>)> {
+        let inside = self.pieces_in(victim.run.start, victim.run.end());
+        let inodes: BTreeSet<Inode> = inside.iter().map(|(inode, _)| *inode).collect();
+        let is_inside = |extent: &Extent| (victim.run.start..victim.run.end()).contains(&extent.start);
+        let file = |inode: Inode| {
+            let extents = self.0.extents_of(inode);
+            let outside = extents.iter().filter(|extent| !is_inside(extent));
+            (outside.map(|extent| u64::from(extent.blocks)).sum::<u64>(), inode, extents)
+        };
+        let mut files: Vec<_> = inodes.into_iter().map(file).filter(|(.., extents)| extents.len() > 1).collect();
+        files.sort_unstable_by_key(|(elsewhere, inode, _)| (*elsewhere, *inode));
+        files
+    }
+
+    /// A file was copied as a whole: what of it follows each other on the device is one piece.
+    fn join(&self, inode: Inode) {
+        let core = &self.0;
+        core.counters.borrow_mut().files_moved += 1;
+        let before = core.extents_of(inode);
+        let after = joined(before.clone(), core.store.band_blocks());
+        if after != before {
+            let record = core.record(&[Change::Extents { inode, extents: after.clone() }]);
+            self.replace_extents(inode, record, &before, &after);
         }
     }
 
@@ -342,6 +408,11 @@ fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<Run> {
 }
 
 impl Core {
+    /// Where a file lies; nowhere if it is gone.
+    fn extents_of(&self, inode: Inode) -> Vec<Extent> {
+        self.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default()
+    }
+
     /// The extent of a file that begins at block `start` of the device.
     pub(super) fn extent_at(&self, inode: Inode, start: u64) -> Option<Extent> {
         let namespace = self.namespace.borrow();

@@ -77,7 +77,7 @@ impl Fs {
         loop {
             let next = core.releases.borrow_mut().next(durable);
             let Some(runs) = next else { return };
-            runs.iter().for_each(|run| core.store.free(*run));
+            runs.iter().for_each(|run| core.free(*run));
         }
     }
 

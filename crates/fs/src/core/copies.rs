@@ -18,7 +18,8 @@ impl Fs {
         let _ = core.metadata.bring_up_to_date(goes_on).await;
     }
 
-    /// Reads what of the metadata nobody reads otherwise, on every copy: superblocks, and the checksums of data; how many of their
+    /// Reads what of the metadata nobody reads otherwise, on every copy: superblocks, the checksums of data, copies in the
+    /// hot zone; how many of their
     /// blocks are damaged. If it `repairs`, they are written again from another copy, and so are log and checkpoints, by two new
     /// checkpoints; where no copy has a block whole, that is an error.
     pub async fn scrub_copies(&self, repairs: bool) -> Result<u64, FsError> {
@@ -26,7 +27,8 @@ impl Fs {
         if repairs {
             self.0.begin().await?;
         }
-        let damaged = core.metadata.mend_labels().await + core.checksums.scrub(repairs).await?;
+        let of_labels = core.metadata.mend_labels().await;
+        let damaged = of_labels + core.checksums.scrub(repairs).await? + self.scrub_hot(repairs).await?;
         if repairs {
             self.checkpoint().await?;
             self.checkpoint().await?;

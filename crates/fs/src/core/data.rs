@@ -40,6 +40,21 @@ pub enum Seek {
 impl Fs {
     /// Reads up to `length` bytes from `offset` on; fewer at the end of the file.
     pub async fn read(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
+        self.read_from(inode, offset, length, true).await
+    }
+
+    /// The same from where the store has it, whether there is a copy in the hot zone or not: for whoever checks.
+    pub async fn read_stored_only(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
+        self.read_from(inode, offset, length, false).await
+    }
+
+    async fn read_from(
+        &self,
+        inode: Inode,
+        offset: u64,
+        length: usize,
+        takes_copies: bool,
+    ) -> Result<Vec<u8>, FsError> {
         if self.0.namespace.borrow().node(inode)?.is_directory() {
             return Err(FsError::IsDirectory);
         }
@@ -49,20 +64,26 @@ impl Fs {
             return Ok(Vec::new());
         }
         let (first, last) = (offset / BYTES, (end - 1) / BYTES);
-        let mut bytes = self.read_blocks(inode, first, last + 1 - first).await?;
+        if takes_copies {
+            self.touch(inode, first, last + 1);
+        }
+        let mut bytes = self.read_blocks(inode, first, last + 1 - first, takes_copies).await?;
         bytes.truncate((end - first * BYTES) as usize);
         bytes.drain(..(offset - first * BYTES) as usize);
         Ok(bytes)
     }
 
     /// Reads blocks of a file as they are now: from memory, from the device, or zeros.
-    async fn read_blocks(&self, inode: Inode, first: u64, blocks: u64) -> Result<Vec<u8>, FsError> {
+    async fn read_blocks(&self, inode: Inode, first: u64, blocks: u64, takes_copies: bool) -> Result<Vec<u8>, FsError> {
         let mut bytes = vec![0; blocks as usize * BLOCK_BYTES];
         loop {
             let open = self.open_of(inode);
             let pushes = open.as_ref().map(|open| open.pushes.get());
             for (number, piece) in bytes.chunks_mut(self.0.bounds.piece_blocks as usize * BLOCK_BYTES).enumerate() {
-                self.read_stored(inode, first + number as u64 * self.0.bounds.piece_blocks, piece).await?;
+                let at = first + number as u64 * self.0.bounds.piece_blocks;
+                if !(takes_copies && self.read_copy(inode, at, piece).await) {
+                    self.read_stored(inode, at, piece).await?;
+                }
             }
             // What was in memory may have been written meanwhile, behind what was read already.
             if open.as_ref().map(|open| open.pushes.get()) == pushes {
@@ -332,11 +353,15 @@ impl Fs {
         (attributes.modified_ns, attributes.changed_ns) = (core.time_ns(), core.time_ns());
         let kept: Vec<Extent> = extents.iter().filter_map(|extent| extent.within(0, end)).collect();
         let mut changes = vec![Change::Node { inode, attributes }];
+        let mut copy = None;
         if kept != extents {
             changes.push(Change::Extents { inode, extents: kept.clone() });
+            copy = core.copy_to_drop(inode);
         }
+        changes.extend(copy.iter().map(|(change, _)| change.clone()));
         let record = core.record(&changes);
         self.replace_extents(inode, record, &extents, &kept);
+        self.release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
         Ok(())
     }
 

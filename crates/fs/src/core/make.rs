@@ -39,13 +39,15 @@ pub struct MakeOptions {
     pub store: Option<String>,
     /// Options of the store, which it is mounted with if nothing else is said.
     pub options: Vec<(String, String)>,
-    /// Blocks for metadata; by the rule, a sixty-fourth of the data but no less than 256, if it is not given. On a device of
-    /// its own all of it is used.
+    /// Blocks for metadata, the hot zone included; by the rule, a sixty-fourth of the data but no less than 256 besides the hot
+    /// zone, if it is not given. On a device of its own all of it is used.
     pub metadata_blocks: Option<u64>,
     /// Make it even if the devices hold a file system already.
     pub overwrite: bool,
     /// Drives that may be lost without loss of data, on an array.
     pub parity: u8,
+    /// Blocks of the area of the metadata for the hot zone, of store `log`; 0 for none.
+    pub hot_blocks: u64,
 }
 
 /// How a file system would lie on its devices.
@@ -119,9 +121,14 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
         parts.spares.iter().try_for_each(|spare| check_drive(spare, shape.zone_blocks))?;
     }
     let data = shape.map_or(data_run, |shape| (0, shape.blocks()));
-    let layout = lay_out(place, if shape.is_some() { data.1 } else { geometry.blocks }).ok_or_else(|| {
-        let place_blocks = place.blocks;
-        wrong(&format!("{place_blocks} blocks of metadata are too few for {} of data", data.1))
+    if options.hot_blocks > 0 && store != "log" {
+        return Err(wrong(&format!("store '{store}' has no hot zone; store log has")));
+    }
+    let of_data = if shape.is_some() { data.1 } else { geometry.blocks };
+    let layout = lay_out(place, of_data, options.hot_blocks).ok_or_else(|| {
+        let (place_blocks, hot) = (place.blocks, options.hot_blocks);
+        let zone = if hot > 0 { format!(" and a hot zone of {hot}: ask for a smaller one") } else { String::new() };
+        wrong(&format!("{place_blocks} blocks of metadata are too few for {} of data{zone}", data.1))
     })?;
     Ok(plan_of(parts, options, (store, data, layout, shape)))
 }
@@ -204,7 +211,7 @@ fn outside_part(kind: &Kind, blocks: u64) -> (u64, u64) {
 /// Where metadata and data lie on one device.
 fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)), FsError> {
     let geometry = device.geometry();
-    let wanted = options.metadata_blocks.unwrap_or((geometry.blocks / 64).max(256));
+    let wanted = options.metadata_blocks.unwrap_or((geometry.blocks / 64).max(256) + options.hot_blocks);
     let place = match geometry.kind {
         Kind::Zoned { zone_blocks, conventional, .. } => {
             let there = u64::from(conventional) * zone_blocks;
@@ -231,10 +238,11 @@ fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)),
     Ok((place, (first, geometry.blocks - first)))
 }
 
-/// Where the parts of the metadata lie in `place`: superblock twice, checksums, log, two checkpoints. Nothing if it is too small.
-pub(crate) fn lay_out(place: Place, data_blocks: u64) -> Option<Layout> {
-    let checksums = (2, Checksums::blocks_for(data_blocks));
-    let left = place.blocks.checked_sub(2 + checksums.1)?;
+/// Where the parts of the metadata lie in `place`: superblock twice, checksums, log, two checkpoints, the hot zone. Nothing if it is
+/// too small.
+pub(crate) fn lay_out(place: Place, data_blocks: u64, hot_blocks: u64) -> Option<Layout> {
+    let checksums = (2, Checksums::blocks_for(data_blocks.checked_add(hot_blocks)?));
+    let left = place.blocks.checked_sub(2 + checksums.1)?.checked_sub(hot_blocks)?;
     let log_blocks = (left / 4).min(LOG_BLOCKS_MAX);
     if log_blocks < LOG_BLOCKS_MIN {
         return None;
@@ -242,7 +250,8 @@ pub(crate) fn lay_out(place: Place, data_blocks: u64) -> Option<Layout> {
     let log = (checksums.0 + checksums.1, log_blocks);
     let slot = (left - log_blocks) / 2;
     let first = log.0 + log.1;
-    Some(Layout { place, checksums, log, checkpoints: [(first, slot), (first + slot, slot)] })
+    let hot = (if hot_blocks > 0 { first + 2 * slot } else { 0 }, hot_blocks);
+    Some(Layout { place, checksums, log, checkpoints: [(first, slot), (first + slot, slot)], hot })
 }
 
 /// Bytes of changes that a checkpoint in a slot of so many blocks may have.

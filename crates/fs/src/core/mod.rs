@@ -13,6 +13,7 @@ mod cleaner;
 mod commit;
 mod copies;
 mod data;
+mod hot;
 mod inspect;
 mod make;
 mod members;
@@ -56,10 +57,12 @@ pub use self::state::{Statfs, Status};
 use self::written::Written;
 use crate::array::Data;
 use crate::clock::{Clock, Gate, Signal};
+use crate::device::queue::QueueLimits;
 use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;
+use crate::hot::{HotZone, Limits};
 use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::Namespace;
 use crate::store::Store;
@@ -85,6 +88,12 @@ pub struct Bounds {
     pub closing_ns: u64,
     /// A checkpoint is taken when so much of the log is needed, in percent.
     pub log_percent: u64,
+    /// What the hot zone keeps to, besides its size.
+    pub hot: Limits,
+    /// What the queue of each device keeps to.
+    pub queue: QueueLimits,
+    /// Files that are brought into the hot zone before they are made durable there together.
+    pub hot_batch: usize,
 }
 
 impl Default for Bounds {
@@ -100,6 +109,9 @@ impl Default for Bounds {
             dirty_ns: 30 * SECOND_NS,
             closing_ns: SECOND_NS / 5,
             log_percent: 40,
+            hot: Limits { files: 64 << 10, half_ns: 600 * SECOND_NS, small_blocks: 8 },
+            hot_batch: 16,
+            queue: QueueLimits::default(),
         }
     }
 }
@@ -115,6 +127,9 @@ impl Bounds {
             pending_bytes: 1,
             closing_ns: 0,
             log_percent: 1,
+            hot: Limits { files: 1, ..Bounds::default().hot },
+            hot_batch: 1,
+            queue: QueueLimits::SMALLEST,
             ..Bounds::default()
         }
     }
@@ -163,6 +178,10 @@ pub(crate) struct Core {
     pub gain_ns: Cell<u64>,
     /// The next number that orders records in the data.
     pub sequence: Cell<u64>,
+    /// What lies in the hot zone; it has no blocks where there is none.
+    pub hot: RefCell<HotZone>,
+    /// A file wants to come into it.
+    pub hot_wanted: Signal,
     /// Writes that such a mistake puts off.
     pub late_writes: RefCell<Vec<(u64, Vec<u8>)>>,
 }
@@ -182,18 +201,27 @@ pub enum Sabotage {
     AcknowledgeBeforeCommit,
     /// Parity is written after the records of the data that it belongs to.
     ParityLate,
+    /// A file that changes keeps its copy in the hot zone.
+    CopyKept,
+    /// The record of a copy in the hot zone is made before the copy is durable.
+    CopyBeforeDurable,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Sabotage; 6] = [
+    pub const ALL: [Sabotage; 8] = [
         Sabotage::RecordBeforeData,
         Sabotage::CheckpointWithoutBarrier,
         Sabotage::ReuseBeforeRecord,
         Sabotage::FooterGivenBackEarly,
         Sabotage::AcknowledgeBeforeCommit,
         Sabotage::ParityLate,
+        Sabotage::CopyKept,
+        Sabotage::CopyBeforeDurable,
     ];
+
+    /// Those that only a hot zone shows.
+    pub const OF_COPIES: [Sabotage; 2] = [Sabotage::CopyKept, Sabotage::CopyBeforeDurable];
 }
 
 /// A mounted file system. Cloning gives another handle of the same; each operation is a task, or part of one.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::commit::Checkpoints;
+use super::hot::claim_copies;
 use super::make::bytes_in_slot;
 use super::members::Members;
 use super::releases::Releases;
@@ -16,6 +17,7 @@ use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;
+use crate::hot::HotZone;
 use crate::journal::checkpoint::{self, Header};
 use crate::journal::log::{frame_blocks_max, replay, Replayed};
 use crate::journal::mirror::State;
@@ -125,6 +127,7 @@ impl Fs {
         let members = Members::of(devices).await?;
         let superblock = members.superblock.clone();
         let bounds = options.bounds.unwrap_or_default();
+        devices.iter().for_each(|device| device.set_queue_limits(bounds.queue));
         let area = Mirror::new(&superblock, members.metadata.clone(), options.read_only);
         area.begin().await?;
         let found = read_journal(&area, &superblock, &bounds).await?;
@@ -161,6 +164,8 @@ impl Fs {
         };
         let store = store::make(&superblock.store, &data, run, zones, option)?;
         let owners = claim(&found.namespace, store.as_ref())?;
+        let mut hot = HotZone::new(superblock.layout.hot.1, bounds.hot);
+        claim_copies(&found.namespace, &mut hot)?;
         let uuid = superblock.uuid.as_u128();
         let log = Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.log.head);
         let checkpoint_bytes_max = bytes_in_slot(superblock.layout.checkpoints[0].1);
@@ -197,6 +202,8 @@ impl Fs {
             wrote_ns: Cell::new(0),
             gain_ns: Cell::new(0),
             sequence: Cell::new(sequence),
+            hot: RefCell::new(hot),
+            hot_wanted: Signal::default(),
             late_writes: RefCell::default(),
         };
         let fs = Fs(Rc::new(core));
@@ -206,6 +213,7 @@ impl Fs {
             clock.spawn(fs.clone().commit_on_time());
             clock.spawn(fs.clone().clean_when_needed());
             clock.spawn(fs.clone().bring_copies_up_to_date());
+            clock.spawn(fs.clone().keep_hot_files());
         }
         if options.replaces_by_itself && !options.read_only {
             clock.spawn(fs.clone().replace_by_itself());

@@ -392,8 +392,11 @@ impl Fs {
         let extents =
             core.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
         core.written.borrow_mut().cut(inode, 0);
+        let copy = core.copy_to_drop(inode);
+        self.forget_hot(inode);
         let record = core.record(&[Change::DropNode { inode }]);
         self.release_extents(record, &extents);
+        self.release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
     }
 }
 

@@ -332,13 +332,18 @@ impl Fs {
         attributes.modified_ns = staged.modified_ns;
         attributes.changed_ns = attributes.changed_ns.max(staged.modified_ns);
         let mut changes = vec![Change::Node { inode, attributes }];
+        let mut copy = None;
         if after != before {
             changes.push(Change::Extents { inode, extents: after.clone() });
+            copy = core.copy_to_drop(inode);
         }
+        changes.extend(copy.iter().map(|(change, _)| change.clone()));
         let record = core.record(&changes);
         drop(staged_place);
         core.written.borrow_mut().keep(inode, staged.blocks);
         self.replace_extents(inode, record, &before, &after);
+        self.release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
+        self.want_hot(inode);
         Ok(())
     }
 
@@ -368,7 +373,8 @@ impl Fs {
         self.release(record, extents.iter().map(run).collect());
     }
 
-    fn release(&self, record: u64, runs: Vec<Run>) {
+    /// Record `record` frees `runs`, of the data or of the hot zone.
+    pub(super) fn release(&self, record: u64, runs: Vec<Run>) {
         let core = &self.0;
         let record = if core.sabotage == Some(Sabotage::ReuseBeforeRecord) { 0 } else { record };
         core.releases.borrow_mut().add(record, runs);
@@ -436,7 +442,7 @@ fn take_first(pieces: &mut Vec<(u32, u32)>, blocks: u64) -> Vec<(u32, u32)> {
 }
 
 /// Where the pieces come to lie, one after the other in `runs`.
-fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
+pub(super) fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
     let (mut extents, mut runs) = (Vec::new(), runs.iter().copied());
     let mut run = Run { start: 0, blocks: 0 };
     for &(mut at, mut left) in pieces {
@@ -470,7 +476,7 @@ fn without(extents: &[Extent], replaced: &Blocks) -> Vec<Extent> {
 
 /// The extents in order of the file, neighbours that follow each other on the device, and in the same band of `band_blocks`,
 /// as one.
-fn joined(mut extents: Vec<Extent>, band_blocks: u64) -> Vec<Extent> {
+pub(super) fn joined(mut extents: Vec<Extent>, band_blocks: u64) -> Vec<Extent> {
     extents.sort_by_key(|extent| extent.at);
     let mut joined: Vec<Extent> = Vec::with_capacity(extents.len());
     for extent in extents {

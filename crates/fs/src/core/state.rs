@@ -6,6 +6,7 @@ use crate::array::ArrayCounters;
 use crate::clock::Clock;
 use crate::device::Traffic;
 use crate::format::change::NODE_BYTES;
+use crate::hot::HotStatus;
 use crate::journal::mirror::State;
 use crate::store::Usage;
 
@@ -21,6 +22,8 @@ pub struct Counters {
     pub checkpoints: u64,
     /// Blocks copied by the cleaner.
     pub blocks_cleaned: u64,
+    /// Files that the cleaner moved as a whole.
+    pub files_moved: u64,
     /// Zones emptied by the cleaner.
     pub zones_cleaned: u64,
     /// How long writers were slowed down, all of them together.
@@ -81,6 +84,8 @@ pub struct Status {
     pub mended_blocks: u64,
     /// Each zone's written and live blocks.
     pub zones: Vec<(u64, u64)>,
+    /// The hot zone, and what it did since it was mounted.
+    pub hot: HotStatus,
 }
 
 impl Core {
@@ -128,6 +133,7 @@ impl Fs {
             copies: core.metadata.copies(),
             mended_blocks: core.metadata.mended_blocks(),
             zones: core.store.zones(),
+            hot: core.hot_status(),
         }
     }
 

@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! 1. An operation is answered once, under the number it was given. A task that gives up waiting does not undo it.
-//! 2. Operations reach the backend in the order in which they were begun.
+//! 2. Operations reach the backend in the order in which they were begun as long as it takes them; those that must wait, in the
+//!    order of the [`queue`].
 
 pub mod area;
 pub mod emulated;
@@ -14,6 +15,7 @@ pub mod file;
 pub mod linux;
 pub mod memory;
 pub mod model;
+pub mod queue;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use self::queue::{Queue, QueueLimits};
 use crate::clock::{Clock, Source};
 
 /// Bytes of a block: what files are stored in, whatever the sectors of the device are.
@@ -220,11 +223,14 @@ struct Inner {
     name: String,
     geometry: Geometry,
     backend: RefCell<Box<dyn Backend>>,
+    queue: RefCell<Queue>,
     waiting: RefCell<BTreeMap<u64, Waiter>>,
     numbers: Cell<u64>,
     traffic: Cell<Traffic>,
     /// Whether something was written since the last flush began.
     is_dirty: Cell<bool>,
+    /// Flushes under way.
+    flushing: Cell<u32>,
 }
 
 /// A device. Cloning gives another handle of the same.
@@ -240,10 +246,12 @@ impl Device {
             name: name.into(),
             geometry,
             backend: RefCell::new(backend),
+            queue: RefCell::new(Queue::new(&geometry.kind)),
             waiting: RefCell::default(),
             numbers: Cell::new(0),
             traffic: Cell::default(),
             is_dirty: Cell::new(false),
+            flushing: Cell::new(0),
         });
         clock.add_source(inner.clone());
         Device(inner)
@@ -257,6 +265,12 @@ impl Device {
     /// What it is.
     pub fn geometry(&self) -> Geometry {
         self.0.geometry
+    }
+
+    /// What its queue keeps to from now on.
+    pub fn set_queue_limits(&self, limits: QueueLimits) {
+        self.0.queue.borrow_mut().set_limits(limits);
+        self.0.begin_what_may(self.0.clock.now_ns());
     }
 
     /// What was asked of it so far.
@@ -296,13 +310,17 @@ impl Device {
         self.perform(Operation::Write { block, bytes }).await.map(drop)
     }
 
-    /// Makes durable what was written: nothing is done if nothing was written since the last time.
+    /// Makes durable what was written: nothing is done if nothing was written since the last time. A flush that somebody else
+    /// began, and that may have been for what is meant here, is no reason to answer before it does.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
-        if !self.0.is_dirty.replace(false) {
+        if !self.0.is_dirty.replace(false) && self.0.flushing.get() == 0 {
             return Ok(());
         }
         self.count(|traffic| traffic.flushes += 1);
+        // Where the task gives up waiting it stays counted, and others flush once too often.
+        self.0.flushing.set(self.0.flushing.get() + 1);
         let outcome = self.perform(Operation::Flush).await;
+        self.0.flushing.set(self.0.flushing.get() - 1);
         if outcome.is_err() {
             self.0.is_dirty.set(true);
         }
@@ -360,8 +378,36 @@ impl Device {
         let number = self.0.numbers.get();
         self.0.numbers.set(number + 1);
         self.0.waiting.borrow_mut().insert(number, Waiter::default());
-        self.0.backend.borrow_mut().submit(self.0.clock.now_ns(), number, operation);
+        let now_ns = self.0.clock.now_ns();
+        self.0.queue.borrow_mut().push(now_ns, number, operation);
+        self.0.begin_what_may(now_ns);
         Performing { device: self.0.clone(), number }
+    }
+}
+
+impl Inner {
+    /// Gives the backend what it takes now.
+    fn begin_what_may(&self, now_ns: u64) {
+        while let Some((number, operation)) = {
+            let mut queue = self.queue.borrow_mut();
+            queue.next(now_ns)
+        } {
+            self.backend.borrow_mut().submit(now_ns, number, operation);
+        }
+    }
+
+    /// Operation `number` came to this.
+    fn answer(&self, number: u64, outcome: Outcome) {
+        // Nobody waits for it where a task gave up.
+        let mut waiting = self.waiting.borrow_mut();
+        let Some(waiter) = waiting.get_mut(&number) else { return };
+        assert!(waiter.outcome.is_none(), "operation {number} was answered twice: invariant 1");
+        waiter.outcome = Some(outcome);
+        let waker = waiter.waker.take();
+        drop(waiting);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 
@@ -374,17 +420,11 @@ impl Source for Inner {
         let mut answers = Vec::new();
         self.backend.borrow_mut().answers(now_ns, &mut answers);
         for (number, outcome) in answers {
-            // Nobody waits for it where a task gave up.
-            let mut waiting = self.waiting.borrow_mut();
-            let Some(waiter) = waiting.get_mut(&number) else { continue };
-            assert!(waiter.outcome.is_none(), "operation {number} was answered twice: invariant 1");
-            waiter.outcome = Some(outcome);
-            let waker = waiter.waker.take();
-            drop(waiting);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
+            let gathered = self.queue.borrow_mut().answered(number);
+            gathered.into_iter().for_each(|number| self.answer(number, outcome.clone()));
+            self.answer(number, outcome);
         }
+        self.begin_what_may(now_ns);
     }
 }
 

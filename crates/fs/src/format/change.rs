@@ -180,6 +180,13 @@ pub enum Change {
         /// The drive in whose place it was put, if it was.
         replaces: Option<u8>,
     },
+    /// Where a file has a copy in the hot zone, all of it; nowhere where there are no extents.
+    Hot {
+        /// Which.
+        inode: Inode,
+        /// In order of the file; `start` is a block of the hot zone.
+        extents: Vec<Extent>,
+    },
     /// Records in the data may have sequences below this one.
     Sequence {
         /// The first that none has.
@@ -200,6 +207,7 @@ const GROUP: u8 = 10;
 const DROP_GROUP: u8 = 11;
 const DRIVE: u8 = 12;
 const SEQUENCE: u8 = 13;
+const HOT: u8 = 14;
 
 /// Bytes of a file's attributes on the media, its tag and number included.
 pub const NODE_BYTES: u64 = 65;
@@ -245,16 +253,8 @@ impl Change {
                 to.u32(*directory);
                 to.u64(*cookie);
             }
-            Change::Extents { inode, extents } => {
-                to.u8(EXTENTS);
-                to.u32(*inode);
-                to.u32(extents.len() as u32);
-                for extent in extents {
-                    to.u32(extent.at);
-                    to.u32(extent.blocks);
-                    to.u64(extent.start);
-                }
-            }
+            Change::Extents { inode, extents } => put_extents(to, EXTENTS, *inode, extents),
+            Change::Hot { inode, extents } => put_extents(to, HOT, *inode, extents),
             Change::Target { inode, target } => {
                 to.u8(TARGET);
                 to.u32(*inode);
@@ -311,12 +311,8 @@ impl Change {
                 name: from.bytes()?.into(),
             },
             DROP_ENTRY => Change::DropEntry { directory: from.u32()?, cookie: from.u64()? },
-            EXTENTS => {
-                let inode = from.u32()?;
-                let count = from.count(EXTENT_BYTES as usize)?;
-                let extent = |_| Ok(Extent { at: from.u32()?, blocks: from.u32()?, start: from.u64()? });
-                Change::Extents { inode, extents: (0..count).map(extent).collect::<Result<_, Malformed>>()? }
-            }
+            EXTENTS => Change::Extents { inode: from.u32()?, extents: get_extents(from)? },
+            HOT => Change::Hot { inode: from.u32()?, extents: get_extents(from)? },
             TARGET => Change::Target { inode: from.u32()?, target: from.bytes()?.into() },
             ATTRIBUTE => {
                 Change::Attribute { inode: from.u32()?, name: from.bytes()?.into(), value: from.bytes()?.into() }
@@ -338,6 +334,22 @@ impl Change {
             _ => return Err(Malformed("there is no change of this kind")),
         })
     }
+}
+
+fn put_extents(to: &mut Encoder, tag: u8, inode: Inode, extents: &[Extent]) {
+    to.u8(tag);
+    to.u32(inode);
+    to.u32(extents.len() as u32);
+    for extent in extents {
+        to.u32(extent.at);
+        to.u32(extent.blocks);
+        to.u64(extent.start);
+    }
+}
+
+fn get_extents(from: &mut Decoder<'_>) -> Result<Vec<Extent>, Malformed> {
+    let count = from.count(EXTENT_BYTES as usize)?;
+    (0..count).map(|_| Ok(Extent { at: from.u32()?, blocks: from.u32()?, start: from.u64()? })).collect()
 }
 
 impl GroupLayout {
@@ -417,6 +429,7 @@ mod tests {
             Change::DropGroup { group: 8 },
             Change::Drive { number: 3, uuid: 1 << 99, replaces: Some(1) },
             Change::Sequence { below: 1 << 60 },
+            Change::Hot { inode: 5, extents: vec![Extent { at: 7, blocks: 3, start: 1 << 20 }] },
         ]
     }
 

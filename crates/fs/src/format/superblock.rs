@@ -13,6 +13,8 @@ const MAGIC: &[u8; 8] = b"imbrexfs";
 /// alone would write one copy and leave the other.
 const VERSION: u32 = 2;
 const VERSION_MIRRORED: u32 = 3;
+/// The format of a file system with a hot zone: programs that know the others alone would read old copies in it.
+const VERSION_HOT: u32 = 4;
 /// Copies of the metadata at most.
 pub const MIRRORS_MAX: usize = 4;
 
@@ -51,6 +53,8 @@ pub struct Layout {
     pub log: (u64, u64),
     /// The two checkpoints.
     pub checkpoints: [(u64, u64); 2],
+    /// The hot zone; no blocks where there is none.
+    pub hot: (u64, u64),
 }
 
 /// How the drives of an array are used together; what it was made with.
@@ -164,8 +168,11 @@ impl Superblock {
         to.u32(self.members.len() as u32);
         self.members.iter().for_each(|member| put_member(&mut to, member));
         put_shape(&mut to, self.shape);
-        if self.version() == VERSION_MIRRORED {
+        if self.version() >= VERSION_MIRRORED {
             put_standing(&mut to, &self.standing);
+        }
+        if self.version() == VERSION_HOT {
+            put_pair(&mut to, self.layout.hot);
         }
         assert!(to.bytes.len() <= BLOCK_BYTES, "a superblock of {} bytes", to.bytes.len());
         to.bytes.resize(BLOCK_BYTES, 0);
@@ -176,7 +183,9 @@ impl Superblock {
 
     fn version(&self) -> u32 {
         let has_spare = self.members.iter().any(|member| member.role == Role::Spare);
-        if has_spare || self.metadata_members().len() > 1 {
+        if self.layout.hot.1 > 0 {
+            VERSION_HOT
+        } else if has_spare || self.metadata_members().len() > 1 {
             VERSION_MIRRORED
         } else {
             VERSION
@@ -201,16 +210,21 @@ impl Superblock {
         }
         let mut from = Decoder::new(&bytes[8..]);
         let version = from.u32().map_err(|error| error.to_string())?;
-        if ![VERSION, VERSION_MIRRORED].contains(&version) {
-            let advice = if version > VERSION_MIRRORED {
+        if !(VERSION..=VERSION_HOT).contains(&version) {
+            let advice = if version > VERSION_HOT {
                 "use a newer one"
             } else {
                 "copy its files with the version of this program that made it, and make it anew"
             };
-            let known = format!("{VERSION} and {VERSION_MIRRORED}");
+            let known = format!("{VERSION} to {VERSION_HOT}");
             return Err(format!("has format {version}; this program knows formats {known}: {advice}"));
         }
         decode_rest(&mut from, version).map_err(|error| format!("its superblock makes no sense: {error}"))
+    }
+
+    /// The number that the first block of the hot zone has among blocks with checksums: behind all blocks of data.
+    pub fn hot_base(&self) -> u64 {
+        self.data.0 + self.data.1
     }
 
     /// What the device that bears it is.
@@ -260,7 +274,14 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
     let mut superblock =
         Superblock { uuid, member, store, options, data, layout, members, shape, standing: Standing::default() };
     let copies = superblock.metadata_members().len();
-    superblock.standing = if version == VERSION_MIRRORED { get_standing(from, copies)? } else { Standing::of(copies) };
+    superblock.standing = if version >= VERSION_MIRRORED { get_standing(from, copies)? } else { Standing::of(copies) };
+    if version == VERSION_HOT {
+        superblock.layout.hot = pair(from)?;
+        let Layout { place, hot, .. } = superblock.layout;
+        if hot.1 == 0 || hot.0 + hot.1 > place.blocks {
+            return Err(Malformed("the place of its hot zone"));
+        }
+    }
     Ok(superblock)
 }
 
@@ -331,7 +352,7 @@ fn layout(from: &mut Decoder<'_>) -> Result<Layout, Malformed> {
         return Err(Malformed("the layout of its metadata"));
     }
     let place = Place { first, blocks, island, gap };
-    Ok(Layout { place, checksums: parts[0], log: parts[1], checkpoints: [parts[2], parts[3]] })
+    Ok(Layout { place, checksums: parts[0], log: parts[1], checkpoints: [parts[2], parts[3]], hot: (0, 0) })
 }
 
 fn put_member(to: &mut Encoder, member: &Member) {
@@ -406,6 +427,7 @@ mod tests {
                 checksums: (2, 10),
                 log: (12, 100),
                 checkpoints: [(112, 140), (252, 148)],
+                hot: (0, 0),
             },
             members: vec![data, metadata],
             shape: Some(Shape { parity: 1, width: 4, zone_blocks: 4096, groups: 77 }),
@@ -420,8 +442,16 @@ mod tests {
         Superblock { members, standing: Standing { generation: 9, known: vec![9, 4] }, ..example() }
     }
 
+    fn with_hot_zone() -> Superblock {
+        let layout = Layout { hot: (390, 10), ..example().layout };
+        Superblock { layout, ..mirrored() }
+    }
+
     #[test]
     fn it_is_read_as_it_was_written() {
+        assert_eq!(Superblock::decode(&with_hot_zone().encode()), Ok(with_hot_zone()));
+        let outside = Superblock { layout: Layout { hot: (391, 10), ..example().layout }, ..mirrored() };
+        assert!(Superblock::decode(&outside.encode()).is_err());
         assert_eq!(Superblock::decode(&example().encode()), Ok(example()));
         let without = Superblock { shape: None, ..example() };
         assert_eq!(Superblock::decode(&without.encode()), Ok(without));
@@ -447,7 +477,7 @@ mod tests {
 
     #[test]
     fn every_altered_byte_is_noticed() {
-        for block in [example().encode(), mirrored().encode()] {
+        for block in [example().encode(), mirrored().encode(), with_hot_zone().encode()] {
             for at in 0..BLOCK_BYTES {
                 let mut altered = block.clone();
                 altered[at] ^= 0x10;

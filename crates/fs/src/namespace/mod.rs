@@ -15,6 +15,8 @@ mod groups;
 mod node;
 mod places;
 
+use std::collections::BTreeMap;
+
 pub use self::directory::{Directory, Entry, COOKIES_TRIED, FIRST_COOKIE};
 pub use self::groups::{DriveRecord, Groups};
 pub use self::node::{Extents, Node, FORMAT, REGULAR};
@@ -39,6 +41,8 @@ pub struct Namespace {
     groups: Groups,
     /// Which name each file has, where that is asked for.
     places: Option<places::Places>,
+    /// Where files have copies in the hot zone.
+    hot: BTreeMap<Inode, Vec<Extent>>,
 }
 
 impl Namespace {
@@ -53,7 +57,29 @@ impl Namespace {
             key,
             groups: Groups::default(),
             places: None,
+            hot: BTreeMap::new(),
         }
+    }
+
+    /// Where a file has a copy in the hot zone; nowhere where there is none.
+    pub fn hot_copy(&self, inode: Inode) -> &[Extent] {
+        self.hot.get(&inode).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every copy in the hot zone, with whose it is.
+    pub fn hot_copies(&self) -> impl Iterator<Item = (Inode, &[Extent])> {
+        self.hot.iter().map(|(inode, extents)| (*inode, extents.as_slice()))
+    }
+
+    fn put_hot(&mut self, inode: Inode, extents: &[Extent]) {
+        let before = if extents.is_empty() {
+            self.hot.remove(&inode)
+        } else if self.get(inode).is_some() {
+            self.hot.insert(inode, extents.to_vec())
+        } else {
+            return;
+        };
+        self.add_bytes(list_bytes(extents), list_bytes(&before.unwrap_or_default()));
     }
 
     /// How many files there are, directories and all.
@@ -173,6 +199,7 @@ impl Namespace {
                     self.add_bytes(list_bytes(extents), before);
                 }
             }
+            Change::Hot { inode, extents } => self.put_hot(*inode, extents),
             Change::Target { inode, target } => {
                 if let Some(node) = self.node_mut(*inode) {
                     let before = node.set_target(target.clone()).map_or(0, |old| LIST_BYTES + old.len() as u64);
@@ -239,6 +266,8 @@ impl Namespace {
         if let Some(places) = &mut self.places {
             places.forget(inode);
         }
+        let copy = self.hot.remove(&inode).unwrap_or_default();
+        self.encoded_bytes -= list_bytes(&copy);
         self.free.push(inode);
         self.files -= 1;
         self.encoded_bytes -= bytes_of(&node);
@@ -250,6 +279,9 @@ impl Namespace {
         changes.push(Change::Node { inode, attributes: node.attributes });
         if !node.extents.as_slice().is_empty() {
             changes.push(Change::Extents { inode, extents: node.extents.as_slice().to_vec() });
+        }
+        if let Some(extents) = self.hot.get(&inode) {
+            changes.push(Change::Hot { inode, extents: extents.clone() });
         }
         if let Some(target) = node.target() {
             changes.push(Change::Target { inode, target: target.into() });
@@ -310,7 +342,8 @@ impl Namespace {
                 wrong.push(format!("directory {inode} is not below the root"));
             }
         }
-        let bytes: u64 = self.nodes_from(0).map(|(_, node)| bytes_of(node)).sum();
+        let copies: u64 = self.hot.values().map(|extents| list_bytes(extents)).sum();
+        let bytes = copies + self.nodes_from(0).map(|(_, node)| bytes_of(node)).sum::<u64>();
         if bytes != self.encoded_bytes {
             wrong.push(format!("{} bytes of a checkpoint were reckoned, and it is {bytes}", self.encoded_bytes));
         }

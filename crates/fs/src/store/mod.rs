@@ -111,6 +111,15 @@ pub struct Victim {
     pub live: u64,
 }
 
+/// What moving files as a whole may cost, to empty a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FilesBudget {
+    /// Blocks that are copied in all.
+    pub blocks: u64,
+    /// Pieces that a file lies in: each costs a seek, and writers may have to wait for it.
+    pub pieces: usize,
+}
+
 /// A store.
 pub trait Store {
     /// Its name.
@@ -207,6 +216,13 @@ pub trait Store {
     /// was [`Store::emptied`].
     fn victim(&self, now_ns: u64) -> Option<Victim> {
         let _ = now_ns;
+        None
+    }
+
+    /// What moving files as a whole may cost that have something in `victim`, as things are now; nothing where their pieces in it
+    /// are moved alone.
+    fn budget_for_files(&self, victim: &Victim) -> Option<FilesBudget> {
+        let _ = victim;
         None
     }
 

@@ -8,6 +8,7 @@
 //!    and not before a rename or link of it that is found. An allocation lengthens a file bit by bit.
 //! 3. Nothing is an error, the file system checks itself, and it goes on working.
 //! 4. The device never saw its rules broken.
+//! 5. A copy in the hot zone is what the store has, and whole if nobody altered it.
 //!
 //! All of this also with harm done to an array within its parity: drives that are missing, a drive that is as it was
 //! earlier, blocks that are altered.
@@ -223,7 +224,9 @@ pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
             tally.states += 1;
             let mut left = cut(snapshot, &survivors);
             let missing = do_harm(harm, &mut left, &snapshots[number / 2], trial, &mut random);
-            look(trial, &steps, acknowledged, left, &missing).map_err(|why| {
+            // Of what was altered a copy in the hot zone may be.
+            let copies_are_whole = !matches!(harm, Harm::CopyAltered(_));
+            look(trial, &steps, acknowledged, left, &missing, copies_are_whole).map_err(|why| {
                 format!("cut after event {event} of {}, survivors {survivors:?}, {harm:?}: {why}", snapshots.len())
             })?;
         }
@@ -299,6 +302,7 @@ fn look(
     acknowledged: usize,
     left: Vec<Contents>,
     missing: &[usize],
+    copies_are_whole: bool,
 ) -> Result<(), String> {
     let clock = Clock::in_virtual_time();
     let rig = Rig::with(left);
@@ -319,7 +323,15 @@ fn look(
             let inode = find(&fs, path).map_err(|error| format!("'{path}': {error}"))?;
             let size = fs.attr(inode).map_err(|error| format!("'{path}': {error}"))?.attributes.size;
             let bytes = fs.read(inode, 0, size as usize).await.map_err(|error| format!("'{path}': {error}"))?;
+            let stored = fs.read_stored_only(inode, 0, size as usize).await;
+            if stored.map_err(|error| format!("'{path}', not from its copy: {error}"))? != bytes {
+                return Err(format!("'{path}' has a copy in the hot zone that is not what the store has"));
+            }
             contents.insert(show.first_path.clone(), bytes);
+        }
+        let damaged = fs.status().hot.counters.damaged;
+        if damaged > 0 && copies_are_whole {
+            return Err(format!("{damaged} reads found a copy in the hot zone damaged"));
         }
         goes_on(&fs).await?;
         Ok((shown, contents))

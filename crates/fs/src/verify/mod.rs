@@ -17,6 +17,15 @@ use crate::device::{Geometry, Kind};
 /// A name, and devices with a store on them.
 pub type Toy = (&'static str, Trial);
 
+/// A single drive and an array whose cleaner moves files as a whole.
+pub fn with_whole_files() -> Vec<Toy> {
+    let with = |name, toy: &Toy| {
+        let options = [toy.1.options.clone(), vec![("cleaner".to_string(), "files".to_string())]].concat();
+        (name, Trial { options, ..toy.1.clone() })
+    };
+    vec![with("log, files moved as a whole", &toys()[4]), with("an array, files moved as a whole", &arrays()[2])]
+}
+
 /// A small device for each store, one drive each: enough to be cleaned and to overflow, little enough to be cut everywhere.
 pub fn toys() -> Vec<Toy> {
     let zoned = |active_max| Kind::Zoned { zone_blocks: 8, zones: 20, conventional: 12, active_max };
@@ -51,6 +60,18 @@ pub fn mirrored() -> Vec<Toy> {
     };
     let (toys, arrays) = (toys(), arrays());
     vec![on_two(&toys[0]), on_two(&arrays[2])]
+}
+
+/// A single drive and arrays with a hot zone, the smallest that there can be among them; harm is done to its copies too.
+pub fn with_hot_zones() -> Vec<Toy> {
+    let with = |name, toy: &Toy, hot_blocks| (name, Trial { hot_blocks, ..toy.1.clone() });
+    let (toys, arrays, mirrored) = (toys(), arrays(), mirrored());
+    vec![
+        with("log with a hot zone of six blocks", &toys[4], 6),
+        with("log with a hot zone of one block", &toys[5], 1),
+        with("an array with a hot zone", &arrays[1], 4),
+        with("an array with a hot zone on two devices", &mirrored[1], 8),
+    ]
 }
 
 /// Small arrays, each with the harm that its parity must bear.

@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::core::{Allocate, Caller, Fs, Rename, SetAttr, SetAttribute};
 use crate::error::FsError;
 use crate::format::change::Inode;
-use crate::namespace::{REGULAR, ROOT};
+use crate::namespace::{FORMAT, REGULAR, ROOT};
 
 /// An operation. Paths are names joined with `/`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +27,8 @@ pub enum Operation {
     Allocate(String, u64, u64, Allocate),
     /// Opens and closes it: then what it holds is written.
     Close(String),
+    /// Reads all of it, if it is a regular file.
+    Read(String),
     /// Makes file or directory durable.
     Fsync(String),
     /// Makes all durable.
@@ -131,6 +133,13 @@ async fn perform_one(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
             fs.open(inode)?;
             fs.close(inode).await
         }
+        Operation::Read(path) => {
+            let attr = fs.attr(find(fs, path)?)?;
+            if attr.attributes.mode & FORMAT != REGULAR {
+                return Ok(());
+            }
+            fs.read(attr.inode, 0, attr.attributes.size as usize).await.map(drop)
+        }
         Operation::Fsync(path) => fs.fsync(find(fs, path)?).await,
         Operation::Sync => fs.sync().await,
         Operation::Rename(from, to) | Operation::Exchange(from, to) => {
@@ -187,6 +196,11 @@ impl Chooser {
     fn path(&mut self) -> String {
         const PATHS: [&str; 7] = ["a", "b", "c", "d", "d/a", "d/b", "d/d"];
         PATHS[self.below(PATHS.len() as u64) as usize].into()
+    }
+
+    /// A read of some file.
+    pub fn choose_read(&mut self) -> Operation {
+        Operation::Read(self.path())
     }
 
     /// The next one.

@@ -47,8 +47,9 @@ impl Rig {
             uuid: Some(Uuid::from_u128(0x1234_5678_9abc)),
             store: trial.store.map(String::from),
             options: trial.options.clone(),
-            metadata_blocks: Some(METADATA_BLOCKS),
+            metadata_blocks: Some(METADATA_BLOCKS + trial.hot_blocks),
             parity: trial.parity,
+            hot_blocks: trial.hot_blocks,
             overwrite: false,
         };
         let devices = self.devices(clock, &[]);

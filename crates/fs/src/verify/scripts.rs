@@ -57,6 +57,17 @@ pub fn long(seed: u64, length: usize) -> Vec<Operation> {
     first.into_iter().chain((0..length).map(|_| chooser.choose())).collect()
 }
 
+/// The same, with two reads behind each operation: so files are of different heat.
+pub fn long_with_reads(seed: u64, length: usize) -> Vec<Operation> {
+    let mut chooser = Chooser::new(seed ^ 0x4EAD, 20_000);
+    let mut operations = Vec::new();
+    for operation in long(seed, length) {
+        let read = chooser.choose_read();
+        operations.extend([operation, read.clone(), read]);
+    }
+    operations
+}
+
 /// Files that are written at once, each by several commands, where others are gone.
 pub fn at_once() -> Vec<Operation> {
     let name = |number: usize| format!("f{number}");

@@ -41,6 +41,8 @@ pub struct Trial {
     /// A device that dies in use, with how much it still does before that: a drive, or behind those a copy of the metadata. After
     /// a cut it is there again, as it was when it died.
     pub dies: Option<(usize, u64)>,
+    /// Blocks of the hot zone.
+    pub hot_blocks: u64,
     /// Options of the store.
     pub options: Vec<(String, String)>,
     /// Bounds of the core.
@@ -65,6 +67,7 @@ impl Trial {
             parity: 0,
             harms: vec![Harm::None],
             dies: None,
+            hot_blocks: 0,
             options,
             bounds,
             sabotage: None,

@@ -7,6 +7,8 @@ use super::{Band, Bands};
 pub struct Policy {
     /// The larger, the sooner it is emptied; a band that gains nothing is never asked.
     score: fn(&Band, now: u64) -> u128,
+    /// Whether files that have something in the band are moved as a whole.
+    moves_files: bool,
 }
 
 /// A name, what it does, and its score.
@@ -21,7 +23,15 @@ pub const ALL: &[Known] = &[
         cost_benefit,
     ),
     ("oldest", "the band that was written longest ago", oldest),
+    (
+        FILES,
+        "the band with the fewest live blocks; files that have something in it are moved as a whole (Jin 2014 §II.D.2)",
+        greedy,
+    ),
 ];
+
+/// The policy that moves files as a whole, which is for stores whose files lie in pieces.
+const FILES: &str = "files";
 
 /// Shares are counted in so many parts.
 const PARTS: u128 = 1 << 40;
@@ -50,8 +60,13 @@ impl Policy {
         let found = ALL.iter().find(|(known, ..)| *known == name);
         let known: Vec<&str> = ALL.iter().map(|(known, ..)| *known).collect();
         found
-            .map(|(.., score)| Policy { score: *score })
+            .map(|(known, _, score)| Policy { score: *score, moves_files: *known == FILES })
             .ok_or_else(|| format!("cleaner={name}: there are {}", known.join(", ")))
+    }
+
+    /// Whether files that have something in the band that is emptied are moved as a whole.
+    pub fn moves_files(&self) -> bool {
+        self.moves_files
     }
 
     /// The band to empty among those that `may_be`, if emptying one gains anything.

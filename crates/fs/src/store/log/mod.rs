@@ -30,7 +30,7 @@ use self::records::{blocks_for_copies, GroupRecords};
 use super::account::Account;
 use super::bands::{Bands, Policy};
 use super::waiting::Waiting;
-use super::{Held, Lease, Local, Run, Store, Told, Usage, Victim};
+use super::{FilesBudget, Held, Lease, Local, Run, Store, Told, Usage, Victim};
 use crate::array::Array;
 use crate::clock::Gate;
 use crate::device::ZoneState;
@@ -48,6 +48,13 @@ const NARROW_LEAVE: u32 = 2;
 /// Writers are slowed down when less than one in so many groups can still be opened, half a group at least and up to so many.
 const LOW_SHARE: u64 = 192;
 const LOW_MAX: u64 = 8;
+
+/// Where files are moved as a whole to empty a zone, this share of it is gained at least; where there is room enough, more of
+/// them are, up to this share of what can be opened.
+const GAINED_SHARE: u64 = 4;
+const AMPLE_SHARE: u64 = 4;
+/// While writers may soon have to wait, only files in so few pieces are moved as a whole: the seeks to them take half a second.
+const PIECES_IN_HASTE: usize = 32;
 
 /// Who asks for room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -486,6 +493,21 @@ impl Store for LogStore {
             self.policy.choose(&bands, |band| !band.is_open()).or_else(|| self.policy.choose(&bands, |_| true))?;
         self.victims.set(self.victims.get() + 1);
         Some(bands.lease_victim(zone))
+    }
+
+    fn budget_for_files(&self, victim: &Victim) -> Option<FilesBudget> {
+        if !self.policy.moves_files() || self.waiting.is_anybody() {
+            return None;
+        }
+        // Emptying the zone must make room still: what lies in others is dead there until they are emptied too.
+        let gaining = victim.run.blocks - victim.run.blocks / GAINED_SHARE;
+        if self.shortage() > 0 {
+            return Some(FilesBudget { blocks: gaining, pieces: PIECES_IN_HASTE });
+        }
+        let free = self.array.free_groups_up_to(usize::MAX);
+        let spare: u64 = free.iter().skip(self.kept_back as usize + 1).map(|width| *width as u64).sum();
+        let ample = spare * self.array.shape().rows() / AMPLE_SHARE;
+        Some(FilesBudget { blocks: gaining.max(ample), pieces: usize::MAX })
     }
 
     fn emptied(&self, zone: u32, was_reset: bool) {

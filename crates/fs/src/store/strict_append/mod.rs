@@ -43,6 +43,9 @@ impl StrictAppend {
     ) -> Result<StrictAppend, String> {
         let Kind::Zoned { zone_blocks, active_max, .. } = *kind else { unreachable!("the caller has looked") };
         let policy = Policy::named(option("cleaner").as_deref().unwrap_or("greedy"))?;
+        if policy.moves_files() {
+            return Err("cleaner=files is for store log: here a file lies in as few bands as it can already".into());
+        }
         let threshold_percent = super::clean_below(option("clean_below"))?;
         let first = (data.start / zone_blocks) as u32;
         let end = (data.end() / zone_blocks) as u32;

@@ -1,0 +1,433 @@
+//! Files in the hot zone ([`crate::hot`]): read from there, brought in and let out in the background.
+//!
+//! A copy is made like everything else: written to blocks that nobody has, made durable, and then named by a record. Whatever
+//! changes a file takes its copy away in the same record. So wherever the power is cut a file has a copy that is what the
+//! store has of it, or none.
+//!
+//! Invariants:
+//! 1. A copy that a record names was durable before, on every copy of the metadata, and holds what the store has of its file.
+//! 2. Its blocks are taken for another only when the record that drops it is durable and nobody reads it any more.
+//! 3. Who reads a file waits for no copy to be made, and a copy that is missing or damaged costs a read of the store.
+
+use super::push::place;
+use super::{Core, Fs, Sabotage};
+use crate::clock::first_of;
+use crate::device::BLOCK_BYTES;
+use crate::error::FsError;
+use crate::format::change::{Change, Extent, Inode, EXTENT_BYTES, LIST_BYTES};
+use crate::hot::{Candidate, Hint, HotStatus, HotZone, Verdict, HINT_ATTRIBUTE};
+use crate::journal::checksums;
+use crate::namespace::Namespace;
+use crate::store::Run;
+
+/// Copies are made while no more than this share of a checkpoint is used, in percent: they are not to be in the way of files.
+const CHECKPOINT_PERCENT: u64 = 75;
+
+/// A copy that is written and not yet named.
+struct Made {
+    inode: Inode,
+    /// Where the store had the file.
+    of: Vec<Extent>,
+    runs: Vec<Run>,
+    copy: Vec<Extent>,
+    /// The changes that tell its checksums.
+    sums: Vec<Change>,
+}
+
+impl Core {
+    fn has_hot_zone(&self) -> bool {
+        self.superblock.layout.hot.1 > 0
+    }
+
+    /// Gives the store, or the hot zone, blocks that are free.
+    pub(super) fn free(&self, run: Run) {
+        let base = self.superblock.hot_base();
+        if self.has_hot_zone() && run.start >= base {
+            self.hot.borrow_mut().free(Run { start: run.start - base, blocks: run.blocks });
+        } else {
+            self.store.free(run);
+        }
+    }
+
+    fn copy_of(&self, inode: Inode) -> Vec<Extent> {
+        self.namespace.borrow().hot_copy(inode).to_vec()
+    }
+
+    /// The change that takes the copy of a file away, where it has one, and the blocks that its record frees.
+    pub(super) fn copy_to_drop(&self, inode: Inode) -> Option<(Change, Vec<Run>)> {
+        let copy = self.copy_of(inode);
+        if copy.is_empty() || self.sabotage == Some(Sabotage::CopyKept) {
+            return None;
+        }
+        self.hot.borrow_mut().counters.went_out += 1;
+        let base = self.superblock.hot_base();
+        let run = |extent: &Extent| Run { start: base + extent.start, blocks: u64::from(extent.blocks) };
+        Some((Change::Hot { inode, extents: Vec::new() }, copy.iter().map(run).collect()))
+    }
+
+    /// What the hot zone goes by to judge a file, if it is one with contents.
+    fn candidate(&self, inode: Inode) -> Option<Candidate> {
+        let namespace = self.namespace.borrow();
+        let node = namespace.get(inode).filter(|node| node.is_regular())?;
+        let hint_of = |inode: Inode| {
+            let value = namespace.get(inode).and_then(|node| node.attribute(HINT_ATTRIBUTE));
+            value.map_or(Hint::None, Hint::parse)
+        };
+        let own = hint_of(inode);
+        let above = || namespace.name_of(inode).map_or(Hint::None, |(directory, _)| hint_of(directory));
+        let hint = if own == Hint::None { above() } else { own };
+        Some(Candidate { inode, blocks: node.extents.blocks(), hint }).filter(|candidate| candidate.blocks > 0)
+    }
+
+    /// All files that are in the zone.
+    fn inside(&self) -> Vec<Candidate> {
+        let inodes: Vec<Inode> = self.namespace.borrow().hot_copies().map(|(inode, _)| inode).collect();
+        inodes.into_iter().filter_map(|inode| self.candidate(inode)).collect()
+    }
+
+    /// How the hot zone is doing.
+    pub(super) fn hot_status(&self) -> HotStatus {
+        let (hot, files) = (self.hot.borrow(), self.namespace.borrow().hot_copies().count() as u64);
+        HotStatus { blocks: hot.blocks(), used: hot.used(), files, counters: hot.counters }
+    }
+}
+
+/// Tells the zone what lies in it; an error says what cannot be.
+pub(super) fn claim_copies(namespace: &Namespace, hot: &mut HotZone) -> Result<(), FsError> {
+    let wrong = |reason: String| FsError::format("the hot zone", reason);
+    for (inode, copy) in namespace.hot_copies() {
+        copy.iter().try_for_each(|extent| hot.claim(extent)).map_err(wrong)?;
+        let stored = namespace.get(inode).map_or(&[][..], |node| node.extents.as_slice());
+        if ranges(copy) != ranges(stored) {
+            return Err(wrong(format!("its copy of file {inode} is of other blocks than the file has")));
+        }
+    }
+    Ok(())
+}
+
+/// The blocks of the file that extents are of, runs of neighbours as one.
+fn ranges(extents: &[Extent]) -> Vec<(u64, u64)> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for extent in extents {
+        match ranges.last_mut() {
+            Some((_, end)) if *end == u64::from(extent.at) => *end = extent.end(),
+            _ => ranges.push((u64::from(extent.at), extent.end())),
+        }
+    }
+    ranges
+}
+
+impl Fs {
+    /// Somebody reads blocks `first` to `end` of a file.
+    pub(super) fn touch(&self, inode: Inode, first: u64, end: u64) {
+        let core = &self.0;
+        if core.has_hot_zone() {
+            core.hot.borrow_mut().touch(inode, (first, end), core.clock.now_ns());
+        }
+    }
+
+    /// The file may come into the hot zone now, or go out.
+    pub(super) fn want_hot(&self, inode: Inode) {
+        let core = &self.0;
+        if core.has_hot_zone() && !core.is_read_only && core.hot.borrow_mut().want(inode) {
+            core.hot_wanted.give();
+        }
+    }
+
+    /// The file is gone.
+    pub(super) fn forget_hot(&self, inode: Inode) {
+        if self.0.has_hot_zone() {
+            self.0.hot.borrow_mut().forget(inode);
+        }
+    }
+
+    /// Reads blocks of a file from its copy in the hot zone; whether it has one, and that is whole.
+    pub(super) async fn read_copy(&self, inode: Inode, first: u64, into: &mut [u8]) -> bool {
+        let core = &self.0;
+        if !core.has_hot_zone() {
+            return false;
+        }
+        loop {
+            let copy = core.copy_of(inode);
+            if copy.is_empty() {
+                core.hot.borrow_mut().counters.misses += 1;
+                self.want_hot(inode);
+                return false;
+            }
+            let read = core.releases.borrow_mut().begin_read();
+            let whole = self.read_blocks_of_copy(&copy, first, into).await;
+            core.releases.borrow_mut().end_read(read);
+            self.free_released();
+            // It may have been dropped, and its blocks given away: then what was read is not to be trusted.
+            if core.copy_of(inode) != copy {
+                continue;
+            }
+            let mut hot = core.hot.borrow_mut();
+            hot.counters.hits += u64::from(whole.is_some());
+            if whole != Some(true) {
+                hot.counters.damaged += 1;
+                hot.suspect(inode);
+                drop(hot);
+                core.hot_wanted.give();
+            }
+            return whole.is_some();
+        }
+    }
+
+    /// Reads blocks of a copy, which are on some device of the metadata; whether they are on the first of them.
+    async fn read_blocks_of_copy(&self, copy: &[Extent], first: u64, into: &mut [u8]) -> Option<bool> {
+        let core = &self.0;
+        let end = first + (into.len() / BLOCK_BYTES) as u64;
+        let mut is_whole = true;
+        into.fill(0);
+        for extent in copy.iter().filter_map(|extent| extent.within(first, end)) {
+            let blocks = u64::from(extent.blocks);
+            let sums = core.checksums.get(core.superblock.hot_base() + extent.start, blocks).await.ok()?;
+            let is_right = |bytes: &Vec<u8>| {
+                bytes.chunks(BLOCK_BYTES).zip(&sums).all(|(block, sum)| checksums::of_block(block) == *sum)
+            };
+            let at = core.superblock.layout.hot.0 + extent.start;
+            let found = core.metadata.find(async |area| area.read(at, blocks).await.ok().filter(is_right)).await;
+            let (bytes, is_damaged) = found?;
+            is_whole &= !is_damaged;
+            let from = (u64::from(extent.at) - first) as usize * BLOCK_BYTES;
+            into[from..from + bytes.len()].copy_from_slice(&bytes);
+        }
+        Some(is_whole)
+    }
+
+    /// Brings files in that want to be in the hot zone, and lets out what is damaged, until the file system is over.
+    pub(super) async fn keep_hot_files(self) {
+        let core = self.0.clone();
+        while !core.is_over.get() {
+            let suspects = core.hot.borrow_mut().take_suspects();
+            suspects.into_iter().for_each(|inode| self.let_out(inode));
+            let wanted = core.hot.borrow_mut().take_wanted(core.bounds.hot_batch.max(1));
+            if wanted.is_empty() {
+                first_of(core.hot_wanted.next(), core.over.next()).await;
+                continue;
+            }
+            // A copy that could not be made is none: the file is where the store has it.
+            let _ = self.bring_in(wanted).await;
+        }
+    }
+
+    /// Drops the copy of a file.
+    fn let_out(&self, inode: Inode) {
+        if let Some((change, runs)) = self.0.copy_to_drop(inode) {
+            let record = self.0.record(&[change]);
+            self.release(record, runs);
+        }
+    }
+
+    async fn bring_in(&self, inodes: Vec<Inode>) -> Result<(), FsError> {
+        let core = &self.0;
+        core.log.room().await?;
+        let chosen = self.choose(inodes).await?;
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        // What the files have now is not written over before the copies are made.
+        let read = core.releases.borrow_mut().begin_read();
+        let outcome = self.copy_in(chosen).await;
+        core.releases.borrow_mut().end_read(read);
+        self.free_released();
+        outcome?;
+        self.commit_if_much().await
+    }
+
+    /// Those of `inodes` that come in, with blocks for each; what is colder goes out for them.
+    async fn choose(&self, inodes: Vec<Inode>) -> Result<Vec<(Inode, Vec<Run>)>, FsError> {
+        let core = &self.0;
+        let (mut chosen, mut pushing) = (Vec::new(), Vec::new());
+        for inode in inodes {
+            let Some(candidate) = core.candidate(inode) else { continue };
+            if !core.copy_of(inode).is_empty() {
+                if candidate.hint == Hint::Never {
+                    self.let_out(inode);
+                }
+                continue;
+            }
+            // What waits in memory to be written will take the copy away at once: the file wants to come in again then.
+            let is_changing = self.open_of(inode).is_some_and(|open| open.staged.borrow().is_some());
+            let used = core.namespace.borrow().encoded_bytes() * 100;
+            if is_changing || used > core.checkpoint_bytes_max * CHECKPOINT_PERCENT {
+                continue;
+            }
+            let verdict = core.hot.borrow().judge(&candidate, || core.inside(), core.clock.now_ns());
+            match verdict {
+                Verdict::Stays => {}
+                Verdict::Fits => {
+                    let runs = core.hot.borrow_mut().take(candidate.blocks);
+                    chosen.extend(runs.map(|runs| (inode, runs)));
+                }
+                Verdict::Push(colder) => {
+                    colder.into_iter().for_each(|inode| self.let_out(inode));
+                    pushing.push(candidate);
+                }
+            }
+        }
+        if !pushing.is_empty() {
+            self.commit_all().await?;
+            for candidate in pushing {
+                let runs = core.hot.borrow_mut().take(candidate.blocks);
+                chosen.extend(runs.map(|runs| (candidate.inode, runs)));
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Copies files to the blocks that each was given, and makes the records of those that did not change meanwhile.
+    async fn copy_in(&self, chosen: Vec<(Inode, Vec<Run>)>) -> Result<(), FsError> {
+        let core = &self.0;
+        let give_back = |runs: &[Run]| runs.iter().for_each(|run| core.hot.borrow_mut().free(*run));
+        let mut all = Vec::new();
+        for (inode, runs) in chosen {
+            match self.write_copy(inode, &runs).await {
+                Ok(Some(made)) => all.push(made),
+                Ok(None) | Err(_) => give_back(&runs),
+            }
+        }
+        if core.sabotage != Some(Sabotage::CopyBeforeDurable) {
+            if let Err(fault) = core.metadata.flush().await {
+                all.iter().for_each(|made| give_back(&made.runs));
+                return Err(fault.into());
+            }
+        }
+        for made in all {
+            let (inode, runs) = (made.inode, made.runs.clone());
+            if !self.name_copy(made) {
+                give_back(&runs);
+                self.want_hot(inode);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the record of a copy, if its file is what it was; whether it was.
+    fn name_copy(&self, made: Made) -> bool {
+        let core = &self.0;
+        let is_same = {
+            let namespace = core.namespace.borrow();
+            let stored = namespace.get(made.inode).map_or(&[][..], |node| node.extents.as_slice());
+            stored == made.of && namespace.hot_copy(made.inode).is_empty()
+        };
+        let bytes = LIST_BYTES + made.copy.len() as u64 * EXTENT_BYTES;
+        if !is_same || core.check_metadata_room(bytes).is_err() {
+            return false;
+        }
+        let mut changes = made.sums;
+        changes.push(Change::Hot { inode: made.inode, extents: made.copy });
+        core.record(&changes);
+        core.hot.borrow_mut().counters.came_in += 1;
+        true
+    }
+
+    /// Writes what the store has of a file to `runs` of the zone; nothing if it has another length than them meanwhile.
+    async fn write_copy(&self, inode: Inode, runs: &[Run]) -> Result<Option<Made>, FsError> {
+        let core = &self.0;
+        let of = core.namespace.borrow().node(inode)?.extents.as_slice().to_vec();
+        let blocks: u64 = of.iter().map(|extent| u64::from(extent.blocks)).sum();
+        if blocks != runs.iter().map(|run| run.blocks).sum::<u64>() {
+            return Ok(None);
+        }
+        let pieces: Vec<(u32, u32)> = of.iter().map(|extent| (extent.at, extent.blocks)).collect();
+        let copy = place(&pieces, runs);
+        let (base, first) = (core.superblock.hot_base(), core.superblock.layout.hot.0);
+        let mut told = Vec::new();
+        for extent in &copy {
+            let mut next = u64::from(extent.at);
+            while next < extent.end() {
+                let count = (extent.end() - next).min(core.bounds.piece_blocks);
+                let at = extent.start + next - u64::from(extent.at);
+                let mut bytes = vec![0; count as usize * BLOCK_BYTES];
+                self.read_to_change(inode, next, &mut bytes, |_| false).await?;
+                let sums: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
+                core.checksums.set(base + at, &sums).await?;
+                core.metadata.write(first + at, &bytes).await?;
+                told.push(Change::Checksums { block: base + at, sums });
+                next += count;
+            }
+        }
+        Ok(Some(Made { inode, of, runs: runs.to_vec(), copy, sums: told }))
+    }
+
+    /// Reads every copy in the hot zone, on every device with metadata; how many of their blocks are damaged. If it `repairs`,
+    /// copies of which something is damaged are dropped, and made anew.
+    pub(super) async fn scrub_hot(&self, repairs: bool) -> Result<u64, FsError> {
+        let core = &self.0;
+        let inodes: Vec<Inode> = core.namespace.borrow().hot_copies().map(|(inode, _)| inode).collect();
+        let mut damaged = 0;
+        for inode in inodes {
+            let read = core.releases.borrow_mut().begin_read();
+            let found = self.damaged_in_copy(inode).await;
+            core.releases.borrow_mut().end_read(read);
+            self.free_released();
+            let found = found?;
+            damaged += found;
+            if found > 0 && repairs {
+                self.let_out(inode);
+                self.want_hot(inode);
+            }
+        }
+        Ok(damaged)
+    }
+
+    async fn damaged_in_copy(&self, inode: Inode) -> Result<u64, FsError> {
+        let core = &self.0;
+        let mut damaged = 0;
+        for extent in core.copy_of(inode) {
+            let mut next = 0;
+            while next < u64::from(extent.blocks) {
+                let count = (u64::from(extent.blocks) - next).min(core.bounds.piece_blocks);
+                let at = extent.start + next;
+                let sums = core.checksums.get(core.superblock.hot_base() + at, count).await?;
+                let is_right = |block: u64, bytes: &[u8]| checksums::of_block(bytes) == sums[block as usize];
+                let first = core.superblock.layout.hot.0 + at;
+                damaged += core.metadata.damaged_blocks(first, count, is_right).await.len() as u64;
+                next += count;
+            }
+        }
+        Ok(damaged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::change::Attributes;
+    use crate::namespace::REGULAR;
+
+    #[test]
+    fn pieces_that_differ_only_in_where_they_are_cut_are_of_the_same_blocks() {
+        let extent = |at, blocks, start| Extent { at, blocks, start };
+        assert_eq!(ranges(&[extent(0, 2, 9), extent(2, 3, 50), extent(7, 1, 4)]), [(0, 5), (7, 8)]);
+        assert_eq!(ranges(&[]), []);
+    }
+
+    #[test]
+    fn copies_that_cannot_be_are_errors() {
+        let extent = |at, blocks, start| Extent { at, blocks, start };
+        let outcome = |copies: &[(Inode, Extent)]| {
+            let mut namespace = Namespace::new(1);
+            for (inode, copy) in copies {
+                let attributes = Attributes { mode: REGULAR, ..Attributes::default() };
+                namespace.apply(&Change::Node { inode: *inode, attributes });
+                namespace
+                    .apply(&Change::Extents { inode: *inode, extents: vec![extent(0, 2, 70 + u64::from(*inode))] });
+                namespace.apply(&Change::Hot { inode: *inode, extents: vec![*copy] });
+            }
+            let mut hot = HotZone::new(4, crate::Bounds::default().hot);
+            claim_copies(&namespace, &mut hot).map(|()| hot.used())
+        };
+        assert_eq!(outcome(&[(2, extent(0, 2, 0)), (3, extent(0, 2, 2))]).expect("they are apart"), 4);
+        for (copies, word) in [
+            (vec![(2, extent(0, 2, 0)), (3, extent(0, 2, 1))], "of two files"),
+            (vec![(2, extent(0, 2, 3))], "not in it"),
+            (vec![(2, extent(1, 2, 0))], "of other blocks"),
+        ] {
+            let words = outcome(&copies).expect_err("it cannot be").to_string();
+            assert!(words.contains(word), "{words}");
+        }
+    }
+}

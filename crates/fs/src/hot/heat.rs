@@ -1,0 +1,109 @@
+//! How hot files are: how often a disk would have had to seek for them, with decay.
+//!
+//! A read counts where it does not go on where the one before it ended, for what is read in order costs a disk no seek but
+//! the first. Heat halves in a given time, in steps: a clock of whole half-lives, so that integers do.
+//!
+//! Invariants:
+//! 1. The heat of at most so many files is known as were asked for; when one more comes, the colder half is forgotten.
+
+use std::collections::BTreeMap;
+
+use crate::format::change::Inode;
+
+/// What one access counts.
+pub const ACCESS: u64 = 1 << 20;
+
+#[derive(Clone, Copy)]
+struct Warmth {
+    heat: u64,
+    /// Half-lives since the beginning when that was so.
+    at: u64,
+    /// The block behind the last that was read.
+    next: u64,
+}
+
+/// The heat of files.
+pub struct Heat {
+    files_max: usize,
+    half_ns: u64,
+    files: BTreeMap<Inode, Warmth>,
+}
+
+impl Heat {
+    /// Of at most `files_max` files, halving in `half_ns`.
+    pub fn new(files_max: usize, half_ns: u64) -> Heat {
+        Heat { files_max: files_max.max(1), half_ns: half_ns.max(1), files: BTreeMap::new() }
+    }
+
+    fn decayed(warmth: &Warmth, now: u64) -> u64 {
+        let halvings = now.saturating_sub(warmth.at).min(63);
+        warmth.heat >> halvings
+    }
+
+    /// The heat of a file: [`ACCESS`] for each access of late.
+    pub fn of(&self, inode: Inode, now_ns: u64) -> u64 {
+        self.files.get(&inode).map_or(0, |warmth| Heat::decayed(warmth, now_ns / self.half_ns))
+    }
+
+    /// Blocks `first` to `end` of a file are read.
+    pub fn touch(&mut self, inode: Inode, (first, end): (u64, u64), now_ns: u64) {
+        let now = now_ns / self.half_ns;
+        let before = self.files.get(&inode);
+        let goes_on = before.is_some_and(|warmth| warmth.next == first && first > 0);
+        let heat = before.map_or(0, |warmth| Heat::decayed(warmth, now)) + if goes_on { 0 } else { ACCESS };
+        self.files.insert(inode, Warmth { heat, at: now, next: end });
+        if self.files.len() > self.files_max {
+            self.forget_the_colder(now);
+        }
+    }
+
+    /// The file is gone.
+    pub fn forget(&mut self, inode: Inode) {
+        self.files.remove(&inode);
+    }
+
+    fn forget_the_colder(&mut self, now: u64) {
+        let mut by_heat: Vec<(u64, Inode)> =
+            self.files.iter().map(|(inode, warmth)| (Heat::decayed(warmth, now), *inode)).collect();
+        by_heat.sort_unstable();
+        let kept = self.files_max.div_ceil(2);
+        for (_, inode) in &by_heat[..by_heat.len() - kept] {
+            self.files.remove(inode);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heat_halves_and_reads_in_order_count_once() {
+        let mut heat = Heat::new(9, 100);
+        heat.touch(1, (0, 8), 0);
+        heat.touch(1, (8, 16), 10);
+        heat.touch(1, (16, 24), 20);
+        assert_eq!(heat.of(1, 99), ACCESS, "one read in order, in three pieces");
+        heat.touch(1, (3, 4), 99);
+        assert_eq!((heat.of(1, 99), heat.of(1, 100), heat.of(1, 399)), (2 * ACCESS, ACCESS, ACCESS / 4));
+        assert_eq!((heat.of(1, 100 * 90), heat.of(2, 0)), (0, 0));
+        heat.touch(2, (0, 1), 0);
+        heat.touch(2, (0, 1), 0);
+        assert_eq!(heat.of(2, 0), 2 * ACCESS, "the beginning of a file is a seek each time");
+    }
+
+    #[test]
+    fn the_colder_half_is_forgotten() {
+        let mut heat = Heat::new(4, 100);
+        for inode in 1..=4 {
+            (0..inode).for_each(|_| heat.touch(inode, (0, 1), 0));
+        }
+        heat.touch(5, (0, 1), 0);
+        let known: Vec<Inode> = (1..=5).filter(|inode| heat.of(*inode, 0) > 0).collect();
+        assert_eq!(known, [3, 4]);
+        let mut least = Heat::new(0, 0);
+        least.touch(1, (0, 1), 0);
+        least.touch(2, (0, 1), 0);
+        assert_eq!(least.files.len(), 1);
+    }
+}

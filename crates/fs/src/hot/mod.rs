@@ -1,0 +1,314 @@
+//! The high-performance zone (Jin 2014 §II.D): a part of the area of the metadata, on flash or in conventional zones, in which
+//! files have a second copy of their contents. Here is what lies where in it, how hot files are, and who comes in; the core
+//! moves the bytes ([`crate::core`]).
+//!
+//! ```text
+//!   out ─► wanted ─► (copied, durable) ─► in ─► out        changed, colder than another that wants its room, or damaged
+//! ```
+//!
+//! A file in the zone keeps its blocks in the store: the zone holds copies alone, so the loss of all of it loses no file.
+//!
+//! Invariants:
+//! 1. A block of the zone is of one copy at most, or on its way to being free ([`HotZone::take`], [`HotZone::free`]).
+//! 2. Nobody is pushed out by a file that is not hotter, block for block, or that was read but once.
+//! 3. Files that wait to come in, and files whose heat is known, are no more than were asked for.
+
+mod heat;
+mod room;
+
+use std::collections::BTreeSet;
+
+pub use self::heat::{Heat, ACCESS};
+pub use self::room::Room;
+use crate::format::change::{Extent, Inode};
+use crate::store::Run;
+
+/// A file takes at most this share of the zone, unless it is small.
+const SHARE: u64 = 4;
+/// Where others are pushed out, room is made for as much as this share of the zone besides.
+const PUSHED_SHARE: u64 = 32;
+/// Whoever pushes others out has been read so often, decay apart.
+const ACCESSES_TO_PUSH: u64 = 2;
+
+/// What a user says of a file, or of the directory that it is in.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Hint {
+    /// Nothing: heat decides.
+    #[default]
+    None,
+    /// It is to be in the zone whenever there is room, and is pushed out last.
+    Always,
+    /// It is never to be there.
+    Never,
+}
+
+/// The extended attribute that holds a [`Hint`].
+pub const HINT_ATTRIBUTE: &[u8] = b"user.imbrex.hot";
+
+impl Hint {
+    /// What the value of the attribute says; what it does not know says nothing.
+    pub fn parse(value: &[u8]) -> Hint {
+        match value {
+            b"always" => Hint::Always,
+            b"never" => Hint::Never,
+            _ => Hint::None,
+        }
+    }
+}
+
+/// What the zone did since it was mounted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counters {
+    /// Pieces of files that were read from the zone.
+    pub hits: u64,
+    /// Pieces of files that were read from where the store has them.
+    pub misses: u64,
+    /// Files that came in.
+    pub came_in: u64,
+    /// Files that went out, whatever for.
+    pub went_out: u64,
+    /// Copies that were not what their checksums say; the files were read from where the store has them.
+    pub damaged: u64,
+}
+
+/// How the zone is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct HotStatus {
+    /// Blocks of the zone; 0 where there is none.
+    pub blocks: u64,
+    /// Blocks that copies lie in.
+    pub used: u64,
+    /// Files that have a copy.
+    pub files: u64,
+    /// What it did since it was mounted.
+    pub counters: Counters,
+}
+
+/// The bounds of the zone, its size apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Files whose heat is known at most, and as many may wait to come in.
+    pub files: usize,
+    /// Heat halves in this time.
+    pub half_ns: u64,
+    /// Files of up to so many blocks are small: they come in where there is room as soon as they are written.
+    pub small_blocks: u64,
+}
+
+/// A file that is in the zone, or wants to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Candidate {
+    /// Which.
+    pub inode: Inode,
+    /// Its blocks.
+    pub blocks: u64,
+    /// What is said of it.
+    pub hint: Hint,
+}
+
+/// What is done with a file that wants to come in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// There is room for it.
+    Fits,
+    /// There is, once these have gone out.
+    Push(Vec<Inode>),
+    /// It stays out.
+    Stays,
+}
+
+/// The zone.
+pub struct HotZone {
+    limits: Limits,
+    room: Room,
+    heat: Heat,
+    wanted: BTreeSet<Inode>,
+    suspects: BTreeSet<Inode>,
+    /// What it did.
+    pub counters: Counters,
+}
+
+impl HotZone {
+    /// One of `blocks`, all of them free.
+    pub fn new(blocks: u64, limits: Limits) -> HotZone {
+        let heat = Heat::new(limits.files, limits.half_ns);
+        let (wanted, suspects) = (BTreeSet::new(), BTreeSet::new());
+        HotZone { limits, room: Room::new(blocks), heat, wanted, suspects, counters: Counters::default() }
+    }
+
+    /// How many blocks it has.
+    pub fn blocks(&self) -> u64 {
+        self.room.blocks()
+    }
+
+    /// Blocks that copies lie in, or that are on their way to being free.
+    pub fn used(&self) -> u64 {
+        self.room.blocks() - self.room.free_blocks()
+    }
+
+    /// A copy that was found when the file system was mounted lies there; an error says why it cannot.
+    pub fn claim(&mut self, extent: &Extent) -> Result<(), String> {
+        self.room.claim(Run { start: extent.start, blocks: u64::from(extent.blocks) })
+    }
+
+    /// Takes `blocks`, in as few runs as there are; nothing if there are not so many.
+    pub fn take(&mut self, blocks: u64) -> Option<Vec<Run>> {
+        self.room.take(blocks)
+    }
+
+    /// Gives blocks back.
+    pub fn free(&mut self, run: Run) {
+        self.room.free(run);
+    }
+
+    /// Somebody read blocks `first` to `end` of a file.
+    pub fn touch(&mut self, inode: Inode, (first, end): (u64, u64), now_ns: u64) {
+        self.heat.touch(inode, (first, end), now_ns);
+    }
+
+    /// The file is gone.
+    pub fn forget(&mut self, inode: Inode) {
+        self.heat.forget(inode);
+        self.wanted.remove(&inode);
+    }
+
+    /// A file may want to come in; whether it was not waiting already.
+    pub fn want(&mut self, inode: Inode) -> bool {
+        self.wanted.len() < self.limits.files.max(1) && self.wanted.insert(inode)
+    }
+
+    /// Takes up to `count` files that wait to come in.
+    pub fn take_wanted(&mut self, count: usize) -> Vec<Inode> {
+        let taken: Vec<Inode> = self.wanted.iter().take(count).copied().collect();
+        taken.iter().for_each(|inode| _ = self.wanted.remove(inode));
+        taken
+    }
+
+    /// The copy of a file was found damaged: it is to be dropped, and made anew.
+    pub fn suspect(&mut self, inode: Inode) {
+        self.suspects.insert(inode);
+    }
+
+    /// Takes the files whose copies were found damaged; they want to come in again.
+    pub fn take_suspects(&mut self) -> BTreeSet<Inode> {
+        let suspects = std::mem::take(&mut self.suspects);
+        suspects.iter().for_each(|inode| _ = self.want(*inode));
+        suspects
+    }
+
+    /// How hot a file is, block for block.
+    fn score(&self, of: &Candidate, now_ns: u64) -> u64 {
+        match of.hint {
+            Hint::Always => u64::MAX,
+            Hint::Never => 0,
+            Hint::None => self.heat.of(of.inode, now_ns) / of.blocks.max(1),
+        }
+    }
+
+    /// Whether a file is one that may be in the zone at all.
+    pub fn may_hold(&self, of: &Candidate) -> bool {
+        let most = (self.room.blocks() / SHARE).max(self.limits.small_blocks).min(self.room.blocks());
+        of.blocks > 0 && of.blocks <= most && of.hint != Hint::Never
+    }
+
+    /// Whether `of` comes in, beside those that are `inside`, for which is asked only where others might have to go out. More
+    /// of the coldest go than must, up to a small share of the zone, so that this is seldom looked for.
+    pub fn judge(&self, of: &Candidate, inside: impl FnOnce() -> Vec<Candidate>, now_ns: u64) -> Verdict {
+        if !self.may_hold(of) {
+            return Verdict::Stays;
+        }
+        let is_pushing = of.hint == Hint::Always || self.heat.of(of.inode, now_ns) >= ACCESSES_TO_PUSH * ACCESS;
+        if of.blocks <= self.room.free_blocks() {
+            let comes = is_pushing || of.blocks <= self.limits.small_blocks;
+            return if comes { Verdict::Fits } else { Verdict::Stays };
+        }
+        if !is_pushing {
+            return Verdict::Stays;
+        }
+        let score = self.score(of, now_ns);
+        let mut colder: Vec<(u64, Inode, u64)> =
+            inside().iter().map(|other| (self.score(other, now_ns), other.inode, other.blocks)).collect();
+        colder.retain(|(other, ..)| *other < score);
+        colder.sort_unstable();
+        let (mut gone, mut room) = (Vec::new(), self.room.free_blocks());
+        for (_, inode, blocks) in colder {
+            if room >= of.blocks + self.room.blocks() / PUSHED_SHARE {
+                break;
+            }
+            gone.push(inode);
+            room += blocks;
+        }
+        if room >= of.blocks {
+            Verdict::Push(gone)
+        } else {
+            Verdict::Stays
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HALF_NS: u64 = 1000;
+
+    fn zone(blocks: u64) -> HotZone {
+        HotZone::new(blocks, Limits { files: 10, half_ns: HALF_NS, small_blocks: 2 })
+    }
+
+    fn file(inode: Inode, blocks: u64) -> Candidate {
+        Candidate { inode, blocks, hint: Hint::None }
+    }
+
+    #[test]
+    fn small_files_come_in_while_there_is_room_and_others_when_they_were_read_twice() {
+        let mut zone = zone(20);
+        assert_eq!(zone.judge(&file(1, 2), Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&file(1, 3), Vec::new, 0), Verdict::Stays, "larger, and never read");
+        zone.touch(1, (0, 1), 0);
+        assert_eq!(zone.judge(&file(1, 3), Vec::new, 0), Verdict::Stays, "read once");
+        zone.touch(1, (0, 1), 0);
+        assert_eq!(zone.judge(&file(1, 3), Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&file(1, 6), Vec::new, 0), Verdict::Stays, "more than a fourth of the zone");
+        assert_eq!(zone.judge(&Candidate { hint: Hint::Always, ..file(2, 5) }, Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&Candidate { hint: Hint::Never, ..file(2, 1) }, Vec::new, 0), Verdict::Stays);
+    }
+
+    #[test]
+    fn the_coldest_go_first_and_only_for_what_is_hotter() {
+        let mut zone = zone(4);
+        assert!(zone.take(4).is_some());
+        let inside = [file(1, 1), file(2, 2), Candidate { hint: Hint::Always, ..file(3, 1) }];
+        (0..3).for_each(|_| zone.touch(1, (0, 1), 0));
+        (0..4).for_each(|_| zone.touch(2, (0, 1), 0));
+        (0..2).for_each(|_| zone.touch(9, (0, 1), 0));
+        assert_eq!(zone.judge(&file(9, 1), || inside.to_vec(), 0), Verdict::Stays, "two reads a block, as file 2 has");
+        zone.touch(9, (0, 1), 0);
+        assert_eq!(zone.judge(&file(9, 1), || inside.to_vec(), 0), Verdict::Push(vec![2]), "three reads");
+        assert_eq!(zone.judge(&file(9, 2), || inside.to_vec(), 0), Verdict::Stays, "one and a half a block");
+        let always = Candidate { hint: Hint::Always, ..file(8, 2) };
+        assert_eq!(zone.judge(&always, || inside.to_vec(), 0), Verdict::Push(vec![2]));
+        // What was read long ago is colder than what was read just now.
+        let late_ns = 3 * HALF_NS;
+        (0..2).for_each(|_| zone.touch(7, (0, 1), late_ns));
+        assert_eq!(zone.judge(&file(7, 2), || inside.to_vec(), late_ns), Verdict::Push(vec![2]));
+    }
+
+    #[test]
+    fn a_zone_of_one_block_takes_a_file_of_one() {
+        let mut zone = zone(1);
+        assert_eq!(zone.judge(&file(1, 1), Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&file(1, 2), Vec::new, 0), Verdict::Stays);
+        let taken = zone.take(1).expect("it is empty");
+        assert_eq!((zone.used(), zone.take(1)), (1, None));
+        zone.free(taken[0]);
+        assert_eq!(zone.used(), 0);
+    }
+
+    #[test]
+    fn no_more_wait_than_may() {
+        let mut zone = HotZone::new(4, Limits { files: 2, half_ns: 1, small_blocks: 1 });
+        assert!(zone.want(1) && !zone.want(1) && zone.want(2) && !zone.want(3));
+        assert_eq!((zone.take_wanted(1), zone.take_wanted(9)), (vec![1], vec![2]));
+    }
+}

@@ -1,0 +1,139 @@
+//! Which blocks of the zone are free: runs by their first block, neighbours as one.
+//!
+//! Invariants:
+//! 1. No two runs touch or overlap, and [`Room::free_blocks`] is the sum of them.
+//! 2. What is freed was not free before.
+
+use std::collections::BTreeMap;
+
+use crate::store::Run;
+
+/// The blocks of the zone.
+pub struct Room {
+    blocks: u64,
+    free: BTreeMap<u64, u64>,
+    free_blocks: u64,
+}
+
+impl Room {
+    /// So many blocks, all of them free.
+    pub fn new(blocks: u64) -> Room {
+        let free = (blocks > 0).then_some((0, blocks)).into_iter().collect();
+        Room { blocks, free, free_blocks: blocks }
+    }
+
+    /// How many there are.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// How many are free.
+    pub fn free_blocks(&self) -> u64 {
+        self.free_blocks
+    }
+
+    /// Takes a given run; an error says why it cannot be had.
+    pub fn claim(&mut self, run: Run) -> Result<(), String> {
+        let words = || format!("blocks {} to {} of the hot zone", run.start, run.start.saturating_add(run.blocks));
+        if run.blocks == 0 || run.start.checked_add(run.blocks).is_none_or(|end| end > self.blocks) {
+            return Err(format!("{} are not in it: it has {}", words(), self.blocks));
+        }
+        let around = self.free.range(..=run.start).next_back().map(|(start, blocks)| (*start, *blocks));
+        let Some((start, blocks)) = around.filter(|(start, blocks)| start + blocks >= run.end()) else {
+            return Err(format!("{} are of two files", words()));
+        };
+        self.free.remove(&start);
+        self.put(start, run.start - start);
+        self.put(run.end(), start + blocks - run.end());
+        self.free_blocks -= run.blocks;
+        Ok(())
+    }
+
+    fn put(&mut self, start: u64, blocks: u64) {
+        if blocks > 0 {
+            self.free.insert(start, blocks);
+        }
+    }
+
+    /// Takes `blocks`: the first run that has room for all, or else the longest ones; nothing if there are not so many.
+    pub fn take(&mut self, blocks: u64) -> Option<Vec<Run>> {
+        if blocks == 0 || blocks > self.free_blocks {
+            return None;
+        }
+        let whole = self.free.iter().find(|(_, length)| **length >= blocks).map(|(start, _)| *start);
+        let mut runs = Vec::new();
+        let mut left = blocks;
+        while left > 0 {
+            let longest = || self.free.iter().max_by_key(|(start, length)| (**length, std::cmp::Reverse(**start)));
+            let start = whole.or_else(|| longest().map(|(start, _)| *start)).expect("so many are free");
+            let run = Run { start, blocks: self.free[&start].min(left) };
+            self.claim(run).expect("it is free");
+            left -= run.blocks;
+            runs.push(run);
+        }
+        Some(runs)
+    }
+
+    /// Gives a run back.
+    pub fn free(&mut self, run: Run) {
+        let (mut start, mut blocks) = (run.start, run.blocks);
+        if let Some((before, length)) = self.free.range(..run.end()).next_back().map(|(at, length)| (*at, *length)) {
+            assert!(before + length <= run.start, "{run:?} of the hot zone is freed twice: invariant 2");
+            if before + length == run.start {
+                self.free.remove(&before);
+                (start, blocks) = (before, length + blocks);
+            }
+        }
+        blocks += self.free.remove(&run.end()).unwrap_or(0);
+        self.put(start, blocks);
+        self.free_blocks += run.blocks;
+        assert!(self.free_blocks <= self.blocks, "{run:?} of a hot zone of {} blocks is freed", self.blocks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_core::{RngCore, SeedableRng};
+
+    fn run(start: u64, blocks: u64) -> Run {
+        Run { start, blocks }
+    }
+
+    /// Against a mark for each block.
+    #[test]
+    fn what_is_taken_is_nobody_elses() {
+        let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(5);
+        let (mut room, mut marks, mut held) = (Room::new(50), [false; 50], Vec::<Run>::new());
+        for _ in 0..5000 {
+            let (wanted, is_free) = (1 + random.next_u64() % 9, random.next_u64() % 2 == 0);
+            if is_free && !held.is_empty() {
+                let freed = held.swap_remove((random.next_u64() % held.len() as u64) as usize);
+                (freed.start..freed.end()).for_each(|block| marks[block as usize] = false);
+                room.free(freed);
+            } else if let Some(taken) = room.take(wanted) {
+                assert_eq!(taken.iter().map(|run| run.blocks).sum::<u64>(), wanted);
+                for block in taken.iter().flat_map(|run| run.start..run.end()) {
+                    assert!(!std::mem::replace(&mut marks[block as usize], true), "block {block} is given twice");
+                }
+                held.extend(taken);
+            } else {
+                assert!((marks.iter().filter(|mark| !**mark).count() as u64) < wanted, "there was room");
+            }
+            assert_eq!(room.free_blocks(), marks.iter().filter(|mark| !**mark).count() as u64);
+            let touch = room.free.iter().zip(room.free.iter().skip(1));
+            assert!(touch.into_iter().all(|((start, length), (next, _))| start + length < *next), "{:?}", room.free);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_an_error() {
+        let mut room = Room::new(10);
+        assert!(room.claim(run(2, 3)).is_ok());
+        for wrong in [run(4, 2), run(0, 3), run(2, 1), run(9, 2), run(u64::MAX, 2), run(5, 0)] {
+            assert!(room.claim(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(room.claim(run(5, 5)).is_ok() && room.claim(run(0, 2)).is_ok());
+        assert_eq!((room.free_blocks(), room.take(1)), (0, None));
+    }
+}

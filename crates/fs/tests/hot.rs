@@ -1,0 +1,291 @@
+//! Goal: files in the hot zone are those that are read most for their size, or that somebody asked for; what is read of the zone is
+//! what the store has; and neither a power cut at any moment, nor the loss of the zone, costs a byte. Method:
+//! `imbrex_fs::verify::cuts` with zones down to one block and reads between operations; small file systems whose zone is filled,
+//! altered and destroyed; expected contents of the zone follow from how often each file was read.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+#[path = "support/sequences.rs"]
+mod sequences;
+
+use imbrex_fs::core::{MountOptions, Sabotage, SetAttribute};
+use imbrex_fs::device::model::Model;
+use imbrex_fs::device::{Device, Geometry, Kind};
+use imbrex_fs::format::change::Inode;
+use imbrex_fs::hot::{Counters, HotStatus, HINT_ATTRIBUTE};
+use imbrex_fs::salvage::{salvage, SalvageOptions};
+use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
+use imbrex_fs::verify::operation::{find, pattern};
+use imbrex_fs::verify::rig::Rig;
+use imbrex_fs::verify::trial::Trial;
+use imbrex_fs::verify::{perform, scripts, with_hot_zones, Naive, Operation};
+use imbrex_fs::{Bounds, Clock, Fs, FsError};
+use sequences::{judge_sequences_of_three, setting};
+
+#[test]
+fn sequences_of_three_operations_are_found_as_promised() {
+    judge_sequences_of_three(with_hot_zones());
+}
+
+#[test]
+fn long_sequences_with_reads_are_found_as_promised() {
+    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
+    for (name, usual) in with_hot_zones() {
+        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
+            let trial = Trial { random_subsets: 2, ..trial };
+            for seed in first..first + count {
+                let operations = scripts::long_with_reads(seed, 140);
+                let tally = judge(&trial, &operations)
+                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, seed {seed}: {why}\n{operations:#?}"));
+                println!("{name}, {bounds} bounds: {tally:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn mistakes_made_on_purpose_are_caught() {
+    for sabotage in Sabotage::OF_COPIES {
+        let is_caught = with_hot_zones().into_iter().any(|(_, trial)| {
+            let trial = Trial { sabotage: Some(sabotage), random_subsets: 4, ..trial };
+            (1..4).any(|seed| judge(&trial, &scripts::long_with_reads(seed, 60)).is_err())
+        });
+        assert!(is_caught, "{sabotage:?} goes unnoticed");
+    }
+}
+
+/// Three drives with one parity and room enough, with a zone of so many blocks on each of so many devices.
+fn array(hot_blocks: u64, copies: usize) -> Trial {
+    let kind = Kind::Zoned { zone_blocks: 32, zones: 14, conventional: 0, active_max: None };
+    let metadata = vec![Geometry { blocks: 300, kind: Kind::Plain }; copies];
+    let trial = Trial::new(Geometry { blocks: 32 * 14, kind }, Vec::new());
+    Trial { drives: 3, metadata, store: Some("log"), parity: 1, hot_blocks, ..trial }
+}
+
+/// Runs `task` with a new file system on `trial`.
+fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -> T + 'static) -> T {
+    let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
+    let own = clock.clone();
+    let done = clock.run(async move {
+        let (fs, rig) = fresh(&own, &trial).await.unwrap();
+        task(fs, rig, own).await
+    });
+    clock.forget_all();
+    done.unwrap()
+}
+
+/// Makes and writes a file of so many blocks; it is durable, and what may come into the zone is there.
+async fn write(fs: &Fs, name: &str, blocks: usize) -> Inode {
+    let seed = name.as_bytes()[0];
+    for operation in [
+        Operation::Create(name.into()),
+        Operation::WriteOut(name.into(), 0, blocks * 4096, seed),
+        Operation::Fsync(name.into()),
+        Operation::Wait(1),
+    ] {
+        perform(fs, &operation).await.unwrap();
+    }
+    find(fs, name).unwrap()
+}
+
+/// Reads a file so often, and gives the zone time after each; whatever it reads is right.
+async fn read(fs: &Fs, name: &str, blocks: usize, times: usize) {
+    let inode = find(fs, name).unwrap();
+    for _ in 0..times {
+        let bytes = fs.read(inode, 0, blocks * 4096).await.unwrap();
+        assert!(bytes == pattern(name.as_bytes()[0], 0, blocks * 4096), "{name} reads as something else");
+        perform(fs, &Operation::Wait(1)).await.unwrap();
+    }
+}
+
+/// Whether a read of the file is one of the zone.
+async fn is_hot(fs: &Fs, name: &str) -> bool {
+    let before = fs.status().hot.counters.hits;
+    fs.read(find(fs, name).unwrap(), 4095, 1).await.unwrap();
+    fs.status().hot.counters.hits > before
+}
+
+#[test]
+fn what_is_read_most_for_its_size_has_the_zone() {
+    on(&array(8, 1), async |fs: Fs, _: Rig, _: Clock| {
+        for name in ["a", "b", "c", "d"] {
+            write(&fs, name, 2).await;
+        }
+        let full = fs.status().hot;
+        assert_eq!((full.blocks, full.used, full.files), (8, 8, 4), "small files come in while there is room");
+        write(&fs, "e", 2).await;
+        assert_eq!(fs.status().hot.counters.came_in, 4, "there is none for a file that nobody reads");
+        for (name, times) in [("a", 5), ("b", 3), ("c", 4), ("d", 6)] {
+            read(&fs, name, 2, times).await;
+        }
+        let counters = fs.status().hot.counters;
+        assert_eq!((counters.hits, counters.misses), (5 + 3 + 4 + 6, 0));
+        // Three reads each of two blocks: as hot as b, and not hotter.
+        read(&fs, "e", 2, 3).await;
+        assert_eq!(fs.status().hot.counters.misses, 3);
+        // The fourth is one more than b has, and takes its place; the fifth is a hit.
+        read(&fs, "e", 2, 2).await;
+        let counters = fs.status().hot.counters;
+        let expected = Counters { hits: 18 + 1, misses: 4, came_in: 5, went_out: 1, damaged: 0 };
+        assert_eq!(counters, expected);
+        assert!(is_hot(&fs, "e").await && is_hot(&fs, "c").await && !is_hot(&fs, "b").await);
+    });
+}
+
+#[test]
+fn what_is_read_no_more_makes_room_for_what_is() {
+    on(&array(2, 1), async |fs: Fs, _: Rig, clock: Clock| {
+        write(&fs, "old", 2).await;
+        read(&fs, "old", 2, 8).await;
+        write(&fs, "new", 2).await;
+        read(&fs, "new", 2, 2).await;
+        assert!(!is_hot(&fs, "new").await, "three reads against eight");
+        // After four half-lives of ten minutes the eight count as half a one, and the three less.
+        clock.sleep(4 * 600 * 1_000_000_000).await;
+        read(&fs, "new", 2, 3).await;
+        assert!(is_hot(&fs, "new").await && !is_hot(&fs, "old").await);
+    });
+}
+
+#[test]
+fn who_asks_for_it_is_in_the_zone_and_who_asks_not_to_is_not() {
+    on(&array(4, 1), async |fs: Fs, _: Rig, _: Clock| {
+        let set = async |fs: &Fs, inode: Inode, value: &[u8]| {
+            fs.set_attribute(inode, HINT_ATTRIBUTE, value, SetAttribute::Any).await.unwrap();
+        };
+        perform(&fs, &Operation::MakeDirectory("d".into())).await.unwrap();
+        set(&fs, find(&fs, "d").unwrap(), b"never").await;
+        perform(&fs, &Operation::Create("d/x".into())).await.unwrap();
+        perform(&fs, &Operation::WriteOut("d/x".into(), 0, 4096, 7)).await.unwrap();
+        perform(&fs, &Operation::Sync).await.unwrap();
+        assert_eq!(fs.status().hot.files, 0, "its directory says never");
+        write(&fs, "a", 4).await;
+        read(&fs, "a", 4, 9).await;
+        assert!(is_hot(&fs, "a").await);
+        perform(&fs, &Operation::Create("z".into())).await.unwrap();
+        set(&fs, find(&fs, "z").unwrap(), b"always").await;
+        perform(&fs, &Operation::WriteOut("z".into(), 0, 4096, 7)).await.unwrap();
+        perform(&fs, &Operation::Wait(1)).await.unwrap();
+        assert!(is_hot(&fs, "z").await && !is_hot(&fs, "a").await, "what is asked for pushes out what is only hot");
+        set(&fs, find(&fs, "z").unwrap(), b"never").await;
+        perform(&fs, &Operation::Wait(1)).await.unwrap();
+        assert!(!is_hot(&fs, "z").await);
+        assert_eq!(fs.status().hot.files, 0);
+    });
+}
+
+#[test]
+fn copies_are_there_after_a_mount_and_are_read_without_being_changed() {
+    on(&array(6, 2), async |fs: Fs, rig: Rig, clock: Clock| {
+        let inode = write(&fs, "a", 3).await;
+        let before = fs.status().hot;
+        fs.unmount().await.unwrap();
+        let events = rig.events();
+        let options = MountOptions { read_only: true, ..MountOptions::default() };
+        let (again, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &options).await.unwrap();
+        let drives = again.status().traffic.reads;
+        assert!(again.read(inode, 0, 3 * 4096).await.unwrap() == pattern(b'a', 0, 3 * 4096));
+        assert_eq!(again.status().traffic.reads, drives, "no drive is read");
+        let counters = Counters { hits: 1, ..Counters::default() };
+        assert_eq!(again.status().hot, HotStatus { counters, ..before });
+        assert_eq!(rig.events(), events);
+    });
+}
+
+/// Alters whatever lies in the zone on the devices `which` of those with metadata.
+fn alter_zone(fs: &Fs, models: &[Model], which: &[usize]) {
+    let (first, blocks) = fs.superblock().layout.hot;
+    for model in which.iter().map(|copy| &models[3 + copy]) {
+        model.alter(|contents| {
+            let used = contents.used_blocks();
+            let zone = used.into_iter().filter(|block| (first..first + blocks).contains(block));
+            zone.for_each(|block| contents.corrupt(block, |bytes| bytes[5] ^= 1));
+        });
+    }
+}
+
+#[test]
+fn a_copy_that_is_damaged_is_never_given_and_made_anew() {
+    for (copies, altered) in [(1, vec![0]), (2, vec![0]), (2, vec![0, 1])] {
+        on(&array(6, copies), async move |fs: Fs, rig: Rig, _: Clock| {
+            write(&fs, "a", 3).await;
+            alter_zone(&fs, rig.models(), &altered);
+            let found = fs.scrub_copies(false).await.unwrap();
+            assert_eq!(found, 3, "each block of the copy, on whatever device");
+            read(&fs, "a", 3, 1).await;
+            let counters = fs.status().hot.counters;
+            let is_lost = u64::from(altered.len() == copies);
+            assert_eq!((counters.damaged, counters.hits), (1, 1 - is_lost), "{copies} devices, altered {altered:?}");
+            assert_eq!((counters.went_out, counters.came_in), (1, 2));
+            assert_eq!(fs.scrub_copies(false).await.unwrap(), 0, "it was made anew");
+            read(&fs, "a", 3, 1).await;
+            assert_eq!(fs.status().hot.counters.damaged, 1);
+            // The blocks of the copy before are free once that is durable.
+            fs.sync().await.unwrap();
+            alter_zone(&fs, rig.models(), &altered);
+            assert!(fs.scrub_copies(true).await.unwrap() > 0);
+            perform(&fs, &Operation::Wait(1)).await.unwrap();
+            assert_eq!(fs.scrub_copies(true).await.unwrap(), 0, "repaired");
+            assert_eq!(fs.status().hot.files, 1);
+        });
+    }
+}
+
+#[test]
+fn the_loss_of_all_flash_loses_no_file() {
+    let trial = array(8, 1);
+    on(&array(8, 1), async move |fs: Fs, rig: Rig, clock: Clock| {
+        let mut naive = Naive::default();
+        for number in 0..6 {
+            let name = format!("f{number}");
+            for operation in [
+                Operation::Create(name.clone()),
+                Operation::WriteOut(name.clone(), 0, 3000 + 2500 * number, 40 + number as u8),
+                Operation::Read(name.clone()),
+            ] {
+                perform(&fs, &operation).await.unwrap();
+                naive.perform(&operation).unwrap();
+            }
+        }
+        fs.unmount().await.unwrap();
+        assert!(fs.status().hot.files >= 3);
+        // The drives alone, and a new device.
+        let drives = rig.devices(&clock, &[3]);
+        let metadata = Device::new(&clock, "new", Box::new(Model::new(trial.metadata[0])));
+        let told = salvage(&drives, &metadata, &SalvageOptions::default(), |_| {}).await.unwrap();
+        assert_eq!(told.files, 6);
+        let devices: Vec<Device> = drives.into_iter().chain([metadata]).collect();
+        let (found, _) = Fs::mount(&clock, &devices, &MountOptions::default()).await.unwrap();
+        compare_all(&found, &naive).await.unwrap();
+        assert_eq!(found.status().hot.blocks, 0, "the new metadata have no zone");
+    });
+}
+
+#[test]
+fn a_zone_that_cannot_be_is_refused_with_a_reason() {
+    for (trial, word) in [
+        (array(10_000, 1), "hot zone of 10000: ask for a smaller one"),
+        (Trial { store: Some("strict-append"), drives: 1, parity: 0, ..array(6, 1) }, "has no hot zone"),
+    ] {
+        let clock = Clock::in_virtual_time();
+        let own = clock.clone();
+        let outcome = clock.run(async move { fresh(&own, &trial).await.map(drop) }).unwrap();
+        let Err(FsError::Format { .. }) = &outcome else { panic!("{outcome:?}") };
+        let words = outcome.unwrap_err().to_string();
+        assert!(words.contains(word), "{words}");
+    }
+}
+
+#[test]
+fn a_zone_of_one_block_takes_a_file_of_one_and_gives_it_up() {
+    on(&array(1, 1), async |fs: Fs, _: Rig, _: Clock| {
+        write(&fs, "a", 2).await;
+        assert_eq!(fs.status().hot.files, 0);
+        write(&fs, "b", 1).await;
+        assert_eq!((fs.status().hot.files, fs.status().hot.used), (1, 1));
+        perform(&fs, &Operation::Unlink("b".into())).await.unwrap();
+        perform(&fs, &Operation::Sync).await.unwrap();
+        assert_eq!((fs.status().hot.files, fs.status().hot.used), (0, 0), "what is deleted has no copy");
+    });
+}

@@ -1,0 +1,313 @@
+//! Goal: a reader beside writers waits no longer than for what is at the device and one write that is overdue; no write waits for
+//! ever beside readers; writes that follow each other go as one; and a file may be larger than all memory for it. Method: drives
+//! with times in closed form ([`timed`]), in virtual time: what is expected is a sum of their seeks and transfers.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+#[path = "support/timed.rs"]
+mod timed;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use imbrex_fs::core::{make_on, Caller, MakeOptions, MountOptions, Parts};
+use imbrex_fs::device::memory::Memory;
+use imbrex_fs::device::queue::QueueLimits;
+use imbrex_fs::device::{Backend, Geometry, Kind, Operation, Outcome, BLOCK_BYTES};
+use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::{Bounds, Clock, Device, Fs};
+use timed::{Timed, BLOCK_NS, SECOND_NS, SEEK_NS};
+
+const ZONE_BLOCKS: u64 = 1024;
+const WRITE_BLOCKS: u64 = 256;
+/// What a large write takes, and a read of one block, each with a seek.
+const WRITE_NS: u64 = SEEK_NS + WRITE_BLOCKS * BLOCK_NS;
+const READ_NS: u64 = SEEK_NS + BLOCK_NS;
+
+const ONE: QueueLimits = QueueLimits { depth: 1, deadline_ns: u64::MAX, gather_blocks: WRITE_BLOCKS };
+
+fn device(clock: &Clock, limits: QueueLimits) -> Device {
+    let device = Device::new(clock, "drive", Box::new(Timed::new(64, ZONE_BLOCKS)));
+    device.set_queue_limits(limits);
+    device
+}
+
+fn bytes(blocks: u64) -> Vec<u8> {
+    vec![7; blocks as usize * BLOCK_BYTES]
+}
+
+/// How long a read takes that comes just after so many writes, each to a zone of its own.
+fn read_behind(writes: u64, limits: QueueLimits) -> u64 {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let read = async move {
+        let device = device(&own, limits);
+        for zone in 0..writes {
+            let device = device.clone();
+            own.spawn(async move { device.write((1 + zone) * ZONE_BLOCKS, bytes(WRITE_BLOCKS)).await.unwrap() });
+        }
+        own.sleep(1).await;
+        let began_ns = own.now_ns();
+        device.read(50 * ZONE_BLOCKS, 1).await.unwrap();
+        own.now_ns() - began_ns
+    };
+    let took_ns = clock.run(read).unwrap();
+    clock.forget_all();
+    took_ns
+}
+
+#[test]
+fn a_read_waits_for_what_is_at_the_device_and_one_overdue_write() {
+    assert_eq!(read_behind(8, ONE), WRITE_NS - 1 + READ_NS, "for the write that was begun");
+    assert_eq!(read_behind(8, QueueLimits { deadline_ns: 0, ..ONE }), 2 * WRITE_NS - 1 + READ_NS, "and one overdue");
+    assert_eq!(
+        read_behind(8, QueueLimits { depth: 3, ..ONE }),
+        3 * WRITE_NS - 1 + READ_NS,
+        "for three that were begun"
+    );
+    assert_eq!(read_behind(8, QueueLimits { depth: 32, ..ONE }), 8 * WRITE_NS - 1 + READ_NS, "nothing waits: no order");
+}
+
+/// Four writers stream, each to zones of its own, and a reader asks every 31 ms: how long its reads took at most, and how many MiB
+/// were written in ten seconds.
+fn read_beside_writers(limits: QueueLimits) -> (u64, u64) {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let task = async move {
+        let (device, written) = (device(&own, limits), Rc::new(Cell::new(0)));
+        for writer in 0..4 {
+            let (device, written) = (device.clone(), written.clone());
+            own.spawn(async move {
+                for block in (0..15 * ZONE_BLOCKS).step_by(WRITE_BLOCKS as usize) {
+                    device.write(writer * 15 * ZONE_BLOCKS + block, bytes(WRITE_BLOCKS)).await.unwrap();
+                    written.set(written.get() + 1);
+                }
+            });
+        }
+        let mut longest_ns = 0;
+        while own.now_ns() < 3 * SECOND_NS {
+            own.sleep(31_000_000).await;
+            let began_ns = own.now_ns();
+            device.read(63 * ZONE_BLOCKS, 1).await.unwrap();
+            longest_ns = longest_ns.max(own.now_ns() - began_ns);
+        }
+        (longest_ns, written.get())
+    };
+    let found = clock.run(task).unwrap();
+    clock.forget_all();
+    found
+}
+
+#[test]
+fn a_reader_beside_streaming_writers_waits_for_the_deadline_at_most() {
+    // Four writers keep three writes waiting, so each is overdue when its turn comes.
+    let deadline_ns = 2 * WRITE_NS;
+    let (longest_ns, written) = read_beside_writers(QueueLimits { deadline_ns, ..ONE });
+    assert!(longest_ns <= deadline_ns + READ_NS, "{longest_ns} ns");
+    let (without_ns, _) = read_beside_writers(QueueLimits { depth: 32, ..ONE });
+    assert!(without_ns > deadline_ns + READ_NS, "without a queue {without_ns} ns");
+    // What reads do not take writes have: in three seconds no more than one of both in turn is lost.
+    let turns = 3 * SECOND_NS / (31_000_000 + READ_NS);
+    let at_least = (3 * SECOND_NS - (turns + 2) * READ_NS) / WRITE_NS - 2;
+    assert!(written >= at_least, "{written} writes, and {at_least} are expected");
+}
+
+/// Two readers who never stop, and ten writes that come at once: when the last of these was done, if it was before the readers had
+/// read a thousand times.
+fn writes_beside_readers(limits: QueueLimits) -> Option<u64> {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let task = async move {
+        let (device, left, last_ns) = (device(&own, limits), Rc::new(Cell::new(10)), Rc::new(Cell::new(0)));
+        let reader = |start: u64| {
+            let device = device.clone();
+            own.spawn(async move {
+                for number in 0..500 {
+                    device.read(start + 2 * (number % 100), 1).await.unwrap();
+                }
+            })
+        };
+        let readers = [reader(40 * ZONE_BLOCKS), reader(50 * ZONE_BLOCKS)];
+        for zone in 0..10 {
+            let (device, left, last_ns, clock) = (device.clone(), left.clone(), last_ns.clone(), own.clone());
+            own.spawn(async move {
+                device.write(zone * ZONE_BLOCKS, bytes(WRITE_BLOCKS)).await.unwrap();
+                left.set(left.get() - 1);
+                last_ns.set(clock.now_ns());
+            });
+        }
+        for reader in readers {
+            reader.await;
+        }
+        (left.get() == 0).then_some(last_ns.get())
+    };
+    let found = clock.run(task).unwrap();
+    clock.forget_all();
+    found
+}
+
+#[test]
+fn no_write_waits_for_ever_beside_readers() {
+    assert_eq!(writes_beside_readers(ONE), None, "with no deadline they do");
+    let deadline_ns = SECOND_NS;
+    let last_ns = writes_beside_readers(QueueLimits { deadline_ns, ..ONE }).unwrap();
+    // From the deadline on reads and writes take turns; a read is under way then, and one more may go before the first.
+    let most_ns = deadline_ns + 2 * READ_NS + 10 * WRITE_NS + 9 * READ_NS;
+    assert!((deadline_ns..=most_ns).contains(&last_ns), "{last_ns} ns, and {most_ns} are the most");
+}
+
+#[test]
+fn writes_that_follow_each_other_go_as_one() {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let task = async move {
+        let operations = Rc::new(RefCell::new(Vec::new()));
+        let counting = Counting { inner: Timed::new(64, ZONE_BLOCKS), operations: operations.clone() };
+        let device = Device::new(&own, "drive", Box::new(counting));
+        device.set_queue_limits(ONE);
+        let write = |number: u64| {
+            let device = device.clone();
+            own.spawn(async move { device.write(number * 4, bytes(4)).await.unwrap() })
+        };
+        // The first goes alone, 64 of the others as one, and 36 as another.
+        let tasks: Vec<_> = (0..101).map(write).collect();
+        for task in tasks {
+            task.await;
+        }
+        let took_ns = own.now_ns();
+        assert!(device.read(0, 404).await.unwrap() == bytes(404));
+        assert_eq!(*operations.borrow(), [4, 256, 144]);
+        took_ns
+    };
+    // It begins at the head, and goes on where it ended each time: no seek at all.
+    assert_eq!(clock.run(task).unwrap(), 404 * BLOCK_NS);
+    clock.forget_all();
+}
+
+#[test]
+fn a_flush_is_not_answered_before_one_that_others_began_for_the_same_write() {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let task = async move {
+        let device = device(&own, ONE);
+        let write = |zone: u64| {
+            let device = device.clone();
+            own.spawn(async move { device.write(zone * ZONE_BLOCKS, bytes(WRITE_BLOCKS)).await.unwrap() })
+        };
+        // The other's flush comes behind its write, and both behind ours.
+        let (ours, _) = (write(1), write(2));
+        let other = device.clone();
+        own.spawn(async move { other.flush().await.unwrap() });
+        ours.await;
+        assert_eq!(own.now_ns(), WRITE_NS);
+        device.flush().await.unwrap();
+        own.now_ns()
+    };
+    assert_eq!(clock.run(task).unwrap(), 2 * WRITE_NS);
+    clock.forget_all();
+}
+
+/// A drive that counts.
+struct Counting {
+    inner: Timed,
+    operations: Rc<RefCell<Vec<u64>>>,
+}
+
+impl Backend for Counting {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
+        if let Operation::Write { bytes, .. } = &operation {
+            self.operations.borrow_mut().push((bytes.len() / BLOCK_BYTES) as u64);
+        }
+        self.inner.submit(now_ns, number, operation);
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        self.inner.next_event_ns(now_ns)
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        self.inner.answers(now_ns, answers);
+    }
+
+    fn head_position(&self) -> u64 {
+        self.inner.head_position()
+    }
+}
+
+/// Three drives with one parity, and the blocks of each write to any of them.
+async fn array(clock: &Clock, bounds: Bounds) -> (Fs, Rc<RefCell<Vec<u64>>>) {
+    let operations = Rc::new(RefCell::new(Vec::new()));
+    let drive = |number: u32| {
+        let counting = Counting { inner: Timed::new(48, ZONE_BLOCKS), operations: operations.clone() };
+        Device::new(clock, &format!("drive {number}"), Box::new(counting))
+    };
+    let drives: Vec<Device> = (0..3).map(drive).collect();
+    let metadata = Memory::new(Geometry { blocks: 40_000, kind: Kind::Plain });
+    let metadata = [Device::new(clock, "metadata", Box::new(metadata))];
+    let options = MakeOptions { store: Some("log".into()), parity: 1, ..MakeOptions::default() };
+    make_on(Parts { drives: &drives, metadata: &metadata, spares: &[] }, &options, 0).await.unwrap();
+    let devices: Vec<Device> = drives.into_iter().chain(metadata).collect();
+    let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
+    let (fs, _) = Fs::mount(clock, &devices, &options).await.unwrap();
+    operations.borrow_mut().clear();
+    (fs, operations)
+}
+
+async fn create(fs: &Fs, name: &str) -> u32 {
+    fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode
+}
+
+const CACHE_BYTES: u64 = 4 << 20;
+
+#[test]
+fn files_larger_than_all_memory_for_them_are_streamed_beside_a_reader() {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let task = async move {
+        let bounds = Bounds {
+            cache_bytes: CACHE_BYTES,
+            written_blocks: 0,
+            queue: QueueLimits { deadline_ns: 2 * WRITE_NS, ..ONE },
+            ..Bounds::default()
+        };
+        let (fs, writes) = array(&own, bounds).await;
+        let small = create(&fs, "small").await;
+        fs.write(small, 0, &bytes(1)).await.unwrap();
+        fs.sync().await.unwrap();
+        let (most_bytes, left) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(3)));
+        let piece = 128 * BLOCK_BYTES as u64;
+        for number in 0..3 {
+            let (fs, most_bytes, left) = (fs.clone(), most_bytes.clone(), left.clone());
+            own.spawn(async move {
+                let inode = create(&fs, &format!("large {number}")).await;
+                for at in 0..(24 << 20) / piece {
+                    fs.write(inode, at * piece, &bytes(128)).await.unwrap();
+                    most_bytes.set(fs.status().staged_bytes.max(most_bytes.get()));
+                }
+                left.set(left.get() - 1);
+            });
+        }
+        let (mut longest_ns, mut reads) = (0, 0);
+        while left.get() > 0 {
+            own.sleep(17_000_000).await;
+            let began_ns = own.now_ns();
+            assert_eq!(fs.read(small, 0, BLOCK_BYTES).await.unwrap().len(), BLOCK_BYTES);
+            longest_ns = longest_ns.max(own.now_ns() - began_ns);
+            reads += 1;
+        }
+        let largest = writes.borrow().iter().copied().max().unwrap();
+        (longest_ns, reads, most_bytes.get(), largest)
+    };
+    let (longest_ns, reads, most_bytes, largest) = clock.run(task).unwrap();
+    clock.forget_all();
+    println!("{reads} reads, the longest {:.1} ms; {most_bytes} bytes staged", longest_ns as f64 / 1e6);
+    assert!(reads > 20, "{reads} reads");
+    assert!(longest_ns <= 2 * WRITE_NS + READ_NS, "{longest_ns} ns");
+    assert!(largest <= WRITE_BLOCKS, "a write of {largest} blocks");
+    // Three writers, each with one write beyond the cache.
+    assert!(most_bytes <= CACHE_BYTES + 3 * 128 * BLOCK_BYTES as u64, "{most_bytes} bytes");
+}

@@ -1,0 +1,144 @@
+//! A drive in zones with times in closed form, for tests of several files: a seek wherever it does not go on, and a time for each
+//! block. It serves one operation at a time, in the order in which they reach it, and keeps one word of each block that is made
+//! of one word.
+
+#![allow(clippy::unwrap_used, dead_code)] // in a test a panic is the report; not every test uses all of it
+
+use std::collections::VecDeque;
+
+use imbrex_fs::device::{
+    Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState, BLOCK_BYTES,
+};
+
+/// A seek with half a turn, and the transfer of a block at 150 MB/s.
+pub const SEEK_NS: u64 = 12_000_000;
+/// See [`SEEK_NS`].
+pub const BLOCK_NS: u64 = 27_300;
+/// A second.
+pub const SECOND_NS: u64 = 1_000_000_000;
+
+/// What a block holds.
+#[derive(Clone)]
+enum Block {
+    /// One word, again and again.
+    Word(u64),
+    /// Something else: records, headers.
+    Bytes(Box<[u8]>),
+}
+
+/// A drive in zones that serves one operation at a time.
+pub struct Timed {
+    geometry: Geometry,
+    zone_blocks: u64,
+    blocks: Vec<Block>,
+    written: Vec<u64>,
+    free_at_ns: u64,
+    head: u64,
+    answers: VecDeque<(u64, u64, Outcome)>,
+}
+
+impl Timed {
+    /// One of so many zones.
+    pub fn new(zones: u32, zone_blocks: u64) -> Timed {
+        let blocks = u64::from(zones) * zone_blocks;
+        let kind = Kind::Zoned { zone_blocks, zones, conventional: 0, active_max: None };
+        Timed {
+            geometry: Geometry { blocks, kind },
+            zone_blocks,
+            blocks: vec![Block::Word(0); blocks as usize],
+            written: vec![0; zones as usize],
+            free_at_ns: 0,
+            head: 0,
+            answers: VecDeque::new(),
+        }
+    }
+
+    fn write(&mut self, block: u64, bytes: &[u8]) -> Outcome {
+        let zone = (block / self.zone_blocks) as usize;
+        let count = (bytes.len() / BLOCK_BYTES) as u64;
+        if block % self.zone_blocks != self.written[zone] || self.written[zone] + count > self.zone_blocks {
+            return Err(DeviceFault { reason: format!("a write at {block}"), breaks_rules: true });
+        }
+        self.written[zone] += count;
+        for (number, block_bytes) in bytes.chunks(BLOCK_BYTES).enumerate() {
+            let word = u64::from_le_bytes(block_bytes[..8].try_into().unwrap());
+            let is_word = block_bytes.chunks(8).all(|chunk| chunk == word.to_le_bytes());
+            self.blocks[block as usize + number] =
+                if is_word { Block::Word(word) } else { Block::Bytes(block_bytes.into()) };
+        }
+        Ok(Answer::Done)
+    }
+
+    fn read(&self, block: u64, count: u64) -> Outcome {
+        let mut bytes = Vec::with_capacity(count as usize * BLOCK_BYTES);
+        for block in &self.blocks[block as usize..(block + count) as usize] {
+            match block {
+                Block::Word(word) => (0..BLOCK_BYTES / 8).for_each(|_| bytes.extend_from_slice(&word.to_le_bytes())),
+                Block::Bytes(own) => bytes.extend_from_slice(own),
+            }
+        }
+        Ok(Answer::Bytes(bytes))
+    }
+
+    /// What comes of it, and how long it takes.
+    fn perform(&mut self, operation: Operation) -> (Outcome, u64) {
+        let mut reach = |block: u64, blocks: u64| {
+            let seek = if self.head == block { 0 } else { SEEK_NS };
+            self.head = block + blocks;
+            seek + blocks * BLOCK_NS
+        };
+        match operation {
+            Operation::Read { block, blocks } => {
+                let time = reach(block, blocks);
+                (self.read(block, blocks), time)
+            }
+            Operation::Write { block, bytes } => {
+                let time = reach(block, (bytes.len() / BLOCK_BYTES) as u64);
+                (self.write(block, &bytes), time)
+            }
+            Operation::Flush => (Ok(Answer::Done), 0),
+            Operation::Reset(zone) => {
+                self.written[zone as usize] = 0;
+                (Ok(Answer::Done), BLOCK_NS)
+            }
+            Operation::Finish(zone) => {
+                self.written[zone as usize] = self.zone_blocks;
+                (Ok(Answer::Done), BLOCK_NS)
+            }
+            Operation::Report => {
+                let state = |written: &u64| {
+                    let is_full = *written == self.zone_blocks;
+                    let condition = if is_full { ZoneCondition::Full } else { ZoneCondition::Writable };
+                    ZoneState { written: *written, condition }
+                };
+                (Ok(Answer::Zones(self.written.iter().map(state).collect())), 0)
+            }
+        }
+    }
+}
+
+impl Backend for Timed {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
+        let (outcome, time) = self.perform(operation);
+        self.free_at_ns = self.free_at_ns.max(now_ns) + time;
+        self.answers.push_back((self.free_at_ns, number, outcome));
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        self.answers.front().map(|(when, ..)| (*when).max(now_ns))
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        while self.answers.front().is_some_and(|(when, ..)| *when <= now_ns) {
+            answers.extend(self.answers.pop_front().map(|(_, number, outcome)| (number, outcome)));
+        }
+    }
+
+    fn head_position(&self) -> u64 {
+        self.head
+    }
+}
