@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
 use imbrex::{human, Failure, Progress};
+use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::load::bench::{self, Asked, Benchmark, Phase, Sizes};
 use imbrex_fs::load::{run_now, InDirectory, LoadError, OnCore};
-use imbrex_fs::Clock;
+use imbrex_fs::{Clock, Fs};
 use indicatif::ProgressBar;
 use serde_json::{json, Value};
 
@@ -96,8 +97,37 @@ fn sizes(args: &BenchArgs, benchmark: &Benchmark) -> Result<Sizes, Failure> {
     })
 }
 
-/// A phase, with the simulated time of the served drive that the directory lies on.
-type Timed = (Phase, Option<u64>);
+/// A phase, with the simulated time of the served drive that the directory lies on, and what it cost besides on devices of ours.
+type Timed = (Phase, Option<u64>, Option<Costs>);
+
+/// What a phase cost, or was spared, besides its data.
+#[derive(Clone, Copy, Default, Debug)]
+struct Costs {
+    /// Bytes written for the sake of records alone.
+    record_bytes: u64,
+    /// Pieces of files read from the hot zone, and all that were read; nothing where there is no zone.
+    hot_reads: Option<(u64, u64)>,
+}
+
+impl Costs {
+    /// Since the file system was mounted.
+    fn so_far(fs: &Fs) -> Costs {
+        let status = fs.status();
+        let counters = status.hot.counters;
+        Costs {
+            record_bytes: status.usage.records.1 * BLOCK_BYTES as u64,
+            hot_reads: (status.hot.blocks > 0).then_some((counters.hits, counters.hits + counters.misses)),
+        }
+    }
+
+    fn since(self, before: Costs) -> Costs {
+        let reads = |(hits, all): (u64, u64)| {
+            let (hits_before, all_before) = before.hot_reads.unwrap_or_default();
+            (hits - hits_before, all - all_before)
+        };
+        Costs { record_bytes: self.record_bytes - before.record_bytes, hot_reads: self.hot_reads.map(reads) }
+    }
+}
 
 fn in_directory(
     args: &BenchArgs,
@@ -119,7 +149,7 @@ fn in_directory(
         }));
     };
     let phases = run_now(bench::run(benchmark, &files, asked, ended)).map_err(|error| failure(args, error))?;
-    phases.into_iter().zip(disk).map(|(phase, disk)| Ok((phase, disk?))).collect()
+    phases.into_iter().zip(disk).map(|(phase, disk)| Ok((phase, disk?, None))).collect()
 }
 
 /// The simulated time of the served drive whose live page is at `address`.
@@ -152,16 +182,24 @@ fn on_devices(
     let (folder, page_cache) = (args.folder.clone(), args.page_cache);
     let work = async move {
         let files = OnCore::new(&own, &folder).await?.with_page_cache(page_cache);
-        bench::run(benchmark, &files, &asked, |phase| bar.set_message(phase.name)).await
+        let (mut costs, mut before) = (Vec::new(), Costs::so_far(&own));
+        let ended = |phase: &Phase| {
+            bar.set_message(phase.name);
+            let now = Costs::so_far(&own);
+            costs.push(now.since(before));
+            before = now;
+        };
+        let phases = bench::run(benchmark, &files, &asked, ended).await?;
+        Ok::<_, LoadError>((phases, costs))
     };
     let outcome = clock.run(work).map_err(Failure::failed)?;
     let ending = fs.clone();
     devices::run(&clock, async move { ending.unmount().await })?;
     devices.shut_down()?;
-    let phases = outcome.map_err(|error| failure(args, error))?;
-    let timed = phases.into_iter().map(|phase| {
+    let (phases, costs) = outcome.map_err(|error| failure(args, error))?;
+    let timed = phases.into_iter().zip(costs).map(|(phase, costs)| {
         let elapsed_ns = phase.elapsed_ns;
-        (phase, Some(elapsed_ns))
+        (phase, Some(elapsed_ns), Some(costs))
     });
     Ok((timed.collect(), status::document(&fs, &devices.paths, None)))
 }
@@ -192,12 +230,13 @@ fn document(args: &BenchArgs, benchmark: &Benchmark, asked: &Asked, phases: &[Ti
         "threads": asked.sizes.workers,
         "clock": if found.is_null() { "wall" } else { "virtual" },
         "page_cache_bytes": if found.is_null() { Value::Null } else { json!(args.page_cache) },
-        "phases": phases.iter().map(|(phase, disk_ns)| phase_as_json(phase, *disk_ns)).collect::<Vec<_>>(),
+        "phases": phases.iter().map(phase_as_json).collect::<Vec<_>>(),
         "file_system": found,
     })
 }
 
-fn phase_as_json(phase: &Phase, disk_ns: Option<u64>) -> Value {
+fn phase_as_json((phase, disk_ns, costs): &Timed) -> Value {
+    let hot_reads = costs.and_then(|costs| costs.hot_reads);
     let kinds = phase.measured.iter().map(|(kind, figures)| {
         let latency = &figures.latency;
         let figures = json!({
@@ -220,6 +259,8 @@ fn phase_as_json(phase: &Phase, disk_ns: Option<u64>) -> Value {
         "bytes": phase.bytes(),
         "elapsed_ns": phase.elapsed_ns,
         "disk_ns": disk_ns,
+        "record_bytes": costs.map(|costs| costs.record_bytes),
+        "hot_zone": hot_reads.map(|(hits, reads)| json!({ "hits": hits, "reads": reads })),
         "kinds": kinds.collect::<serde_json::Map<_, _>>(),
     })
 }
@@ -231,13 +272,19 @@ fn rate(amount: u64, ns: u64) -> f64 {
 
 fn text(document: &Value, phases: &[Timed]) -> String {
     let is_virtual = document["clock"] == "virtual";
-    let has_disk = !is_virtual && phases.iter().any(|(_, disk_ns)| disk_ns.is_some());
+    let has_disk = !is_virtual && phases.iter().any(|(_, disk_ns, _)| disk_ns.is_some());
+    let costs = || phases.iter().filter_map(|(.., costs)| *costs);
+    let has_records = costs().any(|costs| costs.record_bytes > 0);
+    let has_hot_zone = costs().any(|costs| costs.hot_reads.is_some());
     let mut columns = vec!["phase", "done", "time", "a second", "MB/s"];
     columns.extend(has_disk.then_some("drive"));
+    columns.extend(has_records.then_some("records"));
+    columns.extend(has_hot_zone.then_some("hot reads"));
     columns.extend(["kind", "count", "mean", "p99", "longest"]);
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(columns);
-    for (phase, disk_ns) in phases {
+    for (phase, disk_ns, costs) in phases {
+        let costs = costs.unwrap_or_default();
         let mut head = vec![
             phase.name.to_string(),
             human::count(phase.done),
@@ -246,6 +293,9 @@ fn text(document: &Value, phases: &[Timed]) -> String {
             format!("{:.2}", rate(phase.bytes(), phase.elapsed_ns) / 1e6),
         ];
         head.extend(has_disk.then(|| disk_ns.map_or_else(|| "–".into(), human::duration_ns)));
+        head.extend(has_records.then(|| human::bytes(costs.record_bytes)));
+        let (hits, reads) = costs.hot_reads.unwrap_or_default();
+        head.extend(has_hot_zone.then(|| format!("{hits} of {reads}")));
         for (kind, figures) in &phase.measured {
             let latency = &figures.latency;
             let times = [latency.mean_ns(), latency.quantile_ns(0.99), latency.max_ns()];

@@ -166,6 +166,43 @@ fn what_is_altered_on_one_drive_is_found_and_repaired() {
 }
 
 #[test]
+fn a_hot_zone_is_made_and_told_of_and_files_are_read_from_it() {
+    let drives = Drives::new();
+    let images: Vec<&str> = drives.images[..3].iter().map(|image| word(image)).collect();
+    let with = |more: &[&'static str]| {
+        let words =
+            ["fs", "mkfs", "--store", "log", "--parity", "1", "--meta", word(&drives.meta), "--meta-size", "64MiB"];
+        [&words[..], &images, more].concat()
+    };
+    for (words, code, said) in
+        [(["--hot", "100"], 2, "4096 bytes at least"), (["--hot", "1TiB"], 1, "ask for a smaller one")]
+    {
+        let (found, text) = failure(&with(&words));
+        assert_eq!(found, Some(code), "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+    let made = json(&with(&["--hot", "1MiB", "--json"]));
+    assert_eq!(made["hot_bytes"], 1 << 20, "{made}");
+    let status = json(&["fs", "stat", word(&drives.meta), "--json"]);
+    assert_eq!((&status["hot_zone"]["blocks"], &status["hot_zone"]["files"]), (&256.into(), &0.into()), "{status}");
+    if !has_fuse() {
+        return;
+    }
+    drives.mount();
+    std::fs::write(drives.directory.join("small"), [7; 9000]).unwrap();
+    text(&["fs", "umount", word(&drives.directory)]);
+    drives.mount();
+    assert_eq!(std::fs::read(drives.directory.join("small")).unwrap(), [7; 9000]);
+    let status = json(&["fs", "stat", word(&drives.directory), "--json"]);
+    assert_eq!((&status["hot_zone"]["files"], &status["hot_zone"]["used_blocks"]), (&1.into(), &3.into()), "{status}");
+    assert!(status["hot_zone"]["hits"].as_u64() > Some(0), "{status}");
+    let said = text(&["fs", "stat", word(&drives.directory)]);
+    assert!(said.contains("hot zone") && said.contains("copy of 1 file"), "{said}");
+    drives.umount();
+    drives.check();
+}
+
+#[test]
 fn mistakes_with_arrays_are_answered() {
     let fails = |words: &[&str], code: i32, said: &[&str]| {
         let (found, text) = failure(words);
@@ -179,6 +216,8 @@ fn mistakes_with_arrays_are_answered() {
     let with = |more: &[&'static str]| [&["fs", "mkfs"], images.as_slice(), more].concat();
     fails(&with(&[]), 1, &["--meta"]);
     fails(&with(&["--store", "strict-append"]), 1, &["takes one drive", "log"]);
+    fails(&["fs", "mkfs", images[0], "--cleaner", "files"], 1, &["cleaner=files is for store log"]);
+    fails(&["fs", "mkfs", images[0], "--hot", "1MiB"], 1, &["has no hot zone; store log has"]);
     std::fs::File::create(&drives.meta).unwrap().set_len(64 << 20).unwrap();
     let meta = word(&drives.meta);
     fails(
