@@ -1,7 +1,8 @@
 //! A file, or an ordinary block device: for metadata beside a drive that has no place for them.
 //!
 //! Each operation is done while it is begun, and answered at once: the file is in the host's cache, or on its flash. What a
-//! flush covers outlives the host.
+//! flush covers outlives the host. Many zeros are not written: the host is told that nothing lies there, so that the metadata of
+//! large drives, which are zeros at first, take no room in a file and no time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
@@ -11,6 +12,8 @@ use std::path::Path;
 use super::{Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, BLOCK_BYTES};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
+/// Zeros of so many blocks and more are left out.
+const HOLE_BLOCKS: usize = 16;
 
 /// The file, and what it has answered.
 pub struct FileBackend {
@@ -45,6 +48,15 @@ impl FileBackend {
         Ok(FileBackend { file, place, geometry, answers: Vec::new(), head: 0, is_writable })
     }
 
+    /// Makes what `bytes` are written to read as zeros without writing them, if they are zeros, and enough of them, and the
+    /// host can; whether it did.
+    fn leaves_out(&self, block: u64, bytes: &[u8]) -> bool {
+        use rustix::fs::{fallocate, FallocateFlags};
+        let is_worth_it = bytes.len() >= HOLE_BLOCKS * BLOCK_BYTES && bytes.iter().all(|byte| *byte == 0);
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        is_worth_it && fallocate(&self.file, hole, block * BYTES, bytes.len() as u64).is_ok()
+    }
+
     fn perform(&mut self, operation: Operation) -> io::Result<Answer> {
         let refused = |what: &str| Err(io::Error::new(io::ErrorKind::Unsupported, what.to_string()));
         match operation {
@@ -56,7 +68,9 @@ impl FileBackend {
             }
             Operation::Write { .. } if !self.is_writable => refused("it was opened to be read"),
             Operation::Write { block, bytes } => {
-                self.file.write_all_at(&bytes, block * BYTES)?;
+                if !self.leaves_out(block, &bytes) {
+                    self.file.write_all_at(&bytes, block * BYTES)?;
+                }
                 self.head = block + bytes.len() as u64 / BYTES;
                 Ok(Answer::Done)
             }
@@ -126,5 +140,31 @@ mod tests {
         let read = clock.run(async move { reader.read(2, 4).await }).expect("it ends").expect("it is read");
         assert_eq!(read[BLOCK_BYTES..3 * BLOCK_BYTES], bytes[..]);
         assert!(read[..BLOCK_BYTES].iter().chain(&read[3 * BLOCK_BYTES..]).all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn zeros_take_the_place_of_what_was_there_and_no_room() {
+        use std::os::unix::fs::MetadataExt;
+        let file = file(64);
+        let clock = Clock::on_the_wall();
+        let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
+        let one = device.clone();
+        let read = clock.run(async move {
+            one.write(0, vec![7; 64 * BLOCK_BYTES]).await.expect("it is written");
+            // As many zeros as are left out, and one block too few.
+            one.write(1, vec![0; HOLE_BLOCKS * BLOCK_BYTES]).await.expect("it is written");
+            one.write(40, vec![0; (HOLE_BLOCKS - 1) * BLOCK_BYTES]).await.expect("it is written");
+            one.flush().await.expect("it is flushed");
+            one.read(0, 64).await.expect("it is read")
+        });
+        let expected = |block: usize| match block {
+            1..17 | 40..55 => 0,
+            _ => 7,
+        };
+        for (block, bytes) in read.expect("it ends").chunks(BLOCK_BYTES).enumerate() {
+            assert!(bytes.iter().all(|byte| *byte == expected(block)), "block {block}");
+        }
+        let stored = file.as_file().metadata().expect("it is there").blocks() * 512;
+        assert!(stored <= (64 - HOLE_BLOCKS as u64) * BYTES, "{stored} bytes are stored");
     }
 }
