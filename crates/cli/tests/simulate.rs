@@ -164,6 +164,7 @@ fn words_beyond_any_disk_are_refused_before_they_cost_memory_or_overflow() {
         ("cmr-7200:mechanics.settle_ns=60000000001", "settle_ns"),
         ("cassuto-307g+s-blocks:sblock_size=512", "use larger ones"),
         ("imr-20t+imr-rmw:backup_regions=4294967296", "give at most 1024"),
+        ("seagate-st8000dm004+media-cache:map_entries=9223372036854775808", "give at most 4294967295"),
     ] {
         let (code, words) = refused(&["simulate", workload, "--drive", drive]);
         assert!(code == 2 && words.contains(said), "{drive}: {code}, {words}");

@@ -77,6 +77,9 @@ impl MediaCache {
             entries_end_at_bands: parameters.choice("cache_entry") == "band",
             power_safe: parameters.choice("safety") == "power",
         };
+        if settings.map_entries > u32::MAX as usize {
+            return Err(ConfigError(format!("map_entries={}: give at most {}", settings.map_entries, u32::MAX)));
+        }
         if settings.map_entries < 2 {
             return Err(ConfigError(
                 "map_entries: a write can cut a run in two, so the map has two entries at least".into(),
