@@ -272,6 +272,9 @@ impl Carrier for Bytes {
             self.pieces.iter().map(|(lba, dirty)| Transfer { lba: *lba, data: Data::Summed(dirty.given()) }).collect();
         self.store.lend(&mut self.pieces.iter().map(|(_, dirty)| dirty.block()));
         let outcome = self.store.execute(plan, &mut transfers);
+        while let Some(buffer) = self.store.reclaim() {
+            self.spare.keep(buffer);
+        }
         self.store.lend(&mut std::iter::empty());
         for buffer in self.pieces.drain(..).filter_map(|(_, dirty)| dirty.into_buffer()) {
             self.spare.keep(buffer);

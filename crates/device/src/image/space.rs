@@ -6,6 +6,8 @@
 //!    header and a whole sector table, and a file that was cut short shows it.
 //! 2. The era in the state only grows, and only after all that was written before is durable.
 
+use std::sync::Arc;
+
 use super::bounds::Bounds;
 use super::checksum::{Places, Salt, What};
 use super::directory::Directory;
@@ -101,6 +103,16 @@ impl<M: Media> Space<M> {
     pub fn media_mut(&mut self) -> &mut M {
         self.kept.clear();
         &mut self.media
+    }
+
+    /// Until the next call, what is written may lie in these blocks: the medium may keep them.
+    pub fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
+        self.media.lend(blocks);
+    }
+
+    /// A block that the medium has left since this loan began.
+    pub fn reclaim(&mut self) -> Option<Vec<u8>> {
+        self.media.reclaim()
     }
 
     /// Gives the medium back.

@@ -1,7 +1,8 @@
 //! A medium in memory: pages that exist once they are written. A copy shares them until one of the two writes, so that
 //! an image costs little to fork.
 //!
-//! What lies in a block that was lent ([`Media::lend`]) is not copied: whole pages of it are kept as they are.
+//! What lies in a block that was lent ([`Media::lend`]) is not copied: whole pages of it are kept as they are. A block that
+//! is overwritten whole goes back to who lends the next ([`Media::reclaim`]): new memory costs more than a copy into old.
 //!
 //! Invariants:
 //! 1. Of a block that is kept more than half is in use, where no copy of the medium shares it.
@@ -39,6 +40,8 @@ pub struct Memory {
     len: u64,
     /// What is written may lie in these.
     lent: Vec<Arc<Vec<u8>>>,
+    /// Blocks that nothing here uses any more, until the loan ends.
+    unused: Vec<Arc<Vec<u8>>>,
 }
 
 impl Memory {
@@ -66,9 +69,16 @@ impl Memory {
         (kept_bytes > 0 && is_enough(kept_bytes, found)).then(|| (found.clone(), at))
     }
 
-    /// Puts `new` in the place of `page`; what that leaves of a block in too few pages is copied.
-    fn replace(&mut self, page: usize, new: Page) {
-        let Some(Page::Kept(block, _)) = self.pages[page].replace(new) else { return };
+    /// Puts `new` in the place of page number `page`; the block that the old one was kept in, if it was.
+    fn replace(&mut self, page: usize, new: Page) -> Option<Arc<Vec<u8>>> {
+        match self.pages[page].replace(new) {
+            Some(Page::Kept(block, _)) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Pages around number `page` are no longer in `block`: what is left in it is copied where that is too little to keep it.
+    fn settle(&mut self, page: usize, block: Arc<Vec<u8>>) {
         let users = Arc::strong_count(&block) - 1;
         if users > 0 && !is_enough(users * PAGE_BYTES, &block) {
             let reach = block.capacity() / PAGE_BYTES;
@@ -79,19 +89,26 @@ impl Memory {
                 }
             }
         }
+        if Arc::strong_count(&block) == 1 && !self.lent.is_empty() {
+            self.unused.push(block);
+        }
     }
 
     /// Writes a part of a page, or all of it.
     fn write_page(&mut self, page: usize, within: usize, from: &[u8]) {
         if from.len() == PAGE_BYTES && !matches!(self.pages[page], Some(Page::Own(_))) {
             // A page written whole for the first time is never zeroed.
-            return self.replace(page, Page::Own(from.into()));
+            if let Some(block) = self.replace(page, Page::Own(from.into())) {
+                self.settle(page, block);
+            }
+            return;
         }
         match &self.pages[page] {
             None => self.pages[page] = Some(Page::Own(std::iter::repeat_n(0, PAGE_BYTES).collect())),
             Some(kept @ Page::Kept(..)) => {
                 let own = Page::Own(kept.bytes().into());
-                self.replace(page, own);
+                let block = self.replace(page, own).expect("it was kept");
+                self.settle(page, block);
             }
             Some(Page::Own(_)) => {}
         }
@@ -135,7 +152,12 @@ impl Media for Memory {
 
     fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
         self.lent.clear();
+        self.unused.clear();
         self.lent.extend(blocks);
+    }
+
+    fn reclaim(&mut self) -> Option<Vec<u8>> {
+        std::iter::from_fn(|| self.unused.pop()).find_map(Arc::into_inner)
     }
 
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
@@ -145,12 +167,23 @@ impl Media for Memory {
             self.pages.resize_with(pages, || None);
         }
         let block = self.block_of(offset, from);
+        // An older block is left once its last page here is replaced: not before, or what is replaced next would be copied.
+        let mut left: Option<(usize, Arc<Vec<u8>>)> = None;
         for_pages(offset, from.len(), |page, within, range| match &block {
             Some((block, at)) if range.len() == PAGE_BYTES => {
-                self.replace(page, Page::Kept(block.clone(), at + range.start));
+                let older = self.replace(page, Page::Kept(block.clone(), at + range.start));
+                if let Some((_, of)) =
+                    left.take_if(|(_, of)| older.as_ref().is_none_or(|older| !Arc::ptr_eq(of, older)))
+                {
+                    self.settle(page, of);
+                }
+                left = older.map(|older| (page, older));
             }
             _ => self.write_page(page, within, &from[range]),
         });
+        if let Some((page, of)) = left {
+            self.settle(page, of);
+        }
         self.len = self.len.max(end);
         Ok(())
     }
@@ -241,5 +274,32 @@ mod tests {
         memory.lend(&mut std::iter::once(small.clone()));
         memory.write_at(0, &small[..2 * PAGE]).expect("it is memory");
         assert_eq!(Arc::strong_count(&small), 2, "two of five pages are too few to keep it");
+    }
+
+    #[test]
+    fn a_block_that_is_overwritten_goes_back_to_who_lends() {
+        let mut memory = Memory::new();
+        let write = |memory: &mut Memory, offset: usize, value: u8| {
+            let block = Arc::new(vec![value; 8 * PAGE]);
+            let address = block.as_ptr().addr();
+            memory.lend(&mut std::iter::once(block.clone()));
+            memory.write_at(offset as u64, &block).expect("it is memory");
+            address
+        };
+        let first = write(&mut memory, 0, 1);
+        assert!(memory.reclaim().is_none(), "nothing lay there before");
+        let second = write(&mut memory, 8 * PAGE, 2);
+        write(&mut memory, 4 * PAGE, 3);
+        // Half of each is too little to keep them: the other halves are copied.
+        let mut unused = Vec::from_iter(std::iter::from_fn(|| memory.reclaim()));
+        unused.sort_by_key(|block| block[0]);
+        let addresses: Vec<usize> = unused.iter().map(|block| block.as_ptr().addr()).collect();
+        assert_eq!(addresses, [first, second]);
+        unused.iter_mut().for_each(|block| block.fill(9));
+        let expected = [1u8, 3, 2].into_iter().zip([4, 8, 4]).flat_map(|(value, pages)| vec![value; pages * PAGE]);
+        assert!(whole(&mut memory, 16 * PAGE).into_iter().eq(expected));
+        write(&mut memory, 4 * PAGE, 4);
+        memory.lend(&mut std::iter::empty());
+        assert!(memory.reclaim().is_none(), "the loan is over");
     }
 }

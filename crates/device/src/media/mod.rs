@@ -42,6 +42,11 @@ pub trait Media: Send + fmt::Debug {
     /// Until the next call, what is written may lie in these blocks: a medium in memory may keep them instead of a copy.
     fn lend(&mut self, _blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {}
 
+    /// A block that was lent before and that the medium has left since this loan began. What is in it has no meaning.
+    fn reclaim(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Puts `from` at `offset`, as one act.
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()>;
 
@@ -69,6 +74,10 @@ impl Media for Box<dyn Media> {
 
     fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
         (**self).lend(blocks);
+    }
+
+    fn reclaim(&mut self) -> Option<Vec<u8>> {
+        (**self).reclaim()
     }
 
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {

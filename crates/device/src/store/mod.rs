@@ -85,7 +85,12 @@ impl<M: Media> Store<M> {
 
     /// Until the next call, what the host gives lies in these blocks: the medium may keep them.
     pub fn lend(&mut self, blocks: &mut dyn Iterator<Item = Arc<Vec<u8>>>) {
-        self.space.media_mut().lend(blocks);
+        self.space.lend(blocks);
+    }
+
+    /// A block that the medium has left since this loan began.
+    pub fn reclaim(&mut self) -> Option<Vec<u8>> {
+        self.space.reclaim()
     }
 
     /// The journal.

@@ -28,7 +28,7 @@ pub(super) fn run(
     reader: impl Read,
     writer: impl Write,
 ) -> io::Result<()> {
-    Inline { front, account, session, writer, out: Vec::new(), spare: Vec::new() }.run(reader)
+    Inline { front, account, session, writer, out: Vec::new(), half: None, spare: Vec::new() }.run(reader)
 }
 
 /// A connection to an unpaced drive.
@@ -38,6 +38,9 @@ struct Inline<'a, W> {
     session: Session,
     writer: W,
     out: Vec<u8>,
+    /// Half of the bytes that came together: once no more of them wait, what is answered is sent, and the client works on
+    /// that while the other half is served.
+    half: Option<usize>,
     /// The last buffer, to be filled again.
     spare: Vec<u8>,
 }
@@ -46,6 +49,9 @@ impl<W: Write> Inline<'_, W> {
     fn run(mut self, reader: impl Read) -> io::Result<()> {
         let mut reader = Incoming::new(reader);
         while let Some(request) = next_request(&mut reader, self.account)? {
+            if self.out.is_empty() && self.half.is_none() {
+                self.half = Some((reader.waiting().len() + REQUEST_BYTES) / 2);
+            }
             let asked = Asked { request, session: self.session };
             let spare = self.spare_for(&request);
             // Held until the answer is sent, or waits with other small ones.
@@ -55,8 +61,12 @@ impl<W: Write> Inline<'_, W> {
                 Err(error) => refuse(&mut self.out, &asked, error, "the request cannot be served"),
             }
             // To read on may take as long as the client likes, and it may wait for these answers first.
-            if !holds_request(reader.waiting()) || self.out.len() >= SEND_AT_BYTES {
+            if !holds_request(reader.waiting()) {
                 self.send()?;
+                self.half = None;
+            } else if self.out.len() >= SEND_AT_BYTES || self.half.is_some_and(|half| reader.waiting().len() <= half) {
+                self.send()?;
+                self.half = Some(reader.waiting().len() / 2);
             }
         }
         self.send()
