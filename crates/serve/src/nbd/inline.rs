@@ -1,5 +1,7 @@
-//! Requests and replies of one connection to a drive that answers at once: one thread reads, serves and answers, and sends
-//! what it has answered whenever no further request has come in.
+//! Requests and replies of one connection to a drive that answers at once: one thread reads, serves and answers.
+//!
+//! Answers are sent when no further request has come in, and before, whenever half of the requests that wait are answered: the
+//! client works on those meanwhile. (One by one each would cost a call; all together, client and drive would take turns.)
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -38,8 +40,7 @@ struct Inline<'a, W> {
     session: Session,
     writer: W,
     out: Vec<u8>,
-    /// Half of the bytes that came together: once no more of them wait, what is answered is sent, and the client works on
-    /// that while the other half is served.
+    /// Half of the bytes that waited when answers were sent last: once no more of them wait, the next are sent.
     half: Option<usize>,
     /// The last buffer, to be filled again.
     spare: Vec<u8>,
@@ -122,5 +123,84 @@ impl<W: Write> Inline<'_, W> {
             self.out.shrink_to(2 * SEND_AT_BYTES);
         }
         self.writer.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::time::Duration;
+
+    use imbrex_device::drive::{header_of, Making};
+    use imbrex_device::pacing::Pace;
+    use imbrex_device::EmulatedDrive;
+    use imbrex_disk::Profile;
+    use imbrex_nbd::SIMPLE_REPLY_BYTES;
+    use imbrex_sim::{Drive, DriveSpec};
+
+    use super::*;
+    use crate::clients::{Clients, Peer};
+    use crate::limits::Limits;
+    use crate::payload::Payloads;
+
+    /// A client that sends these bytes, each piece once it is asked for more.
+    struct Pieces(VecDeque<Vec<u8>>);
+
+    impl Read for Pieces {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let Some(piece) = self.0.pop_front() else { return Ok(0) };
+            into[..piece.len()].copy_from_slice(&piece);
+            Ok(piece.len())
+        }
+    }
+
+    /// How many bytes each call has sent.
+    #[derive(Default)]
+    struct Calls(Vec<usize>);
+
+    impl Write for &mut Calls {
+        fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+            self.0.push(from.len());
+            Ok(from.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// So many writes of 4 KiB.
+    fn writes(count: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for cookie in 0..count {
+            Request { flags: 0, command: command::WRITE, cookie, offset: cookie << 12, length: 4096 }.put(&mut bytes);
+            bytes.resize(bytes.len() + 4096, cookie as u8);
+        }
+        bytes
+    }
+
+    #[test]
+    fn half_of_what_waits_is_answered_while_the_rest_is_served() {
+        let spec = DriveSpec::parse("cmr-7200:geometry.tracks=2000").expect("right words");
+        let profile = Profile::named(&spec.profile).expect("it is built in");
+        let drive = Drive::build(&spec, &profile).expect("it can be built");
+        let header = header_of(&drive, &spec, &Making::default()).expect("it can have an image");
+        let drive = EmulatedDrive::in_memory(header).expect("memory takes it");
+        let (front, pacer) = Front::start(drive, Pace::None, false);
+        let clients = Arc::new(Clients::new(4, 4, 1));
+        let client = clients.admit(Peer::User(1), Duration::from_secs(1000), || {}).expect("a place");
+        client.finished_handshake();
+        let account = Arc::new(Account::new(client, Arc::new(Payloads::new(Limits::default(), clients.clone()))));
+        for (pieces, expected) in [
+            (vec![writes(1), writes(1)], vec![1, 1]),
+            (vec![writes(4)], vec![2, 1, 1]),
+            (vec![writes(2), writes(8)], vec![1, 1, 4, 2, 1, 1]),
+        ] {
+            let (mut sent, pieces) = (Calls::default(), Pieces(pieces.into()));
+            run(&front, &account, Session::default(), pieces, &mut sent).expect("it ends well");
+            let replies: Vec<usize> = sent.0.iter().map(|bytes| bytes / SIMPLE_REPLY_BYTES).collect();
+            assert_eq!(replies, expected);
+        }
+        front.stop(pacer).expect("memory does not fail");
     }
 }
