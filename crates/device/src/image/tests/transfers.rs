@@ -2,6 +2,10 @@
 //! opened again, whatever lies in one chunk or block and whatever is kept in memory. Method: random writes against an array
 //! of sectors.
 
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
 use imbrex_disk::{Extent, Pba, Sectors};
 use proptest::prelude::*;
 
@@ -317,4 +321,54 @@ fn what_was_durable_is_written_over_once_in_an_era() {
     assert_eq!(space.state().era, era + 1, "sector 13 would be written over twice");
     write_pieces(&mut space, 13, &[5; 1], &[1]);
     assert_eq!(space.state().era, era + 2, "and again");
+}
+
+/// A medium in memory that counts what is read.
+#[derive(Debug, Default)]
+struct Counting {
+    memory: Memory,
+    reads: Arc<AtomicU64>,
+}
+
+impl Media for Counting {
+    fn len(&self) -> u64 {
+        self.memory.len()
+    }
+
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.memory.read_at(offset, into)
+    }
+
+    fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
+        self.memory.write_at(offset, from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is kept of the tables in memory outlives a loan: each destage makes one.
+#[test]
+fn a_loan_makes_nothing_be_read_again() {
+    let mut media = Counting::default();
+    let reads = media.reads.clone();
+    toy().write(&mut media).expect("memory takes a toy");
+    let mut space = Space::create(media, &toy(), Bounds::default()).expect("memory takes a toy");
+    let reads_of_a_write = |space: &mut Space<Counting>| {
+        let before = reads.load(Ordering::Relaxed);
+        let contents = [Given::from(&[7; 2 * SECTOR][..])];
+        let (region, extent) = (Region::Disk, extent((3, 2)));
+        let write = Write { region, extent, contents: Some(&contents), spoilt: &[], destroyed: &[] };
+        space.write(&write).expect("memory fails nobody");
+        reads.load(Ordering::Relaxed) - before
+    };
+    assert!(reads_of_a_write(&mut space) > 0, "the table is read first");
+    space.lend(&mut std::iter::once(Arc::new(vec![7; SECTOR])));
+    assert_eq!(reads_of_a_write(&mut space), 0);
+    space.lend(&mut std::iter::empty());
+    assert_eq!(reads_of_a_write(&mut space), 0);
+    space.media_mut();
+    assert!(reads_of_a_write(&mut space) > 0, "whoever has the medium may have changed it");
 }
