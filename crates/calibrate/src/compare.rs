@@ -22,7 +22,7 @@ pub struct Comparison {
     pub rms_share: f64,
 }
 
-/// Compares; nothing where one of them is empty. Sorts both.
+/// Compares; `None` where one of them is empty. Sorts both.
 pub fn compare(measured_ns: &mut [u64], simulated_ns: &mut [u64]) -> Option<Comparison> {
     if measured_ns.is_empty() || simulated_ns.is_empty() {
         return None;

@@ -69,7 +69,7 @@ impl Observer for Times {
     }
 }
 
-/// Judges; nothing where one side is empty.
+/// Judges; `None` where one side is empty.
 pub fn validate(measured: &Distribution, simulated: &[(Operation, u64)]) -> Option<Validation> {
     let class = |name: &str, wanted: Option<Operation>| {
         let of = |operation: Operation| wanted.is_none_or(|wanted| wanted == operation);

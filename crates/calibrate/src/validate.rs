@@ -27,7 +27,8 @@ const DISTANCES: [(u32, &str); 5] = [
 /// Standard errors by which a stretch of the seek curve has to differ from the others.
 const SURELY: f64 = 3.0;
 
-/// Where distances differ by this share of what they have in common, that is the seeks' too.
+/// Where seek distances differ among each other by this share of what they have in common, that common part too is
+/// blamed on the seeks.
 const SHARE_OF_SEEKS: f64 = 0.01;
 
 /// A class of requests compared.
@@ -86,7 +87,7 @@ impl Pair {
     }
 }
 
-/// Judges; nothing where no request was served.
+/// Judges; `None` where no request was served.
 pub fn validate(measured: &Measured, simulated: &[Simulated]) -> Option<Validation> {
     let pairs = pairs(measured, simulated);
     let whole = class("all", &pairs, |_| true)?;
@@ -184,8 +185,8 @@ fn suspect(pairs: &[Pair], whole: &Comparison) -> Suspect {
     }
 }
 
-/// Seek distances whose mean differs from that of all requests the medium serves. Where some surely do, what all have in
-/// common is taken for the seeks' too.
+/// Seek distances whose mean difference is not that of all requests the medium serves. Where some surely have another,
+/// the part that all have in common is blamed on the seeks too.
 fn seeks<'a, I: Iterator<Item = &'a Pair>>(misses: impl Fn() -> I, common: f64) -> Option<Group> {
     let (mut from, mut weight, mut worst) = (1u32, 0.0, None::<(f64, f64, f64, u32)>);
     // Twice as far each time, so that a short stretch of the curve is seen.

@@ -32,7 +32,7 @@ pub enum FsError {
     /// Larger than a file can be on this store.
     #[error("the file would be larger than this file system can hold in one file")]
     TooLarge,
-    /// Makes no sense.
+    /// What is asked for makes no sense.
     #[error("{0}")]
     Invalid(&'static str),
     /// No such extended attribute.

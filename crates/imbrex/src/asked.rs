@@ -2,7 +2,7 @@
 //! takes words for options, the command line, a sweep's file, Python's keywords, sets them here.
 //!
 //! Invariants:
-//! 1. The names are those of `imbrex simulate`, without their dashes: a test of the program holds them together.
+//! 1. The names are those of `imbrex simulate`, without their dashes, which a test of the program checks.
 //! 2. A name is set once a call, and the last counts.
 
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ impl BadWord {
     }
 }
 
-/// An option: its name, what it takes, and how it is set; what it takes is the error where it cannot.
+/// An option: its name, what it takes (the error says so where a word is none of that), and how it is set.
 type Settable = (&'static str, &'static str, fn(&mut Asked, &str) -> Option<()>);
 
 const OPTIONS: &[Settable] = &[

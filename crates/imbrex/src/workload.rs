@@ -295,7 +295,7 @@ impl Workload {
 /// Seed of a built-in workload where none is given.
 const BUILT_IN_SEED: u64 = 1;
 
-/// A generator has no format to be read in.
+/// Refuses a format that is given for a generator, which is not read.
 fn refuse_format(args: &WorkloadOptions, word: &str) -> Result<(), Failure> {
     match &args.trace.format {
         Some(format) => Err(Failure::usage(format!("--format {format}: '{word}' is no trace, and has no format"))

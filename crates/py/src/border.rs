@@ -19,7 +19,7 @@ fn told(panic: &(dyn Any + Send)) -> String {
     )
 }
 
-/// What `work` comes to, or what is told of its panic.
+/// The result of `work`, or, if it panicked, the words that tell of it.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| told(panic.as_ref()))
 }

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use crate::errors::guarded;
 use crate::work;
 
-/// Below this the tests have no room.
+/// A smaller target has no room for the tests.
 const SIZE_BYTES_MIN: u64 = 64 << 20;
 
 /// The verdict on `target` as JSON, as `imbrex probe --json` has it.

@@ -60,7 +60,7 @@ impl Whole {
         }
     }
 
-    /// The number at `index`, if it is none below zero.
+    /// The number at `index`, unless it is negative or missing.
     #[inline]
     fn get(&self, index: usize) -> Option<u64> {
         match self {
@@ -212,7 +212,7 @@ pub struct ArrowRows {
 }
 
 impl ArrowRows {
-    /// That of `batches`; what is wrong with their columns, if anything is.
+    /// The table in `batches`; an error says what is wrong with their columns, if anything is.
     pub fn of(batches: &[RecordBatch]) -> Result<ArrowRows, String> {
         let (mut chunks, mut rows) = (Vec::new(), 0);
         for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {

@@ -139,7 +139,7 @@ impl Drive {
         Ok(PyBytes::new(py, &buffer))
     }
 
-    /// Writes `data` from byte `offset` on; the simulated time that it took.
+    /// Writes `data` from byte `offset` on. Returns the simulated time that it took, in nanoseconds.
     #[pyo3(signature = (offset, data, fua=false))]
     fn write(&self, py: Python<'_>, offset: u64, data: &Bound<'_, PyAny>, fua: bool) -> PyResult<u64> {
         let bytes = PyBuffer::<u8>::get(data).map_err(|_| {
@@ -150,12 +150,12 @@ impl Drive {
         Ok(self.serve(py, IoKind::Write { fua }, offset, bytes.len() as u64, bytes)?.0)
     }
 
-    /// Makes durable what was acknowledged; the simulated time that it took.
+    /// Makes durable what was acknowledged. Returns the simulated time that it took, in nanoseconds.
     fn flush(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.serve(py, IoKind::Flush, 0, 0, Vec::new())?.0)
     }
 
-    /// Gives up `length` bytes from byte `offset` on; the simulated time that it took.
+    /// Gives up `length` bytes from byte `offset` on. Returns the simulated time that it took, in nanoseconds.
     fn trim(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<u64> {
         Ok(self.serve(py, IoKind::Trim, offset, length, Vec::new())?.0)
     }
@@ -170,8 +170,8 @@ impl Drive {
         })
     }
 
-    /// Cuts the power and switches it on again. Of what is in the volatile cache nothing survives; with a `seed`, each sector
-    /// of it does or does not, as that says. Whether there was any.
+    /// Cuts the power and switches it on again. Nothing in the volatile cache survives; with a `seed`, sectors of it
+    /// survive at random. Returns whether there were any.
     #[pyo3(signature = (seed=None))]
     fn power_cut(&self, py: Python<'_>, seed: Option<u64>) -> PyResult<bool> {
         py.detach(|| {

@@ -170,7 +170,7 @@ pub struct Shipped {
 
 #[pymethods]
 impl Shipped {
-    /// That of a payload.
+    /// The workload of a payload.
     #[new]
     fn new(
         py: Python<'_>,

@@ -119,7 +119,7 @@ pub struct Batches {
     rows: usize,
 }
 
-/// One batch: an Arrow stream of one.
+/// One batch, which other libraries take as an Arrow stream of one batch.
 #[pyclass(frozen, module = "imbrex._imbrex", name = "Batch")]
 pub struct TraceBatch {
     batch: RecordBatch,

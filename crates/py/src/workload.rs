@@ -138,7 +138,7 @@ pub enum Named {
 const NAME: &str = "table";
 
 impl Named {
-    /// That of `workload`: a string or a [`Columns`].
+    /// What `workload` names: a string or a [`Columns`].
     pub fn of(workload: &Bound<'_, PyAny>) -> PyResult<Named> {
         if let Ok(columns) = workload.cast::<Columns>() {
             return Ok(Named::Columns(columns.get().rows.clone()));

@@ -241,7 +241,8 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Nobody yet: so many places, so many of them for one peer, and so many more for those on their way out.
+    /// No clients yet, and places for `places` of them, `places_per_peer` for one peer; besides, `leaving_max` may be
+    /// on their way out.
     pub fn new(places: usize, places_per_peer: usize, leaving_max: usize) -> Clients {
         Clients { list: Mutex::default(), places, places_per_peer, leaving_max }
     }
@@ -256,8 +257,8 @@ impl Clients {
         Counts { connections: list.clients.iter().filter(|client| !client.is_cut()).count() as u64, ..list.counts }
     }
 
-    /// A place for a newcomer, who must finish its handshake within `time`; `shut_down` ends its connection. Somebody else
-    /// may lose it; nothing, if nobody has to.
+    /// Gives a newcomer a place, for which somebody else may be cut off; `None` if nobody has to go. It must finish its
+    /// handshake within `time`; `shut_down` ends its connection.
     pub fn admit(
         &self,
         peer: Peer,

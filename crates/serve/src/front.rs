@@ -60,7 +60,7 @@ pub fn came(seen: Instant, late: Duration) -> Instant {
     seen.checked_sub(late.min(LATENESS_FORGIVEN_MAX)).unwrap_or(seen)
 }
 
-/// The simulated time of an unpaced drive that was `time` when its last request was answered, so long ago.
+/// The simulated time of an unpaced drive, `quiet` after its last request was answered at simulated time `time`.
 fn time_after(time: SimTime, quiet: Duration) -> SimTime {
     SimTime(time.0.saturating_add(quiet.saturating_sub(IDLE_GRACE).as_nanos() as u64))
 }

@@ -68,7 +68,7 @@ struct Page {
     limits: PageLimits,
     names: Vec<String>,
     clients: Arc<Clients>,
-    /// When it may be looked again.
+    /// When the next look is allowed.
     next_look: tokio::sync::Mutex<Instant>,
 }
 
@@ -215,7 +215,7 @@ impl Page {
         response(StatusCode::OK, kind, body)
     }
 
-    /// Looks when it may be looked again.
+    /// Looks as soon as that is allowed.
     async fn look(&self, look: impl FnOnce() -> String) -> String {
         let mut next_look = self.next_look.lock().await;
         tokio::time::sleep_until((*next_look).into()).await;

@@ -54,7 +54,8 @@ struct State {
     next_ticket: u64,
     /// Who may go over the budget.
     overdrawn: Option<u64>,
-    /// Bytes that newcomers may have at once, less than none where the last had more; and as of when.
+    /// Bytes that newcomers may have at once, negative where the last one had more than there were; and the time for
+    /// which that holds.
     newcomer_bytes: i64,
     newcomers_at: Instant,
 }
@@ -227,8 +228,8 @@ impl Payloads {
         Some(first)
     }
 
-    /// Gives newcomers what they may have by now, sends away those that were cut off while they waited, and cuts off who is slow while others wait for what it holds: to be called
-    /// a few times a second.
+    /// Gives newcomers what they may have by now, sends away those that were cut off while they waited, and cuts off
+    /// who is slow while others wait for what it holds. To be called a few times a second.
     pub fn look_after(&self) {
         let mut state = self.lock();
         self.grant(&mut state);
@@ -353,8 +354,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Takes `bytes` more, and waits for them if need be; an error if the client is cut off meanwhile. What the client
-    /// sends is not waited for as long.
+    /// Takes `bytes` more, and waits for them if need be; an error if the client is cut off meanwhile. The client's own
+    /// time to send does not run while it waits.
     pub fn grow(&mut self, bytes: u64) -> io::Result<()> {
         self.account.client.need_not_send();
         if self.account.payloads.take(&self.account.client, bytes)? {

@@ -20,8 +20,8 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// Parts in which the bitmap of damage is read.
 const DAMAGE_SLICES: u64 = 48;
 
-/// Both: the bands, and the surfaces. Each part is asked of the drive by itself, for requests wait meanwhile: a picture may
-/// show one part a few milliseconds later than another.
+/// Draws both, the bands and the surfaces. Each part is asked of the drive by itself, for requests wait meanwhile: a
+/// picture may show one part a few milliseconds later than another.
 pub fn draw(front: &Front) -> (Value, Value) {
     let count = front.with(|drive, _| drive.drive().disk.geometry.surfaces());
     let found = part(front, |drive| {
@@ -44,8 +44,8 @@ fn part<T>(front: &Front, ask: impl FnOnce(&mut EmulatedDrive) -> T) -> T {
     answer
 }
 
-/// The bands in the order of their places. A cell is as many neighbours as `cell_bands`: how
-/// many of them are in each state, and of a cell of one band the share that its state is about.
+/// The bands in the order of their places, `cell_bands` neighbours to a cell. A cell tells how many of its bands are in
+/// each state; one with a single band also the share that its state is about.
 fn bands(bands: &[Band], is_zoned: bool) -> Value {
     let cell_bands = bands.len().div_ceil(CELLS_MAX);
     let mut counts = [0u32; BandState::ALL.len()];

@@ -262,7 +262,7 @@ impl Requests {
         answered
     }
 
-    /// All that a client is told that says `said`.
+    /// All that a client is told when it says `said`.
     fn told(&self, said: &[u8], session: Session) -> Vec<u8> {
         let told = Told::default();
         let mut conversation = Conversation::new(said);

@@ -8,7 +8,7 @@ use super::ImportError;
 
 const ORDERS: [SurfaceOrder; 3] = [SurfaceOrder::Forward, SurfaceOrder::SerpentineInZone, SurfaceOrder::Serpentine];
 
-/// By the manual's number.
+/// The schemes of spare sectors, by the manual's number.
 const SCHEMES: [SpareScheme; 11] = [
     SpareScheme::None,
     SpareScheme::ZoneTracks,

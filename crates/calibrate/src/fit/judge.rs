@@ -1,13 +1,13 @@
 //! How far a profile is from a measurement, in one number that a search can make small.
 //!
-//! There are two such numbers. **Pairs**: the mean square of the difference request by request, where a difference of more
-//! than a sixty-fourth of a rotation counts as one of that size. A request that just misses its sector comes a whole
-//! rotation later, which says little about why; a few such requests more or less would outweigh all the others. It pins
-//! values down to microseconds, but only where pauses were recorded so exactly that the platter of the model turns in
-//! step with the real one. **Distributions**: the square of the demerit
-//! figure by classes of requests (reads and writes, by how far they lie from the one before), so that an error in one
-//! class is not hidden by the opposite one in another. It needs no pairs, and is blunt: of some thousand requests, chance
-//! alone makes distributions differ by a tenth of a millisecond.
+//! There are two such numbers. **Pairs**: the mean square of the difference request by request, where a difference of
+//! more than a sixty-fourth of a rotation counts as one of that size. A request that just misses its sector comes a
+//! whole rotation later, which says little about why; a few such requests more or less would outweigh all the others.
+//! It pins values down to microseconds, but only where pauses were recorded so exactly that the platter of the model
+//! turns in step with the real one. **Distributions**: the square of the demerit figure by classes of requests (reads
+//! and writes, by how far they lie from the one before), so that an error in one class is not hidden by the opposite
+//! one in another. It needs no pairs, and is blunt: of some thousand requests, chance alone makes distributions differ
+//! by a tenth of a millisecond.
 //!
 //! Invariants:
 //! 1. A profile that gives the measured times has the number 0, in both.
@@ -115,7 +115,7 @@ impl Judged {
         distance(&self.pairs.iter().collect::<Vec<_>>()).expect("a judgement has requests")
     }
 
-    /// The number by `measure` over `part`; endless where `part` has no request.
+    /// The number by `measure` over `part`; infinite where `part` has no request.
     pub fn loss(&self, measure: Measure, part: Part) -> f64 {
         let chosen: Vec<&Pair> = self.pairs.iter().filter(|pair| part.has(pair.index)).collect();
         if chosen.is_empty() {

@@ -124,7 +124,7 @@ impl Search<'_> {
         (0..self.values.len()).filter(|&index| self.values[index].now != self.values[index].before).collect()
     }
 
-    /// The number with the values as they are; endless where no such drive can be.
+    /// The number with the values as they are; infinite where no such drive can be built.
     fn loss(&self, measure: Measure, part: Part) -> Result<f64, FitError> {
         match self.judge() {
             Ok(judged) => Ok(judged.loss(measure, part)),
@@ -133,7 +133,7 @@ impl Search<'_> {
         }
     }
 
-    /// Moves value `index` to where it helps; the number then.
+    /// Moves value `index` to where it helps. Returns the number that the search makes small, as it is then.
     fn improve(&mut self, index: usize, best: f64, measure: Measure, part: Part) -> Result<f64, FitError> {
         let start = self.values[index].now;
         let step = self.values[index].step;

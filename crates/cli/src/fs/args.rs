@@ -35,9 +35,10 @@ pub enum FsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Read every file of a mounted file system from the drive, and hold it against its checksums; others may go on working
-    /// meanwhile. Of an array that is not mounted, or with --repair, every row that files use is read, on all drives, and held
-    /// against its parity too, and of copies of the metadata each. What is damaged is named; exit code 3 if anything is.
+    /// Read every file of a mounted file system from the drive, and hold it against its checksums; others may go on
+    /// working meanwhile. Of an array that is not mounted, or with --repair, every row that files use is read, on all
+    /// drives, and held against its parity too; so is every copy of the metadata. What is damaged is named; exit code 3
+    /// if anything is.
     Scrub {
         /// The directory, or the devices of an array that is not mounted.
         #[arg(value_name = "DEVICE|DIR", required = true)]
@@ -101,9 +102,10 @@ pub enum FsCommand {
     /// Find files again where all metadata are lost, by the records that data carry in store log. Nothing is written to the
     /// drives.
     ///
-    /// With --meta they are written to a new device, and the file system can be mounted again with it; with --to files are
-    /// copied to a directory. All of the drives is read. What has no data does not come back: empty files, symbolic links,
-    /// further names, extended attributes; what was deleted may return. Exit code 3 if something is incomplete.
+    /// With --meta they are written to a new device, and the file system can be mounted again with it; with --to files
+    /// are copied to a directory. Every drive is read from end to end. What has no data does not come back: empty
+    /// files, symbolic links, further names, extended attributes; what was deleted may return. Exit code 3 if something
+    /// is incomplete.
     Salvage(SalvageArgs),
     /// Add a drive to an array, mounted or not: what is written from then on lies on it too. Or a spare, which waits for one of
     /// its drives to fail. What was on it is lost.
@@ -179,7 +181,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NUMBER")]
     pub threads: Option<u64>,
 
-    /// Of all choices: the same seed does the same operations.
+    /// Seed of all choices: the same seed does the same operations.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
@@ -216,7 +218,7 @@ pub struct AgeArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
     pub operations: u64,
 
-    /// Of all choices: the same seed does the same operations.
+    /// Seed of all choices: the same seed does the same operations.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
@@ -252,7 +254,7 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
     pub operations: u64,
 
-    /// Of all choices: the same seed does the same operations.
+    /// Seed of all choices: the same seed does the same operations.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
@@ -260,7 +262,7 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1")]
     pub step: u64,
 
-    /// Where to give up, in percent of the size.
+    /// The largest over-allocation to try, in percent of the size.
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "200")]
     pub most: u64,
 

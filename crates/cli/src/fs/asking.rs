@@ -6,7 +6,7 @@
 //!            └──(how far it is, again and again, in the status)─────────────────┘
 //! ```
 //!
-//! It goes on when the command that asked is killed; Ctrl-C stops it.
+//! The task goes on when the command that asked is killed; Ctrl-C stops it.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -43,8 +43,8 @@ pub fn device_for(directory: &Path, path: &Path) -> Result<PathBuf, Failure> {
     Ok(device)
 }
 
-/// Asks the process that serves `directory` to do `order`, shows how far it is under `name`, and waits; what it came to. Ctrl-C
-/// stops it.
+/// Asks the process that serves `directory` to do `order`, shows how far it is under `name`, and waits. Returns what it
+/// came to. Ctrl-C stops it.
 pub fn ask(directory: &Path, name: &str, mut order: Value, quiet: bool) -> Result<Value, Failure> {
     let id = Uuid::new_v4().to_string();
     order["id"] = json!(id);

@@ -59,7 +59,7 @@ pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     Ok(if checked.findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// The devices whose superblocks are ours and damaged; and whether another device tells what the file system is, without which
+/// The devices whose superblocks are ours and damaged; and whether another device has a good one, for without it
 /// nothing more can be said.
 fn damaged_superblocks(clock: &Clock, paths: &[PathBuf]) -> Result<(Vec<Finding>, bool), Failure> {
     let (mut damaged, mut is_told) = (Vec::new(), false);
@@ -148,7 +148,8 @@ fn check(
     check_rows(&offline, checked)
 }
 
-/// What no file would notice: damaged copies of the metadata, and of a whole array parity, and copies of data.
+/// Checks what reading files does not: all copies of the metadata; and on an array with all its drives parity and
+/// mirrors.
 fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
     let fs = offline.fs.clone();
     let copies = offline.fs.clone();
@@ -176,7 +177,7 @@ fn check_rows(offline: &Offline, checked: &mut Checked) -> Result<(), Failure> {
     Ok(())
 }
 
-/// That a device is missing is no damage.
+/// The failure where too many devices are missing, which is no damage and so no finding; `None` where enough are there.
 fn missing(clock: &Clock, devices: &Devices) -> Result<Option<Failure>, Failure> {
     let (mut drives, mut copies) = (BTreeSet::new(), BTreeSet::new());
     let (mut all_drives, mut all_copies, mut spare) = (usize::MAX, 0, 0);

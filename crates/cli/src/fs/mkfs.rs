@@ -42,7 +42,7 @@ pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// A file for metadata that is not there yet, if its size was given.
+/// Makes the file for metadata if it is not there yet, of the size that was given.
 pub(super) fn make_file(path: &Path, bytes: Option<u64>) -> Result<(), Failure> {
     if path.exists() {
         return Ok(());

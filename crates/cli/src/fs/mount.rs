@@ -1,7 +1,7 @@
 //! `imbrex fs mount`: a file system on a directory, served by a process of its own.
 //!
-//! In the background the program starts itself again, waits for the word that the directory is served, and leaves it to the
-//! other one; so errors are told where the user is, and a mount that came back is there.
+//! In the background the program starts itself again, waits until that process says that the directory is served, and
+//! ends. So errors are told where the user is, and when the command returns the directory can be used.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Work on a file system that is mounted, as the process that serves the directory does it: [`super::asking`] is how it is
-//! asked.
+//! Tasks that are done with a mounted file system by the process that serves it; [`super::asking`] is how a command
+//! asks for one.
 //!
 //! One is done at a time.
 
@@ -29,7 +29,7 @@ struct Task {
 }
 
 impl Task {
-    /// How far it is; whether to go on.
+    /// Notes how far it is; says whether to go on.
     fn tell(&self, done: u64, all: u64) -> bool {
         self.done.set(done);
         self.all.set(all);

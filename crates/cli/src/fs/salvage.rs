@@ -25,7 +25,7 @@ use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
 
-/// Blocks for names and places of files in memory, besides the checksums: room is taken for what is used of them.
+/// Blocks for names and places of files in memory, besides the checksums; memory is taken only for those that are used.
 const MEMORY_BLOCKS: u64 = 1 << 20;
 /// Bytes that are copied at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -59,7 +59,7 @@ pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(if is_whole { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// The device for new metadata is none of the drives, also where it was found beside them.
+/// Takes the device for the new metadata out of the drives, where it was found beside them.
 fn leave_out(drives: &mut Devices, metadata: Option<&Path>) {
     let is_it = |path: &PathBuf| metadata.is_some_and(|metadata| path.file_name() == metadata.file_name());
     while let Some(at) = drives.paths.iter().position(is_it) {
@@ -122,7 +122,7 @@ fn make_directory(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Copies every file to `directory`; how many, and their bytes.
+/// Copies every file to `directory`. Returns how many, and their bytes.
 fn copy_out(
     clock: &Clock,
     drives: &Devices,
@@ -179,7 +179,7 @@ fn copy_file(clock: &Clock, fs: &Fs, walked: &Walked, to: &Path) -> Result<u64, 
     Ok(offset)
 }
 
-/// Gives a copy the permissions, and a file the time, that its record has; the owner too where one may.
+/// Gives a copy the permissions that its record has, a file its time too, and the owner where that is allowed.
 fn dress(fs: &Fs, walked: &Walked, to: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", to.display()));
     let attributes = fs.attr(walked.inode).map_err(Failure::failed)?.attributes;

@@ -10,7 +10,7 @@ use imbrex_fs::journal::mirror::State;
 use imbrex_fs::Fs;
 use serde_json::{json, Value};
 
-/// All of it. `mounted_on` is the directory, if this process serves it.
+/// The status as JSON. `mounted_on` is the directory, if this process serves it.
 pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Value {
     let (status, stat, superblock) = (fs.status(), fs.statfs(), fs.superblock());
     let usage = status.usage;

@@ -8,7 +8,7 @@ use crate::device::{Device, DeviceFault, Traffic, ZoneState};
 pub enum Data {
     /// A device by itself, with its own blocks and zones.
     Drive(Device),
-    /// An array: its stripe groups are what zones are of a device.
+    /// An array: its stripe groups take the part that zones have on a single device.
     Array(Array),
 }
 
@@ -21,7 +21,8 @@ impl Data {
         }
     }
 
-    /// Writes `bytes`, whole blocks, from `block` on; to an array whole rows, the last of which is filled up.
+    /// Writes `bytes`, whole blocks, from `block` on. On an array whole rows are written, the last one filled up with
+    /// zeros.
     pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
         match self {
             Data::Drive(device) => device.write(block, bytes).await,
@@ -37,7 +38,7 @@ impl Data {
         }
     }
 
-    /// Empties zone, or stripe group, `zone`.
+    /// Empties zone `zone`; on an array that is the number of a stripe group.
     pub async fn reset(&self, zone: u32) -> Result<(), DeviceFault> {
         match self {
             Data::Drive(device) => device.reset(zone).await,
@@ -53,7 +54,7 @@ impl Data {
         }
     }
 
-    /// Block `block`, made of others so that it matches `sum`, if there is parity that allows it.
+    /// Makes block `block` again from parity, so that it matches the checksum `sum`; `None` where that cannot be done.
     pub async fn recover(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
         match self {
             Data::Drive(_) => None,
@@ -61,7 +62,7 @@ impl Data {
         }
     }
 
-    /// What was asked of it, or of all its drives.
+    /// Counts of what was asked of the device, or of all drives together.
     pub fn traffic(&self) -> Traffic {
         match self {
             Data::Drive(device) => device.traffic(),
@@ -77,7 +78,7 @@ impl Data {
         }
     }
 
-    /// What an array did besides what it was asked; zeros for a device.
+    /// What an array did besides what it was asked: parity, padding, repairs. Zeros for a single device.
     pub fn counters(&self) -> ArrayCounters {
         self.array().map(Array::counters).unwrap_or_default()
     }

@@ -1,12 +1,12 @@
 //! The drives of an array and their zones: which are free, how far each is written, which drive is not there.
 //!
-//! A drive without zones of its own is cut into zones of the array's size, which are appended to as well; how far they are
-//! written is then known here alone, and after a mount not at all.
+//! A drive without zones of its own is cut into zones of the array's size, which are appended to as well. How far they
+//! are written is known in memory alone: after a mount nobody knows it.
 //!
 //! Invariants:
 //! 1. A zone is free, taken by one group, or bad.
-//! 2. [`Drives::take`] gives zones of different drives, those with the most free zones first: so where every group that is
-//!    open was of the widest kind, as many more can be opened as could be had in any other way.
+//! 2. [`Drives::take`] takes the zones of a group from the drives with the most free zones. As long as all open groups
+//!    are as wide as may be, no other choice would leave room for more of them.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::Belongs;
 use crate::device::{Device, Geometry, Kind, ZoneCondition, ZoneState};
 use crate::format::change::ZoneOf;
 
-/// Writes of a drive that may fail before nothing more is written to it.
+/// After more failed writes than this nothing more is written to a drive.
 const FAILURES_MAX: u32 = 3;
 
 /// A zone.
@@ -36,7 +36,7 @@ pub struct Zone {
 pub struct Drive {
     /// Its name among devices.
     pub uuid: Uuid,
-    /// It, if it is there.
+    /// The device, if it is there.
     pub device: Option<Device>,
     /// Its first zone that belongs to the array.
     first: u32,
@@ -87,7 +87,7 @@ impl Drive {
         }
     }
 
-    /// It, as far as it `belongs` to the array.
+    /// The same drive, which belongs to the array as `belongs` says.
     pub fn that_belongs(self, belongs: Belongs) -> Drive {
         Drive { belongs, ..self }
     }
@@ -97,7 +97,7 @@ impl Drive {
         self.device.is_some() && !self.is_lost() && self.belongs == Belongs::Yes
     }
 
-    /// Whether what it holds, or held, is missing: it belongs to the array, or others wait for what it held.
+    /// Whether it is away, or has failed, although it belongs to the array or is just being replaced.
     pub fn is_missing(&self) -> bool {
         self.belongs != Belongs::No && (self.device.is_none() || self.is_lost())
     }
@@ -107,12 +107,12 @@ impl Drive {
         self.belongs != Belongs::No
     }
 
-    /// Whether it was there, and failed since.
+    /// Whether it was there at the mount and has failed since.
     pub fn is_lost(&self) -> bool {
         self.is_failing || self.is_dead
     }
 
-    /// A drive that is not there has as many zones as groups say.
+    /// A missing drive cannot report its zones, so it is taken to have those that groups name.
     fn reach(&mut self, zone: u32) {
         let none = Zone { written: 0, has_pointer: false, is_bad: false, is_offline: false };
         while zone >= self.first && self.zone(zone).is_none() {
@@ -167,7 +167,7 @@ impl Drives {
         self.drives.get(usize::from(number))
     }
 
-    /// Adds `drive`; its number.
+    /// Adds `drive` and returns its number.
     pub fn add(&mut self, drive: Drive) -> u8 {
         self.drives.push(drive);
         (self.drives.len() - 1) as u8
@@ -214,7 +214,7 @@ impl Drives {
         partly
     }
 
-    /// Takes a zone for a group; whether it was free.
+    /// Takes a zone for a group; false where it was not free.
     pub fn claim(&mut self, at: ZoneOf) -> bool {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return false };
         if drive.device.is_none() {
@@ -257,8 +257,7 @@ impl Drives {
         self.losses
     }
 
-    /// How many columns a new group has that is as wide as may be, and of those how many hold data; nothing if none can be
-    /// opened.
+    /// How many columns with data a new group has that is as wide as may be; `None` if none can be opened.
     fn widest(&self, counts: &[u32]) -> Option<usize> {
         let with_room = counts.iter().filter(|count| **count > 0).count();
         let width = with_room.checked_sub(self.parity)?.min(self.width_max);
@@ -269,7 +268,7 @@ impl Drives {
         self.drives.iter().map(|drive| if drive.is_there() { drive.free.len() as u32 } else { 0 }).collect()
     }
 
-    /// How many are free, on the drives that are there.
+    /// How many zones are free on the drives that are there.
     pub fn free_zones(&self) -> u64 {
         self.free_counts().into_iter().map(u64::from).sum()
     }
@@ -286,7 +285,8 @@ impl Drives {
             && (0..keep).all(|_| take_most_free(&mut counts, kept_width + self.parity))
     }
 
-    /// The widths of all groups that the drives that are there could hold, whatever they hold now, each as wide as may be.
+    /// The widths of all groups that the drives that are there could hold if they were empty, each group as wide as may
+    /// be.
     pub fn formable(&self) -> Vec<usize> {
         let usable = |drive: &Drive| drive.zones.iter().filter(|zone| !zone.is_bad).count() as u32;
         let mut counts: Vec<u32> =
@@ -299,7 +299,7 @@ impl Drives {
         widths
     }
 
-    /// How many groups of the widest kind could be opened now.
+    /// The widths of the groups that could be opened now, one after the other, each as wide as may be.
     pub fn free_groups(&self) -> Vec<usize> {
         self.free_groups_up_to(usize::MAX)
     }
@@ -314,8 +314,8 @@ impl Drives {
         widths
     }
 
-    /// Takes a free zone of each of `columns` drives, the one with the most of them first; nothing if there are too few.
-    /// Which column comes first goes round with `turn`, so that parity is spread over the drives.
+    /// Takes a free zone on each of `columns` drives, those with the most free zones; `None` if too few drives have
+    /// any. With every `turn` another drive has the first column, so that parity is spread over the drives.
     pub fn take(&mut self, columns: usize, turn: u64) -> Option<Vec<ZoneOf>> {
         let mut drives = most_free(&self.free_counts(), columns)?;
         drives.sort_unstable();

@@ -13,12 +13,12 @@
 //! group there can be; so a group of any width has its numbers to itself. Each zone begins with a block that says what it is
 //! ([`zone_header`]).
 //!
-//! Which zones are a group is a change in the log of the metadata, made before any record that names data in it: so it is
-//! durable when they count. Zones that are in no group may hold anything, and are reset before they are used.
+//! Which zones form a group is recorded in the log of the metadata before any record that names data in it; so it is
+//! durable whenever they are. Zones that are in no group may hold anything, and are reset before they are used.
 //!
-//! A group that is *sealed* is read and not appended to until it was emptied: when a drive of it is missing, when writing to
-//! it failed, when its zones are not equally long, or when nobody can know how long they are. So what a drive holds of a
-//! group that is there never becomes out of date while the drive is away: it is right, or it is not there.
+//! A group that is *sealed* is read, and not appended to until it has been emptied. It is sealed when a drive of it is
+//! missing, when writing to it failed, when its zones are not equally long, or when nobody can know how long they are.
+//! So what a drive holds of a group never becomes outdated while the drive is away: it is right, or not there.
 //!
 //! Invariants:
 //! 1. A row is written once, whole. What was flushed of it is readable while any k' of its columns are.
@@ -54,7 +54,7 @@ use crate::namespace::Groups;
 
 /// Drives of an array at most.
 pub const DRIVES_MAX: usize = 16;
-/// Drives that may be lost, at most.
+/// Parity at most: so many drives of an array may be lost.
 pub const PARITY_MAX: u8 = 3;
 /// How often a group is opened elsewhere when opening it fails.
 const ATTEMPTS: u32 = 8;
@@ -63,7 +63,7 @@ const ATTEMPTS: u32 = 8;
 pub struct Part {
     /// Its name among devices.
     pub uuid: Uuid,
-    /// It, if it is there.
+    /// The device, if it is there.
     pub device: Option<Device>,
     /// What it was when the array was made.
     pub geometry: Geometry,
@@ -78,7 +78,7 @@ pub struct Part {
 pub enum Belongs {
     /// It does.
     Yes,
-    /// Another is put in its place, and not all of it lies there yet: it is read where it is there.
+    /// It is being replaced: until all of it lies on the other drive, it is read as long as it answers.
     Leaving,
     /// It did once.
     No,
@@ -114,7 +114,7 @@ struct Inner {
     /// Numbers that no group has.
     free_numbers: RefCell<BTreeSet<u32>>,
     sequence: Cell<u64>,
-    /// A drive was lost.
+    /// Given when a drive is lost.
     is_short: Signal,
     counters: Cell<ArrayCounters>,
     /// A mistake made on purpose, for tests: parity is written only when the array is next flushed.
@@ -164,7 +164,7 @@ impl Array {
         Ok(array)
     }
 
-    /// Group `group` lies there, as the metadata have it.
+    /// Enters a group that the metadata name, and takes its zones.
     fn claim(&self, group: u32, layout: &GroupLayout) -> Result<(), FsError> {
         let inner = &self.0;
         let mut drives = inner.drives.borrow_mut();
@@ -188,8 +188,8 @@ impl Array {
         Ok(())
     }
 
-    /// Groups that could be appended to must be what they are said to be: a drive that was away, or was put back as it had
-    /// been, has zones of another time.
+    /// Looks at groups that could be appended to, and seals those whose zones are not what the metadata say: a drive
+    /// that was away, or was put back as it had once been, has zones of another time.
     async fn look_at_open_groups(&self, is_read_only: bool) {
         let numbers: Vec<u32> = self.0.groups.borrow().keys().copied().collect();
         for group in numbers {
@@ -218,8 +218,8 @@ impl Array {
         true
     }
 
-    /// Lets drives close zones that no group has and that are partly written: they count against their limits. They are not
-    /// reset before they are used, for whoever gave metadata of another time by mistake wants what they hold.
+    /// Closes partly written zones of no group, for they count against a drive's limit of open zones. They are reset
+    /// only when they are used: if old metadata were given by mistake, what these zones hold is still wanted.
     async fn close_free_zones(&self) {
         let partly: Vec<(ZoneOf, Device)> = {
             let drives = self.0.drives.borrow();
@@ -231,7 +231,7 @@ impl Array {
         }
     }
 
-    /// What the zone of column `column` says that it is, if it can be read.
+    /// Reads the header of the zone of column `column`.
     async fn header(&self, layout: &GroupLayout, column: usize) -> Option<ZoneHeader> {
         let at = layout.members[column];
         let device = self.0.drives.borrow().reader(at.drive)?;
@@ -240,7 +240,7 @@ impl Array {
         (header.file_system == self.0.file_system && usize::from(header.column) == column).then_some(header)
     }
 
-    /// Lets drives close the zones of a sealed group: those that are partly written count against their limits.
+    /// Closes the zones of a sealed group: those that are partly written count against a drive's limit of open zones.
     async fn finish_zones(&self, layout: &GroupLayout) {
         for &at in &layout.members {
             let is_partly = |zone: &drives::Zone| zone.has_pointer && zone.written < self.0.shape.zone_blocks;
@@ -264,7 +264,7 @@ impl Array {
         self.0.file_system
     }
 
-    /// Whether `group` is written to its end, as every drive of it that is there says itself.
+    /// Whether `group` is written to its end, as each of its drives that is there reports itself.
     pub fn is_full(&self, group: u32) -> bool {
         let Some(layout) = self.layout(group) else { return false };
         let drives = self.0.drives.borrow();
@@ -348,7 +348,7 @@ impl Array {
         !self.0.free_numbers.borrow().is_empty() && self.0.drives.borrow().can_open(width, keep, kept_width)
     }
 
-    /// Each group: how it lies, its number, and how it would report itself if it were a zone.
+    /// Each group: its number, where it lies, and how it would report itself if it were a zone.
     pub fn groups(&self) -> Vec<(u32, GroupLayout, ZoneState)> {
         let groups = self.0.groups.borrow();
         groups.iter().map(|(number, group)| (*number, group.layout.clone(), self.state_of(group))).collect()
@@ -362,7 +362,7 @@ impl Array {
         ZoneState { written, condition }
     }
 
-    /// All groups as zones, by number; where there is none, one that is offline.
+    /// All groups as zones, by number; a number without a group is a zone that is offline.
     pub fn zones(&self) -> Vec<ZoneState> {
         let none = ZoneState { written: 0, condition: ZoneCondition::Offline };
         let mut zones = vec![none; self.0.shape.groups as usize];
@@ -372,8 +372,8 @@ impl Array {
         zones
     }
 
-    /// Opens a group of `width` data zones: its zones are reset and their headers written, not yet durable. Nothing if there
-    /// is no room for one; drives and zones that fail are passed by.
+    /// Opens a group of `width` data zones: its zones are reset and their headers written, not yet durable. `None` if
+    /// there is no room for one; drives and zones that fail are left out.
     pub async fn open(&self, width: usize) -> Option<(u32, GroupLayout)> {
         let columns = width + usize::from(self.0.shape.parity);
         for _ in 0..ATTEMPTS {
@@ -443,7 +443,7 @@ impl Array {
         }
     }
 
-    /// Writing to a zone failed: whether it is the zone or the drive, the drive says.
+    /// Asks a drive, after a write to one of its zones failed, whether the zone is bad or the drive.
     async fn look_at(&self, at: ZoneOf) {
         let Some(device) = self.0.drives.borrow().device(at.drive) else { return };
         match device.zones().await {
@@ -465,22 +465,23 @@ impl Array {
         }
     }
 
-    /// How often a zone or a drive was lost since it was assembled: where that changed, so may have what there is room for.
+    /// How often a zone or a drive was lost since it was assembled. Whenever this changes, the room that there is may
+    /// have changed too.
     pub fn losses(&self) -> u64 {
         self.0.drives.borrow().losses()
     }
 
-    /// Waits until a drive is lost, or whoever makes up for such has something to do.
+    /// Waits until a drive is lost, or [`Array::tell_short`] is called.
     pub fn until_short(&self) -> Waiting {
         self.0.is_short.next()
     }
 
-    /// Whoever makes up for drives that are lost has something to do.
+    /// Wakes whoever replaces lost drives: a spare has come, for example.
     pub fn tell_short(&self) {
         self.0.is_short.give();
     }
 
-    /// Seals what a drive is missing of.
+    /// Seals every group of which a drive is missing.
     fn seal_incomplete(&self) {
         let drives = self.0.drives.borrow();
         let is_there = |at: &ZoneOf| drives.get(at.drive).is_some_and(Drive::is_there);

@@ -1,12 +1,13 @@
 //! The parity of a row: what is written besides the data, and what is lost found again from the rest.
 //!
-//! One parity column is the XOR of the data (Jin 2014 §II.D.3). More are the recovery shards of the Reed–Solomon code over
-//! GF(2¹⁶) of the crate `reed-solomon-simd` (that of Leopard-RS; Lin, Al-Naffouri, Han and Chung 2016), which goes by pieces
-//! of 64 bytes: so a run of rows is coded like each row by itself. A group with one data column has copies of it.
+//! One parity column is the XOR of the data (Jin 2014 §II.D.3). More are the recovery shards of the Reed–Solomon code
+//! over GF(2¹⁶) of the crate `reed-solomon-simd` (that of Leopard-RS; Lin, Al-Naffouri, Han and Chung 2016). It codes
+//! each piece of 64 bytes by itself, so coding several rows at once gives the same as coding each. A group with one
+//! data column has copies of it.
 //!
 //! Invariants:
 //! 1. Any `width` columns of a row give the others.
-//! 2. What is coded here is what lies on drives: the code of a crate's next version must be the same, which a test holds.
+//! 2. The code is part of the format: a later version of the crate must give the same bytes, which a test checks.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,8 @@ fn xor<'a>(mut columns: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     sum
 }
 
-/// The data columns of a row of `width` and `parity` of which `there` are left; nothing if too few are.
+/// The data columns of a row of `width` and `parity`, made of the columns `there` that are left; `None` if they are too
+/// few.
 pub fn data_from(width: usize, parity: usize, there: &Columns) -> Option<Vec<Vec<u8>>> {
     if there.len() < width {
         return None;

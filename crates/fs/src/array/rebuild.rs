@@ -74,8 +74,8 @@ impl Array {
         self.0.groups.borrow().get(&group).map(|group| group.layout.clone())
     }
 
-    /// Begins to move what group `group` has on drive `from` to drive `to`: a zone is taken there, and its header written.
-    /// Nothing if `to` has no zone left, or the group nothing on `from`.
+    /// Begins to move what group `group` has on drive `from` to drive `to`: a zone is taken there, and its header
+    /// written. `None` if `to` has no zone left, or the group none on `from`.
     pub async fn begin_move(&self, group: u32, from: u8, to: u8) -> Result<Option<Moving>, DeviceFault> {
         let Some(mut layout) = self.layout(group) else { return Ok(None) };
         let Some(column) = layout.members.iter().position(|at| at.drive == from) else { return Ok(None) };
@@ -98,7 +98,7 @@ impl Array {
         device.write(self.start_of(moving.to) + 1 + row, bytes).await
     }
 
-    /// The column lies on its new drive: what was there before is free. The group takes no more.
+    /// The column lies on its new drive now: its old zone is free, and the group is sealed.
     pub async fn finish_move(&self, moving: &Moving) {
         if let Some(group) = self.0.groups.borrow_mut().get_mut(&moving.group) {
             group.layout = moving.layout.clone();
@@ -108,13 +108,13 @@ impl Array {
         self.finish_zones(&moving.layout).await;
     }
 
-    /// The column is not moved: the zone it was to go to is free.
+    /// Gives up a move: the zone that the column was to go to is free.
     pub fn abandon_move(&self, moving: &Moving) {
         self.0.drives.borrow_mut().give_back(moving.to);
     }
 
-    /// Whether every column of whole rows from `block` on is what these data, read of them, make it. An error where one
-    /// cannot be read.
+    /// Whether all columns of the rows from `block` on, parity included, agree with `data`, which was read of these
+    /// rows. An error where a column cannot be read.
     pub async fn has_right_columns(&self, block: u64, data: &[u8]) -> Result<bool, DeviceFault> {
         let stride = self.0.shape.stride();
         let layout = self.layout((block / stride) as u32);

@@ -10,7 +10,7 @@ use crate::journal::checksums;
 /// What reading a column comes to.
 type Read = Result<Vec<u8>, DeviceFault>;
 
-/// A run of rows of a group, of which blocks from `first` to before `end` are meant, counted from the first row.
+/// A run of rows of a group, of which the blocks from `first` to before `end` are wanted, counted from the first row.
 struct Rows {
     layout: GroupLayout,
     row: u64,
@@ -24,7 +24,8 @@ impl Rows {
         u64::from(self.layout.width)
     }
 
-    /// The rows in which column `column` has blocks that are meant: the first, counted from the first row, and how many.
+    /// The rows in which column `column` has blocks that are wanted: the first, counted from the first row, and how
+    /// many.
     fn rows_of(&self, column: u64) -> (u64, u64) {
         let width = self.width();
         let skipped = u64::from(column < self.first);
@@ -32,7 +33,7 @@ impl Rows {
         (skipped, end.saturating_sub(skipped))
     }
 
-    /// What is meant of the bytes of whole rows.
+    /// Cuts what is wanted out of the bytes of whole rows.
     fn cut(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         bytes.truncate(self.end as usize * BLOCK_BYTES);
         bytes.drain(..self.first as usize * BLOCK_BYTES);
@@ -65,8 +66,8 @@ impl Array {
         Ok(Rows { layout: found.layout.clone(), row, rows: end.div_ceil(width), first, end })
     }
 
-    /// Reads `blocks` from `block` on. What a drive does not give is made of the other columns; that the bytes are right is
-    /// for their checksums to say.
+    /// Reads `blocks` from `block` on. What a drive does not give is made of the other columns; whether the bytes are
+    /// right is left to the checksums of whoever asks.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         let rows = self.locate(block, blocks)?;
         let wanted: Vec<(usize, u64, u64)> = (0..rows.width())
@@ -208,7 +209,7 @@ impl Array {
         self.finish_zones(&layout).await;
     }
 
-    /// What is to be written to each zone; the rows are taken.
+    /// What is to be written to each zone; the pointer of the group is moved behind these rows.
     fn begin_append(&self, group: u32, block: u64, mut bytes: Vec<u8>) -> Result<Vec<ColumnWrite>, DeviceFault> {
         let stride = self.0.shape.stride();
         let mut groups = self.0.groups.borrow_mut();
@@ -261,13 +262,14 @@ impl Array {
         Ok(writes)
     }
 
-    /// Block `block`, made of the other columns of its row so that it matches `sum`: whichever of them are wrong, if no more
-    /// are than there is parity for. Nothing if that cannot be.
+    /// Makes block `block` again from the other columns of its row, so that it matches the checksum `sum`. Other
+    /// columns may be wrong too: every choice of columns is tried that leaves out no more than there is parity for.
+    /// `None` if none of them gives `sum`.
     pub async fn recover(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
         self.recover_as(block, |bytes| checksums::of_block(bytes) == sum).await
     }
 
-    /// The same for what `is_right` says of its bytes.
+    /// The same, with `is_right` in the place of a checksum.
     pub async fn recover_as(&self, block: u64, is_right: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
         let rows = self.locate(block, 1).ok()?;
         let (mut there, _) = self.read_columns(&rows.layout, rows.row, 1).await;
@@ -285,7 +287,7 @@ impl Array {
         None
     }
 
-    /// Rows of a group, from its first on, that enough of its zones reach.
+    /// How many rows of a group, from the first on, can be read: as far as enough of its zones reach.
     pub fn rows_readable(&self, group: u32) -> u64 {
         let Some(layout) = self.layout(group) else { return 0 };
         let drives = self.0.drives.borrow();

@@ -1,5 +1,5 @@
-//! The first block of every zone of an array: which group the zone belongs to, and where in it. So a zone is known for what
-//! it is also where the metadata are lost, and one that belongs to an earlier time is not taken for one of now.
+//! The first block of every zone of an array: which group the zone belongs to, and which part of it. So zones are known
+//! without metadata, and one of an earlier time is not taken for one of now.
 
 use uuid::Uuid;
 

@@ -100,7 +100,8 @@ fn pass_on(gate: &GateState) {
 #[derive(Default)]
 struct SignalState {
     times: Cell<u64>,
-    /// Who waits, by the number of its wait: each once, however often it is polled, and no longer than it waits.
+    /// The wakers of those who wait, by the number of each wait: one each, however often it is polled, and none once
+    /// the wait is over.
     waiting: RefCell<BTreeMap<u64, Waker>>,
     waits: Cell<u64>,
 }

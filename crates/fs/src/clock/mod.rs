@@ -34,7 +34,7 @@ use self::tasks::Tasks;
 /// A second in nanoseconds.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// A future of one thread.
+/// A boxed future that stays on one thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Something that makes events in time: a device.
@@ -150,7 +150,7 @@ impl Clock {
         }
     }
 
-    /// Polls what is ready; where nothing is, delivers what is due. Whether anything can go on: nothing is waited for.
+    /// Polls what is ready; where nothing is, delivers what is due. It never waits; false where nothing could be done.
     pub fn go_on(&self) -> bool {
         if self.0.tasks.poll_ready() {
             return true;

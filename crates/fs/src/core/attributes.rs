@@ -1,4 +1,4 @@
-//! What is known of a file: asked, changed; extended attributes.
+//! Attributes of files, asked for and changed; extended attributes.
 
 use super::{Core, Fs};
 use crate::error::FsError;
@@ -9,7 +9,7 @@ use crate::namespace::NAME_BYTES_MAX;
 /// Bytes of the value of an extended attribute at most.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// What is known of a file, what is still in memory included.
+/// The attributes of a file, what is not yet written included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attr {
     /// Its number.
@@ -51,7 +51,7 @@ pub enum SetAttribute {
 }
 
 impl Core {
-    /// What is known of a file, what is in memory included.
+    /// The attributes of a file, what is not yet written included.
     pub fn attr(&self, inode: Inode) -> Result<Attr, FsError> {
         let namespace = self.namespace.borrow();
         let node = namespace.node(inode)?;

@@ -1,10 +1,12 @@
 //! The cleaner (Singh 2014 §2.2.3): copies what is live out of a zone, and resets it.
 //!
-//! It waits for nobody: pieces of files are copied, and where a file still has its piece then, the copy takes its place;
-//! where the file was changed meanwhile the copy is dead. A zone is reset once the records of all its copies are durable.
+//! It holds nobody up: pieces of files are copied, and a file that still has its piece afterwards gets the copy in its
+//! place; where the file was changed meanwhile the copy is dead. A zone is reset once the records of all its copies are
+//! durable.
 //!
-//! Zones are emptied when hardly any is left to be written, and otherwise when nobody writes: what is emptied later has more
-//! that is dead. Before there is none left at all, writers are slowed down to the pace of the cleaner.
+//! Zones are emptied when hardly any is left to be written, and otherwise only while nobody writes: the later a zone is
+//! emptied, the more of it is dead. Before there is none left at all, writers are slowed down to the pace of the
+//! cleaner.
 //!
 //! With the policy `files` (Jin 2014 §II.D.2, the file-based approach) files that have a piece in the zone are copied as a whole, one
 //! after the other in their own order, as far as there is room for that: afterwards they lie in one piece, and what they had
@@ -27,9 +29,9 @@ use crate::store::{Lease, Run, Victim};
 /// Pieces of files, in the order in which they are copied, with whose each is.
 pub(super) type Pieces = Vec<(Inode, Extent)>;
 
-/// How often the cleaner begins anew when a device fails, before it has nothing to gain.
+/// How often the cleaner tries another zone when a device fails, before it gives up.
 const ATTEMPTS: u32 = 16;
-/// Who has written nothing for so long is idle.
+/// The store is idle when nobody has written to it for so long.
 const IDLE_NS: u64 = 1_000_000_000;
 /// A write is slowed down by no more than this.
 const DELAY_NS_MAX: u64 = 250_000_000;
@@ -66,8 +68,8 @@ impl Fs {
         self.0.clock.now_ns() >= self.0.wrote_ns.get().saturating_add(IDLE_NS)
     }
 
-    /// Waits, before `blocks` are written, for so long that writers take no more room than the cleaner makes once there is
-    /// hardly any: the nearer that is, the nearer to its pace.
+    /// Delays a write of `blocks`. The less room is left, the longer the delay, so that writers are down to the pace at
+    /// which the cleaner makes room before there is none.
     pub(super) async fn slow_down(&self, blocks: u64) {
         let core = &self.0;
         core.wrote_ns.set(core.clock.now_ns());
@@ -81,7 +83,7 @@ impl Fs {
         }
     }
 
-    /// Empties zones until none would gain anything, or `zones` are emptied; how many were.
+    /// Empties zones until none would gain anything, or `zones` are emptied. Returns how many were.
     pub async fn clean(&self, zones: u64) -> Result<u64, FsError> {
         self.0.begin().await?;
         let mut cleaned = 0;
@@ -91,7 +93,7 @@ impl Fs {
         Ok(cleaned)
     }
 
-    /// Empties one zone, or another where a device fails meanwhile; whether there was one worth it.
+    /// Empties one zone, or another where a device fails meanwhile; false where none was worth it.
     async fn clean_one_or_next(&self) -> Result<bool, FsError> {
         let mut outcome = self.clean_one().await;
         for _ in 1..ATTEMPTS {
@@ -103,7 +105,7 @@ impl Fs {
         outcome
     }
 
-    /// Empties one zone; whether there was one worth it.
+    /// Empties one zone; false where none was worth it.
     async fn clean_one(&self) -> Result<bool, FsError> {
         let core = &self.0;
         let _pass = core.cleaning.enter().await;
@@ -134,7 +136,7 @@ impl Fs {
         }
     }
 
-    /// Copies what is live; whether all of it could be.
+    /// Copies what is live; false where there was no room for all of it.
     async fn copy_out(&self, victim: &Victim) -> Result<bool, FsError> {
         if self.0.store.budget_for_files(victim).is_some() {
             self.copy_whole_files(victim).await?;
@@ -197,7 +199,7 @@ impl Fs {
         files
     }
 
-    /// A file was copied as a whole: what of it follows each other on the device is one piece.
+    /// Joins the pieces of a file that was copied as a whole, where they follow each other on the device.
     fn join(&self, inode: Inode) {
         let core = &self.0;
         core.counters.borrow_mut().files_moved += 1;
@@ -258,7 +260,8 @@ impl Fs {
         Ok(changed.map_or(Copied::All, Copied::Changed))
     }
 
-    /// Copies to `lease` what of `pieces` lies behind their first `done` blocks; where it lies now, pinned.
+    /// Copies to `lease` what comes behind the first `done` blocks of `pieces`. Returns the runs that it lies in now,
+    /// which are pinned.
     async fn copy_to(&self, pieces: &Pieces, done: u64, lease: Lease) -> Result<Vec<Run>, FsError> {
         let core = &self.0;
         let mut behind = done;
@@ -276,8 +279,8 @@ impl Fs {
         Ok(runs)
     }
 
-    /// Copies to a run what lies behind the first `done` blocks of `pieces`, with the checksums it has: what is damaged, and
-    /// cannot be made again, stays known as damaged.
+    /// Copies to run `to` what comes behind the first `done` blocks of `pieces`, with the checksums it has: a block
+    /// that is damaged, and cannot be made again, stays known as damaged.
     async fn copy_run(&self, pieces: &Pieces, done: u64, to: Run, lease: &Lease) -> Result<(), FsError> {
         let piece_blocks = self.0.piece_blocks_at(to.start);
         let (mut next, mut all_sums) = (0, Vec::new());
@@ -300,7 +303,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Puts `copies` in the place of `extent`, if the file still has it; else they are dead, and so it says.
+    /// Puts `copies` in the place of `extent`, if the file still has that; else frees the copies and returns false.
     fn take_copies(&self, inode: Inode, extent: Extent, copies: &[Extent]) -> bool {
         let core = &self.0;
         let before =
@@ -357,7 +360,7 @@ pub(super) enum Copied {
 /// Runs that copies were written to, one after the other.
 struct Runs<'a> {
     runs: &'a [Run],
-    /// Blocks of the first of them that are given away.
+    /// Blocks of the first of them that were handed out already.
     skipped: u64,
 }
 

@@ -1,6 +1,8 @@
-//! Copies of the metadata that come back, or come in the place of others: brought up to date while the file system is in use.
+//! Copies of the metadata that come back, or come in the place of others, and are brought up to date while the file
+//! system is in use.
 //!
-//! A copy counts only once all of it was copied, and what was written meanwhile too. Cut before, it is copied anew.
+//! A copy counts only once all of it was copied, and what was written meanwhile too. If the power is cut before, it is
+//! copied anew.
 
 use uuid::Uuid;
 
@@ -18,10 +20,10 @@ impl Fs {
         let _ = core.metadata.bring_up_to_date(goes_on).await;
     }
 
-    /// Reads what of the metadata nobody reads otherwise, on every copy: superblocks, the checksums of data, copies in the
-    /// hot zone; how many of their
-    /// blocks are damaged. If it `repairs`, they are written again from another copy, and so are log and checkpoints, by two new
-    /// checkpoints; where no copy has a block whole, that is an error.
+    /// Reads on every copy those metadata that are not read otherwise: superblocks, the checksums of data, the contents
+    /// of the hot zone. Returns how many of their blocks are damaged on some copy. If it `repairs`, these are written
+    /// again from another copy, and two new checkpoints take the place of log and checkpoints; a page of checksums that
+    /// no copy has whole is an error then.
     pub async fn scrub_copies(&self, repairs: bool) -> Result<u64, FsError> {
         let core = &self.0;
         if repairs {

@@ -43,7 +43,7 @@ impl Fs {
         self.read_from(inode, offset, length, true).await
     }
 
-    /// The same from where the store has it, whether there is a copy in the hot zone or not: for whoever checks.
+    /// The same, always from the store and never from a copy in the hot zone: for checks.
     pub async fn read_stored_only(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
         self.read_from(inode, offset, length, false).await
     }
@@ -138,15 +138,16 @@ impl Fs {
         Ok(())
     }
 
-    /// The same as [`Fs::read_run_as_it_is`], with blocks that are damaged made again where there is parity for it, and
-    /// those that could not be.
+    /// The same as [`Fs::read_run_as_it_is`], with damaged blocks made again from parity. The last value has those for
+    /// which that was impossible.
     pub(super) async fn read_run_mended(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>, Vec<u64>), FsError> {
         let (mut bytes, sums) = self.read_run_as_it_is(run).await?;
         let damaged = self.mend(run, &mut bytes, &sums, |_| true).await;
         Ok((bytes, sums, damaged))
     }
 
-    /// Makes blocks of a run that `are_meant` again where they do not match their checksums; which of them could not be.
+    /// Makes those blocks of a run again that do not match their checksums, among those that `are_meant`. Returns which
+    /// could not be made.
     pub(super) async fn mend(
         &self,
         run: Run,
@@ -238,8 +239,8 @@ impl Fs {
         Ok(())
     }
 
-    /// The stored blocks that a change of bytes `offset` to `end` needs in memory: those it changes in part, and the last
-    /// one of the file if it becomes longer, for what lies behind the end of a file is nobody's.
+    /// The stored blocks that a change of bytes `offset` to `end` needs in memory: those it changes in part, and the
+    /// last one of the file if it becomes longer, since what lies behind the old end there must become zeros.
     async fn edges(
         &self,
         inode: Inode,

@@ -92,7 +92,7 @@ impl Core {
     }
 }
 
-/// Tells the zone what lies in it; an error says what cannot be.
+/// Tells the zone which copies lie in it; an error where they contradict each other, or their files.
 pub(super) fn claim_copies(namespace: &Namespace, hot: &mut HotZone) -> Result<(), FsError> {
     let wrong = |reason: String| FsError::format("the hot zone", reason);
     for (inode, copy) in namespace.hot_copies() {
@@ -105,7 +105,7 @@ pub(super) fn claim_copies(namespace: &Namespace, hot: &mut HotZone) -> Result<(
     Ok(())
 }
 
-/// The blocks of the file that extents are of, runs of neighbours as one.
+/// The blocks of the file that `extents` cover, as runs, neighbours joined.
 fn ranges(extents: &[Extent]) -> Vec<(u64, u64)> {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for extent in extents {
@@ -126,7 +126,7 @@ impl Fs {
         }
     }
 
-    /// The file may come into the hot zone now, or go out.
+    /// Lets it be judged whether the file comes into the hot zone, or goes out.
     pub(super) fn want_hot(&self, inode: Inode) {
         let core = &self.0;
         if core.has_hot_zone() && !core.is_read_only && core.hot.borrow_mut().want(inode) {
@@ -141,7 +141,7 @@ impl Fs {
         }
     }
 
-    /// Reads blocks of a file from its copy in the hot zone; whether it has one, and that is whole.
+    /// Reads blocks of a file from its copy in the hot zone; false where it has none, or one that is damaged.
     pub(super) async fn read_copy(&self, inode: Inode, first: u64, into: &mut [u8]) -> bool {
         let core = &self.0;
         if !core.has_hot_zone() {
@@ -174,7 +174,8 @@ impl Fs {
         }
     }
 
-    /// Reads blocks of a copy, which are on some device of the metadata; whether they are on the first of them.
+    /// Reads blocks of a copy from the first device of the metadata that has them whole; false where another before it
+    /// had not. `None` where no device has them.
     async fn read_blocks_of_copy(&self, copy: &[Extent], first: u64, into: &mut [u8]) -> Option<bool> {
         let core = &self.0;
         let end = first + (into.len() / BLOCK_BYTES) as u64;
@@ -236,7 +237,7 @@ impl Fs {
         self.commit_if_much().await
     }
 
-    /// Those of `inodes` that come in, with blocks for each; what is colder goes out for them.
+    /// Chooses which of `inodes` come in, and takes blocks for each; files that are colder go out for them.
     async fn choose(&self, inodes: Vec<Inode>) -> Result<Vec<(Inode, Vec<Run>)>, FsError> {
         let core = &self.0;
         let (mut chosen, mut pushing) = (Vec::new(), Vec::new());
@@ -304,7 +305,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Makes the record of a copy, if its file is what it was; whether it was.
+    /// Makes the record of a copy, unless its file has changed meanwhile; then it returns false.
     fn name_copy(&self, made: Made) -> bool {
         let core = &self.0;
         let is_same = {
@@ -323,7 +324,7 @@ impl Fs {
         true
     }
 
-    /// Writes what the store has of a file to `runs` of the zone; nothing if it has another length than them meanwhile.
+    /// Writes what the store has of a file to `runs` of the zone; `None` if the file has another length by now.
     async fn write_copy(&self, inode: Inode, runs: &[Run]) -> Result<Option<Made>, FsError> {
         let core = &self.0;
         let of = core.namespace.borrow().node(inode)?.extents.as_slice().to_vec();
@@ -352,8 +353,8 @@ impl Fs {
         Ok(Some(Made { inode, of, runs: runs.to_vec(), copy, sums: told }))
     }
 
-    /// Reads every copy in the hot zone, on every device with metadata; how many of their blocks are damaged. If it `repairs`,
-    /// copies of which something is damaged are dropped, and made anew.
+    /// Reads every copy in the hot zone, on every device with metadata. Returns how many of their blocks are damaged.
+    /// If it `repairs`, copies of which something is damaged are dropped, and made anew.
     pub(super) async fn scrub_hot(&self, repairs: bool) -> Result<u64, FsError> {
         let core = &self.0;
         let inodes: Vec<Inode> = core.namespace.borrow().hot_copies().map(|(inode, _)| inode).collect();

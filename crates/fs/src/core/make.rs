@@ -19,11 +19,11 @@ use crate::store;
 
 /// Bytes of metadata that are reckoned for a file: a node, a name of 16 bytes, an extent.
 const FILE_BYTES: u64 = NODE_BYTES + 21 + 16 + 13 + 16;
-/// Blocks of the log at least, and in the rule.
+/// Blocks of the log, at least and at most.
 const LOG_BLOCKS_MIN: u64 = 16;
 const LOG_BLOCKS_MAX: u64 = 64 << 10;
-/// Into how many zones the smallest drive of an array is cut that has none, about, and how large those are at least and at
-/// most, in blocks.
+/// Drives without zones are cut into zones: the smallest of an array into about so many, each of at least and at most
+/// so many blocks.
 const CUT_ZONES: u64 = 256;
 const CUT_BLOCKS_MIN: u64 = 16;
 const CUT_BLOCKS_MAX: u64 = 65_536;
@@ -39,8 +39,8 @@ pub struct MakeOptions {
     pub store: Option<String>,
     /// Options of the store, which it is mounted with if nothing else is said.
     pub options: Vec<(String, String)>,
-    /// Blocks for metadata, the hot zone included; by the rule, a sixty-fourth of the data but no less than 256 besides the hot
-    /// zone, if it is not given. On a device of its own all of it is used.
+    /// Blocks for metadata, the hot zone included. If not given: the hot zone, and a sixty-fourth of the data but no
+    /// less than 256. On a device of its own all of it is used.
     pub metadata_blocks: Option<u64>,
     /// Make it even if the devices hold a file system already.
     pub overwrite: bool,

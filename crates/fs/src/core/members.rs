@@ -12,7 +12,7 @@ use crate::format::superblock::{Role, Shape, Superblock};
 use crate::journal::mirror::LABELS;
 use crate::namespace::Groups;
 
-/// What is on a device. Of two copies of the superblock that can be read it is the one of the later generation.
+/// Reads the superblock of a device; of two copies of it that can be read, that of the later generation.
 pub async fn look(device: &Device) -> Result<Superblock, FsError> {
     let mut why = String::new();
     let mut found: Option<Superblock> = None;
@@ -47,14 +47,14 @@ impl Found {
     }
 }
 
-/// Devices with copies of the metadata: which each is, and whether it is up to date.
+/// Devices with copies of the metadata: the number of the copy, the device, and whether it is up to date.
 type Copies = Vec<(usize, Device, bool)>;
 
 /// The devices of one file system, as far as they were given.
 pub(super) struct Members {
-    /// What the devices with the metadata say, those of the latest generation.
+    /// The superblock of the copies of the metadata of the latest generation.
     pub superblock: Superblock,
-    /// The devices with the metadata: which each is, and whether it is up to date.
+    /// The devices with the metadata.
     pub metadata: Copies,
     /// Devices of which nothing can be told, in words.
     pub unknown: Vec<String>,
@@ -62,7 +62,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// Those `devices`, given in any order.
+    /// Tells apart `devices`, given in any order.
     pub async fn of(devices: &[Device]) -> Result<Members, FsError> {
         let (mut found, mut unknown): (Vec<Found>, Vec<FsError>) = (Vec::new(), Vec::new());
         for device in devices {
@@ -115,8 +115,8 @@ impl Members {
         self.found.iter().filter(is_spare).map(|found| (found.uuid(), found.device.clone())).collect()
     }
 
-    /// What the data lie on, with the stripe groups and drives that the metadata name. Devices that were members once, and are
-    /// none now, are told by name.
+    /// What the data lie on, with the stripe groups and drives that the metadata name; and the names of devices that
+    /// were members once and are none now.
     pub async fn data(&self, groups: &Groups, is_read_only: bool) -> Result<(Data, Vec<String>), FsError> {
         let superblock = &self.superblock;
         let mut uuids = drives_of(superblock, groups);
@@ -175,7 +175,7 @@ fn copies_of(found: &[Found], unknown: &[String]) -> Result<(Superblock, Copies)
     Ok((superblock, used))
 }
 
-/// The same error, with the devices that may be what is missed.
+/// The same error, with the devices that could not be identified: one of them may be what is missing.
 fn with_unknown(error: FsError, unknown: &[String]) -> FsError {
     match error {
         FsError::Format { place, reason } if !unknown.is_empty() => {
@@ -185,7 +185,7 @@ fn with_unknown(error: FsError, unknown: &[String]) -> FsError {
     }
 }
 
-/// What the drives of an array are to it.
+/// The drives of an array, each with the part that it has in it.
 pub(crate) fn parts(
     superblock: &Superblock,
     shape: Shape,

@@ -1,12 +1,12 @@
 //! The core: operations on files, and what makes them last. One file a kind of operation.
 //!
 //! Invariants:
-//! 1. The namespace is altered by records alone, each in one piece between two awaits: so every operation is atomic for
-//!    others, and after a power cut.
+//! 1. The namespace is altered by records alone, each applied at one go, with no await in between: so every operation
+//!    is atomic for others, and after a power cut.
 //! 2. A record that names data is made after they were written, and a commit flushes the data device first.
 //! 3. Blocks are freed for the store when the record that frees them is durable and nobody reads them any more.
-//! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], and those of writes under way; those that
-//!    were written and are kept for later changes, [`Bounds::written_blocks`].
+//! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], besides those of writes under way.
+//!    Blocks that were written and are kept for later changes are at most [`Bounds::written_blocks`].
 
 mod attributes;
 mod cleaner;
@@ -78,13 +78,13 @@ pub struct Bounds {
     pub checksum_pages: usize,
     /// Blocks of data that are read or written in one command.
     pub piece_blocks: u64,
-    /// Bytes of records that are committed without anybody asking.
+    /// When so many bytes of records wait they are committed, without anybody asking.
     pub pending_bytes: usize,
     /// How often records are committed, and files written that were changed longer ago than `dirty_ns`.
     pub commit_ns: u64,
     /// How old a change may become before it is written.
     pub dirty_ns: u64,
-    /// On a full drive a write waits so long for the closes of files that have no name any more.
+    /// How long a write to a full drive waits for files to be closed that have no name any more.
     pub closing_ns: u64,
     /// A checkpoint is taken when so much of the log is needed, in percent.
     pub log_percent: u64,
@@ -182,7 +182,7 @@ pub(crate) struct Core {
     pub hot: RefCell<HotZone>,
     /// A file wants to come into it.
     pub hot_wanted: Signal,
-    /// Writes that such a mistake puts off.
+    /// Writes that a mistake made on purpose puts off, for tests.
     pub late_writes: RefCell<Vec<(u64, Vec<u8>)>>,
 }
 

@@ -61,7 +61,7 @@ pub struct Mounted {
     pub missing_copies: Vec<String>,
     /// Devices with copies of the metadata of an earlier time, which are brought up to date while it is mounted.
     pub outdated_copies: Vec<String>,
-    /// Blocks of the metadata that one copy had not, or damaged, and was given by another.
+    /// Blocks of the metadata that were missing or damaged on one copy, and were written again from another.
     pub mended_blocks: u64,
     /// Devices that were given and of which nothing can be told, with why.
     pub unknown: Vec<String>,

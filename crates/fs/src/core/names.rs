@@ -67,7 +67,7 @@ impl Core {
         Ok(Change::Node { inode, attributes })
     }
 
-    /// What taking one name from `inode` changes of the file itself; whether it was the last.
+    /// What taking one name from `inode` changes of the file itself, and whether that name was the last.
     fn unlinked(&self, namespace: &Namespace, inode: Inode) -> Result<(Change, bool), FsError> {
         let node = namespace.node(inode)?;
         let mut attributes = node.attributes;

@@ -72,7 +72,7 @@ impl Fs {
         unreachable!("the last attempt ends the loop")
     }
 
-    /// What is to be written, as the reservation has it.
+    /// What is to be written: all of the file if that much is reserved, else its changed blocks.
     fn work_of(&self, inode: Inode, open: &Open) -> Work {
         let core = &self.0;
         let staged = open.staged.borrow();
@@ -146,7 +146,8 @@ impl Fs {
         self.finish(inode, open, work, &extents)
     }
 
-    /// Writes the first of `left`, as many blocks as the store gives at once, and takes them away from it; they are pinned.
+    /// Writes as many of the first blocks of `left` as the store gives room for at once, and removes them from `left`.
+    /// Where they lie now is pinned.
     async fn write_portion(
         &self,
         inode: Inode,
@@ -198,7 +199,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Writing failed: the device says how far its zones are now.
+    /// Gives a lease back after a failed write; the device says how far its zones are written.
     pub(super) async fn give_up(&self, lease: Lease) {
         let zones = self.0.data.zones().await.ok();
         self.0.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
@@ -246,8 +247,8 @@ impl Fs {
         Ok(())
     }
 
-    /// Writes blocks of data, and makes the record of their checksums, which are appended to `sums`. Where these are the last
-    /// blocks of a lease, what it has behind them is written with them.
+    /// Writes blocks of data, and makes the record of their checksums, which are appended to `sums`. With the last
+    /// blocks of a lease the records that belong behind them are written too.
     async fn write_buffer(
         &self,
         start: u64,
@@ -347,8 +348,8 @@ impl Fs {
         Ok(())
     }
 
-    /// Record `record` has made `after` of where the file's data lay: keeps account of whose blocks are whose, and frees
-    /// those that are nobody's any more.
+    /// Record `record` moved the data of a file from `before` to `after`: keeps account of which file has which blocks,
+    /// and lets those become free that no file has any more.
     pub(super) fn replace_extents(&self, inode: Inode, record: u64, before: &[Extent], after: &[Extent]) {
         let mut owners = self.0.owners.borrow_mut();
         for extent in before {
@@ -410,13 +411,13 @@ impl Fs {
     }
 }
 
-/// Zeroes what was read behind the end that a file had: it is nobody's.
+/// Zeroes what was read behind the end that a file had: those bytes are of no file.
 fn zero_behind(size: u64, at: u64, bytes: &mut [u8]) {
     let behind = size.saturating_sub(at * BLOCK_BYTES as u64).min(bytes.len() as u64) as usize;
     bytes[behind..].fill(0);
 }
 
-/// Runs of neighbours.
+/// Joins neighbouring blocks to runs: the first block and the count of each.
 fn in_pieces(blocks: &[u32]) -> Vec<(u32, u32)> {
     let mut pieces: Vec<(u32, u32)> = Vec::new();
     for at in blocks {

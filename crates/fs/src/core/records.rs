@@ -6,8 +6,9 @@
 //! way then, if one was, and else a new one. So the newest record of a block tells of what the file had last.
 //!
 //! Invariants:
-//! 1. No number is given twice, in whatever life of the file system: the log says how far they may have gone before they do.
-//! 2. What has waited for [`super::Bounds::commit_ns`] is written; `sync` and the end leave nothing waiting.
+//! 1. No number is given twice, not even after a power cut: before numbers are used the log says up to which one they
+//!    may be.
+//! 2. No record waits longer than [`super::Bounds::commit_ns`] to be written; `sync` and unmounting leave none waiting.
 //! 3. Live blocks that a power cut or a failed write left without records are moved, and so get some.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,7 @@ const DEPTH_MAX: usize = 64;
 const AMPLE_ZONES: u64 = 3;
 
 impl Fs {
-    /// Sees to it that numbers may be given; whether it had to wait for that.
+    /// Sees to it that there are numbers to give; true if it had to wait for that.
     async fn reserve_numbers(&self) -> Result<bool, FsError> {
         let core = &self.0;
         let mut has_waited = false;
@@ -51,7 +52,7 @@ impl Fs {
         number
     }
 
-    /// What is told of a file that is about to be written, with `ranges` of blocks then, `size` bytes long.
+    /// The record of a file that is about to be written, and will have `ranges` of blocks and `size` bytes.
     pub(super) async fn record_of_write(
         &self,
         inode: Inode,
@@ -127,7 +128,7 @@ impl Fs {
         }
     }
 
-    /// What is told of pieces of files that are copied. Nothing where files have changed since somebody looked at them.
+    /// What is told of pieces of files that are copied; `None` where a file has changed since they were looked up.
     pub(super) async fn told_of_copies(&self, pieces: &Pieces) -> Result<Option<Told>, FsError> {
         let core = &self.0;
         if !core.store.keeps_records() {
@@ -166,7 +167,8 @@ impl Fs {
         extents.iter().map(|extent| (extent.at, extent.blocks)).collect()
     }
 
-    /// The same in the room that is reckoned for records of copies: directories are left out first, then the longest names.
+    /// The same, shortened to the room that is reckoned for records of copies: directories are left out first, then the
+    /// longest names.
     fn shortened(&self, told: Told) -> Told {
         let blocks: u64 = told.pieces.iter().map(|piece| u64::from(piece.blocks)).sum();
         // Of each unit a fifth may stay empty, for an entry is not cut in two.

@@ -1,5 +1,5 @@
-//! Blocks on their way to being free: until the record that frees them is durable, and every read that began before is
-//! over (invariant 3 of the core).
+//! Blocks that are to be free, and wait until the record that frees them is durable, and every read that began before
+//! is over (invariant 3 of the core).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ struct Release {
     runs: Vec<Run>,
 }
 
-/// The blocks on their way.
+/// The blocks that wait.
 #[derive(Default)]
 pub struct Releases {
     waiting: VecDeque<Release>,
@@ -39,17 +39,17 @@ impl Releases {
         }
     }
 
-    /// Whether some wait for their record.
+    /// The record that the blocks which came last wait for; `None` if none wait.
     pub fn last_record(&self) -> Option<u64> {
         self.waiting.back().map(|release| release.record)
     }
 
-    /// Whether the record of some is durable, with records up to `durable`, and only readers keep them.
+    /// Whether blocks wait for readers alone: their record is among those up to `durable`.
     pub fn has_durable(&self, durable: u64) -> bool {
         self.waiting.front().is_some_and(|release| release.record <= durable)
     }
 
-    /// How many blocks are on their way.
+    /// How many blocks wait.
     pub fn blocks(&self) -> u64 {
         self.waiting.iter().flat_map(|release| &release.runs).map(|run| run.blocks).sum()
     }

@@ -43,7 +43,7 @@ pub struct Replaced {
 
 /// Pieces that are read ahead, and that are on their way to the new drive, at most.
 const AHEAD: usize = 4;
-/// How often it is looked for something to clean where the new drive has no room.
+/// How often the cleaner is asked for room where the new drive has none.
 const ATTEMPTS: u32 = 16;
 /// How long to wait for writers of a group before looking again.
 const WRITERS_NS: u64 = 100_000;
@@ -57,16 +57,16 @@ struct Reading {
     layout: GroupLayout,
     start: u64,
     live: Rc<Vec<Run>>,
-    /// The same, and records of it.
+    /// The same, with the records that tell of them.
     used: Rc<Vec<Run>>,
-    /// Rows that are to be read, and those that are, or are on their way.
+    /// How many rows are to be read, and the first that is not on its way yet.
     rows: u64,
     next: u64,
     reads: VecDeque<(u64, Joined<Rows>)>,
 }
 
-/// What is read ahead of the group that comes next: nobody writes to it any more, so what is read of it stays right as long as
-/// it lies where it lay.
+/// What was read ahead of the group that comes next. Nobody writes to that any more, so what was read stays right
+/// unless the group is moved.
 #[derive(Default)]
 struct Ahead {
     following: Option<u32>,
@@ -79,8 +79,8 @@ impl Fs {
         array.ok_or(FsError::NotSupported("this store has one drive; that is for arrays (store log)"))
     }
 
-    /// Adds `device` to the array, called `uuid`: new groups lie on it too. Its number. What it holds is lost; one that holds
-    /// a file system is refused unless `overwrite`.
+    /// Adds `device`, called `uuid`, to the array, so that new groups lie on it too, and returns its number. What it
+    /// holds is lost; one that holds a file system is refused unless `overwrite`.
     pub async fn add_drive(&self, device: &Device, uuid: Uuid, overwrite: bool) -> Result<u8, FsError> {
         self.0.begin().await?;
         self.join_drive(device, uuid, None, overwrite).await
@@ -131,7 +131,7 @@ impl Fs {
         outcome
     }
 
-    /// The same, with nobody else at it.
+    /// The same, with the gate held.
     async fn replace_held(
         &self,
         old: u8,
@@ -198,7 +198,7 @@ impl Fs {
         }
     }
 
-    /// Empties a zone, or waits for those who write to some; whether any was emptied.
+    /// Empties a zone, waiting for writers where none can be emptied yet; false if none could be.
     async fn clean_for_room(&self) -> Result<bool, FsError> {
         for _ in 0..ATTEMPTS {
             if self.clean(1).await? > 0 {
@@ -209,7 +209,7 @@ impl Fs {
         Ok(false)
     }
 
-    /// Moves what `group` has on drive `old` to `new`; the blocks that were written.
+    /// Moves what `group` has on drive `old` to `new`. Returns how many blocks were written.
     async fn move_group(
         &self,
         array: &Array,
@@ -248,8 +248,8 @@ impl Fs {
         Ok(rows + 1)
     }
 
-    /// Begins to read the rows of a group up to the last that has something live, or records of it; nothing where the group is gone, or somebody
-    /// writes to it still.
+    /// Begins to read the rows of a group, up to the last with something live or records of it. `None` where the group
+    /// is gone, or somebody still writes to it.
     fn begin_reading(&self, array: &Array, group: u32) -> Option<Reading> {
         let layout = array.layout(group).filter(|_| self.0.store.is_quiet(group))?;
         let (start, width) = (u64::from(group) * array.shape().stride(), u64::from(layout.width));
@@ -259,7 +259,7 @@ impl Fs {
         Some(Reading { group, layout, start, live, used, rows, next: 0, reads: VecDeque::new() })
     }
 
-    /// Reads on until so many pieces are on their way or there.
+    /// Begins to read on, until `pieces` are on their way or have come.
     fn read_on(&self, reading: &mut Reading, pieces: usize) {
         let piece = self.0.bounds.piece_blocks.max(1);
         while reading.reads.len() < pieces && reading.next < reading.rows {

@@ -1,8 +1,9 @@
 //! Room for what is to be written: reserved at the write, so that a full drive is told there and never at a close.
 //!
-//! What was deleted may not be free yet: its record waits for a commit, somebody reads it still, or it is being written
-//! while nobody can reach it any more. What the cleaner copies counts twice until it is done. Nor is it where its close is still on its way: the kernel tells of closes when it
-//! likes, also after the write that needs the room. Before a write is refused, all that is waited for, the last for a while.
+//! What was deleted may not be free yet: its record waits for a commit, somebody still reads it, it is being written
+//! although nobody can reach it any more, or it is still open for us, since the kernel tells of a close when it likes,
+//! also after the write that needs the room. And what the cleaner copies counts twice until it is done. Before a write
+//! is refused all of this is waited for; closes for a limited time.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -18,8 +19,8 @@ const BYTES: u64 = BLOCK_BYTES as u64;
 const READERS_NS: u64 = 100_000;
 
 impl Fs {
-    /// Reserves what the file will need once blocks `changed` are written and it is `size` bytes long. A file that could only
-    /// move as a whole where there is room for its changes alone is content with that, if the store can.
+    /// Reserves what the file will need once blocks `changed` are written and it is `size` bytes long. Where there is
+    /// no room to move it as a whole, room for its changes alone will do, if the store can write these by themselves.
     pub(super) async fn reserve(
         &self,
         inode: Inode,

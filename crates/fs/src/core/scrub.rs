@@ -1,7 +1,9 @@
-//! Scrubbing an array: every row in which a file has something is read, all columns of it, and held against checksums and
-//! parity. So what is wrong is found also where no file would notice yet: in parity, and in what a mirror has besides.
+//! Scrubbing an array: every row in which a file has something is read, all columns of it, and held against checksums
+//! and parity. So damage is found also where no reader would notice it yet: in parity, and in the second copy of a
+//! mirror.
 //!
-//! Repair copies what files have in a row that is wrong, made right, to another place: a zone takes no writes in its midst.
+//! A zone takes no writes in its midst, so repair makes a damaged row right in memory, and copies what files have in it
+//! to another place.
 
 use std::collections::BTreeSet;
 
@@ -40,8 +42,8 @@ enum Verdict {
 }
 
 impl Fs {
-    /// Scrubs the array, and the copies of the metadata, and repairs what it can if so said. `told` is called before each stripe
-    /// group with how many were read and how many there are, and says whether to go on.
+    /// Scrubs the array and the copies of the metadata; makes right what it can if it `repairs`. `told` is called
+    /// before each stripe group with how many were read and how many there are, and says whether to go on.
     pub async fn scrub_array(
         &self,
         repairs: bool,
@@ -109,7 +111,8 @@ impl Fs {
         Ok(())
     }
 
-    /// Whether rows are what their checksums and their parity say. Blocks that are lost are told of where one row is looked at.
+    /// Whether rows are what their checksums and their parity say. Lost blocks are listed only where a single row is
+    /// looked at, so that none is listed twice.
     async fn look_at_rows(
         &self,
         array: &Array,
@@ -149,7 +152,7 @@ impl Fs {
         Some((inode, u64::from(extent.at) + block - start)).filter(|_| block < start + u64::from(extent.blocks))
     }
 
-    /// Copies what files have in these rows to another place; of how many rows.
+    /// Copies what files have in these rows to another place. Returns for how many rows there was room.
     async fn move_rows_away(&self, rows: &[Run]) -> Result<u64, FsError> {
         let mut moved = 0;
         for row in rows {

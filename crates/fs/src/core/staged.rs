@@ -136,13 +136,13 @@ pub struct Staged {
 pub struct Open {
     /// How many handles there are.
     pub handles: Cell<u32>,
-    /// One writer at a time, or whoever writes it to the device.
+    /// Held by one at a time: somebody who changes the file, or whoever writes it to the device.
     pub gate: Gate,
     /// What is not yet written, if anything is.
     pub staged: RefCell<Option<Staged>>,
     /// How often what was staged has been written.
     pub pushes: Cell<u64>,
-    /// The number that records of a write have which is under way; 0 if none is.
+    /// The sequence number that the records of a write under way have; 0 if none is.
     pub writing: Cell<u64>,
 }
 

@@ -71,8 +71,8 @@ impl Written {
 }
 
 impl Fs {
-    /// Reads blocks of a file as they are stored, for a change that builds on them; of those that `is_replaced` says
-    /// anything may come.
+    /// Reads blocks of a file as they are stored, for a change that builds on them. Blocks that `is_replaced` need not
+    /// be right.
     pub(super) async fn read_to_change(
         &self,
         inode: Inode,

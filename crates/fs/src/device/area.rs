@@ -59,7 +59,7 @@ impl Place {
 }
 
 impl Area {
-    /// That at `place` of `device`.
+    /// The area at `place` of `device`.
     pub fn new(device: Device, place: Place) -> Area {
         assert!(place.end() <= device.geometry().blocks, "{place:?} is not on {}", device.name());
         Area { device, place }

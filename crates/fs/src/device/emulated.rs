@@ -16,7 +16,7 @@ use super::{Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, Zo
 pub struct Emulated {
     drive: EmulatedDrive,
     geometry: Geometry,
-    /// Operations on their way to the medium.
+    /// Operations that the drive has not finished, each with whether it is a read.
     reads: BTreeMap<u64, bool>,
     /// Answers by the time at which they come.
     answers: BTreeMap<(u64, u64), Outcome>,

@@ -1,8 +1,8 @@
-//! A file, or an ordinary block device: for metadata beside a drive that has no place for them.
+//! A file, or an ordinary block device: for metadata, and as a conventional drive of an array.
 //!
-//! Each operation is done while it is begun, and answered at once: the file is in the host's cache, or on its flash. What a
-//! flush covers outlives the host. Many zeros are not written: the host is told that nothing lies there, so that the metadata of
-//! large drives, which are zeros at first, take no room in a file and no time.
+//! Each operation is done as soon as it is begun, and answered at once: the file is in the host's cache, or on its
+//! flash. What a flush covers outlives the host. Many zeros are not written: the host is told that nothing lies there,
+//! so that the metadata of large drives, which are zeros at first, take no room in a file and no time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
@@ -48,8 +48,8 @@ impl FileBackend {
         Ok(FileBackend { file, place, geometry, answers: Vec::new(), head: 0, is_writable })
     }
 
-    /// Makes what `bytes` are written to read as zeros without writing them, if they are zeros, and enough of them, and the
-    /// host can; whether it did.
+    /// Where `bytes` are zeros, and enough of them, makes a hole in the file in place of writing them, if the host can.
+    /// Returns whether it did.
     fn leaves_out(&self, block: u64, bytes: &[u8]) -> bool {
         use rustix::fs::{fallocate, FallocateFlags};
         let is_worth_it = bytes.len() >= HOLE_BLOCKS * BLOCK_BYTES && bytes.iter().all(|byte| *byte == 0);

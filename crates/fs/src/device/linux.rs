@@ -1,6 +1,6 @@
 //! A zoned block device of Linux: a host-managed drive, or `null_blk` with zones.
 //!
-//! Each operation is done while it is begun and answered at once; other tasks wait meanwhile.
+//! Each operation is done as soon as it is begun, and answered at once; other tasks wait meanwhile.
 
 use imbrex_device::zoned::{LinuxZoned, Zone, ZonedDevice};
 use imbrex_device::DeviceError;

@@ -310,8 +310,9 @@ impl Device {
         self.perform(Operation::Write { block, bytes }).await.map(drop)
     }
 
-    /// Makes durable what was written: nothing is done if nothing was written since the last time. A flush that somebody else
-    /// began, and that may have been for what is meant here, is no reason to answer before it does.
+    /// Makes durable what was written. It returns at once where nothing was written since the last flush and no flush
+    /// is under way: one that somebody else began may be for what is meant here, so it is not enough to have seen it
+    /// begin.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
         if !self.0.is_dirty.replace(false) && self.0.flushing.get() == 0 {
             return Ok(());

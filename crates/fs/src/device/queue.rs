@@ -1,8 +1,9 @@
 //! The queue of a device: what waits until the device takes more, and who goes next (Jin 2014 §II.D.2, request queue scheduling).
 //!
-//! Reads go before writes, for somebody waits for them; a write that has waited for the deadline goes before reads, one for
-//! each read. Writes that follow each other on the device go as one. Reads among themselves, and writes among themselves, keep
-//! the order in which they came: so a reader of a file gets its blocks in order, and a zone its writes at the pointer.
+//! Reads go before writes, for somebody waits for them; a write that has waited for the deadline goes before reads, one
+//! for each read. Reads among themselves keep the order in which they came, so a reader of a file gets its blocks in
+//! order. Writes do too, with one exception: a write that begins where another ends goes with that one, as one
+//! operation, and so before writes that came between the two. The writes of a zone still go at its pointer.
 //!
 //! ```text
 //!   push ─► waiting ─► next: overdue write, unless one went just now │ oldest read │ oldest write, with those that follow it ─► device
@@ -11,7 +12,9 @@
 //! Invariants:
 //! 1. No more operations are at the device than [`QueueLimits::depth`].
 //! 2. A read goes no earlier than a write of the same blocks that came before it, nor a write before such a read.
-//! 3. Writes, flushes, finishes and reports keep their order among themselves; a reset is passed by nothing.
+//! 3. Writes, flushes, finishes and reports keep their order among themselves, but that a write may go together with an
+//!    earlier one that it follows on the device, and so before writes that came in between: never before one of the
+//!    same blocks, nor before a flush, finish or report. A reset is passed by nothing.
 //! 4. While a read waits that may go, no two writes in a row go before it. The write that came first goes, once it has waited
 //!    for [`QueueLimits::deadline_ns`], after one read at most.
 
@@ -79,7 +82,7 @@ impl Waiting {
 #[derive(Debug)]
 pub struct Queue {
     limits: QueueLimits,
-    /// Blocks of a zone, which no write leaves; nothing where writes are not gathered.
+    /// Blocks of a zone, whose end no gathered write crosses; `None` where writes are not gathered.
     zone_blocks: Option<u64>,
     waiting: VecDeque<Waiting>,
     /// What the device has: by the number that it was given, the numbers of those that were gathered with it.
@@ -89,7 +92,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// That of a device of `kind`.
+    /// The queue of a device of `kind`.
     pub fn new(kind: &Kind) -> Queue {
         let zone_blocks = match *kind {
             Kind::Plain => Some(u64::MAX),
@@ -148,7 +151,8 @@ impl Queue {
         may_go.then_some(index)
     }
 
-    /// The write of `bytes` at `block`, which stood at `index`, with the writes behind it that go on where it ends.
+    /// The write of `bytes` at `block`, which stood at `index`, together with waiting writes that go on where it ends;
+    /// and their numbers.
     fn gather(&mut self, index: usize, block: u64, mut bytes: Vec<u8>) -> (Operation, Vec<u64>) {
         let mut gathered = Vec::new();
         let Some(zone_blocks) = self.zone_blocks else { return (Operation::Write { block, bytes }, gathered) };
@@ -175,7 +179,8 @@ impl Queue {
         (Operation::Write { block, bytes }, gathered)
     }
 
-    /// The device has answered what it was given under `number`; whose answer that is besides.
+    /// The device has answered what it was given under `number`. Returns the other operations that this answers: writes
+    /// that were gathered with it.
     pub fn answered(&mut self, number: u64) -> Vec<u64> {
         self.at_device.remove(&number).expect("the device answers once what it was given")
     }

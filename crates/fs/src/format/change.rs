@@ -180,7 +180,7 @@ pub enum Change {
         /// The drive in whose place it was put, if it was.
         replaces: Option<u8>,
     },
-    /// Where a file has a copy in the hot zone, all of it; nowhere where there are no extents.
+    /// Where the copy of a file in the hot zone lies, all of it; no extents where it has none.
     Hot {
         /// Which.
         inode: Inode,

@@ -9,8 +9,9 @@
 //!   entry:   1 directory | 2 file | 3 run: blocks of a file of this unit, with their checksums
 //! ```
 //!
-//! What belongs to one append is in one unit. What is newer is told by a sequence that is never given twice; a copy that the
-//! cleaner makes has one that lies between those of the write that it copies and of the next one.
+//! What belongs to one append is in one unit. Which of two records is newer their sequences say, none of which is given
+//! twice; a copy that the cleaner makes has one that lies between those of the write that it copies and of the next
+//! one.
 //!
 //! Invariants:
 //! 1. A unit is believed only at the place, and in the group, that it was written for.
@@ -26,7 +27,7 @@ const MAGIC: &[u8; 8] = b"imbrexrc";
 const HEAD_BYTES: usize = 44;
 /// Bytes of entries in a unit at most.
 pub const UNIT_BYTES: usize = BLOCK_BYTES - HEAD_BYTES;
-/// Runs of a file that are told one by one; of one in more pieces it is not told where it has holes.
+/// Runs of a file that a record lists at most; of a file in more pieces it does not say where the holes are.
 pub const RANGES_MAX: usize = 16;
 
 const DIRECTORY: u8 = 1;

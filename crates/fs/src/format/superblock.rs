@@ -9,8 +9,8 @@ use crate::device::area::Place;
 use crate::device::{Geometry, Kind, BLOCK_BYTES};
 
 const MAGIC: &[u8; 8] = b"imbrexfs";
-/// The format, and that of a file system with several copies of its metadata, or with spares: programs that know the first
-/// alone would write one copy and leave the other.
+/// The format; and the format where there are several copies of the metadata, or spares: a program that knows only the
+/// first would write one copy and leave the other.
 const VERSION: u32 = 2;
 const VERSION_MIRRORED: u32 = 3;
 /// The format of a file system with a hot zone: programs that know the others alone would read old copies in it.
@@ -89,8 +89,8 @@ impl Shape {
 
 /// Which copies of the metadata are up to date. Whenever that changes, the copies that are get a higher generation.
 ///
-/// A copy that was lost knows an earlier generation than those that went on without it. Two copies of which each went on
-/// without the other know, each, a generation that the other does not know of it.
+/// A copy that was lost bears an earlier generation than those that went on without it. Of two copies that each went on
+/// without the other, each bears a generation of which the other knows nothing.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Standing {
     /// The generation of who wrote this.

@@ -1,10 +1,10 @@
 //! How hot files are: how often a disk would have had to seek for them, with decay.
 //!
-//! A read counts where it does not go on where the one before it ended, for what is read in order costs a disk no seek but
-//! the first. Heat halves in a given time, in steps: a clock of whole half-lives, so that integers do.
+//! A read counts where it does not go on where the one before it ended, for what is read in order costs a disk no seek
+//! but the first. Heat halves at the end of each half-life, and not little by little, so that integers suffice.
 //!
 //! Invariants:
-//! 1. The heat of at most so many files is known as were asked for; when one more comes, the colder half is forgotten.
+//! 1. The heat of no more than `files_max` files is known; when one more comes, the colder half is forgotten.
 
 use std::collections::BTreeMap;
 

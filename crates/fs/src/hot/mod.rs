@@ -9,9 +9,10 @@
 //! A file in the zone keeps its blocks in the store: the zone holds copies alone, so the loss of all of it loses no file.
 //!
 //! Invariants:
-//! 1. A block of the zone is of one copy at most, or on its way to being free ([`HotZone::take`], [`HotZone::free`]).
-//! 2. Nobody is pushed out by a file that is not hotter, block for block, or that was read but once.
-//! 3. Files that wait to come in, and files whose heat is known, are no more than were asked for.
+//! 1. A block of the zone belongs to one copy at most; when that is gone, it is free only once it is given back
+//!    ([`HotZone::take`], [`HotZone::free`]).
+//! 2. A file is pushed out only by one that is hotter, block for block, and was read more than once.
+//! 3. Files that wait to come in, and files whose heat is known, are no more than [`Limits::files`].
 
 mod heat;
 mod room;
@@ -25,9 +26,9 @@ use crate::store::Run;
 
 /// A file takes at most this share of the zone, unless it is small.
 const SHARE: u64 = 4;
-/// Where others are pushed out, room is made for as much as this share of the zone besides.
+/// Where files are pushed out, this share of the zone is made free besides.
 const PUSHED_SHARE: u64 = 32;
-/// Whoever pushes others out has been read so often, decay apart.
+/// A file must have been read so often, decay apart, to push others out.
 const ACCESSES_TO_PUSH: u64 = 2;
 
 /// What a user says of a file, or of the directory that it is in.
@@ -211,8 +212,9 @@ impl HotZone {
         of.blocks > 0 && of.blocks <= most && of.hint != Hint::Never
     }
 
-    /// Whether `of` comes in, beside those that are `inside`, for which is asked only where others might have to go out. More
-    /// of the coldest go than must, up to a small share of the zone, so that this is seldom looked for.
+    /// Whether `of` comes in. `inside` lists the files that are in the zone, and is called only where some of them
+    /// might have to go out. More of the coldest go than must, up to a small share of the zone, so that this is seldom
+    /// looked for.
     pub fn judge(&self, of: &Candidate, inside: impl FnOnce() -> Vec<Candidate>, now_ns: u64) -> Verdict {
         if !self.may_hold(of) {
             return Verdict::Stays;

@@ -49,7 +49,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Of checkpoint `number`, which begins where the log is at `place`.
+    /// Begins checkpoint `number`, from which the log goes on at `place`.
     pub fn new(area: Mirror, uuid: u128, slot: (u64, u64), number: u64, place: LogPlace) -> Writer {
         let header = Header { number, place, chunks: 0, files: 0 };
         Writer { area, uuid, slot, header, next_block: 1, changes: Encoder::default() }

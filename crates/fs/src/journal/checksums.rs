@@ -49,7 +49,7 @@ impl Checksums {
         blocks.div_ceil(PAGE_SUMS)
     }
 
-    /// That in `pages` blocks from `first` on of `area`.
+    /// The table in `pages_on_medium` blocks of `area`, from `first` on.
     pub fn new(area: Mirror, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
         let pages_max = pages_max.max(1);
         Checksums { area, first, pages_on_medium, pages: RefCell::default(), pages_max, uses: Cell::new(0) }
@@ -91,8 +91,8 @@ impl Checksums {
         Ok(())
     }
 
-    /// Reads every page of every copy of the metadata; how many are damaged on some copy. Those that are whole on another are
-    /// written with the next checkpoint if it `repairs`.
+    /// Reads every page of every copy of the metadata. Returns how many are damaged on some copy. If it `repairs`,
+    /// these are written with the next checkpoint as another copy has them.
     pub async fn scrub(&self, repairs: bool) -> Result<u64, FsError> {
         let (mut next, mut damaged) = (0, Vec::new());
         while next < self.pages_on_medium {

@@ -22,7 +22,7 @@ use crate::journal::mirror::Mirror;
 
 const MAGIC: u32 = 0x676f_6c49; // "Ilog"
 const HEAD_BYTES: usize = 40;
-/// A frame takes one of so many parts of the ring at most.
+/// The ring has room for so many frames at least.
 const FRAMES_MIN: u64 = 8;
 /// Blocks that are read at once where frames are looked for.
 const SCAN_BLOCKS: u64 = 64;
@@ -82,7 +82,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// That in `blocks` from `first` on of `area`, whose next frame goes to `head` and which needs its frames from `tail` on.
+    /// The log in `blocks` of `area`, from `first` on, whose next frame goes to `head` and which needs its frames from
+    /// `tail` on.
     pub fn new(area: Mirror, uuid: u128, (first, blocks): (u64, u64), tail: LogPlace, head: LogPlace) -> Log {
         let used = if head.frame == tail.frame { 0 } else { distance(tail.block, head.block, blocks) };
         let state = State {
@@ -150,7 +151,7 @@ impl Log {
         self.state.borrow().head
     }
 
-    /// Blocks for pending records and what is in the ring, of its blocks.
+    /// Blocks that are used, those for pending records included; and all blocks of the ring.
     pub fn fill(&self) -> (u64, u64) {
         let state = self.state.borrow();
         (state.used + blocks_for(state.pending_bytes), self.blocks)

@@ -1,5 +1,5 @@
-//! The place of the metadata, on one device or mirrored on several: what is written is written to every copy that is up to
-//! date, what is read is read of the first in which it is whole.
+//! The area of the metadata, on one device or mirrored on several: what is written is written to every copy that is up
+//! to date, what is read is read from the first in which it is whole.
 //!
 //! ```text
 //!   current ──(a write or a flush fails)──► lost          the others get a higher generation before anything more counts
@@ -12,7 +12,8 @@
 //! written. Pages of checksums that differ then are those that the log describes anew.
 //!
 //! Invariants:
-//! 1. What [`Mirror::flush`] covered is on every copy that is current, and every copy of the highest generation is that.
+//! 1. What [`Mirror::flush`] covered is on every copy that is current, and every copy of the highest generation is
+//!    current.
 //! 2. Nothing is read of a copy that is outdated or lost.
 //! 3. The last copy that is current is never lost: where it fails, whoever writes is told.
 
@@ -26,7 +27,7 @@ use crate::format::superblock::{Member, Superblock};
 
 /// Blocks that are copied at once.
 const PIECE_BLOCKS: u64 = 256;
-/// Blocks of the area that bear the superblock.
+/// Blocks of the area that bear the superblock: the *labels* of a copy.
 pub const LABELS: u64 = 2;
 
 /// How a copy stands.
@@ -60,31 +61,31 @@ struct Copy {
 struct Inner {
     place: Place,
     copies: RefCell<Vec<Copy>>,
-    /// What the labels of copies say, but for which of them each is.
+    /// What the labels of all copies say; they differ only in which copy each is on.
     superblock: RefCell<Superblock>,
     is_read_only: bool,
-    /// The copies that are current are others than the labels say.
+    /// Other copies are current now than the labels say.
     needs_labels: Cell<bool>,
-    /// One at a time: whoever writes labels, or waits until they are.
+    /// Held by whoever writes labels, or waits until they are written.
     labelling: Gate,
-    /// One at a time: a piece that is copied, or a write while there is something to copy to.
+    /// Held while a piece is copied, and by each write as long as there is a copy to bring up to date.
     copying: Gate,
-    /// Writes under way that began when there was nothing to copy to.
+    /// Writes under way that began when no copy had to be brought up to date.
     writing: Cell<u64>,
-    /// There are none any more.
+    /// Given when there are no such writes any more.
     is_quiet: Signal,
     mended_blocks: Cell<u64>,
 }
 
-/// The metadata's place. Cloning gives another handle of the same.
+/// The area of the metadata. Cloning gives another handle of the same.
 #[derive(Clone)]
 pub struct Mirror(Rc<Inner>);
 
 type Outcomes = Vec<(usize, Result<(), DeviceFault>)>;
 
 impl Mirror {
-    /// That at the place `superblock` names, on these devices, each with which of the devices with metadata it is and whether
-    /// it is up to date. At least one is.
+    /// The area that `superblock` describes, on `devices`: for each the number of the copy, the device, and whether it
+    /// is up to date. At least one is.
     pub fn new(superblock: &Superblock, devices: Vec<(usize, Device, bool)>, is_read_only: bool) -> Mirror {
         let place = superblock.layout.place;
         let copy = |(slot, device, is_current): (usize, Device, bool)| {
@@ -183,7 +184,8 @@ impl Mirror {
         each
     }
 
-    /// Which of `blocks` from `block` on, counted from there, are not what `is_right` says on some copy that is current.
+    /// Which of `blocks` from `block` on, counted from there, are damaged on some copy that is current, as `is_right`
+    /// has it.
     pub async fn damaged_blocks(&self, block: u64, blocks: u64, is_right: impl Fn(u64, &[u8]) -> bool) -> Vec<u64> {
         let mut damaged = std::collections::BTreeSet::new();
         for (_, area) in self.current() {
@@ -221,7 +223,8 @@ impl Mirror {
         found
     }
 
-    /// The bytes that `look` makes out, of the first copy in which they are whole; and whether they are not in one before it.
+    /// The bytes that `look` finds, from the first copy in which they are whole; and whether a copy before that one has
+    /// them damaged.
     pub async fn find(&self, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<(Vec<u8>, bool)> {
         let mut found = self.look(look, |_| true).await;
         let is_damaged = found.len() > 1;
@@ -237,8 +240,8 @@ impl Mirror {
         whole
     }
 
-    /// The whole blocks from `block` on that `look` makes out in any copy, of several different ones that which comes last by
-    /// `order`. Copies that have others, or none, get them too.
+    /// The whole blocks from `block` on that `look` finds in any copy; where copies have different ones, those that
+    /// come last by `order`. Copies that have others, or none, are given these.
     pub async fn agree(
         &self,
         block: u64,
@@ -282,7 +285,7 @@ impl Mirror {
         }
     }
 
-    /// Leaves copies alone that failed, as long as one is left; else why they did.
+    /// Gives up copies that failed, as long as one is left; else returns why they failed.
     fn settle(&self, outcomes: Outcomes) -> Result<(), DeviceFault> {
         let is_current = |number: usize| self.0.copies.borrow()[number].state == State::Current;
         let mut fault = None;
@@ -376,7 +379,7 @@ impl Mirror {
         Superblock { member, ..superblock.clone() }.encode()
     }
 
-    /// Writes superblocks again that are damaged on a copy that is current, and lets copies know who is missing.
+    /// Writes superblocks again that are damaged on a copy that is current, and notes in them which copies are missing.
     pub async fn begin(&self) -> Result<(), DeviceFault> {
         if self.0.is_read_only {
             return Ok(());
@@ -417,8 +420,8 @@ impl Mirror {
         self.0.copies.borrow_mut().push(Copy { slot, area, state: State::Outdated, comes_as: Some(member) });
     }
 
-    /// Copies everything to the copies that are not up to date; then they are. `told` is called with the blocks copied and
-    /// those in all, and says whether to go on. How many copies were brought up to date.
+    /// Copies everything to the copies that are not up to date, which makes them current. `told` is called with the
+    /// blocks copied and those in all, and says whether to go on. Returns how many copies were brought up to date.
     pub async fn bring_up_to_date(&self, mut told: impl FnMut(u64, u64) -> bool) -> Result<usize, DeviceFault> {
         while self.0.writing.get() > 0 {
             self.0.is_quiet.next().await;
@@ -444,7 +447,7 @@ impl Mirror {
         Ok(joined)
     }
 
-    /// Leaves copies alone that are not up to date.
+    /// Gives up copies that are not up to date.
     pub fn give_up_outdated(&self) {
         let mut copies = self.0.copies.borrow_mut();
         copies.iter_mut().filter(|copy| copy.state == State::Outdated).for_each(|copy| copy.state = State::Lost);
@@ -473,7 +476,7 @@ impl Mirror {
         bytes
     }
 
-    /// What was outdated is current; what it comes in the place of is gone. How many were.
+    /// Copies that were outdated are current from now on; those that they replace are gone. Returns how many.
     fn join_outdated(&self) -> usize {
         let mut copies = self.0.copies.borrow_mut();
         let mut superblock = self.0.superblock.borrow_mut();

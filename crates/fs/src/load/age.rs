@@ -45,7 +45,7 @@ pub struct Age {
     pub fill_blocks: u64,
     /// Creates and deletes.
     pub operations: u64,
-    /// Of all choices.
+    /// The seed of all choices.
     pub seed: u64,
 }
 
@@ -73,7 +73,7 @@ pub enum Step {
 pub struct Steps {
     asked: Age,
     choices: Choices,
-    /// Those of [`SIZES`] that can be filled in at all.
+    /// Those of [`SIZES`] that are no larger than what is to be filled.
     sizes: Vec<(u64, u64)>,
     /// Number and blocks of every file that is live.
     live: Vec<(u64, u64)>,
@@ -86,7 +86,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Those of `asked`, which fills at least a block.
+    /// The steps of `asked`, which fills at least a block.
     pub fn new(asked: &Age) -> Steps {
         assert!(asked.fill_blocks > 0, "ageing fills something");
         let mut choices = Choices::new(asked.seed);

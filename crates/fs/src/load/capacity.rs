@@ -5,8 +5,8 @@
 //! counts "only the size of the data blocks", and so that the head of the disk is where the last *file* was written. Each
 //! operation is committed before the next, so that what is deleted is free at once, as it is in the paper's bitmap.
 //!
-//! That a disk is large enough where a smaller one is, is nearly always so and no law: files come to lie elsewhere. The
-//! search takes it to be so; what it answers is large enough, and one step less is not.
+//! Nearly always a disk is large enough where a smaller one is, but that is no law, since files come to lie elsewhere.
+//! The search takes it for granted: its answer is large enough, and one step less is not.
 
 use std::rc::Rc;
 
@@ -41,7 +41,7 @@ pub struct Capacity {
     pub age: Age,
     /// How exact the answer is to be, in hundredths of a percent of the usable capacity.
     pub step: u64,
-    /// Where to give up.
+    /// The largest over-allocation that is tried.
     pub most: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// One that whoever watches did not let begin.
+    /// A trial that was stopped before it began.
     pub fn interrupted(extra: u64) -> Trial {
         Trial { extra, aged: Aged { is_interrupted: true, ..Aged::default() }, usage: Usage::default() }
     }

@@ -18,7 +18,7 @@ const BYTES: u64 = BLOCK_BYTES as u64;
 pub struct OnCore {
     fs: Fs,
     base: Inode,
-    /// The kernel's, where there is one.
+    /// The page cache in front of it, where there is one.
     cache: Option<Rc<RefCell<PageCache>>>,
 }
 

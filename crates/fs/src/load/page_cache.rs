@@ -28,7 +28,7 @@ pub(super) struct PageCache {
 }
 
 impl PageCache {
-    /// One of so many blocks.
+    /// A cache of so many blocks.
     pub(super) fn new(blocks_max: u64) -> PageCache {
         PageCache { blocks_max, used: BTreeMap::new(), order: BTreeMap::new(), uses: 0 }
     }

@@ -65,7 +65,7 @@ impl Groups {
         self.drives.insert(number, record);
     }
 
-    /// What makes all of it anew.
+    /// The changes that make all of it anew.
     pub fn describe(&self) -> Vec<Change> {
         let drives = self.drives.iter().map(|(&number, record)| Change::Drive {
             number,

@@ -167,8 +167,8 @@ impl Namespace {
         false
     }
 
-    /// Does what `change` says. Of things that are not there (a checkpoint that was taken while changes went on names such)
-    /// nothing is done.
+    /// Does what `change` says. Nothing is done where it is of something that is not there: a checkpoint that was taken
+    /// while changes went on may name such.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Node { inode, attributes } => self.put_node(*inode, attributes),
@@ -291,7 +291,8 @@ impl Namespace {
         }
     }
 
-    /// Appends up to `count` names of directory `inode`, from cookie `from` on; whether that was all.
+    /// Appends up to `count` names of directory `inode`, from cookie `from` on. Returns the cookie to go on from,
+    /// `None` if those were all.
     pub fn describe_names(&self, inode: Inode, from: u64, count: usize, changes: &mut Vec<Change>) -> Option<u64> {
         let directory = self.get(inode)?.directory()?;
         let mut entries = directory.entries_from(from);

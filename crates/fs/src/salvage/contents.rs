@@ -1,4 +1,4 @@
-//! What a file had: of the times that records tell of, the newest of which every block was found.
+//! What a file had: records tell of it at several times, and the newest time counts of which every block was found.
 
 use std::collections::BTreeMap;
 

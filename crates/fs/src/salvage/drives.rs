@@ -25,7 +25,7 @@ pub struct Given {
 
 /// The array, as far as it is there.
 pub struct Assembled {
-    /// It.
+    /// The array itself.
     pub array: Array,
     /// The drives that it was not made with, and those that are gone.
     pub drives: Vec<Change>,
@@ -41,7 +41,7 @@ impl Assembled {
     }
 }
 
-/// What `drives` say of their file system; an error where nothing can be salvaged, or need be.
+/// What `drives` say of their file system; an error where nothing can be salvaged, or nothing needs to be.
 pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Result<(Superblock, Vec<Given>), FsError> {
     let mut found: Vec<(Superblock, Device)> = Vec::new();
     for device in drives {
@@ -103,7 +103,8 @@ struct Zone {
     written: u64,
 }
 
-/// The array of the drives that were given, with the groups that enough zones of are there; what of them is not is counted.
+/// Assembles the array of the drives that were given, of those groups of which enough zones are there. The other groups
+/// are counted.
 pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assembled, Salvaged), FsError> {
     let shape = superblock.shape.expect("it was looked at");
     let (mut zones, mut salvaged) = (Vec::new(), Salvaged::default());
@@ -178,7 +179,7 @@ async fn zones_that_say(
     Ok(found)
 }
 
-/// The number of each drive: those it was made with in order, and others as zones have them.
+/// The number of each drive: those the array was made with in order, the others as headers of zones say.
 fn numbers_of(superblock: &Superblock, zones: &[Zone]) -> BTreeMap<Uuid, u8> {
     let mut numbers = BTreeMap::new();
     for (number, member) in superblock.data_members().into_iter().enumerate() {
@@ -195,14 +196,14 @@ fn numbers_of(superblock: &Superblock, zones: &[Zone]) -> BTreeMap<Uuid, u8> {
     numbers
 }
 
-/// More zones than any drive has; what names such is no group.
+/// A bound that no drive's count of zones reaches; a header that names a zone beyond it is not believed.
 fn zones_max(given: &[Given], shape: Shape) -> u32 {
     let most = given.iter().map(|drive| zones_of(&drive.device.geometry(), shape.zone_blocks, 0)).max().unwrap_or(0);
     most.saturating_mul(4)
 }
 
-/// The groups of which enough zones are there, by number: of several with one number the newest. How many there are of which
-/// too few are.
+/// The groups of which enough zones are there, by number; where several have one number, the newest. And how many
+/// groups there are of which too few are.
 fn groups_of(
     shape: Shape,
     zones: &[Zone],

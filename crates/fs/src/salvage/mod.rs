@@ -15,8 +15,9 @@
 //! 1. No block is given to a file that does not match the checksum of its record.
 //! 2. A file has what it had at one moment: blocks of several moments are not mixed. One of which blocks are missing at every
 //!    moment is named so.
-//! 3. Whatever the drives hold, it ends, with an error where there is nothing to go by. A block is a unit of records only if
-//!    none behind it in its group tells of it as data: so what a user writes to a file is not taken for one.
+//! 3. Whatever the drives hold, salvaging comes to an end, with an error where there is nothing to go by. A block is a
+//!    unit of records only if none behind it in its group tells of it as data: so what a user writes to a file is not
+//!    taken for one.
 //! 4. The drives are read only; the new metadata count when everything else of them is durable.
 
 mod contents;
@@ -116,7 +117,7 @@ pub struct Salvaged {
     pub missing_drives: Vec<u8>,
 }
 
-/// A file, of which several times were found.
+/// What was found of a file: its records and blocks, of several times.
 #[derive(Default, Debug)]
 struct Versions {
     records: BTreeMap<u64, FileRecord>,
@@ -214,8 +215,8 @@ async fn place_of(superblock: &Superblock, metadata: &Device, force: bool) -> Re
     Ok(Place::run(0, metadata.geometry().blocks))
 }
 
-/// The superblock of the new metadata. They are the first copy; another that there was is given up, and one that returns knows
-/// less than they do.
+/// The superblock of the new metadata. They are the first copy. If there was another, it is given up, and counts as
+/// outdated should it return.
 fn on_metadata(superblock: &Superblock, metadata: &Device, place: Place) -> Result<Superblock, FsError> {
     let copies = superblock.metadata_members();
     let mut known = vec![0; copies.len()];
@@ -236,7 +237,7 @@ fn layout_on(superblock: &Superblock, metadata: &Device, place: Place) -> Result
     })
 }
 
-/// Nothing that was there is taken for what is written now, wherever that ends.
+/// Blanks where the metadata go, so that nothing that was there before is taken for them.
 async fn blank_all(area: &Mirror, layout: &Layout, keeps_superblock: bool) -> Result<(), FsError> {
     if !keeps_superblock {
         blank(area, (0, 2)).await?;

@@ -16,11 +16,11 @@ const ROWS_AT_ONCE: u64 = 256;
 enum Block {
     /// It could not be read.
     Unreadable,
-    /// It has this checksum, and was not told of yet.
+    /// It has this checksum, and no unit has told of it yet.
     Read(u32),
     /// The same, where it is all zeros.
     Zeros(u32),
-    /// A unit told of it: as it is, or not.
+    /// A unit told of it; true if its contents are what the unit says.
     Told(bool),
 }
 
@@ -184,7 +184,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Blocks that nothing tells of may be damaged units: those that parity makes units of are taken too.
+    /// Blocks that nothing tells of may be damaged units: where parity makes a unit of one, that is taken too.
     async fn mend_units(
         mut self,
         checksums: &Checksums,

@@ -18,7 +18,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Reserves `blocks` in place of what `held` has, where live data have `live` of `room`.
+    /// Reserves `blocks` in place of what `held` has, on a store that has room for `room` blocks, `live` of them taken.
     pub fn reserve(&self, held: &mut Held, blocks: u64, live: u64, room: u64) -> Result<(), FsError> {
         let others = self.reserved.get() - held.blocks;
         if blocks > held.blocks && live + others + blocks > room {
@@ -51,7 +51,8 @@ impl Account {
         self.records.set((all_units + units, all_blocks + blocks));
     }
 
-    /// What a store has of which live data have `live` of `room`; how it lies in bands is left to tell.
+    /// The usage of a store that has room for `room` blocks, `live` of them taken; what it says of bands is left to the
+    /// caller.
     pub fn usage(&self, live: u64, room: u64) -> Usage {
         let free = room.saturating_sub(live + self.reserved.get());
         let (allocated, freed) = (self.allocated.get(), self.freed.get());

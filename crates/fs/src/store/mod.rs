@@ -128,7 +128,7 @@ pub trait Store {
     /// Whether a file must lie in one piece, holes filled with zeros.
     fn is_contiguous(&self) -> bool;
 
-    /// Blocks of a band: no extent goes on from one to the next. Where there are none, as many as no device has.
+    /// Blocks of a band: no extent goes on from one to the next. Where there are no bands, more than any device has.
     fn band_blocks(&self) -> u64 {
         u64::MAX
     }
@@ -179,7 +179,7 @@ pub trait Store {
         None
     }
 
-    /// What lies in these runs has no records, and never will where it lies: it is to be moved. Each run is told once.
+    /// Runs of data that have no records, and never will where they lie: they are to be moved. Each is returned once.
     fn take_unrecorded(&self) -> Vec<Run> {
         Vec::new()
     }
@@ -219,8 +219,8 @@ pub trait Store {
         None
     }
 
-    /// What moving files as a whole may cost that have something in `victim`, as things are now; nothing where their pieces in it
-    /// are moved alone.
+    /// What may be spent at the moment on moving files as a whole that have something in `victim`; `None` where only
+    /// their pieces in it are moved.
     fn budget_for_files(&self, victim: &Victim) -> Option<FilesBudget> {
         let _ = victim;
         None

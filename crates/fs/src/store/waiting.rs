@@ -23,8 +23,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Tries again and again until `attempt` comes to something. While `is_busy`, whoever writes may leave room when it is
-    /// done, and that is waited for; else the cleaner is asked.
+    /// Tries again and again until `attempt` comes to something. While it `is_busy` somebody writes, who may leave room
+    /// when done, and is waited for; else the cleaner is asked.
     pub async fn until<T>(
         &self,
         mut attempt: impl AsyncFnMut() -> Option<T>,

@@ -28,7 +28,7 @@ use crate::device::model::{Contents, Snapshot};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 
-/// Up to so many blocks that are not durable, every subset of them is tried.
+/// Of up to so many blocks that are not durable every subset is tried.
 const EVERY_SUBSET: usize = 6;
 
 /// What came out.

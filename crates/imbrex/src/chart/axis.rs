@@ -117,7 +117,7 @@ impl Axis {
         fitted
     }
 
-    /// Powers of ten are written in seconds however many, and as 1, 10, 100 of the unit below.
+    /// The unit in which a power of ten is written: the largest that fits; of times none above seconds.
     fn log_division(&self, value: f64) -> (f64, &'static str) {
         match self.unit {
             Unit::Nanoseconds => self.unit.division((value * 1.000_001).min(299e9)),

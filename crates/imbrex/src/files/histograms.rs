@@ -35,7 +35,7 @@ impl Folder {
     }
 }
 
-/// The same as the bytes of that file, for who has no folder.
+/// The same table as bytes, for callers without a folder.
 pub fn bytes(drives: &[(&str, &DriveSeries)]) -> parquet::errors::Result<Vec<u8>> {
     table(Vec::new(), drives)
 }

@@ -5,9 +5,9 @@ use rayon::prelude::*;
 use crate::error::Failure;
 
 /// What `work` makes of each of `items`, in their order; `jobs` at a time, or as many as there are cores. The first
-/// failure, by that order, is the outcome of all. One at a time is done on the calling thread: so that work of which several
-/// run at once may do this itself, since a thread of a pool that waits for another pool would begin its next item meanwhile,
-/// on top of the one it is at.
+/// failure, by that order, is the outcome of all. With one job all is done on the calling thread. So work that is one
+/// of several at once may call this itself, with one job: a thread of a pool that waits for another pool would begin
+/// its next item meanwhile, on top of the one it is at.
 pub fn of_each<T: Sync, R: Send>(
     items: &[T],
     jobs: Option<u32>,

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. A key is a hash of what was asked, of the workload's contents, of the profile's text and of the version: of nothing else.
-//! 2. Points stand in the order of the words, the last parameter running fastest; what two combinations have in common is
+//! 2. Points stand in the order of the words, the last parameter running fastest; combinations that ask the same are
 //!    one point.
 
 use std::collections::BTreeSet;

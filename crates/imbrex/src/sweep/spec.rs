@@ -40,7 +40,7 @@ const NO_OPTIONS: [&str; 5] = ["out", "per-io", "plans", "jobs", "no-baseline"];
 const KEYS: [&str; 4] = ["workloads", "drives", "parameters", "options"];
 
 impl Spec {
-    /// That of a file called `place`, whose contents are `text`.
+    /// What the file called `place` asks, whose contents are `text`.
     pub fn parse(place: &str, text: &str) -> Result<Spec, Failure> {
         let refused = |reason: String| Failure::usage(format!("{place}: {reason}"));
         let table: Table = text.parse().map_err(|error| refused(format!("{error}")))?;

@@ -26,7 +26,7 @@ struct Entry {
 pub struct AccessList(Vec<Entry>);
 
 impl AccessList {
-    /// Reads one as the kernel hands it over; none if it is none.
+    /// Reads a list as the kernel hands it over; `None` if it is none.
     pub fn decode(bytes: &[u8]) -> Option<AccessList> {
         let (version, entries) = bytes.split_first_chunk::<4>()?;
         if u32::from_le_bytes(*version) != VERSION || !entries.len().is_multiple_of(8) {
@@ -40,7 +40,7 @@ impl AccessList {
         Some(AccessList(entries.chunks(8).map(entry).collect()))
     }
 
-    /// The same bytes.
+    /// The list as the kernel takes it.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = VERSION.to_le_bytes().to_vec();
         for entry in &self.0 {

@@ -98,7 +98,7 @@ fn reply_written(reply: ReplyWrite, result: Result<u64, FsError>) {
     }
 }
 
-/// A value, its length where nothing else is asked for, or that it is too long.
+/// Answers with a value; with its length where `size` is 0; with an error where `size` is too small for it.
 fn reply_value(reply: ReplyXattr, size: u32, result: Result<Vec<u8>, FsError>) {
     match result {
         Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),

@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! 1. Requests become tasks in the order in which the kernel sent them. Each is answered once.
-//! 2. Nobody else changes the file system, so what the kernel keeps of it (names, attributes, contents) stays true; what the
-//!    core alone changes (set-id bits taken by a write) is kept for no time.
+//! 2. Nobody else changes the file system, so what the kernel keeps of it (names, attributes, contents) stays true.
+//!    What the core changes by itself (set-id bits taken by a write) the kernel is told not to keep.
 //! 3. When the kernel lets go of the directory, or the end is asked for, everything is written before the program ends.
 
 mod access_list;

@@ -86,7 +86,7 @@ impl<C> Default for Core<C> {
 }
 
 impl<C: 'static> Core<C> {
-    /// Hands a request over: `begin` makes its task, on the thread that runs the core. While nobody works it waits.
+    /// Hands a request over: `begin` makes its task, on the thread that runs the core. It waits while nobody runs it.
     pub fn give<T: Future<Output = ()> + 'static>(&self, begin: impl FnOnce(Rc<C>) -> T + Send + 'static) {
         let request: Request<C> = Box::new(move |context| Box::pin(begin(context)));
         self.locked_queue().push_back(request);
@@ -141,7 +141,7 @@ impl<C: 'static> Core<C> {
         }
     }
 
-    /// Runs until nothing can go on, on the thread that mounted; how long it may wait then.
+    /// Runs until nothing can go on, on the thread that mounted. Returns how long it may wait then.
     fn run_all(&self, look: Duration) -> Duration {
         let island = self.locked_island();
         let island = island.as_ref().expect("it is there until the end of the work");
@@ -158,7 +158,7 @@ impl<C: 'static> Core<C> {
         wait
     }
 
-    /// Makes tasks of what was handed over; the last one.
+    /// Makes tasks of what was handed over. Returns the last of them.
     fn begin_all(&self, island: &Island<C>) -> Option<Joined<()>> {
         let mut last = None;
         while let Some(begin) = self.next_request() {
@@ -167,7 +167,7 @@ impl<C: 'static> Core<C> {
         last
     }
 
-    /// The queue is free again while its task begins.
+    /// Takes the next request; the queue is unlocked before its task begins.
     fn next_request(&self) -> Option<Request<C>> {
         self.locked_queue().pop_front()
     }

@@ -53,7 +53,7 @@ pub enum Tls {
     On,
 }
 
-/// Greets the client; `false` if it cannot speak the fixed newstyle protocol. Says whether it wants no zeroes.
+/// Greets the client. Returns whether it wants no zeroes, or `None` if it cannot speak the fixed newstyle protocol.
 pub fn greet(stream: &mut (impl Read + Write)) -> io::Result<Option<bool>> {
     let mut greeting = Vec::with_capacity(18);
     greeting.extend_from_slice(&INIT_MAGIC.to_be_bytes());

@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name, as the system's call is called.
+    /// The name of the system call.
     pub fn name(self) -> &'static str {
         match self {
             Kind::MakeDirectory => "mkdir",

@@ -68,7 +68,7 @@ pub fn named(name: &str) -> Option<&'static Benchmark> {
 pub struct Asked {
     /// How large.
     pub sizes: Sizes,
-    /// Of all choices.
+    /// The seed of all choices.
     pub seed: u64,
     /// Told after every operation; says whether to go on.
     pub watch: Watch,

@@ -14,8 +14,8 @@ pub struct Band {
     pub capacity: u64,
     /// Blocks that are written together at least: what is written is filled up to whole rows.
     pub row: u64,
-    /// Blocks of a band of the usual kind that could lie on its zones: less than `capacity` is never, for a narrow stripe group
-    /// holds less than a wide one on as many zones.
+    /// How much of a band of the usual kind could lie on its zones, in blocks. That is never less than `capacity`: a
+    /// narrow stripe group holds less than a wide one would on as many zones.
     pub worth: u64,
     /// Blocks written from its start on, and those that are being written.
     pub written: u64,
@@ -50,8 +50,8 @@ impl Band {
         self.is_writable && (self.written < self.capacity || self.is_written_to)
     }
 
-    /// Blocks that emptying it gains, counted in bands of the usual kind, where copying what is live takes `slack` more, and
-    /// what `copied_with` says of it.
+    /// Blocks that emptying it gains, counted in bands of the usual kind. Copying what is live takes `slack` blocks
+    /// more than that, and as many besides as `copied_with` says.
     pub fn gain(&self, slack: u64, copied_with: fn(u64) -> u64) -> u64 {
         let written = (u128::from(self.written) * u128::from(self.worth)).checked_div(u128::from(self.capacity));
         (written.unwrap_or(0) as u64).saturating_sub(self.live + slack + copied_with(self.live))
@@ -135,8 +135,8 @@ impl Bands {
         band.gain(self.slack, self.copied_with)
     }
 
-    /// Takes `total` blocks of the room of band `number`, of which the first `blocks` are data; it is leased until they are
-    /// settled or abandoned. For the cleaner if so said.
+    /// Takes `total` blocks of the room of band `number`, of which the first `blocks` are data, for the cleaner or for
+    /// a writer. The band is leased until they are settled or abandoned.
     pub fn take_from(&mut self, number: u32, (blocks, total): (u64, u64), for_cleaner: bool) -> Run {
         self.takes += 1;
         let (takes, start) = (self.takes, u64::from(number) * self.band_blocks);

@@ -55,7 +55,7 @@ fn oldest(band: &Band, now: u64) -> u128 {
 }
 
 impl Policy {
-    /// That called `name`.
+    /// The policy called `name`.
     pub fn named(name: &str) -> Result<Policy, String> {
         let found = ALL.iter().find(|(known, ..)| *known == name);
         let known: Vec<&str> = ALL.iter().map(|(known, ..)| *known).collect();

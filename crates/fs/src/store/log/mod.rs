@@ -45,12 +45,13 @@ const OPEN_GROUPS: u32 = 5;
 /// Wide groups that must still be there after a narrow one is opened, besides those kept back.
 const NARROW_LEAVE: u32 = 2;
 
-/// Writers are slowed down when less than one in so many groups can still be opened, half a group at least and up to so many.
+/// Writers are slowed down when less than one in `LOW_SHARE` groups can still be opened; that threshold is half a group
+/// at least, and `LOW_MAX` groups at most.
 const LOW_SHARE: u64 = 192;
 const LOW_MAX: u64 = 8;
 
-/// Where files are moved as a whole to empty a zone, this share of it is gained at least; where there is room enough, more of
-/// them are, up to this share of what can be opened.
+/// Files are moved as a whole to empty a zone only as long as a `GAINED_SHARE`-th of the zone is still gained; where
+/// there is much room, as long as they take no more than an `AMPLE_SHARE`-th of what can be opened.
 const GAINED_SHARE: u64 = 4;
 const AMPLE_SHARE: u64 = 4;
 /// While writers may soon have to wait, only files in so few pieces are moved as a whole: the seeks to them take half a second.
@@ -87,11 +88,12 @@ pub struct LogStore {
     room: Cell<u64>,
     /// With fewer blocks than this to write, besides groups kept back, cleaning begins and writers are slowed down.
     low: Cell<u64>,
-    /// The widths of all groups that the drives could hold, the widest first, each once. A group of another width is only for
-    /// small files: opened where drives have just then no room alike, it would leave less room than is reckoned.
+    /// The widths of all groups that the drives could hold, the widest first, each once. A group of another width is
+    /// only for small files: it can be opened where drives just happen to have unequal room, and would leave less room
+    /// than is reckoned with.
     widths: RefCell<Vec<usize>>,
     account: Account,
-    /// What the array had lost when that was reckoned.
+    /// [`Array::losses`] when that was last reckoned.
     losses: Cell<u64>,
     opening: Gate,
     /// Zones being emptied.

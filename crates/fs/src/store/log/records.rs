@@ -1,8 +1,9 @@
 //! Records behind data: when a unit of them is written, and where (the units themselves are in [`crate::format::record`]).
 //!
-//! What an append is told of waits in memory until a unit of its group is full, until a row has a place that would be zeros,
-//! until the group ends, or until somebody asks for what waits ([`super::Store::lease_for_records`]: every few seconds, and at
-//! the end). A unit goes behind the data of an append, in the same command.
+//! What records are to tell of an append waits in memory until a unit of its group is full, until a row has a place
+//! that would be zeros, until the group ends, or until somebody asks for what waits
+//! ([`super::Store::lease_for_records`]: every few seconds, and at the end). A unit goes behind the data of an append,
+//! in the same command.
 //!
 //! ```text
 //!   waiting ─► in the unit of a later append of the group     told
@@ -10,8 +11,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. What one append is told of is in one unit: so an append has at most about a thousand blocks, and its records lie no farther
-//!    than [`REACH`] behind it.
+//! 1. All that is told of one append is in one unit: so an append has at most about a thousand blocks, and its records
+//!    lie no farther than [`REACH`] behind it.
 //! 2. Behind an append a group is at its end, or has room for a unit and for an append of one block: what would be too little
 //!    is filled up with zeros.
 
@@ -35,9 +36,9 @@ pub struct Plan {
     pub record_blocks: u64,
     /// Blocks of the group that are taken by both, whole rows.
     pub total: u64,
-    /// What waits is written behind the data, and a new unit begun for these.
+    /// What waits is written behind the data, and a new unit is begun for this append.
     seals_before: bool,
-    /// These are written with it as well.
+    /// What is told of this append is written with it as well.
     seals_after: bool,
     /// Whether the unit tells of directories.
     has_directories: bool,
@@ -76,7 +77,7 @@ impl GroupRecords {
         with.flatten().or_else(|| self.plan_with((room, row), want, (&told.pieces, 0)))
     }
 
-    /// The directories of `told` that the group has not told of as they are.
+    /// The directories of `told` of which the group has not told yet, or not as they are now.
     fn unknown<'a>(&'a self, told: &'a Told) -> impl Iterator<Item = &'a DirectoryRecord> {
         let is_known = |it: &DirectoryRecord| self.directories.get(&it.inode).is_some_and(|had| had.says_the_same(it));
         told.directories.iter().filter(move |directory| !is_known(directory))
@@ -162,13 +163,14 @@ impl GroupRecords {
         self.directories.extend(told.directories.into_iter().map(|directory| (directory.inode, directory)));
     }
 
-    /// The group takes no more, or nobody knows what of it was written: what has no records.
+    /// Gives the group up, since it takes no more, or nobody knows what of it was written. Returns the data that have
+    /// no records.
     pub fn give_up(self) -> Vec<Run> {
         self.waiting
     }
 
-    /// How what waits is written by itself to a group with `room` blocks left, in rows of `row`; nothing if nothing waits and
-    /// the group has room for an append.
+    /// How what waits is written by itself to a group with `room` blocks left, in rows of `row`; `None` if nothing
+    /// waits and the group has room for an append.
     pub fn plan_alone(&self, (room, row): (u64, u64)) -> Option<Plan> {
         let is_at_end = room < 2 * row;
         let total = if self.is_waiting() { row } else { 0 };

@@ -30,7 +30,7 @@ pub const ALL: &[Known] = &[
     ("last-accessed", "the next run behind the head of the disk", || Box::new(last_accessed::LastAccessed)),
 ];
 
-/// That called `name`.
+/// The algorithm called `name`.
 pub fn named(name: &str) -> Result<Box<dyn Fit>, String> {
     let found = ALL.iter().find(|(known, ..)| *known == name);
     let known: Vec<&str> = ALL.iter().map(|(known, ..)| *known).collect();
