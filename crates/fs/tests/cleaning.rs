@@ -109,10 +109,24 @@ impl Files {
     }
 }
 
+/// Blocks for metadata, where they do not matter.
+const METADATA_BLOCKS: u64 = 40_000;
+
 /// A file system on a drive of so many zones of so many blocks.
-async fn fresh(clock: &Clock, (zones, zone_blocks): (u32, u64), cleaner: &str, bounds: Bounds) -> (Fs, Device) {
+async fn fresh(clock: &Clock, shape: (u32, u64), cleaner: &str, bounds: Bounds) -> (Fs, Device) {
+    fresh_with(clock, METADATA_BLOCKS, shape, cleaner, bounds).await
+}
+
+/// The same, with so many blocks for metadata.
+async fn fresh_with(
+    clock: &Clock,
+    metadata_blocks: u64,
+    (zones, zone_blocks): (u32, u64),
+    cleaner: &str,
+    bounds: Bounds,
+) -> (Fs, Device) {
     let drive = Device::new(clock, "drive", Box::new(Timed::new(zones, zone_blocks)));
-    let metadata = Memory::new(Geometry { blocks: 40_000, kind: Kind::Plain });
+    let metadata = Memory::new(Geometry { blocks: metadata_blocks, kind: Kind::Plain });
     let metadata = Device::new(clock, "metadata", Box::new(metadata));
     let options = vec![("cleaner".to_string(), cleaner.to_string())];
     let options = MakeOptions { store: Some("log".into()), options, ..MakeOptions::default() };
@@ -425,4 +439,40 @@ fn files_that_are_moved_as_a_whole_are_read_in_fewer_pieces() {
     // While writers are slowed down files in so many pieces are left alone: no more is written than band by band.
     assert!(files.amplification <= 1.05 * bands.amplification, "{files:?}, {bands:?}");
     assert!(files.longest_ns <= SECOND_NS, "{files:?}");
+}
+
+/// Goal: to empty a zone with many pieces of a file that has many more does not fill the log, whose room a checkpoint needs.
+/// A record names all pieces of its file: 600 of 1,200 pieces, one record each, would be 11 MB for a log of 3 MB.
+#[test]
+fn a_file_of_many_pieces_does_not_fill_the_log() {
+    const BLOCKS: u64 = 1200;
+    for cleaner in ["greedy", "files"] {
+        let clock = Clock::in_virtual_time();
+        let own = clock.clone();
+        let task = async move {
+            let bounds = Bounds { cache_bytes: 64 << 10, ..Bounds::default() };
+            let (fs, _) = fresh_with(&own, 3_000, (12, 1024), cleaner, bounds).await;
+            let inode = fs.make_node(ROOT, b"f", REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
+            fs.open(inode).unwrap();
+            let mut words = vec![0; BLOCKS as usize];
+            // All blocks in an order in which no two that follow each other are neighbours; then every third of them again.
+            let order = (0..BLOCKS).map(|turn| turn * 7 % BLOCKS);
+            for (turn, at) in order.clone().chain(order.step_by(3)).enumerate() {
+                words[at as usize] = turn as u64 + 1;
+                let bytes = words[at as usize].to_le_bytes().repeat(BLOCK_BYTES / 8);
+                fs.write(inode, at * BLOCK_BYTES as u64, &bytes).await.unwrap();
+                fs.fsync(inode).await.unwrap();
+            }
+            let pieces = fs.extents(inode).unwrap().len() as u64;
+            assert!(pieces > BLOCKS / 2, "{cleaner}: {pieces} pieces");
+            assert!(fs.clean(12).await.unwrap() > 0, "{cleaner}: something was worth it");
+            fs.sync().await.unwrap();
+            assert!(fs.extents(inode).unwrap().len() as u64 <= pieces);
+            let bytes = fs.read(inode, 0, 1 << 30).await.unwrap();
+            let expected: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes().repeat(BLOCK_BYTES / 8)).collect();
+            assert!(bytes == expected, "{cleaner}: the file has other bytes");
+        };
+        clock.run(task).unwrap();
+        clock.forget_all();
+    }
 }

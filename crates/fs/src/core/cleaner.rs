@@ -15,7 +15,7 @@
 //! All pieces of a zone are copied as one run: written in large appends, it fills up a row of an array once, and no writer
 //! takes the room that is kept back for the cleaner between two of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::push::joined;
 use super::{Core, Fs, Sabotage};
@@ -28,6 +28,9 @@ use crate::store::{Lease, Run, Victim};
 
 /// Pieces of files, in the order in which they are copied, with whose each is.
 pub(super) type Pieces = Vec<(Inode, Extent)>;
+
+/// Pieces of a file by their place in it, each with where its copy lies.
+type Copies = BTreeMap<u32, (Extent, Vec<Extent>)>;
 
 /// How often the cleaner tries another zone when a device fails, before it gives up.
 const ATTEMPTS: u32 = 16;
@@ -247,17 +250,28 @@ impl Fs {
             (done, told.pieces) = (done + blocks, behind(&told.pieces, blocks));
             written.extend(runs);
         }
-        core.store.unpin(&written);
         core.counters.borrow_mut().blocks_cleaned += all;
-        let mut changed = None;
         let mut copies = Runs { runs: &written, skipped: 0 };
+        let mut by_file: BTreeMap<Inode, Copies> = BTreeMap::new();
         for (inode, extent) in pieces {
-            let copies = copies.next(*extent);
-            if !self.take_copies(*inode, *extent, &copies) {
-                changed = changed.or(Some(extent.start));
+            by_file.entry(*inode).or_default().insert(extent.at, (*extent, copies.next(*extent)));
+        }
+        let mut changed = BTreeSet::new();
+        let mut outcome = Ok(());
+        for (inode, copies) in by_file {
+            // A file's record names all of its extents: many such files would fill the log.
+            if outcome.is_ok() {
+                outcome = core.log.room().await;
+            }
+            match outcome {
+                Ok(()) => self.take_copies(inode, copies, &mut changed),
+                Err(_) => copies.values().for_each(|(_, copies)| self.free_copies(copies)),
             }
         }
-        Ok(changed.map_or(Copied::All, Copied::Changed))
+        core.store.unpin(&written);
+        outcome?;
+        let first = pieces.iter().map(|(_, extent)| extent.start).find(|start| changed.contains(start));
+        Ok(first.map_or(Copied::All, Copied::Changed))
     }
 
     /// Copies to `lease` what comes behind the first `done` blocks of `pieces`. Returns the runs that it lies in now,
@@ -303,21 +317,37 @@ impl Fs {
         Ok(())
     }
 
-    /// Puts `copies` in the place of `extent`, if the file still has that; else frees the copies and returns false.
-    fn take_copies(&self, inode: Inode, extent: Extent, copies: &[Extent]) -> bool {
+    /// Puts copies in the place of what they were made of, in one record, where the file still has that; else it frees
+    /// them, and adds where the piece began to `changed`.
+    fn take_copies(&self, inode: Inode, mut copies: Copies, changed: &mut BTreeSet<u64>) {
         let core = &self.0;
         let before =
             core.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
-        if !before.contains(&extent) {
-            let run = |copy: &Extent| Run { start: copy.start, blocks: u64::from(copy.blocks) };
-            copies.iter().for_each(|copy| core.store.free(run(copy)));
-            return false;
+        let mut after = Vec::with_capacity(before.len());
+        for old in &before {
+            match copies.remove(&old.at) {
+                Some((of, copies)) if of == *old => after.extend(copies),
+                Some((of, copies)) => {
+                    self.free_copies(&copies);
+                    changed.insert(of.start);
+                    after.push(*old);
+                }
+                None => after.push(*old),
+            }
         }
-        let after: Vec<Extent> =
-            before.iter().flat_map(|old| if *old == extent { copies.to_vec() } else { vec![*old] }).collect();
-        let record = core.record(&[Change::Extents { inode, extents: after.clone() }]);
-        self.replace_extents(inode, record, &before, &after);
-        true
+        for (of, copies) in copies.values() {
+            self.free_copies(copies);
+            changed.insert(of.start);
+        }
+        if after != before {
+            let record = core.record(&[Change::Extents { inode, extents: after.clone() }]);
+            self.replace_extents(inode, record, &before, &after);
+        }
+    }
+
+    fn free_copies(&self, copies: &[Extent]) {
+        let run = |copy: &Extent| Run { start: copy.start, blocks: u64::from(copy.blocks) };
+        copies.iter().for_each(|copy| self.0.store.free(run(copy)));
     }
 
     /// Makes the records durable that free blocks, and frees them.

@@ -297,7 +297,9 @@ impl Fs {
         }
         for made in all {
             let (inode, runs) = (made.inode, made.runs.clone());
-            if !self.name_copy(made) {
+            // Its record has the checksums of all its blocks: those of many copies would fill the log.
+            let has_room = core.log.room().await.is_ok();
+            if !has_room || !self.name_copy(made) {
                 give_back(&runs);
                 self.want_hot(inode);
             }

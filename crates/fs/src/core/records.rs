@@ -226,14 +226,16 @@ impl Fs {
     pub(super) async fn move_unrecorded(&self) -> Result<(), FsError> {
         let core = &self.0;
         let unrecorded = core.store.take_unrecorded();
+        let mut outcome = Ok(());
         for run in unrecorded {
             let _pass = core.cleaning.enter().await;
             let pieces = self.pieces_on(run);
             if !pieces.is_empty() {
-                self.copy(&pieces).await?;
+                // What one device fails does not keep the rest from being moved.
+                outcome = outcome.and(self.copy(&pieces).await.map(drop));
             }
         }
-        Ok(())
+        outcome
     }
 
     /// After a mount: moves what lies in groups that were appended to and has no records, since the power went before they
