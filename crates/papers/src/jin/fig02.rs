@@ -74,8 +74,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     report.tables.push(table(&curves));
     report.figures.push(("jin-fig2.svg".into(), chart(&curves)));
     report.remarks.push(
-        "Theirs is a curve without numbers, but for the three that the text gives. Which directories and inodes are written back while \
-         it counts depends on the kernel's timers, so a run differs from the next by some hundredths."
+        "Theirs is a curve without numbers, but for the three that the text gives. What is written while it counts hangs on the \
+         kernel's timers, and what stays in a bounded memory on when it is reclaimed, so a run differs from the next."
             .into(),
     );
     Ok(report)

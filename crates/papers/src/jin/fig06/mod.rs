@@ -52,9 +52,10 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     for disk in DISKS {
         let mut rows = Vec::new();
         for load in LOADS {
-            rows.push(row(progress, disk, load, &mut report)?);
+            let row = row(progress, disk, load, &mut report)?;
+            report.tables.push(table(disk, load, &row));
+            rows.push(row);
         }
-        report.tables.push(table(disk, &rows));
         rows_of_disks.push(rows);
     }
     claims::judge(&mut report, &rows_of_disks[0]);
@@ -101,38 +102,30 @@ fn method() -> String {
     )
 }
 
-fn table(disk: &str, rows: &[Row]) -> Table {
-    let mut columns: Vec<String> = vec!["system".into()];
-    for load in LOADS {
-        columns.extend(
-            ["pre-allocate, s", "operations/s", "MB/s", "mean latency, ms"].map(|what| format!("{load}: {what}")),
-        );
-    }
+fn table(disk: &str, load: &str, row: &Row) -> Table {
+    let columns = ["system", "pre-allocate, s", "operations/s", "MB/s", "mean latency, ms"].map(String::from).to_vec();
     let cells = |measured: &Option<Vec<Measured>>| match measured {
         None => ["–"; 4].map(String::from),
         Some(phases) => {
             let (before, run) = (&phases[0], &phases[1]);
             let latency = run.latency_ns.map_or("–".into(), |ns| format!("{:.2}", ns as f64 / 1e6));
-            let seconds = format!("{:.3}", before.elapsed_ns as f64 / 1e9);
+            let seconds = format!("{:.3}", before.seconds());
             [seconds, format!("{:.0}", run.rate()), format!("{:.1}", run.mb_per_s()), latency]
         }
     };
-    let line = |(number, system): (usize, &System)| {
-        let mut line = vec![system.name.to_string()];
-        line.extend(rows.iter().flat_map(|row| cells(&row[number])));
-        line
+    let line = |(system, measured): (&System, &Option<Vec<Measured>>)| {
+        [system.name.to_string()].into_iter().chain(cells(measured)).collect()
     };
-    Table { heading: format!("On {disk}"), columns, rows: SYSTEMS.iter().enumerate().map(line).collect() }
+    let rows = SYSTEMS.iter().zip(row).map(line).collect();
+    Table { heading: format!("{load} on {disk}"), columns, rows }
 }
 
 /// Rates over that of SMRfs with ext4 on the disk.
 fn chart(rows: &[Row]) -> String {
-    let axis = Axis::linear("operations a second, over SMRfs with ext4 on the disk", Unit::Ratio);
+    let axis = Axis::linear("operations/s over SMRfs, ext4 on the disk", Unit::Ratio);
     let groups = LOADS.map(String::from).to_vec();
     let title = "HiSMRfs and SMRfs";
-    let mut chart = BarChart::new("jin-fig6-7", title, axis, groups, BarArrangement::Grouped)
-        .mark(1.2, "theirs, createfiles")
-        .mark(1.3, "theirs, varmail");
+    let mut chart = BarChart::new("jin-fig6-7", title, axis, groups, BarArrangement::Grouped);
     for (number, system) in SYSTEMS.iter().enumerate() {
         let ratios = rows.iter().map(|row| claims::over(row, 1, number, SMRFS_ON_DISK, Measured::rate));
         let known: Option<Vec<f64>> = ratios.collect();
