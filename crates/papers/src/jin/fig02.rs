@@ -75,7 +75,8 @@ fn run(progress: &Progress) -> Result<Report, Failure> {
     report.figures.push(("jin-fig2.svg".into(), chart(&curves)));
     report.remarks.push(
         "Theirs is a curve without numbers, but for the three that the text gives. What is written while it counts hangs on the \
-         kernel's timers, and what stays in a bounded memory on when it is reclaimed, so a run differs from the next."
+         kernel's timers, and what stays in memory on when it is reclaimed and on what else the machine does, so a run differs from the \
+         next (findings)."
             .into(),
     );
     Ok(report)
