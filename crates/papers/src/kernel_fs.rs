@@ -51,6 +51,11 @@ impl KernelFs {
     /// ext4, new, on the drive that `words` name, as new. Nothing of it is made later than it is used: neither the tables
     /// of inodes nor the journal, whose making in the background would count as the application's.
     pub fn ext4(words: &str) -> Result<KernelFs, Failure> {
+        KernelFs::ext4_in_part(words, None)
+    }
+
+    /// The same on the first `bytes` of the drive, as on a partition of its.
+    pub fn ext4_in_part(words: &str, bytes: Option<u64>) -> Result<KernelFs, Failure> {
         require()?;
         let folder = tempfile::tempdir().map_err(Failure::failed)?;
         let (socket, fused) = (folder.path().join("drive.sock"), folder.path().join("fused"));
@@ -66,11 +71,33 @@ impl KernelFs {
         let mut made = KernelFs { front, undo: vec![Undo::Folder(folder), serving] };
         let file = made.fuse(&socket, fused)?;
         let device = made.looped(&file)?;
-        run("mkfs.ext4", ["-q", "-E", "lazy_itable_init=1,lazy_journal_init=1", &device])?;
-        let place = mount_point.display().to_string();
-        run("mount", ["-o", "noinit_itable", &device, &place])?;
-        made.undo.push(Undo::Mounted(mount_point));
+        let size = bytes.map(|bytes| format!("{}k", bytes >> 10));
+        let making = ["-q", "-E", "lazy_itable_init=1,lazy_journal_init=1", &device];
+        run("mkfs.ext4", making.into_iter().chain(size.as_deref()))?;
+        made.mount(mount_point)?;
         Ok(made)
+    }
+
+    fn mount(&mut self, place: PathBuf) -> Result<(), Failure> {
+        run("mount", ["-o".as_ref(), "noinit_itable".as_ref(), self.device().as_os_str(), place.as_os_str()])?;
+        self.undo.push(Undo::Mounted(place));
+        Ok(())
+    }
+
+    /// Unmounts it and mounts it again: the kernel keeps nothing of it in memory.
+    pub fn remount(&mut self) -> Result<(), Failure> {
+        let place = self.directory().to_path_buf();
+        self.undo.pop().expect("it is mounted as long as it is there").take_down()?;
+        self.mount(place)
+    }
+
+    /// Its block device.
+    pub fn device(&self) -> PathBuf {
+        let device = self.undo.iter().find_map(|undo| match undo {
+            Undo::Loop(device) => Some(PathBuf::from(device)),
+            _ => None,
+        });
+        device.expect("it has a device as long as it is there")
     }
 
     /// Where it is mounted.

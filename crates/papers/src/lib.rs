@@ -21,6 +21,7 @@ mod experiment;
 mod guide;
 mod hajkazemi;
 mod index;
+mod jin;
 mod kernel_fs;
 mod lab;
 mod later_drives;
@@ -40,7 +41,8 @@ use imbrex::Failure;
 
 /// Every experiment.
 pub fn all() -> Vec<&'static Experiment> {
-    [cassuto::ALL, singh::ALL, aghayev::ALL, hajkazemi::ALL, later_drives::ALL, validation::ALL, costs::ALL].concat()
+    [cassuto::ALL, singh::ALL, jin::ALL, aghayev::ALL, hajkazemi::ALL, later_drives::ALL, validation::ALL, costs::ALL]
+        .concat()
 }
 
 /// The experiments that `word` names: one, all of a paper, or without a word all there are.

@@ -163,7 +163,7 @@ impl<F: Files, E: FnMut(&Phase)> Run<'_, F, E> {
 }
 
 /// The path of file `number` where directories have `width` entries on average: the tree of filebench's file sets.
-fn tree_path(number: u64, width: u64) -> String {
+pub fn tree_path(number: u64, width: u64) -> String {
     let mut path = format!("{:08}", number);
     let mut directory = number / width;
     let mut names = Vec::new();
@@ -178,7 +178,7 @@ fn tree_path(number: u64, width: u64) -> String {
 }
 
 /// The directories of files 0 to `files` − 1, each after the one that it is in.
-fn tree_directories(files: u64, width: u64) -> Vec<String> {
+pub fn tree_directories(files: u64, width: u64) -> Vec<String> {
     let mut all = std::collections::BTreeSet::new();
     for number in (0..files).step_by(usize::try_from(width).unwrap_or(usize::MAX)) {
         let path = tree_path(number, width);

@@ -1,0 +1,137 @@
+//! Figs 6 and 7: HiSMRfs against SMRfs under filebench's `createfiles` and `varmail`, in time of the disk.
+//!
+//! HiSMRfs is store `log` with its metadata on flash. SMRfs is store `strict-append` with its metadata where the paper has
+//! them, in extended attributes of symbolic links in ext4; see `parts` for how the two are put together.
+
+mod claims;
+mod parts;
+mod symlinks;
+
+use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
+use imbrex::{Failure, Progress};
+
+use self::parts::{Measured, Part};
+use super::choices::{DISKS, FLASH, LOADS, PAGE_CACHE_BYTES, SEED};
+use crate::report::Table;
+use crate::{Experiment, Report};
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment =
+    Experiment { name: "jin/fig06-07", title: "HiSMRfs against SMRfs, in time of the disk", run };
+
+/// A system: what it is called, and the parts whose times it takes, one after the other.
+struct System {
+    name: &'static str,
+    parts: &'static [Part],
+}
+
+/// Those that are compared, then the variants.
+const SYSTEMS: [System; 6] = [
+    System { name: "HiSMRfs: log, metadata on flash", parts: &[Part::LogOnFlash] },
+    System { name: "SMRfs, ext4 on the disk", parts: &[Part::StrictAlone, Part::Ext4OnDisk] },
+    System { name: "SMRfs, ext4 on flash", parts: &[Part::StrictAlone, Part::Ext4OnFlash] },
+    System { name: "strict-append, metadata on the disk", parts: &[Part::StrictOnDisk] },
+    System { name: "strict-append, metadata on flash", parts: &[Part::StrictOnFlash] },
+    System { name: "log, metadata on the disk", parts: &[Part::LogOnDisk] },
+];
+
+/// Places of the systems in a row.
+const HISMRFS: usize = 0;
+const SMRFS_ON_DISK: usize = 1;
+const SMRFS_ON_FLASH: usize = 2;
+const OWN_ON_DISK: usize = 3;
+const OWN_ON_FLASH: usize = 4;
+const LOG_ON_DISK: usize = 5;
+
+/// The phases of one load, by system; nothing for one that cannot be had here.
+type Row = Vec<Option<Vec<Measured>>>;
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report { method: method(), ..Report::default() };
+    let mut rows_of_disks = Vec::new();
+    for disk in DISKS {
+        let mut rows = Vec::new();
+        for load in LOADS {
+            let row = row(progress, disk, load, &mut report)?;
+            report.tables.push(table(disk, load, &row));
+            rows.push(row);
+        }
+        rows_of_disks.push(rows);
+    }
+    claims::judge(&mut report, &rows_of_disks[0]);
+    claims::explain(&mut report, &rows_of_disks);
+    report.figures.push(("jin-fig6-7.svg".into(), chart(&rows_of_disks[0])));
+    Ok(report)
+}
+
+/// A load on every system. What takes the kernel's ext4 and cannot have it is said, and the rest goes on.
+fn row(progress: &Progress, disk: &str, load: &str, report: &mut Report) -> Result<Row, Failure> {
+    let mut found = Vec::new();
+    for part in Part::ALL {
+        let bar = progress.steps(&format!("{load}, {}", part.name()));
+        let measured = part.run(disk, load, &bar);
+        bar.finish_and_clear();
+        found.push(match measured {
+            Err(failure) if part.is_kernel() => {
+                report.remarks.push(format!("{load}: {} was not run: {failure}.", part.name()));
+                None
+            }
+            measured => Some(measured?),
+        });
+    }
+    let of =
+        |part: &Part| found[Part::ALL.iter().position(|other| other == part).expect("ALL has every part")].as_ref();
+    Ok(SYSTEMS.iter().map(|system| parts::added(system.parts.iter().map(of))).collect())
+}
+
+fn method() -> String {
+    format!(
+        "filebench's personalities with their own sizes (`imbrex fs bench`, seed {SEED}) on new file systems on the same disk, `{}`, \
+         and the same flash, `{FLASH}`; a page cache of {} GiB. The times are those of disk and flash: no processor takes any, and a \
+         phase ends when all is durable. HiSMRfs is store `log` with its metadata on flash. SMRfs keeps its metadata in \
+         extended attributes of symbolic links in ext4 (§I.C): the same operations, with as many threads, run on ext4 of this kernel \
+         on a served drive, once in the first 32 GiB of the disk, as the unshingled partition is, and once on flash; its device's time is \
+         added to that of `strict-append` with metadata that cost nothing. No way of the arm between data and metadata is \
+         counted, which favours SMRfs, and the two never overlap, which does not; the device I/O is not replayed among the data's. \
+         Beside it are the two stores with our own namespace, in virtual time as a whole. Theirs is one HDD and one \
+         SSD, by the wall clock, against published results of SMRfs from another machine. What the paper does not give was \
+         chosen before the first run (commit {}).",
+        DISKS[0],
+        PAGE_CACHE_BYTES >> 30,
+        super::CHOSEN
+    )
+}
+
+fn table(disk: &str, load: &str, row: &Row) -> Table {
+    let columns = ["system", "pre-allocate, s", "operations/s", "MB/s", "mean latency, ms"].map(String::from).to_vec();
+    let cells = |measured: &Option<Vec<Measured>>| match measured {
+        None => ["–"; 4].map(String::from),
+        Some(phases) => {
+            let (before, run) = (&phases[0], &phases[1]);
+            let latency = run.latency_ns.map_or("–".into(), |ns| format!("{:.2}", ns as f64 / 1e6));
+            let seconds = format!("{:.3}", before.seconds());
+            [seconds, format!("{:.0}", run.rate()), format!("{:.1}", run.mb_per_s()), latency]
+        }
+    };
+    let line = |(system, measured): (&System, &Option<Vec<Measured>>)| {
+        [system.name.to_string()].into_iter().chain(cells(measured)).collect()
+    };
+    let rows = SYSTEMS.iter().zip(row).map(line).collect();
+    Table { heading: format!("{load} on {disk}"), columns, rows }
+}
+
+/// Rates over that of SMRfs with ext4 on the disk.
+fn chart(rows: &[Row]) -> String {
+    let axis = Axis::linear("operations/s over SMRfs, ext4 on the disk", Unit::Ratio);
+    let groups = LOADS.map(String::from).to_vec();
+    let title = "HiSMRfs and SMRfs";
+    let mut chart = BarChart::new("jin-fig6-7", title, axis, groups, BarArrangement::Grouped);
+    for (number, system) in SYSTEMS.iter().enumerate() {
+        let ratios = rows.iter().map(|row| claims::over(row, 1, number, SMRFS_ON_DISK, Measured::rate));
+        let known: Option<Vec<f64>> = ratios.collect();
+        if let Some(values) = known {
+            chart = chart.with(system.name, number, values);
+        }
+    }
+    chart.svg(Style::Standalone)
+}

@@ -1,0 +1,250 @@
+//! What the systems are put together of: a store of `imbrex-fs` with its metadata somewhere, or ext4 with metadata alone.
+//!
+//! Invariants:
+//! 1. Every part of a load does the same operations: as many, with as many bytes (asserted where parts are added).
+
+use std::sync::Arc;
+
+use imbrex::drives::emulated;
+use imbrex::Failure;
+use imbrex_fs::core::{make, MakeOptions};
+use imbrex_fs::device::emulated::Emulated;
+use imbrex_fs::device::memory::Memory;
+use imbrex_fs::device::{Geometry, Kind as DeviceKind, BLOCK_BYTES};
+use imbrex_fs::load::bench::{self, Asked, Benchmark, Kind, Phase};
+use imbrex_fs::load::{run_now, OnCore};
+use imbrex_fs::{Clock, Device, Fs, MountOptions};
+use indicatif::ProgressBar;
+use uuid::Uuid;
+
+use super::super::choices::{FLASH, PAGE_CACHE_BYTES, PARTITION_BYTES, SEED};
+use super::symlinks::Symlinks;
+use crate::kernel_fs::KernelFs;
+
+/// The directory of a load.
+const FOLDER: &str = "bench";
+/// Room for metadata that cost nothing.
+const FREE_METADATA_BYTES: u64 = 4 << 30;
+
+/// A part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    LogOnFlash,
+    LogOnDisk,
+    StrictOnFlash,
+    StrictOnDisk,
+    /// The metadata cost nothing.
+    StrictAlone,
+    Ext4OnDisk,
+    Ext4OnFlash,
+}
+
+/// Where the metadata of a store are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Metadata {
+    /// In the unshingled partition.
+    Disk,
+    Flash,
+    /// Where they take no time.
+    Nowhere,
+}
+
+/// A phase as a part did it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Measured {
+    /// Operations of the file system.
+    pub operations: u64,
+    /// Bytes that were read and written.
+    pub bytes: u64,
+    /// Time of the devices.
+    pub elapsed_ns: u64,
+    /// Of an operation, on average; nothing where it was not measured in time of the devices.
+    pub latency_ns: Option<u64>,
+}
+
+impl Measured {
+    /// Operations a second.
+    pub fn rate(&self) -> f64 {
+        self.operations as f64 * 1e9 / self.elapsed_ns.max(1) as f64
+    }
+
+    pub fn mb_per_s(&self) -> f64 {
+        self.bytes as f64 * 1e3 / self.elapsed_ns.max(1) as f64
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.elapsed_ns as f64 / 1e9
+    }
+
+    fn of(phase: &Phase, elapsed_ns: u64, latency_ns: Option<u64>) -> Measured {
+        Measured { operations: phase.operations(), bytes: phase.bytes(), elapsed_ns, latency_ns }
+    }
+}
+
+/// The mean latency of what applications ask; the sync that ends a phase is ours.
+fn latency_ns(phase: &Phase) -> u64 {
+    let asked = phase.measured.iter().filter(|(kind, _)| **kind != Kind::SyncAll).map(|(_, figures)| &figures.latency);
+    let (sum, count) = asked.fold((0u128, 0u128), |(sum, count), latency| {
+        let operations = u128::from(latency.count());
+        (sum + u128::from(latency.mean_ns()) * operations, count + operations)
+    });
+    u64::try_from(sum / count.max(1)).expect("a mean is no larger than what it is of")
+}
+
+/// One part after the other: nothing if one was not run.
+pub fn added<'a>(parts: impl Iterator<Item = Option<&'a Vec<Measured>>>) -> Option<Vec<Measured>> {
+    let all: Option<Vec<&Vec<Measured>>> = parts.collect();
+    let mut all = all?.into_iter();
+    let mut sum = all.next().expect("a system has a part").clone();
+    for other in all {
+        for (phase, other) in sum.iter_mut().zip(other) {
+            let (one, two) = ((phase.operations, phase.bytes), (other.operations, other.bytes));
+            assert_eq!(one, two, "operations and bytes of two parts of a system (invariant 1)");
+            phase.elapsed_ns += other.elapsed_ns;
+            phase.latency_ns = None;
+        }
+    }
+    Some(sum)
+}
+
+impl Part {
+    pub const ALL: [Part; 7] = [
+        Part::LogOnFlash,
+        Part::LogOnDisk,
+        Part::StrictOnFlash,
+        Part::StrictOnDisk,
+        Part::StrictAlone,
+        Part::Ext4OnDisk,
+        Part::Ext4OnFlash,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::LogOnFlash => "log, metadata on flash",
+            Part::LogOnDisk => "log, metadata on the disk",
+            Part::StrictOnFlash => "strict-append, metadata on flash",
+            Part::StrictOnDisk => "strict-append, metadata on the disk",
+            Part::StrictAlone => "strict-append alone",
+            Part::Ext4OnDisk => "ext4 on the disk",
+            Part::Ext4OnFlash => "ext4 on flash",
+        }
+    }
+
+    /// Whether it takes ext4 of the kernel.
+    pub fn is_kernel(self) -> bool {
+        matches!(self, Part::Ext4OnDisk | Part::Ext4OnFlash)
+    }
+
+    /// What the phases of `load` take.
+    pub fn run(self, disk: &str, load: &str, bar: &ProgressBar) -> Result<Vec<Measured>, Failure> {
+        let benchmark = bench::named(load).expect("each is a line of the registry of benchmarks");
+        let own = bar.clone();
+        let watch: bench::Watch = Arc::new(move || {
+            own.inc(1);
+            true
+        });
+        let asked = Asked { sizes: benchmark.defaults, seed: SEED, watch };
+        match self {
+            Part::LogOnFlash => on_core("log", disk, Metadata::Flash, benchmark, asked),
+            Part::LogOnDisk => on_core("log", disk, Metadata::Disk, benchmark, asked),
+            Part::StrictOnFlash => on_core("strict-append", disk, Metadata::Flash, benchmark, asked),
+            Part::StrictOnDisk => on_core("strict-append", disk, Metadata::Disk, benchmark, asked),
+            Part::StrictAlone => on_core("strict-append", disk, Metadata::Nowhere, benchmark, asked),
+            Part::Ext4OnDisk => on_ext4(&conventional(disk), Some(PARTITION_BYTES), benchmark, &asked),
+            Part::Ext4OnFlash => on_ext4(FLASH, None, benchmark, &asked),
+        }
+    }
+}
+
+/// The same disk as one that may be written anywhere, as its unshingled partition may.
+fn conventional(disk: &str) -> String {
+    match disk.split_once(':') {
+        Some((profile, parameters)) => format!("{profile}+conventional:{parameters}"),
+        None => format!("{disk}+conventional"),
+    }
+}
+
+fn device(clock: &Clock, words: &str) -> Result<Device, Failure> {
+    let backend = Emulated::new(emulated(words)?).map_err(Failure::failed)?;
+    Ok(Device::new(clock, words, Box::new(backend)))
+}
+
+fn on_core(
+    store: &str,
+    disk: &str,
+    metadata: Metadata,
+    benchmark: &'static Benchmark,
+    asked: Asked,
+) -> Result<Vec<Measured>, Failure> {
+    let clock = Clock::in_virtual_time();
+    let data = device(&clock, disk)?;
+    let metadata = match metadata {
+        Metadata::Disk => None,
+        Metadata::Flash => Some(device(&clock, FLASH)?),
+        Metadata::Nowhere => {
+            let geometry = Geometry { blocks: FREE_METADATA_BYTES / BLOCK_BYTES as u64, kind: DeviceKind::Plain };
+            Some(Device::new(&clock, "nowhere", Box::new(Memory::new(geometry))))
+        }
+    };
+    let made = MakeOptions { uuid: Some(Uuid::from_u128(1)), store: Some(store.into()), ..MakeOptions::default() };
+    let own = clock.clone();
+    let work = async move {
+        make(&data, metadata.as_ref(), &made, 0).await.map_err(Failure::failed)?;
+        let devices: Vec<Device> = [data].into_iter().chain(metadata).collect();
+        let (fs, _) = Fs::mount(&own, &devices, &MountOptions::default()).await.map_err(Failure::failed)?;
+        let files = OnCore::new(&fs, FOLDER).await.map_err(Failure::failed)?.with_page_cache(PAGE_CACHE_BYTES);
+        bench::run(benchmark, &files, &asked, |_| {}).await.map_err(Failure::failed)
+    };
+    let phases = clock.run(work).map_err(Failure::failed)?;
+    clock.forget_all();
+    Ok(phases?.iter().map(|phase| Measured::of(phase, phase.elapsed_ns, Some(latency_ns(phase)))).collect())
+}
+
+fn on_ext4(
+    drive: &str,
+    bytes: Option<u64>,
+    benchmark: &'static Benchmark,
+    asked: &Asked,
+) -> Result<Vec<Measured>, Failure> {
+    let kernel = KernelFs::ext4_in_part(drive, bytes)?;
+    let files = Symlinks::new(kernel.directory(), FOLDER).map_err(Failure::failed)?;
+    let mut found = Vec::new();
+    let mut before_ns = kernel.drive_ns();
+    let ended = |phase: &Phase| {
+        let now_ns = kernel.drive_ns();
+        found.push(Measured::of(phase, now_ns - before_ns, None));
+        before_ns = now_ns;
+    };
+    run_now(bench::run(benchmark, &files, asked, ended)).map_err(Failure::failed)?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(bytes: u64, elapsed_ns: u64, latency_ns: Option<u64>) -> Vec<Measured> {
+        vec![Measured { operations: 10, bytes, elapsed_ns, latency_ns }]
+    }
+
+    #[test]
+    fn times_of_parts_are_added_and_what_was_not_run_is_nothing() {
+        let (data, metadata) = (phase(5, 100, Some(7)), phase(5, 20, None));
+        assert_eq!(added([Some(&data), Some(&metadata)].into_iter()), Some(phase(5, 120, None)));
+        assert_eq!(added([Some(&data)].into_iter()), Some(data.clone()));
+        assert_eq!(added([Some(&data), None].into_iter()), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "invariant 1")]
+    fn parts_that_did_different_things_are_not_added() {
+        let (data, metadata) = (phase(5, 100, None), phase(6, 20, None));
+        added([Some(&data), Some(&metadata)].into_iter());
+    }
+
+    #[test]
+    fn the_conventional_disk_keeps_what_is_said_of_it() {
+        assert_eq!(conventional("a"), "a+conventional");
+        assert_eq!(conventional("a:host.queue=1"), "a+conventional:host.queue=1");
+    }
+}

@@ -1,0 +1,71 @@
+//! A bound on the memory that a program of the host may have, what the kernel keeps in memory for it included: a control group
+//! within the one we are in. It takes root and a kernel with the memory controller.
+
+use std::path::{Path, PathBuf};
+
+use imbrex::Failure;
+
+/// Where version 1 of control groups has its memory controller.
+const VERSION_1: &str = "/sys/fs/cgroup/memory";
+/// Where version 2 is.
+const VERSION_2: &str = "/sys/fs/cgroup";
+
+/// A group that is bounded; it is gone when this is.
+pub struct MemoryBound {
+    folder: PathBuf,
+}
+
+impl MemoryBound {
+    /// One of so many bytes.
+    pub fn new(bytes: u64) -> Result<MemoryBound, Failure> {
+        let own = std::fs::read_to_string("/proc/self/cgroup").map_err(Failure::failed)?;
+        let (above, key) = place(&own, Path::new(VERSION_1).is_dir());
+        let folder = above.join(format!("imbrex-{}", std::process::id()));
+        let lacking = |error: std::io::Error| {
+            Failure::failed(format!("memory cannot be bounded at {}: {error}", folder.display()))
+                .or_try("root, on a kernel with the memory controller of control groups")
+        };
+        std::fs::create_dir(&folder).map_err(lacking)?;
+        let bound = MemoryBound { folder: folder.clone() };
+        std::fs::write(folder.join(key), bytes.to_string()).map_err(lacking)?;
+        Ok(bound)
+    }
+
+    /// The file that a process writes its number to, to be in it.
+    pub fn door(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+}
+
+impl Drop for MemoryBound {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir(&self.folder) {
+            eprintln!("taking down {}: {error}", self.folder.display());
+        }
+    }
+}
+
+/// Where our group may have one within it, and the name of the bound there; `own` is `/proc/self/cgroup`. In version 2 a group with
+/// processes has no bounded ones within it: there it is made at the top.
+fn place(own: &str, is_version_1: bool) -> (PathBuf, &'static str) {
+    let group = own.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|controller| controller == "memory").then_some(path)
+    });
+    match group.filter(|_| is_version_1) {
+        Some(path) => (Path::new(VERSION_1).join(path.trim_start_matches('/')), "memory.limit_in_bytes"),
+        None => (PathBuf::from(VERSION_2), "memory.max"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_have_their_place() {
+        let mixed = "5:devices:/\n4:cpuset,memory:/user/7\n0::/\n";
+        assert_eq!(place(mixed, true), ("/sys/fs/cgroup/memory/user/7".into(), "memory.limit_in_bytes"));
+        assert_eq!(place("0::/user.slice\n", false), ("/sys/fs/cgroup".into(), "memory.max"));
+    }
+}
