@@ -405,14 +405,17 @@ async fn write_metadata(area: &Mirror, superblock: &Superblock, time_ns: i64) ->
     Ok(())
 }
 
-/// Fills a run of blocks with zeros.
+/// Fills a run of blocks with zeros; where a file has holes there are some already.
 pub(crate) async fn blank(area: &Mirror, (first, blocks): (u64, u64)) -> Result<(), FsError> {
     let zeros = vec![0; BLANK_BLOCKS.min(blocks) as usize * BLOCK_BYTES];
     let mut next = first;
-    while next < first + blocks {
+    loop {
+        next = area.next_data(next);
+        if next >= first + blocks {
+            return Ok(());
+        }
         let count = (first + blocks - next).min(BLANK_BLOCKS);
         area.write(next, &zeros[..count as usize * BLOCK_BYTES]).await?;
         next += count;
     }
-    Ok(())
 }

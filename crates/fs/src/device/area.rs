@@ -70,6 +70,14 @@ impl Area {
         &self.device
     }
 
+    /// The first block from `block` on that may hold something other than zeros, or one behind its end.
+    pub fn next_data(&self, block: u64) -> u64 {
+        match self.place.gap {
+            0 => self.device.next_data(self.place.first + block) - self.place.first,
+            _ => block,
+        }
+    }
+
     /// Reads `blocks` from `block` on.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         self.check(block, blocks);

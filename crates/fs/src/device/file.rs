@@ -103,6 +103,16 @@ impl Backend for FileBackend {
         self.head
     }
 
+    fn next_data(&mut self, block: u64) -> u64 {
+        use rustix::fs::{seek, SeekFrom};
+        match seek(&self.file, SeekFrom::Data(block * BYTES)) {
+            Ok(byte) => byte / BYTES,
+            Err(rustix::io::Errno::NXIO) => self.geometry.blocks.max(block),
+            // A host that cannot tell: everything may be data.
+            Err(_) => block,
+        }
+    }
+
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
         let synced = if self.is_writable { self.file.sync_all() } else { Ok(()) };
         synced.and_then(|()| self.file.unlock()).map_err(|error| DeviceFault::new(format!("{}: {error}", self.place)))
@@ -140,6 +150,22 @@ mod tests {
         let read = clock.run(async move { reader.read(2, 4).await }).expect("it ends").expect("it is read");
         assert_eq!(read[BLOCK_BYTES..3 * BLOCK_BYTES], bytes[..]);
         assert!(read[..BLOCK_BYTES].iter().chain(&read[3 * BLOCK_BYTES..]).all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn what_may_be_data_is_found_behind_a_hole() {
+        let file = file(4096);
+        let clock = Clock::on_the_wall();
+        let device = Device::new(&clock, "file", Box::new(FileBackend::open(file.path(), true).expect("it opens")));
+        assert_eq!([device.next_data(0), device.next_data(4096)], [4096; 2], "there is nothing but a hole");
+        let writer = device.clone();
+        clock
+            .run(async move { writer.write(2048, vec![7; BLOCK_BYTES]).await })
+            .expect("it ends")
+            .expect("it is written");
+        // Hosts tell of holes in pieces of their own: what is data is never left out.
+        assert!((1024..=2048).contains(&device.next_data(3)), "{}", device.next_data(3));
+        assert_eq!([device.next_data(2048), device.next_data(4095)], [2048, 4096]);
     }
 
     #[test]

@@ -175,6 +175,12 @@ pub trait Backend {
     /// The block behind the last one that was read or written: where the head is (Singh 2014 §4.4.4).
     fn head_position(&self) -> u64;
 
+    /// The first block from `block` on that may hold something other than zeros, or its end: what lies between takes no
+    /// time to be looked at.
+    fn next_data(&mut self, block: u64) -> u64 {
+        block
+    }
+
     /// Ends in good order: all that was answered is on the medium. Nothing is asked of it afterwards.
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
         Ok(())
@@ -281,6 +287,11 @@ impl Device {
     /// Where its head is.
     pub fn head_position(&self) -> u64 {
         self.0.backend.borrow().head_position()
+    }
+
+    /// The first block from `block` on that may hold something other than zeros, or its end.
+    pub fn next_data(&self, block: u64) -> u64 {
+        self.0.backend.borrow_mut().next_data(block)
     }
 
     /// Whether both are the same device.

@@ -95,7 +95,12 @@ impl Checksums {
     /// these are written with the next checkpoint as another copy has them.
     pub async fn scrub(&self, repairs: bool) -> Result<u64, FsError> {
         let (mut next, mut damaged) = (0, Vec::new());
-        while next < self.pages_on_medium {
+        loop {
+            // A page that was never written is whole.
+            next = self.area.next_data(self.first + next) - self.first;
+            if next >= self.pages_on_medium {
+                break;
+            }
             let count = SCRUB_PAGES.min(self.pages_on_medium - next);
             let is_right = |at: u64, page: &[u8]| is_whole(next + at, page);
             let wrong = self.area.damaged_blocks(self.first + next, count, is_right).await;

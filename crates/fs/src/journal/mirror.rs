@@ -184,6 +184,12 @@ impl Mirror {
         each
     }
 
+    /// The first block from `block` on that may hold something other than zeros on some copy, or one behind their end.
+    pub fn next_data(&self, block: u64) -> u64 {
+        let copies = self.in_state(State::is_written);
+        copies.iter().map(|(_, area)| area.next_data(block)).min().unwrap_or(block)
+    }
+
     /// Which of `blocks` from `block` on, counted from there, are damaged on some copy that is current, as `is_right`
     /// has it.
     pub async fn damaged_blocks(&self, block: u64, blocks: u64, is_right: impl Fn(u64, &[u8]) -> bool) -> Vec<u64> {
