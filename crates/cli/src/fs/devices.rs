@@ -180,11 +180,19 @@ impl Devices {
     }
 }
 
+/// Whether both paths lead to one file or device.
+pub fn are_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
 /// The files beside the first of `paths` that are none of them, in order of their names.
 fn beside(paths: &[PathBuf]) -> Vec<PathBuf> {
     let folder = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let is_given = |path: &Path| paths.iter().any(|given| given.file_name() == path.file_name());
+    let is_given = |path: &Path| paths.iter().any(|given| are_same(given, path));
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.is_file() && !is_given(path));
@@ -216,5 +224,26 @@ fn peek(path: &Path) -> Option<Superblock> {
             clock.forget_all();
             looked.ok()?.ok()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_another_folder_is_another_device() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        for inner in [&a, &b] {
+            std::fs::create_dir(inner).expect("it is made");
+            std::fs::write(inner.join("disk.img"), "").expect("it is written");
+        }
+        std::os::unix::fs::symlink("disk.img", a.join("link")).expect("it is made");
+        assert!(!are_same(&a.join("disk.img"), &b.join("disk.img")));
+        assert!(are_same(&a.join("disk.img"), &b.join("../a/link")));
+        assert!(!are_same(&a.join("new"), &b.join("new")), "neither is there yet");
+        assert_eq!(beside(&[a.join("link"), b.join("disk.img")]), [a.join("link"); 0], "the link leads to the other");
+        assert_eq!(beside(&[b.join("new"), a.join("disk.img")]), [b.join("disk.img")]);
     }
 }

@@ -38,7 +38,7 @@ pub fn run(
     let offline = open(paths, new)?;
     let number = which(&offline.fs.status().missing, drive)?;
     // Where it was begun before, the new drive is one of the array, and open already.
-    let is_there = offline.devices.paths.iter().any(|path| path.file_name() == new.path.file_name());
+    let is_there = offline.devices.paths.iter().any(|path| devices::are_same(path, new.path));
     let device = if is_there { None } else { Some(devices::open(&offline.clock, new.path, Purpose::Work, false)?) };
     let progress = Progress::on_terminal(as_json || quiet);
     let bar = progress.steps("rebuilding");

@@ -61,7 +61,7 @@ pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
 
 /// Takes the device for the new metadata out of the drives, where it was found beside them.
 fn leave_out(drives: &mut Devices, metadata: Option<&Path>) {
-    let is_it = |path: &PathBuf| metadata.is_some_and(|metadata| path.file_name() == metadata.file_name());
+    let is_it = |path: &PathBuf| metadata.is_some_and(|metadata| devices::are_same(path, metadata));
     while let Some(at) = drives.paths.iter().position(is_it) {
         drives.paths.remove(at);
         drives.all.remove(at);

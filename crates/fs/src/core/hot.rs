@@ -240,7 +240,7 @@ impl Fs {
     /// Chooses which of `inodes` come in, and takes blocks for each; files that are colder go out for them.
     async fn choose(&self, inodes: Vec<Inode>) -> Result<Vec<(Inode, Vec<Run>)>, FsError> {
         let core = &self.0;
-        let (mut chosen, mut pushing) = (Vec::new(), Vec::new());
+        let (mut chosen, mut pushing, mut leaving) = (Vec::new(), Vec::new(), 0u64);
         for inode in inodes {
             let Some(candidate) = core.candidate(inode) else { continue };
             if !core.copy_of(inode).is_empty() {
@@ -255,7 +255,7 @@ impl Fs {
             if is_changing || used > core.checkpoint_bytes_max * CHECKPOINT_PERCENT {
                 continue;
             }
-            let verdict = core.hot.borrow().judge(&candidate, || core.inside(), core.clock.now_ns());
+            let verdict = core.hot.borrow().judge(&candidate, leaving, || core.inside(), core.clock.now_ns());
             match verdict {
                 Verdict::Stays => {}
                 Verdict::Fits => {
@@ -263,13 +263,20 @@ impl Fs {
                     chosen.extend(runs.map(|runs| (inode, runs)));
                 }
                 Verdict::Push(colder) => {
-                    colder.into_iter().for_each(|inode| self.let_out(inode));
+                    for inode in colder {
+                        leaving += core.copy_of(inode).iter().map(|extent| u64::from(extent.blocks)).sum::<u64>();
+                        self.let_out(inode);
+                    }
+                    leaving = leaving.saturating_sub(candidate.blocks);
                     pushing.push(candidate);
                 }
             }
         }
         if !pushing.is_empty() {
-            self.commit_all().await?;
+            if let Err(error) = self.commit_all().await {
+                chosen.iter().flat_map(|(_, runs)| runs).for_each(|run: &Run| core.hot.borrow_mut().free(*run));
+                return Err(error);
+            }
             for candidate in pushing {
                 let runs = core.hot.borrow_mut().take(candidate.blocks);
                 chosen.extend(runs.map(|runs| (candidate.inode, runs)));

@@ -212,10 +212,10 @@ impl HotZone {
         of.blocks > 0 && of.blocks <= most && of.hint != Hint::Never
     }
 
-    /// Whether `of` comes in. `inside` lists the files that are in the zone, and is called only where some of them
-    /// might have to go out. More of the coldest go than must, up to a small share of the zone, so that this is seldom
-    /// looked for.
-    pub fn judge(&self, of: &Candidate, inside: impl FnOnce() -> Vec<Candidate>, now_ns: u64) -> Verdict {
+    /// Whether `of` comes in, where `leaving` blocks of files that go out are free soon and nobody's yet. `inside` lists the
+    /// files that are in the zone, and is called only where some of them might have to go out. More of the coldest go than
+    /// must, up to a small share of the zone, so that this is seldom looked for.
+    pub fn judge(&self, of: &Candidate, leaving: u64, inside: impl FnOnce() -> Vec<Candidate>, now_ns: u64) -> Verdict {
         if !self.may_hold(of) {
             return Verdict::Stays;
         }
@@ -227,12 +227,15 @@ impl HotZone {
         if !is_pushing {
             return Verdict::Stays;
         }
+        if of.blocks <= leaving {
+            return Verdict::Push(Vec::new());
+        }
         let score = self.score(of, now_ns);
         let mut colder: Vec<(u64, Inode, u64)> =
             inside().iter().map(|other| (self.score(other, now_ns), other.inode, other.blocks)).collect();
         colder.retain(|(other, ..)| *other < score);
         colder.sort_unstable();
-        let (mut gone, mut room) = (Vec::new(), self.room.free_blocks());
+        let (mut gone, mut room) = (Vec::new(), self.room.free_blocks() + leaving);
         for (_, inode, blocks) in colder {
             if room >= of.blocks + self.room.blocks() / PUSHED_SHARE {
                 break;
@@ -265,15 +268,15 @@ mod tests {
     #[test]
     fn small_files_come_in_while_there_is_room_and_others_when_they_were_read_twice() {
         let mut zone = zone(20);
-        assert_eq!(zone.judge(&file(1, 2), Vec::new, 0), Verdict::Fits);
-        assert_eq!(zone.judge(&file(1, 3), Vec::new, 0), Verdict::Stays, "larger, and never read");
+        assert_eq!(zone.judge(&file(1, 2), 0, Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&file(1, 3), 0, Vec::new, 0), Verdict::Stays, "larger, and never read");
         zone.touch(1, (0, 1), 0);
-        assert_eq!(zone.judge(&file(1, 3), Vec::new, 0), Verdict::Stays, "read once");
+        assert_eq!(zone.judge(&file(1, 3), 0, Vec::new, 0), Verdict::Stays, "read once");
         zone.touch(1, (0, 1), 0);
-        assert_eq!(zone.judge(&file(1, 3), Vec::new, 0), Verdict::Fits);
-        assert_eq!(zone.judge(&file(1, 6), Vec::new, 0), Verdict::Stays, "more than a fourth of the zone");
-        assert_eq!(zone.judge(&Candidate { hint: Hint::Always, ..file(2, 5) }, Vec::new, 0), Verdict::Fits);
-        assert_eq!(zone.judge(&Candidate { hint: Hint::Never, ..file(2, 1) }, Vec::new, 0), Verdict::Stays);
+        assert_eq!(zone.judge(&file(1, 3), 0, Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&file(1, 6), 0, Vec::new, 0), Verdict::Stays, "more than a fourth of the zone");
+        assert_eq!(zone.judge(&Candidate { hint: Hint::Always, ..file(2, 5) }, 0, Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&Candidate { hint: Hint::Never, ..file(2, 1) }, 0, Vec::new, 0), Verdict::Stays);
     }
 
     #[test]
@@ -284,23 +287,41 @@ mod tests {
         (0..3).for_each(|_| zone.touch(1, (0, 1), 0));
         (0..4).for_each(|_| zone.touch(2, (0, 1), 0));
         (0..2).for_each(|_| zone.touch(9, (0, 1), 0));
-        assert_eq!(zone.judge(&file(9, 1), || inside.to_vec(), 0), Verdict::Stays, "two reads a block, as file 2 has");
+        assert_eq!(
+            zone.judge(&file(9, 1), 0, || inside.to_vec(), 0),
+            Verdict::Stays,
+            "two reads a block, as file 2 has"
+        );
         zone.touch(9, (0, 1), 0);
-        assert_eq!(zone.judge(&file(9, 1), || inside.to_vec(), 0), Verdict::Push(vec![2]), "three reads");
-        assert_eq!(zone.judge(&file(9, 2), || inside.to_vec(), 0), Verdict::Stays, "one and a half a block");
+        assert_eq!(zone.judge(&file(9, 1), 0, || inside.to_vec(), 0), Verdict::Push(vec![2]), "three reads");
+        assert_eq!(zone.judge(&file(9, 2), 0, || inside.to_vec(), 0), Verdict::Stays, "one and a half a block");
         let always = Candidate { hint: Hint::Always, ..file(8, 2) };
-        assert_eq!(zone.judge(&always, || inside.to_vec(), 0), Verdict::Push(vec![2]));
+        assert_eq!(zone.judge(&always, 0, || inside.to_vec(), 0), Verdict::Push(vec![2]));
         // What was read long ago is colder than what was read just now.
         let late_ns = 3 * HALF_NS;
         (0..2).for_each(|_| zone.touch(7, (0, 1), late_ns));
-        assert_eq!(zone.judge(&file(7, 2), || inside.to_vec(), late_ns), Verdict::Push(vec![2]));
+        assert_eq!(zone.judge(&file(7, 2), 0, || inside.to_vec(), late_ns), Verdict::Push(vec![2]));
+    }
+
+    /// Files that come in one after the other before what went out is free do not drive out more than they need.
+    #[test]
+    fn what_is_leaving_makes_room_too() {
+        let mut zone = zone(128);
+        assert!(zone.take(128).is_some());
+        let inside: Vec<Candidate> = (100..164).map(|inode| file(inode, 2)).collect();
+        let always = Candidate { hint: Hint::Always, ..file(1, 6) };
+        // For six blocks three files go, and two more for a thirty-second of the zone.
+        let coldest = |count: u64| Verdict::Push((100..100 + count).collect());
+        assert_eq!(zone.judge(&always, 0, || inside.clone(), 0), coldest(5));
+        assert_eq!(zone.judge(&always, 4, || inside.clone(), 0), coldest(3), "four blocks are free soon");
+        assert_eq!(zone.judge(&always, 6, || panic!("nobody has to go"), 0), Verdict::Push(Vec::new()));
     }
 
     #[test]
     fn a_zone_of_one_block_takes_a_file_of_one() {
         let mut zone = zone(1);
-        assert_eq!(zone.judge(&file(1, 1), Vec::new, 0), Verdict::Fits);
-        assert_eq!(zone.judge(&file(1, 2), Vec::new, 0), Verdict::Stays);
+        assert_eq!(zone.judge(&file(1, 1), 0, Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&file(1, 2), 0, Vec::new, 0), Verdict::Stays);
         let taken = zone.take(1).expect("it is empty");
         assert_eq!((zone.used(), zone.take(1)), (1, None));
         zone.free(taken[0]);
