@@ -243,7 +243,7 @@ mod tests {
         assert!(!are_same(&a.join("disk.img"), &b.join("disk.img")));
         assert!(are_same(&a.join("disk.img"), &b.join("../a/link")));
         assert!(!are_same(&a.join("new"), &b.join("new")), "neither is there yet");
-        assert_eq!(beside(&[a.join("link"), b.join("disk.img")]), [a.join("link"); 0], "the link leads to the other");
+        assert!(beside(&[a.join("link"), b.join("disk.img")]).is_empty(), "the link leads to the other");
         assert_eq!(beside(&[b.join("new"), a.join("disk.img")]), [b.join("disk.img")]);
     }
 }

@@ -311,7 +311,7 @@ mod tests {
         let inside: Vec<Candidate> = (100..164).map(|inode| file(inode, 2)).collect();
         let always = Candidate { hint: Hint::Always, ..file(1, 6) };
         // For six blocks three files go, and two more for a thirty-second of the zone.
-        let coldest = |count: u64| Verdict::Push((100..100 + count).collect());
+        let coldest = |count: u32| Verdict::Push((100..100 + count).collect());
         assert_eq!(zone.judge(&always, 0, || inside.clone(), 0), coldest(5));
         assert_eq!(zone.judge(&always, 4, || inside.clone(), 0), coldest(3), "four blocks are free soon");
         assert_eq!(zone.judge(&always, 6, || panic!("nobody has to go"), 0), Verdict::Push(Vec::new()));
