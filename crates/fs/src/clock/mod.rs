@@ -20,7 +20,7 @@ mod gate;
 mod tasks;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -278,6 +278,64 @@ pub async fn all_of<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) ->
     })
     .await;
     tasks.into_iter().map(|(_, outcome)| outcome.expect("all are done")).collect()
+}
+
+/// Futures that go on at the same time, a limited number of them; what each came to is returned in the order in which
+/// they were begun. They go on only while somebody waits for one of them, so none of them may hold what others need.
+pub struct Together<'a, T> {
+    most: usize,
+    under_way: VecDeque<(Local<'a, T>, Option<T>)>,
+}
+
+impl<'a, T> Together<'a, T> {
+    /// None yet, and at most `most` at a time.
+    pub fn new(most: usize) -> Together<'a, T> {
+        Together { most: most.max(1), under_way: VecDeque::new() }
+    }
+
+    /// Begins one. Where as many are under way as may be, what the oldest came to is waited for and returned.
+    pub async fn begin(&mut self, future: impl Future<Output = T> + 'a) -> Option<T> {
+        self.under_way.push_back((Box::pin(future), None));
+        let is_full = self.under_way.len() >= self.most;
+        std::future::poll_fn(|context| {
+            self.poll_each(context);
+            let is_over = self.under_way.front().is_some_and(|(_, outcome)| outcome.is_some());
+            if is_over || !is_full {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        self.take_first()
+    }
+
+    /// Waits for the oldest; nothing where none is under way.
+    pub async fn next(&mut self) -> Option<T> {
+        self.under_way.front()?;
+        std::future::poll_fn(|context| {
+            self.poll_each(context);
+            if self.under_way.front().is_some_and(|(_, outcome)| outcome.is_some()) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        self.take_first()
+    }
+
+    fn poll_each(&mut self, context: &mut Context<'_>) {
+        for (future, outcome) in self.under_way.iter_mut().filter(|(_, outcome)| outcome.is_none()) {
+            if let Poll::Ready(done) = future.as_mut().poll(context) {
+                *outcome = Some(done);
+            }
+        }
+    }
+
+    fn take_first(&mut self) -> Option<T> {
+        self.under_way.pop_front_if(|(_, outcome)| outcome.is_some()).and_then(|(_, outcome)| outcome)
+    }
 }
 
 #[cfg(test)]

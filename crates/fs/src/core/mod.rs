@@ -78,6 +78,8 @@ pub struct Bounds {
     pub checksum_pages: usize,
     /// Blocks of data that are read or written in one command.
     pub piece_blocks: u64,
+    /// How many such commands a file that is written gives the device at a time: between two the disk turns on.
+    pub pieces: usize,
     /// When so many bytes of records wait they are committed, without anybody asking.
     pub pending_bytes: usize,
     /// How often records are committed, and files written that were changed longer ago than `dirty_ns`.
@@ -104,6 +106,7 @@ impl Default for Bounds {
             written_blocks: 64 << 10,
             checksum_pages: 16 << 10,
             piece_blocks: 256,
+            pieces: 4,
             pending_bytes: 1 << 20,
             commit_ns: 5 * SECOND_NS,
             dirty_ns: 30 * SECOND_NS,
@@ -124,6 +127,7 @@ impl Bounds {
             written_blocks: 1,
             checksum_pages: 1,
             piece_blocks: 1,
+            pieces: 1,
             pending_bytes: 1,
             closing_ns: 0,
             log_percent: 1,

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use super::staged::{Block, Blocks, Open};
 use super::{Fs, Sabotage};
+use crate::clock::Together;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
@@ -19,6 +20,9 @@ use crate::store::{Lease, Run};
 const ATTEMPTS: u32 = 16;
 /// How often it is tried again when there was no room for it.
 const ATTEMPTS_WITHOUT_ROOM: u32 = 4;
+
+/// Blocks of data that were written: the first, and their checksums; or why they were not.
+type WrittenPiece = Result<(u64, Vec<u32>), FsError>;
 
 /// What is to be written of a file: blocks of it, in order.
 struct Work {
@@ -213,6 +217,24 @@ impl Fs {
         extents: &[Extent],
         lease: &Lease,
     ) -> Result<(), FsError> {
+        let mut writes = Together::new(self.0.bounds.pieces);
+        let mut outcome = self.begin_extents(inode, open, (extents, lease), &mut writes).await;
+        // The device has the others too, whatever became of one.
+        while let Some(written) = writes.next().await {
+            let recorded = self.record_written(written).await;
+            outcome = outcome.and(recorded);
+        }
+        outcome
+    }
+
+    /// The same, as far as beginning each write; those that `writes` still has go on.
+    async fn begin_extents<'a>(
+        &'a self,
+        inode: Inode,
+        open: &Rc<Open>,
+        (extents, lease): (&[Extent], &Lease),
+        writes: &mut Together<'a, WrittenPiece>,
+    ) -> Result<(), FsError> {
         let core = &self.0;
         let mut buffer = Vec::new();
         let (mut start, mut sums) = (0, Vec::new());
@@ -234,7 +256,7 @@ impl Fs {
                 if is_full || (next == u64::from(extent.blocks) && !follows) {
                     let is_last = number + 1 == extents.len() && next == u64::from(extent.blocks);
                     let ended = is_last.then_some(lease);
-                    self.write_buffer(start, std::mem::take(&mut buffer), &mut sums, ended).await?;
+                    self.write_buffer((start, std::mem::take(&mut buffer)), &mut sums, ended, writes).await?;
                     if self.is_forsaken(inode, open) {
                         return Err(FsError::Stale);
                     }
@@ -242,37 +264,53 @@ impl Fs {
             }
         }
         if !buffer.is_empty() {
-            self.write_buffer(start, buffer, &mut sums, Some(lease)).await?;
+            self.write_buffer((start, buffer), &mut sums, Some(lease), writes).await?;
         }
         Ok(())
     }
 
-    /// Writes blocks of data, and makes the record of their checksums, which are appended to `sums`. With the last
-    /// blocks of a lease the records that belong behind them are written too.
-    async fn write_buffer(
-        &self,
-        start: u64,
-        mut bytes: Vec<u8>,
+    /// Begins to write blocks of data; their checksums are appended to `sums`. With the last blocks of a lease the records
+    /// that belong behind them are written too.
+    async fn write_buffer<'a>(
+        &'a self,
+        (start, mut bytes): (u64, Vec<u8>),
         sums: &mut Vec<u32>,
         ended: Option<&Lease>,
+        writes: &mut Together<'a, WrittenPiece>,
     ) -> Result<(), FsError> {
         let own: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
         sums.extend(&own);
         bytes.extend(ended.map(|lease| self.0.store.records(lease, sums)).unwrap_or_default());
-        self.write_with_sums(start, bytes, own).await
+        self.0.checksums.set(start, &own).await?;
+        match writes.begin(self.write_piece(start, bytes, own)).await {
+            Some(written) => self.record_written(written).await,
+            None => Ok(()),
+        }
     }
 
     /// Writes blocks of data with checksums that are known already: what was damaged stays known as damaged where it is moved.
     /// Blocks behind those that have checksums are written as well.
     pub(super) async fn write_with_sums(&self, start: u64, bytes: Vec<u8>, sums: Vec<u32>) -> Result<(), FsError> {
+        self.0.checksums.set(start, &sums).await?;
+        let written = self.write_piece(start, bytes, sums).await;
+        self.record_written(written).await
+    }
+
+    async fn write_piece(&self, start: u64, bytes: Vec<u8>, sums: Vec<u32>) -> WrittenPiece {
         let core = &self.0;
-        core.checksums.set(start, &sums).await?;
         if core.sabotage == Some(Sabotage::RecordBeforeData) {
             core.late_writes.borrow_mut().push((start, bytes));
         } else {
             core.data.write(start, bytes).await?;
         }
-        core.log.append(core.time_ns(), &[Change::Checksums { block: start, sums }]);
+        Ok((start, sums))
+    }
+
+    /// Makes the record of the checksums of blocks that were written.
+    async fn record_written(&self, written: WrittenPiece) -> Result<(), FsError> {
+        let core = &self.0;
+        let (block, sums) = written?;
+        core.log.append(core.time_ns(), &[Change::Checksums { block, sums }]);
         self.commit_if_much().await
     }
 

@@ -5,9 +5,12 @@
 //! destroys from i + 1 + DNOR on, which is behind the island, and no farther than DID behind it.
 
 use super::{Device, DeviceFault, BLOCK_BYTES};
+use crate::clock::Together;
 
 /// Blocks read or written at once.
 const PIECE_BLOCKS: u64 = 256;
+/// Pieces that the device is given at a time: between two of them it would turn once for nothing.
+const PIECES: usize = 32;
 
 /// The part.
 #[derive(Clone)]
@@ -82,11 +85,14 @@ impl Area {
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         self.check(block, blocks);
         let mut bytes = Vec::with_capacity(blocks as usize * BLOCK_BYTES);
-        let (mut next, end) = (block, block + blocks);
-        while next < end {
-            let (at, count) = self.place.run_at(next, (end - next).min(PIECE_BLOCKS));
-            bytes.extend_from_slice(&self.device.read(at, count).await?);
-            next += count;
+        let mut reads = Together::new(PIECES);
+        for (at, count) in self.pieces(block, block + blocks) {
+            if let Some(read) = reads.begin(self.device.read(at, count)).await {
+                bytes.extend_from_slice(&read?);
+            }
+        }
+        while let Some(read) = reads.next().await {
+            bytes.extend_from_slice(&read?);
         }
         Ok(bytes)
     }
@@ -95,14 +101,29 @@ impl Area {
     pub async fn write(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
         let blocks = (bytes.len() / BLOCK_BYTES) as u64;
         self.check(block, blocks);
-        let (mut next, end) = (block, block + blocks);
-        while next < end {
-            let (at, count) = self.place.run_at(next, (end - next).min(PIECE_BLOCKS));
-            let from = (next - block) as usize * BLOCK_BYTES;
-            self.device.write(at, bytes[from..from + count as usize * BLOCK_BYTES].to_vec()).await?;
-            next += count;
+        let (mut writes, mut left, mut outcome) = (Together::new(PIECES), bytes, Ok(()));
+        for (at, count) in self.pieces(block, block + blocks) {
+            let (piece, rest) = left.split_at(count as usize * BLOCK_BYTES);
+            left = rest;
+            outcome = writes.begin(self.device.write(at, piece.to_vec())).await.unwrap_or(Ok(()));
+            if outcome.is_err() {
+                break;
+            }
         }
-        Ok(())
+        // The device has the others too, whatever became of one.
+        while let Some(write) = writes.next().await {
+            outcome = outcome.and(write);
+        }
+        outcome
+    }
+
+    /// Where the blocks from `next` to `end` lie, in pieces: the first block of each, and how many.
+    fn pieces(&self, mut next: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + use<'_> {
+        std::iter::from_fn(move || {
+            let (at, count) = (next < end).then(|| self.place.run_at(next, (end - next).min(PIECE_BLOCKS)))?;
+            next += count;
+            Some((at, count))
+        })
     }
 
     /// Makes durable what was written.

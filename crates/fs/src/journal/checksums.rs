@@ -5,7 +5,7 @@
 //! that are not. Blocks that no file uses have checksums that mean nothing.
 //!
 //! Invariants:
-//! 1. At most `pages_max` pages are in memory, and one more for each task that needs one just now.
+//! 1. At most `pages_max` pages are in memory, and those besides that each task has just read.
 //! 2. A page leaves memory only when it is on the medium as it is.
 
 use std::cell::{Cell, RefCell};
@@ -21,6 +21,8 @@ pub const PAGE_SUMS: u64 = 1020;
 const HEAD_BYTES: usize = 16;
 /// Pages that are read at once where all are looked at.
 const SCRUB_PAGES: u64 = 256;
+/// Pages that are read at once where they are needed one after the other, at most: those of 256 MiB of data.
+const AHEAD_PAGES: u64 = 64;
 
 struct Page {
     sums: Box<[u8]>,
@@ -36,6 +38,8 @@ pub struct Checksums {
     pages: RefCell<BTreeMap<u64, Page>>,
     pages_max: usize,
     uses: Cell<u64>,
+    /// How many pages have left memory.
+    left: Cell<u64>,
 }
 
 /// The checksum of a block.
@@ -52,7 +56,8 @@ impl Checksums {
     /// The table in `pages_on_medium` blocks of `area`, from `first` on.
     pub fn new(area: Mirror, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
         let pages_max = pages_max.max(1);
-        Checksums { area, first, pages_on_medium, pages: RefCell::default(), pages_max, uses: Cell::new(0) }
+        let (pages, uses, left) = (RefCell::default(), Cell::new(0), Cell::new(0));
+        Checksums { area, first, pages_on_medium, pages, pages_max, uses, left }
     }
 
     /// The checksums of `blocks` from `block` on.
@@ -149,35 +154,77 @@ impl Checksums {
             page.used = self.uses.get();
             return Ok(());
         }
-        self.make_room().await?;
-        let at = self.first + number;
-        let whole = |bytes: &Vec<u8>| is_whole(number, bytes);
-        let found = self.area.find(async |copy| copy.read(at, 1).await.ok().filter(whole)).await;
-        // Another task may have loaded it meanwhile, and changed it.
+        let mut count = self.pages_ahead(number);
+        while !self.read_pages(number, count).await? {
+            // One of those behind it may be why.
+            count = 1;
+        }
+        Ok(())
+    }
+
+    /// How many pages to read at once from `number` on, which is not in memory: as many as lie before it in memory, since
+    /// then somebody goes through them in order.
+    fn pages_ahead(&self, number: u64) -> u64 {
+        let pages = self.pages.borrow();
+        let most = AHEAD_PAGES.min(self.pages_max as u64 / 4).min(self.pages_on_medium - number);
+        let before = (1..=most.min(number)).take_while(|back| pages.contains_key(&(number - back))).count() as u64;
+        (1..before.max(1)).take_while(|ahead| !pages.contains_key(&(number + ahead))).count() as u64 + 1
+    }
+
+    /// Reads `count` pages, none of which is in memory, from `number` on, and keeps those that are whole. False where that
+    /// is to be tried again.
+    async fn read_pages(&self, number: u64, count: u64) -> Result<bool, FsError> {
+        self.make_room(count).await?;
+        let (at, left_before) = (self.first + number, self.left.get());
+        let whole = |bytes: &Vec<u8>| is_whole(number, &bytes[..BLOCK_BYTES]);
+        let found = self.area.find(async |copy| copy.read(at, count).await.ok().filter(whole)).await;
         if self.pages.borrow().contains_key(&number) {
-            return Ok(());
+            return Ok(true);
+        }
+        // Another task may have loaded one meanwhile, changed it and written it: then this is an old state of it.
+        if self.left.get() != left_before {
+            return Ok(false);
         }
         let Some((bytes, is_damaged)) = found else {
+            if count > 1 {
+                return Ok(false);
+            }
             // Why it cannot be read, if that is so.
             self.area.read(at, 1).await?;
             let place = self.area.name();
             return Err(FsError::format(&place, format!("page {number} of the checksums of data is damaged")));
         };
+        let mut pages = self.pages.borrow_mut();
+        for (number, sums) in (number..).zip(bytes.chunks(BLOCK_BYTES)) {
+            if !pages.contains_key(&number) && is_whole(number, sums) {
+                pages.insert(number, Page { sums: sums.into(), is_dirty: false, used: self.uses.get() });
+            }
+        }
         // Where a copy has it damaged, it is written to all with the next checkpoint.
-        let page = Page { sums: bytes.into(), is_dirty: is_damaged, used: self.uses.get() };
-        self.pages.borrow_mut().insert(number, page);
-        Ok(())
+        pages.get_mut(&number).expect("it is whole").is_dirty |= is_damaged;
+        Ok(true)
     }
 
-    async fn make_room(&self) -> Result<(), FsError> {
-        while self.pages.borrow().len() >= self.pages_max {
-            let oldest = self.pages.borrow().iter().min_by_key(|(_, page)| page.used).map(|(number, _)| *number);
-            let Some(number) = oldest else { return Ok(()) };
-            self.write_page(number).await?;
-            let mut pages = self.pages.borrow_mut();
-            // It may have been changed again while it was written.
-            if pages.get(&number).is_some_and(|page| !page.is_dirty) {
-                pages.remove(&number);
+    /// Lets those pages leave that were not used for longest, until there is room for `count` more.
+    async fn make_room(&self, count: u64) -> Result<(), FsError> {
+        while self.pages.borrow().len() + count as usize > self.pages_max {
+            let mut oldest: Vec<(u64, u64)> =
+                self.pages.borrow().iter().map(|(number, page)| (page.used, *number)).collect();
+            if oldest.is_empty() {
+                return Ok(());
+            }
+            // Some at a time: to find the oldest all are looked at.
+            let some = (self.pages_max / 16).max(count as usize).min(oldest.len());
+            oldest.select_nth_unstable(some - 1);
+            oldest.truncate(some);
+            for (_, number) in oldest {
+                self.write_page(number).await?;
+                let mut pages = self.pages.borrow_mut();
+                // It may have been changed again while it was written.
+                if pages.get(&number).is_some_and(|page| !page.is_dirty) {
+                    pages.remove(&number);
+                    self.left.set(self.left.get() + 1);
+                }
             }
         }
         Ok(())
