@@ -78,6 +78,13 @@ impl Drop for Entering {
 /// Being inside a [`Gate`]; dropping it lets the next one in.
 pub struct Pass(Rc<GateState>);
 
+impl Pass {
+    /// Whether somebody waits to be let in.
+    pub fn is_wanted(&self) -> bool {
+        !self.0.waiting.borrow().is_empty()
+    }
+}
+
 impl Drop for Pass {
     fn drop(&mut self) {
         pass_on(&self.0);

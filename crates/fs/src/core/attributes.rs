@@ -57,14 +57,18 @@ impl Core {
         let node = namespace.node(inode)?;
         let mut attributes = node.attributes;
         let mut blocks = node.extents.blocks();
-        if let Some(staged) = self.open.borrow().get(&inode).and_then(|open| {
-            let staged = open.staged.borrow();
-            staged.as_ref().map(|staged| (staged.size, staged.modified_ns, staged.held.blocks))
-        }) {
-            attributes.size = staged.0;
-            attributes.modified_ns = staged.1;
-            attributes.changed_ns = attributes.changed_ns.max(staged.1);
-            blocks = blocks.max(staged.2);
+        if let Some(open) = self.open.borrow().get(&inode) {
+            let (leaving, staged) = (open.leaving.borrow(), open.staged.borrow());
+            if let Some(leaving) = leaving.as_ref() {
+                blocks += leaving.blocks.with_bytes();
+            }
+            if let Some(staged) = staged.as_ref() {
+                attributes.size = staged.size;
+                attributes.modified_ns = staged.modified_ns;
+                attributes.changed_ns = attributes.changed_ns.max(staged.modified_ns);
+                let held = staged.held.blocks;
+                blocks = if staged.goes_on { blocks + held } else { blocks.max(held) };
+            }
         }
         if let Some(directory) = node.directory() {
             attributes.size = directory.len() as u64 * 32;
@@ -103,8 +107,10 @@ impl Fs {
         if let Some(modified_ns) = set.modified_ns {
             attributes.modified_ns = modified_ns;
             if let Some(open) = self.open_of(inode) {
-                if let Some(staged) = open.staged.borrow_mut().as_mut() {
-                    staged.modified_ns = modified_ns;
+                for place in [&open.leaving, &open.staged] {
+                    if let Some(staged) = place.borrow_mut().as_mut() {
+                        staged.modified_ns = modified_ns;
+                    }
                 }
             }
         }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::staged::{Block, Blocks, Open, Staged};
 use super::Fs;
+use crate::clock::Pass;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
@@ -192,8 +193,10 @@ impl Fs {
         // Before anything of this write is done: what cannot be written out is no reason to forget half of it.
         self.evict().await?;
         let open = self.open_or_new(inode);
-        let _pass = open.gate.enter().await;
-        self.write_staged(inode, &open, offset, end, bytes).await
+        let _passes = enter_to_write(&open, offset).await;
+        self.write_staged(inode, &open, offset, end, bytes).await?;
+        self.write_behind(inode, &open);
+        Ok(())
     }
 
     fn check_regular(&self, inode: Inode) -> Result<(), FsError> {
@@ -222,6 +225,7 @@ impl Fs {
         self.reserve(inode, open, first..last + 1, size.max(end)).await?;
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("it was staged just now");
+        staged.is_appended &= offset == staged.size;
         let count_before = staged.blocks.len();
         for (at, block) in edges.drain(..) {
             staged.blocks.insert_if_none(at, Block::Bytes(block));
@@ -232,7 +236,7 @@ impl Fs {
             let piece = &bytes[(from - offset) as usize..(to - offset) as usize];
             staged.blocks.write(at, (from - block_start) as usize, piece);
         }
-        staged.size = staged.size.max(end);
+        staged.note_size(staged.size.max(end), self.0.bounds.behind_bytes);
         staged.modified_ns = self.0.time_ns();
         let added = (staged.blocks.len() - count_before) * BYTES;
         self.0.staged_bytes.set(self.0.staged_bytes.get() + added);
@@ -290,6 +294,7 @@ impl Fs {
             modified_ns: attributes.modified_ns,
             since: core.staged_since.get(),
             since_ns: core.clock.now_ns(),
+            is_appended: true,
             ..Staged::default()
         });
     }
@@ -302,7 +307,7 @@ impl Fs {
         }
         let open = self.open_or_new(inode);
         {
-            let _pass = open.gate.enter().await;
+            let _passes = open.enter().await;
             let before = self.0.attr(inode)?.attributes.size;
             if size > before {
                 self.lengthen(inode, &open, before, size).await?;
@@ -336,8 +341,9 @@ impl Fs {
         let end = size.div_ceil(BYTES);
         core.written.borrow_mut().cut(inode, end.min(u64::from(u32::MAX)) as u32);
         if let Some(staged) = open.staged.borrow_mut().as_mut() {
-            let cut = staged.blocks.cut(end.min(u64::from(u32::MAX)) as u32);
-            core.staged_bytes.set(core.staged_bytes.get() - cut * BYTES);
+            let cut = staged.blocks.split_off(end.min(u64::from(u32::MAX)) as u32);
+            core.staged_bytes.set(core.staged_bytes.get() - cut.len() * BYTES);
+            (staged.is_appended, staged.goes_on) = (false, false);
             let last = (size / BYTES) as u32;
             if let Some(Block::Bytes(_)) = staged.blocks.get(last) {
                 staged.blocks.bytes_mut(last)[(size % BYTES) as usize..].fill(0);
@@ -383,7 +389,7 @@ impl Fs {
             // What was in memory may have been written, and forgotten, since the piece before.
             let open = self.open_or_new(inode);
             let done = {
-                let _pass = open.gate.enter().await;
+                let _passes = open.enter().await;
                 let done = self.allocate_piece(inode, &open, next, to, what).await;
                 if done.is_err() && self.0.attr(inode)?.attributes.size > before {
                     self.shorten(inode, &open, before)?;
@@ -450,6 +456,7 @@ impl Fs {
             }
         }
         staged.size = new_size;
+        staged.is_appended = false;
         staged.modified_ns = self.0.time_ns();
         let added = (staged.blocks.len() - count_before) * BYTES;
         self.0.staged_bytes.set(self.0.staged_bytes.get() + added);
@@ -463,14 +470,13 @@ impl Fs {
             return Err(FsError::NoData);
         }
         let open = self.open_of(inode);
-        let staged = open.as_ref().map(|open| open.staged.borrow());
-        let staged = staged.as_ref().and_then(|staged| staged.as_ref()).map(|staged| &staged.blocks);
         let namespace = self.0.namespace.borrow();
         let node = namespace.node(inode)?;
         let end = size.div_ceil(BYTES);
         let mut at = offset / BYTES;
         while at < end {
-            let (is_data, until) = piece_at(staged, &node.extents, at, end);
+            let look = |staged: Option<&Blocks>, end| piece_at(staged, &node.extents, at, end);
+            let (is_data, until) = open.as_ref().map_or_else(|| look(None, end), |open| open.look_at(at, end, look));
             if is_data == (what == Seek::Data) {
                 return Ok((at * BYTES).max(offset));
             }
@@ -497,10 +503,29 @@ fn piece_at(staged: Option<&Blocks>, extents: &Extents, at: u64, end: u64) -> (b
     }
 }
 
+/// Waits until a write at byte `offset` may change the file: at once behind what is being written.
+async fn enter_to_write(open: &Open, offset: u64) -> (Option<Pass>, Pass) {
+    if open.goes_on_at(offset) {
+        let appends = open.appends.enter().await;
+        // That may have ended, or failed, meanwhile.
+        if open.goes_on_at(offset) {
+            return (None, appends);
+        }
+    }
+    let (gate, appends) = open.enter().await;
+    (Some(gate), appends)
+}
+
 /// Puts what is in memory of a file over what was read of it from block `first` on.
 fn overlay(open: &Open, first: u64, bytes: &mut [u8]) {
-    let staged = open.staged.borrow();
-    let Some(staged) = staged.as_ref() else { return };
+    for staged in [&open.leaving, &open.staged] {
+        if let Some(staged) = staged.borrow().as_ref() {
+            overlay_staged(staged, first, bytes);
+        }
+    }
+}
+
+fn overlay_staged(staged: &Staged, first: u64, bytes: &mut [u8]) {
     let end = (first + (bytes.len() / BLOCK_BYTES) as u64).min(u64::from(u32::MAX));
     for (at, block) in staged.blocks.range(first as u32..end as u32) {
         let into = &mut bytes[(u64::from(at) - first) as usize * BLOCK_BYTES..][..BLOCK_BYTES];

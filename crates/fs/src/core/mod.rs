@@ -8,7 +8,9 @@
 //! 4. Bytes in memory that are not yet written are at most [`Bounds::cache_bytes`], besides those of writes under way.
 //!    Blocks that were written and are kept for later changes are at most [`Bounds::written_blocks`].
 
+mod ahead;
 mod attributes;
+mod behind;
 mod cleaner;
 mod commit;
 mod copies;
@@ -72,6 +74,8 @@ use crate::store::Store;
 pub struct Bounds {
     /// Bytes of files that are not yet written (Singh 2014 §2.2.2: a buffer cache of 2 GB).
     pub cache_bytes: u64,
+    /// When so many bytes were appended to a file they are written while more comes.
+    pub behind_bytes: u64,
     /// Blocks that were written and stay in memory, for changes that build on them.
     pub written_blocks: usize,
     /// Pages of 1,020 checksums in memory.
@@ -103,6 +107,7 @@ impl Default for Bounds {
         const SECOND_NS: u64 = 1_000_000_000;
         Bounds {
             cache_bytes: 2 << 30,
+            behind_bytes: 16 << 20,
             written_blocks: 64 << 10,
             checksum_pages: 16 << 10,
             piece_blocks: 256,
@@ -124,6 +129,7 @@ impl Bounds {
     pub fn smallest() -> Bounds {
         Bounds {
             cache_bytes: 4096,
+            behind_bytes: 1,
             written_blocks: 1,
             checksum_pages: 1,
             piece_blocks: 1,

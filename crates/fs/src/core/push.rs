@@ -43,7 +43,7 @@ impl Fs {
     pub(crate) async fn push(&self, inode: Inode) -> Result<(), FsError> {
         let Some(open) = self.open_of(inode) else { return Ok(()) };
         let outcome = {
-            let _pass = open.gate.enter().await;
+            let _passes = open.enter().await;
             // In a box: what writes files is a part of nearly every operation, and would be as deep in each.
             Box::pin(self.push_held(inode, &open)).await
         };
@@ -54,8 +54,8 @@ impl Fs {
     }
 
     /// The same, with the file's gate held.
-    async fn push_held(&self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
-        if open.staged.borrow().is_none() || self.0.namespace.borrow().get(inode).is_none() {
+    pub(super) async fn push_held(&self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
+        if open.going().borrow().is_none() || self.0.namespace.borrow().get(inode).is_none() {
             return Ok(());
         }
         for attempt in 1.. {
@@ -65,10 +65,10 @@ impl Fs {
             }
             let work = self.work_of(inode, open);
             match self.write_out(inode, open, &work).await {
-                Err(FsError::Device(_)) if attempt < ATTEMPTS && open.staged.borrow().is_some() => {}
+                Err(FsError::Device(_)) if attempt < ATTEMPTS && open.going().borrow().is_some() => {}
                 // What it had written in part kept zones from being cleaned; now that it has not, there may be room.
                 Err(FsError::NoSpace)
-                    if attempt < ATTEMPTS_WITHOUT_ROOM && work.blocks() > 1 && open.staged.borrow().is_some() => {}
+                    if attempt < ATTEMPTS_WITHOUT_ROOM && work.blocks() > 1 && open.going().borrow().is_some() => {}
                 Err(FsError::Stale) if self.is_forsaken(inode, open) => {}
                 outcome => return outcome,
             }
@@ -79,7 +79,7 @@ impl Fs {
     /// What is to be written: all of the file if that much is reserved, else its changed blocks.
     fn work_of(&self, inode: Inode, open: &Open) -> Work {
         let core = &self.0;
-        let staged = open.staged.borrow();
+        let staged = open.going().borrow();
         let staged = staged.as_ref().expect("whoever writes has looked");
         let end = staged.size.div_ceil(BLOCK_BYTES as u64) as u32;
         let changed: Vec<u32> = staged.blocks.taking_room().collect();
@@ -96,7 +96,7 @@ impl Fs {
             all.extend((extent.at..extent.at + extent.blocks).filter(|at| staged.blocks.get(*at).is_none()));
         }
         all.sort_unstable();
-        let is_whole = all.len() as u64 <= staged.held.blocks.max(changed.len() as u64);
+        let is_whole = !staged.goes_on && all.len() as u64 <= staged.held.blocks.max(changed.len() as u64);
         Work { pieces: in_pieces(if is_whole { &all } else { &changed }), is_whole }
     }
 
@@ -113,7 +113,7 @@ impl Fs {
     /// What records are to tell of the file when `work` is written.
     async fn record_of(&self, inode: Inode, open: &Open, work: &Work) -> Result<Option<Rc<FileRecord>>, FsError> {
         let (about, ranges) = {
-            let staged = open.staged.borrow();
+            let staged = open.going().borrow();
             let Some(staged) = staged.as_ref() else { return Ok(None) };
             let namespace = self.0.namespace.borrow();
             let before = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
@@ -163,12 +163,12 @@ impl Fs {
         let told = self.told_of_write(record, left);
         let blocks = left.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
         let mut held =
-            open.staged.borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default();
+            open.going().borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default();
         self.slow_down(blocks).await;
         let began_ns = core.clock.now_ns();
         let allocated = core.store.allocate(&mut held, blocks, &told).await;
         core.counters.borrow_mut().waited_ns += core.clock.now_ns() - began_ns;
-        if let Some(staged) = open.staged.borrow_mut().as_mut() {
+        if let Some(staged) = open.going().borrow_mut().as_mut() {
             staged.held = held;
         } else {
             core.store.unreserve(&mut held);
@@ -237,9 +237,11 @@ impl Fs {
     ) -> Result<(), FsError> {
         let core = &self.0;
         let mut buffer = Vec::new();
-        let (mut start, mut sums) = (0, Vec::new());
+        let mut start = 0;
+        let mut sums = self.take_ahead(open, extents, lease.runs[0]).await?;
+        let mut done = sums.len() as u64;
         for (number, extent) in extents.iter().enumerate() {
-            let mut next = 0;
+            let mut next = std::mem::take(&mut done);
             let piece_blocks = core.piece_blocks_at(extent.start);
             while next < u64::from(extent.blocks) {
                 let count = (u64::from(extent.blocks) - next).min(piece_blocks - (buffer.len() / BLOCK_BYTES) as u64);
@@ -255,8 +257,8 @@ impl Fs {
                 let is_full = buffer.len() as u64 == piece_blocks * BLOCK_BYTES as u64;
                 if is_full || (next == u64::from(extent.blocks) && !follows) {
                     let is_last = number + 1 == extents.len() && next == u64::from(extent.blocks);
-                    let ended = is_last.then_some(lease);
-                    self.write_buffer((start, std::mem::take(&mut buffer)), &mut sums, ended, writes).await?;
+                    let bytes = std::mem::take(&mut buffer);
+                    self.write_buffer((start, bytes), &mut sums, (lease, is_last), writes).await?;
                     if self.is_forsaken(inode, open) {
                         return Err(FsError::Stale);
                     }
@@ -264,7 +266,7 @@ impl Fs {
             }
         }
         if !buffer.is_empty() {
-            self.write_buffer((start, buffer), &mut sums, Some(lease), writes).await?;
+            self.write_buffer((start, buffer), &mut sums, (lease, true), writes).await?;
         }
         Ok(())
     }
@@ -275,13 +277,14 @@ impl Fs {
         &'a self,
         (start, mut bytes): (u64, Vec<u8>),
         sums: &mut Vec<u32>,
-        ended: Option<&Lease>,
+        (lease, is_last): (&Lease, bool),
         writes: &mut Together<'a, WrittenPiece>,
     ) -> Result<(), FsError> {
         let own: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
         sums.extend(&own);
-        bytes.extend(ended.map(|lease| self.0.store.records(lease, sums)).unwrap_or_default());
-        self.0.checksums.set(start, &own).await?;
+        bytes.extend(if is_last { self.0.store.records(lease, sums) } else { Vec::new() });
+        let of_lease = lease.runs.iter().find(|run| (run.start..run.end()).contains(&start));
+        self.0.checksums.set_within(*of_lease.expect("it is written to a run of the lease"), start, &own).await?;
         match writes.begin(self.write_piece(start, bytes, own)).await {
             Some(written) => self.record_written(written).await,
             None => Ok(()),
@@ -326,18 +329,18 @@ impl Fs {
         let from = buffer.len();
         buffer.resize(from + count as usize * BLOCK_BYTES, 0);
         let in_memory = {
-            let staged = open.staged.borrow();
+            let staged = open.going().borrow();
             let staged = staged.as_ref().expect("the gate is held");
             staged.blocks.range(at as u32..(at + count) as u32).count() as u64
         };
         if in_memory < count {
             let is_replaced = |at: u64| {
-                let staged = open.staged.borrow();
+                let staged = open.going().borrow();
                 staged.as_ref().is_some_and(|staged| staged.blocks.get(at as u32).is_some())
             };
             self.read_to_change(inode, at, &mut buffer[from..], is_replaced).await?;
         }
-        let staged = open.staged.borrow();
+        let staged = open.going().borrow();
         let staged = staged.as_ref().expect("the gate is held");
         let committed_size = self.0.namespace.borrow().node(inode)?.attributes.size;
         zero_behind(committed_size, at, &mut buffer[from..]);
@@ -354,8 +357,8 @@ impl Fs {
     /// Makes the record of a file that was written, and frees the blocks it had.
     fn finish(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Result<(), FsError> {
         let core = &self.0;
-        let mut staged_place = open.staged.borrow_mut();
-        let Some(mut staged) = staged_place.take() else { return Ok(()) };
+        let taken = open.going().borrow_mut().take();
+        let Some(mut staged) = taken else { return Ok(()) };
         core.store.unreserve(&mut staged.held);
         core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() * BLOCK_BYTES as u64);
         open.pushes.set(open.pushes.get() + 1);
@@ -378,7 +381,6 @@ impl Fs {
         }
         changes.extend(copy.iter().map(|(change, _)| change.clone()));
         let record = core.record(&changes);
-        drop(staged_place);
         core.written.borrow_mut().keep(inode, staged.blocks);
         self.replace_extents(inode, record, &before, &after);
         self.release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
@@ -424,9 +426,11 @@ impl Fs {
     pub(super) fn drop_staged(&self, inode: Inode) {
         let core = &self.0;
         let Some(open) = self.open_of(inode) else { return };
-        let Some(mut staged) = open.staged.borrow_mut().take() else { return };
-        core.store.unreserve(&mut staged.held);
-        core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() * BLOCK_BYTES as u64);
+        for place in [&open.leaving, &open.staged] {
+            let Some(mut staged) = place.borrow_mut().take() else { continue };
+            core.store.unreserve(&mut staged.held);
+            core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() * BLOCK_BYTES as u64);
+        }
     }
 
     /// Writes files, the one that was changed longest ago first, until no more is in memory than may be.
@@ -442,7 +446,7 @@ impl Fs {
     pub(super) fn oldest_staged(&self, before_ns: u64) -> Option<Inode> {
         let open = self.0.open.borrow();
         let staged = open.iter().filter_map(|(inode, open)| {
-            let staged = open.staged.borrow();
+            let staged = open.going().borrow();
             staged.as_ref().filter(|staged| staged.since_ns < before_ns).map(|staged| (staged.since, *inode))
         });
         staged.min().map(|(_, inode)| inode)

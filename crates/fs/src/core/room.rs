@@ -47,7 +47,10 @@ impl Fs {
         let stored = namespace.node(inode)?.extents.blocks();
         drop(namespace);
         let whole = (stored + changes).min(size.div_ceil(BYTES));
-        if whole * BYTES <= core.bounds.cache_bytes && core.store.reserve(&mut staged.held, whole).is_ok() {
+        if !staged.goes_on
+            && whole * BYTES <= core.bounds.cache_bytes
+            && core.store.reserve(&mut staged.held, whole).is_ok()
+        {
             return Ok(());
         }
         core.store.reserve(&mut staged.held, changes)

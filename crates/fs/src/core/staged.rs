@@ -1,10 +1,10 @@
 //! A file that is open, or has bytes in memory that are not yet written.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use crate::clock::Gate;
+use crate::clock::{Gate, Pass};
 use crate::device::BLOCK_BYTES;
 use crate::store::Held;
 
@@ -21,6 +21,14 @@ impl Block {
     /// A block of zeros that takes room.
     pub fn zeros() -> Box<[u8; BLOCK_BYTES]> {
         vec![0; BLOCK_BYTES].try_into().expect("it has the length of a block")
+    }
+
+    /// Its bytes, if it has some.
+    pub fn bytes(&self) -> Option<&[u8; BLOCK_BYTES]> {
+        match self {
+            Block::Bytes(bytes) => Some(bytes),
+            Block::Zeros => None,
+        }
     }
 
     const fn takes_room(&self) -> bool {
@@ -106,11 +114,20 @@ impl Blocks {
         self.blocks.into_iter()
     }
 
-    /// Forgets those from `at` on; how many there were.
-    pub fn cut(&mut self, at: u32) -> u64 {
-        let cut = self.blocks.split_off(&at);
-        self.with_bytes -= cut.values().filter(|block| block.takes_room()).count() as u64;
-        cut.len() as u64
+    /// Takes those from `at` on away.
+    pub fn split_off(&mut self, at: u32) -> Blocks {
+        let blocks = self.blocks.split_off(&at);
+        let with_bytes = blocks.values().filter(|block| block.takes_room()).count() as u64;
+        self.with_bytes -= with_bytes;
+        Blocks { blocks, with_bytes }
+    }
+
+    /// Adds `others`, none of which is here.
+    pub fn append(&mut self, mut others: Blocks) {
+        let blocks = self.blocks.len() + others.blocks.len();
+        self.blocks.append(&mut others.blocks);
+        self.with_bytes += others.with_bytes;
+        assert_eq!(self.blocks.len(), blocks, "blocks were there already");
     }
 }
 
@@ -129,6 +146,58 @@ pub struct Staged {
     pub since: u64,
     /// When it was first changed, by the clock.
     pub since_ns: u64,
+    /// Whether nothing but appends made it.
+    pub is_appended: bool,
+    /// Lengths in whole blocks that the file had, some way apart: as long as these it may be found after a cut.
+    pub whole_sizes: VecDeque<u64>,
+    /// What is written already where room is reserved for it.
+    pub ahead: Ahead,
+    /// Whether what it goes on from was written while it came: then it is written by itself, and the file is not moved.
+    pub goes_on: bool,
+}
+
+impl Staged {
+    /// The file has become so long. Lengths that lie less than `apart` behind another are forgotten for later ones.
+    pub fn note_size(&mut self, size: u64, apart: u64) {
+        self.size = size;
+        if !size.is_multiple_of(BLOCK_BYTES as u64) {
+            return;
+        }
+        let before = self.whole_sizes.iter().rev().nth(1).copied().unwrap_or_default();
+        if self.whole_sizes.back().is_some_and(|last| last - before < apart) {
+            self.whole_sizes.pop_back();
+        }
+        self.whole_sizes.push_back(size);
+    }
+
+    /// The last length in whole blocks that the file had.
+    pub fn whole_size(&self) -> u64 {
+        self.whole_sizes.back().copied().unwrap_or_default()
+    }
+}
+
+/// What is written of a file, from its first block on, before all of it has come.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    /// Where its first block lies.
+    pub start: u64,
+    /// How often it began anew: what was begun before counts for nothing.
+    pub generation: u64,
+    /// Blocks whose writing was begun.
+    pub begun: usize,
+    /// The checksums of those that are written.
+    pub sums: Vec<u32>,
+    /// Nothing is written before there are so many blocks.
+    pub not_before: u64,
+}
+
+impl Ahead {
+    /// The file gets other room: it begins anew, and when it is twice as long. So no more is written in vain than is
+    /// written in the end.
+    pub fn move_to(&mut self, start: u64) {
+        let not_before = self.not_before.max(2 * self.begun as u64);
+        *self = Ahead { start, generation: self.generation + 1, not_before, ..Ahead::default() };
+    }
 }
 
 /// A file that is open, or staged, or both.
@@ -138,8 +207,16 @@ pub struct Open {
     pub handles: Cell<u32>,
     /// Held by one at a time: somebody who changes the file, or whoever writes it to the device.
     pub gate: Gate,
+    /// Held, behind the gate, by whoever changes the file; whoever appends behind what is being written holds it alone.
+    pub appends: Gate,
     /// What is not yet written, if anything is.
     pub staged: RefCell<Option<Staged>>,
+    /// What is being written while the file is appended to. What is staged goes on behind it.
+    pub leaving: RefCell<Option<Staged>>,
+    /// Whether a task writes what is appended, or is about to.
+    pub is_behind: Cell<bool>,
+    /// Whether it does so where room is reserved for the file, and appends may come meanwhile.
+    pub is_ahead: Cell<bool>,
     /// How often what was staged has been written.
     pub pushes: Cell<u64>,
     /// The sequence number that the records of a write under way have; 0 if none is.
@@ -147,6 +224,37 @@ pub struct Open {
 }
 
 impl Open {
+    /// Waits until nobody else changes the file or writes it.
+    pub async fn enter(&self) -> (Pass, Pass) {
+        (self.gate.enter().await, self.appends.enter().await)
+    }
+
+    /// What whoever holds the gate writes.
+    pub fn going(&self) -> &RefCell<Option<Staged>> {
+        if self.leaving.borrow().is_some() {
+            &self.leaving
+        } else {
+            &self.staged
+        }
+    }
+
+    /// Calls `look` with what is in memory of the blocks from `at` on, and with where that ends, `end` at most.
+    pub fn look_at<T>(&self, at: u64, end: u64, look: impl FnOnce(Option<&Blocks>, u64) -> T) -> T {
+        if let Some(leaving) = self.leaving.borrow().as_ref() {
+            let leaving_end = leaving.size / BLOCK_BYTES as u64;
+            if at < leaving_end {
+                return look(Some(&leaving.blocks), end.min(leaving_end));
+            }
+        }
+        look(self.staged.borrow().as_ref().map(|staged| &staged.blocks), end)
+    }
+
+    /// Whether a write at byte `offset` goes on behind what is being written, and does not touch it.
+    pub fn goes_on_at(&self, offset: u64) -> bool {
+        let is_behind = |place: &RefCell<Option<Staged>>| place.borrow().as_ref().is_some_and(|it| offset >= it.size);
+        is_behind(&self.leaving) || (self.is_ahead.get() && is_behind(&self.staged))
+    }
+
     /// Whether nobody needs it any more.
     pub fn is_idle(&self) -> bool {
         self.handles.get() == 0 && self.staged.borrow().is_none() && !self.gate.is_busy()
@@ -173,7 +281,9 @@ mod tests {
         assert_eq!(blocks.with_bytes_in(4..10), 2);
         blocks.insert(4, Block::Zeros);
         assert_eq!(counted(&blocks), (3, 2, 2));
-        assert_eq!(blocks.cut(4), 2);
-        assert_eq!(counted(&blocks), (1, 1, 1));
+        let mut cut = blocks.split_off(4);
+        assert_eq!((counted(&cut), counted(&blocks)), ((2, 1, 1), (1, 1, 1)));
+        cut.append(blocks);
+        assert_eq!(counted(&cut), (3, 2, 2));
     }
 }

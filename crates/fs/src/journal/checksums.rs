@@ -15,6 +15,7 @@ use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::coding::checksum;
 use crate::journal::mirror::Mirror;
+use crate::store::Run;
 
 /// Checksums in a page.
 pub const PAGE_SUMS: u64 = 1020;
@@ -80,11 +81,22 @@ impl Checksums {
 
     /// Sets the checksums of the blocks from `block` on.
     pub async fn set(&self, block: u64, sums: &[u32]) -> Result<(), FsError> {
+        self.set_within(Run { start: block, blocks: sums.len() as u64 }, block, sums).await
+    }
+
+    /// The same, where what the table says of all of `fresh` means nothing: no file uses these blocks yet.
+    pub async fn set_within(&self, fresh: Run, block: u64, sums: &[u32]) -> Result<(), FsError> {
         let (mut next, mut left) = (block, sums);
         while let Some((sum, rest)) = left.split_first() {
             let page = next / PAGE_SUMS;
+            let is_fresh = fresh.start <= page * PAGE_SUMS && (page + 1) * PAGE_SUMS <= fresh.end();
             if !self.pages.borrow().contains_key(&page) {
-                self.load(page).await?;
+                if is_fresh {
+                    // Nobody needs what the medium has of it.
+                    self.begin_page(page).await?;
+                } else {
+                    self.load(page).await?;
+                }
             }
             let mut pages = self.pages.borrow_mut();
             let page = pages.get_mut(&page).expect("it was loaded just now");
@@ -93,6 +105,15 @@ impl Checksums {
             page.is_dirty = true;
             (next, left) = (next + 1, rest);
         }
+        Ok(())
+    }
+
+    /// Sees to it that page `number` is in memory, as one that was never written if it is not there.
+    async fn begin_page(&self, number: u64) -> Result<(), FsError> {
+        self.make_room(1).await?;
+        self.uses.set(self.uses.get() + 1);
+        let blank = || Page { sums: vec![0; BLOCK_BYTES].into(), is_dirty: false, used: self.uses.get() };
+        self.pages.borrow_mut().entry(number).or_insert_with(blank);
         Ok(())
     }
 

@@ -1,0 +1,272 @@
+//! Goal: what is appended to a file is written while more of it comes, several pieces at a time, and whoever reads, changes or
+//! cuts the file meanwhile finds it as the promises say. Method: a drive with times in closed form ([`timed`]), in virtual time;
+//! sequences of operations chosen at random beside the naive file system, also with power cuts.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+#[path = "support/sequences.rs"]
+mod sequences;
+#[path = "support/timed.rs"]
+mod timed;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use imbrex_fs::core::{make_on, Allocate, Caller, MakeOptions, MountOptions, Parts};
+use imbrex_fs::device::memory::Memory;
+use imbrex_fs::device::{Backend, Geometry, Kind, Operation as DeviceOperation, Outcome, BLOCK_BYTES};
+use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::verify::cuts::{compare_all, judge};
+use imbrex_fs::verify::naive::Naive;
+use imbrex_fs::verify::operation::find;
+use imbrex_fs::verify::trial::Trial;
+use imbrex_fs::verify::{arrays, perform, toys, with_hot_zones, Operation};
+use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use sequences::setting;
+use timed::{Timed, BLOCK_NS, SEEK_NS};
+
+const CAVEAT: Kind = Kind::Caveat { isolation: 16, no_overlap: 6 };
+const ZONE_BLOCKS: u64 = 1024;
+const PIECE_BLOCKS: u64 = 256;
+const PIECE_BYTES: u64 = PIECE_BLOCKS * BLOCK_BYTES as u64;
+const PIECE_NS: u64 = PIECE_BLOCKS * BLOCK_NS;
+
+/// Notes how many operations the drive had at most, and gives one that knows no time a time for each operation.
+struct Watched {
+    drive: Box<dyn Backend>,
+    each_ns: u64,
+    free_at_ns: u64,
+    late: VecDeque<(u64, u64, Outcome)>,
+    now: usize,
+    most: Rc<Cell<usize>>,
+}
+
+impl Backend for Watched {
+    fn geometry(&self) -> Geometry {
+        self.drive.geometry()
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: DeviceOperation) {
+        self.now += 1;
+        self.most.set(self.most.get().max(self.now));
+        self.drive.submit(now_ns, number, operation);
+        if self.each_ns > 0 {
+            let mut answers = Vec::new();
+            self.drive.answers(now_ns, &mut answers);
+            self.free_at_ns = self.free_at_ns.max(now_ns) + self.each_ns;
+            self.late.extend(answers.into_iter().map(|(number, outcome)| (self.free_at_ns, number, outcome)));
+        }
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        let late = self.late.front().map(|(when, ..)| (*when).max(now_ns));
+        late.or_else(|| self.drive.next_event_ns(now_ns))
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        let before = answers.len();
+        self.drive.answers(now_ns, answers);
+        while self.late.front().is_some_and(|(when, ..)| *when <= now_ns) {
+            answers.extend(self.late.pop_front().map(|(_, number, outcome)| (number, outcome)));
+        }
+        self.now -= answers.len() - before;
+    }
+
+    fn head_position(&self) -> u64 {
+        self.drive.head_position()
+    }
+}
+
+/// A file system with `store` on a timed drive; and the most operations that the drive had at a time.
+async fn mounted(clock: &Clock, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<usize>>) {
+    let most = Rc::new(Cell::new(0));
+    let (drive, each_ns): (Box<dyn Backend>, u64) = match store {
+        "caveat" => (Box::new(Memory::new(Geometry { blocks: 64 * ZONE_BLOCKS, kind: CAVEAT })), PIECE_NS),
+        _ => (Box::new(Timed::new(64, ZONE_BLOCKS)), 0),
+    };
+    let drive = Watched { drive, each_ns, free_at_ns: 0, late: VecDeque::new(), now: 0, most: most.clone() };
+    let drive = Device::new(clock, "drive", Box::new(drive));
+    let metadata = Memory::new(Geometry { blocks: 8192, kind: Kind::Plain });
+    let devices = vec![drive, Device::new(clock, "metadata", Box::new(metadata))];
+    let options = MakeOptions { store: Some(store.into()), ..MakeOptions::default() };
+    let parts = Parts { drives: &devices[..1], metadata: &devices[1..], spares: &[] };
+    make_on(parts, &options, 0).await.unwrap();
+    let fs = mount(clock, &devices, bounds).await;
+    most.set(0);
+    (fs, devices, most)
+}
+
+async fn mount(clock: &Clock, devices: &[Device], bounds: Bounds) -> Fs {
+    let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
+    Fs::mount(clock, devices, &options).await.unwrap().0
+}
+
+/// How long a file of 64 pieces takes that comes as fast as the drive writes, until it is durable; how many operations the drive
+/// had at most; and how many blocks were written.
+fn stream(store: &'static str, bounds: Bounds) -> (u64, usize, u64) {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let work = async move {
+        let (fs, devices, most) = mounted(&own, store, bounds).await;
+        let inode = fs.make_node(ROOT, b"f", REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
+        let began_ns = own.now_ns();
+        for piece in 0..64 {
+            fs.write(inode, piece * PIECE_BYTES, &vec![piece as u8; PIECE_BYTES as usize]).await.unwrap();
+            own.sleep(PIECE_NS).await;
+        }
+        fs.fsync(inode).await.unwrap();
+        let (took_ns, written) = (own.now_ns() - began_ns, devices[0].traffic().blocks_written);
+        for piece in 0..64 {
+            let read = fs.read(inode, piece * PIECE_BYTES, PIECE_BYTES as usize).await.unwrap();
+            assert!(read.iter().all(|byte| *byte == piece as u8), "piece {piece}");
+        }
+        assert_eq!(fs.self_check(), Vec::<String>::new());
+        (took_ns, most.get(), written)
+    };
+    let outcome = clock.run(work).unwrap();
+    clock.forget_all();
+    outcome
+}
+
+#[test]
+fn what_is_appended_is_written_while_more_comes() {
+    for store in ["strict-append", "log", "caveat"] {
+        let behind = Bounds { behind_bytes: 4 * PIECE_BYTES, ..Bounds::default() };
+        let (took_ns, ..) = stream(store, behind);
+        // What came before the first was written, and what came last; a seek to each zone, and records.
+        assert!(took_ns <= (64 + 8) * PIECE_NS + 20 * SEEK_NS, "{store}: {took_ns} ns");
+        let (at_the_end_ns, ..) = stream(store, Bounds { behind_bytes: u64::MAX, ..Bounds::default() });
+        assert!(at_the_end_ns >= 128 * PIECE_NS, "{store}: {at_the_end_ns} ns where nothing is written before");
+    }
+}
+
+#[test]
+fn several_pieces_are_at_the_drive_at_a_time() {
+    for (pieces, most) in [(1, 1), (4, 4)] {
+        let bounds = Bounds { pieces, behind_bytes: u64::MAX, ..Bounds::default() };
+        assert_eq!(stream("strict-append", bounds).1, most);
+    }
+}
+
+#[test]
+fn what_must_lie_in_one_piece_is_written_once_or_twice_at_most() {
+    let bounds = |behind| Bounds { behind_bytes: behind * PIECE_BYTES, ..Bounds::default() };
+    let (_, _, before) = stream("caveat", bounds(1000));
+    let (_, _, once) = stream("caveat", bounds(4));
+    assert_eq!(before, once, "its room stays where it is");
+}
+
+/// Operations on two files, most of them appends, whole blocks or not.
+struct Appends {
+    random: Xoshiro256PlusPlus,
+    sizes: [u64; 2],
+}
+
+impl Appends {
+    fn new(seed: u64) -> Appends {
+        Appends { random: Xoshiro256PlusPlus::seed_from_u64(seed), sizes: [0; 2] }
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.random.next_u64() % end.max(1)
+    }
+
+    fn next(&mut self) -> Operation {
+        let number = self.below(2) as usize;
+        let (path, size, seed) = (["a", "b"][number].to_string(), self.sizes[number], self.below(250) as u8);
+        let (offset, length) = (self.below(size), 1 + self.below(9000));
+        let (operation, size) = match self.below(20) {
+            0..=7 => {
+                let length = BLOCK_BYTES as u64 * (1 + self.below(4));
+                (Operation::Write(path, size, length as usize, seed), size + length)
+            }
+            8..=10 => (Operation::Write(path, size, length as usize, seed), size + length),
+            11 => {
+                let to_block = size.next_multiple_of(BLOCK_BYTES as u64) - size + BLOCK_BYTES as u64;
+                (Operation::Write(path, size, to_block as usize, seed), size + to_block)
+            }
+            12..=13 => (Operation::Write(path, offset, length as usize, seed), size.max(offset + length)),
+            14 => (Operation::Truncate(path, offset), offset),
+            15 => (Operation::Truncate(path, size + length), size + length),
+            16 => (Operation::Allocate(path, offset, length, Allocate::PunchHole), size),
+            17 => (Operation::Fsync(path), size),
+            18 => (Operation::Close(path), size),
+            _ => (Operation::Sync, size),
+        };
+        self.sizes[number] = size;
+        // What fits on a toy.
+        if size > 40_000 {
+            self.sizes[number] = 0;
+            return Operation::Truncate(["a", "b"][number].into(), 0);
+        }
+        operation
+    }
+
+    fn sequence(seed: u64, length: usize) -> Vec<Operation> {
+        let mut appends = Appends::new(seed);
+        let first = ["a", "b"].map(|name| Operation::Create(name.into()));
+        first.into_iter().chain((0..length).map(|_| appends.next())).collect()
+    }
+}
+
+#[test]
+fn power_cuts_while_it_is_written_behind_find_what_is_promised() {
+    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_BEHIND", 2));
+    let all = [toys(), arrays(), with_hot_zones()].concat();
+    for (name, usual) in all {
+        for (pieces, piece_blocks) in [(3, 1), (4, 256)] {
+            let bounds = Bounds { behind_bytes: 1, pieces, piece_blocks, ..usual.bounds };
+            let trial = Trial { bounds, random_subsets: 4, ..usual.clone() };
+            for seed in first..first + count {
+                let operations = Appends::sequence(seed, 24);
+                judge(&trial, &operations)
+                    .unwrap_or_else(|why| panic!("{name}, {pieces} pieces, seed {seed}: {why}\n{operations:#?}"));
+            }
+        }
+    }
+}
+
+/// Does a sequence beside the naive file system on a timed drive, so that writes are under way at each operation.
+fn compare_beside(store: &'static str, seed: u64, bounds: Bounds) {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let work = async move {
+        let (fs, devices, _) = mounted(&own, store, bounds).await;
+        let (mut naive, mut random) = (Naive::default(), Xoshiro256PlusPlus::seed_from_u64(seed ^ 0xB0B));
+        for operation in Appends::sequence(seed, 150) {
+            perform(&fs, &operation).await.unwrap_or_else(|error| panic!("{operation:?}: {error}"));
+            naive.perform(&operation).unwrap();
+            let path = ["a", "b"][random.next_u64() as usize % 2];
+            let Some(expected) = naive.find(path).ok().and_then(|number| naive.bytes(number)) else { continue };
+            let inode = find(&fs, path).unwrap();
+            assert_eq!(fs.attr(inode).unwrap().attributes.size, expected.len() as u64, "{operation:?}");
+            let from = random.next_u64() as usize % (expected.len() + 1);
+            let read = fs.read(inode, from as u64, expected.len()).await.unwrap();
+            assert!(read == expected[from..], "{store}, seed {seed}: '{path}' from {from} after {operation:?}");
+            own.sleep(random.next_u64() % (2 * SEEK_NS)).await;
+        }
+        compare_all(&fs, &naive).await.unwrap();
+        assert_eq!(fs.self_check(), Vec::<String>::new());
+        fs.unmount().await.unwrap();
+        let fs = mount(&own, &devices, Bounds::default()).await;
+        compare_all(&fs, &naive).await.unwrap_or_else(|why| panic!("{store}, seed {seed}, mounted again: {why}"));
+        Ok::<(), FsError>(())
+    };
+    clock.run(work).unwrap().unwrap();
+    clock.forget_all();
+}
+
+#[test]
+fn whoever_reads_or_changes_a_file_that_is_written_behind_finds_it_as_it_is() {
+    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_BEHIND", 6));
+    for seed in first..first + count {
+        for store in ["strict-append", "log", "caveat"] {
+            for behind_bytes in [1, 20_000] {
+                compare_beside(store, seed, Bounds { behind_bytes, piece_blocks: 2, ..Bounds::default() });
+            }
+        }
+    }
+}
