@@ -29,7 +29,7 @@ use sequences::setting;
 use timed::{Timed, BLOCK_NS, SEEK_NS};
 
 const CAVEAT: Kind = Kind::Caveat { isolation: 16, no_overlap: 6 };
-const ZONE_BLOCKS: u64 = 1024;
+const ZONE_BLOCKS: u64 = 4096;
 const PIECE_BLOCKS: u64 = 256;
 const PIECE_BYTES: u64 = PIECE_BLOCKS * BLOCK_BYTES as u64;
 const PIECE_NS: u64 = PIECE_BLOCKS * BLOCK_NS;
@@ -84,8 +84,8 @@ impl Backend for Watched {
 async fn mounted(clock: &Clock, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<usize>>) {
     let most = Rc::new(Cell::new(0));
     let (drive, each_ns): (Box<dyn Backend>, u64) = match store {
-        "caveat" => (Box::new(Memory::new(Geometry { blocks: 64 * ZONE_BLOCKS, kind: CAVEAT })), PIECE_NS),
-        _ => (Box::new(Timed::new(64, ZONE_BLOCKS)), 0),
+        "caveat" => (Box::new(Memory::new(Geometry { blocks: 32 * ZONE_BLOCKS, kind: CAVEAT })), PIECE_NS),
+        _ => (Box::new(Timed::new(32, ZONE_BLOCKS)), 0),
     };
     let drive = Watched { drive, each_ns, free_at_ns: 0, late: VecDeque::new(), now: 0, most: most.clone() };
     let drive = Device::new(clock, "drive", Box::new(drive));

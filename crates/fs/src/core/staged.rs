@@ -160,6 +160,9 @@ impl Staged {
     /// The file has become so long. Lengths that lie less than `apart` behind another are forgotten for later ones.
     pub fn note_size(&mut self, size: u64, apart: u64) {
         self.size = size;
+        if !self.is_appended {
+            return self.whole_sizes.clear();
+        }
         if !size.is_multiple_of(BLOCK_BYTES as u64) {
             return;
         }
