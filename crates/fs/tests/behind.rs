@@ -104,6 +104,25 @@ async fn mount(clock: &Clock, devices: &[Device], bounds: Bounds) -> Fs {
     Fs::mount(clock, devices, &options).await.unwrap().0
 }
 
+/// Makes a file of `pieces` pieces that come `each_ns` after each other.
+async fn append(fs: &Fs, name: &str, pieces: u64, each_ns: u64) -> u32 {
+    let inode = fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
+    for piece in 0..pieces {
+        fs.write(inode, piece * PIECE_BYTES, &vec![piece as u8; PIECE_BYTES as usize]).await.unwrap();
+        fs.clock().sleep(each_ns).await;
+    }
+    fs.fsync(inode).await.unwrap();
+    inode
+}
+
+async fn check(fs: &Fs, inode: u32, pieces: u64) {
+    for piece in 0..pieces {
+        let read = fs.read(inode, piece * PIECE_BYTES, PIECE_BYTES as usize).await.unwrap();
+        assert!(read.iter().all(|byte| *byte == piece as u8), "piece {piece}");
+    }
+    assert_eq!(fs.self_check(), Vec::<String>::new());
+}
+
 /// How long a file of 64 pieces takes that comes as fast as the drive writes, until it is durable; how many operations the drive
 /// had at most; and how many blocks were written.
 fn stream(store: &'static str, bounds: Bounds) -> (u64, usize, u64) {
@@ -111,19 +130,10 @@ fn stream(store: &'static str, bounds: Bounds) -> (u64, usize, u64) {
     let own = clock.clone();
     let work = async move {
         let (fs, devices, most) = mounted(&own, store, bounds).await;
-        let inode = fs.make_node(ROOT, b"f", REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
         let began_ns = own.now_ns();
-        for piece in 0..64 {
-            fs.write(inode, piece * PIECE_BYTES, &vec![piece as u8; PIECE_BYTES as usize]).await.unwrap();
-            own.sleep(PIECE_NS).await;
-        }
-        fs.fsync(inode).await.unwrap();
+        let inode = append(&fs, "f", 64, PIECE_NS).await;
         let (took_ns, written) = (own.now_ns() - began_ns, devices[0].traffic().blocks_written);
-        for piece in 0..64 {
-            let read = fs.read(inode, piece * PIECE_BYTES, PIECE_BYTES as usize).await.unwrap();
-            assert!(read.iter().all(|byte| *byte == piece as u8), "piece {piece}");
-        }
-        assert_eq!(fs.self_check(), Vec::<String>::new());
+        check(&fs, inode, 64).await;
         (took_ns, most.get(), written)
     };
     let outcome = clock.run(work).unwrap();
@@ -152,11 +162,41 @@ fn several_pieces_are_at_the_drive_at_a_time() {
 }
 
 #[test]
-fn what_must_lie_in_one_piece_is_written_once_or_twice_at_most() {
+fn what_must_lie_in_one_piece_is_written_once_where_it_has_room() {
     let bounds = |behind| Bounds { behind_bytes: behind * PIECE_BYTES, ..Bounds::default() };
     let (_, _, before) = stream("caveat", bounds(1000));
     let (_, _, once) = stream("caveat", bounds(4));
-    assert_eq!(before, once, "its room stays where it is");
+    assert_eq!(before, once);
+}
+
+/// Gaps of 6 and of 12 pieces are the best fit for what grows, until it is larger.
+#[test]
+fn a_file_that_outgrows_its_room_again_and_again_is_found_whole_and_written_twice_at_most() {
+    for each_ns in [0, PIECE_NS / 2, PIECE_NS, 2 * PIECE_NS] {
+        let clock = Clock::in_virtual_time();
+        let own = clock.clone();
+        let work = async move {
+            let bounds = Bounds { behind_bytes: PIECE_BYTES, ..Bounds::default() };
+            let (fs, devices, _) = mounted(&own, "caveat", bounds).await;
+            for (name, pieces) in [("6", 6), ("between", 1), ("12", 12), ("behind", 1)] {
+                append(&fs, name, pieces, 0).await;
+            }
+            for name in ["6", "12"] {
+                fs.unlink(ROOT, name.as_bytes()).await.unwrap();
+            }
+            fs.sync().await.unwrap();
+            let before = devices[0].traffic().blocks_written;
+            let inode = append(&fs, "f", 40, each_ns).await;
+            let written = devices[0].traffic().blocks_written - before;
+            assert!((40 * PIECE_BLOCKS..=80 * PIECE_BLOCKS).contains(&written), "{each_ns} ns: {written} blocks");
+            check(&fs, inode, 40).await;
+            fs.unmount().await.unwrap();
+            let fs = mount(&own, &devices, Bounds::default()).await;
+            check(&fs, find(&fs, "f").unwrap(), 40).await;
+        };
+        clock.run(work).unwrap();
+        clock.forget_all();
+    }
 }
 
 /// Operations on two files, most of them appends, whole blocks or not.

@@ -86,10 +86,10 @@ impl Fs {
         let Some(staged) = place.as_mut().filter(|staged| staged.is_appended) else { return false };
         let end_bytes = first_sizes(&mut staged.whole_sizes);
         let end = end_bytes / BYTES;
-        // A file is not to become shorter.
-        if end_bytes < committed || staged.blocks.range(0..end as u32).next().is_none() {
+        if staged.blocks.range(0..end as u32).next().is_none() {
             return false;
         }
+        assert!(end_bytes > committed, "{end_bytes} bytes would be shorter than {committed}");
         let (rest, mut held) = (staged.blocks.split_off(end as u32), Held::default());
         if core.store.reserve(&mut held, rest.with_bytes()).is_err() {
             staged.blocks.append(rest);
