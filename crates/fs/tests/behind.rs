@@ -218,7 +218,7 @@ impl Appends {
         let number = self.below(2) as usize;
         let (path, size, seed) = (["a", "b"][number].to_string(), self.sizes[number], self.below(250) as u8);
         let (offset, length) = (self.below(size), 1 + self.below(9000));
-        let (operation, size) = match self.below(20) {
+        let (operation, size) = match self.below(24) {
             0..=7 => {
                 let length = BLOCK_BYTES as u64 * (1 + self.below(4));
                 (Operation::Write(path, size, length as usize, seed), size + length)
@@ -232,8 +232,8 @@ impl Appends {
             14 => (Operation::Truncate(path, offset), offset),
             15 => (Operation::Truncate(path, size + length), size + length),
             16 => (Operation::Allocate(path, offset, length, Allocate::PunchHole), size),
-            17 => (Operation::Fsync(path), size),
-            18 => (Operation::Close(path), size),
+            17..=20 => (Operation::Fsync(path), size),
+            21 => (Operation::Close(path), size),
             _ => (Operation::Sync, size),
         };
         self.sizes[number] = size;
@@ -256,11 +256,12 @@ impl Appends {
 fn power_cuts_while_it_is_written_behind_find_what_is_promised() {
     let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_BEHIND", 2));
     let all = [toys(), arrays(), with_hot_zones()].concat();
-    for (name, usual) in all {
+    for (number, (name, usual)) in all.into_iter().enumerate() {
         for (pieces, piece_blocks) in [(3, 1), (4, 256)] {
             let bounds = Bounds { behind_bytes: 1, pieces, piece_blocks, ..usual.bounds };
             let trial = Trial { bounds, random_subsets: 4, ..usual.clone() };
             for seed in first..first + count {
+                let seed = seed + 1000 * number as u64 + 100 * pieces as u64;
                 let operations = Appends::sequence(seed, 24);
                 judge(&trial, &operations)
                     .unwrap_or_else(|why| panic!("{name}, {pieces} pieces, seed {seed}: {why}\n{operations:#?}"));
