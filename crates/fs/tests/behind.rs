@@ -169,33 +169,41 @@ fn what_must_lie_in_one_piece_is_written_once_where_it_has_room() {
     assert_eq!(before, once);
 }
 
-/// Gaps of 6 and of 12 pieces are the best fit for what grows, until it is larger.
+/// A file of `pieces` pieces, `each_ns` apart, on a disk with gaps of 2, 6 and 12 pieces: the best fit for it until it is larger.
+fn outgrow(pieces: u64, each_ns: u64) {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let work = async move {
+        let bounds = Bounds { behind_bytes: PIECE_BYTES, ..Bounds::default() };
+        let (fs, devices, _) = mounted(&own, "caveat", bounds).await;
+        for (number, gap) in [2, 6, 12].into_iter().enumerate() {
+            append(&fs, &format!("gap {number}"), gap, 0).await;
+            append(&fs, &format!("between {number}"), 1, 0).await;
+        }
+        for number in 0..3 {
+            fs.unlink(ROOT, format!("gap {number}").as_bytes()).await.unwrap();
+        }
+        fs.sync().await.unwrap();
+        let before = devices[0].traffic().blocks_written;
+        let inode = append(&fs, "f", pieces, each_ns).await;
+        let written = devices[0].traffic().blocks_written - before;
+        let most = pieces * PIECE_BLOCKS..=2 * pieces * PIECE_BLOCKS;
+        assert!(most.contains(&written), "{pieces} pieces, {each_ns} ns: {written} blocks");
+        check(&fs, inode, pieces).await;
+        fs.unmount().await.unwrap();
+        let fs = mount(&own, &devices, Bounds::default()).await;
+        check(&fs, find(&fs, "f").unwrap(), pieces).await;
+    };
+    clock.run(work).unwrap();
+    clock.forget_all();
+}
+
 #[test]
 fn a_file_that_outgrows_its_room_again_and_again_is_found_whole_and_written_twice_at_most() {
-    for each_ns in [0, PIECE_NS / 2, PIECE_NS, 2 * PIECE_NS] {
-        let clock = Clock::in_virtual_time();
-        let own = clock.clone();
-        let work = async move {
-            let bounds = Bounds { behind_bytes: PIECE_BYTES, ..Bounds::default() };
-            let (fs, devices, _) = mounted(&own, "caveat", bounds).await;
-            for (name, pieces) in [("6", 6), ("between", 1), ("12", 12), ("behind", 1)] {
-                append(&fs, name, pieces, 0).await;
-            }
-            for name in ["6", "12"] {
-                fs.unlink(ROOT, name.as_bytes()).await.unwrap();
-            }
-            fs.sync().await.unwrap();
-            let before = devices[0].traffic().blocks_written;
-            let inode = append(&fs, "f", 40, each_ns).await;
-            let written = devices[0].traffic().blocks_written - before;
-            assert!((40 * PIECE_BLOCKS..=80 * PIECE_BLOCKS).contains(&written), "{each_ns} ns: {written} blocks");
-            check(&fs, inode, 40).await;
-            fs.unmount().await.unwrap();
-            let fs = mount(&own, &devices, Bounds::default()).await;
-            check(&fs, find(&fs, "f").unwrap(), 40).await;
-        };
-        clock.run(work).unwrap();
-        clock.forget_all();
+    for pieces in [1, 2, 3, 4, 7, 8, 13, 14, 40] {
+        for each_ns in [0, PIECE_NS / 2, PIECE_NS, 2 * PIECE_NS] {
+            outgrow(pieces, each_ns);
+        }
     }
 }
 
