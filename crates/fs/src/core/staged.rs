@@ -195,8 +195,8 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// The file gets other room: it begins anew, and when it is twice as long. So no more is written in vain than is
-    /// written in the end.
+    /// The file gets other room: it begins anew, and when it is twice as long. So what is written in vain is at most twice
+    /// what is written in the end.
     pub fn move_to(&mut self, start: u64) {
         let not_before = self.not_before.max(2 * self.begun as u64);
         *self = Ahead { start, generation: self.generation + 1, not_before, ..Ahead::default() };
