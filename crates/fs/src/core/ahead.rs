@@ -69,9 +69,7 @@ impl Fs {
         let mut place = open.staged.borrow_mut();
         let staged = place.as_mut().filter(|staged| is_new && staged.is_appended)?;
         let room = *staged.held.runs.first()?;
-        if staged.ahead.start != room.start {
-            staged.ahead.move_to(room.start);
-        }
+        assert_eq!(room.start, staged.ahead.start, "whoever gets other room begins anew");
         let (ahead, whole) = (&staged.ahead, staged.whole_size() / BLOCK_BYTES as u64);
         let (at, blocks) = (ahead.begun, self.0.bounds.piece_blocks as usize);
         if whole < ahead.not_before.max((at + blocks) as u64) {

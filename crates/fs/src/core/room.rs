@@ -39,7 +39,11 @@ impl Fs {
         let mut staged = open.staged.borrow_mut();
         let staged = staged.as_mut().expect("whoever reserves has staged");
         if core.store.is_contiguous() {
-            return core.store.reserve(&mut staged.held, size.div_ceil(BYTES));
+            core.store.reserve(&mut staged.held, size.div_ceil(BYTES))?;
+            if let Some(room) = staged.held.runs.first().filter(|room| room.start != staged.ahead.start) {
+                staged.ahead.move_to(room.start);
+            }
+            return Ok(());
         }
         let already = staged.blocks.with_bytes_in(changed.clone());
         let changes = staged.blocks.with_bytes() + u64::from(changed.end - changed.start) - already;
