@@ -104,11 +104,16 @@ async fn mount(clock: &Clock, devices: &[Device], bounds: Bounds) -> Fs {
     Fs::mount(clock, devices, &options).await.unwrap().0
 }
 
+/// What a piece of a file is full of: no other file has the same there.
+fn byte_of(inode: u32, piece: u64) -> u8 {
+    (u64::from(inode) * 41 + piece) as u8
+}
+
 /// Makes a file of `pieces` pieces that come `each_ns` after each other.
 async fn append(fs: &Fs, name: &str, pieces: u64, each_ns: u64) -> u32 {
     let inode = fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
     for piece in 0..pieces {
-        fs.write(inode, piece * PIECE_BYTES, &vec![piece as u8; PIECE_BYTES as usize]).await.unwrap();
+        fs.write(inode, piece * PIECE_BYTES, &vec![byte_of(inode, piece); PIECE_BYTES as usize]).await.unwrap();
         fs.clock().sleep(each_ns).await;
     }
     fs.fsync(inode).await.unwrap();
@@ -118,7 +123,7 @@ async fn append(fs: &Fs, name: &str, pieces: u64, each_ns: u64) -> u32 {
 async fn check(fs: &Fs, inode: u32, pieces: u64) {
     for piece in 0..pieces {
         let read = fs.read(inode, piece * PIECE_BYTES, PIECE_BYTES as usize).await.unwrap();
-        assert!(read.iter().all(|byte| *byte == piece as u8), "piece {piece}");
+        assert!(read.iter().all(|byte| *byte == byte_of(inode, piece)), "piece {piece}");
     }
     assert_eq!(fs.self_check(), Vec::<String>::new());
 }
