@@ -8,14 +8,15 @@
 mod sequences;
 #[path = "support/timed.rs"]
 mod timed;
+#[path = "support/watched.rs"]
+mod watched;
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use imbrex_fs::core::{make_on, Allocate, Caller, MakeOptions, MountOptions, Parts};
 use imbrex_fs::device::memory::Memory;
-use imbrex_fs::device::{Backend, Geometry, Kind, Operation as DeviceOperation, Outcome, BLOCK_BYTES};
+use imbrex_fs::device::{Backend, Geometry, Kind, BLOCK_BYTES};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::verify::cuts::{compare_all, judge};
 use imbrex_fs::verify::naive::Naive;
@@ -27,58 +28,13 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sequences::setting;
 use timed::{Timed, BLOCK_NS, SEEK_NS};
+use watched::Watched;
 
 const CAVEAT: Kind = Kind::Caveat { isolation: 16, no_overlap: 6 };
 const ZONE_BLOCKS: u64 = 4096;
 const PIECE_BLOCKS: u64 = 256;
 const PIECE_BYTES: u64 = PIECE_BLOCKS * BLOCK_BYTES as u64;
 const PIECE_NS: u64 = PIECE_BLOCKS * BLOCK_NS;
-
-/// Notes how many operations the drive had at most, and gives one that knows no time a time for each operation.
-struct Watched {
-    drive: Box<dyn Backend>,
-    each_ns: u64,
-    free_at_ns: u64,
-    late: VecDeque<(u64, u64, Outcome)>,
-    now: usize,
-    most: Rc<Cell<usize>>,
-}
-
-impl Backend for Watched {
-    fn geometry(&self) -> Geometry {
-        self.drive.geometry()
-    }
-
-    fn submit(&mut self, now_ns: u64, number: u64, operation: DeviceOperation) {
-        self.now += 1;
-        self.most.set(self.most.get().max(self.now));
-        self.drive.submit(now_ns, number, operation);
-        if self.each_ns > 0 {
-            let mut answers = Vec::new();
-            self.drive.answers(now_ns, &mut answers);
-            self.free_at_ns = self.free_at_ns.max(now_ns) + self.each_ns;
-            self.late.extend(answers.into_iter().map(|(number, outcome)| (self.free_at_ns, number, outcome)));
-        }
-    }
-
-    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
-        let late = self.late.front().map(|(when, ..)| (*when).max(now_ns));
-        late.or_else(|| self.drive.next_event_ns(now_ns))
-    }
-
-    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
-        let before = answers.len();
-        self.drive.answers(now_ns, answers);
-        while self.late.front().is_some_and(|(when, ..)| *when <= now_ns) {
-            answers.extend(self.late.pop_front().map(|(_, number, outcome)| (number, outcome)));
-        }
-        self.now -= answers.len() - before;
-    }
-
-    fn head_position(&self) -> u64 {
-        self.drive.head_position()
-    }
-}
 
 /// A file system with `store` on a timed drive; and the most operations that the drive had at a time.
 async fn mounted(clock: &Clock, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<usize>>) {
@@ -87,8 +43,7 @@ async fn mounted(clock: &Clock, store: &str, bounds: Bounds) -> (Fs, Vec<Device>
         "caveat" => (Box::new(Memory::new(Geometry { blocks: 32 * ZONE_BLOCKS, kind: CAVEAT })), PIECE_NS),
         _ => (Box::new(Timed::new(32, ZONE_BLOCKS)), 0),
     };
-    let drive = Watched { drive, each_ns, free_at_ns: 0, late: VecDeque::new(), now: 0, most: most.clone() };
-    let drive = Device::new(clock, "drive", Box::new(drive));
+    let drive = Device::new(clock, "drive", Box::new(Watched::new(drive, each_ns, &most)));
     let metadata = Memory::new(Geometry { blocks: 8192, kind: Kind::Plain });
     let devices = vec![drive, Device::new(clock, "metadata", Box::new(metadata))];
     let options = MakeOptions { store: Some(store.into()), ..MakeOptions::default() };

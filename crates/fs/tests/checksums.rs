@@ -1,0 +1,134 @@
+//! Goal: whoever reads a file in order waits for few reads of its checksums, and however few pages of them are in memory, and
+//! whoever else uses these, each task finds the ones that belong to its blocks. Method: the reads of the device with the
+//! metadata are counted against a closed form; tasks that read and write at once, on a device that takes its time, with bounds
+//! from one page on: a checksum of another time is an error of a read.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+#[path = "support/watched.rs"]
+mod watched;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use imbrex_fs::core::{make, Caller, MakeOptions, MountOptions};
+use imbrex_fs::device::memory::Memory;
+use imbrex_fs::device::{Backend, Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::namespace::{REGULAR, ROOT};
+use imbrex_fs::{Bounds, Clock, Device, Fs};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use watched::Watched;
+
+/// Checksums in a page: `docs/fs/format.md`.
+const PAGE_SUMS: u64 = 1020;
+const CAVEAT: Kind = Kind::Caveat { isolation: 4, no_overlap: 2 };
+
+fn device(clock: &Clock, name: &str, blocks: u64, kind: Kind, each_ns: u64) -> Device {
+    let memory: Box<dyn Backend> = Box::new(Memory::new(Geometry { blocks, kind }));
+    Device::new(clock, name, Box::new(Watched::new(memory, each_ns, &Rc::new(Cell::new(0)))))
+}
+
+async fn mount(clock: &Clock, devices: &[Device; 2], bounds: Bounds) -> Fs {
+    let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
+    Fs::mount(clock, devices, &options).await.unwrap().0
+}
+
+async fn made(clock: &Clock, blocks: u64, each_ns: u64, bounds: Bounds) -> (Fs, [Device; 2]) {
+    let devices =
+        [device(clock, "disk", blocks, CAVEAT, each_ns), device(clock, "metadata", 4096, Kind::Plain, each_ns)];
+    make(&devices[0], Some(&devices[1]), &MakeOptions::default(), 0).await.unwrap();
+    let fs = mount(clock, &devices, bounds).await;
+    (fs, devices)
+}
+
+async fn create(fs: &Fs, name: &str) -> u32 {
+    fs.make_node(ROOT, name.as_bytes(), REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode
+}
+
+/// How many reads of the metadata a file of so many pages takes that is read in order, a page at a time.
+fn reads_in_order(pages: u64, checksum_pages: usize) -> u64 {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let work = async move {
+        let bounds = Bounds { checksum_pages, ..Bounds::default() };
+        let (fs, devices) = made(&own, (pages + 2) * PAGE_SUMS, 0, bounds).await;
+        let page = vec![7; PAGE_SUMS as usize * BLOCK_BYTES];
+        let inode = create(&fs, "f").await;
+        for at in 0..pages {
+            fs.write(inode, at * page.len() as u64, &page).await.unwrap();
+        }
+        fs.unmount().await.unwrap();
+        let fs = mount(&own, &devices, bounds).await;
+        let before = devices[1].traffic().reads;
+        for at in 0..pages {
+            assert!(fs.read(inode, at * page.len() as u64, page.len()).await.unwrap() == page, "page {at}");
+        }
+        devices[1].traffic().reads - before
+    };
+    let reads = clock.run(work).unwrap();
+    clock.forget_all();
+    reads
+}
+
+#[test]
+fn checksums_are_read_ahead_of_whoever_reads_in_order() {
+    // The file may lie across one page more than it fills: 1, 1, 2, 4, 8 and 16 pages at once are 32.
+    assert!((5..=6).contains(&reads_in_order(31, 1000)), "{}", reads_in_order(31, 1000));
+    // A page at a time where only one may be in memory.
+    assert!(reads_in_order(31, 1) >= 31);
+}
+
+/// Tasks that rewrite and read files of their own, which share pages of checksums, for `rounds` rounds each.
+fn at_once(seed: u64, checksum_pages: usize, rounds: u64) {
+    const TASKS: u64 = 6;
+    const FILE_BLOCKS: usize = 300;
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let work = async move {
+        let bounds = Bounds { checksum_pages, written_blocks: 0, piece_blocks: 64, ..Bounds::default() };
+        let (fs, devices) = made(&own, 12 * PAGE_SUMS, 1_000, bounds).await;
+        let tasks = (0..TASKS).map(|task| {
+            let (fs, own) = (fs.clone(), own.clone());
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(seed * 100 + task);
+            own.clone().spawn(async move {
+                let inode = create(&fs, &format!("f{task}")).await;
+                for round in 0..rounds {
+                    let byte = (task * 40 + round) as u8;
+                    fs.write(inode, 0, &vec![byte; FILE_BLOCKS * BLOCK_BYTES]).await.unwrap();
+                    fs.fsync(inode).await.unwrap();
+                    for _ in 0..4 {
+                        own.sleep(random.next_u64() % 20_000).await;
+                        let from = random.next_u64() % (FILE_BLOCKS as u64 - 9);
+                        let read = fs.read(inode, from * BLOCK_BYTES as u64, 9 * BLOCK_BYTES).await;
+                        let read =
+                            read.unwrap_or_else(|error| panic!("seed {seed}, file {task}, round {round}: {error}"));
+                        assert!(read.iter().all(|other| *other == byte), "seed {seed}, file {task}, round {round}");
+                    }
+                }
+            })
+        });
+        let tasks: Vec<_> = tasks.collect();
+        for task in tasks {
+            task.await;
+        }
+        fs.unmount().await.unwrap();
+        let fs = mount(&own, &devices, Bounds::default()).await;
+        for task in 0..TASKS {
+            let inode = fs.lookup(ROOT, format!("f{task}").as_bytes()).unwrap().inode;
+            let read = fs.read(inode, 0, FILE_BLOCKS * BLOCK_BYTES).await.unwrap();
+            assert!(read.iter().all(|byte| *byte == (task * 40 + rounds - 1) as u8), "seed {seed}, file {task}");
+        }
+    };
+    clock.run(work).unwrap();
+    clock.forget_all();
+}
+
+#[test]
+fn tasks_that_share_few_pages_find_the_checksums_of_their_blocks() {
+    for seed in 0..6 {
+        for checksum_pages in [1, 2, 5, 8, 100] {
+            at_once(seed, checksum_pages, 8);
+        }
+    }
+}
