@@ -101,6 +101,7 @@ impl Fs {
         }
         let mut start = first.start;
         for sums in ahead.sums.chunks(self.0.bounds.piece_blocks as usize) {
+            self.0.log.room().await?;
             self.0.checksums.set_within(room, start, sums).await?;
             self.0.log.append(self.0.time_ns(), &[Change::Checksums { block: start, sums: sums.to_vec() }]);
             self.commit_if_much().await?;

@@ -280,6 +280,8 @@ impl Fs {
         (lease, is_last): (&Lease, bool),
         writes: &mut Together<'a, WrittenPiece>,
     ) -> Result<(), FsError> {
+        // What is told of a large file is more than the log holds at a time.
+        self.0.log.room().await?;
         let own: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
         sums.extend(&own);
         bytes.extend(if is_last { self.0.store.records(lease, sums) } else { Vec::new() });

@@ -39,8 +39,6 @@ pub struct Checksums {
     pages: RefCell<BTreeMap<u64, Page>>,
     pages_max: usize,
     uses: Cell<u64>,
-    /// How many pages have left memory.
-    left: Cell<u64>,
 }
 
 /// The checksum of a block.
@@ -57,8 +55,7 @@ impl Checksums {
     /// The table in `pages_on_medium` blocks of `area`, from `first` on.
     pub fn new(area: Mirror, (first, pages_on_medium): (u64, u64), pages_max: usize) -> Checksums {
         let pages_max = pages_max.max(1);
-        let (pages, uses, left) = (RefCell::default(), Cell::new(0), Cell::new(0));
-        Checksums { area, first, pages_on_medium, pages, pages_max, uses, left }
+        Checksums { area, first, pages_on_medium, pages: RefCell::default(), pages_max, uses: Cell::new(0) }
     }
 
     /// The checksums of `blocks` from `block` on.
@@ -196,15 +193,12 @@ impl Checksums {
     /// is to be tried again.
     async fn read_pages(&self, number: u64, count: u64) -> Result<bool, FsError> {
         self.make_room(count).await?;
-        let (at, left_before) = (self.first + number, self.left.get());
+        let at = self.first + number;
         let whole = |bytes: &Vec<u8>| is_whole(number, &bytes[..BLOCK_BYTES]);
         let found = self.area.find(async |copy| copy.read(at, count).await.ok().filter(whole)).await;
+        // Another task may have loaded it meanwhile, and changed it.
         if self.pages.borrow().contains_key(&number) {
             return Ok(true);
-        }
-        // Another task may have loaded one meanwhile, changed it and written it: then this is an old state of it.
-        if self.left.get() != left_before {
-            return Ok(false);
         }
         let Some((bytes, is_damaged)) = found else {
             if count > 1 {
@@ -244,7 +238,6 @@ impl Checksums {
                 // It may have been changed again while it was written.
                 if pages.get(&number).is_some_and(|page| !page.is_dirty) {
                     pages.remove(&number);
-                    self.left.set(self.left.get() + 1);
                 }
             }
         }
