@@ -28,7 +28,20 @@ const AHEAD_PAGES: u64 = 64;
 struct Page {
     sums: Box<[u8]>,
     is_dirty: bool,
+    /// How many writes of it are under way.
+    writes: u32,
     used: u64,
+}
+
+impl Page {
+    fn new(sums: Box<[u8]>, used: u64) -> Page {
+        Page { sums, is_dirty: false, writes: 0, used }
+    }
+
+    /// Whether it is on the medium as it is.
+    const fn is_clean(&self) -> bool {
+        !self.is_dirty && self.writes == 0
+    }
 }
 
 /// The table.
@@ -81,12 +94,14 @@ impl Checksums {
         self.set_within(Run { start: block, blocks: sums.len() as u64 }, block, sums).await
     }
 
-    /// The same, where what the table says of all of `fresh` means nothing: no file uses these blocks yet.
+    /// The same, where what the table says of `fresh` means nothing, for no file uses these blocks yet; they are all set, in
+    /// order.
     pub async fn set_within(&self, fresh: Run, block: u64, sums: &[u32]) -> Result<(), FsError> {
         let (mut next, mut left) = (block, sums);
         while let Some((sum, rest)) = left.split_first() {
             let page = next / PAGE_SUMS;
-            let is_fresh = fresh.start <= page * PAGE_SUMS && (page + 1) * PAGE_SUMS <= fresh.end();
+            // They are set in order: none of this page is set yet.
+            let is_fresh = next == page * PAGE_SUMS && next + PAGE_SUMS <= fresh.end();
             if !self.pages.borrow().contains_key(&page) {
                 if is_fresh {
                     // Nobody needs what the medium has of it.
@@ -109,7 +124,7 @@ impl Checksums {
     async fn begin_page(&self, number: u64) -> Result<(), FsError> {
         self.make_room(1).await?;
         self.uses.set(self.uses.get() + 1);
-        let blank = || Page { sums: vec![0; BLOCK_BYTES].into(), is_dirty: false, used: self.uses.get() };
+        let blank = || Page::new(vec![0; BLOCK_BYTES].into(), self.uses.get());
         self.pages.borrow_mut().entry(number).or_insert_with(blank);
         Ok(())
     }
@@ -152,15 +167,13 @@ impl Checksums {
         let bytes = {
             let mut pages = self.pages.borrow_mut();
             let Some(page) = pages.get_mut(&number).filter(|page| page.is_dirty) else { return Ok(()) };
-            page.is_dirty = false;
+            (page.is_dirty, page.writes) = (false, page.writes + 1);
             sealed(number, &page.sums)
         };
         let outcome = self.area.write(self.first + number, &bytes).await;
-        if outcome.is_err() {
-            if let Some(page) = self.pages.borrow_mut().get_mut(&number) {
-                page.is_dirty = true;
-            }
-        }
+        let mut pages = self.pages.borrow_mut();
+        let page = pages.get_mut(&number).expect("it stays while it is written");
+        (page.is_dirty, page.writes) = (page.is_dirty || outcome.is_err(), page.writes - 1);
         Ok(outcome?)
     }
 
@@ -212,7 +225,7 @@ impl Checksums {
         let mut pages = self.pages.borrow_mut();
         for (number, sums) in (number..).zip(bytes.chunks(BLOCK_BYTES)) {
             if !pages.contains_key(&number) && is_whole(number, sums) {
-                pages.insert(number, Page { sums: sums.into(), is_dirty: false, used: self.uses.get() });
+                pages.insert(number, Page::new(sums.into(), self.uses.get()));
             }
         }
         // Where a copy has it damaged, it is written to all with the next checkpoint.
@@ -225,9 +238,7 @@ impl Checksums {
         while self.pages.borrow().len() + count as usize > self.pages_max {
             let mut oldest: Vec<(u64, u64)> =
                 self.pages.borrow().iter().map(|(number, page)| (page.used, *number)).collect();
-            if oldest.is_empty() {
-                return Ok(());
-            }
+            let mut has_left = false;
             // Some at a time: to find the oldest all are looked at.
             let some = (self.pages_max / 16).max(count as usize).min(oldest.len());
             oldest.select_nth_unstable(some - 1);
@@ -235,10 +246,15 @@ impl Checksums {
             for (_, number) in oldest {
                 self.write_page(number).await?;
                 let mut pages = self.pages.borrow_mut();
-                // It may have been changed again while it was written.
-                if pages.get(&number).is_some_and(|page| !page.is_dirty) {
+                // It may have been changed again while it was written, or somebody else still writes it.
+                if pages.get(&number).is_some_and(Page::is_clean) {
                     pages.remove(&number);
+                    has_left = true;
                 }
+            }
+            if !has_left {
+                // Whoever writes them lets them leave.
+                return Ok(());
             }
         }
         Ok(())
