@@ -66,6 +66,7 @@ impl Fs {
         if !overwrite {
             super::make::refuse_used(device).await?;
         }
+        device.set_queue_limits(self.0.bounds.queue);
         let member = Member { uuid, role: Role::Metadata, geometry: device.geometry() };
         metadata.add(slot, member, device.clone());
         let mut is_stopped = false;
