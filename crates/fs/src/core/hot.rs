@@ -15,7 +15,7 @@ use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode, EXTENT_BYTES, LIST_BYTES};
-use crate::hot::{Candidate, Hint, HotStatus, HotZone, Verdict, HINT_ATTRIBUTE};
+use crate::hot::{Candidate, Hint, HotStatus, HotZone, Verdict};
 use crate::journal::checksums;
 use crate::namespace::Namespace;
 use crate::store::Run;
@@ -35,7 +35,7 @@ struct Made {
 }
 
 impl Core {
-    fn has_hot_zone(&self) -> bool {
+    pub(super) fn has_hot_zone(&self) -> bool {
         self.superblock.layout.hot.1 > 0
     }
 
@@ -69,14 +69,8 @@ impl Core {
     fn candidate(&self, inode: Inode) -> Option<Candidate> {
         let namespace = self.namespace.borrow();
         let node = namespace.get(inode).filter(|node| node.is_regular())?;
-        let hint_of = |inode: Inode| {
-            let value = namespace.get(inode).and_then(|node| node.attribute(HINT_ATTRIBUTE));
-            value.map_or(Hint::None, Hint::parse)
-        };
-        let own = hint_of(inode);
-        let above = || namespace.name_of(inode).map_or(Hint::None, |(directory, _)| hint_of(directory));
-        let hint = if own == Hint::None { above() } else { own };
-        Some(Candidate { inode, blocks: node.extents.blocks(), hint }).filter(|candidate| candidate.blocks > 0)
+        let (blocks, hint) = (node.extents.blocks(), self.hint_of(inode));
+        Some(Candidate { inode, blocks, hint }).filter(|candidate| candidate.blocks > 0)
     }
 
     /// All files that are in the zone.
@@ -203,6 +197,9 @@ impl Fs {
         while !core.is_over.get() {
             let suspects = core.hot.borrow_mut().take_suspects();
             suspects.into_iter().for_each(|inode| self.let_out(inode));
+            if self.judge_rehinted().await {
+                continue;
+            }
             let wanted = core.hot.borrow_mut().take_wanted(core.bounds.hot_batch.max(1));
             if wanted.is_empty() {
                 first_of(core.hot_wanted.next(), core.over.next()).await;
@@ -221,7 +218,8 @@ impl Fs {
         }
     }
 
-    async fn bring_in(&self, inodes: Vec<Inode>) -> Result<(), FsError> {
+    /// Judges files, and brings in those that may come in, and lets out those that are not to be there.
+    pub(super) async fn bring_in(&self, inodes: Vec<Inode>) -> Result<(), FsError> {
         let core = &self.0;
         core.log.room().await?;
         let chosen = self.choose(inodes).await?;

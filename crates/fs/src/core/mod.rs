@@ -13,6 +13,7 @@ mod cleaner;
 mod commit;
 mod copies;
 mod data;
+mod hints;
 mod hot;
 mod inspect;
 mod make;
@@ -182,6 +183,8 @@ pub(crate) struct Core {
     pub hot: RefCell<HotZone>,
     /// A file wants to come into it.
     pub hot_wanted: Signal,
+    /// A hint that changed waits no more.
+    pub hint_taken: Signal,
     /// Writes that a mistake made on purpose puts off, for tests.
     pub late_writes: RefCell<Vec<(u64, Vec<u8>)>>,
 }

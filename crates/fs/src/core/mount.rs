@@ -204,6 +204,7 @@ impl Fs {
             sequence: Cell::new(sequence),
             hot: RefCell::new(hot),
             hot_wanted: Signal::default(),
+            hint_taken: Signal::default(),
             late_writes: RefCell::default(),
         };
         let fs = Fs(Rc::new(core));
