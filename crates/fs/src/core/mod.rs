@@ -95,6 +95,9 @@ pub struct Bounds {
     pub queue: QueueLimits,
     /// Files that are brought into the hot zone before they are made durable there together.
     pub hot_batch: usize,
+    /// Bytes of what a record tells of a copy in the hot zone, at most, but one checksum or one piece of a file always. A frame of the
+    /// log bounds it too.
+    pub hot_record_bytes: u64,
 }
 
 impl Default for Bounds {
@@ -112,6 +115,7 @@ impl Default for Bounds {
             log_percent: 40,
             hot: Limits { files: 64 << 10, half_ns: 600 * SECOND_NS, small_blocks: 8 },
             hot_batch: 16,
+            hot_record_bytes: 64 << 10,
             queue: QueueLimits::default(),
         }
     }
@@ -130,6 +134,7 @@ impl Bounds {
             log_percent: 1,
             hot: Limits { files: 1, ..Bounds::default().hot },
             hot_batch: 1,
+            hot_record_bytes: 1,
             queue: QueueLimits::SMALLEST,
             ..Bounds::default()
         }

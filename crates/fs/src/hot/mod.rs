@@ -127,6 +127,7 @@ pub struct HotZone {
     wanted: BTreeSet<Inode>,
     suspects: BTreeSet<Inode>,
     rehinted: BTreeSet<Inode>,
+    copying: BTreeSet<Inode>,
     /// What it did.
     pub counters: Counters,
 }
@@ -135,9 +136,16 @@ impl HotZone {
     /// One of `blocks`, all of them free.
     pub fn new(blocks: u64, limits: Limits) -> HotZone {
         let heat = Heat::new(limits.files, limits.half_ns);
-        let (wanted, suspects, rehinted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        let room = Room::new(blocks);
-        HotZone { limits, room, heat, wanted, suspects, rehinted, counters: Counters::default() }
+        HotZone {
+            limits,
+            room: Room::new(blocks),
+            heat,
+            wanted: BTreeSet::new(),
+            suspects: BTreeSet::new(),
+            rehinted: BTreeSet::new(),
+            copying: BTreeSet::new(),
+            counters: Counters::default(),
+        }
     }
 
     /// How many blocks it has.
@@ -212,6 +220,21 @@ impl HotZone {
     /// Takes one of which something else is said now.
     pub fn take_rehinted(&mut self) -> Option<Inode> {
         self.rehinted.pop_first()
+    }
+
+    /// A copy of a file is begun.
+    pub fn begin_copy(&mut self, inode: Inode) {
+        self.copying.insert(inode);
+    }
+
+    /// The file changes: a copy of it that is being made is none. So it is where that fails.
+    pub fn give_up_copy(&mut self, inode: Inode) {
+        self.copying.remove(&inode);
+    }
+
+    /// The copy is made; whether it is one, because its file has not changed since it was begun.
+    pub fn end_copy(&mut self, inode: Inode) -> bool {
+        self.copying.remove(&inode)
     }
 
     /// How hot a file is, block for block.
