@@ -32,8 +32,8 @@ impl Fs {
         let of_labels = core.metadata.mend_labels().await;
         let damaged = of_labels + core.checksums.scrub(repairs).await? + self.scrub_hot(repairs).await?;
         if repairs {
-            self.checkpoint().await?;
-            self.checkpoint().await?;
+            self.checkpoint_from_now_on().await?;
+            self.checkpoint_from_now_on().await?;
         }
         Ok(damaged)
     }

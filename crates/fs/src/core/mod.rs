@@ -169,6 +169,8 @@ pub(crate) struct Core {
     pub staged_since: Cell<u64>,
     pub releases: RefCell<Releases>,
     pub checkpoint: RefCell<commit::Checkpoints>,
+    /// One that was being written is written, or has failed.
+    pub checkpoint_over: Signal,
     pub is_over: Cell<bool>,
     pub over: Signal,
     pub counters: RefCell<state::Counters>,
