@@ -151,11 +151,8 @@ fn what_is_read_no_more_makes_room_for_what_is() {
 #[test]
 fn who_asks_for_it_is_in_the_zone_and_who_asks_not_to_is_not() {
     on(&array(4, 1), async |fs: Fs, _: Rig, _: Clock| {
-        let set = async |fs: &Fs, inode: Inode, value: &[u8]| {
-            fs.set_attribute(inode, HINT_ATTRIBUTE, value, SetAttribute::Any).await.unwrap();
-        };
         perform(&fs, &Operation::MakeDirectory("d".into())).await.unwrap();
-        set(&fs, find(&fs, "d").unwrap(), b"never").await;
+        say(&fs, "d", b"never").await;
         perform(&fs, &Operation::Create("d/x".into())).await.unwrap();
         perform(&fs, &Operation::WriteOut("d/x".into(), 0, 4096, 7)).await.unwrap();
         perform(&fs, &Operation::Sync).await.unwrap();
@@ -164,14 +161,77 @@ fn who_asks_for_it_is_in_the_zone_and_who_asks_not_to_is_not() {
         read(&fs, "a", 4, 9).await;
         assert!(is_hot(&fs, "a").await);
         perform(&fs, &Operation::Create("z".into())).await.unwrap();
-        set(&fs, find(&fs, "z").unwrap(), b"always").await;
+        say(&fs, "z", b"always").await;
         perform(&fs, &Operation::WriteOut("z".into(), 0, 4096, 7)).await.unwrap();
         perform(&fs, &Operation::Wait(1)).await.unwrap();
         assert!(is_hot(&fs, "z").await && !is_hot(&fs, "a").await, "what is asked for pushes out what is only hot");
-        set(&fs, find(&fs, "z").unwrap(), b"never").await;
+        say(&fs, "z", b"never").await;
         perform(&fs, &Operation::Wait(1)).await.unwrap();
         assert!(!is_hot(&fs, "z").await);
         assert_eq!(fs.status().hot.files, 0);
+    });
+}
+
+/// Says something of a file or directory.
+async fn say(fs: &Fs, path: &str, value: &[u8]) {
+    fs.set_attribute(find(fs, path).unwrap(), HINT_ATTRIBUTE, value, SetAttribute::Any).await.unwrap();
+}
+
+/// Says nothing of it any more.
+async fn say_nothing(fs: &Fs, path: &str) {
+    fs.remove_attribute(find(fs, path).unwrap(), HINT_ATTRIBUTE).await.unwrap();
+}
+
+/// Files that are in the zone once it had time for what was said.
+async fn files_in_zone(fs: &Fs) -> u64 {
+    perform(fs, &Operation::Wait(1)).await.unwrap();
+    fs.status().hot.files
+}
+
+#[test]
+fn what_is_said_later_holds_for_what_is_in_the_zone_already() {
+    for (bounds, files) in [(Bounds::default(), 3), (Bounds::smallest(), 3)] {
+        on(&Trial { bounds, ..array(12, 1) }, async move |fs: Fs, _: Rig, _: Clock| {
+            for directory in ["d", "e"] {
+                perform(&fs, &Operation::MakeDirectory(directory.into())).await.unwrap();
+            }
+            for number in 0..files {
+                write(&fs, &format!("d/{number}"), 1).await;
+            }
+            assert_eq!(files_in_zone(&fs).await, files);
+            say(&fs, "d", b"never").await;
+            assert_eq!(files_in_zone(&fs).await, 0, "the directory of all says never");
+            say(&fs, "d/1", b"always").await;
+            assert_eq!(files_in_zone(&fs).await, 1, "what a file says goes before");
+            say_nothing(&fs, "d/1").await;
+            assert_eq!(files_in_zone(&fs).await, 0);
+            say_nothing(&fs, "d").await;
+            assert_eq!(files_in_zone(&fs).await, files, "small files come in where there is room");
+            say(&fs, "e", b"never").await;
+            assert_eq!(files_in_zone(&fs).await, files, "it is empty");
+            perform(&fs, &Operation::Rename("d/2".into(), "e/2".into())).await.unwrap();
+            assert_eq!(files_in_zone(&fs).await, files - 1, "it has another directory now");
+            perform(&fs, &Operation::Exchange("d/1".into(), "e/2".into())).await.unwrap();
+            assert_eq!(files_in_zone(&fs).await, files - 1);
+            assert!(is_hot(&fs, "d/1").await && !is_hot(&fs, "e/2").await, "each has the directory of the other");
+        });
+    }
+}
+
+#[test]
+fn no_hint_is_passed_over_however_many_come_at_once() {
+    let bounds = Bounds { hot: Bounds::smallest().hot, ..Bounds::default() };
+    on(&Trial { bounds, ..array(12, 1) }, async move |fs: Fs, _: Rig, _: Clock| {
+        let names = ["a", "b", "c", "d", "e", "f"];
+        for name in names {
+            write(&fs, name, 1).await;
+        }
+        assert_eq!(files_in_zone(&fs).await, 6);
+        // Nothing is written between, for which the next would wait.
+        for name in names {
+            say(&fs, name, b"never").await;
+        }
+        assert_eq!(files_in_zone(&fs).await, 0);
     });
 }
 

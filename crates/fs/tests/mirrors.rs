@@ -8,9 +8,11 @@
 #[path = "support/sequences.rs"]
 mod sequences;
 
+use std::collections::BTreeMap;
+
 use imbrex_fs::core::{MountOptions, Mounted};
 use imbrex_fs::device::model::{Contents, Model};
-use imbrex_fs::device::{Device, Geometry, Kind};
+use imbrex_fs::device::{Backend, Device, Geometry, Kind, Operation as Asked, Outcome};
 use imbrex_fs::journal::mirror::State;
 use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
 use imbrex_fs::verify::rig::Rig;
@@ -130,6 +132,78 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
             }
         }
         assert!(mended >= 8, "superblocks, checkpoint and log are made again: {mended}");
+    });
+}
+
+/// A device whose writes take a millisecond, and nothing else any time.
+struct SlowToWrite {
+    inner: Model,
+    writes: BTreeMap<u64, u64>,
+    held: Vec<(u64, u64, Outcome)>,
+}
+
+impl Backend for SlowToWrite {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Asked) {
+        if matches!(operation, Asked::Write { .. }) {
+            self.writes.insert(number, now_ns + 1_000_000);
+        }
+        self.inner.submit(now_ns, number, operation);
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        let held = self.held.iter().map(|(when, ..)| (*when).max(now_ns));
+        held.chain(self.inner.next_event_ns(now_ns)).min()
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        let mut come = Vec::new();
+        self.inner.answers(now_ns, &mut come);
+        for (number, outcome) in come {
+            self.held.push((self.writes.remove(&number).unwrap_or(now_ns), number, outcome));
+        }
+        let is_over = |(when, ..): &mut (u64, u64, Outcome)| *when <= now_ns;
+        answers.extend(self.held.extract_if(.., is_over).map(|(_, number, outcome)| (number, outcome)));
+    }
+
+    fn head_position(&self) -> u64 {
+        self.inner.head_position()
+    }
+}
+
+/// Scrubbing only reads, and so is done long before the checkpoint that it finds under way.
+#[test]
+fn checkpoints_are_repaired_also_while_one_is_being_written() {
+    with_array(|clock, rig, naive| async move {
+        let mut devices = rig.devices(&clock, &[FIRST, SECOND]);
+        for copy in [FIRST, SECOND] {
+            let inner = rig.models()[copy].clone();
+            let slow = SlowToWrite { inner, writes: BTreeMap::new(), held: Vec::new() };
+            devices.push(Device::new(&clock, &format!("copy {copy}"), Box::new(slow)));
+        }
+        let (fs, _) = Fs::mount(&clock, &devices, &MountOptions::default()).await.unwrap();
+        let headers = fs.superblock().layout.checkpoints.map(|(first, _)| first);
+        let alter = |rig: &Rig, header: u64| {
+            rig.models()[FIRST].alter(|contents| contents.corrupt(header, |bytes| bytes[17] ^= 1));
+        };
+        let (events, writing) = (rig.events(), fs.clone());
+        let checkpoint = clock.spawn(async move { writing.checkpoint().await });
+        while rig.events() == events {
+            clock.yield_now().await;
+        }
+        headers.iter().for_each(|header| alter(&rig, *header));
+        fs.scrub_copies(true).await.unwrap();
+        let repaired = rig.contents();
+        checkpoint.await.unwrap();
+        for header in headers {
+            let rig = Rig::with(repaired.clone());
+            alter(&rig, header);
+            let (fs, _) = mount(&clock, &rig, &[SECOND]).await.expect("the other checkpoint is whole");
+            compare_all(&fs, &naive).await.unwrap();
+        }
     });
 }
 

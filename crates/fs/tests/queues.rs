@@ -17,6 +17,7 @@ use imbrex_fs::device::{Backend, Geometry, Kind, Operation, Outcome, BLOCK_BYTES
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::{Bounds, Clock, Device, Fs};
 use timed::{Timed, BLOCK_NS, SECOND_NS, SEEK_NS};
+use uuid::Uuid;
 
 const ZONE_BLOCKS: u64 = 1024;
 const WRITE_BLOCKS: u64 = 256;
@@ -161,8 +162,8 @@ fn writes_that_follow_each_other_go_as_one() {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
     let task = async move {
-        let operations = Rc::new(RefCell::new(Vec::new()));
-        let counting = Counting { inner: Timed::new(64, ZONE_BLOCKS), operations: operations.clone() };
+        let counting = Counting::new(Timed::new(64, ZONE_BLOCKS));
+        let operations = counting.operations.clone();
         let device = Device::new(&own, "drive", Box::new(counting));
         device.set_queue_limits(ONE);
         let write = |number: u64| {
@@ -207,13 +208,22 @@ fn a_flush_is_not_answered_before_one_that_others_began_for_the_same_write() {
     clock.forget_all();
 }
 
-/// A drive that counts.
-struct Counting {
-    inner: Timed,
+/// A device that counts.
+struct Counting<B = Timed> {
+    inner: B,
+    /// The blocks of each write.
     operations: Rc<RefCell<Vec<u64>>>,
+    /// How many operations it has at the moment, and had at most.
+    at_once: Rc<Cell<(usize, usize)>>,
 }
 
-impl Backend for Counting {
+impl<B> Counting<B> {
+    fn new(inner: B) -> Counting<B> {
+        Counting { inner, operations: Rc::default(), at_once: Rc::default() }
+    }
+}
+
+impl<B: Backend> Backend for Counting<B> {
     fn geometry(&self) -> Geometry {
         self.inner.geometry()
     }
@@ -222,6 +232,8 @@ impl Backend for Counting {
         if let Operation::Write { bytes, .. } = &operation {
             self.operations.borrow_mut().push((bytes.len() / BLOCK_BYTES) as u64);
         }
+        let (now, most) = self.at_once.get();
+        self.at_once.set((now + 1, most.max(now + 1)));
         self.inner.submit(now_ns, number, operation);
     }
 
@@ -230,7 +242,10 @@ impl Backend for Counting {
     }
 
     fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        let before = answers.len();
         self.inner.answers(now_ns, answers);
+        let (now, most) = self.at_once.get();
+        self.at_once.set((now - (answers.len() - before), most));
     }
 
     fn head_position(&self) -> u64 {
@@ -242,7 +257,7 @@ impl Backend for Counting {
 async fn array(clock: &Clock, bounds: Bounds) -> (Fs, Rc<RefCell<Vec<u64>>>) {
     let operations = Rc::new(RefCell::new(Vec::new()));
     let drive = |number: u32| {
-        let counting = Counting { inner: Timed::new(48, ZONE_BLOCKS), operations: operations.clone() };
+        let counting = Counting { operations: operations.clone(), ..Counting::new(Timed::new(48, ZONE_BLOCKS)) };
         Device::new(clock, &format!("drive {number}"), Box::new(counting))
     };
     let drives: Vec<Device> = (0..3).map(drive).collect();
@@ -310,4 +325,49 @@ fn files_larger_than_all_memory_for_them_are_streamed_beside_a_reader() {
     assert!(largest <= WRITE_BLOCKS, "a write of {largest} blocks");
     // Three writers, each with one write beyond the cache.
     assert!(most_bytes <= CACHE_BYTES + 3 * 128 * BLOCK_BYTES as u64, "{most_bytes} bytes");
+}
+
+/// How many of eight reads a device has at once.
+async fn reads_at_once(clock: &Clock, device: &Device, at_once: &Cell<(usize, usize)>) -> usize {
+    at_once.set((at_once.get().0, 0));
+    let read = |block: u64| {
+        let device = device.clone();
+        clock.spawn(async move { device.read(block, 1).await.unwrap() })
+    };
+    let tasks: Vec<_> = (0..8).map(read).collect();
+    for task in tasks {
+        task.await;
+    }
+    at_once.get().1
+}
+
+#[test]
+fn devices_that_come_later_keep_to_the_bounds_of_the_mount() {
+    for (queue, expected) in [(ONE, 1), (QueueLimits { depth: 3, ..ONE }, 3)] {
+        let clock = Clock::in_virtual_time();
+        let own = clock.clone();
+        let task = async move {
+            let (fs, _) = array(&own, Bounds { queue, ..Bounds::default() }).await;
+            let drive = |name: &str| {
+                let counting = Counting::new(Timed::new(48, ZONE_BLOCKS));
+                let at_once = counting.at_once.clone();
+                (Device::new(&own, name, Box::new(counting)), at_once)
+            };
+            let [added, spare, successor] = ["added", "spare", "successor"].map(drive);
+            fs.add_drive(&added.0, Uuid::from_u128(71), false).await.unwrap();
+            fs.add_spare(&spare.0, Uuid::from_u128(72), false).await.unwrap();
+            let named = Some((&successor.0, Uuid::from_u128(73)));
+            fs.replace_drive(0, named, false, |_| true).await.unwrap();
+            let memory = Counting::new(Memory::new(Geometry { blocks: 40_000, kind: Kind::Plain }));
+            let at_once = memory.at_once.clone();
+            let copy = (Device::new(&own, "copy", Box::new(memory)), at_once);
+            fs.replace_copy(0, (&copy.0, Uuid::from_u128(74)), false, |_, _| true).await.unwrap();
+            for (device, at_once) in [&added, &spare, &successor, &copy] {
+                let found = reads_at_once(&own, device, at_once).await;
+                assert_eq!(found, expected, "{}: {queue:?}", device.name());
+            }
+        };
+        clock.run(task).unwrap();
+        clock.forget_all();
+    }
 }

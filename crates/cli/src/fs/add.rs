@@ -9,7 +9,7 @@ use serde_json::{json, Value};
 use uuid::Uuid;
 
 use super::devices::{self, Purpose};
-use super::{asking, print, Offline};
+use super::{asking, print, replace, Offline};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -33,6 +33,9 @@ pub fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Resu
         }
     }
     let offline = Offline::open(paths, Purpose::Work)?;
+    if let Some(known) = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path)) {
+        return Err(replace::there_already(&offline.fs, known));
+    }
     let device = devices::open(&offline.clock, new.path, Purpose::Work, false)?;
     let before = offline.fs.statfs().blocks;
     let (fs, added, force, is_spare) = (offline.fs.clone(), device.clone(), new.force, new.is_spare);

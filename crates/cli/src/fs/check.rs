@@ -42,29 +42,42 @@ pub struct Checked {
     pub bytes: u64,
     /// What is wrong.
     pub findings: Vec<Finding>,
+    /// Files and directories that could not be opened.
+    pub unread: u64,
 }
 
 /// Checks; damage is told on standard output and by the exit code.
 pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
     let mut checked = Checked::default();
     let clock = Clock::in_virtual_time();
-    let (damaged, is_told) = damaged_superblocks(&clock, paths)?;
-    if is_told {
+    let looks = look_at(&clock, paths)?;
+    if looks.told.is_some() {
         let devices = Devices::open(&clock, paths, Purpose::Look, false)?;
-        check(clock, devices, damaged, &mut checked, as_json)?;
+        check(clock, devices, looks, &mut checked, as_json)?;
     } else {
-        checked.findings = damaged;
+        checked.findings = looks.damaged;
     }
     tell(paths, &checked, as_json)?;
     Ok(if checked.findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
 }
 
-/// The devices whose superblocks are ours and damaged; and whether another device has a good one, for without it
-/// nothing more can be said.
-fn damaged_superblocks(clock: &Clock, paths: &[PathBuf]) -> Result<(Vec<Finding>, bool), Failure> {
-    let (mut damaged, mut is_told) = (Vec::new(), false);
+/// What the superblocks of the devices tell.
+#[derive(Default)]
+struct Looks {
+    /// Those that are ours and damaged.
+    damaged: Vec<Finding>,
+    /// Devices that have none of ours, in words.
+    strangers: Vec<String>,
+    /// The first device with a good one, and its file system: without one nothing more can be said.
+    told: Option<(String, uuid::Uuid)>,
+}
+
+/// Looks at the superblocks; a failure where the devices are not of one file system.
+fn look_at(clock: &Clock, paths: &[PathBuf]) -> Result<Looks, Failure> {
+    let mut looks = Looks::default();
     for path in paths {
         let device = devices::open(clock, path, Purpose::Look, false)?;
+        let place = device.name().to_string();
         let looking = async move {
             let looked = look(&device).await;
             let mut is_ours = false;
@@ -74,42 +87,63 @@ fn damaged_superblocks(clock: &Clock, paths: &[PathBuf]) -> Result<(Vec<Finding>
             Ok((looked, is_ours))
         };
         let (looked, is_ours) = devices::run(clock, looking)?;
-        match looked {
-            Ok(_) => is_told = true,
-            Err(error) if is_ours => {
-                damaged.push(Finding { kind: "superblock", text: error.to_string(), path: None });
+        match (looked, &looks.told) {
+            (Ok(superblock), None) => looks.told = Some((place, superblock.uuid)),
+            (Ok(superblock), Some((first, uuid))) if superblock.uuid != *uuid => {
+                let own = superblock.uuid;
+                return Err(Failure::failed(format!("{place}: belongs to file system {own}, and {first} to {uuid}"))
+                    .or_try("the devices of one file system"));
             }
-            // A stranger among them is named where the others do without it.
-            Err(_) if is_told => {}
-            Err(error) => return Err(Failure::failed(error)),
+            (Ok(_), _) => {}
+            (Err(error), _) if is_ours => {
+                looks.damaged.push(Finding { kind: "superblock", text: error.to_string(), path: None });
+            }
+            (Err(error), _) => looks.strangers.push(error.to_string()),
         }
     }
     clock.forget_all();
-    Ok((damaged, is_told))
+    match looks.strangers.first() {
+        Some(stranger) if looks.told.is_none() && looks.damaged.is_empty() => Err(Failure::failed(stranger)),
+        _ => Ok(looks),
+    }
 }
 
-fn check(
-    clock: Clock,
-    devices: Devices,
-    damaged: Vec<Finding>,
-    checked: &mut Checked,
-    as_json: bool,
-) -> Result<(), Failure> {
+/// The failure where a device is none of the file system's, which is no damage.
+fn stranger(looks: &Looks) -> Option<Failure> {
+    let (first, uuid) = looks.told.as_ref()?;
+    let strange = looks.strangers.first()?;
+    let remedy = format!(
+        "the same without it; if it is one of the devices of file system {uuid}, as {first} is, its first blocks were \
+         overwritten: `imbrex fs replace` makes it again from the others, `imbrex fs salvage` lost metadata"
+    );
+    Some(Failure::failed(strange).or_try(remedy))
+}
+
+fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as_json: bool) -> Result<(), Failure> {
     if let Some(missing) = missing(&clock, &devices)? {
-        if damaged.is_empty() {
-            return Err(missing);
+        if looks.damaged.is_empty() {
+            return Err(stranger(&looks).unwrap_or(missing));
         }
         // It is there, and cannot be told.
-        checked.findings = damaged;
+        checked.findings = looks.damaged;
         return Ok(());
     }
     let offline = match Offline::mount(clock, devices, Purpose::Look) {
         Ok(offline) => offline,
+        // Nothing does without the stranger.
+        Err(failure) if looks.strangers.contains(&failure.message) => {
+            return Err(stranger(&looks).unwrap_or(failure));
+        }
         Err(failure) => {
             checked.findings.push(Finding { kind: "metadata", text: failure.message, path: None });
             return Ok(());
         }
     };
+    // All is there without it. Else it may be what is missing, overwritten.
+    let is_complete = offline.mounted.missing.is_empty() && offline.mounted.missing_copies.is_empty();
+    if let Some(failure) = stranger(&looks).filter(|_| is_complete) {
+        return Err(failure);
+    }
     checked.uuid = Some(offline.fs.superblock().uuid);
     checked.findings.extend(offline.mounted.lost_from.map(|frame| Finding {
         kind: "log",
@@ -239,7 +273,8 @@ pub fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Result<(), F
             "schema": "imbrex.fs-check/1",
             "devices": paths,
             "uuid": checked.uuid,
-            "is_whole": checked.findings.is_empty(),
+            "is_whole": checked.findings.is_empty() && checked.unread == 0,
+            "unread": checked.unread,
             "files": checked.files,
             "bytes": checked.bytes,
             "findings": checked.findings.iter().map(finding).collect::<Vec<_>>(),
@@ -248,7 +283,11 @@ pub fn tell(paths: &[PathBuf], checked: &Checked, as_json: bool) -> Result<(), F
     for finding in &checked.findings {
         output::line(&format!("{name}: {}", finding.text))?;
     }
-    let words = if checked.findings.is_empty() { "whole" } else { "damaged" };
+    let words = match (checked.findings.is_empty(), checked.unread) {
+        (false, _) => "damaged",
+        (true, 0) => "whole",
+        (true, _) => "nothing wrong with what was read",
+    };
     let (files, bytes) = (checked.files, imbrex::human::bytes(checked.bytes));
     output::line(&format!("{name}: {words}; {files} files, {bytes} read"))
 }

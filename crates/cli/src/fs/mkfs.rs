@@ -1,7 +1,7 @@
 //! `imbrex fs mkfs`.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use imbrex::human;
 use imbrex::Failure;
@@ -24,9 +24,8 @@ pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     let open = |path: &std::path::PathBuf| devices::open(&clock, path, Purpose::Work, false);
     let drives = args.devices.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
     let options = options(args, &drives)?;
-    for path in &args.meta {
-        make_file(path, args.meta_size)?;
-    }
+    let made =
+        args.meta.iter().map(|path| make_file(path, args.meta_size)).collect::<Result<Vec<NewFile>, Failure>>()?;
     let metadata = args.meta.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
     let spares = args.spare.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
     let all: Vec<Device> = [drives.as_slice(), &metadata, &spares].concat();
@@ -38,22 +37,43 @@ pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     for device in &all {
         device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
     }
+    made.into_iter().for_each(NewFile::keep);
     tell(args, &plan)?;
     Ok(ExitCode::Done)
 }
 
+/// A file that was made, and is removed again unless what it was made for is done.
+pub(super) struct NewFile(Option<PathBuf>);
+
+impl NewFile {
+    /// It stays.
+    pub fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        // Whoever cannot remove it has been told what failed.
+        let _ = self.0.take().map(std::fs::remove_file);
+    }
+}
+
 /// Makes the file for metadata if it is not there yet, of the size that was given.
-pub(super) fn make_file(path: &Path, bytes: Option<u64>) -> Result<(), Failure> {
+pub(super) fn make_file(path: &Path, bytes: Option<u64>) -> Result<NewFile, Failure> {
     if path.exists() {
-        return Ok(());
+        return Ok(NewFile(None));
     }
     let place = path.display();
     let Some(bytes) = bytes else {
         return Err(Failure::failed(format!("--meta {place}: is not there"))
             .or_try("--meta-size SIZE as well, which makes a file of that size"));
     };
-    let made = File::create_new(path).and_then(|file| file.set_len(bytes));
-    made.map_err(|error| Failure::failed(format!("--meta {place}: {error}")))
+    let failed = |error: std::io::Error| Failure::failed(format!("--meta {place}: {error}"));
+    let file = File::create_new(path).map_err(failed)?;
+    let made = NewFile(Some(path.into()));
+    file.set_len(bytes).map_err(failed)?;
+    Ok(made)
 }
 
 fn options(args: &MkfsArgs, drives: &[Device]) -> Result<MakeOptions, Failure> {

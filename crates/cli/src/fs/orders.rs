@@ -80,9 +80,17 @@ impl Orders {
         Ok(())
     }
 
-    /// Opens the device that an order names.
-    fn open(&self, order: &Value) -> Result<(Device, PathBuf), Failure> {
+    /// Where the device at `path`, as the one who asks names it, was opened, if it was.
+    fn known(&self, path: &Path) -> Option<PathBuf> {
+        self.paths.borrow().iter().find(|known| absolute(known).is_ok_and(|known| known == path)).cloned()
+    }
+
+    /// Opens the device that an order names, a new one.
+    fn open(&self, fs: &Fs, order: &Value) -> Result<(Device, PathBuf), Failure> {
         let path = PathBuf::from(order["with"].as_str().unwrap_or_default());
+        if let Some(known) = self.known(&path) {
+            return Err(replace::there_already(fs, &known));
+        }
         let device = devices::open(&self.clock, &path, Purpose::Work, self.is_paced)?;
         self.came.borrow_mut().push(device.clone());
         self.paths.borrow_mut().push(path.clone());
@@ -125,24 +133,25 @@ impl Orders {
                 let drive = order["drive"].as_u64().and_then(|drive| u8::try_from(drive).ok());
                 let number = replace::which(&fs.status().missing, drive)?;
                 let told = |done: imbrex_fs::core::Replaced| task.tell(done.groups, done.groups_in_all);
-                // Where it was begun before, the new drive is one of the array, and open already.
                 let path = PathBuf::from(order["with"].as_str().unwrap_or_default());
-                let is_there = self.paths.borrow().iter().any(|known| absolute(known).is_ok_and(|known| known == path));
-                let opened = if is_there { None } else { Some(self.open(order)?.0) };
+                let opened = match self.known(&path) {
+                    Some(known) => replace::goes_on_with(fs, number, &known).map(|()| None)?,
+                    None => Some(self.open(fs, order)?.0),
+                };
                 let named = opened.as_ref().map(|device| (device, Uuid::new_v4()));
                 let replaced = fs.replace_drive(number, named, force, told).await.map_err(Failure::failed)?;
                 Ok(replace::document(number, &path, replaced))
             }
             "copy" => {
                 let copy = order["copy"].as_u64().unwrap_or(u64::MAX) as usize;
-                let (device, path) = self.open(order)?;
+                let (device, path) = self.open(fs, order)?;
                 let told = |done, all| task.tell(done, all);
                 let blocks =
                     fs.replace_copy(copy, (&device, Uuid::new_v4()), force, told).await.map_err(Failure::failed)?;
                 Ok(replace::document_of_copy(copy, &path, blocks))
             }
             "add" => {
-                let (device, path) = self.open(order)?;
+                let (device, path) = self.open(fs, order)?;
                 let before = fs.statfs().blocks;
                 let number = match order["spare"] == true {
                     true => fs.add_spare(&device, Uuid::new_v4(), force).await.map(|()| None),

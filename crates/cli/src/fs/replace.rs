@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use imbrex::{Failure, Progress};
 use imbrex_fs::core::Replaced;
 use imbrex_fs::device::BLOCK_BYTES;
-use imbrex_fs::{Device, FsError};
+use imbrex_fs::{Device, Fs, FsError};
 use serde_json::{json, Value};
 use uuid::Uuid;
 
@@ -37,9 +37,11 @@ pub fn run(
     }
     let offline = open(paths, new)?;
     let number = which(&offline.fs.status().missing, drive)?;
-    // Where it was begun before, the new drive is one of the array, and open already.
-    let is_there = offline.devices.paths.iter().any(|path| devices::are_same(path, new.path));
-    let device = if is_there { None } else { Some(devices::open(&offline.clock, new.path, Purpose::Work, false)?) };
+    let known = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path));
+    let device = match known {
+        Some(known) => goes_on_with(&offline.fs, number, known).map(|()| None)?,
+        None => Some(devices::open(&offline.clock, new.path, Purpose::Work, false)?),
+    };
     let progress = Progress::on_terminal(as_json || quiet);
     let bar = progress.steps("rebuilding");
     let (fs, taken, force) = (offline.fs.clone(), device.clone(), new.force);
@@ -74,6 +76,9 @@ pub fn run_copy(
         return tell(&asking::ask(directory, "copying", order, as_json || quiet)?, as_json);
     }
     let offline = open(paths, new)?;
+    if let Some(known) = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path)) {
+        return Err(there_already(&offline.fs, known));
+    }
     let device = devices::open(&offline.clock, new.path, Purpose::Work, false)?;
     let bar = Progress::on_terminal(as_json || quiet).steps("copying");
     let (fs, taken, force) = (offline.fs.clone(), device.clone(), new.force);
@@ -146,6 +151,24 @@ fn tell(done: &Value, as_json: bool) -> Result<ExitCode, Failure> {
         }
     })?;
     Ok(ExitCode::Done)
+}
+
+/// Fails unless the device at `known`, which is open already, is the one that was put in the place of drive `drive` before.
+pub fn goes_on_with(fs: &Fs, drive: u8, known: &Path) -> Result<(), Failure> {
+    if fs.is_replacing(drive, &known.display().to_string()) {
+        return Ok(());
+    }
+    Err(there_already(fs, known))
+}
+
+/// The failure where the device at `known`, which is open already, is to come in the place of another.
+pub fn there_already(fs: &Fs, known: &Path) -> Failure {
+    let place = known.display();
+    match fs.role_of(&place.to_string()) {
+        Some(role) => Failure::failed(format!("{place} is {role} already")).or_try("another device"),
+        None => Failure::failed(format!("{place} belongs to this file system, and another is in its place"))
+            .or_try("unmount, put it elsewhere, mount without it; then it can be given with --force"),
+    }
 }
 
 /// The drive that is to leave: the one that is said, or the only one of `missing`.

@@ -20,7 +20,8 @@ use serde_json::{json, Value};
 
 use super::args::SalvageArgs;
 use super::devices::{self, Devices, Purpose};
-use super::{mkfs, print, walk, Walked};
+use super::mkfs::{self, NewFile};
+use super::{print, walk, Walked};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -34,9 +35,7 @@ const NAMED: usize = 20;
 
 /// Salvages.
 pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    if let Some(directory) = &args.to {
-        make_directory(directory)?;
-    }
+    let new_directory = args.to.as_deref().map(make_directory).transpose()?;
     let clock = Clock::in_virtual_time();
     let is_inside = args.meta.as_ref().is_some_and(|meta| args.devices.contains(meta));
     let purpose = if is_inside { Purpose::Work } else { Purpose::Look };
@@ -44,8 +43,9 @@ pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
         args.devices.iter().filter(|path| is_inside || Some(*path) != args.meta.as_ref()).cloned().collect();
     let mut drives = Devices::open(&clock, &given, purpose, false)?;
     leave_out(&mut drives, args.meta.as_deref().filter(|_| !is_inside));
-    let metadata = metadata(&clock, args, &drives, is_inside)?;
+    let (metadata, new_file) = metadata(&clock, args, &drives, is_inside)?;
     let salvaged = salvage_with_bar(&clock, &drives, &metadata, args, quiet)?;
+    new_file.into_iter().for_each(NewFile::keep);
     let copied = match &args.to {
         Some(directory) => Some(copy_out(&clock, &drives, &metadata, directory, args.json || quiet)?),
         None => {
@@ -53,6 +53,7 @@ pub fn run(args: &SalvageArgs, quiet: bool) -> Result<ExitCode, Failure> {
             None
         }
     };
+    new_directory.into_iter().for_each(NewDirectories::keep);
     tell(args, &drives.paths, &salvaged, copied)?;
     let is_whole = salvaged.incomplete.is_empty() && salvaged.older.is_empty();
     let is_whole = is_whole && salvaged.unreadable_groups + salvaged.unknown_zones + salvaged.untold_blocks == 0;
@@ -68,14 +69,20 @@ fn leave_out(drives: &mut Devices, metadata: Option<&Path>) {
     }
 }
 
-fn metadata(clock: &Clock, args: &SalvageArgs, drives: &Devices, is_inside: bool) -> Result<Device, Failure> {
-    let Some(path) = &args.meta else { return in_memory(clock, drives) };
+/// The device for the metadata, and the file that was made for it, if one was.
+fn metadata(
+    clock: &Clock,
+    args: &SalvageArgs,
+    drives: &Devices,
+    is_inside: bool,
+) -> Result<(Device, Option<NewFile>), Failure> {
+    let Some(path) = &args.meta else { return Ok((in_memory(clock, drives)?, None)) };
     if is_inside {
         let at = drives.paths.iter().position(|drive| drive == path).unwrap_or(0);
-        return Ok(drives.all[at].clone());
+        return Ok((drives.all[at].clone(), None));
     }
-    mkfs::make_file(path, args.meta_size)?;
-    devices::open(clock, path, Purpose::Work, false)
+    let made = mkfs::make_file(path, args.meta_size)?;
+    Ok((devices::open(clock, path, Purpose::Work, false)?, Some(made)))
 }
 
 /// Metadata in memory, for as long as files are copied out.
@@ -111,15 +118,36 @@ fn salvage_with_bar(
     devices::run(clock, salvaging)
 }
 
+/// Directories that were made, the uppermost first: those that are still empty at the end are removed again.
+struct NewDirectories(Vec<PathBuf>);
+
+impl NewDirectories {
+    /// They stay.
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for NewDirectories {
+    fn drop(&mut self) {
+        // One that has something in it stays, and with it those above.
+        self.0.iter().rev().for_each(|directory| drop(std::fs::remove_dir(directory)));
+    }
+}
+
 /// A new directory, or one that is empty.
-fn make_directory(directory: &Path) -> Result<(), Failure> {
+fn make_directory(directory: &Path) -> Result<NewDirectories, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("--to {}: {error}", directory.display()));
+    let missing = directory.ancestors().filter(|above| !above.as_os_str().is_empty() && !above.exists());
+    let mut missing: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
+    missing.reverse();
+    let made = NewDirectories(missing);
     std::fs::create_dir_all(directory).map_err(failed)?;
     if std::fs::read_dir(directory).map_err(failed)?.next().is_some() {
         return Err(Failure::failed(format!("--to {}: there is something in it", directory.display()))
             .or_try("a new directory, so that nothing is overwritten"));
     }
-    Ok(())
+    Ok(made)
 }
 
 /// Copies every file to `directory`. Returns how many, and their bytes.

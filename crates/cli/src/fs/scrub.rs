@@ -111,7 +111,8 @@ fn scrub_mounted(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCod
     let status = stat::ask(directory)?;
     let uuid = status["uuid"].as_str().and_then(|uuid| uuid.parse().ok());
     let mut checked = Checked { uuid, ..Checked::default() };
-    let files = files(directory)?;
+    let mut unread = Unread::default();
+    let files = files(directory, &mut unread)?;
     let progress = Progress::on_terminal(as_json || quiet);
     let bar = progress.bytes("scrubbing");
     bar.set_length(files.iter().map(|(_, bytes)| bytes).sum());
@@ -120,26 +121,75 @@ fn scrub_mounted(directory: &Path, as_json: bool, quiet: bool) -> Result<ExitCod
         if interrupt::requested() {
             return Err(Failure::failed(format!("stopped after {} of {} files", checked.files, files.len())));
         }
+        bar.inc(*bytes);
+        let Some(file) = unread.or_note(path, open(path)) else { continue };
         checked.files += 1;
         checked.bytes += bytes;
-        scrub(directory, path, &mut buffer, &mut checked.findings)?;
-        bar.inc(*bytes);
+        scrub(directory, path, &file, &mut buffer, &mut checked.findings)?;
     }
     bar.finish_and_clear();
+    checked.unread = unread.count;
     check::tell(&[directory.into()], &checked, as_json)?;
-    Ok(if checked.findings.is_empty() { ExitCode::Done } else { ExitCode::Damage })
+    match (unread.failure(directory), checked.findings.is_empty()) {
+        (None, true) => Ok(ExitCode::Done),
+        (None, false) => Ok(ExitCode::Damage),
+        (Some(failure), true) => Err(failure),
+        (Some(failure), false) => {
+            // What was found weighs more than what was not looked at.
+            eprintln!("imbrex: {failure}");
+            Ok(ExitCode::Damage)
+        }
+    }
+}
+
+/// Files and directories that could not be opened, and so were not read.
+#[derive(Default)]
+struct Unread {
+    count: u64,
+    /// The first of them, and why.
+    first: Option<(PathBuf, std::io::Error)>,
+}
+
+impl Unread {
+    /// What was opened; it is noted if it could not be. What was deleted meanwhile needs no scrubbing.
+    fn or_note<T>(&mut self, path: &Path, opened: std::io::Result<T>) -> Option<T> {
+        match opened {
+            Ok(opened) => Some(opened),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => {
+                self.count += 1;
+                self.first.get_or_insert((path.into(), error));
+                None
+            }
+        }
+    }
+
+    /// The failure where there are any.
+    fn failure(self, directory: &Path) -> Option<Failure> {
+        let (path, error) = self.first?;
+        let (place, count, path) = (directory.display(), self.count, path.display());
+        let one_or_several = if count == 1 { "file or directory" } else { "files and directories" };
+        let words =
+            format!("{place}: {count} {one_or_several} could not be opened and were not read, first {path}: {error}");
+        Some(Failure::failed(words).or_try("as root, and on a mount that root may use"))
+    }
+}
+
+/// Opens a file to be read from the drive.
+fn open(path: &Path) -> std::io::Result<File> {
+    File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path)
 }
 
 /// The regular files of a file system, each once, and how long they are.
-fn files(directory: &Path) -> Result<Vec<(PathBuf, u64)>, Failure> {
+fn files(directory: &Path, unread: &mut Unread) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let told = |path: &Path, error: std::io::Error| Failure::failed(format!("{}: {error}", path.display()));
     let device = directory.metadata().map_err(|error| told(directory, error))?.dev();
     let (mut found, mut seen, mut folders) = (Vec::new(), BTreeSet::new(), vec![directory.to_path_buf()]);
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).map_err(|error| told(&folder, error))? {
+        let Some(entries) = unread.or_note(&folder, std::fs::read_dir(&folder)) else { continue };
+        for entry in entries {
             let path = entry.map_err(|error| told(&folder, error))?.path();
-            // What was deleted meanwhile needs no scrubbing.
-            let Ok(metadata) = path.symlink_metadata() else { continue };
+            let Some(metadata) = unread.or_note(&path, path.symlink_metadata()) else { continue };
             match metadata.file_type() {
                 kind if kind.is_dir() && metadata.dev() == device => folders.push(path),
                 kind if kind.is_file() && seen.insert(metadata.ino()) => found.push((path, metadata.len())),
@@ -151,15 +201,13 @@ fn files(directory: &Path) -> Result<Vec<(PathBuf, u64)>, Failure> {
 }
 
 /// Reads a file; what of it is damaged is added to `findings`.
-fn scrub(root: &Path, path: &Path, buffer: &mut [u8], findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let opened = File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path);
-    let Ok(file) = opened else { return Ok(()) };
+fn scrub(root: &Path, path: &Path, file: &File, buffer: &mut [u8], findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let mut offset = 0;
     loop {
         match file.read_at(buffer, offset) {
             Ok(0) => return Ok(()),
             Ok(_) => {}
-            Err(error) if error.raw_os_error() == Some(DAMAGED) => name_blocks(root, path, &file, offset, findings),
+            Err(error) if error.raw_os_error() == Some(DAMAGED) => name_blocks(root, path, file, offset, findings),
             Err(error) => return Err(Failure::failed(format!("{}: {error}", path.display()))),
         }
         offset += PIECE_BYTES;

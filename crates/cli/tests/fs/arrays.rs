@@ -1,6 +1,7 @@
 //! Goal: an array is made, mounted, loses drives, gets others, and is checked, by the commands that a user has; mistakes are
 //! answered with what is wrong and what to do. Method: five images of drives and a file for the metadata.
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::{failure, has_fuse, imbrex, json, text, word};
@@ -238,6 +239,67 @@ fn mistakes_with_arrays_are_answered() {
     fails(&["fs", "add", meta, "--drive", word(&other)], 1, &["is a caveat drive"]);
     drives.set_aside(0, false);
     fails(&["fs", "replace", meta, "--with", word(&other)], 1, &["no drive of the array is missing", "--drive NUMBER"]);
+    for (there, said) in
+        [(images[2], "drive2.img is drive 2 of the array already"), (meta, "is copy 0 of the metadata already")]
+    {
+        fails(&["fs", "replace", images[0], "--drive", "1", "--with", there], 1, &[said, "another device"]);
+        fails(&["fs", "add", images[0], "--drive", there], 1, &[said, "another device"]);
+    }
+}
+
+#[test]
+fn a_device_of_another_kind_is_no_damage_and_one_that_was_overwritten_is() {
+    let (drives, others) = (Drives::new(), Drives::new());
+    let strange = drives.folder.path().join("strange");
+    std::fs::write(&strange, vec![7; 1 << 20]).unwrap();
+    let (meta, strange) = (word(&drives.meta), word(&strange));
+    let refused = |devices: &[&str], said: &[&str]| {
+        let (code, text) = failure(&[&["fs", "check"], devices].concat());
+        assert_eq!(code, Some(1), "{devices:?}: {text}");
+        said.iter().for_each(|part| assert!(text.contains(part), "{devices:?}: '{part}' is not in: {text}"));
+    };
+    others.mkfs("0");
+    for parity in ["1", "0"] {
+        drives.mkfs(parity);
+        for devices in [[meta, strange], [strange, meta]] {
+            refused(&devices, &["strange: holds no file system of Imbrex", "try: the same without it"]);
+        }
+        let other = word(&others.images[2]);
+        for devices in [[meta, other], [other, meta]] {
+            refused(&devices, &["drive2.img", "belongs to file system", "try: the devices of one file system"]);
+        }
+    }
+    drives.mkfs("1");
+    std::fs::OpenOptions::new().write(true).open(&drives.images[4]).unwrap().write_all_at(&[0; 8192], 0).unwrap();
+    let output = imbrex(&["fs", "check", meta, word(&drives.images[4])]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "drive 4 is missing, and it may be that: {said}");
+    assert!(said.contains("drive4.img: holds no file system of Imbrex"), "{said}");
+}
+
+#[test]
+fn what_is_refused_leaves_nothing_behind() {
+    let drives = Drives::new();
+    drives.mkfs("1");
+    let names = || {
+        let entries = std::fs::read_dir(drives.folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let (before, path) = (names(), |name: &str| drives.folder.path().join(name));
+    let (image, new, to) = (word(&drives.images[0]), path("new"), path("out/of/it"));
+    for (words, said) in [
+        (vec!["fs", "salvage", image, "--meta", word(&new), "--meta-size", "64MiB"], "its metadata can be read"),
+        (vec!["fs", "salvage", image, "--meta", word(&new), "--meta-size", "1MiB", "--force"], "a larger one"),
+        (vec!["fs", "salvage", image, "--to", word(&to)], "its metadata can be read"),
+        (
+            vec!["fs", "mkfs", image, "--store", "log", "--meta", word(&new), "--meta-size", "64MiB"],
+            "holds a file system",
+        ),
+    ] {
+        let (code, text) = failure(&words);
+        assert!(code == Some(1) && text.contains(said), "{words:?}: {code:?}: {text}");
+        assert_eq!(names(), before, "{words:?}");
+    }
 }
 
 #[test]
@@ -273,7 +335,7 @@ fn files_come_back_without_metadata_and_with_a_drive_less() {
     // Every block of the metadata is gone, and a drive besides.
     std::fs::write(&drives.meta, vec![0; 64 << 20]).unwrap();
     drives.set_aside(1, true);
-    let found = salvage(&["--meta", word(&new), "--json"]);
+    let found = salvage(&["--meta", word(&new), "--meta-size", "64MiB", "--json"]);
     assert_eq!(found.status.code(), Some(0), "{}", said(&found));
     let found: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
     assert_eq!((&found["directories"], &found["drives_missing"]), (&2.into(), &serde_json::json!([1])), "{found}");

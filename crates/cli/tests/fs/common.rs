@@ -23,6 +23,13 @@ pub fn imbrex(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).stdin(Stdio::null()).output().expect("the program starts")
 }
 
+/// Runs a program as a user who may do nothing.
+pub fn nobody(words: &[&str]) -> Output {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).args(words);
+    command.output().expect("setpriv is part of util-linux")
+}
+
 /// What it prints when it does what it is asked to.
 pub fn text(words: &[&str]) -> String {
     let output = imbrex(words);

@@ -1,11 +1,11 @@
 //! Goal: a mistake is answered with what is wrong, where, and what to do. Method: every mistake a user can make, by hand.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use imbrex_device::EmulatedDrive;
 
-use crate::common::{failure, has_fuse, imbrex, json, text, word, Bench};
+use crate::common::{failure, has_fuse, imbrex, json, nobody, text, word, Bench};
 
 /// The command fails with `code` and says all of `said`.
 fn fails(words: &[&str], code: i32, said: &[&str]) {
@@ -128,4 +128,50 @@ fn files_with_damaged_contents_are_named() {
     }
     assert_eq!((&scrubbed["files"], &scrubbed["is_whole"]), (&2.into(), &false.into()), "{scrubbed}");
     mounted.unmount();
+}
+
+#[test]
+fn files_that_may_not_be_opened_are_counted_and_named_by_a_scrub() {
+    if !has_fuse() {
+        return;
+    }
+    let bench = Bench::new("strict-append");
+    std::fs::set_permissions(bench.folder(), PermissionsExt::from_mode(0o755)).unwrap();
+    let mounted = bench.mount(&["-o", "allow_other"]);
+    for (name, mode) in [("open", 0o644), ("shut", 0o600), ("shut too", 0o600)] {
+        std::fs::write(mounted.path(name), vec![1; 10_000]).unwrap();
+        std::fs::set_permissions(mounted.path(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let directory = word(mounted.directory()).to_string();
+    let scrub = |more: &[&str]| {
+        let output = nobody(&[&[env!("CARGO_BIN_EXE_imbrex"), "fs", "scrub", &directory], more].concat());
+        let [said, why] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        assert_eq!(output.status.code(), Some(1), "{said}{why}");
+        assert!(why.contains("2 files and directories could not be opened") && why.contains("as root"), "{why}");
+        assert!(why.contains("/mnt/shut") && why.contains("Permission denied"), "{why}");
+        said
+    };
+    let said = scrub(&[]);
+    assert!(said.contains("nothing wrong with what was read; 1 files") && !said.contains("whole"), "{said}");
+    let found: serde_json::Value = serde_json::from_str(&scrub(&["--json"])).unwrap();
+    assert_eq!(
+        (&found["is_whole"], &found["unread"], &found["files"]),
+        (&false.into(), &2.into(), &1.into()),
+        "{found}"
+    );
+    // A directory that may not be read is one of them, whatever is in it.
+    std::fs::create_dir(mounted.path("folder")).unwrap();
+    std::fs::rename(mounted.path("shut"), mounted.path("folder/shut")).unwrap();
+    std::fs::set_permissions(mounted.path("folder"), PermissionsExt::from_mode(0o700)).unwrap();
+    scrub_is_of_root(&directory, 3);
+    let output = nobody(&[env!("CARGO_BIN_EXE_imbrex"), "fs", "scrub", &directory]);
+    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(why.contains("2 files and directories"), "the folder and the file that is left: {why}");
+    mounted.unmount();
+}
+
+/// Root may read all that is there.
+fn scrub_is_of_root(directory: &str, files: u64) {
+    let found = json(&["fs", "scrub", directory, "--json"]);
+    assert_eq!((&found["is_whole"], &found["unread"], &found["files"]), (&true.into(), &0.into(), &files.into()));
 }

@@ -271,7 +271,15 @@ fn mistakes_with_a_mounted_array_are_answered() {
     fails(&["fs", "add", directory, "--drive", word(&inside)], &["inside lies on the array itself"]);
     fails(&["fs", "replace", directory, "--copy", "0", "--with", word(&inside)], &["lies on the array itself"]);
     fails(&["fs", "add", directory, "--drive", "/nowhere"], &["/nowhere", "No such file"]);
-    fails(&["fs", "add", directory, "--drive", word(&bench.drives[0])], &["in use by another process"]);
+    fails(&["fs", "add", directory, "--drive", word(&bench.drives[0])], &["drive0 is drive 0 of the array already"]);
+    for (there, said) in
+        [(&bench.drives[0], "drive0 is drive 0 of the array already"), (&bench.metas[1], "is copy 1 of the metadata")]
+    {
+        for place in [["--drive", "1"], ["--copy", "0"]] {
+            let words = [&["fs", "replace", directory, "--with", word(there)], place.as_slice()].concat();
+            fails(&words, &[said, "try: another device"]);
+        }
+    }
     let folder = word(bench.folder.path());
     fails(&["fs", "clean", folder], &["no file system of Imbrex is mounted on"]);
     bench.umount();

@@ -5,12 +5,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::Command;
 
 use rustix::fs::{FallocateFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 
-use crate::common::{has_fuse, Bench, Mounted, STORES};
+use crate::common::{has_fuse, nobody, Bench, Mounted, STORES};
 
 fn on_each_store(test: impl Fn(&Mounted<'_>, &str)) {
     if !has_fuse() {
@@ -26,11 +25,7 @@ fn on_each_store(test: impl Fn(&Mounted<'_>, &str)) {
 }
 
 fn as_nobody(script: &str) -> bool {
-    let status = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script])
-        .status()
-        .expect("setpriv is part of util-linux");
-    status.success()
+    nobody(&["sh", "-c", script]).status.success()
 }
 
 fn mode(path: &Path) -> u32 {

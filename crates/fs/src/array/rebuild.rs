@@ -49,6 +49,13 @@ impl Array {
         drives.all().iter().filter_map(|drive| drive.device.as_ref()).any(|other| other.is(device))
     }
 
+    /// The number of its drive that is called `name`.
+    pub fn named(&self, name: &str) -> Option<u8> {
+        let drives = self.0.drives.borrow();
+        let is_it = |drive: &Drive| drive.device.as_ref().is_some_and(|device| device.name() == name);
+        drives.all().iter().position(is_it).map(|number| number as u8)
+    }
+
     /// Nothing more is written to drive `number`: its groups are sealed.
     pub fn let_leave(&self, number: u8) {
         self.0.drives.borrow_mut().set_belongs(number, Belongs::Leaving);

@@ -162,7 +162,7 @@ impl Fs {
         let change = Change::Attribute { inode, name: name.into(), value: value.into() };
         core.record(&[Change::Node { inode, attributes }, change]);
         if name == HINT_ATTRIBUTE {
-            self.want_hot(inode);
+            self.hint_changed(inode).await;
         }
         self.commit_if_much().await
     }
@@ -179,6 +179,9 @@ impl Fs {
         };
         attributes.changed_ns = core.time_ns();
         core.record(&[Change::Node { inode, attributes }, Change::DropAttribute { inode, name: name.into() }]);
+        if name == HINT_ATTRIBUTE {
+            self.hint_changed(inode).await;
+        }
         self.commit_if_much().await
     }
 }

@@ -442,7 +442,7 @@ fn runs_behind(pieces: &Pieces, done: u64, count: u64) -> Vec<Run> {
 
 impl Core {
     /// Where a file lies; nowhere if it is gone.
-    fn extents_of(&self, inode: Inode) -> Vec<Extent> {
+    pub(super) fn extents_of(&self, inode: Inode) -> Vec<Extent> {
         self.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default()
     }
 

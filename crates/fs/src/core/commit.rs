@@ -81,7 +81,7 @@ impl Fs {
         }
     }
 
-    /// Takes a checkpoint: all of the namespace, while changes go on.
+    /// Takes a checkpoint: all of the namespace, while changes go on. Nothing is done where one is being taken.
     pub async fn checkpoint(&self) -> Result<(), FsError> {
         let core = &self.0;
         {
@@ -93,7 +93,17 @@ impl Fs {
         }
         let outcome = self.write_checkpoint().await;
         core.checkpoint.borrow_mut().is_running = false;
+        core.checkpoint_over.give();
         outcome
+    }
+
+    /// The same, of all that was done before this is called: one that is being written already may not have seen it.
+    pub(super) async fn checkpoint_from_now_on(&self) -> Result<(), FsError> {
+        let core = &self.0;
+        while core.checkpoint.borrow().is_running {
+            core.checkpoint_over.next().await;
+        }
+        self.checkpoint().await
     }
 
     async fn write_checkpoint(&self) -> Result<(), FsError> {
@@ -220,9 +230,6 @@ impl Fs {
             let _pass = self.0.cleaning.enter().await;
             self.write_records().await?;
         }
-        while self.0.checkpoint.borrow().is_running {
-            self.0.log.has_room.next().await;
-        }
-        self.checkpoint().await
+        self.checkpoint_from_now_on().await
     }
 }

@@ -32,8 +32,8 @@ impl Fs {
         let of_labels = core.metadata.mend_labels().await;
         let damaged = of_labels + core.checksums.scrub(repairs).await? + self.scrub_hot(repairs).await?;
         if repairs {
-            self.checkpoint().await?;
-            self.checkpoint().await?;
+            self.checkpoint_from_now_on().await?;
+            self.checkpoint_from_now_on().await?;
         }
         Ok(damaged)
     }
@@ -66,6 +66,7 @@ impl Fs {
         if !overwrite {
             super::make::refuse_used(device).await?;
         }
+        device.set_queue_limits(self.0.bounds.queue);
         let member = Member { uuid, role: Role::Metadata, geometry: device.geometry() };
         metadata.add(slot, member, device.clone());
         let mut is_stopped = false;

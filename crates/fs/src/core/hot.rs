@@ -8,14 +8,18 @@
 //! 1. A copy that a record names was durable before, on every copy of the metadata, and holds what the store has of its file.
 //! 2. Its blocks are taken for another only when the record that drops it is durable and nobody reads it any more.
 //! 3. Who reads a file waits for no copy to be made, and a copy that is missing or damaged costs a read of the store.
+//! 4. While copies are made blocks become free as ever: each read of the store is held for itself. What is copied of a file
+//!    meanwhile may be of two times, so a copy is named only if its file has not changed since it was begun.
+//! 5. No record of a copy is larger than [`Bounds::hot_record_bytes`](super::Bounds::hot_record_bytes), nor than a frame of the
+//!    log holds: checksums go in as many as it takes, and a file in more pieces than one can tell of stays out.
 
-use super::push::place;
+use super::push::{joined, place};
 use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode, EXTENT_BYTES, LIST_BYTES};
-use crate::hot::{Candidate, Hint, HotStatus, HotZone, Verdict, HINT_ATTRIBUTE};
+use crate::hot::{Candidate, Hint, HotStatus, HotZone, Verdict};
 use crate::journal::checksums;
 use crate::namespace::Namespace;
 use crate::store::Run;
@@ -23,19 +27,18 @@ use crate::store::Run;
 /// Copies are made while no more than this share of a checkpoint is used, in percent: they are not to be in the way of files.
 const CHECKPOINT_PERCENT: u64 = 75;
 
+/// Bytes of a checksum in a record.
+const SUM_BYTES: u64 = 4;
+
 /// A copy that is written and not yet named.
 struct Made {
     inode: Inode,
-    /// Where the store had the file.
-    of: Vec<Extent>,
     runs: Vec<Run>,
     copy: Vec<Extent>,
-    /// The changes that tell its checksums.
-    sums: Vec<Change>,
 }
 
 impl Core {
-    fn has_hot_zone(&self) -> bool {
+    pub(super) fn has_hot_zone(&self) -> bool {
         self.superblock.layout.hot.1 > 0
     }
 
@@ -53,8 +56,9 @@ impl Core {
         self.namespace.borrow().hot_copy(inode).to_vec()
     }
 
-    /// The change that takes the copy of a file away, where it has one, and the blocks that its record frees.
+    /// The file changes: the change that takes its copy away, where it has one, and the blocks that its record frees.
     pub(super) fn copy_to_drop(&self, inode: Inode) -> Option<(Change, Vec<Run>)> {
+        self.hot.borrow_mut().give_up_copy(inode);
         let copy = self.copy_of(inode);
         if copy.is_empty() || self.sabotage == Some(Sabotage::CopyKept) {
             return None;
@@ -69,14 +73,14 @@ impl Core {
     fn candidate(&self, inode: Inode) -> Option<Candidate> {
         let namespace = self.namespace.borrow();
         let node = namespace.get(inode).filter(|node| node.is_regular())?;
-        let hint_of = |inode: Inode| {
-            let value = namespace.get(inode).and_then(|node| node.attribute(HINT_ATTRIBUTE));
-            value.map_or(Hint::None, Hint::parse)
-        };
-        let own = hint_of(inode);
-        let above = || namespace.name_of(inode).map_or(Hint::None, |(directory, _)| hint_of(directory));
-        let hint = if own == Hint::None { above() } else { own };
-        Some(Candidate { inode, blocks: node.extents.blocks(), hint }).filter(|candidate| candidate.blocks > 0)
+        let (blocks, hint) = (node.extents.blocks(), self.hint_of(inode));
+        Some(Candidate { inode, blocks, hint }).filter(|candidate| candidate.blocks > 0)
+    }
+
+    /// What a record of a copy may hold of what takes `bytes` each; one at least.
+    fn fit_a_hot_record(&self, bytes: u64) -> usize {
+        let most = self.bounds.hot_record_bytes.min(self.log.record_bytes_max());
+        (most.saturating_sub(LIST_BYTES) / bytes).max(1) as usize
     }
 
     /// All files that are in the zone.
@@ -203,6 +207,9 @@ impl Fs {
         while !core.is_over.get() {
             let suspects = core.hot.borrow_mut().take_suspects();
             suspects.into_iter().for_each(|inode| self.let_out(inode));
+            if self.judge_rehinted().await {
+                continue;
+            }
             let wanted = core.hot.borrow_mut().take_wanted(core.bounds.hot_batch.max(1));
             if wanted.is_empty() {
                 first_of(core.hot_wanted.next(), core.over.next()).await;
@@ -221,19 +228,15 @@ impl Fs {
         }
     }
 
-    async fn bring_in(&self, inodes: Vec<Inode>) -> Result<(), FsError> {
+    /// Judges files, and brings in those that may come in, and lets out those that are not to be there.
+    pub(super) async fn bring_in(&self, inodes: Vec<Inode>) -> Result<(), FsError> {
         let core = &self.0;
         core.log.room().await?;
         let chosen = self.choose(inodes).await?;
         if chosen.is_empty() {
             return Ok(());
         }
-        // What the files have now is not written over before the copies are made.
-        let read = core.releases.borrow_mut().begin_read();
-        let outcome = self.copy_in(chosen).await;
-        core.releases.borrow_mut().end_read(read);
-        self.free_released();
-        outcome?;
+        self.copy_in(chosen).await?;
         self.commit_if_much().await
     }
 
@@ -252,7 +255,8 @@ impl Fs {
             // What waits in memory to be written will take the copy away at once: the file wants to come in again then.
             let is_changing = self.open_of(inode).is_some_and(|open| open.staged.borrow().is_some());
             let used = core.namespace.borrow().encoded_bytes() * 100;
-            if is_changing || used > core.checkpoint_bytes_max * CHECKPOINT_PERCENT {
+            let is_scattered = ranges(&core.extents_of(inode)).len() > core.fit_a_hot_record(EXTENT_BYTES);
+            if is_changing || is_scattered || used > core.checkpoint_bytes_max * CHECKPOINT_PERCENT {
                 continue;
             }
             let verdict = core.hot.borrow().judge(&candidate, leaving, || core.inside(), core.clock.now_ns());
@@ -288,26 +292,29 @@ impl Fs {
     /// Copies files to the blocks that each was given, and makes the records of those that did not change meanwhile.
     async fn copy_in(&self, chosen: Vec<(Inode, Vec<Run>)>) -> Result<(), FsError> {
         let core = &self.0;
-        let give_back = |runs: &[Run]| runs.iter().for_each(|run| core.hot.borrow_mut().free(*run));
+        let give_back = |inode: Inode, runs: &[Run]| {
+            let mut hot = core.hot.borrow_mut();
+            hot.give_up_copy(inode);
+            runs.iter().for_each(|run| hot.free(*run));
+        };
         let mut all = Vec::new();
         for (inode, runs) in chosen {
             match self.write_copy(inode, &runs).await {
-                Ok(Some(made)) => all.push(made),
-                Ok(None) | Err(_) => give_back(&runs),
+                Ok(Some(copy)) => all.push(Made { inode, runs, copy }),
+                Ok(None) | Err(_) => give_back(inode, &runs),
             }
         }
         if core.sabotage != Some(Sabotage::CopyBeforeDurable) {
             if let Err(fault) = core.metadata.flush().await {
-                all.iter().for_each(|made| give_back(&made.runs));
+                all.iter().for_each(|made| give_back(made.inode, &made.runs));
                 return Err(fault.into());
             }
         }
-        for made in all {
-            let (inode, runs) = (made.inode, made.runs.clone());
-            // Its record has the checksums of all its blocks: those of many copies would fill the log.
+        for Made { inode, runs, copy } in all {
+            // Those of many copies in many pieces would fill the log.
             let has_room = core.log.room().await.is_ok();
-            if !has_room || !self.name_copy(made) {
-                give_back(&runs);
+            if !has_room || !self.name_copy(inode, copy) {
+                give_back(inode, &runs);
                 self.want_hot(inode);
             }
         }
@@ -315,51 +322,58 @@ impl Fs {
     }
 
     /// Makes the record of a copy, unless its file has changed meanwhile; then it returns false.
-    fn name_copy(&self, made: Made) -> bool {
+    fn name_copy(&self, inode: Inode, copy: Vec<Extent>) -> bool {
         let core = &self.0;
-        let is_same = {
-            let namespace = core.namespace.borrow();
-            let stored = namespace.get(made.inode).map_or(&[][..], |node| node.extents.as_slice());
-            stored == made.of && namespace.hot_copy(made.inode).is_empty()
-        };
-        let bytes = LIST_BYTES + made.copy.len() as u64 * EXTENT_BYTES;
+        let is_same = core.hot.borrow_mut().end_copy(inode) && core.copy_of(inode).is_empty();
+        let bytes = LIST_BYTES + copy.len() as u64 * EXTENT_BYTES;
         if !is_same || core.check_metadata_room(bytes).is_err() {
             return false;
         }
-        let mut changes = made.sums;
-        changes.push(Change::Hot { inode: made.inode, extents: made.copy });
-        core.record(&changes);
+        core.record(&[Change::Hot { inode, extents: copy }]);
         core.hot.borrow_mut().counters.came_in += 1;
         true
     }
 
-    /// Writes what the store has of a file to `runs` of the zone; `None` if the file has another length by now.
-    async fn write_copy(&self, inode: Inode, runs: &[Run]) -> Result<Option<Made>, FsError> {
+    /// Writes what the store has of a file to `runs` of the zone, and returns where which blocks of it lie there; `None` if the
+    /// file has another length by now, or would lie in too many pieces.
+    async fn write_copy(&self, inode: Inode, runs: &[Run]) -> Result<Option<Vec<Extent>>, FsError> {
         let core = &self.0;
-        let of = core.namespace.borrow().node(inode)?.extents.as_slice().to_vec();
+        let of = core.extents_of(inode);
         let blocks: u64 = of.iter().map(|extent| u64::from(extent.blocks)).sum();
         if blocks != runs.iter().map(|run| run.blocks).sum::<u64>() {
             return Ok(None);
         }
         let pieces: Vec<(u32, u32)> = of.iter().map(|extent| (extent.at, extent.blocks)).collect();
-        let copy = place(&pieces, runs);
-        let (base, first) = (core.superblock.hot_base(), core.superblock.layout.hot.0);
-        let mut told = Vec::new();
+        let copy = joined(place(&pieces, runs), u64::MAX);
+        if copy.len() > core.fit_a_hot_record(EXTENT_BYTES) {
+            return Ok(None);
+        }
+        let piece_blocks = core.bounds.piece_blocks.min(core.fit_a_hot_record(SUM_BYTES) as u64);
+        core.hot.borrow_mut().begin_copy(inode);
         for extent in &copy {
             let mut next = u64::from(extent.at);
             while next < extent.end() {
-                let count = (extent.end() - next).min(core.bounds.piece_blocks);
+                let count = (extent.end() - next).min(piece_blocks);
                 let at = extent.start + next - u64::from(extent.at);
                 let mut bytes = vec![0; count as usize * BLOCK_BYTES];
                 self.read_to_change(inode, next, &mut bytes, |_| false).await?;
-                let sums: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
-                core.checksums.set(base + at, &sums).await?;
-                core.metadata.write(first + at, &bytes).await?;
-                told.push(Change::Checksums { block: base + at, sums });
+                self.write_to_zone(at, &bytes).await?;
                 next += count;
             }
         }
-        Ok(Some(Made { inode, of, runs: runs.to_vec(), copy, sums: told }))
+        Ok(Some(copy))
+    }
+
+    /// Writes blocks that are nobody's from block `at` of the zone on, and makes the record of their checksums.
+    async fn write_to_zone(&self, at: u64, bytes: &[u8]) -> Result<(), FsError> {
+        let core = &self.0;
+        let sums: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
+        let block = core.superblock.hot_base() + at;
+        core.checksums.set(block, &sums).await?;
+        core.metadata.write(core.superblock.layout.hot.0 + at, bytes).await?;
+        core.log.room().await?;
+        core.log.append(core.time_ns(), &[Change::Checksums { block, sums }]);
+        self.commit_if_much().await
     }
 
     /// Reads every copy in the hot zone, on every device with metadata. Returns how many of their blocks are damaged.

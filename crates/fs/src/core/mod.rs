@@ -15,6 +15,7 @@ mod cleaner;
 mod commit;
 mod copies;
 mod data;
+mod hints;
 mod hot;
 mod inspect;
 mod make;
@@ -100,6 +101,9 @@ pub struct Bounds {
     pub queue: QueueLimits,
     /// Files that are brought into the hot zone before they are made durable there together.
     pub hot_batch: usize,
+    /// Bytes of what a record tells of a copy in the hot zone, at most, but one checksum or one piece of a file always. A frame of the
+    /// log bounds it too.
+    pub hot_record_bytes: u64,
 }
 
 impl Default for Bounds {
@@ -119,6 +123,7 @@ impl Default for Bounds {
             log_percent: 40,
             hot: Limits { files: 64 << 10, half_ns: 600 * SECOND_NS, small_blocks: 8 },
             hot_batch: 16,
+            hot_record_bytes: 64 << 10,
             queue: QueueLimits::default(),
         }
     }
@@ -139,6 +144,7 @@ impl Bounds {
             log_percent: 1,
             hot: Limits { files: 1, ..Bounds::default().hot },
             hot_batch: 1,
+            hot_record_bytes: 1,
             queue: QueueLimits::SMALLEST,
             ..Bounds::default()
         }
@@ -173,6 +179,8 @@ pub(crate) struct Core {
     pub staged_since: Cell<u64>,
     pub releases: RefCell<Releases>,
     pub checkpoint: RefCell<commit::Checkpoints>,
+    /// One that was being written is written, or has failed.
+    pub checkpoint_over: Signal,
     pub is_over: Cell<bool>,
     pub over: Signal,
     pub counters: RefCell<state::Counters>,
@@ -192,6 +200,8 @@ pub(crate) struct Core {
     pub hot: RefCell<HotZone>,
     /// A file wants to come into it.
     pub hot_wanted: Signal,
+    /// A hint that changed waits no more.
+    pub hint_taken: Signal,
     /// Writes that a mistake made on purpose puts off, for tests.
     pub late_writes: RefCell<Vec<(u64, Vec<u8>)>>,
 }

@@ -193,6 +193,7 @@ impl Fs {
             staged_since: Cell::new(0),
             releases: RefCell::new(Releases::default()),
             checkpoint: RefCell::new(Checkpoints { number: found.header.number, slot: found.slot, is_running: false }),
+            checkpoint_over: Signal::default(),
             is_over: Cell::new(false),
             over: Signal::default(),
             counters: RefCell::default(),
@@ -204,6 +205,7 @@ impl Fs {
             sequence: Cell::new(sequence),
             hot: RefCell::new(hot),
             hot_wanted: Signal::default(),
+            hint_taken: Signal::default(),
             late_writes: RefCell::default(),
         };
         let fs = Fs(Rc::new(core));

@@ -285,7 +285,7 @@ impl Fs {
         self.push(self.0.found(from, name)?.1).await?;
         let core = &self.0;
         core.check_metadata_room(ENTRY_BYTES + new_name.len() as u64)?;
-        let (changes, gone) = {
+        let (changes, gone, moved) = {
             let namespace = core.namespace.borrow();
             let (cookie, inode) = core.found(from, name)?;
             let other = namespace.lookup(to, new_name)?;
@@ -299,12 +299,15 @@ impl Fs {
             }
             check_tree(&namespace, inode, from, to, other.map(|(_, other)| other), how)?;
             let moving = Moving { from, cookie, inode, to, new_name, name };
-            match (how, other) {
-                (Rename::Exchange, Some(other)) => (core.exchanged(&namespace, &moving, other)?, None),
-                _ => core.moved(&namespace, &moving, other)?,
-            }
+            let exchanged = other.filter(|_| how == Rename::Exchange);
+            let (changes, gone) = match exchanged {
+                Some(other) => (core.exchanged(&namespace, &moving, other)?, None),
+                None => core.moved(&namespace, &moving, other)?,
+            };
+            (changes, gone, [Some(inode), exchanged.map(|(_, other)| other)])
         };
         core.record(&changes);
+        self.hint_moved(moved.into_iter().flatten(), from, to).await;
         if let Some(gone) = gone {
             self.drop_if_unused(gone);
         }

@@ -108,6 +108,7 @@ impl Fs {
 
     /// Empties a new drive and writes its superblock, durable when it returns.
     pub(super) async fn prepare_drive(&self, device: &Device, uuid: Uuid, role: Role) -> Result<(), FsError> {
+        device.set_queue_limits(self.0.bounds.queue);
         super::make::empty_zones(device).await?;
         let mut superblock = self.0.superblock.clone();
         superblock.member = superblock.members.len() as u32;

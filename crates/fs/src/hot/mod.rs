@@ -12,7 +12,8 @@
 //! 1. A block of the zone belongs to one copy at most; when that is gone, it is free only once it is given back
 //!    ([`HotZone::take`], [`HotZone::free`]).
 //! 2. A file is pushed out only by one that is hotter, block for block, and was read more than once.
-//! 3. Files that wait to come in, and files whose heat is known, are no more than [`Limits::files`].
+//! 3. Files that wait to come in, files whose heat is known, and those of which something else is said than before are no more
+//!    than [`Limits::files`] each.
 
 mod heat;
 mod room;
@@ -88,7 +89,7 @@ pub struct HotStatus {
 /// The bounds of the zone, its size apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Files whose heat is known at most, and as many may wait to come in.
+    /// Files whose heat is known at most; as many may wait to come in, and as many for their hint that changed.
     pub files: usize,
     /// Heat halves in this time.
     pub half_ns: u64,
@@ -125,6 +126,8 @@ pub struct HotZone {
     heat: Heat,
     wanted: BTreeSet<Inode>,
     suspects: BTreeSet<Inode>,
+    rehinted: BTreeSet<Inode>,
+    copying: BTreeSet<Inode>,
     /// What it did.
     pub counters: Counters,
 }
@@ -133,8 +136,16 @@ impl HotZone {
     /// One of `blocks`, all of them free.
     pub fn new(blocks: u64, limits: Limits) -> HotZone {
         let heat = Heat::new(limits.files, limits.half_ns);
-        let (wanted, suspects) = (BTreeSet::new(), BTreeSet::new());
-        HotZone { limits, room: Room::new(blocks), heat, wanted, suspects, counters: Counters::default() }
+        HotZone {
+            limits,
+            room: Room::new(blocks),
+            heat,
+            wanted: BTreeSet::new(),
+            suspects: BTreeSet::new(),
+            rehinted: BTreeSet::new(),
+            copying: BTreeSet::new(),
+            counters: Counters::default(),
+        }
     }
 
     /// How many blocks it has.
@@ -195,6 +206,35 @@ impl HotZone {
         let suspects = std::mem::take(&mut self.suspects);
         suspects.iter().for_each(|inode| _ = self.want(*inode));
         suspects
+    }
+
+    /// What is said of a file or directory has changed; false if as many wait to be judged for that as may.
+    pub fn rehint(&mut self, inode: Inode) -> bool {
+        let has_room = self.rehinted.len() < self.limits.files.max(1);
+        if has_room {
+            self.rehinted.insert(inode);
+        }
+        has_room || self.rehinted.contains(&inode)
+    }
+
+    /// Takes one of which something else is said now.
+    pub fn take_rehinted(&mut self) -> Option<Inode> {
+        self.rehinted.pop_first()
+    }
+
+    /// A copy of a file is begun.
+    pub fn begin_copy(&mut self, inode: Inode) {
+        self.copying.insert(inode);
+    }
+
+    /// The file changes: a copy of it that is being made is none. So it is where that fails.
+    pub fn give_up_copy(&mut self, inode: Inode) {
+        self.copying.remove(&inode);
+    }
+
+    /// The copy is made; whether it is one, because its file has not changed since it was begun.
+    pub fn end_copy(&mut self, inode: Inode) -> bool {
+        self.copying.remove(&inode)
     }
 
     /// How hot a file is, block for block.
@@ -333,5 +373,7 @@ mod tests {
         let mut zone = HotZone::new(4, Limits { files: 2, half_ns: 1, small_blocks: 1 });
         assert!(zone.want(1) && !zone.want(1) && zone.want(2) && !zone.want(3));
         assert_eq!((zone.take_wanted(1), zone.take_wanted(9)), (vec![1], vec![2]));
+        assert!(zone.rehint(1) && zone.rehint(2) && zone.rehint(1) && !zone.rehint(3));
+        assert_eq!([zone.take_rehinted(), zone.take_rehinted(), zone.take_rehinted()], [Some(1), Some(2), None]);
     }
 }

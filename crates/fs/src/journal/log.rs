@@ -22,6 +22,8 @@ use crate::journal::mirror::Mirror;
 
 const MAGIC: u32 = 0x676f_6c49; // "Ilog"
 const HEAD_BYTES: usize = 40;
+/// What stands before the changes of a record.
+const RECORD_HEAD_BYTES: usize = 12;
 /// The ring has room for so many frames at least.
 const FRAMES_MIN: u64 = 8;
 /// Blocks that are read at once where frames are looked for.
@@ -123,6 +125,11 @@ impl Log {
         state.pending.push_back(encoder.bytes);
         state.made += 1;
         state.made
+    }
+
+    /// Bytes of changes that a record may have to fit into a frame with others.
+    pub fn record_bytes_max(&self) -> u64 {
+        frame_blocks_max(self.blocks) * BLOCK_BYTES as u64 - (HEAD_BYTES + RECORD_HEAD_BYTES) as u64
     }
 
     /// The number of the record made last.

@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! 1. What is reserved is the sum of what files hold.
+//! 2. Blocks allocated, less those freed, are how many more are live or being written than when it was mounted.
 
 use std::cell::Cell;
 
@@ -38,6 +39,11 @@ impl Account {
     /// Counts blocks that were allocated.
     pub fn allocate(&self, blocks: u64) {
         self.allocated.set(self.allocated.get() + blocks);
+    }
+
+    /// Takes back what was counted of blocks that were allocated and could not be written.
+    pub fn abandon(&self, blocks: u64) {
+        self.allocated.set(self.allocated.get() - blocks);
     }
 
     /// Counts blocks that were freed.

@@ -65,6 +65,13 @@ pub struct Lease {
     pub record_blocks: u64,
 }
 
+impl Lease {
+    /// Blocks of data.
+    pub fn blocks(&self) -> u64 {
+        self.runs.iter().map(|run| run.blocks).sum()
+    }
+}
+
 /// What records are to tell of blocks that are allocated.
 #[derive(Clone, Default, Debug)]
 pub struct Told {
@@ -332,6 +339,38 @@ pub fn unfit(name: &str, kind: &Kind) -> String {
         None => {
             let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
             format!("there is no store '{name}'; there are {}", known.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::device::model::Model;
+    use crate::device::{Device, Geometry, ZoneCondition};
+
+    #[test]
+    fn what_could_not_be_written_was_not_allocated() {
+        let zoned = Kind::Zoned { zone_blocks: 16, zones: 8, conventional: 0, active_max: None };
+        for (name, kind) in [("strict-append", zoned), ("caveat", Kind::Caveat { isolation: 2, no_overlap: 2 })] {
+            let clock = Clock::in_virtual_time();
+            let device = Device::new(&clock, "drive", Box::new(Model::new(Geometry { blocks: 128, kind })));
+            let zones = [ZoneState { written: 0, condition: ZoneCondition::Writable }; 8];
+            let data = Run { start: 16, blocks: 112 };
+            let store = make(name, &Data::Drive(device), data, Some(&zones), |_| None).expect("it fits the drive");
+            let task = async move {
+                let mut held = [Held::default(), Held::default()];
+                let [first, second] = &mut held;
+                store.settle(store.allocate(first, 5, &Told::default()).await.expect("there is room"));
+                let lease = store.allocate(second, 7, &Told::default()).await.expect("there is room");
+                assert_eq!(store.usage().allocated, 12, "{name}");
+                store.abandon(lease, None);
+                let usage = store.usage();
+                assert_eq!((usage.allocated, usage.freed, usage.live), (5, 0, 5), "{name}");
+            };
+            clock.run(task).expect("nobody waits for ever");
+            clock.forget_all();
         }
     }
 }

@@ -156,12 +156,13 @@ impl Store for Caveat {
 
     fn settle(&self, lease: Lease) {
         self.give_back(&lease.kept);
-        self.state.borrow_mut().live += lease.runs.iter().map(|run| run.blocks).sum::<u64>();
+        self.state.borrow_mut().live += lease.blocks();
     }
 
     fn abandon(&self, lease: Lease, _zones: Option<&[ZoneState]>) {
         self.give_back(&lease.kept);
         self.give_back(&lease.runs);
+        self.state.borrow_mut().allocated -= lease.blocks();
     }
 
     fn claim(&self, extent: &Extent) -> Result<(), FsError> {

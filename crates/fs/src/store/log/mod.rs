@@ -443,6 +443,7 @@ impl Store for LogStore {
 
     fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>) {
         self.bands.borrow_mut().abandon(&lease.runs, zones);
+        self.account.abandon(lease.blocks());
         let of_group = self.records.borrow_mut().remove(&self.group_of(&lease));
         self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
         self.refresh();

@@ -151,6 +151,19 @@ fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
 }
 
 #[test]
+fn what_could_not_be_written_was_not_allocated() {
+    run(async |clock: Clock| {
+        let store = store(&clock, 3, 1, &[]).await;
+        store.settle(take(&store, 5).await);
+        let lease = take(&store, 7).await;
+        assert_eq!(store.usage().allocated, 12);
+        store.abandon(lease, None);
+        let usage = store.usage();
+        assert_eq!((usage.allocated, usage.freed, usage.live), (5, 0, 5));
+    });
+}
+
+#[test]
 fn options_out_of_range_are_named() {
     run(async |clock: Clock| {
         let array = store(&clock, 1, 0, &[]).await.array;

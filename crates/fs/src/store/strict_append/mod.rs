@@ -120,6 +120,7 @@ impl Store for StrictAppend {
 
     fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>) {
         self.bands.borrow_mut().abandon(&lease.runs, zones);
+        self.account.abandon(lease.blocks());
         self.waiting.has_room.give();
     }
 
