@@ -14,16 +14,28 @@ use super::interlaced::driver::Interlaced;
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
 use super::interlaced::map_zones::MapZones;
-use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
-    WATCH,
-};
+use super::interlaced::options::{joined, of_moves, MoveOptions, HOT_TRACKS};
 use super::interlaced::record;
 use super::track_map::{self, Map};
 use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::layer::Layer;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
+
+/// What moves.
+const BLOCK_SIZE: ParameterInfo = ParameterInfo {
+    key: "block_size",
+    kind: ParameterKind::Bytes,
+    default: "64k",
+    help: "size of a block; a group must not have more than 65,536",
+};
+
+/// How many blocks are looked at after an interval, where other layers look at tracks.
+const HOT_BLOCKS: ParameterInfo = ParameterInfo {
+    default: "1000",
+    help: "hottest blocks on bottoms considered at the end of an interval",
+    ..HOT_TRACKS
+};
 
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
@@ -33,28 +45,7 @@ pub const INFO: LayerInfo = LayerInfo {
     host_managed: false,
     mapping_unit: "block",
     source: "Wu et al. 2018, in Hajkazemi 2019 §5",
-    parameters: &[
-        ParameterInfo {
-            key: "block_size",
-            kind: ParameterKind::Bytes,
-            default: "64k",
-            help: "size of a block; a group must not have more than 65,536",
-        },
-        INTERVAL,
-        HOTNESS,
-        ParameterInfo {
-            default: "1000",
-            help: "hottest blocks on bottoms considered at the end of an interval",
-            ..HOT_TRACKS
-        },
-        HOT_RATIO,
-        PAYBACK,
-        WATCH,
-        BACKUP_REGIONS,
-        SAFETY,
-        BACKGROUND_EVERY,
-        IDLE,
-    ],
+    parameters: &joined::<1, 10, 11>([BLOCK_SIZE], of_moves(HOT_BLOCKS)),
     records: &[record::Record::INFO, track_map::Record::INFO],
     toys: &[
         "block_size=1536,interval=12,background_every=3,payback=0,hotness=reset",

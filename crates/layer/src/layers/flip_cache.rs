@@ -25,13 +25,10 @@ use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::Host;
 use super::interlaced::moves::Transfers;
-use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
-    WATCH,
-};
+use super::interlaced::options::MoveOptions;
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
 use super::interlaced::{Track, TrackRun, Translation};
-use super::track_cache::{self, Cache, CacheAreas, CACHE_HEADER, CACHE_POSITION, CACHE_TRACKS, SHIFT_AFTER_FLIPS};
+use super::track_cache::{self, Cache, CacheAreas, OF_CACHED_MOVES, SHIFT_AFTER_FLIPS};
 use super::track_flip::{self, Flips, PART_BITS};
 use crate::context::Context;
 use crate::info::LayerInfo;
@@ -49,21 +46,7 @@ pub const INFO: LayerInfo = LayerInfo {
     host_managed: false,
     mapping_unit: "track",
     source: "ours, after Hajkazemi 2019 §6",
-    parameters: &[
-        CACHE_TRACKS,
-        CACHE_POSITION,
-        CACHE_HEADER,
-        INTERVAL,
-        HOTNESS,
-        HOT_TRACKS,
-        HOT_RATIO,
-        PAYBACK,
-        WATCH,
-        BACKUP_REGIONS,
-        SAFETY,
-        BACKGROUND_EVERY,
-        IDLE,
-    ],
+    parameters: &OF_CACHED_MOVES,
     records: &[record::Record::INFO, track_flip::Record::INFO, track_cache::RECORDS_AFTER_FLIPS],
     toys: &[
         "cache_tracks=2,cache_header=512,interval=12,background_every=3,hotness=reset,payback=0",

@@ -23,10 +23,7 @@ use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Area, Home, Planner};
 use super::interlaced::host::{push_runs_at, Host};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
-use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
-    WATCH,
-};
+use super::interlaced::options::{joined, MoveOptions, OF_MOVES};
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
 use super::interlaced::{Track, TrackRun, Translation};
 use crate::context::Context;
@@ -38,29 +35,30 @@ use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Medium, Plan};
 use crate::violation::Violation;
 
-/// Size of the cache.
-pub(super) const CACHE_TRACKS: ParameterInfo = ParameterInfo {
-    key: "cache_tracks",
-    kind: ParameterKind::Count,
-    default: "100",
-    help: "tracks that the cache holds; at most one for eight bottom tracks",
-};
+/// The parameters of the cache: its size, where it is, what each slot has besides a track.
+const OF_CACHE: [ParameterInfo; 3] = [
+    ParameterInfo {
+        key: "cache_tracks",
+        kind: ParameterKind::Count,
+        default: "100",
+        help: "tracks that the cache holds; at most one for eight bottom tracks",
+    },
+    ParameterInfo {
+        key: "cache_position",
+        kind: ParameterKind::Choice(&["od", "id", "spread"]),
+        default: "od",
+        help: "od: in one piece at the outer diameter; id: near the inner one, so that no other address moves; spread: in sixteen pieces",
+    },
+    ParameterInfo {
+        key: "cache_header",
+        kind: ParameterKind::Bytes,
+        default: "4k",
+        help: "header of each cached track; 0 leaves it out, so that cached tracks are whole tracks",
+    },
+];
 
-/// Where it is.
-pub(super) const CACHE_POSITION: ParameterInfo = ParameterInfo {
-    key: "cache_position",
-    kind: ParameterKind::Choice(&["od", "id", "spread"]),
-    default: "od",
-    help: "od: in one piece at the outer diameter; id: near the inner one, so that no other address moves; spread: in sixteen pieces",
-};
-
-/// Header of a slot.
-pub(super) const CACHE_HEADER: ParameterInfo = ParameterInfo {
-    key: "cache_header",
-    kind: ParameterKind::Bytes,
-    default: "4k",
-    help: "header of each cached track; 0 leaves it out, so that cached tracks are whole tracks",
-};
+/// The parameters of layers that move tracks, to a cache or otherwise.
+pub(super) const OF_CACHED_MOVES: [ParameterInfo; 13] = joined(OF_CACHE, OF_MOVES);
 
 journal_records! {
     /// A change of what is cached, which ends the move. Bottoms are numbered by radius, then surface.
@@ -85,21 +83,7 @@ pub const INFO: LayerInfo = LayerInfo {
     host_managed: false,
     mapping_unit: "track",
     source: "Hajkazemi 2019 §2.3",
-    parameters: &[
-        CACHE_TRACKS,
-        CACHE_POSITION,
-        CACHE_HEADER,
-        INTERVAL,
-        HOTNESS,
-        HOT_TRACKS,
-        HOT_RATIO,
-        PAYBACK,
-        WATCH,
-        BACKUP_REGIONS,
-        SAFETY,
-        BACKGROUND_EVERY,
-        IDLE,
-    ],
+    parameters: &OF_CACHED_MOVES,
     records: &[record::Record::INFO, Record::INFO],
     toys: &[
         "cache_tracks=2,cache_header=512,interval=12,background_every=3,payback=0,hotness=reset",

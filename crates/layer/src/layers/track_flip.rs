@@ -28,10 +28,7 @@ use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::{push_runs_at, Host};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
-use super::interlaced::options::{
-    MoveOptions, BACKGROUND_EVERY, BACKUP_REGIONS, HOTNESS, HOT_RATIO, HOT_TRACKS, IDLE, INTERVAL, PAYBACK, SAFETY,
-    WATCH,
-};
+use super::interlaced::options::{MoveOptions, OF_MOVES};
 use super::interlaced::packed::{packed_bytes, PackedStates};
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
 use super::interlaced::{Span, Track, TrackRun, Translation};
@@ -59,18 +56,7 @@ pub const INFO: LayerInfo = LayerInfo {
     host_managed: false,
     mapping_unit: "track",
     source: "Hajkazemi 2019 §2.2",
-    parameters: &[
-        INTERVAL,
-        HOTNESS,
-        HOT_TRACKS,
-        HOT_RATIO,
-        PAYBACK,
-        WATCH,
-        BACKUP_REGIONS,
-        SAFETY,
-        BACKGROUND_EVERY,
-        IDLE,
-    ],
+    parameters: &OF_MOVES,
     records: &[record::Record::INFO, Record::INFO],
     toys: &[
         "interval=12,background_every=3,payback=0,hotness=reset",

@@ -19,7 +19,7 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
 };
 
 /// How many host writes make an interval, at whose end hot tracks are chosen.
-pub const INTERVAL: ParameterInfo = ParameterInfo {
+const INTERVAL: ParameterInfo = ParameterInfo {
     key: "interval",
     kind: ParameterKind::Count,
     default: "20000",
@@ -28,7 +28,7 @@ pub const INTERVAL: ParameterInfo = ParameterInfo {
 
 /// What becomes of the counts. Hajkazemi 2019 §2.2 resets them; but in 20,000 writes a track that a stream has passed once looks
 /// as hot as one that is rewritten for hours, and moving it costs more than it saves.
-pub const HOTNESS: ParameterInfo = ParameterInfo {
+const HOTNESS: ParameterInfo = ParameterInfo {
     key: "hotness",
     kind: ParameterKind::Choice(&["reset", "decay"]),
     default: "decay",
@@ -44,7 +44,7 @@ pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
 };
 
 /// How many times hotter a track must be than the one that it displaces.
-pub const HOT_RATIO: ParameterInfo = ParameterInfo {
+const HOT_RATIO: ParameterInfo = ParameterInfo {
     key: "hot_ratio",
     kind: ParameterKind::Count,
     default: "2",
@@ -57,7 +57,7 @@ pub const HOT_RATIO: ParameterInfo = ParameterInfo {
 /// five to seven of them: in sectors it pays after hundreds of small writes, in time (3 t_seek + 9 t_rot and more, against the
 /// 5 t_rot of a read-modify-write) after four. Asking for the former asks for the latter. How long a track stays hot
 /// nobody knows; moving it when it has cost as much as the move is never twice as dear as knowing.
-pub const PAYBACK: ParameterInfo = ParameterInfo {
+const PAYBACK: ParameterInfo = ParameterInfo {
     key: "payback",
     kind: ParameterKind::Count,
     default: "1",
@@ -65,7 +65,7 @@ pub const PAYBACK: ParameterInfo = ParameterInfo {
 };
 
 /// When moves are stopped because they do not pay: see [`super::account`].
-pub const WATCH: ParameterInfo = ParameterInfo {
+const WATCH: ParameterInfo = ParameterInfo {
     key: "watch",
     kind: ParameterKind::Count,
     default: "0",
@@ -76,7 +76,7 @@ pub const WATCH: ParameterInfo = ParameterInfo {
 pub const SAVED_PER_SECTOR: u64 = 4;
 
 /// How often a phase of a move is made between requests, when the moves of an interval are still not done at the end of the next.
-pub const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
+const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
     key: "background_every",
     kind: ParameterKind::Count,
     default: "64",
@@ -91,7 +91,30 @@ pub const IDLE: ParameterInfo = ParameterInfo {
     help: "time without requests before moves are made",
 };
 
-/// The parameters of layers that move tracks.
+/// The parameters of layers that move tracks, as the registry lists them.
+pub const OF_MOVES: [ParameterInfo; 10] = of_moves(HOT_TRACKS);
+
+/// The same where `hottest` says how many are looked at after an interval, and of what.
+pub const fn of_moves(hottest: ParameterInfo) -> [ParameterInfo; 10] {
+    [INTERVAL, HOTNESS, hottest, HOT_RATIO, PAYBACK, WATCH, BACKUP_REGIONS, SAFETY, BACKGROUND_EVERY, IDLE]
+}
+
+/// The parameters of a layer: its `own`, then those that are `shared` with others.
+pub const fn joined<const OWN: usize, const SHARED: usize, const ALL: usize>(
+    own: [ParameterInfo; OWN],
+    shared: [ParameterInfo; SHARED],
+) -> [ParameterInfo; ALL] {
+    assert!(OWN + SHARED == ALL);
+    let mut all = [IDLE; ALL];
+    let mut index = 0;
+    while index < ALL {
+        all[index] = if index < OWN { own[index] } else { shared[index - OWN] };
+        index += 1;
+    }
+    all
+}
+
+/// The values of [`OF_MOVES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MoveOptions {
     /// Whether all that a cut could lose is backed up.
