@@ -334,7 +334,11 @@ impl<'a, T> Together<'a, T> {
     }
 
     fn take_first(&mut self) -> Option<T> {
-        self.under_way.pop_front_if(|(_, outcome)| outcome.is_some()).and_then(|(_, outcome)| outcome)
+        let outcome = self.under_way.front_mut().and_then(|(_, outcome)| outcome.take());
+        if outcome.is_some() {
+            self.under_way.pop_front();
+        }
+        outcome
     }
 }
 

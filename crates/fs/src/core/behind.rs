@@ -131,5 +131,5 @@ impl Fs {
 /// Takes the first few of these lengths away; the last of those.
 fn first_sizes(sizes: &mut VecDeque<u64>) -> u64 {
     let count = sizes.len().min(AT_ONCE);
-    sizes.drain(..count).last().unwrap_or_default()
+    sizes.drain(..count).next_back().unwrap_or_default()
 }
