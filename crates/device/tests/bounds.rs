@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 3] = ["device", "serve", "sim"];
+const CRATES: [&str; 4] = ["device", "serve", "sim", "fs"];
 /// Ends of the names of constants that bound something.
 const ENDS: [&str; 12] = [
     "_MAX",
@@ -23,7 +23,7 @@ const ENDS: [&str; 12] = [
 /// Beginnings of such names.
 const BEGINNINGS: [&str; 6] = ["WINDOW_", "SEND_AT_", "READ_BUFFER_", "GAP_", "OVERDRAFT_", "JOURNAL_BYTES"];
 /// Structures whose every field is a bound.
-const STRUCTURES: [&str; 3] = ["Bounds", "Limits", "PageLimits"];
+const STRUCTURES: [&str; 4] = ["Bounds", "Limits", "PageLimits", "QueueLimits"];
 
 /// By file and name: the value, where it is a constant's.
 type Bounds = BTreeMap<(String, String), Option<String>>;
@@ -32,11 +32,12 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Sources below `folder`, but for tests and the kernel's interface.
+/// Sources below `folder`, but for tests, loads and the kernel's interface.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("it is there") {
         let path = entry.expect("it can be listed").path();
-        let exempt = ["device/src/verify", "zoned/trial.rs", "ublk/abi.rs", "tests", "tests.rs"];
+        let exempt =
+            ["device/src/verify", "fs/src/verify", "fs/src/load", "zoned/trial.rs", "ublk/abi.rs", "tests", "tests.rs"];
         let is_exempt = exempt.iter().any(|end| path.ends_with(end));
         if path.is_dir() && !is_exempt {
             sources(&path, found);
