@@ -113,6 +113,34 @@ fn what_is_appended_is_written_while_more_comes() {
     }
 }
 
+/// Somebody appends faster than the drive writes, and goes on after everything was to be made durable.
+#[test]
+fn what_was_appended_before_is_made_durable_beside_whoever_goes_on() {
+    for store in ["strict-append", "log", "caveat"] {
+        let clock = Clock::in_virtual_time();
+        let own = clock.clone();
+        let work = async move {
+            let behind = Bounds { behind_bytes: 4 * PIECE_BYTES, ..Bounds::default() };
+            let (fs, devices, _) = mounted(&own, store, behind).await;
+            let writer = own.spawn({
+                let fs = fs.clone();
+                async move { append(&fs, "f", 100, PIECE_NS / 2).await }
+            });
+            own.sleep(10 * PIECE_NS).await;
+            let before = fs.attr(find(&fs, "f").unwrap()).unwrap().attributes.size / PIECE_BYTES;
+            fs.sync().await.unwrap();
+            let size = fs.attr(find(&fs, "f").unwrap()).unwrap().attributes.size / PIECE_BYTES;
+            assert!(size < 100, "{store}: it ends only when the file is complete");
+            let written = devices[0].traffic().blocks_written;
+            assert!(written >= before * PIECE_BLOCKS, "{store}: {written} blocks of {before} pieces");
+            let inode = writer.await;
+            check(&fs, inode, 100).await;
+        };
+        clock.run(work).unwrap();
+        clock.forget_all();
+    }
+}
+
 #[test]
 fn several_pieces_are_at_the_drive_at_a_time() {
     for (pieces, most) in [(1, 1), (4, 4)] {

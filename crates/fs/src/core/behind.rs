@@ -106,7 +106,7 @@ impl Fs {
             modified_ns: staged.modified_ns,
             held,
             since: core.staged_since.get(),
-            since_ns: core.clock.now_ns(),
+            since_ns: staged.since_ns,
             is_appended: true,
             goes_on: true,
         };

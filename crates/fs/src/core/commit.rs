@@ -38,12 +38,13 @@ impl Fs {
         self.commit_all().await
     }
 
-    /// Makes everything durable.
+    /// Makes everything durable that was done before this is called, whatever others do meanwhile.
     pub async fn sync(&self) -> Result<(), FsError> {
         if self.0.is_read_only {
             return Ok(());
         }
-        while let Some(inode) = self.oldest_staged(u64::MAX) {
+        let before_ns = self.0.clock.now_ns() + 1;
+        while let Some(inode) = self.oldest_staged(before_ns) {
             self.push(inode).await?;
         }
         self.write_records().await?;
