@@ -113,28 +113,35 @@ fn what_is_appended_is_written_while_more_comes() {
     }
 }
 
-/// Somebody appends faster than the drive writes, and goes on after everything was to be made durable.
+/// Four append, each a piece in six times what the drive takes for one, so that something of one of them always waits.
 #[test]
-fn what_was_appended_before_is_made_durable_beside_whoever_goes_on() {
+fn what_was_appended_before_is_made_durable_beside_those_who_go_on() {
+    const PIECES: u64 = 40;
     for store in ["strict-append", "log", "caveat"] {
         let clock = Clock::in_virtual_time();
         let own = clock.clone();
         let work = async move {
             let behind = Bounds { behind_bytes: 4 * PIECE_BYTES, ..Bounds::default() };
             let (fs, devices, _) = mounted(&own, store, behind).await;
-            let writer = own.spawn({
-                let fs = fs.clone();
-                async move { append(&fs, "f", 100, PIECE_NS / 2).await }
-            });
-            own.sleep(10 * PIECE_NS).await;
-            let before = fs.attr(find(&fs, "f").unwrap()).unwrap().attributes.size / PIECE_BYTES;
+            let writers: Vec<_> = (0..4)
+                .map(|number| {
+                    let fs = fs.clone();
+                    own.spawn(async move { append(&fs, &format!("f{number}"), PIECES, 6 * PIECE_NS).await })
+                })
+                .collect();
+            own.sleep(60 * PIECE_NS).await;
+            let sizes = |fs: &Fs| -> u64 {
+                let inodes = (0..4).map(|number| find(fs, &format!("f{number}")).unwrap());
+                inodes.map(|inode| fs.attr(inode).unwrap().attributes.size / PIECE_BYTES).sum()
+            };
+            let before = sizes(&fs);
             fs.sync().await.unwrap();
-            let size = fs.attr(find(&fs, "f").unwrap()).unwrap().attributes.size / PIECE_BYTES;
-            assert!(size < 100, "{store}: it ends only when the file is complete");
+            assert!(sizes(&fs) < 4 * PIECES, "{store}: it ended only when the files were complete");
             let written = devices[0].traffic().blocks_written;
             assert!(written >= before * PIECE_BLOCKS, "{store}: {written} blocks of {before} pieces");
-            let inode = writer.await;
-            check(&fs, inode, 100).await;
+            for writer in writers {
+                check(&fs, writer.await, PIECES).await;
+            }
         };
         clock.run(work).unwrap();
         clock.forget_all();
