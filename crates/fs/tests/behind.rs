@@ -4,16 +4,17 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
+#[path = "support/devices.rs"]
+mod devices;
 #[path = "support/sequences.rs"]
 mod sequences;
 #[path = "support/timed.rs"]
 mod timed;
-#[path = "support/watched.rs"]
-mod watched;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
+use devices::{Counting, Late};
 use imbrex_fs::core::{make_on, Allocate, Caller, MakeOptions, MountOptions, Parts};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{Backend, Geometry, Kind, BLOCK_BYTES};
@@ -28,7 +29,6 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sequences::setting;
 use timed::{Timed, BLOCK_NS, SEEK_NS};
-use watched::Watched;
 
 const CAVEAT: Kind = Kind::Caveat { isolation: 16, no_overlap: 6 };
 const ZONE_BLOCKS: u64 = 4096;
@@ -36,22 +36,29 @@ const PIECE_BLOCKS: u64 = 256;
 const PIECE_BYTES: u64 = PIECE_BLOCKS * BLOCK_BYTES as u64;
 const PIECE_NS: u64 = PIECE_BLOCKS * BLOCK_NS;
 
-/// A file system with `store` on a timed drive; and the most operations that the drive had at a time.
-async fn mounted(clock: &Clock, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<usize>>) {
-    let most = Rc::new(Cell::new(0));
-    let (drive, each_ns): (Box<dyn Backend>, u64) = match store {
-        "caveat" => (Box::new(Memory::new(Geometry { blocks: 32 * ZONE_BLOCKS, kind: CAVEAT })), PIECE_NS),
-        _ => (Box::new(Timed::new(32, ZONE_BLOCKS)), 0),
+/// `inner`, counted: the device, and how many operations it has and had at most.
+fn counted<B: Backend + 'static>(clock: &Clock, inner: B) -> (Device, Rc<Cell<(usize, usize)>>) {
+    let counting = Counting::new(inner);
+    let at_once = counting.at_once.clone();
+    (Device::new(clock, "drive", Box::new(counting)), at_once)
+}
+
+/// A file system with `store` on a timed drive; and how many operations the drive has and had at most.
+async fn mounted(clock: &Clock, store: &str, bounds: Bounds) -> (Fs, Vec<Device>, Rc<Cell<(usize, usize)>>) {
+    let (drive, at_once) = if store == "caveat" {
+        let disk = Memory::new(Geometry { blocks: 32 * ZONE_BLOCKS, kind: CAVEAT });
+        counted(clock, Late::new(disk, PIECE_NS))
+    } else {
+        counted(clock, Timed::new(32, ZONE_BLOCKS))
     };
-    let drive = Device::new(clock, "drive", Box::new(Watched::new(drive, each_ns, &most)));
     let metadata = Memory::new(Geometry { blocks: 8192, kind: Kind::Plain });
     let devices = vec![drive, Device::new(clock, "metadata", Box::new(metadata))];
     let options = MakeOptions { store: Some(store.into()), ..MakeOptions::default() };
     let parts = Parts { drives: &devices[..1], metadata: &devices[1..], spares: &[] };
     make_on(parts, &options, 0).await.unwrap();
     let fs = mount(clock, &devices, bounds).await;
-    most.set(0);
-    (fs, devices, most)
+    at_once.set((0, 0));
+    (fs, devices, at_once)
 }
 
 async fn mount(clock: &Clock, devices: &[Device], bounds: Bounds) -> Fs {
@@ -89,12 +96,12 @@ fn stream(store: &'static str, bounds: Bounds) -> (u64, usize, u64) {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
     let work = async move {
-        let (fs, devices, most) = mounted(&own, store, bounds).await;
+        let (fs, devices, at_once) = mounted(&own, store, bounds).await;
         let began_ns = own.now_ns();
         let inode = append(&fs, "f", 64, PIECE_NS).await;
         let (took_ns, written) = (own.now_ns() - began_ns, devices[0].traffic().blocks_written);
         check(&fs, inode, 64).await;
-        (took_ns, most.get(), written)
+        (took_ns, at_once.get().1, written)
     };
     let outcome = clock.run(work).unwrap();
     clock.forget_all();
@@ -200,6 +207,48 @@ fn a_file_that_outgrows_its_room_again_and_again_is_found_whole_and_written_thri
             outgrow(pieces, each_ns);
         }
     }
+}
+
+/// An append waits for room, for the close of a file that was deleted, when its own file loses its name: what is being written
+/// of it is given up, and the append must still find where it was staged.
+#[test]
+fn an_append_that_waits_outlives_the_name_of_its_file() {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let work = async move {
+        let closing_ns = 1_000 * PIECE_NS;
+        let bounds = Bounds { behind_bytes: 4 * PIECE_BYTES, closing_ns, ..Bounds::default() };
+        let (fs, _, _) = mounted(&own, "strict-append", bounds).await;
+        let deleted = append(&fs, "deleted", 1, 0).await;
+        fs.open(deleted).unwrap();
+        fs.unlink(ROOT, b"deleted").await.unwrap();
+        append(&fs, "filler", fs.statfs().free / PIECE_BLOCKS - 6, 0).await;
+        fs.sync().await.unwrap();
+        let free = fs.statfs().free / PIECE_BLOCKS;
+        assert!((5..8).contains(&free), "four pieces leave at once, and fewer wait: {free}");
+        let inode = fs.make_node(ROOT, b"f", REGULAR | 0o644, 0, Caller::default()).await.unwrap().inode;
+        let writer = own.spawn({
+            let fs = fs.clone();
+            async move {
+                let piece = vec![1; PIECE_BYTES as usize];
+                for at in 0..=free {
+                    fs.write(inode, at * PIECE_BYTES, &piece).await?;
+                    fs.clock().sleep(1).await;
+                }
+                Ok::<(), FsError>(())
+            }
+        });
+        own.sleep(8 * PIECE_NS).await;
+        assert!(fs.attr(inode).unwrap().attributes.size == free * PIECE_BYTES, "the last append waits");
+        fs.unlink(ROOT, b"f").await.unwrap();
+        own.sleep(20 * PIECE_NS).await;
+        fs.close(deleted).await.unwrap();
+        let _ = writer.await;
+        fs.sync().await.unwrap();
+        assert_eq!((fs.self_check(), fs.status().staged_bytes), (Vec::<String>::new(), 0));
+    };
+    clock.run(work).unwrap();
+    clock.forget_all();
 }
 
 /// Operations on two files, most of them appends, whole blocks or not.

@@ -5,28 +5,27 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
-#[path = "support/watched.rs"]
-mod watched;
+#[path = "support/devices.rs"]
+mod devices;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
+use devices::Late;
 use imbrex_fs::core::{make, Caller, MakeOptions, MountOptions};
 use imbrex_fs::device::memory::Memory;
-use imbrex_fs::device::{Backend, Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::{Bounds, Clock, Device, Fs};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use watched::Watched;
 
 /// Checksums in a page: `docs/fs/format.md`.
 const PAGE_SUMS: u64 = 1020;
 const CAVEAT: Kind = Kind::Caveat { isolation: 4, no_overlap: 2 };
 
 fn device(clock: &Clock, name: &str, blocks: u64, kind: Kind, each_ns: u64) -> Device {
-    let memory: Box<dyn Backend> = Box::new(Memory::new(Geometry { blocks, kind }));
-    Device::new(clock, name, Box::new(Watched::new(memory, each_ns, &Rc::new(Cell::new(0)))))
+    Device::new(clock, name, Box::new(Late::new(Memory::new(Geometry { blocks, kind }), each_ns)))
 }
 
 async fn mount(clock: &Clock, devices: &[Device; 2], bounds: Bounds) -> Fs {

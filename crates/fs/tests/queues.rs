@@ -4,16 +4,19 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
+#[path = "support/devices.rs"]
+mod devices;
 #[path = "support/timed.rs"]
 mod timed;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use devices::Counting;
 use imbrex_fs::core::{make_on, Caller, MakeOptions, MountOptions, Parts};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::queue::QueueLimits;
-use imbrex_fs::device::{Backend, Geometry, Kind, Operation, Outcome, BLOCK_BYTES};
+use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::{Bounds, Clock, Device, Fs};
 use timed::{Timed, BLOCK_NS, SECOND_NS, SEEK_NS};
@@ -208,56 +211,12 @@ fn a_flush_is_not_answered_before_one_that_others_began_for_the_same_write() {
     clock.forget_all();
 }
 
-/// A device that counts.
-struct Counting<B = Timed> {
-    inner: B,
-    /// The blocks of each write.
-    operations: Rc<RefCell<Vec<u64>>>,
-    /// How many operations it has at the moment, and had at most.
-    at_once: Rc<Cell<(usize, usize)>>,
-}
-
-impl<B> Counting<B> {
-    fn new(inner: B) -> Counting<B> {
-        Counting { inner, operations: Rc::default(), at_once: Rc::default() }
-    }
-}
-
-impl<B: Backend> Backend for Counting<B> {
-    fn geometry(&self) -> Geometry {
-        self.inner.geometry()
-    }
-
-    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
-        if let Operation::Write { bytes, .. } = &operation {
-            self.operations.borrow_mut().push((bytes.len() / BLOCK_BYTES) as u64);
-        }
-        let (now, most) = self.at_once.get();
-        self.at_once.set((now + 1, most.max(now + 1)));
-        self.inner.submit(now_ns, number, operation);
-    }
-
-    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
-        self.inner.next_event_ns(now_ns)
-    }
-
-    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
-        let before = answers.len();
-        self.inner.answers(now_ns, answers);
-        let (now, most) = self.at_once.get();
-        self.at_once.set((now - (answers.len() - before), most));
-    }
-
-    fn head_position(&self) -> u64 {
-        self.inner.head_position()
-    }
-}
-
 /// Three drives with one parity, and the blocks of each write to any of them.
 async fn array(clock: &Clock, bounds: Bounds) -> (Fs, Rc<RefCell<Vec<u64>>>) {
     let operations = Rc::new(RefCell::new(Vec::new()));
     let drive = |number: u32| {
-        let counting = Counting { operations: operations.clone(), ..Counting::new(Timed::new(48, ZONE_BLOCKS)) };
+        let mut counting = Counting::new(Timed::new(48, ZONE_BLOCKS));
+        counting.operations = operations.clone();
         Device::new(clock, &format!("drive {number}"), Box::new(counting))
     };
     let drives: Vec<Device> = (0..3).map(drive).collect();

@@ -98,3 +98,27 @@ fn a_clock_that_forgets_frees_what_ran_on_it() {
     clock.forget_all();
     assert_eq!(Rc::strong_count(&held), 1);
 }
+
+#[test]
+fn futures_go_on_together_and_are_told_in_the_order_in_which_they_began() {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let told = clock.run(async move {
+        let (mut together, mut told) = (Together::new(2), Vec::new());
+        for ns in [300, 100, 200] {
+            let clock = own.clone();
+            let future = async move {
+                clock.sleep(ns).await;
+                ns
+            };
+            told.push((together.begin(future).await, own.now_ns()));
+        }
+        told.push((together.next().await, own.now_ns()));
+        told.push((together.next().await, own.now_ns()));
+        told.push((together.next().await, own.now_ns()));
+        told
+    });
+    // The third begins only when the first is over; the second was over long ago.
+    let expected = [(None, 0), (Some(300), 300), (Some(100), 300), (Some(200), 500), (None, 500), (None, 500)];
+    assert_eq!(told, Ok(expected.to_vec()));
+}

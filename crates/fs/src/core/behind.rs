@@ -50,9 +50,12 @@ impl Fs {
 
     fn has_much_appended(&self, open: &Open) -> bool {
         let (core, staged) = (&self.0, open.staged.borrow());
-        let is_much = |staged: &Staged| match core.store.is_contiguous() {
-            true => self.has_much_to_write_ahead(staged),
-            false => staged.is_appended && staged.blocks.with_bytes() * BYTES >= core.bounds.behind_bytes,
+        let is_much = |staged: &Staged| {
+            if core.store.is_contiguous() {
+                self.has_much_to_write_ahead(staged)
+            } else {
+                staged.is_appended && staged.blocks.with_bytes() * BYTES >= core.bounds.behind_bytes
+            }
         };
         staged.as_ref().is_some_and(is_much)
     }

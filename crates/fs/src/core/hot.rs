@@ -13,7 +13,7 @@
 //! 5. No record of a copy is larger than [`Bounds::hot_record_bytes`](super::Bounds::hot_record_bytes), nor than a frame of the
 //!    log holds: checksums go in as many as it takes, and a file in more pieces than one can tell of stays out.
 
-use super::push::{joined, place};
+use super::pieces::{joined, place};
 use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;

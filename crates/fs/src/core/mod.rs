@@ -22,6 +22,7 @@ mod make;
 mod members;
 mod mount;
 mod names;
+mod pieces;
 mod push;
 mod records;
 mod releases;

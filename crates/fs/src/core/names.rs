@@ -386,7 +386,7 @@ impl Fs {
     pub(crate) fn drop_if_unused(&self, inode: Inode) {
         let core = &self.0;
         let is_unnamed = core.namespace.borrow().get(inode).is_some_and(|node| node.attributes.links == 0);
-        let is_open = self.open_of(inode).is_some_and(|open| open.handles.get() > 0 || open.gate.is_busy());
+        let is_open = self.open_of(inode).is_some_and(|open| open.handles.get() > 0 || open.is_busy());
         if !is_unnamed || is_open || core.is_read_only {
             return;
         }

@@ -3,9 +3,11 @@
 //! A file moves as a whole (Singh 2014 §2.2.2: an overwritten file is moved, its old blocks are dead), unless it is larger
 //! than the cache, or there is room for its changes alone; then the changed blocks move.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::staged::{Block, Blocks, Open};
+use super::pieces::{in_pieces, joined, place, subtract, take_first, without};
+use super::staged::{Block, Open, Staged};
 use super::{Fs, Sabotage};
 use crate::clock::Together;
 use crate::device::BLOCK_BYTES;
@@ -60,7 +62,7 @@ impl Fs {
         }
         for attempt in 1.. {
             if self.is_forsaken(inode, open) {
-                self.drop_staged(inode);
+                self.forget_staged(open.going());
                 return Ok(());
             }
             let work = self.work_of(inode, open);
@@ -426,10 +428,15 @@ impl Fs {
 
     /// Forgets what is in memory of a file.
     pub(super) fn drop_staged(&self, inode: Inode) {
+        if let Some(open) = self.open_of(inode) {
+            self.forget_staged(&open.leaving);
+            self.forget_staged(&open.staged);
+        }
+    }
+
+    fn forget_staged(&self, place: &RefCell<Option<Staged>>) {
         let core = &self.0;
-        let Some(open) = self.open_of(inode) else { return };
-        for place in [&open.leaving, &open.staged] {
-            let Some(mut staged) = place.borrow_mut().take() else { continue };
+        if let Some(mut staged) = place.borrow_mut().take() {
             core.store.unreserve(&mut staged.held);
             core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() * BLOCK_BYTES as u64);
         }
@@ -459,150 +466,4 @@ impl Fs {
 fn zero_behind(size: u64, at: u64, bytes: &mut [u8]) {
     let behind = size.saturating_sub(at * BLOCK_BYTES as u64).min(bytes.len() as u64) as usize;
     bytes[behind..].fill(0);
-}
-
-/// Joins neighbouring blocks to runs: the first block and the count of each.
-fn in_pieces(blocks: &[u32]) -> Vec<(u32, u32)> {
-    let mut pieces: Vec<(u32, u32)> = Vec::new();
-    for at in blocks {
-        match pieces.last_mut() {
-            Some((first, count)) if *first + *count == *at => *count += 1,
-            _ => pieces.push((*at, 1)),
-        }
-    }
-    pieces
-}
-
-/// Takes the first `blocks` of `pieces` away from them.
-fn take_first(pieces: &mut Vec<(u32, u32)>, blocks: u64) -> Vec<(u32, u32)> {
-    let (mut taken, mut rest, mut left) = (Vec::new(), Vec::new(), blocks);
-    for (at, count) in pieces.drain(..) {
-        let first = left.min(u64::from(count)) as u32;
-        left -= u64::from(first);
-        taken.extend((first > 0).then_some((at, first)));
-        rest.extend((first < count).then_some((at + first, count - first)));
-    }
-    *pieces = rest;
-    taken
-}
-
-/// Where the pieces come to lie, one after the other in `runs`.
-pub(super) fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
-    let (mut extents, mut runs) = (Vec::new(), runs.iter().copied());
-    let mut run = Run { start: 0, blocks: 0 };
-    for &(mut at, mut left) in pieces {
-        while left > 0 {
-            if run.blocks == 0 {
-                run = runs.next().expect("a lease has room for what it was asked for");
-                continue;
-            }
-            let blocks = u64::from(left).min(run.blocks) as u32;
-            extents.push(Extent { at, blocks, start: run.start });
-            (at, left) = (at + blocks, left - blocks);
-            run = Run { start: run.start + u64::from(blocks), blocks: run.blocks - u64::from(blocks) };
-        }
-    }
-    extents
-}
-
-/// What remains of `extents` where blocks of the file were replaced.
-fn without(extents: &[Extent], replaced: &Blocks) -> Vec<Extent> {
-    let mut left = Vec::new();
-    for extent in extents {
-        let mut from = u64::from(extent.at);
-        for (at, _) in replaced.range(extent.at..extent.end().min(u64::from(u32::MAX)) as u32) {
-            left.extend(extent.within(from, u64::from(at)));
-            from = u64::from(at) + 1;
-        }
-        left.extend(extent.within(from, extent.end()));
-    }
-    left
-}
-
-/// The extents in order of the file, neighbours that follow each other on the device, and in the same band of `band_blocks`,
-/// as one.
-pub(super) fn joined(mut extents: Vec<Extent>, band_blocks: u64) -> Vec<Extent> {
-    extents.sort_by_key(|extent| extent.at);
-    let mut joined: Vec<Extent> = Vec::with_capacity(extents.len());
-    for extent in extents {
-        match joined.last_mut() {
-            Some(last)
-                if last.end() == u64::from(extent.at)
-                    && last.start + u64::from(last.blocks) == extent.start
-                    && !extent.start.is_multiple_of(band_blocks) =>
-            {
-                last.blocks += extent.blocks;
-            }
-            _ => joined.push(extent),
-        }
-    }
-    joined
-}
-
-/// Appends the parts of `run` that are in none of `kept`.
-fn subtract(run: Run, kept: &[Extent], left: &mut Vec<Run>) {
-    let mut inside: Vec<(u64, u64)> = kept
-        .iter()
-        .map(|extent| (extent.start.max(run.start), (extent.start + u64::from(extent.blocks)).min(run.end())))
-        .filter(|(from, to)| from < to)
-        .collect();
-    inside.sort_unstable();
-    let mut from = run.start;
-    for (start, end) in inside {
-        if start > from {
-            left.push(Run { start: from, blocks: start - from });
-        }
-        from = from.max(end);
-    }
-    if from < run.end() {
-        left.push(Run { start: from, blocks: run.end() - from });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_lie_one_after_the_other() {
-        let runs = [Run { start: 100, blocks: 3 }, Run { start: 200, blocks: 4 }];
-        let extents = place(&[(0, 2), (7, 5)], &runs);
-        let expected = [(0, 2, 100), (7, 1, 102), (8, 4, 200)];
-        assert_eq!(extents, expected.map(|(at, blocks, start)| Extent { at, blocks, start }));
-    }
-
-    #[test]
-    fn the_first_blocks_of_pieces_are_taken() {
-        let mut pieces = vec![(0, 2), (7, 5), (20, 1)];
-        assert_eq!(take_first(&mut pieces, 4), [(0, 2), (7, 2)]);
-        assert_eq!(pieces, [(9, 3), (20, 1)]);
-        assert_eq!(take_first(&mut pieces, 4), [(9, 3), (20, 1)]);
-        assert_eq!(pieces, []);
-    }
-
-    #[test]
-    fn what_is_kept_is_not_freed() {
-        let extent = |start, blocks| Extent { at: 0, blocks, start };
-        let mut left = Vec::new();
-        subtract(Run { start: 10, blocks: 10 }, &[extent(18, 9), extent(5, 7), extent(14, 1)], &mut left);
-        assert_eq!(left, [Run { start: 12, blocks: 2 }, Run { start: 15, blocks: 3 }]);
-    }
-
-    #[test]
-    fn neighbours_are_joined_and_others_are_not() {
-        let extent = |at, blocks, start| Extent { at, blocks, start };
-        let extents = vec![extent(2, 1, 12), extent(0, 2, 10), extent(3, 1, 20), extent(4, 5, 21)];
-        assert_eq!(joined(extents.clone(), 100), [extent(0, 3, 10), extent(3, 6, 20)]);
-        assert_eq!(joined(extents, 12), [extent(0, 2, 10), extent(2, 1, 12), extent(3, 6, 20)]);
-    }
-
-    #[test]
-    fn replaced_blocks_leave_the_rest() {
-        let mut replaced = Blocks::default();
-        for at in [1, 2, 9] {
-            replaced.insert(at, Block::Zeros);
-        }
-        let left = without(&[Extent { at: 0, blocks: 5, start: 50 }], &replaced);
-        assert_eq!(left, [Extent { at: 0, blocks: 1, start: 50 }, Extent { at: 3, blocks: 2, start: 53 }]);
-    }
 }

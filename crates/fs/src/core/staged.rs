@@ -232,6 +232,11 @@ impl Open {
         (self.gate.enter().await, self.appends.enter().await)
     }
 
+    /// Whether somebody changes the file or writes it, or is about to.
+    pub fn is_busy(&self) -> bool {
+        self.gate.is_busy() || self.appends.is_busy()
+    }
+
     /// What whoever holds the gate writes.
     pub fn going(&self) -> &RefCell<Option<Staged>> {
         if self.leaving.borrow().is_some() {
@@ -260,7 +265,7 @@ impl Open {
 
     /// Whether nobody needs it any more.
     pub fn is_idle(&self) -> bool {
-        self.handles.get() == 0 && self.staged.borrow().is_none() && !self.gate.is_busy()
+        self.handles.get() == 0 && self.staged.borrow().is_none() && !self.is_busy()
     }
 }
 

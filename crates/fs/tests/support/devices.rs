@@ -1,0 +1,98 @@
+//! Devices in front of others, for tests of several files.
+
+#![allow(dead_code)] // not every test uses all of them
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use imbrex_fs::device::{Backend, Geometry, Operation, Outcome, BLOCK_BYTES};
+
+/// A device that counts.
+pub struct Counting<B> {
+    inner: B,
+    /// The blocks of each write.
+    pub operations: Rc<RefCell<Vec<u64>>>,
+    /// How many operations it has at the moment, and had at most.
+    pub at_once: Rc<Cell<(usize, usize)>>,
+}
+
+impl<B> Counting<B> {
+    /// In front of `inner`.
+    pub fn new(inner: B) -> Counting<B> {
+        Counting { inner, operations: Rc::default(), at_once: Rc::default() }
+    }
+}
+
+impl<B: Backend> Backend for Counting<B> {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
+        if let Operation::Write { bytes, .. } = &operation {
+            self.operations.borrow_mut().push((bytes.len() / BLOCK_BYTES) as u64);
+        }
+        let (now, most) = self.at_once.get();
+        self.at_once.set((now + 1, most.max(now + 1)));
+        self.inner.submit(now_ns, number, operation);
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        self.inner.next_event_ns(now_ns)
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        let before = answers.len();
+        self.inner.answers(now_ns, answers);
+        let (now, most) = self.at_once.get();
+        self.at_once.set((now - (answers.len() - before), most));
+    }
+
+    fn head_position(&self) -> u64 {
+        self.inner.head_position()
+    }
+}
+
+/// Gives one that knows no time the same for each operation, one after the other.
+pub struct Late<B> {
+    inner: B,
+    each_ns: u64,
+    free_at_ns: u64,
+    answers: VecDeque<(u64, u64, Outcome)>,
+}
+
+impl<B> Late<B> {
+    /// In front of `inner`, where an operation takes `each_ns`.
+    pub fn new(inner: B, each_ns: u64) -> Late<B> {
+        Late { inner, each_ns, free_at_ns: 0, answers: VecDeque::new() }
+    }
+}
+
+impl<B: Backend> Backend for Late<B> {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
+        self.inner.submit(now_ns, number, operation);
+        let mut answers = Vec::new();
+        self.inner.answers(now_ns, &mut answers);
+        self.free_at_ns = self.free_at_ns.max(now_ns) + self.each_ns;
+        self.answers.extend(answers.into_iter().map(|(number, outcome)| (self.free_at_ns, number, outcome)));
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        self.answers.front().map(|(when, ..)| (*when).max(now_ns))
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        while self.answers.front().is_some_and(|(when, ..)| *when <= now_ns) {
+            answers.extend(self.answers.pop_front().map(|(_, number, outcome)| (number, outcome)));
+        }
+    }
+
+    fn head_position(&self) -> u64 {
+        self.inner.head_position()
+    }
+}
