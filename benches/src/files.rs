@@ -4,10 +4,10 @@
 use std::future::Future;
 use std::time::Instant;
 
-use imbrex_device::drive::{header_of, Making};
 use imbrex_device::EmulatedDrive;
+use imbrex_device::drive::{Making, header_of};
 use imbrex_disk::Profile;
-use imbrex_fs::core::{make, Caller, MakeOptions, MountOptions};
+use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::namespace::ROOT;
@@ -15,8 +15,8 @@ use imbrex_fs::{Clock, Device, Fs};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;
 
-use crate::memory::resident_now_bytes;
 use crate::Row;
+use crate::memory::resident_now_bytes;
 
 const FILES: usize = 1_000_000;
 const FOLDERS: usize = 1000;

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Instant;
 
-use imbrex_device::drive::{create_file_of, header_of, Making};
+use imbrex_device::Store;
+use imbrex_device::drive::{Making, create_file_of, header_of};
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::store::{Data, Transfer};
-use imbrex_device::Store;
 use imbrex_disk::{Command, Profile};
 use imbrex_layer::verify::toy;
-use imbrex_layer::{registry, Plan, StepOp};
+use imbrex_layer::{Plan, StepOp, registry};
 use imbrex_sim::{Drive, DriveSpec};
 
 use crate::Row;

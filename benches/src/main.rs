@@ -40,10 +40,10 @@ struct Document {
 type Group = fn(&str, &mut dyn FnMut(Row));
 
 fn main() {
-    if let [_, word, ours, theirs] = &std::env::args().collect::<Vec<_>>()[..] {
-        if word == "fuse" {
-            return beside(ours.as_ref(), theirs.as_ref());
-        }
+    if let [_, word, ours, theirs] = &std::env::args().collect::<Vec<_>>()[..]
+        && word == "fuse"
+    {
+        return beside(ours.as_ref(), theirs.as_ref());
     }
     let (mut record, mut only) = (None, String::new());
     let mut words = std::env::args().skip(1);

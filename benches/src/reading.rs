@@ -3,8 +3,8 @@
 use imbrex_disk::SimTime;
 use imbrex_trace::{Input, TraceOptions};
 
-use crate::machine::ProcessorTime;
 use crate::Row;
+use crate::machine::ProcessorTime;
 
 /// Lines of the CSV: some 50 MB.
 const LINES: u64 = 1_000_000;

@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use imbrex_device::drive::{header_of, Making};
-use imbrex_device::pacing::Pace;
 use imbrex_device::EmulatedDrive;
+use imbrex_device::drive::{Making, header_of};
+use imbrex_device::pacing::Pace;
 use imbrex_disk::Profile;
 use imbrex_serve::{Address, Front, Server};
 use imbrex_sim::{Drive, DriveSpec};

@@ -8,8 +8,8 @@ use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, Options, Unobserved};
 use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use imbrex_trace::{Recorded, Request, Source};
 
-use crate::machine::ProcessorTime;
 use crate::Row;
+use crate::machine::ProcessorTime;
 
 /// A row to measure.
 struct Case {

@@ -9,7 +9,7 @@ use imbrex_disk::Operation;
 use imbrex_sim::{Arrival, Drive, Engine, Fit, IoRecord, Observer, Options};
 use imbrex_trace::{Source, TraceError};
 
-use crate::compare::{compare, Comparison};
+use crate::compare::{Comparison, compare};
 use crate::validate::{Class, Suspect, Validation};
 
 /// Times kept of a side at most; of more, as many at equal steps.

@@ -8,8 +8,8 @@
 use imbrex_disk::Operation;
 use serde::Serialize;
 
-use crate::compare::{compare, Comparison};
-use crate::measured::{is_sequential, Measured};
+use crate::compare::{Comparison, compare};
+use crate::measured::{Measured, is_sequential};
 use crate::replay::Simulated;
 
 /// What `imbrex validate --json` prints begins with.

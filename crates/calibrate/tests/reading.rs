@@ -3,7 +3,7 @@
 
 use imbrex_calibrate::distribution::{self, Distribution};
 use imbrex_calibrate::measured::Measured;
-use imbrex_calibrate::readers::{read, ReadOptions, Reading};
+use imbrex_calibrate::readers::{ReadOptions, Reading, read};
 use imbrex_disk::Operation;
 
 fn requests(bytes: &[u8]) -> Measured {

@@ -1,7 +1,7 @@
 //! Ctrl-C: the first asks long work to finish its files, the second ends the program.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static ANSWER: OnceLock<&str> = OnceLock::new();

@@ -1,14 +1,14 @@
 //! `imbrex list`: what there is, from the registries.
 
-use comfy_table::{presets, ContentArrangement, Table};
-use imbrex_layer::{registry, LayerInfo};
-use serde_json::{json, Value};
+use comfy_table::{ContentArrangement, Table, presets};
+use imbrex_layer::{LayerInfo, registry};
+use serde_json::{Value, json};
 
 use crate::args::{ListArgs, ListChoice};
 use crate::error::ExitCode;
 use crate::output;
-use imbrex::listing::{self, Listing};
 use imbrex::Failure;
+use imbrex::listing::{self, Listing};
 
 /// Runs the command.
 pub fn run(args: &ListArgs) -> Result<ExitCode, Failure> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use imbrex::{Failure, Progress};
-use imbrex_papers::{all, as_json, as_text, choose, write, Verdict};
+use imbrex_papers::{Verdict, all, as_json, as_text, choose, write};
 
 use crate::args::ReproduceArgs;
 use crate::error::ExitCode;

@@ -8,22 +8,22 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use imbrex_device::pacing::Pace;
 use imbrex_device::EmulatedDrive;
+use imbrex_device::pacing::Pace;
 use imbrex_serve::clients::Clients;
 use imbrex_serve::observe::Observed;
 use imbrex_serve::payload::Payloads;
 use imbrex_serve::tls::TlsServer;
 use imbrex_serve::ublk::BlockDevice;
-use imbrex_serve::{http, Address, Facts, Front, Limits, PageLimits, Server};
+use imbrex_serve::{Address, Facts, Front, Limits, PageLimits, Server, http};
 
 use crate::args::{LimitArgs, ServeArgs};
 use crate::drive::fault as faults;
 use crate::error::ExitCode;
 use crate::interrupt;
+use imbrex::Failure;
 use imbrex::drives;
 use imbrex::human;
-use imbrex::Failure;
 
 /// How often a block device is looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

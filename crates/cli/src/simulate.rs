@@ -1,7 +1,7 @@
 //! `imbrex simulate`: one workload on several drives, side by side.
 
 use imbrex::asked::BadWord;
-use imbrex::{human, Asked, Failure, Progress, Simulated, Simulation, Workload};
+use imbrex::{Asked, Failure, Progress, Simulated, Simulation, Workload, human};
 
 use crate::args::SimulateArgs;
 use crate::error::ExitCode;

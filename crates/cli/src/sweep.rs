@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use imbrex::sweep::{page, Dataset, Grid, Spec};
-use imbrex::{human, Failure, Progress};
+use imbrex::sweep::{Dataset, Grid, Spec, page};
+use imbrex::{Failure, Progress, human};
 use serde_json::json;
 
 use crate::args::SweepArgs;
@@ -54,9 +54,5 @@ pub fn run(args: &SweepArgs, quiet: bool) -> Result<ExitCode, Failure> {
 /// The folder called like the file, without its ending.
 fn beside(spec: &Path) -> PathBuf {
     let folder = spec.with_extension("");
-    if folder == spec {
-        spec.with_extension("sweep")
-    } else {
-        folder
-    }
+    if folder == spec { spec.with_extension("sweep") } else { folder }
 }

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use imbrex_disk::{Operation, SimTime};
 use imbrex_trace::{Request, Source, When};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::args::{TraceCommand, WorkloadArgs};
 use crate::error::ExitCode;
 use crate::{interrupt, output, trace_info};
+use imbrex::Failure;
+use imbrex::Progress;
 use imbrex::conversion::{self, GENERATOR_SECTORS};
 use imbrex::human;
 use imbrex::workload::{Counted, Workload};
-use imbrex::Failure;
-use imbrex::Progress;
 
 /// Runs the command.
 pub fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {

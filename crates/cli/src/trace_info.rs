@@ -11,11 +11,11 @@ use serde_json::Value;
 use crate::args::WorkloadArgs;
 use crate::error::ExitCode;
 use crate::output;
+use imbrex::Failure;
+use imbrex::Progress;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::conversion;
 use imbrex::workload::Workload;
-use imbrex::Failure;
-use imbrex::Progress;
 use imbrex::{files, human};
 
 /// Points of the plot at most: of a longer trace every n-th request is drawn.

@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use imbrex_device::EmulatedDrive;
 use imbrex_device::caveat::{CaveatDevice, EmulatedCaveat};
 use imbrex_device::zoned::{EmulatedZoned, ZonedDevice};
-use imbrex_device::EmulatedDrive;
 use imbrex_disk::Lba;
 use serde_json::Value;
 

@@ -14,10 +14,10 @@ use imbrex_disk::{Extent, Lba, Pba, Sectors};
 use imbrex_layer::{Condition, Layer, Medium, Piece, Violation};
 
 use crate::error::DeviceError;
-use crate::image::scrub::Flaw;
 use crate::image::Region;
-use crate::media::overlay::Overlay;
+use crate::image::scrub::Flaw;
 use crate::media::Media;
+use crate::media::overlay::Overlay;
 use crate::store::Store;
 
 /// Findings of one kind that are listed; an image with more is ruined anyway.

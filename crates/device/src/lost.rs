@@ -41,7 +41,7 @@ impl Lost {
     /// The first lost one of `sectors` from `lba` on.
     pub fn first(&self, lba: Lba, sectors: Sectors) -> Option<Lba> {
         let (start, end) = (lba.0, lba.0 + sectors.0);
-        let before = self.runs.range(..=start).next_back().filter(|(_, &run_end)| run_end > start);
+        let before = self.runs.range(..=start).next_back().filter(|&(_, &run_end)| run_end > start);
         match before {
             Some(_) => Some(lba),
             None => self.runs.range(start..end).next().map(|(&found, _)| Lba(found)),
@@ -51,7 +51,7 @@ impl Lost {
     /// These are lost.
     pub fn insert(&mut self, lba: Lba, sectors: Sectors) {
         let (mut start, mut end) = (lba.0, lba.0 + sectors.0);
-        while let Some((&first, &last)) = self.runs.range(..=end).next_back().filter(|(_, &last)| last >= start) {
+        while let Some((&first, &last)) = self.runs.range(..=end).next_back().filter(|&(_, &last)| last >= start) {
             self.runs.remove(&first);
             (start, end) = (start.min(first), end.max(last));
         }
@@ -66,7 +66,7 @@ impl Lost {
         if start == end {
             return;
         }
-        while let Some((&first, &last)) = self.runs.range(..end).next_back().filter(|(_, &last)| last > start) {
+        while let Some((&first, &last)) = self.runs.range(..end).next_back().filter(|&(_, &last)| last > start) {
             self.runs.remove(&first);
             if first < start {
                 self.runs.insert(first, start);

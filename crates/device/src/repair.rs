@@ -14,12 +14,12 @@
 use imbrex_disk::{Extent, Lba, Sectors};
 use imbrex_layer::Medium;
 
-use crate::check::{is_damage, Finding, Progress};
+use crate::check::{Finding, Progress, is_damage};
 use crate::error::DeviceError;
 use crate::image::{Bounds, Header, Journal, Region, Space};
 use crate::lost::Lost;
 use crate::media::Media;
-use crate::store::{replay, Faults, Opened, Store};
+use crate::store::{Faults, Opened, Store, replay};
 
 /// What a repair did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -7,8 +7,8 @@ mod common;
 use imbrex_device::bands::{BandState, Bands};
 use imbrex_device::{EmulatedDrive, Io, IoKind};
 use imbrex_disk::{Lba, Sectors, SimTime};
-use imbrex_layer::verify::toy::Commands;
 use imbrex_layer::Plan;
+use imbrex_layer::verify::toy::Commands;
 use imbrex_sim::Drive;
 
 const SECTOR: u64 = 512;

@@ -4,9 +4,9 @@
 
 mod common;
 
+use imbrex_device::DeviceError;
 use imbrex_device::media::memory::Memory;
 use imbrex_device::store::{Data, Store, Transfer};
-use imbrex_device::DeviceError;
 use imbrex_disk::{Command, Operation, Sectors};
 use imbrex_layer::verify::harm;
 use imbrex_layer::verify::toy::Commands;

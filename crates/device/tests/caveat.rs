@@ -2,7 +2,7 @@
 //! held against a list of sectors that follows the paper's formula by itself; the drive is killed and opened again.
 
 use imbrex_device::caveat::{CaveatDevice, EmulatedCaveat};
-use imbrex_device::drive::{header_of, Making};
+use imbrex_device::drive::{Making, header_of};
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind, Store};
 use imbrex_disk::{Lba, Profile, Sectors, SimTime};

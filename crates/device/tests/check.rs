@@ -4,10 +4,10 @@
 mod common;
 
 use common::recorded::{flip, journal_places};
-use imbrex_device::check::{check_image, Checked, Finding};
+use imbrex_device::check::{Checked, Finding, check_image};
+use imbrex_device::image::Region;
 use imbrex_device::image::scrub::Flaw;
 use imbrex_device::image::transfer::Write;
-use imbrex_device::image::Region;
 use imbrex_device::media::memory::Memory;
 use imbrex_device::{DeviceError, Media, Store};
 use imbrex_disk::{Command, Extent, Lba, Pba, Sectors};

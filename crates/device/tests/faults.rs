@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use imbrex_device::drive::{create_file, header_of, Making};
+use imbrex_device::drive::{Making, create_file, header_of};
 use imbrex_device::faults::{self, Due, Fault, FaultKind, Schedule};
 use imbrex_device::image::Header;
 use imbrex_device::media::file::{FileMedium, Mode};

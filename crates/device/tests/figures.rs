@@ -7,14 +7,14 @@ mod common;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
-use imbrex_device::drive::{create_file, header_of, Making};
+use imbrex_device::EmulatedDrive;
+use imbrex_device::drive::{Making, create_file, header_of};
 use imbrex_device::image::Header;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::store::{Data, Store, Transfer};
-use imbrex_device::EmulatedDrive;
 use imbrex_disk::Command;
-use imbrex_layer::verify::toy::below;
 use imbrex_layer::Plan;
+use imbrex_layer::verify::toy::below;
 use imbrex_sim::{Drive, DriveSpec};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;

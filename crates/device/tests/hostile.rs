@@ -5,13 +5,13 @@
 mod common;
 
 use common::{first_subject_of, making, worked};
+use imbrex_device::Media;
 use imbrex_device::image::header::HEADER_BYTES;
 use imbrex_device::verify::allocation::Counting;
 use imbrex_device::verify::hostile;
 use imbrex_device::verify::mutation::{mutate, noise};
-use imbrex_device::Media;
-use imbrex_layer::verify::toy::{below, Commands};
-use imbrex_layer::{registry, Note, Plan};
+use imbrex_layer::verify::toy::{Commands, below};
+use imbrex_layer::{Note, Plan, registry};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 

@@ -8,17 +8,17 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::damage::Damage;
-use common::recorded::{bytes_of, open, read_all, recorded, used, Host, Readings, Recorded};
 use common::Subject;
+use common::damage::Damage;
+use common::recorded::{Host, Readings, Recorded, bytes_of, open, read_all, recorded, used};
+use imbrex_device::DeviceError;
 use imbrex_device::check::check_image;
-use imbrex_device::image::regions::{Use, Used};
 use imbrex_device::image::Bounds;
+use imbrex_device::image::regions::{Use, Used};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::repair::repair_image;
-use imbrex_device::DeviceError;
 use imbrex_layer::registry;
 use imbrex_layer::verify::toy::below;
 use rand_core::SeedableRng;

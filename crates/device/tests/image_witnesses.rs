@@ -4,13 +4,13 @@
 
 mod common;
 
-use common::recorded::{flip, journal_places, open, read_all, recorded, used, Recorded};
-use imbrex_device::check::{check_image, Finding};
+use common::recorded::{Recorded, flip, journal_places, open, read_all, recorded, used};
+use imbrex_device::check::{Finding, check_image};
+use imbrex_device::image::Bounds;
 use imbrex_device::image::regions::{Use, Used};
 use imbrex_device::image::scrub::Flaw;
-use imbrex_device::image::Bounds;
 use imbrex_device::media::memory::Memory;
-use imbrex_device::repair::{repair_image, Repaired};
+use imbrex_device::repair::{Repaired, repair_image};
 use imbrex_device::{Media, Store};
 
 const LAYERS: [&str; 4] = ["region-rmw", "track-flip", "track-cache", "set-associative"];

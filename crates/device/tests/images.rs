@@ -5,10 +5,10 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::recorded::{bytes_of, flip, journal_places, killed, open, read_all, recorded, used, Recorded};
+use common::recorded::{Recorded, bytes_of, flip, journal_places, killed, open, read_all, recorded, used};
 use imbrex_device::drive::create_file;
-use imbrex_device::image::regions::Use;
 use imbrex_device::image::Bounds;
+use imbrex_device::image::regions::Use;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::{DeviceError, EmulatedDrive, Store};

@@ -4,7 +4,7 @@
 mod common;
 
 use imbrex_device::image::Bounds;
-use imbrex_device::verify::power_loss::{run, Loss, Tally, Trial};
+use imbrex_device::verify::power_loss::{Loss, Tally, Trial, run};
 use imbrex_disk::{Command, Lba, Sectors, SimDuration};
 use imbrex_layer::{
     Background, Cause, Layer, MapMemory, Note, Phase, Piece, Plan, ReplayError, Step, StepOp, Violation,

@@ -6,11 +6,11 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::damage::Damage;
-use common::recorded::{bytes_of, open, read_all, recorded, used, Host, Recorded};
 use common::Shared;
-use imbrex_device::image::regions::Use;
+use common::damage::Damage;
+use common::recorded::{Host, Recorded, bytes_of, open, read_all, recorded, used};
 use imbrex_device::image::Bounds;
+use imbrex_device::image::regions::Use;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::{DeviceError, EmulatedDrive, Media};
 use rand_core::SeedableRng;

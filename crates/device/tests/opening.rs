@@ -7,10 +7,10 @@ mod common;
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use imbrex_device::Media;
 use imbrex_device::image::{Bounds, Region};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::store::{Data, Store, Transfer};
-use imbrex_device::Media;
 use imbrex_disk::Command;
 use imbrex_layer::Plan;
 

@@ -9,7 +9,7 @@ mod common;
 use std::time::Instant;
 
 use imbrex_device::image::Bounds;
-use imbrex_device::verify::power_loss::{run, run_deeds, Loss, Tally, Trial};
+use imbrex_device::verify::power_loss::{Loss, Tally, Trial, run, run_deeds};
 use imbrex_sim::Drive;
 
 /// A loss that was found once: part of the subject's name, seed, how many deeds were drawn, those that matter.

@@ -2,7 +2,7 @@
 //! records allows, and nothing before; so what fio sees in real time is the drive's doing. Method: the drive of Aghayev 2015 §4.3
 //! in simulated time, each write submitted a fixed time after the answer to the one before.
 
-use imbrex_device::drive::{header_of, Making};
+use imbrex_device::drive::{Making, header_of};
 use imbrex_device::{EmulatedDrive, Io, IoKind};
 use imbrex_disk::{Profile, SimTime};
 use imbrex_sim::{Drive, DriveSpec};

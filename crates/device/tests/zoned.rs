@@ -11,7 +11,7 @@ use common::{Shared, Subject};
 use imbrex_device::media::crashing::Crashing;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
-use imbrex_device::zoned::trial::{run, Reopening};
+use imbrex_device::zoned::trial::{Reopening, run};
 use imbrex_device::zoned::{Condition, EmulatedZoned, LinuxZoned, ZoneError, ZonedDevice};
 use imbrex_device::{DeviceError, EmulatedDrive, Media, Store};
 use imbrex_disk::{Lba, Sectors};

@@ -1,7 +1,7 @@
 //! One access to the platters: what is asked of the actuator, and how long it took.
 
-use crate::units::{Extent, SimDuration};
 use crate::Direction;
+use crate::units::{Extent, SimDuration};
 
 /// Why an access is made. The rotation model [`Half`](crate::mechanics::Rotation::Half) times accesses by their purpose; the others
 /// do not look at it.

@@ -15,7 +15,7 @@ use crate::access::{Access, AccessTime};
 use crate::head::Head;
 use crate::head_log::HeadLog;
 use crate::mechanics::half::Half;
-use crate::mechanics::{exact, none, Rotation};
+use crate::mechanics::{Rotation, exact, none};
 use crate::units::{SimDuration, SimTime};
 use crate::{Direction, Disk, Place, SharedDisk};
 

@@ -4,9 +4,9 @@
 //! 1. Sample k is what was recorded k · stride records after the first; stride is a power of two.
 //! 2. There are never more samples than asked for: when they are full, every other one goes and the stride doubles.
 
+use crate::Direction;
 use crate::geometry::Place;
 use crate::units::SimTime;
-use crate::Direction;
 
 /// Where the head was when a transfer began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -141,11 +141,11 @@ impl IntegrityMap {
     /// Enters a run where there is none, joined with the neighbours it continues.
     fn insert_joined(&mut self, extent: Extent, contents: Contents) {
         let mut end = extent.end();
-        if let Some(next) = self.runs.get(&end).copied() {
-            if contents.plus(end - extent.start) == next.contents {
-                self.runs.remove(&end);
-                end = next.end;
-            }
+        if let Some(next) = self.runs.get(&end).copied()
+            && contents.plus(end - extent.start) == next.contents
+        {
+            self.runs.remove(&end);
+            end = next.end;
         }
         if let Some((&start, before)) = self.runs.range_mut(..extent.start).next_back() {
             assert!(before.end <= extent.start, "invariant 1: run {start}..{} reaches into {extent:?}", before.end);

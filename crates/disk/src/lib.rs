@@ -25,7 +25,7 @@ pub use profile::{Profile, ProfileError};
 pub use recording::Recording;
 pub use soonest::Soonest;
 // Whoever uses a disk speaks in these.
-pub use imbrex_units::{units, Command, Direction, Extent, Lba, Operation, Pba, Sectors, SimDuration, SimTime};
+pub use imbrex_units::{Command, Direction, Extent, Lba, Operation, Pba, Sectors, SimDuration, SimTime, units};
 
 /// A disk as built from a profile: what layers consult and the simulator drives. Immutable and shared.
 #[derive(Debug)]

@@ -26,8 +26,8 @@ pub use host::{Flash, Host};
 
 use crate::geometry::{Geometry, GeometryConfig, LayoutName};
 use crate::mechanics::{Mechanics, MechanicsConfig};
-use crate::recording::conventional::Conventional;
 use crate::recording::Recording;
+use crate::recording::conventional::Conventional;
 use crate::{Disk, Sectors, SharedDisk};
 use definition::Definition;
 use source::Source;

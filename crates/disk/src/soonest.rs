@@ -11,7 +11,7 @@
 
 use crate::actuator::Actuator;
 use crate::geometry::Place;
-use crate::mechanics::{exact, Mechanics, Rotation};
+use crate::mechanics::{Mechanics, Rotation, exact};
 use crate::units::SimTime;
 use crate::{Direction, Disk};
 

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use imbrex_disk::profile::{Controller, Host};
 use imbrex_disk::Profile;
+use imbrex_disk::profile::{Controller, Host};
 
 const PAGE: &str = include_str!("../../../docs/profile.md");
 

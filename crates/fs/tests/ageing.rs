@@ -3,15 +3,15 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says where
 
-use imbrex_device::drive::{header_of, Making};
 use imbrex_device::EmulatedDrive;
+use imbrex_device::drive::{Making, header_of};
 use imbrex_disk::Profile;
-use imbrex_fs::core::{make, MakeOptions, MountOptions};
+use imbrex_fs::core::{MakeOptions, MountOptions, make};
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{Backend, Geometry, Kind, Traffic};
-use imbrex_fs::load::age::{age, Age, Aged};
 use imbrex_fs::load::OnCore;
+use imbrex_fs::load::age::{Age, Aged, age};
 use imbrex_fs::namespace::ROOT;
 use imbrex_fs::store::Usage;
 use imbrex_fs::{Bounds, Clock, Device, Fs};

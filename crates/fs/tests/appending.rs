@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says where
 
-use imbrex_fs::core::{make, Caller, MakeOptions, MountOptions};
+use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::{Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};

@@ -15,20 +15,20 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use devices::{Counting, Late};
-use imbrex_fs::core::{make_on, Allocate, Caller, MakeOptions, MountOptions, Parts};
+use imbrex_fs::core::{Allocate, Caller, MakeOptions, MountOptions, Parts, make_on};
 use imbrex_fs::device::memory::Memory;
-use imbrex_fs::device::{Backend, Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Backend, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::verify::cuts::{compare_all, judge};
 use imbrex_fs::verify::naive::Naive;
 use imbrex_fs::verify::operation::find;
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{arrays, perform, toys, with_hot_zones, Operation};
+use imbrex_fs::verify::{Operation, arrays, perform, toys, with_hot_zones};
 use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sequences::setting;
-use timed::{Timed, BLOCK_NS, SEEK_NS};
+use timed::{BLOCK_NS, SEEK_NS, Timed};
 
 const CAVEAT: Kind = Kind::Caveat { isolation: 16, no_overlap: 6 };
 const ZONE_BLOCKS: u64 = 4096;

@@ -12,9 +12,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use devices::Late;
-use imbrex_fs::core::{make, Caller, MakeOptions, MountOptions};
+use imbrex_fs::core::{Caller, MakeOptions, MountOptions, make};
 use imbrex_fs::device::memory::Memory;
-use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::{Bounds, Clock, Device, Fs};
 use rand_core::{RngCore, SeedableRng};

@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
-use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{perform, Operation};
+use imbrex_fs::verify::{Operation, perform};
 use imbrex_fs::{Bounds, Clock, Fs};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -9,14 +9,14 @@
 #[path = "support/timed.rs"]
 mod timed;
 
-use imbrex_fs::core::{make, Caller, MakeOptions, MountOptions, Status};
+use imbrex_fs::core::{Caller, MakeOptions, MountOptions, Status, make};
 use imbrex_fs::device::memory::Memory;
-use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use timed::{Timed, SECOND_NS};
+use timed::{SECOND_NS, Timed};
 
 /// What is done to a drive.
 #[derive(Clone, Copy)]

@@ -5,13 +5,13 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use imbrex_fs::core::{MountOptions, Scrubbed};
-use imbrex_fs::device::model::{Contents, Model, Snapshot};
 use imbrex_fs::device::Geometry;
+use imbrex_fs::device::model::{Contents, Model, Snapshot};
 use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{arrays, perform, Operation};
+use imbrex_fs::verify::{Operation, arrays, perform};
 use imbrex_fs::{Bounds, Clock, Fs, FsError};
 use uuid::Uuid;
 

@@ -7,15 +7,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use imbrex_device::drive::{header_of, Making};
 use imbrex_device::EmulatedDrive;
+use imbrex_device::drive::{Making, header_of};
 use imbrex_disk::Profile;
-use imbrex_fs::core::{make, MakeOptions, MountOptions};
+use imbrex_fs::core::{MakeOptions, MountOptions, make};
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::{Backend, Geometry, Operation as Asked, Outcome};
-use imbrex_fs::verify::cuts::compare_all;
-use imbrex_fs::verify::operation::{perform, Chooser, Operation};
 use imbrex_fs::verify::Naive;
+use imbrex_fs::verify::cuts::compare_all;
+use imbrex_fs::verify::operation::{Chooser, Operation, perform};
 use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;

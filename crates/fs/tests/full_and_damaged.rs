@@ -9,7 +9,7 @@ use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{arrays, perform, toys, Operation};
+use imbrex_fs::verify::{Operation, arrays, perform, toys};
 use imbrex_fs::{Clock, Fs, FsError};
 
 /// Writes files of three blocks until there is no room; how many found room.

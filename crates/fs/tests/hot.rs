@@ -12,13 +12,13 @@ use imbrex_fs::core::{MountOptions, Sabotage, SetAttribute};
 use imbrex_fs::device::model::Model;
 use imbrex_fs::device::{Device, Geometry, Kind};
 use imbrex_fs::format::change::Inode;
-use imbrex_fs::hot::{Counters, HotStatus, HINT_ATTRIBUTE};
-use imbrex_fs::salvage::{salvage, SalvageOptions};
+use imbrex_fs::hot::{Counters, HINT_ATTRIBUTE, HotStatus};
+use imbrex_fs::salvage::{SalvageOptions, salvage};
 use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{perform, scripts, with_hot_zones, Naive, Operation};
+use imbrex_fs::verify::{Naive, Operation, perform, scripts, with_hot_zones};
 use imbrex_fs::{Bounds, Clock, Fs, FsError};
 use sequences::{judge_sequences_of_three, setting};
 

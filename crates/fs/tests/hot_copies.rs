@@ -7,15 +7,15 @@
 #[path = "support/timed.rs"]
 mod timed;
 
-use imbrex_fs::core::{make_on, Caller, MakeOptions, MountOptions, Parts, SetAttr, SetAttribute};
+use imbrex_fs::core::{Caller, MakeOptions, MountOptions, Parts, SetAttr, SetAttribute, make_on};
 use imbrex_fs::device::memory::Memory;
-use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::hot::HINT_ATTRIBUTE;
 use imbrex_fs::journal::Checksums;
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::{Bounds, Clock, Device, Fs};
-use timed::{Timed, BLOCK_NS, SECOND_NS, SEEK_NS};
+use timed::{BLOCK_NS, SECOND_NS, SEEK_NS, Timed};
 
 const ZONE_BLOCKS: u64 = 1024;
 const DRIVES: usize = 3;

@@ -17,7 +17,7 @@ use imbrex_fs::journal::mirror::State;
 use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::{Harm, Trial};
-use imbrex_fs::verify::{mirrored, perform, scripts, Naive, Operation};
+use imbrex_fs::verify::{Naive, Operation, mirrored, perform, scripts};
 use imbrex_fs::{Clock, Fs, FsError};
 use sequences::{judge_sequences_of_three, setting};
 use uuid::Uuid;

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use imbrex_fs::clock::Stalled;
 use imbrex_fs::FsError;
+use imbrex_fs::clock::Stalled;
 
 /// The sources of messages, and the functions that are meant where not all of them are.
 const SOURCES: [(&str, &[&str]); 38] = [

@@ -12,12 +12,12 @@ use std::rc::Rc;
 
 use imbrex_fs::core::MountOptions;
 use imbrex_fs::device::model::{Contents, Model, Snapshot};
-use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{mirrored, perform, Operation};
+use imbrex_fs::verify::{Operation, mirrored, perform};
 use imbrex_fs::{Clock, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -2,11 +2,11 @@
 //! found as its promises say. Method: `imbrex_fs::verify::cuts`, over sequences of three operations and long ones chosen
 //! at random, with the usual and with the smallest bounds; mistakes made on purpose must be caught.
 
-use imbrex_fs::core::Sabotage;
-use imbrex_fs::verify::cuts::{judge, Tally};
-use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{scripts, toys, with_whole_files, Operation};
 use imbrex_fs::Bounds;
+use imbrex_fs::core::Sabotage;
+use imbrex_fs::verify::cuts::{Tally, judge};
+use imbrex_fs::verify::trial::Trial;
+use imbrex_fs::verify::{Operation, scripts, toys, with_whole_files};
 
 /// What `IMBREX_FS_…` says, for longer runs: `IMBREX_FS_LONG` long sequences from seed `IMBREX_FS_SEED` on, in those trials whose
 /// names have `IMBREX_FS_TRIAL` in them.

@@ -13,13 +13,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use devices::Counting;
-use imbrex_fs::core::{make_on, Caller, MakeOptions, MountOptions, Parts};
+use imbrex_fs::core::{Caller, MakeOptions, MountOptions, Parts, make_on};
 use imbrex_fs::device::memory::Memory;
 use imbrex_fs::device::queue::QueueLimits;
-use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::namespace::{REGULAR, ROOT};
 use imbrex_fs::{Bounds, Clock, Device, Fs};
-use timed::{Timed, BLOCK_NS, SECOND_NS, SEEK_NS};
+use timed::{BLOCK_NS, SECOND_NS, SEEK_NS, Timed};
 use uuid::Uuid;
 
 const ZONE_BLOCKS: u64 = 1024;

@@ -4,16 +4,16 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says where
 
-use imbrex_device::drive::{header_of, Making};
 use imbrex_device::EmulatedDrive;
+use imbrex_device::drive::{Making, header_of};
 use imbrex_disk::Profile;
 use imbrex_fs::clock::SECOND_NS;
-use imbrex_fs::core::{make_on, MakeOptions, MountOptions, Parts, Replaced};
+use imbrex_fs::core::{MakeOptions, MountOptions, Parts, Replaced, make_on};
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::model::Model;
 use imbrex_fs::device::{Geometry, Kind};
 use imbrex_fs::verify::operation::{find, pattern};
-use imbrex_fs::verify::{perform, Operation};
+use imbrex_fs::verify::{Operation, perform};
 use imbrex_fs::{Clock, Device, Fs};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;

@@ -14,12 +14,12 @@ use imbrex_fs::device::model::{Contents, Model};
 use imbrex_fs::device::{Geometry, Kind};
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::format::record::{FileRecord, Filling, Piece};
-use imbrex_fs::salvage::{salvage, SalvageOptions, Salvaged};
+use imbrex_fs::salvage::{SalvageOptions, Salvaged, salvage};
 use imbrex_fs::verify::cuts::{compare_all, fresh, shown};
 use imbrex_fs::verify::operation::find;
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{perform, Naive, Operation};
+use imbrex_fs::verify::{Naive, Operation, perform};
 use imbrex_fs::{Clock, Device, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -159,7 +159,10 @@ impl Chooser {
             // What is not yet written is in no record, also of a copy.
             23 => return vec![Operation::Truncate(path.clone(), at), Operation::Fsync(path)],
             24 => {
-                return vec![Operation::Allocate(path.clone(), at, length, Allocate::PunchHole), Operation::Fsync(path)]
+                return vec![
+                    Operation::Allocate(path.clone(), at, length, Allocate::PunchHole),
+                    Operation::Fsync(path),
+                ];
             }
             25 => Operation::Symlink(path, other),
             26 => Operation::Mode(path, 0o640),

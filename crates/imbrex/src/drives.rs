@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use imbrex_device::drive::{header_of, EmulatedDrive, Making};
+use imbrex_device::drive::{EmulatedDrive, Making, header_of};
 use imbrex_disk::{Profile, Sectors};
-use imbrex_layer::{registry, LayerInfo};
+use imbrex_layer::{LayerInfo, registry};
 use imbrex_sim::{Drive, DriveError, DriveSpec};
 
 use crate::error::Failure;

@@ -2,9 +2,9 @@
 
 use imbrex_disk::Profile;
 use imbrex_layer::parameters::ParameterKind;
-use imbrex_layer::{registry, LayerInfo};
+use imbrex_layer::{LayerInfo, registry};
 use imbrex_trace::{formats as trace_formats, generators as trace_generators};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::error::Failure;
 use crate::human;

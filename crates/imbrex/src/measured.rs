@@ -5,19 +5,19 @@ use std::io::Read;
 use std::path::Path;
 
 use imbrex_calibrate::compare::Comparison;
-use imbrex_calibrate::distribution::{self, play, Distribution};
-use imbrex_calibrate::fit::{fit, Fit};
+use imbrex_calibrate::distribution::{self, Distribution, play};
+use imbrex_calibrate::fit::{Fit, fit};
 use imbrex_calibrate::measured::{Measured, MeasuredRequest};
 use imbrex_calibrate::readers::{self, ReadOptions, Reading};
-use imbrex_calibrate::replay::{replay, Simulated};
-use imbrex_calibrate::validate::{validate, Validation};
+use imbrex_calibrate::replay::{Simulated, replay};
+use imbrex_calibrate::validate::{Validation, validate};
 use imbrex_disk::{Command, Lba, Operation, SimDuration, SimTime};
 use imbrex_sim::{Arrival, Drive};
-use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use imbrex_trace::Input;
+use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::error::Failure;
 use crate::progress::Progress;

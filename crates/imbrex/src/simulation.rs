@@ -26,7 +26,7 @@ use crate::files::Folder;
 use crate::options::SimulationOptions;
 use crate::progress::Progress;
 use crate::run::sinks::{Sinks, Spools};
-use crate::run::{many, Run};
+use crate::run::{Run, many};
 use crate::sweep;
 use crate::table;
 use crate::workload::{Counted, Workload, WorkloadCounts};

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
-use imbrex_sim::results::Integrity;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex_sim::DriveResult;
+use imbrex_sim::results::Integrity;
 
 use crate::human;
 

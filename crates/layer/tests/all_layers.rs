@@ -5,7 +5,7 @@
 //! `IMBREX_LAYER=name` one layer alone.
 
 use imbrex_layer::verify::judge;
-use imbrex_layer::{registry, LayerInfo};
+use imbrex_layer::{LayerInfo, registry};
 
 fn seeds(few: u64) -> std::ops::Range<u64> {
     let seeds = std::env::var("IMBREX_SEEDS").ok();

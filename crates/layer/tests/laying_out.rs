@@ -1,8 +1,8 @@
 //! Goal: a drive is laid out quickly whatever its parameters. Method: a recording that counts how often it is asked what a
 //! write destroys, which is what laying out a drive costs; a clock would measure the machine.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use imbrex_disk::geometry::Geometry;
 use imbrex_disk::recording::{Recording, Refusal};

@@ -3,9 +3,9 @@
 
 use imbrex_disk::{Command, Lba, Pba, Sectors, SharedDisk};
 use imbrex_layer::verify::cuts::{self, PowerCutTest};
-use imbrex_layer::verify::{toy, CheckError, Checker, Fault, WriteNumber};
+use imbrex_layer::verify::{CheckError, Checker, Fault, WriteNumber, toy};
 use imbrex_layer::{
-    registry, Background, Cause, GroupKind, Layer, MapMemory, Note, Piece, Plan, ReplayError, Step, StepOp, Violation,
+    Background, Cause, GroupKind, Layer, MapMemory, Note, Piece, Plan, ReplayError, Step, StepOp, Violation, registry,
 };
 
 /// A layer whose plans go through `alter`, step by step.

@@ -47,7 +47,9 @@ const PAPERS: &[Paper] = &[
             (
                 "fig. 9",
                 "HiSMRfs against ext4 with a flash cache",
-                Err("not yet: it takes dm-cache over RAID 5 of five served drives in a guest, and room for 25 GB of data"),
+                Err(
+                    "not yet: it takes dm-cache over RAID 5 of five served drives in a guest, and room for 25 GB of data",
+                ),
             ),
         ],
     ),

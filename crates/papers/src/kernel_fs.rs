@@ -7,13 +7,13 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::thread::{sleep, JoinHandle};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
-use imbrex::drives::emulated;
 use imbrex::Failure;
+use imbrex::drives::emulated;
 use imbrex_serve::{Address, Front, Limits, Server};
 
 /// How long `nbdfuse` may take until its file is there, in tenths of a second.

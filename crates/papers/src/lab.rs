@@ -4,8 +4,8 @@ use imbrex::drives::fresh;
 use imbrex::{Failure, Progress, Run};
 use imbrex_disk::SimTime;
 use imbrex_sim::{Arrival, Drive, DriveResult, IoRecord, Observer, Options};
-use imbrex_trace::generators::{Generator, WorkloadSpec};
 use imbrex_trace::Source;
+use imbrex_trace::generators::{Generator, WorkloadSpec};
 
 /// A run to be made.
 pub struct Bench<'a> {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::report::Report;
 use super::results::Results;
-use super::{all, guide, index, Experiment};
+use super::{Experiment, all, guide, index};
 use imbrex::error::Failure;
 use imbrex::files::replace;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::report::{Claim, ClaimKind, Report, Table};
-use super::{guide, Experiment};
+use super::{Experiment, guide};
 
 /// What an experiment came to, as it is kept.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use imbrex_papers::{kept, page, Results};
+use imbrex_papers::{Results, kept, page};
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")

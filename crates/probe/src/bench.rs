@@ -6,7 +6,7 @@
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256StarStar;
 
-use crate::target::{latencies, Operation, Target, TargetError, Timed};
+use crate::target::{Operation, Target, TargetError, Timed, latencies};
 use crate::verdict::{Head, Series, Verdict};
 
 /// Bytes of a small request.

@@ -59,7 +59,12 @@ pub fn emit_profile(verdict: &Verdict) -> String {
         let write_ns =
             verdict.number("write_latency").unwrap_or(0.2) * 1e6 - verdict.number("overhead").unwrap_or(0.1) * 1e6;
         let access_ns = write_ns.max(10_000.0);
-        line(&mut text, format!("\n[flash]\nread_ns = {access_ns:.0}\nwrite_ns = {access_ns:.0}\nbytes_per_second = 400000000 # assumed"));
+        line(
+            &mut text,
+            format!(
+                "\n[flash]\nread_ns = {access_ns:.0}\nwrite_ns = {access_ns:.0}\nbytes_per_second = 400000000 # assumed"
+            ),
+        );
     }
     if !parameters.is_empty() {
         line(&mut text, format!("\n[layer.{layer}]"));

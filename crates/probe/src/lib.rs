@@ -23,7 +23,7 @@ pub mod verdict;
 mod watched;
 
 pub use emit::emit_profile;
-pub use run::{probe, ProbeOptions};
+pub use run::{ProbeOptions, probe};
 pub use target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError, Timed};
 pub use targets::Simulated;
 pub use verdict::{Confidence, Fact, Head, Property, Series, Value, Verdict};

@@ -4,7 +4,7 @@
 //! what is left until the block comes by; so the time depends on nothing but where the block lies, and differs between
 //! two places unless they lie at the same angle. A rotation more or less is no difference: a pass just caught or missed.
 
-use crate::bench::{Bench, BLOCK_BYTES};
+use crate::bench::{BLOCK_BYTES, Bench};
 use crate::statistics::median;
 use crate::target::{Operation, TargetError};
 

@@ -51,11 +51,7 @@ pub fn mode(values: &[u64], width: f64) -> Mode {
 /// `value` modulo `period`, as the signed distance from the nearest multiple.
 pub fn around(value: i64, period: i64) -> i64 {
     let rest = value.rem_euclid(period);
-    if rest > period / 2 {
-        rest - period
-    } else {
-        rest
-    }
+    if rest > period / 2 { rest - period } else { rest }
 }
 
 /// Runs of set flags, over gaps of at most `gap` that are not.

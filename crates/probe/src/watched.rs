@@ -5,7 +5,7 @@
 //! 2. No operation reaches the target that does not lie in it, in whole sectors, or is larger than any target takes.
 //! 3. On a target in real time a pause is ended within [`SLICE_NS`].
 
-use crate::target::{About, Done, HeadPath, Next, Operation, Target, TargetError, OPERATION_BYTES_MAX};
+use crate::target::{About, Done, HeadPath, Next, OPERATION_BYTES_MAX, Operation, Target, TargetError};
 
 /// How far the probe is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,11 +68,7 @@ impl<'a> Watched<'a> {
             return Err(TargetError::BudgetSpent);
         }
         let told = ProbeState { test: self.test, operations: self.operations, spent_ns };
-        if (self.progress)(&told) {
-            Ok(())
-        } else {
-            Err(TargetError::Interrupted)
-        }
+        if (self.progress)(&told) { Ok(()) } else { Err(TargetError::Interrupted) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Goal: the probe says of every drive that comes with the project what it is, without having seen its profile, and never
 //! calls a drive shingled that is not. Truth: the papers' words on these drives, and their profiles.
 
-use imbrex_probe::{probe, ProbeOptions, Simulated, Verdict};
+use imbrex_probe::{ProbeOptions, Simulated, Verdict, probe};
 use imbrex_sim::{Drive, DriveSpec};
 
 fn verdict(drive: &str, only: &[&str]) -> Verdict {

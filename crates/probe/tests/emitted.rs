@@ -5,9 +5,9 @@
 mod support;
 
 use imbrex_disk::Profile;
-use imbrex_probe::{emit_profile, Operation, Simulated, Target};
+use imbrex_probe::{Operation, Simulated, Target, emit_profile};
 use imbrex_sim::{Drive, DriveSpec};
-use support::{build, draw, probed, Size};
+use support::{Size, build, draw, probed};
 
 /// Below this the emitted drive is the probed one.
 const GAP_MAX: f64 = 0.10;
@@ -44,11 +44,7 @@ fn latencies(make: &dyn Fn() -> Drive, bytes: u64, burst_writes: usize) -> [Vec<
     let mixed: Vec<_> = (0..400)
         .map(|index| {
             let offset = random(4096);
-            if index % 10 < 7 {
-                Operation::read(offset, 4096)
-            } else {
-                Operation::write(offset, 4096)
-            }
+            if index % 10 < 7 { Operation::read(offset, 4096) } else { Operation::write(offset, 4096) }
         })
         .collect();
     const PIECE: u64 = 128 << 10;

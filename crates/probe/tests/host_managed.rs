@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use imbrex_probe::{About, Direction, Done, Next, Operation, Simulated, Target, TargetError, Timed};
-use support::{build, draw, probed, Size};
+use support::{Size, build, draw, probed};
 
 const MIB: u64 = 1 << 20;
 

@@ -4,11 +4,11 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use imbrex_probe::Confidence;
-use support::{draw_with, faults, probed_only, sure_and_wrong, Size};
+use support::{Size, draw_with, faults, probed_only, sure_and_wrong};
 
 /// Of so many drives of a layer the kind must be named with high confidence, in hundredths: what a build named when this
 /// was written, rounded down. Drives that rewrite a region in place cannot be told from others that do.

@@ -6,7 +6,7 @@ mod support;
 
 use imbrex_probe::{About, Direction, Done, Next, Operation, Simulated, Target, TargetError, Timed};
 use support::noisy::{Lcg, Noise, Noisy};
-use support::{build, draw, faults, probed, Size};
+use support::{Size, build, draw, faults, probed};
 
 /// Up to 5 % longer, and one in a hundred held up for up to 100 ms.
 const HARSH: Noise = Noise { share: 0.05, held: 0.01, held_ns: 1e8, late_ns: 0.0 };
@@ -76,11 +76,7 @@ fn what_is_no_disk_is_never_called_shingled() {
         ("a page cache that writes back", {
             Box::new(move |operation| {
                 let flushes = operation.direction == Direction::Write && other.unit() < 0.002;
-                if flushes {
-                    3e7
-                } else {
-                    4_000.0 + 2_000.0 * other.unit()
-                }
+                if flushes { 3e7 } else { 4_000.0 + 2_000.0 * other.unit() }
             })
         }),
         ("a fixed delay", Box::new(move |operation| 10_000_000.0 + transfer(operation))),

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{draw, faults, probed_text, Size};
+use support::{Size, draw, faults, probed_text};
 
 /// Probes the drives of these seeds on as many threads as there are processors; what is wrong with each.
 fn wrong(seeds: &[u64], size: Size) -> Vec<String> {
@@ -12,24 +12,26 @@ fn wrong(seeds: &[u64], size: Size) -> Vec<String> {
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| loop {
-                let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                let Some(&seed) = seeds.get(index) else { return };
-                let drawn = draw(seed, size);
-                let begun = std::time::Instant::now();
-                let faults = faults(&drawn.truth, &probed_text(&drawn.text));
-                if size == Size::Full {
-                    let seconds = begun.elapsed().as_secs();
-                    eprintln!(
-                        "seed {seed}, {}: {} faults, {seconds} s {}",
-                        drawn.truth.kind,
-                        faults.len(),
-                        faults.join("; ")
-                    );
-                }
-                if !faults.is_empty() {
-                    let told = format!("seed {seed}, {}:\n  {}\n", drawn.truth.kind, faults.join("\n  "));
-                    found.lock().expect("no thread panics with it").push(told);
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    let Some(&seed) = seeds.get(index) else { return };
+                    let drawn = draw(seed, size);
+                    let begun = std::time::Instant::now();
+                    let faults = faults(&drawn.truth, &probed_text(&drawn.text));
+                    if size == Size::Full {
+                        let seconds = begun.elapsed().as_secs();
+                        eprintln!(
+                            "seed {seed}, {}: {} faults, {seconds} s {}",
+                            drawn.truth.kind,
+                            faults.len(),
+                            faults.join("; ")
+                        );
+                    }
+                    if !faults.is_empty() {
+                        let told = format!("seed {seed}, {}:\n  {}\n", drawn.truth.kind, faults.join("\n  "));
+                        found.lock().expect("no thread panics with it").push(told);
+                    }
                 }
             });
         }

@@ -6,7 +6,7 @@ mod support;
 
 use imbrex_probe::Simulated;
 use support::noisy::{Noise, Noisy};
-use support::{build, draw, faults, probed, Size};
+use support::{Size, build, draw, faults, probed};
 
 /// What a machine with other work adds to an answer that is passed between two processes.
 const SCHEDULER: Noise = Noise { share: 0.0, held: 0.004, held_ns: 6e6, late_ns: 80_000.0 };

@@ -2,7 +2,7 @@
 //! when told to, and never lets a write through that was not allowed.
 
 use imbrex_probe::experiments;
-use imbrex_probe::{probe, About, Direction, Done, Next, ProbeOptions, Simulated, Target, TargetError, Verdict};
+use imbrex_probe::{About, Direction, Done, Next, ProbeOptions, Simulated, Target, TargetError, Verdict, probe};
 use imbrex_sim::{Drive, DriveSpec};
 
 /// A target that notes and fails.

@@ -83,11 +83,7 @@ fn run(bad: u64) -> (Result<(), TargetError>, Vec<Timed>, u64) {
     // Whole rounds of the server, so that it answers all.
     let mut operations = (0..4 * DEPTH as u64).map(|index| {
         let offset = index * 3 * BLOCK;
-        if index % 2 == 0 {
-            Operation::write(offset, BLOCK)
-        } else {
-            Operation::read(offset, BLOCK)
-        }
+        if index % 2 == 0 { Operation::write(offset, BLOCK) } else { Operation::read(offset, BLOCK) }
     });
     let mut seen = Vec::new();
     let outcome = target.perform(DEPTH, &mut || operations.next(), &mut |timed| {

@@ -7,7 +7,7 @@
 //! 2. Rows that panicked are not asked again: a stream ends after the words.
 
 use std::any::Any;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What is told of a panic.
 fn told(panic: &(dyn Any + Send)) -> String {

@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use imbrex::drives::DrivePlan;
-use imbrex::{human, measured, Failure};
+use imbrex::{Failure, human, measured};
 use imbrex_calibrate::readers::ReadOptions;
 use imbrex_probe::targets::{Access, Block, Image, Nbd};
-use imbrex_probe::{experiments, probe, ProbeOptions, Simulated, Target};
+use imbrex_probe::{ProbeOptions, Simulated, Target, experiments, probe};
 use imbrex_units::quantity;
 use pyo3::prelude::*;
 

@@ -10,7 +10,7 @@
 //! 2. What cannot be taken is told with its column, and its row where it is a value's fault.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, Int64Type, Int8Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type};
+use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, LargeStringArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray};
 use arrow_schema::DataType;
 use imbrex_trace::rows::{Row, Rows};

@@ -8,8 +8,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use imbrex::{drives, Failure};
-use imbrex_device::drive::{create_file_of, header_of, Making};
+use imbrex::{Failure, drives};
+use imbrex_device::drive::{Making, create_file_of, header_of};
 use imbrex_device::faults::Schedule;
 use imbrex_device::zoned::ZoneAction;
 use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind, Store};
@@ -21,7 +21,7 @@ use pyo3::types::{PyBytes, PyDict};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::errors::{guarded, ImbrexError};
+use crate::errors::{ImbrexError, guarded};
 
 /// The largest that one request may be, so that a wrong number is an error and no lack of memory.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;

@@ -1,7 +1,7 @@
 //! Options: names of the command line and words, set as the command line sets them.
 
-use imbrex::asked::{Asked, BadWord};
 use imbrex::Failure;
+use imbrex::asked::{Asked, BadWord};
 use pyo3::prelude::*;
 
 /// `pairs` of a name and a word, as what a simulation is asked.

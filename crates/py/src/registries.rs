@@ -1,10 +1,10 @@
 //! What there is: profiles of drives, layers, formats, built-in workloads.
 
 use imbrex::listing;
-use imbrex::{drives, Failure};
+use imbrex::{Failure, drives};
 use imbrex_layer::registry;
 use pyo3::prelude::*;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::errors::guarded;
 
@@ -19,7 +19,7 @@ pub fn listed(what: &str) -> PyResult<String> {
             "generators" => listing::generators().as_json(),
             other => {
                 return Err(Failure::usage(format!("no list is called '{other}'"))
-                    .or_try("drives, layers, formats or generators"))
+                    .or_try("drives, layers, formats or generators"));
             }
         };
         Ok(list.to_string())

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use imbrex::files::{self, histograms, timeline};
-use imbrex::{report, Failure, Simulation};
+use imbrex::{Failure, Simulation, report};
 use imbrex_sim::DriveSeries;
 use pyo3::prelude::*;
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use imbrex::conversion;
 use imbrex::sweep::grid::InMemory;
 use imbrex::sweep::row::{self, Row};
-use imbrex::sweep::{page, Dataset, Grid, Spec, Swept, Task};
+use imbrex::sweep::{Dataset, Grid, Spec, Swept, Task, page};
 use imbrex::{Asked, Failure, Progress, Workload};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;

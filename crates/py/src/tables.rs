@@ -11,10 +11,10 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_array::{RecordBatchIterator, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use imbrex::chart::escape;
-use imbrex::files::batches::{Batch, BatchColumn, Batches, Values};
-use imbrex::files::FilesError;
 use imbrex::Failure;
+use imbrex::chart::escape;
+use imbrex::files::FilesError;
+use imbrex::files::batches::{Batch, BatchColumn, Batches, Values};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 

@@ -9,9 +9,9 @@
 //! 1. The interpreter is held for moments only: while signals are heard and progress is shown.
 //! 2. What a callback raises ends the work and is raised in the end.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use imbrex::{Failure, Progress};
@@ -19,7 +19,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::border;
-use crate::errors::{exception, ImbrexError};
+use crate::errors::{ImbrexError, exception};
 
 /// How often signals are heard and progress is shown.
 const TICK: Duration = Duration::from_millis(100);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use arrow_array::{Int16Array, Int32Array, Int64Array, Int8Array, UInt16Array, UInt32Array, UInt64Array, UInt8Array};
+use arrow_array::{Int8Array, Int16Array, Int32Array, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array};
 use imbrex::{Failure, Progress, Workload, WorkloadOptions};
 use imbrex_trace::rows::Rows;
 use pyo3::buffer::PyUntypedBuffer;
@@ -94,7 +94,9 @@ impl Columns {
 fn array_of(name: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let py = values.py();
     let wrong = |found: String| {
-        PyTypeError::new_err(format!("column '{name}' is {found}: expected whole numbers, or words if it is 'op', in an array of one dimension or a list"))
+        PyTypeError::new_err(format!(
+            "column '{name}' is {found}: expected whole numbers, or words if it is 'op', in an array of one dimension or a list"
+        ))
     };
     let Ok(buffer) = PyUntypedBuffer::get(values) else {
         return listed(values).ok_or_else(|| {

@@ -302,7 +302,7 @@ impl Clients {
         let mut held: BTreeMap<Peer, Vec<&'a Arc<Client>>> = BTreeMap::from([(peer, Vec::new())]);
         staying.iter().for_each(|client| held.entry(client.peer).or_default().push(client));
         let (own, share) = (held[&peer].len(), (self.places / held.len()).max(1));
-        let yields = |(&other, of): &(&Peer, &Vec<&'a Arc<Client>>)| other == peer || of.len() > own;
+        let yields = |&(&other, of): &(&Peer, &Vec<&'a Arc<Client>>)| other == peer || of.len() > own;
         let waiting = |of: &[&Arc<Client>]| of.iter().filter(|client| !client.has_finished()).count();
         let most_waiting = held.iter().filter(yields).max_by_key(|(_, of)| waiting(of))?.1;
         if let Some(oldest) = unfinished(most_waiting) {

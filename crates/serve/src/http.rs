@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{HeaderValue, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -163,11 +163,7 @@ impl Page {
         let until_cut = std::future::poll_fn(|context| {
             let is_cut = cut.as_mut().poll(context).is_ready();
             // How one client's connection ended is its own affair.
-            if is_cut {
-                std::task::Poll::Ready(true)
-            } else {
-                connection.as_mut().poll(context).map(|_| false)
-            }
+            if is_cut { std::task::Poll::Ready(true) } else { connection.as_mut().poll(context).map(|_| false) }
         });
         if tokio::time::timeout(self.limits.connection_time, until_cut).await.is_err() {
             // What is being answered still is.

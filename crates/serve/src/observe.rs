@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use imbrex_device::activity::{Activity, BINS};
 use imbrex_device::EmulatedDrive;
+use imbrex_device::activity::{Activity, BINS};
 use imbrex_disk::SimDuration;
 use imbrex_layer::Cause;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::clients::Clients;
 use crate::front::Front;

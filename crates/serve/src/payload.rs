@@ -237,7 +237,7 @@ impl Payloads {
         let mut looked_at = BTreeSet::new();
         for (ticket, short) in self.line(&state) {
             let waiting = &state.waiting[&ticket];
-            let heaviest = || state.by_peer.iter().max_by_key(|(_, &bytes)| bytes).map(|(&peer, _)| peer);
+            let heaviest = || state.by_peer.iter().max_by_key(|&(_, &bytes)| bytes).map(|(&peer, _)| peer);
             let peer = match short {
                 Some(Short::Share) => Some(waiting.client.peer()),
                 Some(Short::All) => heaviest(),
@@ -261,10 +261,10 @@ impl Payloads {
         }
         let slow = holders().filter(|held| !held.client.is_cut() && held.client.number() != waiting.client.number());
         let slow = slow.filter_map(|held| Some((held.client.busy_for()?, held)));
-        if let Some((busy, held)) = slow.max_by_key(|(busy, _)| *busy) {
-            if busy >= self.limits.shortage_time {
-                self.clients.cut_for_memory(&held.client);
-            }
+        if let Some((busy, held)) = slow.max_by_key(|(busy, _)| *busy)
+            && busy >= self.limits.shortage_time
+        {
+            self.clients.cut_for_memory(&held.client);
         }
     }
 

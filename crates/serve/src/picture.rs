@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use imbrex_device::EmulatedDrive;
 use imbrex_device::activity::{Activity, BINS};
 use imbrex_device::bands::{Band, BandState, CountsBySurface};
-use imbrex_device::EmulatedDrive;
 use imbrex_disk::{Extent, Geometry, Pba, Sectors};
 use imbrex_layer::{Cause, Medium};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::front::Front;
 

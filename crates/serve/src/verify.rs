@@ -11,17 +11,17 @@
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
-use imbrex_device::drive::{header_of, Making};
-use imbrex_device::pacing::Pace;
 use imbrex_device::EmulatedDrive;
+use imbrex_device::drive::{Making, header_of};
+use imbrex_device::pacing::Pace;
 use imbrex_layer::registry;
 use imbrex_layer::verify::toy;
 use imbrex_sim::{Drive, DriveSpec};
 
 use crate::front::{Facts, Front};
-use crate::nbd::handshake::{greet, options, Ended, Session, Tls};
-use crate::nbd::protocol::{chunk, command, option, STRUCTURED_REPLY_MAGIC};
+use crate::nbd::handshake::{Ended, Session, Tls, greet, options};
 use crate::nbd::protocol::{OPTION_REPLY_MAGIC, REQUEST_BYTES, REQUEST_MAGIC, SIMPLE_REPLY_MAGIC};
+use crate::nbd::protocol::{STRUCTURED_REPLY_MAGIC, chunk, command, option};
 use crate::nbd::transmission;
 use crate::payload::Account;
 

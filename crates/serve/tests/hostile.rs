@@ -10,7 +10,7 @@ use imbrex_device::verify::mutation::{mutate, noise};
 use imbrex_layer::verify::toy::below;
 use imbrex_serve::nbd::handshake::{Ended, Session, Tls};
 use imbrex_serve::nbd::protocol::command;
-use imbrex_serve::verify::{handshake, request_bytes, valid_handshake, Requests};
+use imbrex_serve::verify::{Requests, handshake, request_bytes, valid_handshake};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 

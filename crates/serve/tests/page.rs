@@ -3,15 +3,15 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use imbrex_device::pacing::Pace;
 use imbrex_serve::observe::Observed;
 use imbrex_serve::verify::small_drive;
-use imbrex_serve::{http, Front, PageLimits};
+use imbrex_serve::{Front, PageLimits, http};
 
 /// No bound on speed, only an end to hanging.
 const PATIENCE: Duration = Duration::from_secs(60);

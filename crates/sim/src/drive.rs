@@ -5,7 +5,7 @@
 
 use imbrex_disk::profile::Host;
 use imbrex_disk::{Profile, ProfileError, Sectors, SharedDisk};
-use imbrex_layer::{registry, ConfigError, Layer, Parameters};
+use imbrex_layer::{ConfigError, Layer, Parameters, registry};
 use imbrex_units::quantity;
 
 /// Why a drive cannot be built.

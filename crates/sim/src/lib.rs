@@ -34,4 +34,4 @@ pub use inbox::Inbox;
 pub use observer::{IoRecord, Observer, Unobserved};
 pub use results::{DriveResult, SUMMARY_SCHEMA};
 pub use slow::Slow;
-pub use summary::{summarize, DriveSeries};
+pub use summary::{DriveSeries, summarize};

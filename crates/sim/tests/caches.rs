@@ -2,7 +2,7 @@
 //! toy; what the layer looks up within a cache is no more than the cache says is in use.
 
 use imbrex_layer::verify::toy::{self, Commands};
-use imbrex_layer::{registry, Cache, Layer, Medium, Piece, Plan};
+use imbrex_layer::{Cache, Layer, Medium, Piece, Plan, registry};
 use imbrex_sim::{Drive, DriveSpec};
 
 /// Those that keep data elsewhere for a while.

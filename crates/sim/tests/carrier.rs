@@ -57,11 +57,7 @@ impl Carrier for Books {
 
     fn destage(&mut self, commands: &[Command], _plan: &Plan, _layer: &dyn Layer) -> Result<(), &'static str> {
         self.written.extend(commands.iter().map(|command| command.lba.0));
-        if self.destage_fails {
-            Err("not written back")
-        } else {
-            Ok(())
-        }
+        if self.destage_fails { Err("not written back") } else { Ok(()) }
     }
 
     fn background(&mut self, _plan: &Plan) -> Result<(), &'static str> {

@@ -5,7 +5,7 @@ use imbrex_disk::{Command, Lba, Pba, Profile, Sectors, SimDuration, SimTime};
 use imbrex_layer::{Background, Cause, GroupKind, Layer, MapMemory, Medium, Note, Piece, Plan, ReplayError, Violation};
 use imbrex_sim::results::Integrity;
 use imbrex_sim::schedule::Schedule;
-use imbrex_sim::{summarize, Arrival, Drive, DriveSpec, Engine, Fit, IoRecord, Observer, Options, Outcome};
+use imbrex_sim::{Arrival, Drive, DriveSpec, Engine, Fit, IoRecord, Observer, Options, Outcome, summarize};
 use imbrex_trace::{Recorded, Request, When};
 
 const ROTATION_NS: u64 = 10_000_000;
@@ -343,8 +343,7 @@ fn a_stream_through_the_volatile_cache_is_written_band_by_band() {
     // Bands of 20 tracks of 32 sectors, and a cache of three of them and a bit: what it holds of a fourth stays until the
     // rest has come. Only where the stream begins, before anything was gathered, does a part of a band go to the disk's
     // cache.
-    let words =
-        "seagate-st5000as0011:geometry.tracks=4000,geometry.stroke_tracks_od=400,geometry.stroke_tracks_id=400,\
+    let words = "seagate-st5000as0011:geometry.tracks=4000,geometry.stroke_tracks_od=400,geometry.stroke_tracks_id=400,\
                  geometry.track_sectors_od=32,geometry.track_sectors_id=32,cache_size=2MiB,half_track_payload=8KiB,\
                  large_payload=8KiB,map_merge_every=0,map_merge_tracks=1,stream_size=16KiB";
     let spec = imbrex_sim::DriveSpec::parse(words).expect("is right");

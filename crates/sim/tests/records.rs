@@ -2,7 +2,7 @@
 //! name for each operand.
 
 use imbrex_layer::verify::toy::{self, Commands};
-use imbrex_layer::{registry, Plan};
+use imbrex_layer::{Plan, registry};
 use imbrex_sim::{Drive, DriveSpec};
 
 #[test]

@@ -312,11 +312,7 @@ impl Client {
     /// Reads.
     pub fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         let answer = self.call(READ, 0, offset, length, &[]).expect("the server answers");
-        if answer.error == 0 {
-            Ok(answer.data)
-        } else {
-            Err(answer.error)
-        }
+        if answer.error == 0 { Ok(answer.data) } else { Err(answer.error) }
     }
 
     /// Writes.
@@ -327,11 +323,7 @@ impl Client {
     /// What is allocated of a run of bytes; the connection is a structured one.
     pub fn statuses(&mut self, offset: u64, length: u32) -> Result<Vec<Status>, u32> {
         let answer = self.call(BLOCK_STATUS, 0, offset, length, &[]).expect("the server answers");
-        if answer.error == 0 {
-            Ok(answer.statuses)
-        } else {
-            Err(answer.error)
-        }
+        if answer.error == 0 { Ok(answer.statuses) } else { Err(answer.error) }
     }
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::patience::{until, PATIENCE};
+use crate::patience::{PATIENCE, until};
 use crate::program::Program;
 
 /// A running `imbrex serve` at a Unix socket.
@@ -74,11 +74,7 @@ impl Server {
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(asked.expect("there is a kill").success(), "it is ours");
         let status = until("the server's end", || self.child.try_wait().expect("a child can be asked"));
-        if status.success() {
-            Ok(self.log())
-        } else {
-            Err(format!("{status}: {}", self.log()))
-        }
+        if status.success() { Ok(self.log()) } else { Err(format!("{status}: {}", self.log())) }
     }
 
     /// Whether it still runs.

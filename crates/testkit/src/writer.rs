@@ -17,7 +17,7 @@ use std::ops::Range;
 use crate::contents::{Contents, Value};
 use crate::nbd_client::{Answer, Client, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};
 use crate::random::Random;
-use crate::record::{Candidate, Record, IN_FLIGHT};
+use crate::record::{Candidate, IN_FLIGHT, Record};
 
 /// Sectors lost or wrong that are told one by one; more are only counted.
 const LOSSES_TOLD: usize = 20;

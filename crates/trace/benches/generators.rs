@@ -4,8 +4,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use imbrex_trace::generators::{named, Generator, WorkloadSpec};
 use imbrex_trace::Source;
+use imbrex_trace::generators::{Generator, WorkloadSpec, named};
 use imbrex_units::SimTime;
 
 /// A drive of 8 TB.

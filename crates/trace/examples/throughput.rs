@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use imbrex_trace::throughput::{drain, msr_lines};
-use imbrex_trace::{open, writers, Input, TraceError, TraceOptions};
+use imbrex_trace::{Input, TraceError, TraceOptions, open, writers};
 
 /// A file in memory that outlives its writer.
 #[derive(Clone, Default)]

@@ -19,10 +19,10 @@ pub mod throughput;
 pub mod writers;
 
 pub use facts::Facts;
-pub use formats::{open, Opened};
+pub use formats::{Opened, open};
 pub use input::Input;
 pub use options::{Device, TimeUnit, TraceOptions};
 pub use recorded::Recorded;
 pub use request::{Request, Source, TraceError, When};
 pub use statistics::TraceInfo;
-pub use survey::{survey, DeviceSummary, Survey};
+pub use survey::{DeviceSummary, Survey, survey};

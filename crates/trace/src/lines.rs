@@ -13,7 +13,7 @@ use imbrex_units::SimTime;
 
 use crate::admission::{Admission, Devices, Malformed, Parsed};
 use crate::facts::Facts;
-use crate::input::{unpacking_failed, Contents, RandomAccess, Unpacked};
+use crate::input::{Contents, RandomAccess, Unpacked, unpacking_failed};
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 

@@ -10,7 +10,7 @@ use imbrex_units::SimTime;
 
 use crate::admission::{Admission, Devices, Malformed, Parsed};
 use crate::facts::Facts;
-use crate::input::{unpacking_failed, Unpacked};
+use crate::input::{Unpacked, unpacking_failed};
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 

@@ -13,7 +13,7 @@ use imbrex_units::{Command, Lba, Operation, SimTime};
 
 use crate::admission::{Admission, Malformed, Parsed, TraceRecord};
 use crate::facts::Facts;
-use crate::formats::imbrex::{operation_of, FUA};
+use crate::formats::imbrex::{FUA, operation_of};
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 

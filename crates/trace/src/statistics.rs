@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::admission::SECTOR_BYTES;
 use crate::request::{Request, Source, TraceError, When};
-use crate::survey::{named, DeviceSummary};
+use crate::survey::{DeviceSummary, named};
 
 /// The version of the JSON.
 pub const SCHEMA: &str = "imbrex.trace-info/1";
@@ -370,11 +370,7 @@ fn hot_tracks<'a>(devices: impl Iterator<Item = &'a DevicePass>) -> HotTracks {
 }
 
 fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 impl Distribution {

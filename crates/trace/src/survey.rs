@@ -6,7 +6,7 @@ use imbrex_units::{Operation, SimTime};
 use serde::Serialize;
 
 use crate::facts::Facts;
-use crate::formats::{open, Format};
+use crate::formats::{Format, open};
 use crate::input::Input;
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};

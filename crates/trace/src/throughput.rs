@@ -51,7 +51,7 @@ mod tests {
     //! Goal: the measured trace is a sound one. Method: read it and compare with a parse by the standard library.
 
     use super::*;
-    use crate::{open, Input, TraceOptions};
+    use crate::{Input, TraceOptions, open};
 
     #[test]
     fn measured_lines_are_read_in_full() {

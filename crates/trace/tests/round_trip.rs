@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use imbrex_trace::writers::{self, Written};
-use imbrex_trace::{open, Input, Recorded, Request, TraceOptions, When};
+use imbrex_trace::{Input, Recorded, Request, TraceOptions, When, open};
 use imbrex_units::{Command, Lba, Operation, SimTime};
 use proptest::prelude::*;
 

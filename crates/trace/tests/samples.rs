@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use imbrex_trace::{open, Input, TraceOptions, When};
+use imbrex_trace::{Input, TraceOptions, When, open};
 use imbrex_units::{Operation, SimTime};
 
 /// Requests by operation and the last time, or `None`, said aloud, where the sample is not there.

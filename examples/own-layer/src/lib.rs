@@ -9,7 +9,8 @@
 use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 use imbrex_layer::parameters::{ParameterInfo, ParameterKind};
 use imbrex_layer::{
-    Cause, ConfigError, Context, GroupKind, Layer, LayerInfo, MapMemory, Medium, Note, Piece, Plan, ReplayError, Violation,
+    Cause, ConfigError, Context, GroupKind, Layer, LayerInfo, MapMemory, Medium, Note, Piece, Plan, ReplayError,
+    Violation,
 };
 
 /// What the program registers.
@@ -41,7 +42,9 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let chunk_sectors = context.parameters.bytes("chunk_size") / sector_bytes;
     let chunks = context.disk.geometry.sectors().0.checked_div(chunk_sectors).unwrap_or(0);
     if chunks == 0 {
-        return Err(ConfigError(format!("chunk_size: a chunk has at least one sector ({sector_bytes} B) and fits the disk")));
+        return Err(ConfigError(format!(
+            "chunk_size: a chunk has at least one sector ({sector_bytes} B) and fits the disk"
+        )));
     }
     Ok(Box::new(InsideOut { chunks, chunk_sectors }))
 }

@@ -2,10 +2,10 @@
 //!
 //! A block takes the longest of what bus, controllers and disk need for it (reference manual §3.4).
 
+use super::ImportError;
 use super::controller::Bus;
 use super::fields::Fields;
 use super::syntax::{Block, Item};
-use super::ImportError;
 
 /// The bus on which the disk of kind `disk` hangs, if the description has one.
 pub fn of(items: &[Item], disk: &str) -> Result<Option<Bus>, ImportError> {

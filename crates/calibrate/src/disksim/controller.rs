@@ -2,8 +2,8 @@
 
 use imbrex_disk::profile::{Controller, ExtraDisconnect, ImmediateReport, ReadOn, WatermarkOf};
 
-use super::fields::{refuse, Fields};
 use super::ImportError;
+use super::fields::{Fields, refuse};
 
 /// The bus as a `.parv` describes it.
 #[derive(Clone, Copy, Default, Debug)]

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use super::syntax::{Block, Parameter, Value};
 use super::ImportError;
+use super::syntax::{Block, Parameter, Value};
 
 /// A block being read.
 pub struct Fields<'a> {

@@ -2,9 +2,9 @@
 
 use imbrex_disk::geometry::{MeasuredConfig, MeasuredZone, SpareScheme, SurfaceOrder};
 
-use super::fields::{refuse, Fields};
-use super::syntax::Value;
 use super::ImportError;
+use super::fields::{Fields, refuse};
+use super::syntax::Value;
 
 const ORDERS: [SurfaceOrder; 3] = [SurfaceOrder::Forward, SurfaceOrder::SerpentineInZone, SurfaceOrder::Serpentine];
 

@@ -4,9 +4,9 @@
 
 use imbrex_disk::mechanics::{MechanicsConfig, Rotation, SeekConfig, SeekPoint};
 
-use super::fields::{refuse, Fields};
-use super::syntax::Read;
 use super::ImportError;
+use super::fields::{Fields, refuse};
+use super::syntax::Read;
 
 /// Up to this distance every point of a bent curve is listed, farther ones within a hundredth of each other.
 const EVERY_DISTANCE: u32 = 512;

@@ -17,10 +17,10 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+use imbrex_disk::Profile;
 use imbrex_disk::geometry::{GeometryConfig, LayoutName};
 use imbrex_disk::mechanics::MechanicsConfig;
 use imbrex_disk::profile::Host;
-use imbrex_disk::Profile;
 use serde::Serialize;
 
 use self::fields::Fields;

@@ -19,7 +19,7 @@ use imbrex_disk::{Operation, Profile};
 use imbrex_sim::Drive;
 
 use super::error::FitError;
-use crate::compare::{compare, Comparison};
+use crate::compare::{Comparison, compare};
 use crate::measured::Measured;
 use crate::replay::replay;
 

@@ -24,7 +24,7 @@ mod written;
 use imbrex_disk::Profile;
 
 pub use self::error::FitError;
-use self::judge::{judge, Judged, Measure, Part};
+use self::judge::{Judged, Measure, Part, judge};
 pub use self::search::Fitted;
 use self::search::Search;
 use crate::compare::Comparison;

@@ -8,8 +8,8 @@ use imbrex_disk::Profile;
 use serde::Serialize;
 
 use super::error::FitError;
-use super::judge::{judge, Judged, Measure, Part};
-use super::values::{overrides, Value};
+use super::judge::{Judged, Measure, Part, judge};
+use super::values::{Value, overrides};
 use crate::measured::Measured;
 
 /// A step is taken where the number falls by this much at least: less is chance.

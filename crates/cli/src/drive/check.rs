@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use imbrex_device::check::{check_image, Finding};
+use imbrex_device::check::{Finding, check_image};
 use imbrex_device::image::scrub::Flaw;
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::repair::repair_image;
 use imbrex_disk::{Lba, Sectors};
 use indicatif::ProgressBar;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::error::ExitCode;
 use crate::output;

@@ -3,15 +3,15 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use imbrex_device::drive::{create_file_of, header_of, Making};
 use imbrex_device::DeviceError;
+use imbrex_device::drive::{Making, create_file_of, header_of};
 use serde_json::json;
 
 use crate::error::ExitCode;
 use crate::output;
+use imbrex::Failure;
 use imbrex::drives;
 use imbrex::human;
-use imbrex::Failure;
 
 /// Why there is no image.
 fn not_made(image: &Path, error: DeviceError) -> Failure {

@@ -7,17 +7,17 @@
 
 use std::path::Path;
 
+use imbrex_device::Store;
 use imbrex_device::faults::Known;
 use imbrex_device::image::Journal;
 use imbrex_device::lost::Lost;
 use imbrex_device::media::file::{FileMedium, Mode};
-use imbrex_device::Store;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 use imbrex_layer::region::{RegionSize, Regions};
 use imbrex_layer::zones::ZoneRecord;
-use imbrex_layer::{registry, Layer, Medium, Note, Piece};
+use imbrex_layer::{Layer, Medium, Note, Piece, registry};
 use imbrex_sim::Drive;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::args::DumpParts;
 use crate::error::ExitCode;

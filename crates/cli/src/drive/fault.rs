@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use imbrex_device::Store;
 use imbrex_device::faults::{self, FaultKind, Schedule};
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::store::Opened;
-use imbrex_device::Store;
 use imbrex_disk::{Lba, Sectors};
 use imbrex_layer::Condition;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::args::{FaultWords, ZoneState};
 use crate::error::ExitCode;

@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
+use imbrex_device::Store;
 use imbrex_device::image::Header;
 use imbrex_device::media::file::{FileMedium, Mode};
-use imbrex_device::Store;
 use imbrex_disk::{Extent, Lba, Pba};
 use imbrex_layer::{Condition, Piece, Zones};
 use imbrex_sim::Drive;
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::ExitCode;
 use crate::output;
-use imbrex::human;
 use imbrex::Failure;
+use imbrex::human;
 
 /// Prints it.
 pub fn run(image: &Path, as_json: bool) -> Result<ExitCode, Failure> {

@@ -11,10 +11,10 @@ use crate::interrupt;
 use crate::output;
 use crate::probe::{check_writable, write_whole};
 use crate::validate::{distributions, facts_page};
-use imbrex::human::ms;
-use imbrex::measured::{fit_document, fit_to};
 use imbrex::Failure;
 use imbrex::Progress;
+use imbrex::human::ms;
+use imbrex::measured::{fit_document, fit_to};
 
 /// Runs the command.
 pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {

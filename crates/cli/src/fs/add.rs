@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use imbrex::human;
 use imbrex::Failure;
+use imbrex::human;
 use imbrex_fs::device::BLOCK_BYTES;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::devices::{self, Purpose};
-use super::{asking, print, replace, Offline};
+use super::{Offline, asking, print, replace};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -25,12 +25,12 @@ pub struct New<'a> {
 
 /// Adds the drive.
 pub fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
-    if let [directory] = paths {
-        if directory.is_dir() {
-            let with = asking::device_for(directory, new.path)?;
-            let order = json!({ "order": "add", "with": with, "force": new.force, "spare": new.is_spare });
-            return tell(&asking::ask(directory, "adding", order, as_json || quiet)?, as_json);
-        }
+    if let [directory] = paths
+        && directory.is_dir()
+    {
+        let with = asking::device_for(directory, new.path)?;
+        let order = json!({ "order": "add", "with": with, "force": new.force, "spare": new.is_spare });
+        return tell(&asking::ask(directory, "adding", order, as_json || quiet)?, as_json);
     }
     let offline = Offline::open(paths, Purpose::Work)?;
     if let Some(known) = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path)) {

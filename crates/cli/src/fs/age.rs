@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
-use imbrex::{human, Failure, Progress};
+use imbrex::{Failure, Progress, human};
 use imbrex_fs::device::BLOCK_BYTES;
-use imbrex_fs::load::age::{age, Age, Aged};
-use imbrex_fs::load::{run_now, InDirectory, LoadError, OnCore};
+use imbrex_fs::load::age::{Age, Aged, age};
+use imbrex_fs::load::{InDirectory, LoadError, OnCore, run_now};
 use imbrex_fs::{Clock, Fs};
 use indicatif::ProgressBar;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::args::AgeArgs;
 use super::devices::{self, Devices, Purpose};
-use super::{print, status, Offline};
+use super::{Offline, print, status};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -89,11 +89,7 @@ fn watch(bar: &ProgressBar, done: u64) -> bool {
 fn there_already(args: &AgeArgs, error: LoadError) -> Failure {
     let is_folder = error.operation == "mkdir" && error.path.ends_with(&args.folder);
     let failure = Failure::failed(&error);
-    if is_folder {
-        failure.or_try("--folder NAME with a name that is not taken")
-    } else {
-        failure
-    }
+    if is_folder { failure.or_try("--folder NAME with a name that is not taken") } else { failure }
 }
 
 fn document(args: &AgeArgs, aged: &Aged, fill_bytes: u64, found: Value) -> Value {

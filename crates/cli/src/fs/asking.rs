@@ -16,7 +16,7 @@ use imbrex::{Failure, Progress};
 use imbrex_serve::fuse::ORDER_ATTRIBUTE;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::stat;

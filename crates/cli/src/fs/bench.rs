@@ -7,18 +7,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
-use imbrex::{human, Failure, Progress};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use imbrex::{Failure, Progress, human};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::load::bench::{self, Asked, Benchmark, Phase, Sizes};
-use imbrex_fs::load::{run_now, InDirectory, LoadError, OnCore};
+use imbrex_fs::load::{InDirectory, LoadError, OnCore, run_now};
 use imbrex_fs::{Clock, Fs};
 use indicatif::ProgressBar;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::args::BenchArgs;
 use super::devices::{self, Devices, Purpose};
-use super::{print, status, Offline};
+use super::{Offline, print, status};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -47,7 +47,7 @@ pub fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let (phases, found) = match &args.places[..] {
         [directory] if directory.is_dir() => (in_directory(args, benchmark, directory, &asked, &bar)?, Value::Null),
         _ if args.served.is_some() => {
-            return Err(Failure::usage("--served is for a directory").or_try("without it: the time is the drive's own"))
+            return Err(Failure::usage("--served is for a directory").or_try("without it: the time is the drive's own"));
         }
         _ => on_devices(args, benchmark, &asked, &bar)?,
     };

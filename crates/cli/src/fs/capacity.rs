@@ -1,12 +1,12 @@
 //! `imbrex fs capacity` (Singh 2014 §5.3, tables 5.1 and 5.2): how much larger a caveat disk must be than what it holds.
 
-use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use imbrex::{Failure, Progress};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::load::age::Age;
-use imbrex_fs::load::capacity::{search, Capacity, Found, Trial, PARTS};
+use imbrex_fs::load::capacity::{Capacity, Found, PARTS, Trial, search};
 use imbrex_fs::store::caveat::fit;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::args::CapacityArgs;
 use super::print;

@@ -10,10 +10,10 @@ use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::format::superblock::{Role, Superblock};
 use imbrex_fs::{Clock, Fs, FsError};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::devices::{self, Devices, Purpose};
-use super::{print, walk, Offline};
+use super::{Offline, print, walk};
 use crate::error::ExitCode;
 use crate::output;
 

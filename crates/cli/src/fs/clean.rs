@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 
 use imbrex::Failure;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::devices::{self, Purpose};
-use super::{asking, print, Offline};
+use super::{Offline, asking, print};
 use crate::error::ExitCode;
 use crate::output;
 
 /// Empties zones.
 pub fn run(paths: &[PathBuf], zones: Option<u64>, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
-    if let [directory] = paths {
-        if directory.is_dir() {
-            let order = json!({ "order": "clean", "zones": zones });
-            let outcome = asking::ask(directory, "cleaning", order, as_json || quiet)?;
-            return tell(&outcome, as_json);
-        }
+    if let [directory] = paths
+        && directory.is_dir()
+    {
+        let order = json!({ "order": "clean", "zones": zones });
+        let outcome = asking::ask(directory, "cleaning", order, as_json || quiet)?;
+        return tell(&outcome, as_json);
     }
     let Offline { clock, devices, fs, .. } = Offline::open(paths, Purpose::Work)?;
     let before = fs.status();

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use imbrex::Failure;
-use imbrex_device::image;
 use imbrex_device::EmulatedDrive;
+use imbrex_device::image;
 use imbrex_fs::core::look;
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::file::FileBackend;
-use imbrex_fs::device::{Backend, DeviceFault, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Backend, DeviceFault};
 use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::{Clock, Device, FsError};
 

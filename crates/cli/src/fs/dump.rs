@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use imbrex::human;
 use imbrex::Failure;
+use imbrex::human;
 use imbrex_fs::format::superblock::Superblock;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::devices::Purpose;
-use super::{print, walk, Offline, Walked};
+use super::{Offline, Walked, print, walk};
 use crate::error::ExitCode;
 use crate::output;
 

@@ -5,13 +5,13 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use imbrex::Failure;
-use imbrex_serve::http::{self, Shown};
 use imbrex_serve::PageLimits;
+use imbrex_serve::http::{self, Shown};
 use serde_json::Value;
 
 use super::options::Options;

@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::CommandFactory;
 use imbrex::Failure;
 use imbrex_serve::fuse::SYNC_ATTRIBUTE;
-use rustix::mount::{mount_remount, MountFlags};
+use rustix::mount::{MountFlags, mount_remount};
 
 use super::options::Options;
 use super::stat;

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use imbrex::human;
 use imbrex::Failure;
-use imbrex_fs::core::{make_on, Parts, Plan};
+use imbrex::human;
+use imbrex_fs::core::{Parts, Plan, make_on};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::store;

@@ -121,7 +121,9 @@ fn tell_missing(mounted: &Mounted) {
     }
     if mounted.mended_blocks > 0 {
         let blocks = mounted.mended_blocks;
-        eprintln!("imbrex: {blocks} blocks of the metadata were missing or damaged on one device, and are made again from another");
+        eprintln!(
+            "imbrex: {blocks} blocks of the metadata were missing or damaged on one device, and are made again from another"
+        );
     }
     for name in &mounted.stale {
         eprintln!("imbrex: {name} is no part of the array any more, and is left alone: another is in its place");

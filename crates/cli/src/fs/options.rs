@@ -112,8 +112,9 @@ mod tests {
 
     #[test]
     fn each_word_does_what_it_says() {
-        let options =
-            parsed("ro,allow_other,fsname=disk,time=real,cache=8MiB,queue_depth=4,queue_deadline=250,window=[::1]:80,stats=/run/s,fit=worst,suid,defaults,x-systemd.automount,");
+        let options = parsed(
+            "ro,allow_other,fsname=disk,time=real,cache=8MiB,queue_depth=4,queue_deadline=250,window=[::1]:80,stats=/run/s,fit=worst,suid,defaults,x-systemd.automount,",
+        );
         let expected = Options {
             read_only: true,
             remount: false,

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use imbrex::Failure;
 use imbrex_fs::{Clock, Device, Fs, FsError};
 use imbrex_serve::fuse::Answers;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::asking::absolute;

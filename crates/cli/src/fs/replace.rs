@@ -6,11 +6,11 @@ use imbrex::{Failure, Progress};
 use imbrex_fs::core::Replaced;
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::{Device, Fs, FsError};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::devices::{self, Purpose};
-use super::{asking, print, Offline};
+use super::{Offline, asking, print};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;

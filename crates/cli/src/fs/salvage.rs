@@ -9,19 +9,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use imbrex::{human, Failure, Progress};
+use imbrex::{Failure, Progress, human};
 use imbrex_fs::core::look;
 use imbrex_fs::device::memory::Memory;
-use imbrex_fs::device::{Geometry, Kind, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::journal::Checksums;
-use imbrex_fs::salvage::{salvage, Flawed, Reached, SalvageOptions, Salvaged};
+use imbrex_fs::salvage::{Flawed, Reached, SalvageOptions, Salvaged, salvage};
 use imbrex_fs::{Clock, Device, Fs, MountOptions};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::args::SalvageArgs;
 use super::devices::{self, Devices, Purpose};
 use super::mkfs::{self, NewFile};
-use super::{print, walk, Walked};
+use super::{Walked, print, walk};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -222,11 +222,7 @@ fn dress(fs: &Fs, walked: &Walked, to: &Path) -> Result<(), Failure> {
 
 fn time_of(ns: i64) -> SystemTime {
     let distance = Duration::from_nanos(ns.unsigned_abs());
-    if ns < 0 {
-        UNIX_EPOCH - distance
-    } else {
-        UNIX_EPOCH + distance
-    }
+    if ns < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
 }
 
 fn tell(

@@ -9,15 +9,15 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use imbrex::{Failure, Progress};
+use imbrex_fs::Fs;
 use imbrex_fs::core::Scrubbed;
 use imbrex_fs::format::change::Inode;
-use imbrex_fs::Fs;
 use rustix::fs::OFlags;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::check::{self, Checked, Finding};
 use super::devices::{self, Purpose};
-use super::{asking, stat, walk, Offline};
+use super::{Offline, asking, stat, walk};
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;

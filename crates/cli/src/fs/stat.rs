@@ -7,7 +7,7 @@ use imbrex_serve::fuse::STATUS_ATTRIBUTE;
 use serde_json::Value;
 
 use super::devices::Purpose;
-use super::{print, status, Offline};
+use super::{Offline, print, status};
 use crate::error::ExitCode;
 use crate::output;
 

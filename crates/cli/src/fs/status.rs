@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use imbrex::human;
+use imbrex_fs::Fs;
 use imbrex_fs::core::Status;
-use imbrex_fs::device::{Traffic, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Traffic};
 use imbrex_fs::hot::HotStatus;
 use imbrex_fs::journal::mirror::State;
-use imbrex_fs::Fs;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 /// The status as JSON. `mounted_on` is the directory, if this process serves it.
 pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Value {

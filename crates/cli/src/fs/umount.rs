@@ -5,10 +5,10 @@ use std::process::Command;
 
 use imbrex::Failure;
 use imbrex_serve::fuse::SYNC_ATTRIBUTE;
-use rustix::event::{poll, PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::mount::{unmount, UnmountFlags};
-use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::stat;
 use crate::error::ExitCode;

@@ -14,14 +14,14 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 
-use imbrex_probe::safety::{signatures, usage, Peek};
+use imbrex_probe::safety::{Peek, signatures, usage};
 use imbrex_probe::targets::{Access, Block, Image, Nbd};
 use imbrex_probe::{Simulated, Target, TargetError};
 
 use crate::args::ProbeArgs;
+use imbrex::Failure;
 use imbrex::drives::DrivePlan;
 use imbrex::human;
-use imbrex::Failure;
 
 /// Below this the tests have no room.
 const SIZE_BYTES_MIN: u64 = 64 << 20;

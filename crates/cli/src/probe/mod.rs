@@ -8,16 +8,16 @@ mod table;
 use std::io::Write;
 use std::path::Path;
 
-use imbrex_probe::{emit_profile, experiments, probe, ProbeOptions, ProbeState, Verdict};
+use imbrex_probe::{ProbeOptions, ProbeState, Verdict, emit_profile, experiments, probe};
 use imbrex_units::quantity;
 
 use crate::args::ProbeArgs;
 use crate::error::ExitCode;
 use crate::{interrupt, output};
-use imbrex::files::WholeFile;
-use imbrex::human;
 use imbrex::Failure;
 use imbrex::Progress;
+use imbrex::files::WholeFile;
+use imbrex::human;
 
 /// Runs the command.
 pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {

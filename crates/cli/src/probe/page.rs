@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use imbrex_probe::{Head, Property, Series as Measured, Verdict};
 
 use super::table::{confidence, headline, name, parts, shown};
-use imbrex::chart::{escape, label, Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit, escape, label};
 use imbrex::report::{charts_json, document, shell};
 
 /// More points than the pixels of a chart show.

@@ -1,11 +1,11 @@
 //! The verdict for a terminal: a table of properties, what was left out, and what that leaves open.
 
-use comfy_table::{presets, ContentArrangement, Table};
-use imbrex_probe::{experiments, Property, Value, Verdict};
+use comfy_table::{ContentArrangement, Table, presets};
+use imbrex_probe::{Property, Value, Verdict, experiments};
 
 use crate::output;
-use imbrex::human;
 use imbrex::Failure;
+use imbrex::human;
 
 /// Prints `verdict` on standard output.
 pub fn print(verdict: &Verdict) -> Result<(), Failure> {

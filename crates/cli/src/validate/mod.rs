@@ -10,9 +10,9 @@ use crate::args::ValidateArgs;
 use crate::error::ExitCode;
 use crate::output;
 use crate::probe::{check_writable, write_whole};
+use imbrex::Failure;
 use imbrex::human::ms;
 use imbrex::measured::{hold, validation_document};
-use imbrex::Failure;
 
 /// Runs the command.
 pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {

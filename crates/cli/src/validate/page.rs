@@ -10,7 +10,7 @@ use imbrex_calibrate::replay::Simulated;
 use imbrex_calibrate::validate::Validation;
 
 use crate::args::ValidateArgs;
-use imbrex::chart::{escape, Axis, Chart, Series, Shape, Style, Unit};
+use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit, escape};
 use imbrex::human::ms;
 use imbrex::measured::Judged;
 use imbrex::report::{charts_json, document, shell};

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{Read, Write};
 
-use rustix::process::{kill_process, Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{has_fuse, is_mounted, json, text, word, Bench, STORES};
+use crate::common::{Bench, STORES, has_fuse, is_mounted, json, text, word};
 
 #[test]
 fn what_was_fsynced_outlives_a_killed_server() {

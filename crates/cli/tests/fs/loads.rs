@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{failure, json, text, word, Bench};
+use crate::common::{Bench, failure, json, text, word};
 
 /// The numbers of a document.
 fn number(document: &Value, key: &str) -> u64 {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use imbrex_device::EmulatedDrive;
 
-use crate::common::{failure, has_fuse, imbrex, json, nobody, text, word, Bench};
+use crate::common::{Bench, failure, has_fuse, imbrex, json, nobody, text, word};
 
 /// The command fails with `code` and says all of `said`.
 fn fails(words: &[&str], code: i32, said: &[&str]) {

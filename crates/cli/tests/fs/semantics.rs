@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 
-use crate::common::{has_fuse, nobody, Bench, Mounted, STORES};
+use crate::common::{Bench, Mounted, STORES, has_fuse, nobody};
 
 fn on_each_store(test: impl Fn(&Mounted<'_>, &str)) {
     if !has_fuse() {
@@ -135,7 +135,7 @@ fn holes_are_made_found_and_filled() {
 
 #[test]
 fn renames_take_their_flags_and_links_are_counted() {
-    use rustix::fs::{renameat_with, RenameFlags, CWD};
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
     on_each_store(|mounted, store| {
         let (one, two) = (mounted.path("one"), mounted.path("two"));
         std::fs::write(&one, "1").unwrap();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::common::{has_fuse, json, shell, text, word, Bench, STORES};
+use crate::common::{Bench, STORES, has_fuse, json, shell, text, word};
 
 /// Goes on in `work`, wherever that is: the same on the host's file system and on ours.
 fn work_in(work: &Path, sources: &Path) {

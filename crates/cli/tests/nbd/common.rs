@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use imbrex_layer::LayerInfo;
+use imbrex_testkit::Program;
 pub use imbrex_testkit::nbd_client::*;
 pub use imbrex_testkit::patience::until;
-use imbrex_testkit::Program;
 
 /// Whether every program is installed; says aloud what is skipped without.
 pub fn has(programs: &[&str], what: &str) -> bool {

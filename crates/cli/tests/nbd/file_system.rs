@@ -10,10 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use imbrex_device::drive::{header_of, Making};
+use imbrex_device::drive::{Making, header_of};
+use imbrex_device::media::Media;
 use imbrex_device::media::crashing::Crashing;
 use imbrex_device::media::memory::Memory;
-use imbrex_device::media::Media;
 use imbrex_device::pacing::Pace;
 use imbrex_device::{EmulatedDrive, Store};
 use imbrex_serve::{Address, Front};

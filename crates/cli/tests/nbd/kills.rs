@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use imbrex_layer::verify::toy::below;
-use imbrex_layer::{registry, LayerInfo};
+use imbrex_layer::{LayerInfo, registry};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256StarStar;
 

@@ -6,7 +6,7 @@ use imbrex_probe::experiments;
 use imbrex_probe::{Confidence, Property, Value, Verdict};
 
 use crate::common::*;
-use crate::support::{draw, faults, Drawn, Size};
+use crate::support::{Drawn, Size, draw, faults};
 use crate::{said, verdict};
 
 /// One of each: a conventional drive, a cache on the platters in a journal, one by blocks, one of flash, several.

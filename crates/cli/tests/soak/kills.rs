@@ -56,7 +56,9 @@ fn kill_at(drive: &str, time: &str, rounds: u64) -> (Verdict, u64) {
 
 fn kill_rounds(drives: &[&str], rounds: u64) {
     let mut lost = Vec::new();
-    eprintln!("| drive | time | kills | writes | sectors compared | durable lost | volatile lost |\n|---|---|---|---|---|---|---|");
+    eprintln!(
+        "| drive | time | kills | writes | sectors compared | durable lost | volatile lost |\n|---|---|---|---|---|---|---|"
+    );
     for drive in drives.iter().filter(|drive| is_wanted(drive)) {
         for time in ["none", "10x", "real"] {
             let (verdict, writes) = kill_at(drive, time, rounds);

@@ -3,7 +3,7 @@
 
 use imbrex_disk::Command;
 use imbrex_layer::verify::toy;
-use imbrex_layer::{registry, MapMemory, Note, Plan, ReplayError};
+use imbrex_layer::{MapMemory, Note, Plan, ReplayError, registry};
 use proptest::prelude::*;
 
 use super::*;

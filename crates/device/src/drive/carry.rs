@@ -9,8 +9,8 @@
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
 use imbrex_layer::{Cause, GroupKind, Layer, Plan, ZoneError, Zones};
-use imbrex_sim::queue::Waiting;
 use imbrex_sim::Carrier;
+use imbrex_sim::queue::Waiting;
 
 use super::requests::{Completion, Requests};
 use crate::error::DeviceError;
@@ -307,7 +307,7 @@ mod tests {
 
     use super::*;
     use crate::drive::requests::{Io, IoKind};
-    use crate::drive::{header_of, Making};
+    use crate::drive::{Making, header_of};
     use crate::media::memory::Memory;
     use imbrex_layer::registry;
     use imbrex_layer::verify::toy;

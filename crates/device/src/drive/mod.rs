@@ -37,7 +37,7 @@ use imbrex_sim::{Drive, Engine, Inbox, Observer, Options, StepError, Stepped};
 use imbrex_trace::{Request, When};
 
 use self::carry::Bytes;
-pub use self::making::{create_file, create_file_of, header_of, Making};
+pub use self::making::{Making, create_file, create_file_of, header_of};
 pub use self::requests::{Completion, Io, IoKind};
 use crate::activity::Activity;
 use crate::bands::Bands;
@@ -45,10 +45,10 @@ use crate::error::DeviceError;
 use crate::faults::check_zones;
 use crate::faults::player::Player;
 use crate::image::Header;
+use crate::media::Media;
 use crate::media::file::{FileMedium, Mode};
 use crate::media::memory::Memory;
 use crate::media::overlay::Overlay;
-use crate::media::Media;
 use crate::store::{Opened, Store};
 use crate::zoned::ZoneCounters;
 

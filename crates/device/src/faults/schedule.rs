@@ -121,8 +121,7 @@ impl Schedule {
         let at_once = |(line, fault): &(usize, Fault)| match fault.due {
             Due::Now => Ok(fault.kind),
             Due::At(_) | Due::AfterRequests(_) => {
-                let reason =
-                    "this fault waits for its time: play it with `imbrex serve FILE --faults SCHEDULE`, or take \
+                let reason = "this fault waits for its time: play it with `imbrex serve FILE --faults SCHEDULE`, or take \
                               `at` and `after_requests` out";
                 Err(self.wrong(*line, reason.into()))
             }

@@ -124,11 +124,7 @@ impl Places {
 
 /// Moves the few sums that are codes out of the way.
 fn no_code(sum: u32) -> u32 {
-    if sum < FIRST_SUM {
-        sum | 0x8000_0000
-    } else {
-        sum
-    }
+    if sum < FIRST_SUM { sum | 0x8000_0000 } else { sum }
 }
 
 /// Bytes of a line of the processor's cache.
@@ -176,7 +172,7 @@ fn word_of(line: &[u8; LINE_BYTES], word: usize) -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn prefetch_beyond(line: &[u8; LINE_BYTES]) {
-    use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: every x86-64 processor has the instruction, and it neither faults nor reads where there is no memory.
     #[allow(unsafe_code)]
     unsafe {

@@ -13,7 +13,7 @@ use imbrex_disk::Profile;
 use imbrex_sim::Drive;
 
 pub use super::layout::HEADER_BYTES;
-use super::layout::{header_places, Layout, Sizes, COPIES};
+use super::layout::{COPIES, Layout, Sizes, header_places};
 use crate::error::DeviceError;
 use crate::media::Media;
 

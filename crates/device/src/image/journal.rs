@@ -121,11 +121,7 @@ fn latest(salt: Salt, number: u64, copies: Copies<'_>) -> Option<Record> {
 
 /// Where the two copies of journal 0 or 1 are.
 fn regions_of(journal: u32) -> [Region; 2] {
-    if journal == 0 {
-        [Region::JournalA, Region::MirrorA]
-    } else {
-        [Region::JournalB, Region::MirrorB]
-    }
+    if journal == 0 { [Region::JournalA, Region::MirrorA] } else { [Region::JournalB, Region::MirrorB] }
 }
 
 impl Journal {

@@ -9,10 +9,10 @@
 use super::bounds::Bounds;
 use super::directory::Owner;
 use super::header::Header;
-use super::layout::{Region, BLOCK_BYTES, COPIES, ENTRY_BYTES, SECTORS_PER_BLOCK};
-use super::sectors::{settled, Block, Line};
+use super::layout::{BLOCK_BYTES, COPIES, ENTRY_BYTES, Region, SECTORS_PER_BLOCK};
+use super::sectors::{Block, Line, settled};
 use super::space::Space;
-use super::state::{State, STATE_BYTES};
+use super::state::{STATE_BYTES, State};
 use crate::error::DeviceError;
 use crate::media::Media;
 
@@ -105,10 +105,10 @@ impl<M: Media> Space<M> {
         if said == Owner::Spoilt {
             self.notices.push(format!("the directory's entry of slot {slot} is damaged"));
         }
-        if let Some(chunk) = owner {
-            if !self.directory.set(slot, chunk) {
-                self.notices.push(format!("slot {slot} says that it holds chunk {chunk}, which another slot holds"));
-            }
+        if let Some(chunk) = owner
+            && !self.directory.set(slot, chunk)
+        {
+            self.notices.push(format!("slot {slot} says that it holds chunk {chunk}, which another slot holds"));
         }
         Ok(())
     }

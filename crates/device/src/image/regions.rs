@@ -5,7 +5,7 @@
 //! 1. Pieces do not overlap. Bytes in none of them mean nothing.
 
 use super::journal::RECORD_BYTES;
-use super::layout::{Region, BLOCK_BYTES, COPIES, ENTRY_BYTES, SECTORS_PER_BLOCK};
+use super::layout::{BLOCK_BYTES, COPIES, ENTRY_BYTES, Region, SECTORS_PER_BLOCK};
 use super::sectors::is_sum;
 use super::space::Space;
 use super::state::STATE_BYTES;

@@ -12,8 +12,8 @@ use imbrex_disk::{Extent, Pba, Sectors};
 
 use super::directory::Owner;
 use super::header::Header;
-use super::layout::{Region, ENTRY_BYTES, SECTORS_PER_BLOCK};
-use super::sectors::{is_sum, ABSENT, SPOILT};
+use super::layout::{ENTRY_BYTES, Region, SECTORS_PER_BLOCK};
+use super::sectors::{ABSENT, SPOILT, is_sum};
 use super::space::Space;
 use crate::error::DeviceError;
 use crate::media::Media;

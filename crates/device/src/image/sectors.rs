@@ -21,7 +21,7 @@
 
 use uuid::Uuid;
 
-use super::checksum::{Salt, What, FIRST_SUM};
+use super::checksum::{FIRST_SUM, Salt, What};
 use super::layout::{BLOCK_BYTES, SECTORS_PER_BLOCK};
 
 /// Never written.

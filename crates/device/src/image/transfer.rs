@@ -19,9 +19,9 @@ use std::ops::Range;
 use imbrex_disk::{Extent, Pba, Sectors};
 
 use super::checksum::Places;
-use super::layout::{Region, BLOCK_BYTES, SECTORS_PER_BLOCK};
+use super::layout::{BLOCK_BYTES, Region, SECTORS_PER_BLOCK};
 use super::scratch::{Changed, Scratch};
-use super::sectors::{is_sum, Block, Line, ABSENT, DESTROYED, SPOILT, ZERO};
+use super::sectors::{ABSENT, Block, DESTROYED, Line, SPOILT, ZERO, is_sum};
 use super::space::Space;
 use crate::error::DeviceError;
 use crate::media::Media;

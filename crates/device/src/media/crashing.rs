@@ -9,8 +9,8 @@
 
 use std::io;
 
-use super::memory::Memory;
 use super::Media;
+use super::memory::Memory;
 
 /// Several pieces written as one.
 #[derive(Clone, Debug)]

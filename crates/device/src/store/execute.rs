@@ -4,8 +4,8 @@
 use imbrex_disk::{Extent, Lba, Sectors};
 use imbrex_layer::{GroupKind, Kind, Medium, Phase, Plan, Step, StepOp};
 
-use super::transfer::{gives_whole, whole_from_host, Data, Transfer};
-use super::{region_of, Store};
+use super::transfer::{Data, Transfer, gives_whole, whole_from_host};
+use super::{Store, region_of};
 use crate::error::DeviceError;
 use crate::image::transfer::{Fault, FaultKind, Given, Write};
 use crate::lost::Lost;

@@ -3,11 +3,11 @@
 use imbrex_disk::{Extent, Pba, Sectors};
 use imbrex_layer::Medium;
 
-use super::{region_of, Store};
+use super::{Store, region_of};
 use crate::error::DeviceError;
+use crate::image::Region;
 use crate::image::regions::Used;
 use crate::image::transfer::Class;
-use crate::image::Region;
 use crate::media::Media;
 
 impl<M: Media> Store<M> {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use imbrex_layer::verify::toy;
 use imbrex_layer::Cause;
+use imbrex_layer::verify::toy;
 use imbrex_sim::DriveSpec;
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ use imbrex_disk::{Lba, Pba};
 use imbrex_layer::{GroupKind, Kind, Plan, StepOp};
 
 use super::*;
-use crate::drive::{header_of, Making};
+use crate::drive::{Making, header_of};
 use crate::image::checksum;
 use crate::image::transfer::{Given, Write};
 use crate::media::memory::Memory;

@@ -8,8 +8,8 @@
 use imbrex_disk::{Lba, Sectors};
 use imbrex_layer::{Note, ReplayError};
 
-use super::transfer::Transfer;
 use super::Store;
+use super::transfer::Transfer;
 use crate::error::DeviceError;
 use crate::faults::known::Known;
 use crate::lost::{Lost, NOTE_FOUND, NOTE_LOST};
@@ -30,11 +30,7 @@ impl Faults {
     }
 
     pub(super) fn replay(&mut self, note: &Note, capacity: Sectors) -> Result<(), ReplayError> {
-        if Known::owns(note) {
-            self.known.replay(note, capacity)
-        } else {
-            self.lost.replay(note)
-        }
+        if Known::owns(note) { self.known.replay(note, capacity) } else { self.lost.replay(note) }
     }
 }
 

@@ -10,13 +10,13 @@
 
 use imbrex_disk::Sectors;
 use imbrex_layer::verify::toy;
-use imbrex_layer::{registry, Layer, Note, Plan};
+use imbrex_layer::{Layer, Note, Plan, registry};
 use imbrex_sim::{Drive, DriveSpec};
 use uuid::Uuid;
 
 use crate::image::checksum::{Salt, What};
 use crate::image::header::{MAGIC, VERSION};
-use crate::image::journal::{Record, RECORD_BYTES};
+use crate::image::journal::{RECORD_BYTES, Record};
 use crate::image::{Bounds, Header, Journal, Region, Space};
 use crate::media::memory::Memory;
 

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::media::memory::Memory;
 use crate::media::Media;
+use crate::media::memory::Memory;
 
 /// Something done to a medium.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,8 +9,8 @@ use imbrex_disk::{Extent, Pba, Sectors, SharedDisk};
 use crate::error::DeviceError;
 use crate::image::transfer::Write;
 use crate::image::{Bounds, Header, Region, Space};
-use crate::media::memory::Memory;
 use crate::media::Media;
+use crate::media::memory::Memory;
 
 /// A run of the platters' sectors that an act writes, and what it writes there.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! each deed with its own seed, so that deeds can be left out and the others stay as they were.
 
 use imbrex_disk::{Command, Sectors};
-use imbrex_layer::verify::toy::{below, Commands};
+use imbrex_layer::verify::toy::{Commands, below};
 use imbrex_layer::{Layer, Plan};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;

@@ -7,7 +7,7 @@
 
 use imbrex_disk::{Lba, Sectors};
 
-use super::{whole_sectors, Condition, Zone, ZoneAction, ZonedDevice, ZonedMode};
+use super::{Condition, Zone, ZoneAction, ZonedDevice, ZonedMode, whole_sectors};
 use crate::drive::EmulatedDrive;
 use crate::error::DeviceError;
 

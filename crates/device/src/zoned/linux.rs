@@ -15,7 +15,7 @@ use std::path::Path;
 
 use imbrex_disk::{Lba, Sectors};
 
-use super::{whole_sectors, Condition, Zone, ZoneError, ZonedDevice, ZonedMode};
+use super::{Condition, Zone, ZoneError, ZonedDevice, ZonedMode, whole_sectors};
 use crate::error::DeviceError;
 
 const BLKREPORTZONE: libc::c_ulong = 0xc010_1282;

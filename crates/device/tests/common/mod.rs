@@ -8,15 +8,15 @@ pub mod recorded;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use imbrex_device::drive::{header_of, Making};
+use imbrex_device::Media;
+use imbrex_device::drive::{Making, header_of};
 use imbrex_device::image::Header;
 use imbrex_device::media::memory::Memory;
 use imbrex_device::store::{Data, Store, Transfer};
 use imbrex_device::verify::workload::draw;
-use imbrex_device::Media;
 use imbrex_disk::Operation;
 use imbrex_layer::verify::toy;
-use imbrex_layer::{registry, Plan};
+use imbrex_layer::{Plan, registry};
 use imbrex_sim::{Drive, DriveSpec};
 
 /// A layer on a toy disk with toy parameters.

@@ -1,10 +1,10 @@
 //! Drives after random work, with a record of what every sector reads as that is kept apart from them.
 
 use imbrex_device::caveat::CaveatDevice;
-use imbrex_device::image::regions::{Use, Used};
 use imbrex_device::image::Bounds;
+use imbrex_device::image::regions::{Use, Used};
 use imbrex_device::media::memory::Memory;
-use imbrex_device::verify::values::{fill, version_in, LOST};
+use imbrex_device::verify::values::{LOST, fill, version_in};
 use imbrex_device::zoned::Condition;
 use imbrex_device::{DeviceError, EmulatedCaveat, EmulatedDrive, EmulatedZoned, Media, Store, ZonedDevice};
 use imbrex_disk::{Lba, Sectors, SimDuration};

@@ -5,11 +5,11 @@
 //! 1. A pass takes what [`Actuator::access`] takes for the same sectors of one track, unless it takes them on arrival.
 //! 2. What has passed by a time never falls as time goes on.
 
+use crate::Direction;
 use crate::actuator::Actuator;
 use crate::geometry::TrackPiece;
-use crate::mechanics::{exact, Rotation};
+use crate::mechanics::{Rotation, exact};
 use crate::units::{Extent, SimDuration, SimTime};
-use crate::Direction;
 
 /// Sectors that are to pass under the head, and how they may be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,13 +8,13 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
+use crate::Geometry;
 use crate::access::Purpose;
 use crate::geometry::{GeometryConfig, InterlacedConfig, LayoutName};
 use crate::mechanics::{Mechanics, MechanicsConfig, SeekConfig};
 use crate::recording::conventional::Conventional;
 use crate::units::Sectors;
 use crate::units::{Extent, Pba};
-use crate::Geometry;
 
 const ROTATION_NS: u64 = 10_000_000;
 

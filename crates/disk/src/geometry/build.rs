@@ -10,7 +10,7 @@ use super::finder::Finder;
 use super::gaps::Gaps;
 use super::horizontal::{Horizontal, Strokes};
 use super::measured::{Measured, MeasuredConfig, MeasuredZone};
-use super::slips::{next_random, Slips};
+use super::slips::{Slips, next_random};
 use super::zone_config::ZoneConfig;
 use super::{Divider, Geometry, Layout, RadialDirection, RecordingZone, Run, ZoneSkew};
 use crate::units::{Extent, Pba, Sectors};

@@ -244,7 +244,7 @@ impl GeometryConfig {
             (Some(_), Some(_)) => return Err("`zone_count` and `stroke_tracks_od` exclude each other: drop one".into()),
             (Some(od_tracks), None) => stroke_ends(tracks, od_tracks, self.stroke_tracks_id.unwrap_or(od_tracks))?,
             (None, _) if self.stroke_tracks_id.is_some() => {
-                return Err("`stroke_tracks_id` needs `stroke_tracks_od`".into())
+                return Err("`stroke_tracks_id` needs `stroke_tracks_od`".into());
             }
             (None, count) => equal_ends(tracks, count.unwrap_or(1))?,
         };

@@ -30,11 +30,7 @@ impl Divider {
         // The product is one machine multiplication of which only the upper half is kept.
         let estimate = ((dividend as u128 * self.reciprocal as u128) >> 64) as u64;
         let rest = dividend - estimate * self.divisor;
-        if rest >= self.divisor {
-            (estimate + 1, rest - self.divisor)
-        } else {
-            (estimate, rest)
-        }
+        if rest >= self.divisor { (estimate + 1, rest - self.divisor) } else { (estimate, rest) }
     }
 
     /// The quotient.

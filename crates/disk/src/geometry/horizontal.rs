@@ -72,11 +72,7 @@ impl Horizontal {
 
     #[inline]
     fn surface_of(&self, stroke: u8) -> u8 {
-        if self.surfaces_fall {
-            self.surfaces - 1 - stroke
-        } else {
-            stroke
-        }
+        if self.surfaces_fall { self.surfaces - 1 - stroke } else { stroke }
     }
 
     /// Step within a stroke to radial offset, and back.
@@ -87,11 +83,7 @@ impl Horizontal {
             Strokes::Outward => true,
             Strokes::Serpentine => stroke % 2 == 1,
         };
-        if outward {
-            self.tracks.divisor() as u32 - 1 - step
-        } else {
-            step
-        }
+        if outward { self.tracks.divisor() as u32 - 1 - step } else { step }
     }
 
     #[inline]

@@ -363,11 +363,7 @@ impl Measured {
             SurfaceOrder::SerpentineInZone => radial_offset % 2 == 1,
             SurfaceOrder::Serpentine => (self.first_cylinder + radial_offset) % 2 == 1,
         };
-        if backward {
-            self.surfaces - 1 - surface
-        } else {
-            surface
-        }
+        if backward { self.surfaces - 1 - surface } else { surface }
     }
 
     fn turned(&self, mut spot: Spot) -> Spot {

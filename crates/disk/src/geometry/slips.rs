@@ -74,11 +74,7 @@ impl Slips {
     /// Sectors that the track at an ideal start lacks, where `index` is what [`Slips::index_at_track`] says of it.
     #[inline]
     pub(super) fn missing_on(&self, index: usize, ideal_start: u64) -> u32 {
-        if self.track_starts.get(index) == Some(&ideal_start) {
-            self.missing[index]
-        } else {
-            0
-        }
+        if self.track_starts.get(index) == Some(&ideal_start) { self.missing[index] } else { 0 }
     }
 
     /// The PBA of the first sector of the track at an ideal start.

@@ -47,11 +47,7 @@ impl Curve {
 /// (the nearest root below a whole number n is 1/2n away, more than its rounding), at a fraction of the time.
 #[inline]
 fn root(square: u64) -> u64 {
-    if square < 1 << 52 {
-        (square as f64).sqrt() as u64
-    } else {
-        square.isqrt()
-    }
+    if square < 1 << 52 { (square as f64).sqrt() as u64 } else { square.isqrt() }
 }
 
 #[cfg(test)]

@@ -64,9 +64,5 @@ pub(crate) fn positioning_ns(disk: &Disk, head: &Head, now: SimTime, target: &Pl
 pub(crate) fn wait_ns(geometry: &Geometry, clock_ns: u64, angle_ns: u32) -> u64 {
     let rotation = geometry.rotation_divider();
     let (angle_ns, phase_ns) = (angle_ns as u64, rotation.remainder(clock_ns));
-    if angle_ns >= phase_ns {
-        angle_ns - phase_ns
-    } else {
-        angle_ns + rotation.divisor() - phase_ns
-    }
+    if angle_ns >= phase_ns { angle_ns - phase_ns } else { angle_ns + rotation.divisor() - phase_ns }
 }

@@ -18,9 +18,9 @@ pub use config::{MechanicsConfig, SeekConfig, SeekPoint};
 
 use serde::{Deserialize, Serialize};
 
+use crate::Direction;
 use crate::geometry::{Divider, Geometry};
 use crate::units::{Sectors, SimDuration};
-use crate::Direction;
 
 /// How rotational position is accounted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Deserialize, Serialize)]
@@ -136,11 +136,7 @@ impl Mechanics {
     /// Time to change heads over neighbouring tracks, where the accounting charges no seek.
     #[inline]
     pub(crate) fn switch_ns(&self, changes_surface: bool) -> u64 {
-        if changes_surface {
-            self.head_switch_ns
-        } else {
-            0
-        }
+        if changes_surface { self.head_switch_ns } else { 0 }
     }
 
     #[inline]

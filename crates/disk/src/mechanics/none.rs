@@ -44,9 +44,5 @@ pub(crate) fn access(
 /// Time until the head is over `target`.
 #[inline]
 pub(crate) fn seek_ns(disk: &Disk, head: &Head, target: &Place, direction: Direction) -> u64 {
-    if head.continues_at(target) {
-        0
-    } else {
-        head.move_ns(disk, target, direction)
-    }
+    if head.continues_at(target) { 0 } else { head.move_ns(disk, target, direction) }
 }

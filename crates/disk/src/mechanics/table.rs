@@ -53,10 +53,6 @@ impl Table {
         let segment = &self.segments[index];
         let beyond = distance.saturating_sub(segment.tracks) as u64;
         let change_ns = segment.width.quotient(beyond * segment.rise_ns);
-        if segment.falls {
-            segment.seek_ns.saturating_sub(change_ns)
-        } else {
-            segment.seek_ns + change_ns
-        }
+        if segment.falls { segment.seek_ns.saturating_sub(change_ns) } else { segment.seek_ns + change_ns }
     }
 }

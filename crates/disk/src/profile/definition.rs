@@ -5,8 +5,8 @@
 //! 2. An error names the line of the file, or the override that brought it.
 
 use serde::de::{Deserialize, IgnoredAny};
-use toml::de::{DeTable, DeValue, Deserializer};
 use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::source::{Positions, Source};
 use super::{Fill, Flash, Host, ProfileError};

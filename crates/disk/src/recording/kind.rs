@@ -3,8 +3,8 @@
 use std::fmt;
 
 use serde::de::IntoDeserializer;
-use toml::de::DeValue;
 use toml::Spanned;
+use toml::de::DeValue;
 
 use crate::geometry::Geometry;
 use crate::units::{Extent, Pba};

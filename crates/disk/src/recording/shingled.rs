@@ -237,8 +237,7 @@ impl Recording for Shingled {
 
     fn check(&self, geometry: &Geometry) -> Result<(), Refusal> {
         if geometry.is_interlaced() {
-            let reason =
-                "tracks in bottom-then-top order cannot be shingled; give [geometry] layout = \"cylinder\" or \
+            let reason = "tracks in bottom-then-top order cannot be shingled; give [geometry] layout = \"cylinder\" or \
                           \"horizontal\"";
             return Err(Refusal::new("kind", reason));
         }

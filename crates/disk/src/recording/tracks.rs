@@ -3,7 +3,7 @@
 //! Invariants:
 //! 1. What the same write covers later in PBA order is never collected: it is written after it was destroyed.
 
-use super::angles::{facing, Margin, Ring};
+use super::angles::{Margin, Ring, facing};
 use super::extents::push_outside;
 use crate::geometry::{Geometry, TrackPiece};
 use crate::units::Extent;

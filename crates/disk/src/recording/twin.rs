@@ -3,13 +3,13 @@
 //! suffers.
 
 use super::*;
+use crate::Geometry;
 use crate::geometry::{GeometryConfig, HorizontalConfig, InterlacedConfig, LayoutName, Place, TopOrder};
 use crate::units::Sectors;
 use crate::units::{Extent, Pba};
-use crate::Geometry;
 use proptest::prelude::*;
-use toml::de::DeValue;
 use toml::Spanned;
+use toml::de::DeValue;
 
 const ROTATION_NS: u32 = 1000;
 
@@ -160,14 +160,14 @@ fn impossible_values_are_refused_with_a_remedy() {
     assert_eq!(caveat.key, "no_overlap_sectors");
     assert!(caveat.reason.contains("no_overlap_sectors ≤ isolation_sectors"));
     assert_eq!(refusal("kind = 'block-interference'\ninterference_sectors = 0").key, "interference_sectors");
-    assert!(refusal("kind = 'shingled'\ninterference = { s_id = 2, s_od = 2 }")
-        .reason
-        .contains("set one of them to 1"));
+    assert!(
+        refusal("kind = 'shingled'\ninterference = { s_id = 2, s_od = 2 }").reason.contains("set one of them to 1")
+    );
     assert!(refusal("kind = 'shingled'").reason.contains("head_tracks = K"));
     assert!(refusal("kind = 'shingled'\nhead_tracks = 0").reason.contains("give 1"));
-    assert!(refusal("kind = 'tiled'")
-        .reason
-        .contains("conventional, shingled, block-interference, caveat, interlaced"));
+    assert!(
+        refusal("kind = 'tiled'").reason.contains("conventional, shingled, block-interference, caveat, interlaced")
+    );
     assert!(matches!(try_recording("kind = 'caveat'\nreach = 3"), Err(BuildError::Syntax(_))));
 }
 

@@ -45,7 +45,7 @@ pub use self::drives::zones_of;
 use self::drives::{Drive, Drives};
 pub use self::rebuild::Moving;
 use self::zone_header::ZoneHeader;
-use crate::clock::{all_of, Signal, Waiting};
+use crate::clock::{Signal, Waiting, all_of};
 use crate::device::{Device, DeviceFault, Geometry, Kind, Traffic, ZoneCondition, ZoneState};
 use crate::error::FsError;
 use crate::format::change::{GroupLayout, ZoneOf};

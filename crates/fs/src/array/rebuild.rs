@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use super::drives::Drive;
 use super::rows::columns_of;
-use super::{drive_of, Array, Belongs, Part};
-use crate::device::{Device, DeviceFault, BLOCK_BYTES};
+use super::{Array, Belongs, Part, drive_of};
+use crate::device::{BLOCK_BYTES, Device, DeviceFault};
 use crate::format::change::{GroupLayout, ZoneOf};
 
 /// A column of a group on its way to another drive.

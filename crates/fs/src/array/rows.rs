@@ -1,9 +1,9 @@
 //! Rows of a stripe group: appended whole, read, and made again of what is left of them.
 
-use super::parity::{column_from, data_from, parity_of, Columns};
+use super::parity::{Columns, column_from, data_from, parity_of};
 use super::{Array, Group, LateWrite};
-use crate::clock::{all_of, Local};
-use crate::device::{Device, DeviceFault, BLOCK_BYTES};
+use crate::clock::{Local, all_of};
+use crate::device::{BLOCK_BYTES, Device, DeviceFault};
 use crate::format::change::{GroupLayout, ZoneOf};
 use crate::journal::checksums;
 

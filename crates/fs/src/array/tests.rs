@@ -10,8 +10,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
 use crate::clock::Clock;
-use crate::device::model::Model;
 use crate::device::BLOCK_BYTES;
+use crate::device::model::Model;
 use crate::format::change::Change;
 use crate::journal::checksums::of_block;
 use crate::namespace::Namespace;

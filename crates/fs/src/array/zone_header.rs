@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::device::BLOCK_BYTES;
 use crate::format::change::GroupLayout;
-use crate::format::coding::{checksum, Decoder, Encoder, Malformed};
+use crate::format::coding::{Decoder, Encoder, Malformed, checksum};
 
 const MAGIC: &[u8; 8] = b"imbrexzn";
 const VERSION: u32 = 1;
@@ -56,11 +56,7 @@ impl ZoneHeader {
         let mut from = Decoder::new(&bytes[8..]);
         let is_known = from.u32().ok()? == VERSION;
         from.u32().ok()?;
-        if is_ours && is_known {
-            decode_rest(&mut from).ok()
-        } else {
-            None
-        }
+        if is_ours && is_known { decode_rest(&mut from).ok() } else { None }
     }
 }
 

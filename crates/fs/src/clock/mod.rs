@@ -252,11 +252,7 @@ pub async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output =
     let (mut one, mut other) = (Box::pin(one), Box::pin(other));
     std::future::poll_fn(move |context| {
         let is_done = one.as_mut().poll(context).is_ready() || other.as_mut().poll(context).is_ready();
-        if is_done {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        if is_done { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }
@@ -270,11 +266,7 @@ pub async fn all_of<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) ->
                 *outcome = Some(done);
             }
         }
-        if tasks.iter().all(|(_, outcome)| outcome.is_some()) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        if tasks.iter().all(|(_, outcome)| outcome.is_some()) { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     tasks.into_iter().map(|(_, outcome)| outcome.expect("all are done")).collect()
@@ -300,11 +292,7 @@ impl<'a, T> Together<'a, T> {
         std::future::poll_fn(|context| {
             self.poll_each(context);
             let is_over = self.under_way.front().is_some_and(|(_, outcome)| outcome.is_some());
-            if is_over || !is_full {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
+            if is_over || !is_full { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
         self.take_first()

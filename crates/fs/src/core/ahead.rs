@@ -8,10 +8,10 @@
 
 use std::rc::Rc;
 
-use super::staged::{Ahead, Open, Staged};
 use super::Fs;
+use super::staged::{Ahead, Open, Staged};
 use crate::clock::Together;
-use crate::device::{DeviceFault, BLOCK_BYTES};
+use crate::device::{BLOCK_BYTES, DeviceFault};
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
 use crate::journal::checksums;

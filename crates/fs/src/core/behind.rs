@@ -16,8 +16,8 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::staged::{Ahead, Open, Staged};
 use super::Fs;
+use super::staged::{Ahead, Open, Staged};
 use crate::device::BLOCK_BYTES;
 use crate::format::change::Inode;
 use crate::store::Held;

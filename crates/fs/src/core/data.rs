@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::staged::{Block, Blocks, Open, Staged};
 use super::Fs;
+use super::staged::{Block, Blocks, Open, Staged};
 use crate::clock::Pass;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;

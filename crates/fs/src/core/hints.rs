@@ -9,7 +9,7 @@
 use super::{Core, Fs};
 use crate::clock::first_of;
 use crate::format::change::Inode;
-use crate::hot::{Hint, HINT_ATTRIBUTE};
+use crate::hot::{HINT_ATTRIBUTE, Hint};
 use crate::namespace::Namespace;
 
 /// What is said of a file or directory itself.

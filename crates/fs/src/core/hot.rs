@@ -18,7 +18,7 @@ use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
-use crate::format::change::{Change, Extent, Inode, EXTENT_BYTES, LIST_BYTES};
+use crate::format::change::{Change, EXTENT_BYTES, Extent, Inode, LIST_BYTES};
 use crate::hot::{Candidate, Hint, HotStatus, HotZone, Verdict};
 use crate::journal::checksums;
 use crate::namespace::Namespace;
@@ -304,11 +304,11 @@ impl Fs {
                 Ok(None) | Err(_) => give_back(inode, &runs),
             }
         }
-        if core.sabotage != Some(Sabotage::CopyBeforeDurable) {
-            if let Err(fault) = core.metadata.flush().await {
-                all.iter().for_each(|made| give_back(made.inode, &made.runs));
-                return Err(fault.into());
-            }
+        if core.sabotage != Some(Sabotage::CopyBeforeDurable)
+            && let Err(fault) = core.metadata.flush().await
+        {
+            all.iter().for_each(|made| give_back(made.inode, &made.runs));
+            return Err(fault.into());
         }
         for Made { inode, runs, copy } in all {
             // Those of many copies in many pieces would fill the log.

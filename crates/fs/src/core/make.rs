@@ -4,12 +4,12 @@ use uuid::Uuid;
 
 use super::members::parts;
 use super::names::root_attributes;
-use crate::array::{zones_of, Array, Data, DRIVES_MAX, PARITY_MAX};
+use crate::array::{Array, DRIVES_MAX, Data, PARITY_MAX, zones_of};
 use crate::device::area::Place;
-use crate::device::{Device, Kind, BLOCK_BYTES};
+use crate::device::{BLOCK_BYTES, Device, Kind};
 use crate::error::FsError;
 use crate::format::change::{Change, NODE_BYTES};
-use crate::format::superblock::{Layout, Member, Role, Shape, Standing, Superblock, MIRRORS_MAX};
+use crate::format::superblock::{Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock};
 use crate::journal::checkpoint::{self, Writer};
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::State;
@@ -106,7 +106,7 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
     let (place, data_run) = match smallest {
         Some(blocks) => (Place::run(0, blocks), outside_part(&geometry.kind, geometry.blocks)),
         None if is_array => {
-            return Err(wrong("is one of an array: give the metadata a device of their own with --meta"))
+            return Err(wrong("is one of an array: give the metadata a device of their own with --meta"));
         }
         None => inside(first, options)?,
     };

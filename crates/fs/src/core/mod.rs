@@ -49,7 +49,7 @@ use uuid::Uuid;
 
 pub use self::attributes::{Attr, SetAttr, SetAttribute};
 pub use self::data::{Allocate, Seek};
-pub use self::make::{make, make_on, plan, MakeOptions, Parts, Plan};
+pub use self::make::{MakeOptions, Parts, Plan, make, make_on, plan};
 pub use self::members::look;
 pub use self::mount::{MountOptions, Mounted};
 pub use self::names::{Caller, Listed, Rename};
@@ -61,8 +61,8 @@ pub use self::state::{Statfs, Status};
 use self::written::Written;
 use crate::array::Data;
 use crate::clock::{Clock, Gate, Signal};
-use crate::device::queue::QueueLimits;
 use crate::device::Device;
+use crate::device::queue::QueueLimits;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;

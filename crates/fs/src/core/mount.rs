@@ -19,7 +19,7 @@ use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;
 use crate::hot::HotZone;
 use crate::journal::checkpoint::{self, Header};
-use crate::journal::log::{frame_blocks_max, replay, Replayed};
+use crate::journal::log::{Replayed, frame_blocks_max, replay};
 use crate::journal::mirror::State;
 use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::{Namespace, ROOT};

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::staged::Open;
 use super::{Attr, Core, Fs};
 use crate::error::FsError;
-use crate::format::change::{Attributes, Change, Inode, ENTRY_BYTES, LIST_BYTES, NODE_BYTES};
-use crate::namespace::{Namespace, FORMAT, ROOT};
+use crate::format::change::{Attributes, Change, ENTRY_BYTES, Inode, LIST_BYTES, NODE_BYTES};
+use crate::namespace::{FORMAT, Namespace, ROOT};
 
 /// Names that one file may have.
 const LINKS_MAX: u32 = 65_000;

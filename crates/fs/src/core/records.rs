@@ -14,13 +14,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::cleaner::Pieces;
 use super::Fs;
+use super::cleaner::Pieces;
 use crate::array::Array;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, Extent, Inode};
-use crate::format::record::{bytes_of, DirectoryRecord, FileRecord, Piece, Unit, RANGES_MAX, UNIT_BYTES};
+use crate::format::record::{DirectoryRecord, FileRecord, Piece, RANGES_MAX, UNIT_BYTES, Unit, bytes_of};
 use crate::namespace::ROOT;
 use crate::store::log::REACH;
 use crate::store::{Run, Told};

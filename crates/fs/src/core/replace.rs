@@ -19,9 +19,9 @@ use std::rc::Rc;
 use uuid::Uuid;
 
 use super::Fs;
-use crate::array::{Array, Moving, DRIVES_MAX};
+use crate::array::{Array, DRIVES_MAX, Moving};
 use crate::clock::Joined;
-use crate::device::{Device, BLOCK_BYTES};
+use crate::device::{BLOCK_BYTES, Device};
 use crate::error::FsError;
 use crate::format::change::{Change, GroupLayout};
 use crate::format::superblock::{Member, Role};

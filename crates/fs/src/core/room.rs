@@ -8,8 +8,8 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::staged::Open;
 use super::Fs;
+use super::staged::Open;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::Inode;

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use super::cleaner::{Copied, Pieces};
 use super::Fs;
+use super::cleaner::{Copied, Pieces};
 use crate::array::Array;
 use crate::error::FsError;
 use crate::format::change::Inode;

@@ -239,11 +239,7 @@ impl Open {
 
     /// What whoever holds the gate writes.
     pub fn going(&self) -> &RefCell<Option<Staged>> {
-        if self.leaving.borrow().is_some() {
-            &self.leaving
-        } else {
-            &self.staged
-        }
+        if self.leaving.borrow().is_some() { &self.leaving } else { &self.staged }
     }
 
     /// Calls `look` with what is in memory of the blocks from `at` on, and with where that ends, `end` at most.

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use super::staged::{Block, Blocks};
 use super::Fs;
+use super::staged::{Block, Blocks};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::Inode;

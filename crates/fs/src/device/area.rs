@@ -4,7 +4,7 @@
 //! are used, then DID that are not, so that no write on one of them destroys another: a write of block i of an island
 //! destroys from i + 1 + DNOR on, which is behind the island, and no farther than DID behind it.
 
-use super::{Device, DeviceFault, BLOCK_BYTES};
+use super::{BLOCK_BYTES, Device, DeviceFault};
 use crate::clock::Together;
 
 /// Blocks read or written at once.

@@ -10,7 +10,7 @@ use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind};
 use imbrex_disk::SimTime;
 use imbrex_sim::Stepped;
 
-use super::{Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState, BLOCK_BYTES};
+use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState};
 
 /// The drive, and what it has done and not yet answered.
 pub struct Emulated {

@@ -9,7 +9,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::{Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, BLOCK_BYTES};
+use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 /// Zeros of so many blocks and more are left out.
@@ -51,7 +51,7 @@ impl FileBackend {
     /// Where `bytes` are zeros, and enough of them, makes a hole in the file in place of writing them, if the host can.
     /// Returns whether it did.
     fn leaves_out(&self, block: u64, bytes: &[u8]) -> bool {
-        use rustix::fs::{fallocate, FallocateFlags};
+        use rustix::fs::{FallocateFlags, fallocate};
         let is_worth_it = bytes.len() >= HOLE_BLOCKS * BLOCK_BYTES && bytes.iter().all(|byte| *byte == 0);
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         is_worth_it && fallocate(&self.file, hole, block * BYTES, bytes.len() as u64).is_ok()
@@ -104,7 +104,7 @@ impl Backend for FileBackend {
     }
 
     fn next_data(&mut self, block: u64) -> u64 {
-        use rustix::fs::{seek, SeekFrom};
+        use rustix::fs::{SeekFrom, seek};
         match seek(&self.file, SeekFrom::Data(block * BYTES)) {
             Ok(byte) => byte / BYTES,
             Err(rustix::io::Errno::NXIO) => self.geometry.blocks.max(block),

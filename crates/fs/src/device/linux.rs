@@ -2,12 +2,12 @@
 //!
 //! Each operation is done as soon as it is begun, and answered at once; other tasks wait meanwhile.
 
-use imbrex_device::zoned::{LinuxZoned, Zone, ZonedDevice};
 use imbrex_device::DeviceError;
+use imbrex_device::zoned::{LinuxZoned, Zone, ZonedDevice};
 use imbrex_disk::Lba;
 
 use super::emulated::condition_of;
-use super::{Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneState, BLOCK_BYTES};
+use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneState};
 
 /// The device, and what it has answered.
 pub struct Linux {

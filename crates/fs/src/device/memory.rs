@@ -6,7 +6,7 @@
 //! 1. What a write destroyed (Singh 2014 §3.2) is an error when it is read, and so is what was never written of a caveat
 //!    disk (§4.1).
 
-use super::{Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, BLOCK_BYTES};
+use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome};
 
 /// The blocks.
 pub struct Memory {

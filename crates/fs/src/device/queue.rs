@@ -20,7 +20,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Kind, Operation, BLOCK_BYTES};
+use super::{BLOCK_BYTES, Kind, Operation};
 
 /// What a queue keeps to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

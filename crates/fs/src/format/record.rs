@@ -20,7 +20,7 @@
 use std::rc::Rc;
 
 use super::change::Inode;
-use super::coding::{checksum, Decoder, Encoder, Malformed};
+use super::coding::{Decoder, Encoder, Malformed, checksum};
 use crate::device::BLOCK_BYTES;
 
 const MAGIC: &[u8; 8] = b"imbrexrc";

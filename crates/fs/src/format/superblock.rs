@@ -4,9 +4,9 @@
 
 use uuid::Uuid;
 
-use super::coding::{checksum, Decoder, Encoder, Malformed};
+use super::coding::{Decoder, Encoder, Malformed, checksum};
 use crate::device::area::Place;
-use crate::device::{Geometry, Kind, BLOCK_BYTES};
+use crate::device::{BLOCK_BYTES, Geometry, Kind};
 
 const MAGIC: &[u8; 8] = b"imbrexfs";
 /// The format; and the format where there are several copies of the metadata, or spares: a program that knows only the

@@ -20,7 +20,7 @@ mod room;
 
 use std::collections::BTreeSet;
 
-pub use self::heat::{Heat, ACCESS};
+pub use self::heat::{ACCESS, Heat};
 pub use self::room::Room;
 use crate::format::change::{Extent, Inode};
 use crate::store::Run;
@@ -283,11 +283,7 @@ impl HotZone {
             gone.push(inode);
             room += blocks;
         }
-        if room >= of.blocks {
-            Verdict::Push(gone)
-        } else {
-            Verdict::Stays
-        }
+        if room >= of.blocks { Verdict::Push(gone) } else { Verdict::Stays }
     }
 }
 

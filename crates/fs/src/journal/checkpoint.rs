@@ -11,11 +11,11 @@
 //! header of two checkpoints ago; it is the older of the two, so nobody looks at it unless the newer one is damaged, and
 //! then its chunks do not bear its number.
 
-use crate::device::area::Area;
 use crate::device::BLOCK_BYTES;
+use crate::device::area::Area;
 use crate::error::FsError;
 use crate::format::change::Change;
-use crate::format::coding::{checksum, Decoder, Encoder, Malformed};
+use crate::format::coding::{Decoder, Encoder, Malformed, checksum};
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::Mirror;
 

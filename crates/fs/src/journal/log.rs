@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 
 use crate::array::Data;
 use crate::clock::{Gate, Signal};
-use crate::device::area::Area;
 use crate::device::BLOCK_BYTES;
+use crate::device::area::Area;
 use crate::error::FsError;
 use crate::format::change::Change;
-use crate::format::coding::{checksum, Decoder, Encoder, Malformed};
+use crate::format::coding::{Decoder, Encoder, Malformed, checksum};
 use crate::journal::mirror::Mirror;
 
 const MAGIC: u32 = 0x676f_6c49; // "Ilog"
@@ -300,11 +300,7 @@ impl Log {
 
 /// Blocks that a frame in a ring of `blocks` takes at most, unless one record alone is larger.
 pub const fn frame_blocks_max(blocks: u64) -> u64 {
-    if blocks < FRAMES_MIN {
-        1
-    } else {
-        blocks / FRAMES_MIN
-    }
+    if blocks < FRAMES_MIN { 1 } else { blocks / FRAMES_MIN }
 }
 
 fn blocks_for(bytes: usize) -> u64 {
@@ -313,11 +309,7 @@ fn blocks_for(bytes: usize) -> u64 {
 
 /// Blocks from `tail` round to `head`; a full ring never is.
 fn distance(tail: u64, head: u64, blocks: u64) -> u64 {
-    if head > tail {
-        head - tail
-    } else {
-        blocks - tail + head
-    }
+    if head > tail { head - tail } else { blocks - tail + head }
 }
 
 /// What reading the log found.

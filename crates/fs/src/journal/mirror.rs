@@ -20,9 +20,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::clock::{all_of, Gate, Local, Signal};
+use crate::clock::{Gate, Local, Signal, all_of};
 use crate::device::area::{Area, Place};
-use crate::device::{Device, DeviceFault, Traffic, BLOCK_BYTES};
+use crate::device::{BLOCK_BYTES, Device, DeviceFault, Traffic};
 use crate::format::superblock::{Member, Superblock};
 
 /// Blocks that are copied at once.

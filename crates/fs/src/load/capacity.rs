@@ -12,9 +12,9 @@ use std::rc::Rc;
 
 use uuid::Uuid;
 
-use super::age::{age, Age, Aged};
+use super::age::{Age, Aged, age};
 use super::{LoadError, OnCore};
-use crate::core::{make, Bounds, MakeOptions, MountOptions};
+use crate::core::{Bounds, MakeOptions, MountOptions, make};
 use crate::device::memory::Memory;
 use crate::device::{Device, Geometry, Kind};
 use crate::error::FsError;

@@ -18,7 +18,7 @@ pub mod random;
 
 use std::future::Future;
 
-pub use self::directory::{run_now, InDirectory};
+pub use self::directory::{InDirectory, run_now};
 pub use self::on_core::OnCore;
 
 /// An operation of a load that was not done.

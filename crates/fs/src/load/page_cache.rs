@@ -67,11 +67,7 @@ impl PageCache {
         }
         let before = (1..=AHEAD_BLOCKS.min(start)).take_while(|back| self.used.contains_key(&(inode, start - back)));
         let history = before.count() as u64;
-        if history > asked {
-            asked.max(AHEAD_BLOCKS.min(history + asked))
-        } else {
-            asked
-        }
+        if history > asked { asked.max(AHEAD_BLOCKS.min(history + asked)) } else { asked }
     }
 
     /// Takes out all of a file.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::format::change::{Change, GroupLayout, DRIVE_BYTES, GROUP_BYTES, GROUP_ZONE_BYTES, SEQUENCE_BYTES};
+use crate::format::change::{Change, DRIVE_BYTES, GROUP_BYTES, GROUP_ZONE_BYTES, GroupLayout, SEQUENCE_BYTES};
 
 /// The groups of an array, its drives as far as they are not those it was made with, and how far the sequence of records went.
 #[derive(Clone, Default, Debug)]

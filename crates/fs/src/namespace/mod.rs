@@ -17,9 +17,9 @@ mod places;
 
 use std::collections::BTreeMap;
 
-pub use self::directory::{Directory, Entry, COOKIES_TRIED, FIRST_COOKIE};
+pub use self::directory::{COOKIES_TRIED, Directory, Entry, FIRST_COOKIE};
 pub use self::groups::{DriveRecord, Groups};
-pub use self::node::{Extents, Node, FORMAT, REGULAR};
+pub use self::node::{Extents, FORMAT, Node, REGULAR};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Extent, Inode};
 use crate::format::change::{ENTRY_BYTES, EXTENT_BYTES, LIST_BYTES, NODE_BYTES};
@@ -353,11 +353,7 @@ impl Namespace {
 }
 
 fn list_bytes(extents: &[Extent]) -> u64 {
-    if extents.is_empty() {
-        0
-    } else {
-        LIST_BYTES + extents.len() as u64 * EXTENT_BYTES
-    }
+    if extents.is_empty() { 0 } else { LIST_BYTES + extents.len() as u64 * EXTENT_BYTES }
 }
 
 fn attribute_bytes(name: &[u8], value: &[u8]) -> u64 {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Salvaged;
 
 use crate::array::zone_header::ZoneHeader;
-use crate::array::{zones_of, Array};
+use crate::array::{Array, zones_of};
 use crate::core::look;
 use crate::core::made::{check_enough, drives_of, has_checkpoint, parts};
 use crate::device::{Device, Kind, ZoneCondition, ZoneState};

@@ -31,16 +31,16 @@ use self::contents::Contents;
 use self::scan::Scan;
 use crate::array::Array;
 use crate::core::made::{blank, bytes_in_slot, lay_out, refuse_used};
-use crate::device::area::Place;
 use crate::device::Device;
+use crate::device::area::Place;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::record::{DirectoryRecord, FileRecord};
 use crate::format::superblock::{Layout, Role, Standing, Superblock};
+use crate::journal::Checksums;
 use crate::journal::checkpoint::Writer;
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::Mirror;
-use crate::journal::Checksums;
 use crate::namespace::Namespace;
 
 /// Pages of checksums in memory.

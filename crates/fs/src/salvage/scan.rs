@@ -6,7 +6,7 @@ use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::GroupLayout;
 use crate::format::record::{RunRecord, Unit};
-use crate::journal::checksums::{of_block, Checksums};
+use crate::journal::checksums::{Checksums, of_block};
 
 /// Rows that are read at once.
 const ROWS_AT_ONCE: u64 = 256;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Contents, Everything, Flawed, Salvaged};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Inode};
-use crate::namespace::{Namespace, NAME_BYTES_MAX, REGULAR, ROOT};
+use crate::namespace::{NAME_BYTES_MAX, Namespace, REGULAR, ROOT};
 
 const DIRECTORY: u32 = 0o040_000;
 /// Permissions that come back: set-id bits do not, for nothing proves who wrote a record.

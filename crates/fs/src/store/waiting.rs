@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use crate::clock::{first_of, Signal};
+use crate::clock::{Signal, first_of};
 use crate::error::FsError;
 
 /// Who waits for room.

@@ -19,13 +19,13 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::naive::{Naive, Shown};
-use super::operation::{find, perform, Operation};
+use super::operation::{Operation, find, perform};
 use super::rig::Rig;
-use super::trial::{Harm, Trial, RANDOM_SUBSETS};
+use super::trial::{Harm, RANDOM_SUBSETS, Trial};
 use crate::clock::Clock;
 use crate::core::{Fs, MountOptions, Sabotage};
-use crate::device::model::{Contents, Snapshot};
 use crate::device::BLOCK_BYTES;
+use crate::device::model::{Contents, Snapshot};
 use crate::error::FsError;
 
 /// Of up to so many blocks that are not durable every subset is tried.

@@ -9,7 +9,7 @@ pub mod scripts;
 pub mod trial;
 
 pub use self::naive::Naive;
-pub use self::operation::{perform, Operation};
+pub use self::operation::{Operation, perform};
 
 use self::trial::{Harm, Trial};
 use crate::device::{Geometry, Kind};

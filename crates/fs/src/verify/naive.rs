@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::operation::{pattern, Operation};
+use super::operation::{Operation, pattern};
 use crate::core::Allocate;
 use crate::error::FsError;
 

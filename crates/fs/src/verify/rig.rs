@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 use super::trial::Trial;
 use crate::clock::Clock;
-use crate::core::{make_on, MakeOptions, Parts};
-use crate::device::model::{Contents, Model, Snapshot};
+use crate::core::{MakeOptions, Parts, make_on};
 use crate::device::Device;
+use crate::device::model::{Contents, Model, Snapshot};
 use crate::error::FsError;
 
 /// Blocks of metadata on a toy that has them itself.

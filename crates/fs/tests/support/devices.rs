@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use imbrex_fs::device::{Backend, Geometry, Operation, Outcome, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Backend, Geometry, Operation, Outcome};
 
 /// A device that counts.
 pub struct Counting<B> {

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, dead_code)] // in a test a panic is the report; not every test uses all of it
 
+use imbrex_fs::Bounds;
 use imbrex_fs::verify::cuts::judge;
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{scripts, Toy};
-use imbrex_fs::Bounds;
+use imbrex_fs::verify::{Toy, scripts};
 
 /// What `IMBREX_FS_…` says, for longer runs.
 pub fn setting(name: &str, usual: u64) -> u64 {

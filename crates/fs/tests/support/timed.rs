@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use imbrex_fs::device::{
-    Answer, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState, BLOCK_BYTES,
+    Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState,
 };
 
 /// A seek with half a turn, and the transfer of a block at 150 MB/s.

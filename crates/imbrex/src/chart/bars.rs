@@ -5,10 +5,10 @@
 //! 2. Stacked parts stand in order and end at their sum.
 
 use super::axis::{Axis, Fitted};
-use super::draw::{axis_titles, horizontal_axis, legend, legend_rows, vertical_axis, wrapped_swatch, Frame, LABEL};
+use super::draw::{Frame, LABEL, axis_titles, horizontal_axis, legend, legend_rows, vertical_axis, wrapped_swatch};
 use super::palette;
 use super::series::Marker;
-use super::svg::{escape, pixel, text_width, Canvas, Font, Style};
+use super::svg::{Canvas, Font, Style, escape, pixel, text_width};
 
 /// How bars of one group stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -256,11 +256,7 @@ impl BarChart {
 }
 
 fn finite(value: f64) -> f64 {
-    if value.is_finite() {
-        value
-    } else {
-        0.0
-    }
+    if value.is_finite() { value } else { 0.0 }
 }
 
 fn x_of(axis: &Fitted, frame: Frame, value: f64) -> f64 {

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::axis::{Fitted, Tick};
 use super::palette;
 use super::series::{Chart, Series, Shape};
-use super::svg::{escape, pixel, text_width, Canvas, Font, Style};
+use super::svg::{Canvas, Font, Style, escape, pixel, text_width};
 
 pub(super) const LABEL: Font<'static> = Font { size: 11.5, anchor: "middle", colour: "muted", is_bold: false };
 const TITLE: Font<'static> = Font { size: 15.0, anchor: "start", colour: "ink", is_bold: true };

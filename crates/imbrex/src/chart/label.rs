@@ -93,11 +93,7 @@ const RATES: [(f64, f64, &str); 4] = [(1e9, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (1
 fn trimmed(value: f64) -> String {
     let text = format!("{value:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" || text.is_empty() {
-        "0".to_string()
-    } else {
-        text.replace('-', "−")
-    }
+    if text == "-0" || text.is_empty() { "0".to_string() } else { text.replace('-', "−") }
 }
 
 /// Three significant digits, whole above a hundred.

@@ -23,7 +23,7 @@ pub use bars::{BarArrangement, BarChart};
 pub use draw::swatch;
 pub use label::Unit;
 pub use series::{Chart, Marker, Series, Shape};
-pub use svg::{escape, Style};
+pub use svg::{Style, escape};
 
 impl Chart {
     /// A chart of nothing yet.

@@ -97,11 +97,7 @@ mod tests {
     fn luminance(colour: &str) -> f64 {
         let channel = |at: usize| {
             let value = u8::from_str_radix(&colour[at..at + 2], 16).expect("a colour") as f64 / 255.0;
-            if value <= 0.03928 {
-                value / 12.92
-            } else {
-                ((value + 0.055) / 1.055).powf(2.4)
-            }
+            if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
         };
         0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
     }

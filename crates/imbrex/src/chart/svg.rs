@@ -59,11 +59,7 @@ pub fn escape(text: &str) -> String {
 /// A coordinate to a tenth of a pixel, as short as it goes.
 pub(super) fn pixel(value: f64) -> String {
     let tenths = (value * 10.0).round() as i64;
-    if tenths % 10 == 0 {
-        (tenths / 10).to_string()
-    } else {
-        format!("{}", tenths as f64 / 10.0)
-    }
+    if tenths % 10 == 0 { (tenths / 10).to_string() } else { format!("{}", tenths as f64 / 10.0) }
 }
 
 /// About how wide `text` is in a sans-serif face of `size` pixels.

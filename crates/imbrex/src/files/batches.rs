@@ -13,7 +13,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use parquet::basic::Type as Physical;
-use parquet::column::reader::{get_typed_column_reader, ColumnReader};
+use parquet::column::reader::{ColumnReader, get_typed_column_reader};
 use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
@@ -171,7 +171,7 @@ fn read<T: DataType, V: Default>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::{append, writer, Column};
+    use super::super::table::{Column, append, writer};
     use super::*;
     use parquet::data_type::ByteArray;
 

@@ -10,11 +10,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_sim::DriveSeries;
+use imbrex_sim::metrics::latency::LatencyHistogram;
 use parquet::data_type::ByteArray;
 
-use super::table::{append, long, writer, Column};
+use super::table::{Column, append, long, writer};
 use super::{FilesError, Folder, WholeFile};
 
 const SCHEMA: &str = "message latency {

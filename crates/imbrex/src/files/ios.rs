@@ -21,8 +21,8 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use imbrex_disk::Operation;
-use imbrex_sim::results::ServiceTime;
 use imbrex_sim::IoRecord;
+use imbrex_sim::results::ServiceTime;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::ByteArray;
 use parquet::errors::Result;
@@ -30,7 +30,7 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
-use super::table::{append, long, writer, Column};
+use super::table::{Column, append, long, writer};
 use super::{FilesError, Folder, WholeFile};
 
 const NAME: &str = "ios.parquet";

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 pub use ios::{IoPart, IoSpool};
 pub use plans::{PlanPart, PlanSpool};
-pub use whole::{discard_unfinished, Draft, WholeFile};
+pub use whole::{Draft, WholeFile, discard_unfinished};
 
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]

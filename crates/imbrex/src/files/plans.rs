@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use imbrex_disk::{Command, Operation, SimTime};
 use imbrex_layer::{GroupKind, Kind, Medium, Plan, Step, StepOp};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::{FilesError, Folder, WholeFile};
 

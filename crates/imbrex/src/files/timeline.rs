@@ -9,11 +9,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use imbrex_sim::metrics::windows::Window;
 use imbrex_sim::DriveSeries;
+use imbrex_sim::metrics::windows::Window;
 use parquet::data_type::ByteArray;
 
-use super::table::{append, long, writer, Column};
+use super::table::{Column, append, long, writer};
 use super::{FilesError, Folder, WholeFile};
 
 const SCHEMA: &str = "message timeline {

@@ -9,7 +9,7 @@ use imbrex_sim::results::Integrity;
 use imbrex_sim::{DriveResult, Summary};
 use serde_json::Value;
 
-use crate::chart::{escape, swatch, Series, Shape, Style, Unit};
+use crate::chart::{Series, Shape, Style, Unit, escape, swatch};
 
 /// A measure: where it stands in a drive's results, and how it is shown.
 struct Measure {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::chart::{escape, swatch, BarChart, Chart, Style};
+use crate::chart::{BarChart, Chart, Style, escape, swatch};
 
 /// What a pane holds.
 pub(super) enum Drawing {

@@ -11,7 +11,7 @@ use imbrex_sim::metrics::windows::Window;
 use imbrex_sim::results::ServiceTime;
 use imbrex_sim::{DriveResult, DriveSeries, Summary};
 
-use crate::chart::{label, Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit};
+use crate::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit, label};
 
 /// Most points of a curve in the page: more than its pixels show.
 const CURVE_POINTS: usize = 400;

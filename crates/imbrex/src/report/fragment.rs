@@ -10,7 +10,7 @@ use imbrex_sim::{DriveSeries, Summary};
 
 use super::figure::Drawing;
 use super::figures;
-use crate::chart::{escape, Style};
+use crate::chart::{Style, escape};
 use crate::table;
 
 /// The piece; `series` stands in the order of the drives.

@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 
 use imbrex_sim::{DriveSeries, Summary};
 
-use crate::chart::{escape, label, palette, Chart};
+use crate::chart::{Chart, escape, label, palette};
 use crate::files::{FilesError, Folder};
 
 impl Folder {
@@ -159,15 +159,8 @@ fn made(summary: &Summary) -> String {
 pub fn shell(words: &[String]) -> String {
     let is_plain =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c));
-    let quoted =
-        words.iter().map(
-            |word| {
-                if is_plain(word) {
-                    word.clone()
-                } else {
-                    format!("'{}'", word.replace('\'', "'\\''"))
-                }
-            },
-        );
+    let quoted = words
+        .iter()
+        .map(|word| if is_plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) });
     quoted.collect::<Vec<_>>().join(" ")
 }

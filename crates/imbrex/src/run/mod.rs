@@ -20,7 +20,7 @@ use std::time::Instant;
 use imbrex_disk::{Command, SimTime};
 use imbrex_layer::Plan;
 use imbrex_sim::{
-    summarize, Drive, DriveResult, DriveSeries, Engine, IoRecord, Observer, Options, Outcome, Unobserved,
+    Drive, DriveResult, DriveSeries, Engine, IoRecord, Observer, Options, Outcome, Unobserved, summarize,
 };
 use imbrex_trace::Source;
 use indicatif::ProgressBar;

@@ -18,7 +18,7 @@ use crate::drives::find_profile;
 use crate::error::Failure;
 use crate::progress::Progress;
 use crate::simulation::Baseline;
-use crate::workload::{hex, Workload, WorkloadOptions};
+use crate::workload::{Workload, WorkloadOptions, hex};
 
 /// More points than anybody waits for.
 const POINTS_MAX: usize = 1_000_000;

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::row::{number, Row};
-use crate::chart::{escape, swatch, Axis, Chart, Series, Shape, Style, Unit};
+use super::row::{Row, number};
+use crate::chart::{Axis, Chart, Series, Shape, Style, Unit, escape, swatch};
 use crate::report::{charts_json, document};
 
 const SIZE: (f64, f64) = (580.0, 330.0);

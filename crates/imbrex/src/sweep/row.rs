@@ -21,7 +21,7 @@ use super::grid::Task;
 use crate::chart::Unit;
 use crate::error::Failure;
 use crate::files::batches::{Batch, Batches, Values};
-use crate::files::table::{append, writer_of, Column};
+use crate::files::table::{Column, append, writer_of};
 
 /// What a column holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

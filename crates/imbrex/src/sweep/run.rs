@@ -1,6 +1,6 @@
 //! Points run on the cores there are, one a core, each row kept as it is made.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use imbrex_sim::DriveResult;

@@ -14,7 +14,7 @@ use super::interlaced::driver::Interlaced;
 use super::interlaced::home::Planner;
 use super::interlaced::host::Host;
 use super::interlaced::map_zones::MapZones;
-use super::interlaced::options::{joined, of_moves, MoveOptions, HOT_TRACKS};
+use super::interlaced::options::{HOT_TRACKS, MoveOptions, joined, of_moves};
 use super::interlaced::record;
 use super::track_map::{self, Map};
 use crate::context::Context;

@@ -34,8 +34,8 @@ use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::layer::{self, Layer};
 use crate::parameters::ConfigError;
-use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
+use crate::plan::note::{Note, ReplayError};
 use crate::violation::Violation;
 
 /// Its line in the registry.

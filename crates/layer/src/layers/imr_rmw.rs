@@ -18,7 +18,7 @@ use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::Host;
-use super::interlaced::options::{MoveOptions, BACKUP_REGIONS, SAFETY};
+use super::interlaced::options::{BACKUP_REGIONS, MoveOptions, SAFETY};
 use super::interlaced::record;
 use super::interlaced::{Track, TrackRun, Translation};
 use crate::context::Context;
@@ -91,7 +91,7 @@ mod tests {
 
     use imbrex_disk::{Command, Sectors};
 
-    use crate::layers::interlaced::testing::{assert_cost, assert_plan, disk, layer, plan, Clock};
+    use crate::layers::interlaced::testing::{Clock, assert_cost, assert_plan, disk, layer, plan};
 
     #[test]
     fn a_bottom_write_backs_up_both_neighbours_and_rewrites_them() {

@@ -22,8 +22,8 @@ use crate::layer::{Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::region::Regions;
+use crate::region::rewrite::{Rewrite, Rewriter};
 use crate::violation::Violation;
 
 /// Its line in the registry.

@@ -26,10 +26,10 @@ use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
-use super::interlaced::host::{push_runs_at, Host};
+use super::interlaced::host::{Host, push_runs_at};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{MoveOptions, OF_MOVES};
-use super::interlaced::packed::{packed_bytes, PackedStates};
+use super::interlaced::packed::{PackedStates, packed_bytes};
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
 use super::interlaced::{Span, Track, TrackRun, Translation};
 use crate::context::Context;
@@ -37,8 +37,8 @@ use crate::info::LayerInfo;
 use crate::journal_records;
 use crate::layer::Layer;
 use crate::parameters::ConfigError;
-use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
+use crate::plan::note::{Note, ReplayError};
 use crate::violation::Violation;
 
 journal_records! {
@@ -93,11 +93,7 @@ impl Flip {
 
     /// The top next to the bottom at `radial_track`.
     fn top(self, radial_track: u32) -> Option<u32> {
-        if self.inner {
-            radial_track.checked_add(1)
-        } else {
-            radial_track.checked_sub(1)
-        }
+        if self.inner { radial_track.checked_add(1) } else { radial_track.checked_sub(1) }
     }
 
     /// Sectors swapped, and the first of them on the bottom and on the top.

@@ -25,7 +25,7 @@ use super::interlaced::backup::BackupLog;
 use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
-use super::interlaced::host::{merge, push_runs_at, Host};
+use super::interlaced::host::{Host, merge, push_runs_at};
 use super::interlaced::map_zones::{MapZones, ZonePiece};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{MoveOptions, OF_MOVES};
@@ -307,7 +307,7 @@ impl<N: PlaceNumber> Map<N> {
             .iter()
             .filter(|planned| planned.zone == hot.zone)
             .for_each(|chosen| is_barred[chosen.cold as usize] = true);
-        for (&piece, _) in touched.iter().filter(|(_, &relation)| relation == Relation::Partly) {
+        for (&piece, _) in touched.iter().filter(|&(_, &relation)| relation == Relation::Partly) {
             is_barred[piece as usize] = true;
         }
         let places = self.places_of(hot.zone).iter().map(|&place| place.into());
@@ -383,10 +383,10 @@ impl<N: PlaceNumber> Translation for Map<N> {
             let place = home.locate(home.pba(lba));
             return self.left_over(home, lba, &Track::of(&place), place.sector);
         };
-        if let Some(away) = &self.away {
-            if (piece.zone, piece.home) == (away.moved.zone, away.moved.hot) {
-                return self.run_away(home, away, &piece);
-            }
+        if let Some(away) = &self.away
+            && (piece.zone, piece.home) == (away.moved.zone, away.moved.hot)
+        {
+            return self.run_away(home, away, &piece);
         }
         let place = self.place_of(piece.zone, piece.home);
         let lba_start = Lba(lba.0 - piece.sector as u64);

@@ -15,8 +15,7 @@ use crate::parameters::{ParameterInfo, ParameterKind};
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "write-buffer",
-    summary:
-        "interlaced disk: writes to bottoms go to a log in reserved tops, and home when it fills and the drive is idle",
+    summary: "interlaced disk: writes to bottoms go to a log in reserved tops, and home when it fills and the drive is idle",
     recordings: &["interlaced"],
     host_managed: false,
     mapping_unit: "extent",

@@ -140,7 +140,7 @@ impl ExtentMap {
     pub fn pieces(&self, lba: Lba, sectors: Sectors) -> impl Iterator<Item = MappedRun> + '_ {
         let (start, end) = (lba.0, lba.0 + sectors.0);
         let before = self.runs.range(..start).next_back();
-        let reaching = before.filter(move |(&first, &(length, _))| first + length as u64 > start);
+        let reaching = before.filter(move |&(&first, &(length, _))| first + length as u64 > start);
         reaching.into_iter().chain(self.runs.range(start..end)).map(move |(&first, &(length, target))| {
             let from = first.max(start);
             let to = (first + length as u64).min(end);

@@ -143,11 +143,7 @@ mod tests {
     const UNIT: usize = 48;
 
     fn placed(place: u32, i: u32) -> u32 {
-        if place == ABSENT {
-            ABSENT
-        } else {
-            place + i
-        }
+        if place == ABSENT { ABSENT } else { place + i }
     }
 
     fn contents(list: &RunList) -> [Option<u32>; UNIT] {

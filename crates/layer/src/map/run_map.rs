@@ -106,7 +106,7 @@ impl<V: Along> RunMap<V> {
     /// Calls `visit(start, length, value)` with every part of the range in order, gaps as `None`.
     pub fn cover(&self, start: u64, length: u64, mut visit: impl FnMut(u64, u64, Option<V>)) {
         let end = start + length;
-        let before = self.runs.range(..start).next_back().filter(|(&first, &(run, _))| first + run > start);
+        let before = self.runs.range(..start).next_back().filter(|&(&first, &(run, _))| first + run > start);
         let mut next = start;
         for (&first, &(run_length, value)) in before.into_iter().chain(self.runs.range(start..end)) {
             let from = first.max(start);
@@ -130,7 +130,7 @@ impl<V: Along> RunMap<V> {
     /// What of the first run that shares a number with `[start, start + length)` lies from `start` on: start, length and
     /// value.
     pub fn first_in(&self, start: u64, length: u64) -> Option<(u64, u64, V)> {
-        let before = self.runs.range(..=start).next_back().filter(|(&first, &(run, _))| first + run > start);
+        let before = self.runs.range(..=start).next_back().filter(|&(&first, &(run, _))| first + run > start);
         let (&first, &(run, value)) = before.or_else(|| self.runs.range(start..).next())?;
         let from = first.max(start);
         (from < start + length).then(|| (from, first + run - from, value.along(from - first)))
@@ -138,7 +138,7 @@ impl<V: Along> RunMap<V> {
 
     /// The first run that shares a number with `[start, start + length)`: its start and end.
     pub fn first_overlap(&self, start: u64, length: u64) -> Option<(u64, u64)> {
-        let before = self.runs.range(..start).next_back().filter(|(&first, &(run, _))| first + run > start);
+        let before = self.runs.range(..start).next_back().filter(|&(&first, &(run, _))| first + run > start);
         let found = before.or_else(|| self.runs.range(start..start + length).next());
         found.map(|(&first, &(run, _))| (first, first + run))
     }

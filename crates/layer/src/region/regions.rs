@@ -368,10 +368,10 @@ impl<'a> Carver<'a> {
                 }
                 let track = self.disk.geometry.track_of(start);
                 let first = if track.start == start { start } else { track.end() };
-                if let Some((left, sectors)) = self.disk.geometry.stroke_from(first) {
-                    if left >= tracks as u64 {
-                        return Some(Extent::new(first, Sectors(sectors.0 * tracks as u64)));
-                    }
+                if let Some((left, sectors)) = self.disk.geometry.stroke_from(first)
+                    && left >= tracks as u64
+                {
+                    return Some(Extent::new(first, Sectors(sectors.0 * tracks as u64)));
                 }
                 let mut last = first;
                 for _ in 0..tracks {

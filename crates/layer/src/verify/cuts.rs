@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256StarStar;
 
 use super::harm;
 use super::image::{Act, Execution, Image, LOST};
-use super::toy::{below, Commands};
+use super::toy::{Commands, below};
 use crate::layer::{Layer, Piece};
 use crate::plan::note::Note;
 use crate::plan::{GroupKind, Plan};

@@ -6,7 +6,7 @@
 use imbrex_disk::SharedDisk;
 
 use super::cuts::{self, PowerCutTest, Tally};
-use super::{toy, Checker};
+use super::{Checker, toy};
 use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::layer::Layer;

@@ -126,7 +126,7 @@ mod tests {
     use crate::layer::Layer;
     use crate::plan::Plan;
     use crate::registry;
-    use crate::verify::{harm, toy, Checker};
+    use crate::verify::{Checker, harm, toy};
 
     fn toy_of(layer: &str, recording: &str, parameters: &[(String, String)]) -> (SharedDisk, Box<dyn Layer>) {
         let toy = toy::disks(recording).next().expect("there is one");

@@ -4,7 +4,7 @@
 use imbrex_disk::{Command, SimDuration, SimTime};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::observed::{capacity_sectors, is_near, median, radial_tracks, share_near, Dice, Observed, Script};
+use super::observed::{Dice, Observed, Script, capacity_sectors, is_near, median, radial_tracks, share_near};
 use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;
@@ -98,8 +98,8 @@ fn seagate_claims(report: &mut Report, latencies: &[f64]) {
         format!("{:.2} ms; {:.1} % within 5 % of 25 ms", median(latencies.to_vec()), share * 100.0),
         Some(share >= 0.98),
     );
-    let slow: Vec<_> = latencies.iter().enumerate().filter(|(_, &latency)| latency > 100.0).collect();
-    let merge = slow.first().map_or(0.0, |(_, &latency)| latency);
+    let slow: Vec<_> = latencies.iter().enumerate().filter(|&(_, &latency)| latency > 100.0).collect();
+    let merge = slow.first().map_or(0.0, |&(_, &latency)| latency);
     let places: Vec<_> = slow.iter().map(|(index, _)| (index + 1).to_string()).collect();
     report.claim(
         ClaimKind::Predicted,

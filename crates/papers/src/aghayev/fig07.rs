@@ -3,7 +3,7 @@
 use imbrex_disk::{Command, SimDuration};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::observed::{is_near, median, share_near, Dice, Observed, Script};
+use super::observed::{Dice, Observed, Script, is_near, median, share_near};
 use super::under_test::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;

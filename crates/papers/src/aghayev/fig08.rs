@@ -3,7 +3,7 @@
 use imbrex_disk::SimDuration;
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::observed::{capacity_sectors, is_near, mean, median, radial_tracks, Observed, Script};
+use super::observed::{Observed, Script, capacity_sectors, is_near, mean, median, radial_tracks};
 use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;

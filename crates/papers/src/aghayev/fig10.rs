@@ -5,8 +5,8 @@ use imbrex_disk::{SimDuration, SimTime};
 use imbrex_layer::{Cause, Kind, StepOp};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::fig08::{write_every_other, WRITTEN};
-use super::observed::{is_near, median, radial_tracks, share_near, Background, Observed};
+use super::fig08::{WRITTEN, write_every_other};
+use super::observed::{Background, Observed, is_near, median, radial_tracks, share_near};
 use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;

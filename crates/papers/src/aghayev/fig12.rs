@@ -4,7 +4,7 @@ use imbrex_disk::SimDuration;
 use imbrex_sim::Drive;
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::observed::{capacity_sectors, is_near, Dice, Observed, Script, Served};
+use super::observed::{Dice, Observed, Script, Served, capacity_sectors, is_near};
 use super::under_test::{BLOCK_SECTORS, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;

@@ -14,8 +14,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Tracks of four blocks of 4 KiB without skew, so that a half track is the two blocks by which a packet grows;
 /// two blocks of out-of-band data, payload up to 16; 36 blocks raw and a map of 12 entries.
-const TOY: &str =
-    "seagate-st5000as0011:geometry.tracks=4000,geometry.stroke_tracks_od=400,geometry.stroke_tracks_id=400,\
+const TOY: &str = "seagate-st5000as0011:geometry.tracks=4000,geometry.stroke_tracks_od=400,geometry.stroke_tracks_id=400,\
                    geometry.track_sectors_od=32,geometry.track_sectors_id=32,geometry.track_skew_ns=0,\
                    geometry.head_skew_ns=0,cache_size=144KiB,map_entries=12,\
                    out_of_band=1,half_track_payload=8KiB,packet_writes=4,large_write=1MiB,map_merge_every=0,\

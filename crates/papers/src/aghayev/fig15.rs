@@ -3,7 +3,7 @@
 use imbrex_disk::{Command, SimDuration};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::observed::{capacity_sectors, is_near, radial_tracks, Dice, Observed, Script, Served};
+use super::observed::{Dice, Observed, Script, Served, capacity_sectors, is_near, radial_tracks};
 use super::under_test::{BLOCK_SECTORS, EMULATED_1, EMULATED_2, EMULATED_3, MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;

@@ -4,7 +4,7 @@ use imbrex_disk::{Command, Lba, Sectors, SimDuration};
 use imbrex_sim::Drive;
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::observed::{capacity_sectors, is_near, mean, radial_tracks, Observed, Script};
+use super::observed::{Observed, Script, capacity_sectors, is_near, mean, radial_tracks};
 use super::under_test::{MIB_SECTORS, SEAGATE};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::drives::fresh;

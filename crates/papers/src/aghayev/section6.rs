@@ -3,7 +3,7 @@
 use imbrex_disk::{Command, SimTime};
 
 use super::super::{ClaimKind, Experiment, Report};
-use super::observed::{is_near, Dice, Observed, Script};
+use super::observed::{Dice, Observed, Script, is_near};
 use super::under_test::{BLOCK_SECTORS, CONVENTIONAL, SEAGATE};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

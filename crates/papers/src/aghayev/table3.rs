@@ -1,6 +1,6 @@
 //! Tables 1 and 3: what the probe says of the drives, which it has not seen the profiles of.
 
-use imbrex_probe::{probe, ProbeOptions, Simulated, Verdict};
+use imbrex_probe::{ProbeOptions, Simulated, Verdict, probe};
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::observed::is_near;

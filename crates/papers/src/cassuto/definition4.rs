@@ -1,7 +1,7 @@
 //! Definition 4 and table I: counters, write overloading, slowdown.
 
-use imbrex_sim::metrics::counters::{write_overloading, Counter, Counters};
 use imbrex_sim::DriveResult;
+use imbrex_sim::metrics::counters::{Counter, Counters, write_overloading};
 use imbrex_trace::generators;
 
 use super::super::lab::Bench;

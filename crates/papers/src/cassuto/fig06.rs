@@ -3,7 +3,7 @@
 use imbrex_disk::SimTime;
 use imbrex_sim::IoRecord;
 
-use super::super::lab::{mean, Bench, Counts};
+use super::super::lab::{Bench, Counts, mean};
 use super::super::{ClaimKind, Experiment, Report};
 use super::under_test::SET_ASSOCIATIVE;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};

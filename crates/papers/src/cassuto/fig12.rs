@@ -1,11 +1,11 @@
 //! Figs 12–14: random 4 KiB writes on S-blocks, and two ways to choose what to destage.
 
 use imbrex_disk::SimTime;
-use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_sim::IoRecord;
+use imbrex_sim::metrics::latency::LatencyHistogram;
 use imbrex_trace::{Input, TraceOptions};
 
-use super::super::lab::{mean, Bench, Counts};
+use super::super::lab::{Bench, Counts, mean};
 use super::super::report::Table;
 use super::super::{ClaimKind, Experiment, Report};
 use super::under_test::SET_ASSOCIATIVE;

@@ -11,8 +11,8 @@ use imbrex::{Failure, Progress, Run};
 use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_layer::{GroupKind, Plan};
 use imbrex_sim::{Arrival, Drive, DriveResult, DriveSeries, IoRecord, Observer, Options};
-use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 use imbrex_trace::Source;
+use imbrex_trace::generators::{self, Generator, WorkloadSpec};
 
 /// The volatile cache: what drives of the time have.
 const WRITE_CACHE_BYTES: u64 = 64 << 20;

@@ -3,7 +3,7 @@
 use super::super::{Experiment, Report};
 use super::bench::{Case, Cost};
 use super::compared::DRIVES;
-use super::table::{cells, rate, seconds, table, COLUMNS};
+use super::table::{COLUMNS, cells, rate, seconds, table};
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::human;

@@ -3,7 +3,7 @@
 use super::super::{Experiment, Report};
 use super::bench::{Case, Cost};
 use super::compared::DRIVES;
-use super::table::{cells, megabytes, rate, table, COLUMNS};
+use super::table::{COLUMNS, cells, megabytes, rate, table};
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;

@@ -7,7 +7,7 @@ use super::super::{Experiment, Report};
 use super::bench::Case;
 use super::cliff::before_and_after;
 use super::drives::compare;
-use super::table::{cells, table, COLUMNS};
+use super::table::{COLUMNS, cells, table};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

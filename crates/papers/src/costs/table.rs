@@ -24,11 +24,7 @@ pub fn cells(cost: &Cost) -> Vec<String> {
 }
 
 fn stall(ns: u64) -> String {
-    if ns == 0 {
-        "–".into()
-    } else {
-        human::duration_ns(ns)
-    }
+    if ns == 0 { "–".into() } else { human::duration_ns(ns) }
 }
 
 /// A rate with the digits that tell something.

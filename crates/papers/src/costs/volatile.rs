@@ -2,7 +2,7 @@
 
 use super::super::{Experiment, Report};
 use super::bench::Case;
-use super::table::{cells, megabytes, rate, table, COLUMNS};
+use super::table::{COLUMNS, cells, megabytes, rate, table};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

@@ -7,9 +7,9 @@ use imbrex_trace::generators::Arrivals;
 use super::super::report::Table;
 use super::super::{Experiment, Report};
 use super::runs;
-use super::table::{amplification, figure, listed, mean_ms, tail_ms, View};
+use super::table::{View, amplification, figure, listed, mean_ms, tail_ms};
 use super::under_test::{COMPARED, CONVENTIONAL, OURS};
-use super::workloads::{machines, Case};
+use super::workloads::{Case, machines};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

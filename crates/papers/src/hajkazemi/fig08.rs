@@ -9,13 +9,13 @@ use super::causes;
 use super::runs::{self, Runs};
 use super::sentences::*;
 use super::table::{
-    amplification, claim, figure, listed, mean_ms, operations, tail_ms, write_mean_ms, write_tail_ms, Measure, Outcome,
-    View,
+    Measure, Outcome, View, amplification, claim, figure, listed, mean_ms, operations, tail_ms, write_mean_ms,
+    write_tail_ms,
 };
 use super::under_test::{
     CACHE, COMPARED, CONVENTIONAL, FLIP, MAP, OURS, PROPOSED, RMW, SECOND_VALUES, SMALL_CACHE, WATCHED,
 };
-use super::workloads::{machines, real, Case, MACHINES};
+use super::workloads::{Case, MACHINES, machines, real};
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
@@ -206,11 +206,7 @@ fn times(ratios: &[f64]) -> String {
 
 /// `holds` where the conventional drive's mean is that of the paper.
 fn on_baseline(mean_ms: f64, holds: bool) -> Outcome {
-    if is_about_a_tenth_of_a_millisecond(mean_ms) {
-        Outcome::Holds(holds)
-    } else {
-        Outcome::NoBaseline
-    }
+    if is_about_a_tenth_of_a_millisecond(mean_ms) { Outcome::Holds(holds) } else { Outcome::NoBaseline }
 }
 
 fn tail_claims(report: &mut Report, runs: &Runs) {

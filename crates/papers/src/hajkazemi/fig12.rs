@@ -5,7 +5,7 @@ use imbrex_trace::generators::Arrivals;
 use super::super::{Experiment, Report};
 use super::runs::{self, Curves, Runs};
 use super::sentences::*;
-use super::table::{claim, write_mean_ms, Outcome};
+use super::table::{Outcome, claim, write_mean_ms};
 use super::under_test::{CACHE, COMPARED, CONVENTIONAL, FLIP, MAP, PROPOSED, RMW};
 use super::workloads::Case;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};

@@ -132,8 +132,8 @@ pub fn claim(report: &mut Report, runs: &Runs, claim: &str, theirs: &str, judge:
         Outcome::NoBaseline => format!("{}: {ours} (baseline not met)", arrivals.name()),
         _ => format!("{}: {ours}", arrivals.name()),
     };
-    let ours = if judged.iter().all(|(_, (ours, _))| *ours == judged[0].1 .0) {
-        judged[0].1 .0.clone()
+    let ours = if judged.iter().all(|(_, (ours, _))| *ours == judged[0].1.0) {
+        judged[0].1.0.clone()
     } else {
         judged.iter().map(told).collect::<Vec<_>>().join("; ")
     };

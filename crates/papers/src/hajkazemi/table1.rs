@@ -1,14 +1,14 @@
 //! Table 1 and figs 5 to 7: the workloads themselves. Of table 1 and the figures only what the text states is left.
 
 use imbrex_disk::{Operation, SimTime};
-use imbrex_trace::generators::Arrivals;
 use imbrex_trace::When;
+use imbrex_trace::generators::Arrivals;
 
 use super::super::{ClaimKind, Experiment, Report};
 use super::runs;
-use super::table::{figure, View};
+use super::table::{View, figure};
 use super::under_test::{CONVENTIONAL, RMW};
-use super::workloads::{machines, Case, MACHINES};
+use super::workloads::{Case, MACHINES, machines};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

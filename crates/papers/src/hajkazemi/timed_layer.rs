@@ -5,7 +5,7 @@
 
 use imbrex_disk::{Actuator, HeadLog, HeadSample};
 use imbrex_disk::{Command, Pba, Sectors, SharedDisk, SimTime};
-use imbrex_layer::{registry, Layer, Plan};
+use imbrex_layer::{Layer, Plan, registry};
 use imbrex_sim::timing::Timing;
 
 use super::under_test::{CONVENTIONAL, PROFILE, RMW};

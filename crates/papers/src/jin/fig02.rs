@@ -13,7 +13,7 @@ use imbrex::{Failure, Progress};
 use imbrex_fs::load::bench::{tree_directories, tree_path};
 use imbrex_fs::load::random::Choices;
 
-use super::choices::{FILES, FILE_BYTES, MEMORY_BYTES, PC_DISK, READS, SEED, WARM_READS, WIDTH};
+use super::choices::{FILE_BYTES, FILES, MEMORY_BYTES, PC_DISK, READS, SEED, WARM_READS, WIDTH};
 use super::memory::MemoryBound;
 use crate::kernel_fs::KernelFs;
 use crate::report::Table;

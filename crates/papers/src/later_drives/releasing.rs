@@ -5,7 +5,7 @@ use imbrex_disk::SimDuration;
 use super::super::aghayev::observed::is_near;
 use super::super::{ClaimKind, Experiment, Report};
 use super::measured::{DRIVES, SOURCE};
-use super::scattered_writes::{write_blocks, MIB_SECTORS};
+use super::scattered_writes::{MIB_SECTORS, write_blocks};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
 

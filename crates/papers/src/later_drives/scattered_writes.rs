@@ -6,7 +6,7 @@ use imbrex_layer::{Cause, Kind, Plan, StepOp};
 use imbrex_sim::{Arrival, IoRecord, Observer, Options};
 use imbrex_trace::{Recorded, Request, When};
 
-use super::super::aghayev::observed::{capacity_sectors, Dice};
+use super::super::aghayev::observed::{Dice, capacity_sectors};
 use imbrex::drives::fresh;
 
 /// Sectors of a mebibyte.

@@ -1,8 +1,8 @@
 //! A block that is written again takes no new entry: the effective size grows with skew.
 
 use imbrex_disk::SimTime;
-use imbrex_trace::generators::{Generator, WorkloadSpec};
 use imbrex_trace::Source;
+use imbrex_trace::generators::{Generator, WorkloadSpec};
 
 use super::super::aghayev::observed::{capacity_sectors, is_near, writes_until_cleaning};
 use super::super::{ClaimKind, Experiment, Report};

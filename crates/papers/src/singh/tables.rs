@@ -4,9 +4,9 @@
 use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Style, Unit};
 use imbrex::error::Failure;
 use imbrex::progress::Progress;
-use imbrex_fs::load::age::{Step, Steps};
-use imbrex_fs::load::capacity::{run as age, search_by, Capacity, Found, Trial, PARTS};
 use imbrex_fs::load::LoadError;
+use imbrex_fs::load::age::{Step, Steps};
+use imbrex_fs::load::capacity::{Capacity, Found, PARTS, Trial, run as age, search_by};
 use rayon::prelude::*;
 
 use super::super::{ClaimKind, Experiment, Report};

@@ -8,9 +8,9 @@
 
 use std::ops::Range;
 
-use super::experiment::{only_for_cached, Experiment};
-use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
-use crate::marks::{is_elsewhere, same, Marks, Times};
+use super::experiment::{Experiment, only_for_cached};
+use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
+use crate::marks::{Marks, Times, is_elsewhere, same};
 use crate::statistics::{change, median, runs};
 use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value, Verdict};

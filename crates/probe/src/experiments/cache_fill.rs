@@ -7,12 +7,12 @@
 //! the whole drive. One that never cleans when idle can be filled but once, which gives all three, for such a cache is
 //! mapped by blocks.
 
-use super::experiment::{only_for_cached, Experiment};
-use super::filling::{fill, Filled, Spread};
+use super::experiment::{Experiment, only_for_cached};
+use super::filling::{Filled, Spread, fill};
 use super::mechanics::track;
-use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
+use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
 use crate::statistics::{is_near, median, mode, quantile};
-use crate::target::{latencies, Operation, TargetError};
+use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
 
 /// Its line in the registry.

@@ -4,10 +4,10 @@
 //! shortest reads that change between cache and place tell how far the head goes; read in order, as the paper does, they
 //! are rounded to whole rotations.
 
-use super::experiment::{only_for_cached, Experiment};
-use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
+use super::experiment::{Experiment, only_for_cached};
+use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
 use crate::statistics::quantile;
-use crate::target::{latencies, Operation, TargetError};
+use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
 
 /// Its line in the registry.

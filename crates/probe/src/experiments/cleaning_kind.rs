@@ -3,9 +3,9 @@
 //! was read before the pause is read again at its next pass while the head has rested, and later once it has gone to
 //! clean. Halving the pauses between the two finds the time.
 
-use super::experiment::{only_for_cached, Experiment};
-use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
-use crate::marks::{same, Marks};
+use super::experiment::{Experiment, only_for_cached};
+use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
+use crate::marks::{Marks, same};
 use crate::rest::has_moved;
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};

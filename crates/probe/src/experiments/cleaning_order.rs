@@ -2,9 +2,9 @@
 //! more at the end beside the first of them; after a pause some have been cleaned, and which they are tells whether bands
 //! are taken in the order of writing, and whole (Aghayev 2015 §4.5.1). How many they are tells how long a band takes.
 
-use super::experiment::{only_for_cached, Experiment};
-use crate::bench::{Bench, BLOCK_BYTES};
-use crate::marks::{is_elsewhere, same, Marks};
+use super::experiment::{Experiment, only_for_cached};
+use crate::bench::{BLOCK_BYTES, Bench};
+use crate::marks::{Marks, is_elsewhere, same};
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value, Verdict};
 

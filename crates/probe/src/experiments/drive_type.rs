@@ -11,11 +11,11 @@
 
 use super::experiment::Experiment;
 use super::interlaced::{self, SEVERAL_ROTATIONS};
-use super::lost::{read_after_writing, take_back_if_lost, HOST_MANAGED, NARROW, WIDE};
+use super::lost::{HOST_MANAGED, NARROW, WIDE, read_after_writing, take_back_if_lost};
 use crate::bench::{Bench, MIB};
-use crate::marks::{by_chance, is_elsewhere, is_same, Marks};
-use crate::statistics::{median, mode, quantile, Mode};
-use crate::target::{latencies, Operation, TargetError};
+use crate::marks::{Marks, by_chance, is_elsewhere, is_same};
+use crate::statistics::{Mode, median, mode, quantile};
+use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value};
 
 /// Its line in the registry.

@@ -15,7 +15,7 @@
 use super::experiment::Experiment;
 use super::lost::read_after_writing;
 use crate::bench::{Bench, MIB};
-use crate::marks::{by_chance, is_elsewhere, same, Marks, Times};
+use crate::marks::{Marks, Times, by_chance, is_elsewhere, same};
 use crate::statistics::{median, quantile};
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};

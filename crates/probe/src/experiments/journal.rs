@@ -2,10 +2,10 @@
 //! takes grows with the writes in steps. The steps are the quantum; what the shortest packet takes beside the quanta of its
 //! payload is out-of-band data.
 
-use super::experiment::{only_for_cached, Experiment};
-use crate::bench::{Bench, BLOCK_BYTES, DEPTH};
+use super::experiment::{Experiment, only_for_cached};
+use crate::bench::{BLOCK_BYTES, Bench, DEPTH};
 use crate::statistics::{median, middle, mode};
-use crate::target::{latencies, Operation, TargetError};
+use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
 
 /// Its line in the registry.

@@ -6,8 +6,7 @@ use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};
 
 /// What a drive may be that destroys, or refuses.
-pub(super) const HOST_MANAGED: &str =
-    "it may be a host-managed drive, which says itself what it is: ask the machine it is in (lsblk -o \
+pub(super) const HOST_MANAGED: &str = "it may be a host-managed drive, which says itself what it is: ask the machine it is in (lsblk -o \
                             NAME,ZONED)";
 /// The writes, as the evidence names them.
 pub(super) const WIDE: &str = "random writes in 1 GiB";

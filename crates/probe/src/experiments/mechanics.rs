@@ -2,10 +2,10 @@
 //! by: blocks a fixed distance apart come by as much later as the track is short, and a good deal later where a track ends.
 //! Of a far block, read at many phases, the shortest wait is the way there.
 
-use super::experiment::{only_for_rotating, Experiment};
-use crate::bench::{Bench, BLOCK_BYTES, DEPTH, MIB};
+use super::experiment::{Experiment, only_for_rotating};
+use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
 use crate::statistics::{around, median, middle};
-use crate::target::{latencies, Operation, TargetError};
+use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value};
 
 /// Its line in the registry.

@@ -2,7 +2,7 @@
 //! shows no such period, and one behind a fixed delay shows it for any two sectors: then there is none to tell.
 
 use super::experiment::Experiment;
-use crate::bench::{Bench, BLOCK_BYTES, MIB};
+use crate::bench::{BLOCK_BYTES, Bench, MIB};
 use crate::statistics::{middle, mode, quantile};
 use crate::target::TargetError;
 use crate::verdict::{Confidence, Value};

@@ -2,9 +2,9 @@
 //! the whole drive; here places all over it are sampled. Short ways between neighbouring places tell how the zones lie:
 //! where each is one wide stroke over a surface, the head jumps back at the end of every stroke.
 
-use super::experiment::{only_for_rotating, Experiment};
+use super::experiment::{Experiment, only_for_rotating};
 use super::mechanics::way;
-use crate::bench::{Bench, BLOCK_BYTES, MIB};
+use crate::bench::{BLOCK_BYTES, Bench, MIB};
 use crate::statistics::middle;
 use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value};

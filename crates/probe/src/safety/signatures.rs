@@ -7,7 +7,7 @@
 
 use std::io;
 
-use super::{Peek, BLOCK_BYTES};
+use super::{BLOCK_BYTES, Peek};
 
 /// A signature: what it says, where it stands, its bytes.
 struct Signature {

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use memmap2::MmapMut;
 
-use super::real_time::{sleep, RealTime};
+use super::real_time::{RealTime, sleep};
 use super::ring::Ring;
 use super::settings::Settings;
-use crate::safety::usage::Device;
 use crate::safety::Peek;
+use crate::safety::usage::Device;
 use crate::target::{About, Done, Next, Target, TargetError};
 
 /// Room to look into the device, in memory that begins at a page as direct access demands.

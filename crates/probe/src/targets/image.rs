@@ -14,7 +14,7 @@ use imbrex_disk::SimTime;
 use imbrex_sim::Stepped;
 
 use super::filler::Filler;
-use super::virtual_time::{path, Finished, Machine, VirtualTime, HEAD_SAMPLES};
+use super::virtual_time::{Finished, HEAD_SAMPLES, Machine, VirtualTime, path};
 use crate::safety::Peek;
 use crate::target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError};
 
@@ -49,8 +49,7 @@ impl Emulated {
         let room = rustix::fs::statvfs(self.place.as_str()).map(|facts| facts.f_bavail.saturating_mul(facts.f_frsize));
         match room {
             Ok(left) if left < ROOM_BYTES => {
-                let reason =
-                    "the image has grown until its file system is nearly full; put it on a larger one, leave the \
+                let reason = "the image has grown until its file system is nearly full; put it on a larger one, leave the \
                               test out, or probe the drive as sim:DRIVE, which needs no room";
                 Err(TargetError::failed(self.place.clone(), reason))
             }

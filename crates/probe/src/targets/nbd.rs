@@ -13,14 +13,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use imbrex_nbd::{command, command_flag, Request, SIMPLE_REPLY_BYTES, SIMPLE_REPLY_MAGIC};
+use imbrex_nbd::{Request, SIMPLE_REPLY_BYTES, SIMPLE_REPLY_MAGIC, command, command_flag};
 
 use super::filler::Filler;
 use super::nbd_handshake::{self, Export};
 use super::nbd_url::{NbdUrl, Place};
-use super::real_time::{sleep, Answer, Channel, RealTime};
+use super::real_time::{Answer, Channel, RealTime, sleep};
 use crate::safety::Peek;
-use crate::target::{About, Direction, Done, Next, Operation, Target, TargetError, OPERATION_BYTES_MAX};
+use crate::target::{About, Direction, Done, Next, OPERATION_BYTES_MAX, Operation, Target, TargetError};
 
 /// A cookie carries its slot, the bytes that its reply has (31 bits), and whether they are wanted.
 const LENGTH_SHIFT: u32 = 32;
@@ -204,11 +204,7 @@ fn is_hung_up(kind: io::ErrorKind) -> bool {
 
 /// `error`, in the same words however the end of the connection was noticed.
 fn or_closed(error: io::Error) -> io::Error {
-    if is_hung_up(error.kind()) {
-        closed()
-    } else {
-        error
-    }
+    if is_hung_up(error.kind()) { closed() } else { error }
 }
 
 impl Drop for Connection {

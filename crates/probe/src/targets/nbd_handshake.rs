@@ -2,8 +2,8 @@
 
 use std::io::{self, Read, Write};
 
-use imbrex_nbd::{flag, handshake_flag, info, option, put_option, reply};
 use imbrex_nbd::{EXPORT_ZEROES, INIT_MAGIC, OLD_STYLE_MAGIC, OPTION_MAGIC, OPTION_REPLY_BYTES, OPTION_REPLY_MAGIC};
+use imbrex_nbd::{flag, handshake_flag, info, option, put_option, reply};
 
 /// The longest answer to an option that makes sense.
 const ANSWER_BYTES_MAX: usize = 64 << 10;

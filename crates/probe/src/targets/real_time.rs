@@ -7,7 +7,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::target::{Direction, Done, Next, Operation, TargetError, Timed, OPERATION_BYTES_MAX};
+use crate::target::{Direction, Done, Next, OPERATION_BYTES_MAX, Operation, TargetError, Timed};
 
 /// An answered operation.
 pub(super) struct Answer {

@@ -10,12 +10,12 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
-use io_uring::{opcode, types, IoUring};
+use io_uring::{IoUring, opcode, types};
 use memmap2::MmapMut;
 
 use super::filler::fill;
 use super::real_time::{Answer, Channel};
-use crate::target::{Direction, Operation, OPERATION_BYTES_MAX};
+use crate::target::{Direction, OPERATION_BYTES_MAX, Operation};
 
 /// Entries of the ring: the most operations at once.
 const ENTRIES: u32 = 256;

@@ -4,7 +4,7 @@ use imbrex_disk::{Command, SimDuration, SimTime};
 use imbrex_sim::{Drive, Engine, Inbox, IoRecord, Observer, Options, Stepped};
 use imbrex_trace::{Request, When};
 
-use super::virtual_time::{path, Finished, Machine, VirtualTime, HEAD_SAMPLES};
+use super::virtual_time::{Finished, HEAD_SAMPLES, Machine, VirtualTime, path};
 use crate::target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError};
 
 /// What has completed.

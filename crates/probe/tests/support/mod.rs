@@ -11,7 +11,7 @@ pub mod noisy;
 use std::fmt::Write;
 
 use imbrex_disk::Profile;
-use imbrex_probe::{probe, ProbeOptions, Simulated, Target, Verdict};
+use imbrex_probe::{ProbeOptions, Simulated, Target, Verdict, probe};
 use imbrex_sim::{Drive, DriveSpec};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
@@ -350,11 +350,10 @@ pub fn sure_and_wrong(drawn: &Drawn, verdict: &Verdict) -> (Vec<String>, bool) {
             wrong.push(format!("{name} is {:?}, not {expected}: {}", found.value, found.because));
         }
     }
-    if let Some(found) = sure("rotation") {
-        if !matches!(found.value, imbrex_probe::Value::Number(ms) if (ms / drawn.truth.rotation_ms - 1.0).abs() < 0.001)
-        {
-            wrong.push(format!("rotation is {:?}, not {}", found.value, drawn.truth.rotation_ms));
-        }
+    if let Some(found) = sure("rotation")
+        && !matches!(found.value, imbrex_probe::Value::Number(ms) if (ms / drawn.truth.rotation_ms - 1.0).abs() < 0.001)
+    {
+        wrong.push(format!("rotation is {:?}, not {}", found.value, drawn.truth.rotation_ms));
     }
     (wrong, sure("type").is_some())
 }

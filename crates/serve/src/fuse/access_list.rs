@@ -63,11 +63,7 @@ impl AccessList {
     /// What the middle bits of a mode stand for: the mask if there is one.
     fn group_tag(&self) -> u16 {
         let has_mask = self.0.iter().any(|entry| entry.tag == MASK);
-        if has_mask {
-            MASK
-        } else {
-            GROUP_OBJECT
-        }
+        if has_mask { MASK } else { GROUP_OBJECT }
     }
 
     /// The nine bits of a mode that it stands for.

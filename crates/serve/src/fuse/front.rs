@@ -14,11 +14,11 @@ use fuser::{
     LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use imbrex_fs::FsError;
 use imbrex_fs::core::{Attr, Caller, Listed, Rename, Seek, SetAttr, SetAttribute};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::namespace::{NAME_BYTES_MAX, ROOT};
-use imbrex_fs::FsError;
 
 use super::operations::{self, New};
 use super::requests::Core;

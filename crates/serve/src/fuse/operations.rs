@@ -4,7 +4,7 @@ use imbrex_fs::core::{Allocate, Attr, Caller, SetAttr, SetAttribute};
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::{Fs, FsError};
 
-use super::access_list::{AccessList, ACCESS, DEFAULT};
+use super::access_list::{ACCESS, AccessList, DEFAULT};
 
 const FORMAT: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;

@@ -247,11 +247,7 @@ mod tests {
                 std::future::poll_fn(|context| {
                     left -= 1;
                     context.waker().wake_by_ref();
-                    if left == 0 {
-                        std::task::Poll::Ready(())
-                    } else {
-                        std::task::Poll::Pending
-                    }
+                    if left == 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
                 })
                 .await;
                 notes.borrow_mut().push(left);

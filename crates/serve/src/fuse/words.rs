@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
+use imbrex_fs::FsError;
 use imbrex_fs::core::Attr;
 use imbrex_fs::format::change::Inode;
-use imbrex_fs::FsError;
 
 /// How long the kernel may keep what it was told: nobody else changes it.
 const KEPT: Duration = Duration::from_secs(3600);
@@ -80,11 +80,7 @@ pub fn generation(attr: &Attr) -> Generation {
 /// A time.
 pub fn time(ns: i64) -> SystemTime {
     let distance = Duration::from_nanos(ns.unsigned_abs());
-    if ns >= 0 {
-        UNIX_EPOCH + distance
-    } else {
-        UNIX_EPOCH - distance
-    }
+    if ns >= 0 { UNIX_EPOCH + distance } else { UNIX_EPOCH - distance }
 }
 
 /// A time in nanoseconds since 1970, as near as 64 bits come.

@@ -12,7 +12,7 @@ use super::handshake::Session;
 use super::incoming::Incoming;
 use super::protocol::*;
 use super::requests::{
-    holds_request, in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both, Asked, Steps,
+    Asked, Steps, holds_request, in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both,
 };
 use crate::front::Front;
 use crate::payload::Account;
@@ -131,9 +131,9 @@ mod tests {
     use std::collections::VecDeque;
     use std::time::Duration;
 
-    use imbrex_device::drive::{header_of, Making};
-    use imbrex_device::pacing::Pace;
     use imbrex_device::EmulatedDrive;
+    use imbrex_device::drive::{Making, header_of};
+    use imbrex_device::pacing::Pace;
     use imbrex_disk::Profile;
     use imbrex_nbd::SIMPLE_REPLY_BYTES;
     use imbrex_sim::{Drive, DriveSpec};

@@ -17,8 +17,8 @@ use imbrex_device::Io;
 use super::handshake::Session;
 use super::incoming::Incoming;
 use super::protocol::*;
-use super::requests::{in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both, Asked, Steps};
-use crate::front::{came, Answer, Front, Target};
+use super::requests::{Asked, Steps, in_steps, io_of, next_request, refuse, reply, status, steps_of, write_both};
+use crate::front::{Answer, Front, Target, came};
 use crate::payload::{Account, Claim};
 
 /// Requests of one connection that may be on their way.

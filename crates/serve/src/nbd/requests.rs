@@ -10,7 +10,7 @@ use std::io::{self, IoSlice, Read, Write};
 use imbrex_device::{DeviceError, Io, IoKind};
 
 use super::handshake::Session;
-use super::incoming::{read_past, Incoming};
+use super::incoming::{Incoming, read_past};
 use super::protocol::*;
 use crate::front::{Answer, Facts, Front};
 use crate::limits::PAYLOAD_STEP_BYTES;
@@ -127,11 +127,7 @@ pub(super) fn holds_request(read: &[u8]) -> bool {
 
 /// Bytes that follow `request`.
 fn payload_bytes(request: &Request) -> usize {
-    if request.command == command::WRITE {
-        request.length as usize
-    } else {
-        0
-    }
+    if request.command == command::WRITE { request.length as usize } else { 0 }
 }
 
 /// Fills `buffer` with `length` bytes; room is claimed and made as they come, for a client may promise more than it sends.

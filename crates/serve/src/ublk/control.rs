@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use io_uring::{cqueue, opcode, squeue, types, IoUring};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use super::abi::{command, feature, state, ControlCommand, DeviceInfo, Parameters};
+use super::abi::{ControlCommand, DeviceInfo, Parameters, command, feature, state};
 
 /// Where the driver is spoken to.
 const CONTROL: &str = "/dev/ublk-control";
@@ -40,11 +40,7 @@ impl Control {
     pub fn features(&mut self) -> u64 {
         let mut features = 0u64;
         let asked = self.run(command::GET_FEATURES, u32::MAX, Argument::Data((&raw mut features).cast(), 8));
-        if asked.is_err() {
-            0
-        } else {
-            features
-        }
+        if asked.is_err() { 0 } else { features }
     }
 
     /// Makes a device; `info` then says what came of it. A device of that number that nobody serves any more gives way.
@@ -93,11 +89,7 @@ impl Control {
 
     /// The opcode as this driver knows it.
     pub fn opcode(&self, command: u32) -> u32 {
-        if self.is_old {
-            command & OLD_OPCODE_MASK
-        } else {
-            command
-        }
+        if self.is_old { command & OLD_OPCODE_MASK } else { command }
     }
 
     fn command_with<T>(&mut self, command: u32, device: u32, data: &mut T) -> io::Result<()> {

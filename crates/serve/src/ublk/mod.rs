@@ -16,13 +16,13 @@ mod zones;
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::mpsc;
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use abi::{attribute, feature, part, DeviceInfo, Parameters, KERNEL_SECTOR_BYTES};
-use control::{no_ring, Control, Words};
+use abi::{DeviceInfo, KERNEL_SECTOR_BYTES, Parameters, attribute, feature, part};
+use control::{Control, Words, no_ring};
 use queue::{Agreed, Queue};
 
 use crate::front::{Facts, Front};
@@ -188,7 +188,9 @@ fn add_zones(mode: &ZonedMode, parameters: &mut Parameters) -> Result<(), Words>
     let zone_bytes = mode.zone_sectors.0 * u64::from(mode.sector_bytes);
     let sectors = u32::try_from(zone_bytes / KERNEL_SECTOR_BYTES).ok().filter(|sectors| sectors.is_power_of_two());
     let words = || {
-        format!("zones of {zone_bytes} bytes: Linux takes powers of two below 2 TiB; make the drive with others (zone_size=)")
+        format!(
+            "zones of {zone_bytes} bytes: Linux takes powers of two below 2 TiB; make the drive with others (zone_size=)"
+        )
     };
     parameters.zone_sectors = sectors.ok_or_else(words)?;
     parameters.parts |= part::ZONED;

@@ -24,14 +24,14 @@ use std::time::{Duration, Instant};
 
 use imbrex_device::zoned::ZoneError;
 use imbrex_device::{DeviceError, Io, IoKind};
-use io_uring::{cqueue, opcode, squeue, types, IoUring};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
-use super::abi::{bytes_offset, command, operation, Descriptor, QueueCommand};
 use super::abi::{ABORTED, KERNEL_SECTOR_BYTES, QUEUE_DEPTH_MAX};
+use super::abi::{Descriptor, QueueCommand, bytes_offset, command, operation};
 use super::control::in_request;
 use super::zones::{self, Ruling, Zones};
-use crate::front::{came, Answer, Front, Target};
+use crate::front::{Answer, Front, Target, came};
 
 /// How a wake-up is told from the answer to a command, which carries its tag.
 const WAKE: u64 = u64::MAX;

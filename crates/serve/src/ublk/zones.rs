@@ -19,7 +19,7 @@ use imbrex_device::zoned::{Condition, Zone, ZoneAction, ZonedMode};
 use imbrex_device::{DeviceError, EmulatedDrive};
 use imbrex_disk::{Lba, Sectors};
 
-use super::abi::{operation, zone_condition, zone_kind, Descriptor, KernelZone, KERNEL_SECTOR_BYTES};
+use super::abi::{Descriptor, KERNEL_SECTOR_BYTES, KernelZone, operation, zone_condition, zone_kind};
 
 /// Bytes of a zone in a report.
 const ZONE_BYTES: usize = size_of::<KernelZone>();

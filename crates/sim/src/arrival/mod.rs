@@ -108,10 +108,10 @@ impl ArrivalClock {
 
     /// Sees to it that a place is free, now or later, beside `outstanding` requests: the one that is given back next.
     pub fn free_a_place(&mut self, outstanding: usize) {
-        if outstanding + self.held.len() >= self.arrival.depth() {
-            if let Some(end) = self.held.pop_front() {
-                self.place_free_since = self.place_free_since.max(end);
-            }
+        if outstanding + self.held.len() >= self.arrival.depth()
+            && let Some(end) = self.held.pop_front()
+        {
+            self.place_free_since = self.place_free_since.max(end);
         }
     }
 

@@ -22,10 +22,10 @@ use std::ops::Range;
 use imbrex_disk::profile::{Controller as Description, ImmediateReport, ReadOn};
 use imbrex_disk::{Actuator, Command, Extent, Operation, Pba, Sectors, SimDuration, SimTime};
 
-use self::bus::{carry, Medium, Outgoing};
+use self::bus::{Medium, Outgoing, carry};
 use self::reading::{Reading, Spent};
 use self::segments::{Hit, Segments};
-use self::writing::{write, Incoming, Put};
+use self::writing::{Incoming, Put, write};
 
 /// How a command was served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -376,11 +376,7 @@ impl Controller {
     /// Sectors that have to come before a write of `sectors` begins.
     fn start_sectors(&self, sectors: u64) -> u64 {
         let start = self.is.extra_disconnect.map_or(0, |extra| {
-            if sectors < extra.long_from_sectors as u64 {
-                extra.start_sectors
-            } else {
-                extra.long_start_sectors
-            }
+            if sectors < extra.long_from_sectors as u64 { extra.start_sectors } else { extra.long_start_sectors }
         });
         (start as u64).min(sectors)
     }

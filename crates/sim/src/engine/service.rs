@@ -179,11 +179,11 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     fn look_at(&mut self, start: SimTime, end: SimTime) {
         let radial_track = self.timing.actuator().radial_track();
         self.metrics.head.see(HeadSample { at_ns: end.0, radial_track });
-        if let Some(checker) = &mut self.checker {
-            if let Err(error) = checker.check(&self.plan, &self.commands, self.drive.layer.as_ref()) {
-                self.integrity = Integrity::Violation { violation: error.to_string(), request: self.requests };
-                self.checker = None;
-            }
+        if let Some(checker) = &mut self.checker
+            && let Err(error) = checker.check(&self.plan, &self.commands, self.drive.layer.as_ref())
+        {
+            self.integrity = Integrity::Violation { violation: error.to_string(), request: self.requests };
+            self.checker = None;
         }
         if self.observer.wants_plans() {
             self.observer.plan(start, &self.commands, &self.plan);

@@ -94,11 +94,7 @@ impl LatencyHistogram {
 
     /// The shortest, exact; zero if there is none.
     pub fn min_ns(&self) -> u64 {
-        if self.count() == 0 {
-            0
-        } else {
-            self.min_ns
-        }
+        if self.count() == 0 { 0 } else { self.min_ns }
     }
 
     /// The value that a share `quantile` of all does not exceed, to three digits, never over the longest.

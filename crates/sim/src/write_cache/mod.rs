@@ -134,10 +134,10 @@ impl WriteCache {
                 cursor = self.join(before, self.slot(before), &mut whole, &mut joined);
             }
         }
-        if let Some(entry) = self.order.at(cursor).filter(|entry| entry.start == whole.end) {
-            if self.ages.get(entry.slot).end - whole.start <= RANGE_SECTORS_MAX {
-                cursor = self.join(cursor, entry.slot, &mut whole, &mut joined);
-            }
+        if let Some(entry) = self.order.at(cursor).filter(|entry| entry.start == whole.end)
+            && self.ages.get(entry.slot).end - whole.start <= RANGE_SECTORS_MAX
+        {
+            cursor = self.join(cursor, entry.slot, &mut whole, &mut joined);
         }
         self.used += whole.end - whole.start - joined.sectors;
         let slot = match joined.oldest {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use imbrex_testkit::nbd_client::{DISCONNECT, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};
 use imbrex_testkit::Random;
+use imbrex_testkit::nbd_client::{DISCONNECT, FLUSH, FUA, READ, TRIM, WRITE, WRITE_ZEROES};
 
 const SECTOR: usize = 512;
 

@@ -20,11 +20,7 @@ pub const FORMAT: Format = Format {
     name: "blkparse",
     summary: "text of blkparse, one action of it",
     detect: |head| {
-        if head.full_lines().take(8).any(|line| event(line).is_some()) {
-            Confidence::Yes
-        } else {
-            Confidence::No
-        }
+        if head.full_lines().take(8).any(|line| event(line).is_some()) { Confidence::Yes } else { Confidence::No }
     },
     open: |input, options| {
         let found = || action_of(&Head::of(&input));
@@ -131,11 +127,7 @@ fn not_an_event(line: &[u8]) -> Result<Parsed, Malformed> {
         let [major, minor] = fields::split::<2>(word, b',').unwrap_or([b"", b""]);
         fields::number(major).is_some() && fields::number(minor).is_some()
     });
-    if broken {
-        Err(Malformed::new(EXPECTED, line))
-    } else {
-        Ok(Parsed::Nothing)
-    }
+    if broken { Err(Malformed::new(EXPECTED, line)) } else { Ok(Parsed::Nothing) }
 }
 
 /// The first of Q, D, C that the head has.

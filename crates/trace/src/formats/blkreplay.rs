@@ -4,7 +4,7 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{sector_record, Devices, Malformed, Parsed};
+use crate::admission::{Devices, Malformed, Parsed, sector_record};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;

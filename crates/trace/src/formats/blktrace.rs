@@ -16,9 +16,9 @@ use std::io::{BufReader, Read, Write};
 
 use imbrex_units::{Command, Lba, Operation, SimTime};
 
-use crate::admission::{Admission, Malformed, Parsed, TraceRecord, SECTOR_BYTES};
+use crate::admission::{Admission, Malformed, Parsed, SECTOR_BYTES, TraceRecord};
 use crate::facts::Facts;
-use crate::input::{unpacking_failed, Unpacked};
+use crate::input::{Unpacked, unpacking_failed};
 use crate::options::TraceOptions;
 use crate::request::{Request, Source, TraceError};
 
@@ -74,19 +74,11 @@ impl Event {
         }
         let u32_at = |at: usize| {
             let bytes: [u8; 4] = record[at..at + 4].try_into().expect("four bytes are four");
-            if is_little {
-                u32::from_le_bytes(bytes)
-            } else {
-                u32::from_be_bytes(bytes)
-            }
+            if is_little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) }
         };
         let u64_at = |at: usize| {
             let bytes: [u8; 8] = record[at..at + 8].try_into().expect("eight bytes are eight");
-            if is_little {
-                u64::from_le_bytes(bytes)
-            } else {
-                u64::from_be_bytes(bytes)
-            }
+            if is_little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) }
         };
         let after = [record[46], record[47]];
         let action = u32_at(28);
@@ -337,10 +329,10 @@ impl BlkTrace {
 impl Source for BlkTrace {
     fn next(&mut self, _now: SimTime) -> Result<Option<Request>, TraceError> {
         loop {
-            if let Some(second) = self.second.take() {
-                if let Some(request) = self.admission.admit(second) {
-                    return Ok(Some(request));
-                }
+            if let Some(second) = self.second.take()
+                && let Some(request) = self.admission.admit(second)
+            {
+                return Ok(Some(request));
             }
             let waiting = self.streams.iter().enumerate().filter_map(|(index, stream)| Some((stream.next?, index)));
             let Some((event, index)) = waiting.min_by_key(|(event, index)| (event.time_ns, *index)) else {

@@ -7,7 +7,7 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{sector_record, Devices, Malformed, Parsed, SECTOR_BYTES};
+use crate::admission::{Devices, Malformed, Parsed, SECTOR_BYTES, sector_record};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;

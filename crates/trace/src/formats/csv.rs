@@ -10,7 +10,7 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{byte_record, Devices, Malformed, Parsed};
+use crate::admission::{Devices, Malformed, Parsed, byte_record};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::{TimeUnit, TraceOptions};

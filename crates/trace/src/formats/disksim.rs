@@ -6,7 +6,7 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{sector_record, Devices, Malformed, Parsed};
+use crate::admission::{Devices, Malformed, Parsed, sector_record};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
@@ -42,11 +42,7 @@ fn plausible_unit(head: &Head<'_>) -> TimeUnit {
         Some(times) if times.len() >= TIMES_MIN => {
             let span = times.iter().max().zip(times.iter().min()).map_or(0, |(last, first)| last - first);
             let is_far = span / (times.len() as u64 - 1) > MEAN_GAP_MAX;
-            if is_far {
-                TimeUnit::Nanoseconds
-            } else {
-                TimeUnit::Milliseconds
-            }
+            if is_far { TimeUnit::Nanoseconds } else { TimeUnit::Milliseconds }
         }
         _ => TimeUnit::Milliseconds,
     }
@@ -81,11 +77,7 @@ fn fields_of(line: &[u8], unit: TimeUnit) -> Option<(u64, u32, u64, u64, u64)> {
 fn detect(head: &Head<'_>) -> Confidence {
     let line = head.full_lines().find(|line| !line.starts_with(b"#")).unwrap_or(&[]);
     let five = fields::words::<6>(line).is_none();
-    if five && fields_of(line, TimeUnit::Milliseconds).is_some() {
-        Confidence::Maybe
-    } else {
-        Confidence::No
-    }
+    if five && fields_of(line, TimeUnit::Milliseconds).is_some() { Confidence::Maybe } else { Confidence::No }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{byte_record, sector_record, Devices, Malformed, Parsed};
+use crate::admission::{Devices, Malformed, Parsed, byte_record, sector_record};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;

@@ -9,7 +9,7 @@
 //! 2. Every row is yielded, counted, or an error with its number, which counts from 0.
 
 use imbrex_units::{Command, Lba, Operation, SimTime};
-use parquet::column::reader::{get_typed_column_reader, ColumnReaderImpl};
+use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};

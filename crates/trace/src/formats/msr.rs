@@ -8,7 +8,7 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{byte_record, Devices, Malformed, Parsed};
+use crate::admission::{Devices, Malformed, Parsed, byte_record};
 use crate::fields::{self, Cursor};
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
@@ -118,11 +118,7 @@ fn detect(head: &Head<'_>) -> Confidence {
         return Confidence::No;
     };
     let numeric = [time, disk, offset, size].into_iter().all(|field| fields::number(field).is_some());
-    if numeric && operation_of(word).is_some() && !host.is_empty() {
-        Confidence::Yes
-    } else {
-        Confidence::No
-    }
+    if numeric && operation_of(word).is_some() && !host.is_empty() { Confidence::Yes } else { Confidence::No }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{sector_record, Malformed, Parsed};
+use crate::admission::{Malformed, Parsed, sector_record};
 use crate::fields;
 use crate::lines::LineReader;
 use crate::options::TimeUnit;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use imbrex_units::{Command, SimTime};
 
 use crate::facts::Facts;
-use crate::formats::{open, recognise, Head};
+use crate::formats::{Head, open, recognise};
 use crate::input::Input;
 use crate::options::TraceOptions;
 use crate::recorded::Recorded;

@@ -6,7 +6,7 @@
 
 use imbrex_units::{Command, Lba, Operation};
 
-use crate::admission::{Devices, Malformed, Parsed, TraceRecord, SECTOR_BYTES};
+use crate::admission::{Devices, Malformed, Parsed, SECTOR_BYTES, TraceRecord};
 use crate::options::TimeUnit;
 use crate::records::{RecordFormat, RecordReader};
 

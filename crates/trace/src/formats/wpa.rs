@@ -5,7 +5,7 @@
 
 use imbrex_units::Operation;
 
-use crate::admission::{byte_record, Malformed, Parsed};
+use crate::admission::{Malformed, Parsed, byte_record};
 use crate::fields;
 use crate::lines::LineReader;
 use crate::options::TimeUnit;
@@ -98,8 +98,7 @@ mod tests {
     use crate::formats::testing::{error_of, format_of, requests_of, timed};
     use crate::options::TraceOptions;
 
-    const TRACE: &str =
-        "\u{feff}Line #;Process;IO Type;Min Offset;Max Offset;Size (B);Init Time (s);Complete Time (s);Disk\r\n\
+    const TRACE: &str = "\u{feff}Line #;Process;IO Type;Min Offset;Max Offset;Size (B);Init Time (s);Complete Time (s);Disk\r\n\
         1;System (4);Write;0x1.000;;4.096;0,500000100;0,6;0\r\n\
         2;a.exe (8);Read;0x400;0x5ff;512;1,5;1,6;1\r\n\
         3;System (4);Flush;;;0;1,500000200;1,7;0\r\n";

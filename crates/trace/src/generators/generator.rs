@@ -16,7 +16,7 @@ use imbrex_units::{SimDuration, SimTime};
 
 use super::error::{WordPlace, WorkloadError};
 use super::pace::Pace;
-use super::random::{mix, Stream};
+use super::random::{Stream, mix};
 use super::spec::{Job, Phase, WorkloadSpec};
 use super::walk::Walk;
 use crate::request::{Request, Source, TraceError};

@@ -35,12 +35,12 @@ mod walk;
 mod words;
 
 pub use built_in::{BuiltIn, Opened, Recipe, TargetFigure};
-pub use cloudphysics::{stand_in, Arrivals, Choices};
+pub use cloudphysics::{Arrivals, Choices, stand_in};
 pub use error::{WordPlace, WorkloadError};
 pub use generator::Generator;
 pub use registry::{built_in, named};
 pub use spec::{Arrival, WorkloadSpec};
-pub use words::{words, WordInfo};
+pub use words::{WordInfo, words};
 
 #[cfg(test)]
 mod tests;

@@ -72,7 +72,7 @@ fn split_words(piece: &str, phase: usize, first_character: usize) -> Result<Vec<
                 value.push_str(part);
             }
             (None, _) if part.is_empty() => {
-                return Err(Complaint::new("nothing between two commas", "take one out").at(place))
+                return Err(Complaint::new("nothing between two commas", "take one out").at(place));
             }
             (None, _) => words.push(Word { place, key: part.to_string(), value: None }),
         }

@@ -17,7 +17,7 @@ use imbrex_units::{Command, SimDuration, SimTime};
 use super::distribution::{Distribution, Sampler};
 use super::error::{Complaint, WordPlace, WorkloadError};
 use super::quantity::Share;
-use super::random::{mix, Stream};
+use super::random::{Stream, mix};
 use crate::request::{Request, Source, TraceError, When};
 
 const READS: u64 = 435_285;

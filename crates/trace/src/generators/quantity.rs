@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use imbrex_units::{quantity, SimDuration};
+use imbrex_units::{SimDuration, quantity};
 
 use super::error::Complaint;
 

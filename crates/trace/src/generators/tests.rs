@@ -457,13 +457,8 @@ fn sources_that_heed_no_time_ask_the_same_whenever_they_are_called() {
 }
 
 fn bytes() -> impl Strategy<Value = String> {
-    (1u64..200, prop_oneof![Just(""), Just("k"), Just("MiB")]).prop_map(|(count, unit)| {
-        if unit.is_empty() {
-            format!("{}", count * 512)
-        } else {
-            format!("{count}{unit}")
-        }
-    })
+    (1u64..200, prop_oneof![Just(""), Just("k"), Just("MiB")])
+        .prop_map(|(count, unit)| if unit.is_empty() { format!("{}", count * 512) } else { format!("{count}{unit}") })
 }
 
 fn percent() -> impl Strategy<Value = String> {

@@ -16,7 +16,7 @@ use super::distribution::Sampler;
 use super::error::Complaint;
 use super::permutation::Permutation;
 use super::quantity::Share;
-use super::random::{mix, Stream};
+use super::random::{Stream, mix};
 use super::spec::{Job, SECTOR_BYTES};
 
 /// A phase's requests.

@@ -11,8 +11,8 @@ use imbrex_units::SimDuration;
 use super::distribution::{AccessZone, Distribution};
 use super::error::Complaint;
 use super::quantity as read;
-use super::quantity::{print_bytes, print_duration, print_rate, Share};
-use super::spec::{Job, Mode, Pattern, PerOperation, Phase, SizeShare, Whole, WorkloadSpec, SECTOR_BYTES};
+use super::quantity::{Share, print_bytes, print_duration, print_rate};
+use super::spec::{Job, Mode, Pattern, PerOperation, Phase, SECTOR_BYTES, SizeShare, Whole, WorkloadSpec};
 
 /// One word, as help lists it.
 pub struct WordInfo {

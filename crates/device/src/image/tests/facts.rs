@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 use super::super::checksum::{Salt, What};
 use super::super::directory::{Directory, Owner};
-use super::super::journal::{Record, RECORD_BYTES};
-use super::super::layout::{Region, BLOCK_BYTES, ENTRY_BYTES};
-use super::super::state::{State, STATE_BYTES};
+use super::super::journal::{RECORD_BYTES, Record};
+use super::super::layout::{BLOCK_BYTES, ENTRY_BYTES, Region};
+use super::super::state::{STATE_BYTES, State};
 use super::header;
 use imbrex_layer::Note;
 

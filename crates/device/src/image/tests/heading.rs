@@ -1,10 +1,10 @@
 //! Goal: a header is taken as long as its sizes can be, and no further. Method: sizes at their bounds, each way.
 
-use super::super::header::HEADER_BYTES;
 use super::super::Header;
+use super::super::header::HEADER_BYTES;
 use super::header;
-use crate::media::memory::Memory;
 use crate::media::Media;
+use crate::media::memory::Memory;
 
 /// Writes a header and reads it again.
 fn read_back(header: &Header) -> Result<Header, String> {

@@ -3,10 +3,10 @@
 
 use imbrex_layer::Note;
 
+use super::super::Region;
 use super::super::bounds::Bounds;
 use super::super::journal::{Journal, RECORD_BYTES};
 use super::super::space::Space;
-use super::super::Region;
 use super::header;
 use crate::error::DeviceError;
 use crate::media::memory::Memory;

@@ -10,8 +10,8 @@ use super::super::space::Space;
 use super::super::transfer::Write;
 use super::super::{Header, Journal, Region};
 use super::header;
-use crate::media::memory::Memory;
 use crate::media::Media;
+use crate::media::memory::Memory;
 
 /// Three chunks of 128 sectors (three blocks of a table each) of platters, one of flash.
 fn toy() -> Header {

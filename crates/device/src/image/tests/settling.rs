@@ -6,13 +6,13 @@ use imbrex_disk::{Extent, Pba, Sectors};
 
 use super::super::bounds::Bounds;
 use super::super::layout::BLOCK_BYTES;
-use super::super::sectors::{Block, Line, ABSENT, DESTROYED, SPOILT, ZERO};
+use super::super::sectors::{ABSENT, Block, DESTROYED, Line, SPOILT, ZERO};
 use super::super::space::Space;
 use super::super::transfer::Write;
 use super::super::{Header, Region};
 use super::header;
-use crate::media::memory::Memory;
 use crate::media::Media;
+use crate::media::memory::Memory;
 
 /// Chunks of 128 sectors, which are blocks of 62, 62 and 4: three of platters, one of flash, four slots in this order.
 const CHUNK_SECTORS: u64 = 128;

@@ -3,8 +3,8 @@
 //! of sectors.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use imbrex_disk::{Extent, Pba, Sectors};
 use proptest::prelude::*;
@@ -15,8 +15,8 @@ use super::super::space::{Blank, Space};
 use super::super::transfer::{Class, Fault, FaultKind, Given, Write};
 use super::super::{Header, Region};
 use super::header;
-use crate::media::memory::Memory;
 use crate::media::Media;
+use crate::media::memory::Memory;
 
 const SECTOR: usize = 512;
 /// Three chunks of 64 sectors (two blocks of a table each) of platters, one of flash.

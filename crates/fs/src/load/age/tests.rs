@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on says where
 
 use super::*;
-use crate::load::{run_now, InDirectory};
+use crate::load::{InDirectory, run_now};
 
 /// Singh 2014 §5.3: 1 GB, 100,000 operations.
 const PAPER: Age = Age { fill_blocks: 262_144, operations: 100_000, seed: 1 };

@@ -7,7 +7,7 @@
 use super::super::random::Choices;
 use super::super::{Files, LoadError};
 use super::sizes::gamma;
-use super::{tree_directories, tree_path, Benchmark, Meter, Phase, Run, Sizes};
+use super::{Benchmark, Meter, Phase, Run, Sizes, tree_directories, tree_path};
 
 /// The benchmark.
 pub const COMPILE: Benchmark = Benchmark {

@@ -9,9 +9,9 @@
 
 use super::super::random::Choices;
 use super::super::{Files, LoadError, Worker};
-use super::measure::{add, Measured, Watch};
+use super::measure::{Measured, Watch, add};
 use super::sizes::gamma;
-use super::{tree_directories, tree_path, Benchmark, Meter, Phase, Run, Sizes};
+use super::{Benchmark, Meter, Phase, Run, Sizes, tree_directories, tree_path};
 
 /// `createfiles.f`: 16 threads make files.
 pub const CREATE_FILES: Benchmark = Benchmark {

@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says where
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::core::{make, MakeOptions, MountOptions};
+use crate::core::{MakeOptions, MountOptions, make};
 use crate::device::memory::Memory;
 use crate::device::{Device, Geometry, Kind as DeviceKind};
-use crate::load::{run_now, InDirectory, OnCore};
+use crate::load::{InDirectory, OnCore, run_now};
 use crate::{Clock, Fs};
 
 /// Small enough for a test.

@@ -3,7 +3,7 @@
 
 mod policy;
 
-pub use self::policy::{Policy, ALL as POLICIES};
+pub use self::policy::{ALL as POLICIES, Policy};
 use crate::device::{ZoneCondition, ZoneState};
 use crate::store::{Run, Victim};
 
@@ -38,11 +38,7 @@ pub struct Band {
 impl Band {
     /// Blocks that can be appended now, if nobody else does.
     pub fn room(&self) -> u64 {
-        if self.is_writable && !self.is_leased {
-            self.capacity - self.written
-        } else {
-            0
-        }
+        if self.is_writable && !self.is_leased { self.capacity - self.written } else { 0 }
     }
 
     /// Whether it takes writes, or is being written to.

@@ -18,11 +18,7 @@ pub struct FreeList {
 
 /// The class of a run of so many blocks.
 pub fn class_of(blocks: u64) -> u32 {
-    if blocks < CLASS_BLOCKS {
-        0
-    } else {
-        1 + (blocks / CLASS_BLOCKS).ilog2()
-    }
+    if blocks < CLASS_BLOCKS { 0 } else { 1 + (blocks / CLASS_BLOCKS).ilog2() }
 }
 
 impl FreeList {

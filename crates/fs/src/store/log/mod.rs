@@ -26,7 +26,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 pub use self::records::REACH;
-use self::records::{blocks_for_copies, GroupRecords};
+use self::records::{GroupRecords, blocks_for_copies};
 use super::account::Account;
 use super::bands::{Bands, Policy};
 use super::waiting::Waiting;

@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 
 use crate::format::change::Inode;
-use crate::format::record::{bytes_of, DirectoryRecord, Filling, Piece, UNIT_BYTES};
+use crate::format::record::{DirectoryRecord, Filling, Piece, UNIT_BYTES, bytes_of};
 use crate::store::{Run, Told};
 
 /// Blocks behind an append within which its records lie, when they are written at all: two appends, and what fills up rows.

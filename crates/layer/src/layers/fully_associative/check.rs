@@ -1,7 +1,7 @@
 //! The numbered invariants of the layer's header, zone by zone, from the lists alone.
 
-use super::zone::BandZone;
 use super::INFO;
+use super::zone::BandZone;
 use crate::violation::Violation;
 
 pub(super) fn check_zone(index: usize, zone: &BandZone) -> Result<(), Violation> {

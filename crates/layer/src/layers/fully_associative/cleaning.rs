@@ -8,9 +8,9 @@
 
 use imbrex_disk::{Lba, Sectors};
 
+use super::FullyAssociative;
 use super::record::Record;
 use super::state::Part;
-use super::FullyAssociative;
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl FullyAssociative {

@@ -10,9 +10,9 @@
 
 use imbrex_disk::{Command, Lba, Sectors};
 
+use super::FullyAssociative;
 use super::record::Record;
 use super::state::Part;
-use super::FullyAssociative;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// How many streams are told apart among all writes.

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use crate::map::run_list::{RunList, ShortRun, ABSENT};
+use crate::map::run_list::{ABSENT, RunList, ShortRun};
 
 /// Stands for no home; occurs only between the records of a checkpoint.
 pub(super) const NOWHERE: u32 = u32::MAX;

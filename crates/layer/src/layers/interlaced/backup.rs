@@ -19,11 +19,11 @@
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::home::{Area, Planner};
-use super::record::{Record, FIRST_LAYER_TAG};
+use super::record::{FIRST_LAYER_TAG, Record};
 use super::run::TrackRun;
 use crate::parameters::ConfigError;
-use crate::plan::note::Note;
 use crate::plan::Plan;
+use crate::plan::note::Note;
 
 /// Tracks of a surface for each backup region, at least: small disks get fewer regions, and keep most of their tracks.
 const TRACKS_PER_REGION: u32 = 32;

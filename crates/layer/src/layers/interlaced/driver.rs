@@ -19,7 +19,7 @@ use super::home::Home;
 use super::host::Host;
 use super::moves::{Moves, Outcome};
 use super::options::MoveOptions;
-use super::run::{TrackRun, NO_HEAT};
+use super::run::{NO_HEAT, TrackRun};
 use super::translation::Translation;
 use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::plan::note::{Note, ReplayError};

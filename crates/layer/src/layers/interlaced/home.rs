@@ -9,7 +9,7 @@
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors, SharedDisk};
 
 use super::finder::Finder;
-use super::run::{is_top, Span, Track, TrackRun};
+use super::run::{Span, Track, TrackRun, is_top};
 use crate::parameters::ConfigError;
 
 /// Bottom tracks set aside on one surface, with the tops beside them.

@@ -19,7 +19,7 @@ use super::backup::BackupLog;
 use super::home::Home;
 use super::live::LiveSet;
 use super::record::Record;
-use super::run::{write_copies, Span, TrackRun};
+use super::run::{Span, TrackRun, write_copies};
 use super::translation::Translation;
 use crate::layer::Piece;
 use crate::plan::note::{Note, ReplayError};

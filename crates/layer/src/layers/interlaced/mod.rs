@@ -26,5 +26,5 @@ mod run;
 pub mod testing;
 mod translation;
 
-pub use run::{Span, Track, TrackRun, NO_HEAT};
+pub use run::{NO_HEAT, Span, Track, TrackRun};
 pub use translation::Translation;

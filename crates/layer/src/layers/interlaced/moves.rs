@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 use imbrex_disk::{Extent, Lba, Pba, Sectors};
 
 use super::backup::BackupLog;
-use super::run::{write_copies, TrackRun};
+use super::run::{TrackRun, write_copies};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
 
 /// When a run is read and written.

@@ -7,8 +7,8 @@ use super::home::Home;
 use super::moves::Transfers;
 use super::run::{Track, TrackRun};
 use crate::layer::Cache;
-use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
+use crate::plan::note::{Note, ReplayError};
 use crate::violation::Violation;
 
 /// What one kind of interlaced layer knows: where it puts data, and which data it moves.

@@ -1,7 +1,7 @@
 //! The numbered invariants of the layer's header, from the map and the zones alone.
 
-use super::state::{LogZone, Placed, State, Use};
 use super::INFO;
+use super::state::{LogZone, Placed, State, Use};
 use crate::violation::Violation;
 
 type Broken = (u32, String);

@@ -8,8 +8,8 @@
 //! 2. Between the first record and the last, live blocks are counted of named zones alone.
 
 use super::record::Record;
-use super::state::{for_each_zone, Entry, LogZone, Placed, State, Use, CHUNK_BLOCKS, STREAMS};
-use crate::map::run_list::{RunList, ShortRun, ABSENT};
+use super::state::{CHUNK_BLOCKS, Entry, LogZone, Placed, STREAMS, State, Use, for_each_zone};
+use crate::map::run_list::{ABSENT, RunList, ShortRun};
 use crate::plan::note::Note;
 
 /// Stands in a record in place of a stream: the zone is closed.

@@ -8,9 +8,9 @@
 
 use imbrex_disk::{Command, Lba, Sectors};
 
+use super::LogStructured;
 use super::record::Record;
 use super::state::{Placed, Stream};
-use super::LogStructured;
 use crate::plan::{Cause, GroupKind, Plan};
 
 impl LogStructured {
@@ -40,11 +40,7 @@ impl LogStructured {
             let written_at = place.map(|place| self.state.zones[(place / self.state.zone_blocks) as usize].written_at);
             is_hot = written_at.is_some_and(|written_at| self.state.clock - written_at < self.hot_blocks);
         });
-        if is_hot {
-            Stream::Hot
-        } else {
-            Stream::Host
-        }
+        if is_hot { Stream::Hot } else { Stream::Host }
     }
 
     /// The head of a stream's open zone, in a host group; makes room for a new zone if there is none.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::record::Record;
-use crate::map::run_list::{RunList, ShortRun, ABSENT};
+use crate::map::run_list::{ABSENT, RunList, ShortRun};
 use crate::region::Regions;
 
 /// Blocks of one list of the map: 16 MiB of blocks of 4 KiB, 32 kB of list where every block stands alone at random.

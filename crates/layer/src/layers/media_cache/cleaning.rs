@@ -153,11 +153,7 @@ impl MediaCache {
                 Mapped::Absent => plan.drop_sectors(Cause::Cleaning, run.lba, run.sectors),
             }
         }
-        if end < self.cleaning.runs.len() {
-            Stage::Collecting(end)
-        } else {
-            Stage::Persisting(0)
-        }
+        if end < self.cleaning.runs.len() { Stage::Collecting(end) } else { Stage::Persisting(0) }
     }
 
     /// Writes the next track of the merged band to the spare; after the last one the spare is the place of the band.

@@ -105,11 +105,7 @@ impl Journal {
     /// The most sectors of host writes that a packet can take, `large` ones among them or not.
     #[inline]
     pub(super) fn payload_max(&self, large: bool) -> u64 {
-        if large {
-            self.rules.large_payload_sectors.min(self.payload_max)
-        } else {
-            self.payload_max
-        }
+        if large { self.rules.large_payload_sectors.min(self.payload_max) } else { self.payload_max }
     }
 
     /// The half track of the ring at `position`.

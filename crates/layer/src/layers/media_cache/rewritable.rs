@@ -8,7 +8,7 @@
 
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
-use super::tracks::{is_destroyed, Others, HEAD_TRACKS_MAX};
+use super::tracks::{HEAD_TRACKS_MAX, Others, is_destroyed};
 use crate::region::Regions;
 
 /// A search from the first to the last of some regions.
@@ -143,7 +143,8 @@ mod tests {
                     let (taken, rest) = regions.take(&disk, count, position);
                     let mut others: RunMap<()> = RunMap::default();
                     let far_in = taken.extent(count / 3).start;
-                    (0..rest.len()).for_each(|index| others.insert(rest.extent(index).start.0, rest.sectors(index).0, ()));
+                    (0..rest.len())
+                        .for_each(|index| others.insert(rest.extent(index).start.0, rest.sectors(index).0, ()));
                     others.insert(far_in.0, 1, ());
                     let runs = between(&disk, &taken, &others);
                     assert_eq!(runs, each(&disk, &taken, &others), "{recording}, {count} regions");

@@ -84,7 +84,7 @@ impl CacheZones {
     /// Where the next write of `sectors` goes, or as much of it as one free run takes; nothing if all is taken.
     pub(super) fn place(&self, sectors: Sectors) -> Option<Extent> {
         let mut ahead = self.free.range(self.next + 1..).peekable();
-        let straddling = ahead.next_if(|(_, &start)| start < self.next);
+        let straddling = ahead.next_if(|&(_, &start)| start < self.next);
         let as_place = |(&end, &start): (&u64, &u64)| Extent::between(Pba(start), Pba(end));
         if let Some(place) = ahead.peek().map(|&run| as_place(run)).filter(|place| place.sectors >= sectors) {
             return Some(Extent::new(place.start, sectors));

@@ -40,11 +40,7 @@ impl CachedRun {
     }
 
     fn cached_sectors(&self) -> u32 {
-        if self.is_absent() {
-            0
-        } else {
-            self.sectors
-        }
+        if self.is_absent() { 0 } else { self.sectors }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The layer's invariants, asserted, and the memory its map takes. The numbers are those of the layer's header.
 
+use super::INFO;
 use super::ring::Position;
 use super::shape::Shape;
-use super::state::{Entry, Section, State, DEAD};
-use super::INFO;
+use super::state::{DEAD, Entry, Section, State};
 use crate::violation::Violation;
 
 /// Host blocks by which the paper's map of the cache counts (4 KiB).

@@ -8,10 +8,10 @@
 
 use imbrex_disk::{Lba, Sectors};
 
+use super::SBlocks;
 use super::record::Record;
 use super::ring::Position;
 use super::state::EntryPiece;
-use super::SBlocks;
 use crate::plan::{Cause, GroupKind, Plan};
 
 /// Which buffer of a section.

@@ -5,7 +5,7 @@
 
 use imbrex_disk::{Disk, Pba, Sectors};
 
-use super::placement::{place, Misfit, RingStarts};
+use super::placement::{Misfit, RingStarts, place};
 use super::shape::Shape;
 use crate::parameters::{ConfigError, Parameters};
 
@@ -100,7 +100,9 @@ impl Asked {
             return refuse(format!(
                 "guard of {} sectors: at least {least} are needed, the interference distance ({}) and an S-block ({}); \
                  leave it out to have that",
-                self.guard(), self.interference, self.sblock_sectors
+                self.guard(),
+                self.interference,
+                self.sblock_sectors
             ));
         }
         let guards = self.sections.saturating_mul(2 * (self.guard() + self.interference));

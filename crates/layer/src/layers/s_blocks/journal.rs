@@ -8,7 +8,7 @@
 use imbrex_disk::{Lba, Sectors};
 
 use super::record::Record;
-use super::state::{State, DEAD};
+use super::state::{DEAD, State};
 use crate::plan::note::Note;
 
 /// Appends the records that rebuild `state`.

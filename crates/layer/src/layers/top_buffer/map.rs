@@ -15,8 +15,8 @@ use crate::layers::interlaced::home::Home;
 use crate::layers::interlaced::host::{merge, push_runs_at};
 use crate::layers::interlaced::moves::{Timing, Transfer, Transfers};
 use crate::layers::interlaced::{Track, TrackRun, Translation};
-use crate::plan::note::{Note, ReplayError};
 use crate::plan::Plan;
+use crate::plan::note::{Note, ReplayError};
 
 /// Bytes of a run in a controller's tables: its LBA and its place in five each, its length in two, and four that list it by
 /// place.

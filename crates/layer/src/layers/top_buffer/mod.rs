@@ -37,8 +37,7 @@ use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 /// Its line in the registry.
 pub const INFO: LayerInfo = LayerInfo {
     name: "top-buffer",
-    summary:
-        "interlaced disk: writes to bottoms are buffered in reserved tops of their group, and written home together",
+    summary: "interlaced disk: writes to bottoms are buffered in reserved tops of their group, and written home together",
     recordings: &["interlaced"],
     host_managed: false,
     mapping_unit: "extent",

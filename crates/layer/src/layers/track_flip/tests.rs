@@ -4,7 +4,7 @@
 use imbrex_disk::Command;
 
 use super::*;
-use crate::layers::interlaced::testing::{assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each, Clock};
+use crate::layers::interlaced::testing::{Clock, assert_cost, assert_plan, disk, idle_phases, layer, plan, write_each};
 
 const TOY: &str = "backup_regions=1,interval=4,payback=0,hotness=reset";
 

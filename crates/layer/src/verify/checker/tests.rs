@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::layer::MapMemory;
-use crate::plan::note::{Note, ReplayError};
 use crate::plan::Cause;
+use crate::plan::note::{Note, ReplayError};
 use crate::registry;
 use crate::verify::toy;
 use crate::violation::Violation;

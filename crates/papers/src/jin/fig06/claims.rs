@@ -3,7 +3,7 @@
 
 use super::super::super::{ClaimKind, Report};
 use super::{
-    Measured, Row, DISKS, HISMRFS, LOADS, LOG_ON_DISK, OWN_ON_DISK, OWN_ON_FLASH, SMRFS_ON_DISK, SMRFS_ON_FLASH,
+    DISKS, HISMRFS, LOADS, LOG_ON_DISK, Measured, OWN_ON_DISK, OWN_ON_FLASH, Row, SMRFS_ON_DISK, SMRFS_ON_FLASH,
 };
 
 /// Places of phases.

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use imbrex::drives::emulated;
 use imbrex::Failure;
-use imbrex_fs::core::{make, MakeOptions};
+use imbrex::drives::emulated;
+use imbrex_fs::core::{MakeOptions, make};
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::device::memory::Memory;
-use imbrex_fs::device::{Geometry, Kind as DeviceKind, BLOCK_BYTES};
+use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind as DeviceKind};
 use imbrex_fs::load::bench::{self, Asked, Benchmark, Kind, Phase};
-use imbrex_fs::load::{run_now, OnCore};
+use imbrex_fs::load::{OnCore, run_now};
 use imbrex_fs::{Clock, Device, Fs, MountOptions};
 use indicatif::ProgressBar;
 use uuid::Uuid;

@@ -11,8 +11,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use imbrex_fs::load::{run_now, Files, LoadError, Worker};
-use rustix::fs::{lgetxattr, lsetxattr, syncfs, XattrFlags};
+use imbrex_fs::load::{Files, LoadError, Worker, run_now};
+use rustix::fs::{XattrFlags, lgetxattr, lsetxattr, syncfs};
 
 /// Links may have no attributes of users.
 const ATTRIBUTE: &str = "trusted.smr";
@@ -63,11 +63,7 @@ impl OpenLink {
     }
 
     fn record_changes(&self) -> Result<(), LoadError> {
-        if self.is_changed.get() {
-            self.record()
-        } else {
-            Ok(())
-        }
+        if self.is_changed.get() { self.record() } else { Ok(()) }
     }
 }
 

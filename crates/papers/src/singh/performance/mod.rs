@@ -10,7 +10,7 @@ use imbrex_fs::load::bench::{self, Benchmark, Sizes};
 
 use super::super::report::Table;
 use super::super::{Experiment, Report};
-use systems::{System, ALL as SYSTEMS, COMPARED};
+use systems::{ALL as SYSTEMS, COMPARED, System};
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment =

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use imbrex::drives::emulated;
 use imbrex::error::Failure;
-use imbrex_fs::core::{make, MakeOptions};
+use imbrex_fs::core::{MakeOptions, make};
 use imbrex_fs::device::emulated::Emulated;
 use imbrex_fs::load::bench::{self, Asked, Benchmark, Phase, Sizes};
-use imbrex_fs::load::{run_now, InDirectory, OnCore};
+use imbrex_fs::load::{InDirectory, OnCore, run_now};
 use imbrex_fs::{Clock, Device, Fs, MountOptions};
 use indicatif::ProgressBar;
 use uuid::Uuid;

@@ -11,8 +11,8 @@ use imbrex_units::Command;
 
 use super::super::distribution::{Distribution, Sampler};
 use super::super::error::WorkloadError;
-use super::super::random::{mix, Stream};
-use super::{check_room, percent, size, Application, Ring, Transactions};
+use super::super::random::{Stream, mix};
+use super::{Application, Ring, Transactions, check_room, percent, size};
 use crate::request::Source;
 
 /// Requests in all.

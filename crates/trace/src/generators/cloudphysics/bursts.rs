@@ -99,7 +99,7 @@ mod tests {
 
     use super::super::pace::PAUSE_NS_MIN;
     use super::*;
-    use crate::{open, Input, TraceOptions, When};
+    use crate::{Input, TraceOptions, When, open};
 
     const TRACES: [(&str, Table); 3] = [
         ("cloudPhysicsIO.vscsi", CLOUDPHYSICS),

@@ -26,7 +26,7 @@ use super::built_in::{BuiltIn, Recipe, TargetFigure};
 use super::error::WorkloadError;
 use super::spec::Arrival;
 use crate::request::Source;
-use facts::{HotTracks, Machine, MACHINES};
+use facts::{HotTracks, MACHINES, Machine};
 
 pub use choices::Choices;
 pub use pace::Arrivals;

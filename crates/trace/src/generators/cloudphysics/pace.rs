@@ -11,7 +11,7 @@
 use imbrex_units::{SimDuration, SimTime};
 
 use super::super::random::Stream;
-use super::bursts::{self, Table, GROUPS};
+use super::bursts::{self, GROUPS, Table};
 
 const DAY_NS: f64 = 86_400e9;
 

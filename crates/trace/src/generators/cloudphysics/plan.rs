@@ -22,8 +22,8 @@ use imbrex_units::Direction;
 
 use super::choices::Choices;
 use super::facts::{HotTracks, Machine};
-use super::sizes::{self, SizeCount, PAGE_BYTES};
-use super::tiers::{Tier, Tiers, TIERS};
+use super::sizes::{self, PAGE_BYTES, SizeCount};
+use super::tiers::{TIERS, Tier, Tiers};
 
 const TRACK_PAGES: u64 = 512;
 

@@ -12,7 +12,7 @@
 use imbrex_units::{Command, Direction, SimTime};
 
 use super::super::permutation::Permutation;
-use super::super::random::{mix, Stream};
+use super::super::random::{Stream, mix};
 use super::choices::Choices;
 use super::facts::Machine;
 use super::lottery::Lottery;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use imbrex_units::{Operation, SimTime};
 
 use super::choices::Choices;
-use super::facts::{Machine, Told, MACHINES};
+use super::facts::{MACHINES, Machine, Told};
 use super::plan::cell_tracks;
 use super::sizes::PAGE_SECTORS;
 use super::source::StandIn;
@@ -50,11 +50,11 @@ struct Watched {
 impl Source for Watched {
     fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
         let request = self.source.next(now)?;
-        if let Some(Request { command, .. }) = &request {
-            if command.operation == Operation::Write {
-                let pages = command.end().0.div_ceil(PAGE_SECTORS) - command.lba.0 / PAGE_SECTORS;
-                self.unaligned_sectors += pages * PAGE_SECTORS - u64::from(command.sectors);
-            }
+        if let Some(Request { command, .. }) = &request
+            && command.operation == Operation::Write
+        {
+            let pages = command.end().0.div_ceil(PAGE_SECTORS) - command.lba.0 / PAGE_SECTORS;
+            self.unaligned_sectors += pages * PAGE_SECTORS - u64::from(command.sectors);
         }
         Ok(request)
     }

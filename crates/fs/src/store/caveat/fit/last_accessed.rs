@@ -1,7 +1,7 @@
 //! Last accessed position fit: the first run that is long enough behind where the disk's head is, be it from a read or a
 //! write; a run that the head is in is split there.
 
-use super::{behind, Fit, FreeList, Run};
+use super::{Fit, FreeList, Run, behind};
 
 /// Last accessed position fit.
 pub struct LastAccessed;

@@ -1,7 +1,7 @@
 //! Next fit: the first run behind the last allocation that is long enough; a run that the last allocation ended in is split
 //! there.
 
-use super::{behind, Fit, FreeList, Run};
+use super::{Fit, FreeList, Run, behind};
 
 /// Next fit.
 pub struct Next;

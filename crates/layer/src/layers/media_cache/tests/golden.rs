@@ -7,8 +7,7 @@ use imbrex_disk::{Command, Lba, Pba, Sectors};
 use super::*;
 use crate::plan::Medium;
 
-const JOURNAL: &str =
-    "cache_size=8k,map_entries=12,out_of_band=1,half_track_payload=1k,packet_writes=4,large_write=1m,\
+const JOURNAL: &str = "cache_size=8k,map_entries=12,out_of_band=1,half_track_payload=1k,packet_writes=4,large_write=1m,\
                        map_merge_every=3,map_merge_tracks=1,band_tracks=2,collect_per_block=1k";
 
 fn golden(layer: &mut MediaCache, commands: &[Command]) -> String {

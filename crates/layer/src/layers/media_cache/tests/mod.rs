@@ -87,11 +87,7 @@ fn writes_until_cleaning(layer: &mut MediaCache, sectors: u32, depth: usize) -> 
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 {
-        a
-    } else {
-        gcd(b, a % b)
-    }
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 fn host_sectors_before_cleaning(plan: &Plan) -> u64 {

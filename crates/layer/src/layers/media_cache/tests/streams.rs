@@ -5,8 +5,7 @@ use imbrex_disk::Command;
 
 use super::*;
 
-const STREAMS: &str =
-    "cache_size=8k,map_entries=12,out_of_band=1,half_track_payload=1k,map_merge_tracks=1,band_tracks=2,\
+const STREAMS: &str = "cache_size=8k,map_entries=12,out_of_band=1,half_track_payload=1k,map_merge_tracks=1,band_tracks=2,\
                        stream_size=1k";
 
 #[test]

@@ -4,7 +4,7 @@
 use imbrex_disk::Command;
 
 use super::super::Direct;
-use super::{layer, planned, TOY};
+use super::{TOY, layer, planned};
 
 fn assert_plan(layer: &mut super::SBlocks, command: Command, golden: &str) {
     let plan = format!("{:?}", planned(layer, command));

@@ -7,8 +7,8 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::super::{Direct, Policy, SBlocks, Shape};
-use super::medium::{Cell, Medium};
 use super::TOY;
+use super::medium::{Cell, Medium};
 use crate::layer::{Layer, Piece};
 use crate::plan::note::Note;
 use crate::plan::{Plan, Step};
