@@ -416,7 +416,8 @@ impl Heats {
             return Heats { tiers, parts, hot: Place::Anywhere };
         };
         let writes = (machine.writes * percent / 100).saturating_sub(hottest_writes);
-        let cells = (tracks * TRACK_PAGES / cell_pages).max(1);
+        // The hottest page has a cell of its own, so one of the hot tracks.
+        let cells = ((tracks - 1) * TRACK_PAGES).div_ceil(cell_pages);
         if writes_from(&parts, TIERS - 2) >= writes {
             return Heats { tiers, parts, hot: Place::Core { writes, cells } };
         }
