@@ -5,7 +5,8 @@
 //! the day (quiet nights, a busy start at eight, lunch, a scan in the evening), bursts of some sixty requests
 //! milliseconds apart, three kinds of activity, and places. A burst works about one place, mostly in order; places are
 //! drawn from a hot system zone, a documents zone and the rest, so that the workload is localised in space and in time
-//! (§III.A); part of the writes go round in a journal.
+//! (§III.A). Most larger writes go round in a journal of 512 MiB and most small ones anywhere on the drive, with shares at which a
+//! set-associative cache merges as many native regions as table I's own counts imply: 2,058.
 //!
 //! Invariants:
 //! 1. Reads and writes made are exactly the paper's, whatever the seed.
@@ -73,8 +74,15 @@ const ACTIVITIES: [Activity; 3] = [
     Activity { bursts: 9, writes: 0.70, sequential: percent(60) },
 ];
 
-/// Share of the writes that go to the journal.
-const JOURNAL_WRITES: Share = percent(25);
+/// Writes of up to so many blocks are small.
+const SMALL_SECTORS: u32 = 8;
+/// Share of the small writes that go anywhere on the drive.
+const SCATTERED_WRITES: Share = percent(67);
+/// Share of the larger ones that go to the journal, and how large that is.
+const JOURNAL_WRITES: Share = percent(70);
+const JOURNAL_SECTORS: u64 = 1 << 20;
+/// On a small drive the journal has this share of it.
+const JOURNAL_SHARE: Share = percent(5);
 
 /// A part of the drive, in extents.
 #[derive(Debug)]
@@ -131,7 +139,7 @@ impl PcDay {
             ],
             footprint_sectors,
             journal_first: percent(15).of(extents) * EXTENT_SECTORS,
-            journal_sectors: 64 * EXTENT_SECTORS,
+            journal_sectors: JOURNAL_SECTORS.min(JOURNAL_SHARE.of(footprint_sectors)),
             journal_cursor: 0,
             reads_left: READS,
             writes_left: WRITES,
@@ -195,7 +203,14 @@ impl PcDay {
     fn write(&mut self) -> Command {
         self.writes_left -= 1;
         let sectors = size(&mut self.stream, &WRITE_BLOCKS);
-        if self.stream.chance(JOURNAL_WRITES) {
+        let is_small = sectors <= SMALL_SECTORS;
+        if is_small && self.stream.chance(SCATTERED_WRITES) {
+            return Command::write(
+                self.stream.below((self.footprint_sectors - u64::from(SMALL_SECTORS)) / 8) * 8,
+                sectors,
+            );
+        }
+        if !is_small && self.stream.chance(JOURNAL_WRITES) {
             return self.write_journal(sectors);
         }
         let start = self.start(self.write_cursor, sectors);
