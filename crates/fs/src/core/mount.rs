@@ -12,6 +12,7 @@ use super::members::Members;
 use super::releases::Releases;
 use super::written::Written;
 use super::{Bounds, Core, Fs, Sabotage};
+use crate::array::Data;
 use crate::clock::{Clock, Gate, Signal};
 use crate::device::Device;
 use crate::error::FsError;
@@ -23,7 +24,7 @@ use crate::journal::log::{Replayed, frame_blocks_max, replay};
 use crate::journal::mirror::State;
 use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::{Namespace, ROOT};
-use crate::store::{self, Run};
+use crate::store::{self, Run, Store};
 
 /// How a file system is mounted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -121,121 +122,80 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
     Ok(Found { namespace, checksums, header, slot, log, records })
 }
 
+impl Found {
+    /// Refuses what would be made worse by being changed, and what cannot be used at all.
+    fn check(&self, area: &Mirror, is_read_only: bool) -> Result<(), FsError> {
+        if let Some(behind) = self.log.behind_damage.filter(|_| !is_read_only) {
+            let reason = format!(
+                "frame {} of its log is damaged, and {behind} was committed behind it: mount it read-only (-o ro), which shows it \
+                 as it was before that frame, and copy what is needed",
+                self.log.head.frame
+            );
+            return Err(FsError::format(&area.name(), reason));
+        }
+        if self.namespace.directory(ROOT).is_err() {
+            return Err(FsError::format(&area.name(), "its uppermost directory is missing"));
+        }
+        Ok(())
+    }
+}
+
 impl Fs {
     /// Mounts the file system on `devices`, given in any order.
     pub async fn mount(clock: &Clock, devices: &[Device], options: &MountOptions) -> Result<(Fs, Mounted), FsError> {
         let members = Members::of(devices).await?;
-        let superblock = members.superblock.clone();
         let bounds = options.bounds.unwrap_or_default();
         devices.iter().for_each(|device| device.set_queue_limits(bounds.queue));
-        let area = Mirror::new(&superblock, members.metadata.clone(), options.read_only);
+        let area = Mirror::new(&members.superblock, members.metadata.clone(), options.read_only);
         area.begin().await?;
-        let found = read_journal(&area, &superblock, &bounds).await?;
-        if let Some(behind) = found.log.behind_damage.filter(|_| !options.read_only) {
-            let reason = format!(
-                "frame {} of its log is damaged, and {behind} was committed behind it: mount it read-only (-o ro), which shows it \
-                 as it was before that frame, and copy what is needed",
-                found.log.head.frame
-            );
-            return Err(FsError::format(&area.name(), reason));
-        }
-        if found.namespace.directory(ROOT).is_err() {
-            return Err(FsError::format(&area.name(), "its uppermost directory is missing"));
-        }
-        let mut found = found;
-        if superblock.shape.is_some() {
+        let mut found = read_journal(&area, &members.superblock, &bounds).await?;
+        found.check(&area, options.read_only)?;
+        if members.superblock.shape.is_some() {
             found.namespace.know_places();
         }
         // What one copy was given of another is durable before anything is written behind it.
         area.flush().await?;
-        let spares = members.spares(found.namespace.groups());
         let (data, stale) = members.data(found.namespace.groups(), options.read_only).await?;
         if let Some(array) = data.array().filter(|_| options.sabotage == Some(Sabotage::ParityLate)) {
             array.make_parity_late();
         }
         let missing = data.array().map(|array| array.missing()).unwrap_or_default();
-        let missing = missing.iter().map(|(number, uuid)| format!("drive {number} ({uuid})")).collect();
-        let zones = data.zones().await?;
-        let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
-        let run = Run { start: superblock.data.0, blocks: superblock.data.1 };
-        let option = |key: &str| {
-            let given = options.options.iter().chain(&superblock.options);
-            given.into_iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())
-        };
-        let store = store::make(&superblock.store, &data, run, zones, option)?;
-        let owners = claim(&found.namespace, store.as_ref())?;
-        let mut hot = HotZone::new(superblock.layout.hot.1, bounds.hot);
-        claim_copies(&found.namespace, &mut hot)?;
-        let uuid = superblock.uuid.as_u128();
-        let log = Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.log.head);
-        let checkpoint_bytes_max = bytes_in_slot(superblock.layout.checkpoints[0].1);
-        // The first is not 0, and each is even.
-        let sequence = found.namespace.groups().sequence_below().max(1).next_multiple_of(2);
-        let core = Core {
-            clock: clock.clone(),
-            epoch_ns: options.epoch_ns,
-            superblock,
-            data,
-            metadata: area,
-            bounds,
-            is_read_only: options.read_only,
-            namespace: RefCell::new(found.namespace),
-            store,
-            log,
-            checksums: found.checksums,
-            owners: RefCell::new(owners),
-            cleaning: Gate::default(),
-            replacing: Gate::default(),
-            replaced: Cell::new(None),
-            spares: RefCell::new(spares),
-            open: RefCell::default(),
-            staged_bytes: Cell::new(0),
-            staged_since: Cell::new(0),
-            releases: RefCell::new(Releases::default()),
-            checkpoint: RefCell::new(Checkpoints { number: found.header.number, slot: found.slot, is_running: false }),
-            checkpoint_over: Signal::default(),
-            is_over: Cell::new(false),
-            over: Signal::default(),
-            counters: RefCell::default(),
-            checkpoint_bytes_max,
-            sabotage: options.sabotage,
-            written: RefCell::new(Written::new(bounds.written_blocks)),
-            wrote_ns: Cell::new(0),
-            gain_ns: Cell::new(0),
-            sequence: Cell::new(sequence),
-            hot: RefCell::new(hot),
-            hot_wanted: Signal::default(),
-            hint_taken: Signal::default(),
-            late_writes: RefCell::default(),
-        };
-        let fs = Fs(Rc::new(core));
-        let unnamed = fs.drop_unnamed();
-        if !options.read_only {
-            clock.spawn(fs.clone().take_checkpoints());
-            clock.spawn(fs.clone().commit_on_time());
-            clock.spawn(fs.clone().clean_when_needed());
-            clock.spawn(fs.clone().bring_copies_up_to_date());
-            clock.spawn(fs.clone().keep_hot_files());
-        }
-        if options.replaces_by_itself && !options.read_only {
-            clock.spawn(fs.clone().replace_by_itself());
-        }
-        let lost_from = found.log.behind_damage.map(|_| found.log.head.frame);
-        let (checkpoint, records) = (found.header.number, found.records);
-        let outdated = fs.0.metadata.copies().into_iter().filter(|(.., state)| *state == State::Outdated);
-        let mounted = Mounted {
-            checkpoint,
-            records,
-            unnamed,
-            lost_from,
-            missing,
+        let store = store_on(&data, &members.superblock, options).await?;
+        let mut mounted = Mounted {
+            checkpoint: found.header.number,
+            records: found.records,
+            unnamed: 0,
+            lost_from: found.log.behind_damage.map(|_| found.log.head.frame),
+            missing: missing.iter().map(|(number, uuid)| format!("drive {number} ({uuid})")).collect(),
             stale,
             missing_copies: members.missing_copies(),
-            outdated_copies: outdated.map(|(_, name, _)| name).collect(),
-            mended_blocks: fs.0.metadata.mended_blocks(),
-            unknown: members.unknown,
+            outdated_copies: Vec::new(),
+            mended_blocks: 0,
+            unknown: members.unknown.clone(),
         };
+        let fs = Fs(Rc::new(core_of(clock, options, &members, (area, data, store), found)?));
+        mounted.unnamed = fs.drop_unnamed();
+        fs.begin_tasks(options);
+        let outdated = fs.0.metadata.copies().into_iter().filter(|(.., state)| *state == State::Outdated);
+        mounted.outdated_copies = outdated.map(|(_, name, _)| name).collect();
+        mounted.mended_blocks = fs.0.metadata.mended_blocks();
         Ok((fs, mounted))
+    }
+
+    /// Begins what goes on by itself while it is mounted.
+    fn begin_tasks(&self, options: &MountOptions) {
+        if options.read_only {
+            return;
+        }
+        let clock = &self.0.clock;
+        clock.spawn(self.clone().take_checkpoints());
+        clock.spawn(self.clone().commit_on_time());
+        clock.spawn(self.clone().clean_when_needed());
+        clock.spawn(self.clone().bring_copies_up_to_date());
+        clock.spawn(self.clone().keep_hot_files());
+        if options.replaces_by_itself {
+            clock.spawn(self.clone().replace_by_itself());
+        }
     }
 
     /// Removes what lost its last name while it was open, before the power went.
@@ -248,6 +208,73 @@ impl Fs {
         unnamed.iter().for_each(|inode| self.drop_if_unused(*inode));
         unnamed.len() as u64
     }
+}
+
+/// The store of the file system on its data devices.
+async fn store_on(data: &Data, superblock: &Superblock, options: &MountOptions) -> Result<Box<dyn Store>, FsError> {
+    let zones = data.zones().await?;
+    let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
+    let run = Run { start: superblock.data.0, blocks: superblock.data.1 };
+    let option = |key: &str| {
+        let given = options.options.iter().chain(&superblock.options);
+        given.into_iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())
+    };
+    store::make(&superblock.store, data, run, zones, option)
+}
+
+/// What is mounted: what was read, on the devices of its metadata and data, and with its store.
+fn core_of(
+    clock: &Clock,
+    options: &MountOptions,
+    members: &Members,
+    (area, data, store): (Mirror, Data, Box<dyn Store>),
+    found: Found,
+) -> Result<Core, FsError> {
+    let superblock = members.superblock.clone();
+    let bounds = options.bounds.unwrap_or_default();
+    let owners = claim(&found.namespace, store.as_ref())?;
+    let mut hot = HotZone::new(superblock.layout.hot.1, bounds.hot);
+    claim_copies(&found.namespace, &mut hot)?;
+    let uuid = superblock.uuid.as_u128();
+    // The first is not 0, and each is even.
+    let sequence = found.namespace.groups().sequence_below().max(1).next_multiple_of(2);
+    Ok(Core {
+        clock: clock.clone(),
+        epoch_ns: options.epoch_ns,
+        log: Log::new(area.clone(), uuid, superblock.layout.log, found.header.place, found.log.head),
+        checkpoint_bytes_max: bytes_in_slot(superblock.layout.checkpoints[0].1),
+        spares: RefCell::new(members.spares(found.namespace.groups())),
+        superblock,
+        data,
+        metadata: area,
+        bounds,
+        is_read_only: options.read_only,
+        namespace: RefCell::new(found.namespace),
+        store,
+        checksums: found.checksums,
+        owners: RefCell::new(owners),
+        cleaning: Gate::default(),
+        replacing: Gate::default(),
+        replaced: Cell::new(None),
+        open: RefCell::default(),
+        staged_bytes: Cell::new(0),
+        staged_since: Cell::new(0),
+        releases: RefCell::new(Releases::default()),
+        checkpoint: RefCell::new(Checkpoints { number: found.header.number, slot: found.slot, is_running: false }),
+        checkpoint_over: Signal::default(),
+        is_over: Cell::new(false),
+        over: Signal::default(),
+        counters: RefCell::default(),
+        sabotage: options.sabotage,
+        written: RefCell::new(Written::new(bounds.written_blocks)),
+        wrote_ns: Cell::new(0),
+        gain_ns: Cell::new(0),
+        sequence: Cell::new(sequence),
+        hot: RefCell::new(hot),
+        hot_wanted: Signal::default(),
+        hint_taken: Signal::default(),
+        late_writes: RefCell::default(),
+    })
 }
 
 /// Tells the store what is live.
