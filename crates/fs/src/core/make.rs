@@ -171,15 +171,17 @@ fn shape_of(drives: &[Device], has_metadata: bool, place: Place, options: &MakeO
             Kind::Plain => continue,
             Kind::Caveat { .. } => return wrong(drive, store::unfit("log", &drive.geometry().kind)),
         };
-        let first = *zone_blocks.get_or_insert(of_drive);
+        let (first, other) = *zone_blocks.get_or_insert((of_drive, drive.name()));
         if of_drive != first {
-            let reason = format!("has zones of {of_drive} blocks, and others of the array of {first}");
+            let reason = format!(
+                "has zones of {of_drive} blocks, and {other} of {first}: zoned drives of an array have zones of one size"
+            );
             return wrong(drive, reason);
         }
     }
     let smallest = drives.iter().map(|drive| drive.geometry().blocks).min().unwrap_or(0);
     let cut = (smallest / CUT_ZONES).clamp(CUT_BLOCKS_MIN, CUT_BLOCKS_MAX).next_power_of_two();
-    let zone_blocks = zone_blocks.unwrap_or(cut);
+    let zone_blocks = zone_blocks.map_or(cut, |(blocks, _)| blocks);
     let zones = |drive: &Device| {
         let first = match (has_metadata, drive.geometry().kind) {
             (false, _) => 1,
@@ -324,6 +326,10 @@ pub(super) fn check_drive(device: &Device, zone_blocks: u64) -> Result<(), FsErr
     match device.geometry().kind {
         Kind::Zoned { zone_blocks: own, .. } if own == zone_blocks => Ok(()),
         Kind::Plain if device.geometry().blocks >= 2 * zone_blocks => Ok(()),
+        Kind::Zoned { zone_blocks: own, .. } => Err(FsError::format(
+            device.name(),
+            format!("has zones of {own} blocks, and the array of {zone_blocks}: it takes no other zoned drives"),
+        )),
         kind => Err(FsError::format(
             device.name(),
             format!(

@@ -211,6 +211,7 @@ impl Fs {
         let fs = Fs(Rc::new(core));
         let unnamed = fs.drop_unnamed();
         if !options.read_only {
+            fs.cut_unfinished();
             clock.spawn(fs.clone().take_checkpoints());
             clock.spawn(fs.clone().commit_on_time());
             clock.spawn(fs.clone().clean_when_needed());
