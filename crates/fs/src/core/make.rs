@@ -103,6 +103,7 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
         ));
     }
     let smallest = metadata.iter().map(|device| device.geometry().blocks).min();
+    metadata.iter().try_for_each(|device| check_for_metadata(device, smallest.unwrap_or(0)))?;
     let (place, data_run) = match smallest {
         Some(blocks) => (Place::run(0, blocks), outside_part(&geometry.kind, geometry.blocks)),
         None if is_array => {
@@ -319,6 +320,26 @@ pub(super) async fn write_superblock(drive: &Device, own: &Superblock) -> Result
     drive.write(0, own.encode().repeat(copies)).await?;
     drive.flush().await?;
     close_first_zone(drive).await
+}
+
+/// Fails if `device` cannot hold a copy of metadata of so many blocks: they are written in any order.
+pub(super) fn check_for_metadata(device: &Device, blocks: u64) -> Result<(), FsError> {
+    let geometry = device.geometry();
+    let (anywhere, kind) = match geometry.kind {
+        Kind::Plain => (geometry.blocks, String::new()),
+        Kind::Zoned { zone_blocks, conventional, .. } => {
+            (u64::from(conventional) * zone_blocks, " that can be written in any order, as a zoned drive".into())
+        }
+        Kind::Caveat { .. } => (0, " that can be written in any order, as a caveat drive".into()),
+    };
+    if anywhere >= blocks {
+        return Ok(());
+    }
+    let advice = "give flash, a conventional drive or a file";
+    Err(FsError::format(
+        device.name(),
+        format!("has {anywhere} blocks{kind}, and the metadata take {blocks}: {advice}"),
+    ))
 }
 
 /// Fails if `device` is no drive for an array with zones of `zone_blocks`.
