@@ -434,3 +434,31 @@ fn what_is_lost_is_exactly_what_scrub_names() {
     }
     assert!(lost > 0, "two blocks of one row are more than one parity bears");
 }
+
+/// A replacement was begun with one drive, and the power went; another drive is offered.
+#[test]
+fn another_drive_is_refused_where_a_replacement_is_under_way() {
+    let (name, trial) = with_parity().into_iter().next().unwrap();
+    let contents = written(&trial);
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let done = clock.run(async move {
+        let rig = Rig::with([contents, vec![Model::new(trial.geometry).contents(); 2]].concat());
+        let (new, other) = (trial.drives + trial.metadata.len(), trial.drives + trial.metadata.len() + 1);
+        let device = |number: usize| rig.devices(&own, &[]).remove(number);
+        let fs = mounted(&own, &rig, &[1, new, other]).await.unwrap();
+        let stopped = fs.replace_drive(1, Some((&device(new), NEW)), false, |_| false).await;
+        assert_eq!(stopped, Err(FsError::Stopped), "{name}");
+        fs.unmount().await.unwrap();
+        let before = rig.models()[other].events();
+        let fs = mounted(&own, &rig, &[1, other]).await.unwrap();
+        let named = Some((&device(other), Uuid::from_u128(0xdef)));
+        let refused = fs.replace_drive(1, named, true, |_| true).await.unwrap_err().to_string();
+        assert!(refused.contains(&format!("model {new}: is being put in the place of drive 1")), "{refused}");
+        assert_eq!(rig.models()[other].events(), before, "nothing was written to the other");
+        fs.replace_drive(1, None, false, |_| true).await.unwrap();
+        compare(&fs, name).await;
+    });
+    clock.forget_all();
+    done.unwrap();
+}

@@ -219,6 +219,20 @@ fn what_is_said_later_holds_for_what_is_in_the_zone_already() {
 }
 
 #[test]
+fn the_directory_of_the_name_given_last_is_the_one_that_counts() {
+    on(&array(12, 1), async |fs: Fs, _: Rig, _: Clock| {
+        perform(&fs, &Operation::MakeDirectory("d".into())).await.unwrap();
+        say(&fs, "d", b"never").await;
+        write(&fs, "f", 1).await;
+        assert_eq!(files_in_zone(&fs).await, 1);
+        perform(&fs, &Operation::Link("f".into(), "d/g".into())).await.unwrap();
+        assert_eq!(files_in_zone(&fs).await, 0, "its new name is in a directory that says never");
+        perform(&fs, &Operation::Unlink("d/g".into())).await.unwrap();
+        assert_eq!(files_in_zone(&fs).await, 1, "it has that name no more");
+    });
+}
+
+#[test]
 fn no_hint_is_passed_over_however_many_come_at_once() {
     let bounds = Bounds { hot: Bounds::smallest().hot, ..Bounds::default() };
     on(&Trial { bounds, ..array(12, 1) }, async move |fs: Fs, _: Rig, _: Clock| {

@@ -13,7 +13,7 @@ use imbrex_fs::{Clock, Fs, FsError};
 use serde_json::{Value, json};
 
 use super::devices::{self, Devices, Purpose};
-use super::{Offline, print, walk};
+use super::{Offline, print, tell_missing, walk};
 use crate::error::ExitCode;
 use crate::output;
 
@@ -128,7 +128,7 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
         checked.findings = looks.damaged;
         return Ok(());
     }
-    let offline = match Offline::mount(clock, devices, Purpose::Look) {
+    let offline = match Offline::mount_silently(clock, devices, Purpose::Look) {
         Ok(offline) => offline,
         // Nothing does without the stranger.
         Err(failure) if looks.strangers.contains(&failure.message) => {
@@ -144,6 +144,7 @@ fn check(clock: Clock, devices: Devices, looks: Looks, checked: &mut Checked, as
     if let Some(failure) = stranger(&looks).filter(|_| is_complete) {
         return Err(failure);
     }
+    tell_missing(&offline.mounted);
     checked.uuid = Some(offline.fs.superblock().uuid);
     checked.findings.extend(offline.mounted.lost_from.map(|frame| Finding {
         kind: "log",

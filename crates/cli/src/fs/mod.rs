@@ -85,6 +85,12 @@ impl Offline {
     }
 
     fn mount(clock: Clock, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
+        let offline = Offline::mount_silently(clock, devices, purpose)?;
+        tell_missing(&offline.mounted);
+        Ok(offline)
+    }
+
+    fn mount_silently(clock: Clock, devices: Devices, purpose: Purpose) -> Result<Offline, Failure> {
         let options = MountOptions {
             read_only: purpose == Purpose::Look,
             epoch_ns: devices::now_ns(),
@@ -93,7 +99,6 @@ impl Offline {
         let (inner, members) = (clock.clone(), devices.all.clone());
         let mounting = async move { Fs::mount(&inner, &members, &options).await };
         let (fs, mounted) = devices::run(&clock, mounting)?;
-        tell_missing(&mounted);
         Ok(Offline { clock, devices, fs, mounted })
     }
 }

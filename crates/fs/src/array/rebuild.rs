@@ -56,6 +56,11 @@ impl Array {
         drives.all().iter().position(is_it).map(|number| number as u8)
     }
 
+    /// What drive `number` is called, if it is there.
+    pub fn device_name(&self, number: u8) -> Option<String> {
+        self.0.drives.borrow().device(number).map(|device| device.name().to_string())
+    }
+
     /// Nothing more is written to drive `number`: its groups are sealed.
     pub fn let_leave(&self, number: u8) {
         self.0.drives.borrow_mut().set_belongs(number, Belongs::Leaving);

@@ -112,6 +112,7 @@ impl Fs {
             since_ns: staged.since_ns,
             is_appended: true,
             goes_on: true,
+            is_begun: false,
         };
         let leaving = std::mem::replace(staged, next);
         *open.leaving.borrow_mut() = Some(Staged { size: end_bytes, goes_on: true, ..leaving });
@@ -127,7 +128,7 @@ impl Fs {
         staged.held.blocks += leaving.held.blocks;
         staged.held.runs.extend(leaving.held.runs);
         (staged.since, staged.since_ns) = (leaving.since, leaving.since_ns);
-        (staged.is_appended, staged.goes_on) = (false, false);
+        (staged.is_appended, staged.goes_on, staged.is_begun) = (false, false, leaving.is_begun);
     }
 }
 

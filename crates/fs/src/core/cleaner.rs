@@ -22,7 +22,7 @@ use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
-use crate::format::change::{Change, Extent, Inode};
+use crate::format::change::{Extent, Inode};
 use crate::format::record::Piece;
 use crate::store::{Lease, Run, Victim};
 
@@ -208,10 +208,7 @@ impl Fs {
         core.counters.borrow_mut().files_moved += 1;
         let before = core.extents_of(inode);
         let after = joined(before.clone(), core.store.band_blocks());
-        if after != before {
-            let record = core.record(&[Change::Extents { inode, extents: after.clone() }]);
-            self.replace_extents(inode, record, &before, &after);
-        }
+        self.record_extents(inode, None, &after);
     }
 
     /// The pieces of files that begin at block `from` or behind it, and before `end`.
@@ -256,10 +253,13 @@ impl Fs {
         for (inode, extent) in pieces {
             by_file.entry(*inode).or_default().insert(extent.at, (*extent, copies.next(*extent)));
         }
+        let by_record = by_file.into_iter().flat_map(|(inode, copies)| {
+            in_parts(copies, core.changes_in_record()).into_iter().map(move |copies| (inode, copies))
+        });
         let mut changed = BTreeSet::new();
         let mut outcome = Ok(());
-        for (inode, copies) in by_file {
-            // A file's record names all of its extents: many such files would fill the log.
+        for (inode, copies) in by_record {
+            // A record may name all pieces of its file: many such records would fill the log.
             if outcome.is_ok() {
                 outcome = core.log.room().await;
             }
@@ -317,7 +317,7 @@ impl Fs {
         Ok(())
     }
 
-    /// Puts copies in the place of what they were made of, in one record, where the file still has that; else it frees
+    /// Puts copies in the place of what they were made of where the file still has that; else it frees
     /// them, and adds where the piece began to `changed`.
     fn take_copies(&self, inode: Inode, mut copies: Copies, changed: &mut BTreeSet<u64>) {
         let core = &self.0;
@@ -339,10 +339,7 @@ impl Fs {
             self.free_copies(copies);
             changed.insert(of.start);
         }
-        if after != before {
-            let record = core.record(&[Change::Extents { inode, extents: after.clone() }]);
-            self.replace_extents(inode, record, &before, &after);
-        }
+        self.record_extents(inode, None, &after);
     }
 
     fn free_copies(&self, copies: &[Extent]) {
@@ -409,6 +406,17 @@ impl Runs<'_> {
         }
         copies
     }
+}
+
+/// The same as parts of so many pieces at most.
+fn in_parts(mut copies: Copies, pieces: usize) -> Vec<Copies> {
+    let mut parts = Vec::new();
+    while let Some(next) = copies.keys().nth(pieces).copied() {
+        let rest = copies.split_off(&next);
+        parts.push(std::mem::replace(&mut copies, rest));
+    }
+    parts.push(copies);
+    parts
 }
 
 /// What is left of `pieces` behind their first `blocks`.

@@ -59,10 +59,8 @@ impl Fs {
         if metadata.has_outdated() {
             return Err(FsError::Busy);
         }
-        let (blocks, needed) = (device.geometry().blocks, superblock.layout.place.end());
-        if blocks < needed {
-            return wrong(format!("has {blocks} blocks, and the metadata take {needed}"));
-        }
+        let needed = superblock.layout.place.end();
+        super::make::check_for_metadata(device, needed)?;
         if !overwrite {
             super::make::refuse_used(device).await?;
         }

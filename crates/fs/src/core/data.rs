@@ -7,7 +7,7 @@ use super::staged::{Block, Blocks, Open, Staged};
 use crate::clock::Pass;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
-use crate::format::change::{Change, Extent, Inode};
+use crate::format::change::{Extent, Inode};
 use crate::journal::checksums;
 use crate::namespace::Extents;
 use crate::store::Run;
@@ -359,16 +359,7 @@ impl Fs {
         attributes.size = attributes.size.min(size);
         (attributes.modified_ns, attributes.changed_ns) = (core.time_ns(), core.time_ns());
         let kept: Vec<Extent> = extents.iter().filter_map(|extent| extent.within(0, end)).collect();
-        let mut changes = vec![Change::Node { inode, attributes }];
-        let mut copy = None;
-        if kept != extents {
-            changes.push(Change::Extents { inode, extents: kept.clone() });
-            copy = core.copy_to_drop(inode);
-        }
-        changes.extend(copy.iter().map(|(change, _)| change.clone()));
-        let record = core.record(&changes);
-        self.replace_extents(inode, record, &extents, &kept);
-        self.release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
+        self.record_extents(inode, Some(attributes), &kept);
         Ok(())
     }
 

@@ -46,6 +46,13 @@ impl Fs {
         core.hot_wanted.give();
     }
 
+    /// A file has got a name or lost one, and `before` was said of it: by its name given last it may be in another directory.
+    pub(super) async fn hint_may_differ(&self, inode: Inode, before: Hint) {
+        if self.0.hint_of(inode) != before {
+            self.hint_changed(inode).await;
+        }
+    }
+
     /// Files have moved from one directory to another, of which something else may be said.
     pub(super) async fn hint_moved(&self, inodes: impl IntoIterator<Item = Inode>, from: Inode, to: Inode) {
         let differs = {

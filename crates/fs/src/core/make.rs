@@ -103,6 +103,7 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
         ));
     }
     let smallest = metadata.iter().map(|device| device.geometry().blocks).min();
+    metadata.iter().try_for_each(|device| check_for_metadata(device, smallest.unwrap_or(0)))?;
     let (place, data_run) = match smallest {
         Some(blocks) => (Place::run(0, blocks), outside_part(&geometry.kind, geometry.blocks)),
         None if is_array => {
@@ -171,15 +172,17 @@ fn shape_of(drives: &[Device], has_metadata: bool, place: Place, options: &MakeO
             Kind::Plain => continue,
             Kind::Caveat { .. } => return wrong(drive, store::unfit("log", &drive.geometry().kind)),
         };
-        let first = *zone_blocks.get_or_insert(of_drive);
+        let (first, other) = *zone_blocks.get_or_insert((of_drive, drive.name()));
         if of_drive != first {
-            let reason = format!("has zones of {of_drive} blocks, and others of the array of {first}");
+            let reason = format!(
+                "has zones of {of_drive} blocks, and {other} of {first}: zoned drives of an array have zones of one size"
+            );
             return wrong(drive, reason);
         }
     }
     let smallest = drives.iter().map(|drive| drive.geometry().blocks).min().unwrap_or(0);
     let cut = (smallest / CUT_ZONES).clamp(CUT_BLOCKS_MIN, CUT_BLOCKS_MAX).next_power_of_two();
-    let zone_blocks = zone_blocks.unwrap_or(cut);
+    let zone_blocks = zone_blocks.map_or(cut, |(blocks, _)| blocks);
     let zones = |drive: &Device| {
         let first = match (has_metadata, drive.geometry().kind) {
             (false, _) => 1,
@@ -319,11 +322,35 @@ pub(super) async fn write_superblock(drive: &Device, own: &Superblock) -> Result
     close_first_zone(drive).await
 }
 
+/// Fails if `device` cannot hold a copy of metadata of so many blocks: they are written in any order.
+pub(super) fn check_for_metadata(device: &Device, blocks: u64) -> Result<(), FsError> {
+    let geometry = device.geometry();
+    let (anywhere, kind) = match geometry.kind {
+        Kind::Plain => (geometry.blocks, String::new()),
+        Kind::Zoned { zone_blocks, conventional, .. } => {
+            (u64::from(conventional) * zone_blocks, " that can be written in any order, as a zoned drive".into())
+        }
+        Kind::Caveat { .. } => (0, " that can be written in any order, as a caveat drive".into()),
+    };
+    if anywhere >= blocks {
+        return Ok(());
+    }
+    let advice = "give flash, a conventional drive or a file";
+    Err(FsError::format(
+        device.name(),
+        format!("has {anywhere} blocks{kind}, and the metadata take {blocks}: {advice}"),
+    ))
+}
+
 /// Fails if `device` is no drive for an array with zones of `zone_blocks`.
 pub(super) fn check_drive(device: &Device, zone_blocks: u64) -> Result<(), FsError> {
     match device.geometry().kind {
         Kind::Zoned { zone_blocks: own, .. } if own == zone_blocks => Ok(()),
         Kind::Plain if device.geometry().blocks >= 2 * zone_blocks => Ok(()),
+        Kind::Zoned { zone_blocks: own, .. } => Err(FsError::format(
+            device.name(),
+            format!("has zones of {own} blocks, and the array of {zone_blocks}: it takes no other zoned drives"),
+        )),
         kind => Err(FsError::format(
             device.name(),
             format!(

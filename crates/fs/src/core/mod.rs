@@ -15,6 +15,7 @@ mod cleaner;
 mod commit;
 mod copies;
 mod data;
+mod extents;
 mod hints;
 mod hot;
 mod inspect;
@@ -105,6 +106,8 @@ pub struct Bounds {
     /// Bytes of what a record tells of a copy in the hot zone, at most, but one checksum or one piece of a file always. A frame of the
     /// log bounds it too.
     pub hot_record_bytes: u64,
+    /// Bytes of what a record tells of where a file lies, at most, but one piece always. A frame of the log bounds it too.
+    pub extent_record_bytes: u64,
 }
 
 impl Default for Bounds {
@@ -125,6 +128,7 @@ impl Default for Bounds {
             hot: Limits { files: 64 << 10, half_ns: 600 * SECOND_NS, small_blocks: 8 },
             hot_batch: 16,
             hot_record_bytes: 64 << 10,
+            extent_record_bytes: 64 << 10,
             queue: QueueLimits::default(),
         }
     }
@@ -146,6 +150,7 @@ impl Bounds {
             hot: Limits { files: 1, ..Bounds::default().hot },
             hot_batch: 1,
             hot_record_bytes: 1,
+            extent_record_bytes: 1,
             queue: QueueLimits::SMALLEST,
             ..Bounds::default()
         }

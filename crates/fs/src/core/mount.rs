@@ -175,7 +175,10 @@ impl Fs {
         };
         let fs = Fs(Rc::new(core_of(clock, options, &members, (area, data, store), found)?));
         mounted.unnamed = fs.drop_unnamed();
-        fs.begin_tasks(options);
+        if !options.read_only {
+            fs.cut_unfinished();
+            fs.begin_tasks(options);
+        }
         let outdated = fs.0.metadata.copies().into_iter().filter(|(.., state)| *state == State::Outdated);
         mounted.outdated_copies = outdated.map(|(_, name, _)| name).collect();
         mounted.mended_blocks = fs.0.metadata.mended_blocks();
@@ -184,9 +187,6 @@ impl Fs {
 
     /// Begins what goes on by itself while it is mounted.
     fn begin_tasks(&self, options: &MountOptions) {
-        if options.read_only {
-            return;
-        }
         let clock = &self.0.clock;
         clock.spawn(self.clone().take_checkpoints());
         clock.spawn(self.clone().commit_on_time());

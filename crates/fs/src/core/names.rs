@@ -215,7 +215,9 @@ impl Fs {
             let entry = Change::Entry { directory, cookie, inode, name: name.into() };
             [core.touched(&namespace, directory, 0)?, Change::Node { inode, attributes }, entry]
         };
+        let hint = core.hint_of(inode);
         core.record(&changes);
+        self.hint_may_differ(inode, hint).await;
         self.commit_if_much().await?;
         core.attr(inode)
     }
@@ -234,9 +236,12 @@ impl Fs {
             let changes = [Change::DropEntry { directory, cookie }, core.touched(&namespace, directory, 0)?, unlinked];
             (inode, changes, was_last)
         };
+        let hint = core.hint_of(inode);
         core.record(&changes);
         if was_last {
             self.drop_if_unused(inode);
+        } else {
+            self.hint_may_differ(inode, hint).await;
         }
         self.commit_if_much().await
     }

@@ -1,6 +1,6 @@
 //! Reckoning with the pieces of a file: which blocks of it there are, and where they lie or come to lie.
 
-use super::staged::Blocks;
+use super::staged::{Block, Blocks};
 use crate::format::change::Extent;
 use crate::store::Run;
 
@@ -14,6 +14,20 @@ pub(super) fn in_pieces(blocks: &[u32]) -> Vec<(u32, u32)> {
         }
     }
     pieces
+}
+
+/// Where the first `count` runs of blocks end of which each takes room or none does, if there are more.
+pub(super) fn portion_end(blocks: &Blocks, count: usize) -> Option<u32> {
+    let (mut runs, mut last) = (0, None);
+    for (at, block) in blocks.range(0..u32::MAX) {
+        let is_hole = matches!(block, Block::Zeros);
+        runs += usize::from(last != Some((at.wrapping_sub(1), is_hole)));
+        if runs > count {
+            return Some(at);
+        }
+        last = Some((at, is_hole));
+    }
+    None
 }
 
 /// Takes the first `blocks` of `pieces` away from them.
@@ -138,6 +152,17 @@ mod tests {
         let extents = vec![extent(2, 1, 12), extent(0, 2, 10), extent(3, 1, 20), extent(4, 5, 21)];
         assert_eq!(joined(extents.clone(), 100), [extent(0, 3, 10), extent(3, 6, 20)]);
         assert_eq!(joined(extents, 12), [extent(0, 2, 10), extent(2, 1, 12), extent(3, 6, 20)]);
+    }
+
+    #[test]
+    fn a_portion_ends_where_another_run_would_begin() {
+        let mut blocks = Blocks::default();
+        for at in [0, 1, 5, 6, 9] {
+            blocks.write(at, 0, b"x");
+        }
+        blocks.insert(7, Block::Zeros);
+        blocks.insert(8, Block::Zeros);
+        assert_eq!([1, 2, 3, 4, 5].map(|count| portion_end(&blocks, count)), [Some(5), Some(7), Some(9), None, None]);
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::pieces::{in_pieces, joined, place, subtract, take_first, without};
-use super::staged::{Block, Open, Staged};
+use super::pieces::{in_pieces, joined, place, portion_end, take_first, without};
+use super::staged::{Block, Blocks, Open, Staged};
 use super::{Fs, Sabotage};
 use crate::clock::Together;
 use crate::device::BLOCK_BYTES;
@@ -32,6 +32,10 @@ struct Work {
     pieces: Vec<(u32, u32)>,
     /// Whether nothing else of it remains stored.
     is_whole: bool,
+    /// Where it ends, if one record could not tell of all that is in memory: the rest is written after it.
+    end: Option<u32>,
+    /// Bytes of the file by the record of it; the last portion brings what the file has.
+    size: u64,
 }
 
 impl Work {
@@ -57,13 +61,22 @@ impl Fs {
 
     /// The same, with the file's gate held.
     pub(super) async fn push_held(&self, inode: Inode, open: &Rc<Open>) -> Result<(), FsError> {
+        while self.push_portion(inode, open).await? {
+            self.commit_if_much().await?;
+            self.0.log.room().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes as much of the file as one record can tell of; whether there is more.
+    async fn push_portion(&self, inode: Inode, open: &Rc<Open>) -> Result<bool, FsError> {
         if open.going().borrow().is_none() || self.0.namespace.borrow().get(inode).is_none() {
-            return Ok(());
+            return Ok(false);
         }
         for attempt in 1.. {
             if self.is_forsaken(inode, open) {
                 self.forget_staged(open.going());
-                return Ok(());
+                return Ok(false);
             }
             let work = self.work_of(inode, open);
             match self.write_out(inode, open, &work).await {
@@ -72,34 +85,47 @@ impl Fs {
                 Err(FsError::NoSpace)
                     if attempt < ATTEMPTS_WITHOUT_ROOM && work.blocks() > 1 && open.going().borrow().is_some() => {}
                 Err(FsError::Stale) if self.is_forsaken(inode, open) => {}
-                outcome => return outcome,
+                outcome => return outcome.map(|()| work.end.is_some()),
             }
         }
         unreachable!("the last attempt ends the loop")
     }
 
-    /// What is to be written: all of the file if that much is reserved, else its changed blocks.
+    /// What is to be written: all of the file if that much is reserved, else its changed blocks, or the first of them.
     fn work_of(&self, inode: Inode, open: &Open) -> Work {
         let core = &self.0;
         let staged = open.going().borrow();
         let staged = staged.as_ref().expect("whoever writes has looked");
         let end = staged.size.div_ceil(BLOCK_BYTES as u64) as u32;
         let changed: Vec<u32> = staged.blocks.taking_room().collect();
+        let all_of_it = |pieces, is_whole| Work { pieces, is_whole, end: None, size: staged.size };
         if core.store.is_contiguous() {
-            return Work { pieces: Vec::from_iter((end > 0).then_some((0, end))), is_whole: true };
+            return all_of_it(Vec::from_iter((end > 0).then_some((0, end))), true);
         }
-        if changed.is_empty() {
-            return Work { pieces: Vec::new(), is_whole: false };
-        }
-        let namespace = core.namespace.borrow();
-        let stored = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
+        let stored = core.extents_of(inode);
         let mut all = changed.clone();
         for extent in &stored {
             all.extend((extent.at..extent.at + extent.blocks).filter(|at| staged.blocks.get(*at).is_none()));
         }
         all.sort_unstable();
-        let is_whole = !staged.goes_on && all.len() as u64 <= staged.held.blocks.max(changed.len() as u64);
-        Work { pieces: in_pieces(if is_whole { &all } else { &changed }), is_whole }
+        let has_room = all.len() as u64 <= staged.held.blocks.max(changed.len() as u64);
+        let whole = in_pieces(&all);
+        if !changed.is_empty()
+            && !staged.goes_on
+            && !staged.is_begun
+            && has_room
+            && whole.len() <= core.pieces_in_record()
+        {
+            return all_of_it(whole, true);
+        }
+        let Some(end) = portion_end(&staged.blocks, core.changes_in_record()).filter(|_| {
+            let pieces = stored.len() + 2 * staged.blocks.len() as usize;
+            pieces > core.pieces_in_record()
+        }) else {
+            return all_of_it(in_pieces(&changed), false);
+        };
+        let portion: Vec<u32> = changed.into_iter().take_while(|at| *at < end).collect();
+        Work { pieces: in_pieces(&portion), is_whole: false, end: Some(end), size: core.size_recorded(inode) }
     }
 
     /// Writes `work` to blocks of the store, makes the record, and frees what was there before.
@@ -121,7 +147,7 @@ impl Fs {
             let before = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
             let kept = if work.is_whole { Vec::new() } else { without(&before, &staged.blocks) };
             let kept = kept.iter().map(|extent| (extent.at, extent.blocks));
-            ((staged.size, staged.modified_ns), kept.chain(work.pieces.iter().copied()).collect())
+            ((work.size, staged.modified_ns), kept.chain(work.pieces.iter().copied()).collect())
         };
         self.record_of_write(inode, about, (work.is_whole, ranges)).await
     }
@@ -358,54 +384,36 @@ impl Fs {
         Ok(())
     }
 
-    /// Makes the record of a file that was written, and frees the blocks it had.
+    /// Makes the record of a file that was written, or of the first part of it, and frees the blocks it had.
     fn finish(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Result<(), FsError> {
         let core = &self.0;
-        let taken = open.going().borrow_mut().take();
-        let Some(mut staged) = taken else { return Ok(()) };
-        core.store.unreserve(&mut staged.held);
-        core.staged_bytes.set(core.staged_bytes.get() - staged.blocks.len() * BLOCK_BYTES as u64);
+        let Some((blocks, modified_ns)) = self.take_written(open, work) else { return Ok(()) };
+        core.staged_bytes.set(core.staged_bytes.get() - blocks.len() * BLOCK_BYTES as u64);
         open.pushes.set(open.pushes.get() + 1);
-        let (mut attributes, before) = {
-            let namespace = core.namespace.borrow();
-            let node = namespace.node(inode)?;
-            (node.attributes, node.extents.as_slice().to_vec())
-        };
-        let mut after = if work.is_whole { Vec::new() } else { without(&before, &staged.blocks) };
+        let mut attributes = core.namespace.borrow().node(inode)?.attributes;
+        let mut after = if work.is_whole { Vec::new() } else { without(&core.extents_of(inode), &blocks) };
         after.extend_from_slice(written);
-        let after = joined(after, core.store.band_blocks());
-        attributes.size = staged.size;
-        attributes.modified_ns = staged.modified_ns;
-        attributes.changed_ns = attributes.changed_ns.max(staged.modified_ns);
-        let mut changes = vec![Change::Node { inode, attributes }];
-        let mut copy = None;
-        if after != before {
-            changes.push(Change::Extents { inode, extents: after.clone() });
-            copy = core.copy_to_drop(inode);
-        }
-        changes.extend(copy.iter().map(|(change, _)| change.clone()));
-        let record = core.record(&changes);
-        core.written.borrow_mut().keep(inode, staged.blocks);
-        self.replace_extents(inode, record, &before, &after);
-        self.release(record, copy.map(|(_, runs)| runs).unwrap_or_default());
+        attributes.size = work.size;
+        attributes.modified_ns = modified_ns;
+        attributes.changed_ns = attributes.changed_ns.max(modified_ns);
+        core.written.borrow_mut().keep(inode, blocks);
+        self.record_extents(inode, Some(attributes), &joined(after, core.store.band_blocks()));
         self.want_hot(inode);
         Ok(())
     }
 
-    /// Record `record` moved the data of a file from `before` to `after`: keeps account of which file has which blocks,
-    /// and lets those become free that no file has any more.
-    pub(super) fn replace_extents(&self, inode: Inode, record: u64, before: &[Extent], after: &[Extent]) {
-        let mut owners = self.0.owners.borrow_mut();
-        for extent in before {
-            owners.remove(&extent.start);
+    /// What was written is no more to be written: the blocks, and when they were changed.
+    fn take_written(&self, open: &Open, work: &Work) -> Option<(Blocks, i64)> {
+        let mut place = open.going().borrow_mut();
+        if let Some(end) = work.end {
+            let staged = place.as_mut()?;
+            let rest = staged.blocks.split_off(end);
+            (staged.is_appended, staged.is_begun) = (false, true);
+            return Some((std::mem::replace(&mut staged.blocks, rest), staged.modified_ns));
         }
-        owners.extend(after.iter().map(|extent| (extent.start, inode)));
-        drop(owners);
-        let mut freed = Vec::new();
-        for old in before {
-            subtract(Run { start: old.start, blocks: u64::from(old.blocks) }, after, &mut freed);
-        }
-        self.release(record, freed);
+        let mut staged = place.take()?;
+        self.0.store.unreserve(&mut staged.held);
+        Some((staged.blocks, staged.modified_ns))
     }
 
     pub(super) fn release_extents(&self, record: u64, extents: &[Extent]) {

@@ -188,7 +188,8 @@ impl Fs {
             return Err(FsError::Invalid("the array has no drive of that number"));
         }
         let new = match (begun, device) {
-            (Some(number), _) => number,
+            (Some(number), None) => number,
+            (Some(number), Some(_)) => return Err(under_way(array, old, number)),
             (None, Some((device, uuid))) => self.join_drive(device, uuid, Some(old), overwrite).await?,
             (None, None) => return Err(FsError::Invalid("a drive to put in its place is needed")),
         };
@@ -344,6 +345,17 @@ impl Fs {
             Some(Run { start: *start, blocks: u64::from(extent.blocks) })
         };
         owners.range(start..start + blocks).filter_map(run).collect()
+    }
+}
+
+/// The failure where another drive than `new` is to come in the place of `old`.
+fn under_way(array: &Array, old: u8, new: u8) -> FsError {
+    match array.device_name(new) {
+        Some(name) => FsError::format(
+            &name,
+            format!("is being put in the place of drive {old} already, as drive {new}: go on with it"),
+        ),
+        None => FsError::Invalid("the drive that was put in its place is missing: give it too"),
     }
 }
 

@@ -154,6 +154,8 @@ pub struct Staged {
     pub ahead: Ahead,
     /// Whether what it goes on from was written while it came: then it is written by itself, and the file is not moved.
     pub goes_on: bool,
+    /// Whether a first part of it is written: more of the file is stored than its size tells.
+    pub is_begun: bool,
 }
 
 impl Staged {

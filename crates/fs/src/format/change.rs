@@ -129,6 +129,17 @@ pub enum Change {
         /// In order of the file.
         extents: Vec<Extent>,
     },
+    /// Where blocks of a file lie; what lies behind and before them is as it was.
+    Stretch {
+        /// Which.
+        inode: Inode,
+        /// The first of the blocks.
+        from: u32,
+        /// The block behind them.
+        to: u32,
+        /// In order of the file, and within these blocks.
+        extents: Vec<Extent>,
+    },
     /// Where a symbolic link points.
     Target {
         /// Which.
@@ -208,6 +219,7 @@ const DROP_GROUP: u8 = 11;
 const DRIVE: u8 = 12;
 const SEQUENCE: u8 = 13;
 const HOT: u8 = 14;
+const STRETCH: u8 = 15;
 
 /// Bytes of a file's attributes on the media, its tag and number included.
 pub const NODE_BYTES: u64 = 65;
@@ -227,6 +239,8 @@ pub const ENTRY_BYTES: u64 = 21;
 pub const EXTENT_BYTES: u64 = 16;
 /// Bytes of a list of extents besides them, of a target or an extended attribute besides its bytes.
 pub const LIST_BYTES: u64 = 13;
+/// Bytes of a stretch of a file besides its extents.
+pub const STRETCH_BYTES: u64 = 17;
 
 impl Change {
     /// Writes it.
@@ -255,6 +269,11 @@ impl Change {
             }
             Change::Extents { inode, extents } => put_extents(to, EXTENTS, *inode, extents),
             Change::Hot { inode, extents } => put_extents(to, HOT, *inode, extents),
+            Change::Stretch { inode, from, to: end, extents } => {
+                put_extents(to, STRETCH, *inode, extents);
+                to.u32(*from);
+                to.u32(*end);
+            }
             Change::Target { inode, target } => {
                 to.u8(TARGET);
                 to.u32(*inode);
@@ -313,6 +332,10 @@ impl Change {
             DROP_ENTRY => Change::DropEntry { directory: from.u32()?, cookie: from.u64()? },
             EXTENTS => Change::Extents { inode: from.u32()?, extents: get_extents(from)? },
             HOT => Change::Hot { inode: from.u32()?, extents: get_extents(from)? },
+            STRETCH => {
+                let (inode, extents) = (from.u32()?, get_extents(from)?);
+                Change::Stretch { inode, extents, from: from.u32()?, to: from.u32()? }
+            }
             TARGET => Change::Target { inode: from.u32()?, target: from.bytes()?.into() },
             ATTRIBUTE => {
                 Change::Attribute { inode: from.u32()?, name: from.bytes()?.into(), value: from.bytes()?.into() }
@@ -430,6 +453,7 @@ mod tests {
             Change::Drive { number: 3, uuid: 1 << 99, replaces: Some(1) },
             Change::Sequence { below: 1 << 60 },
             Change::Hot { inode: 5, extents: vec![Extent { at: 7, blocks: 3, start: 1 << 20 }] },
+            Change::Stretch { inode: 5, from: 6, to: 1 << 31, extents: vec![Extent { at: 7, blocks: 3, start: 9 }] },
         ]
     }
 
@@ -471,6 +495,7 @@ mod tests {
         assert_eq!(length(&all[9]), GROUP_BYTES + 3 * GROUP_ZONE_BYTES);
         assert_eq!(length(&all[11]), DRIVE_BYTES);
         assert_eq!(length(&all[12]), SEQUENCE_BYTES);
+        assert_eq!(length(&all[14]), STRETCH_BYTES + EXTENT_BYTES);
     }
 
     #[test]

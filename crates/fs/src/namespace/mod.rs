@@ -199,6 +199,14 @@ impl Namespace {
                     self.add_bytes(list_bytes(extents), before);
                 }
             }
+            Change::Stretch { inode, from, to, extents } => {
+                if let Some(node) = self.node_mut(*inode) {
+                    let before = list_bytes(node.extents.as_slice());
+                    node.extents.put(*from, *to, extents);
+                    let after = list_bytes(node.extents.as_slice());
+                    self.add_bytes(after, before);
+                }
+            }
             Change::Hot { inode, extents } => self.put_hot(*inode, extents),
             Change::Target { inode, target } => {
                 if let Some(node) = self.node_mut(*inode) {

@@ -42,6 +42,14 @@ impl Extents {
         rest.filter_map(move |extent| extent.within(from, to))
     }
 
+    /// Puts `pieces` in the place of what lies in blocks `from` to `to` of the file.
+    pub fn put(&mut self, from: u32, to: u32, pieces: &[Extent]) {
+        let before = self.within(0, u64::from(from));
+        let behind = self.within(u64::from(to), u64::MAX);
+        let all: Vec<Extent> = before.chain(pieces.iter().copied()).chain(behind).collect();
+        *self = Extents::from(all.as_slice());
+    }
+
     /// Blocks in all pieces.
     pub fn blocks(&self) -> u64 {
         self.as_slice().iter().map(|extent| u64::from(extent.blocks)).sum()
