@@ -64,7 +64,8 @@ fn differing(before: &[Extent], after: &[Extent]) -> Vec<Stretch> {
         let (from, mut end) = match (old.peek(), new.peek()) {
             (None, None) => return stretches,
             (Some(one), Some(other)) if one == other => {
-                (old.next(), new.next());
+                old.next();
+                new.next();
                 continue;
             }
             (Some(one), Some(other)) if one.at <= other.at => (one.at, one.end()),
@@ -250,7 +251,8 @@ mod tests {
             assert_eq!(now, after);
             let kept: Vec<u64> = after.values().copied().collect();
             let mut gone: Vec<u64> = before.into_values().filter(|start| !kept.contains(start)).collect();
-            (gone.sort_unstable(), freed.sort_unstable());
+            gone.sort_unstable();
+            freed.sort_unstable();
             assert_eq!(freed, gone);
         }
     }
