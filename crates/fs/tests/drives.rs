@@ -4,15 +4,15 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
-use imbrex_fs::core::{MountOptions, Scrubbed};
-use imbrex_fs::device::Geometry;
+use imbrex_fs::core::{MakeOptions, MountOptions, Parts, Scrubbed, make_on};
 use imbrex_fs::device::model::{Contents, Model, Snapshot};
+use imbrex_fs::device::{Geometry, Kind};
 use imbrex_fs::verify::cuts::fresh;
 use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, arrays, perform};
-use imbrex_fs::{Bounds, Clock, Fs, FsError};
+use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 use uuid::Uuid;
 
 const FILES: u8 = 6;
@@ -458,6 +458,35 @@ fn another_drive_is_refused_where_a_replacement_is_under_way() {
         assert_eq!(rig.models()[other].events(), before, "nothing was written to the other");
         fs.replace_drive(1, None, false, |_| true).await.unwrap();
         compare(&fs, name).await;
+    });
+    clock.forget_all();
+    done.unwrap();
+}
+
+/// A drive of another make has zones of another size.
+#[test]
+fn drives_whose_zones_differ_in_size_are_refused_by_name_and_size() {
+    let clock = Clock::in_virtual_time();
+    let own = clock.clone();
+    let done = clock.run(async move {
+        let zoned = |name: &str, zone_blocks: u64| {
+            let kind = Kind::Zoned { zone_blocks, zones: 12, conventional: 0, active_max: None };
+            Device::new(&own, name, Box::new(Model::new(Geometry { blocks: 12 * zone_blocks, kind })))
+        };
+        let metadata = [Device::new(&own, "flash", Box::new(Model::new(Geometry { blocks: 200, kind: Kind::Plain })))];
+        let options = MakeOptions { parity: 1, ..MakeOptions::default() };
+        let drives = [zoned("one", 16), zoned("two", 16), zoned("three", 32)];
+        let make = async |drives: &[Device]| {
+            make_on(Parts { drives, metadata: &metadata, spares: &[] }, &options, 0).await.map(drop)
+        };
+        let refused = make(&drives).await.unwrap_err().to_string();
+        assert!(refused.contains("three: has zones of 32 blocks, and one of 16"), "{refused}");
+        make(&drives[..2]).await.unwrap();
+        let all = [&drives[..2], &metadata].concat();
+        let fs = Fs::mount(&own, &all, &MountOptions::default()).await.unwrap().0;
+        let refused = fs.add_drive(&drives[2], NEW, true).await.unwrap_err().to_string();
+        assert!(refused.contains("three: has zones of 32 blocks, and the array of 16"), "{refused}");
+        assert!(imbrex_fs::core::look(&drives[2]).await.is_err(), "nothing was written to it");
     });
     clock.forget_all();
     done.unwrap();

@@ -301,6 +301,13 @@ fn a_device_that_dies_while_it_is_brought_up_to_date_harms_nothing() {
         let device = Device::new(&clock, "new", Box::new(new.clone()));
         let error = fs.replace_copy(0, (&device, Uuid::from_u128(1)), true, |_, _| true).await.unwrap_err();
         assert!(error.to_string().contains("new"), "{error}");
+        // Nor does a drive on which a copy cannot be written.
+        let kind = Kind::Zoned { zone_blocks: 16, zones: 40, conventional: 1, active_max: None };
+        let zoned = Model::new(Geometry { blocks: 640, kind });
+        let device = Device::new(&clock, "zoned", Box::new(zoned.clone()));
+        let error = fs.replace_copy(0, (&device, Uuid::from_u128(3)), true, |_, _| true).await.unwrap_err();
+        assert!(error.to_string().contains("zoned: has 16 blocks that can be written in any order"), "{error}");
+        assert_eq!(zoned.events(), 0);
         act(&fs, &mut naive, 10..12).await;
         compare_all(&fs, &naive).await.unwrap();
         // One that is stopped counts for nothing.
