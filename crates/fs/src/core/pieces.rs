@@ -16,7 +16,7 @@ pub(super) fn in_pieces(blocks: &[u32]) -> Vec<(u32, u32)> {
     pieces
 }
 
-/// Where the first `count` runs of blocks end of which each takes room or none does, if there are more.
+/// Where the first `count` runs of blocks end, if there are more: a run is neighbours that all take room, or all take none.
 pub(super) fn portion_end(blocks: &Blocks, count: usize) -> Option<u32> {
     let (mut runs, mut last) = (0, None);
     for (at, block) in blocks.range(0..u32::MAX) {
