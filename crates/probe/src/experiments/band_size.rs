@@ -126,9 +126,11 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// Where a band is as large as several of another place, those may be bands that were cleaned together: it is less sure.
+/// Where a band is as large as several of another place, those may be bands that were cleaned together: it is less sure. So is
+/// one of few blocks that was seen twice at most and at no other place.
 fn doubt_multiples(bench: &mut Bench<'_>) {
     let sizes: Vec<f64> = PLACES.iter().filter_map(|(_, name, _)| bench.verdict.number(name)).collect();
+    let is_alone = sizes.len() == 1 && sizes[0] < FEW_BLOCKS_BYTES as f64;
     let least = sizes.iter().copied().fold(f64::INFINITY, f64::min);
     let is_multiple = |size: f64| {
         let times = size / least;
@@ -137,8 +139,10 @@ fn doubt_multiples(bench: &mut Bench<'_>) {
     for (_, name, _) in PLACES {
         let found = bench.verdict.properties.iter_mut().find(|property| property.name == name);
         if let Some(property) = found {
-            let bands = property.because.ends_with("; 1 bands seen");
-            if bands && matches!(property.value, Value::Number(size) if is_multiple(size)) {
+            let seen = |bands: &str| property.because.ends_with(bands);
+            let (is_one, is_two) = (seen("; 1 bands seen"), seen("; 2 bands seen"));
+            let is_in_doubt = |size: f64| (is_one && is_multiple(size)) || (is_alone && (is_one || is_two));
+            if matches!(property.value, Value::Number(size) if is_in_doubt(size)) {
                 property.confidence = Confidence::Medium;
             }
         }

@@ -252,10 +252,12 @@ fn come_in_waves(numbers: &[u64], narrow: u64) -> bool {
     waves.len() > 1 && waves[0].len() > 2 && waves.iter().all(alike)
 }
 
-/// Where the first of the densest stretches of rising numbers is, a few hundredths wide.
+/// Where the first of the densest stretches of rising numbers is, a few hundredths of the first number wide: wider ones
+/// farther on would hold more of the same waves.
 fn first_dense(numbers: &[u64]) -> Option<u64> {
+    let width = numbers.first()? / 40;
     let within = |from: usize| {
-        let end = numbers[from] + numbers[from] / 40;
+        let end = numbers[from] + width;
         numbers[from..].iter().take_while(|&&number| number <= end).count()
     };
     let counts: Vec<usize> = (0..numbers.len()).map(within).collect();
@@ -281,6 +283,16 @@ mod tests {
         watch.stalls = (0..15).flat_map(|set| [(80_000 + 800 * set, 1_000), (166_000 + 800 * set, 1_000)]).collect();
         watch.stalls.sort_unstable();
         assert_eq!(watch.full_in_the_middle(80_000), 86_000);
+    }
+
+    /// Goal: logs that free a band at a time are full at their first wave, however many come after it.
+    #[test]
+    fn the_first_of_many_even_waves_is_when_logs_were_full() {
+        let mut watch = Watch::new(10.0);
+        watch.stalls =
+            (0..24).flat_map(|wave| (0..5).map(move |log| (42_077 + 1_310 * wave + 4 * log, 10_000))).collect();
+        watch.count = 73_600;
+        assert_eq!(watch.full_in_the_middle(42_077), 42_085);
     }
 
     /// Goal: answers that something else holds up for any time now and then are no full cache.
