@@ -1,24 +1,28 @@
-//! Goal: whatever layer a drive has, the probe says nothing wrong with high confidence, and names the kind of most drives.
-//! Method: drives drawn at random of each layer in the registry, all tests; of layers that are not in the papers' drives it
-//! is only known what kind they are, and how they treat bottoms.
+//! Goal: whatever layer a drive has, the probe says nothing wrong with high confidence, and is right with high confidence as
+//! often as it was when that was counted last. Method: drives drawn at random of each layer in the registry; of layers that
+//! are not in the papers' drives it is only known what kind they are, and how they treat bottoms. `tests/sure.txt` has how
+//! often each question is answered right and surely, of 20 drives of a layer and of 200; `IMBREX_RECORD=1` writes it anew,
+//! `IMBREX_LAYER=name` takes one layer alone and `IMBREX_SEED=n` one seed.
 
 mod support;
 
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use imbrex_probe::Confidence;
-use support::{Size, draw_with, faults, probed_only, sure_and_wrong};
+use support::{Answer, Size, answers, draw_with, probed_only};
 
-/// Of so many drives of a layer the kind must be named with high confidence, in hundredths: what a build named when this
-/// was written, rounded down. Drives that rewrite a region in place cannot be told from others that do.
-fn named_at_least(layer: &str) -> usize {
-    match layer {
-        // One drive in several shows it before it has written everything home.
-        "region-rmw" | "top-buffer" => 0,
-        _ => 100,
-    }
+/// Right and sure, right, asked.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    sure: usize,
+    right: usize,
+    asked: usize,
 }
+
+/// By layer and question.
+type Tallies = BTreeMap<(&'static str, &'static str), Tally>;
 
 /// The tests that a short run gives a layer: of those that fill a drive's cache only where that takes no time to simulate.
 fn tests_of(layer: &str) -> &'static [&'static str] {
@@ -31,54 +35,140 @@ fn tests_of(layer: &str) -> &'static [&'static str] {
 /// Layers of drives that say themselves what they are are not probed.
 fn layers() -> Vec<&'static str> {
     let all = imbrex_layer::registry::all();
-    all.iter().filter(|info| !info.host_managed).map(|info| info.name).collect()
+    let only = std::env::var("IMBREX_LAYER").ok();
+    let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    all.iter().filter(|info| !info.host_managed && is_wanted(info.name)).map(|info| info.name).collect()
 }
 
-/// Probes `count` drives of each layer on as many threads as there are processors, and asserts.
-fn probe_each(count: u64, is_whole: bool) {
-    let layers = layers();
-    let jobs: Vec<(&str, u64)> = (1..=count).flat_map(|seed| layers.iter().map(move |&layer| (layer, seed))).collect();
-    let (next, told) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+/// The answers about a drive of this layer and seed.
+fn asked(layer: &str, seed: u64, is_whole: bool) -> Vec<Answer> {
+    let drawn = draw_with(layer, seed, if seed.is_multiple_of(3) { Size::Fine } else { Size::Small });
+    let begun = std::time::Instant::now();
+    let answers = answers(&drawn.truth, &probed_only(&drawn.text, if is_whole { &[] } else { tests_of(layer) }));
+    if is_whole {
+        let (sure, wrong) = (answers.iter().filter(|it| it.is_sure).count(), sure_and_wrong(&answers).join("; "));
+        eprintln!("{layer}, seed {seed}: {sure} sure of {}, {} s {wrong}", answers.len(), begun.elapsed().as_secs());
+    }
+    answers
+}
+
+fn sure_and_wrong(answers: &[Answer]) -> Vec<String> {
+    answers.iter().filter(|answer| answer.is_sure && !answer.is_right).map(|answer| answer.text.clone()).collect()
+}
+
+/// The one seed that is asked for.
+fn only_one() -> Option<u64> {
+    std::env::var("IMBREX_SEED").ok().map(|text| text.parse().expect("IMBREX_SEED is a number"))
+}
+
+/// Probes drives of each layer on as many threads as there are processors.
+fn probe_each(count: u64, is_whole: bool) -> (Tallies, Vec<String>) {
+    let seeds = only_one().map_or(1..=count, |seed| seed..=seed);
+    let jobs: Vec<(&str, u64)> = seeds.flat_map(|seed| layers().into_iter().map(move |name| (name, seed))).collect();
+    let (next, told) = (AtomicUsize::new(0), Mutex::new((Tallies::new(), Vec::new())));
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(&(layer, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let size = if seed % 3 == 0 { Size::Fine } else { Size::Small };
-                    let drawn = draw_with(layer, seed, size);
-                    let verdict = probed_only(&drawn.text, if is_whole { &[] } else { tests_of(layer) });
-                    let (mut wrong, is_named) = sure_and_wrong(&drawn, &verdict);
-                    if drawn.truth.bands.len() > 1 {
-                        let is_sure = |fault: &String| {
-                            let name = fault.split(' ').next().unwrap_or("");
-                            verdict.property(name).is_some_and(|found| found.confidence == Confidence::High)
-                        };
-                        wrong.extend(faults(&drawn.truth, &verdict).into_iter().filter(is_sure));
+                    let answers = asked(layer, seed, is_whole);
+                    let mut told = told.lock().expect("no thread panics with it");
+                    for answer in &answers {
+                        let tally = told.0.entry((layer, answer.question)).or_default();
+                        tally.sure += usize::from(answer.is_sure && answer.is_right);
+                        tally.right += usize::from(answer.is_right);
+                        tally.asked += 1;
                     }
-                    told.lock().expect("no thread panics with it").push((layer, seed, is_named, wrong));
+                    let wrong = sure_and_wrong(&answers);
+                    if !wrong.is_empty() {
+                        told.1.push(format!("{layer}, seed {seed}:\n  {}\n", wrong.join("\n  ")));
+                    }
                 }
             });
         }
     });
-    let told = told.into_inner().expect("no thread panics with it");
-    let wrong: Vec<String> = (told.iter().filter(|(.., wrong)| !wrong.is_empty()))
-        .map(|(layer, seed, _, wrong)| format!("{layer}, seed {seed}:\n  {}\n", wrong.join("\n  ")))
-        .collect();
-    assert!(wrong.is_empty(), "{} of {} drives:\n{}", wrong.len(), jobs.len(), wrong.concat());
-    for layer in layers {
-        let named = told.iter().filter(|(name, _, is_named, _)| *name == layer && *is_named).count();
-        eprintln!("{layer}: {named} of {count} named with high confidence");
-        assert!(100 * named >= named_at_least(layer) * count as usize, "{layer}: {named} of {count}");
+    told.into_inner().expect("no thread panics with it")
+}
+
+fn recorded_path() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sure.txt")
+}
+
+/// What is recorded, by the number of drives, layer and question: right and sure, right, asked.
+fn recorded() -> BTreeMap<(u64, String, String), [usize; 3]> {
+    let text = std::fs::read_to_string(recorded_path()).unwrap_or_default();
+    (text.lines().filter(|line| !line.starts_with('#')))
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [drives, layer, question, sure, right, asked] = words[..] else { panic!("six columns: {line}") };
+            let number = |word: &str| word.parse().unwrap_or_else(|_| panic!("a number: {line}"));
+            let key = (number(drives) as u64, layer.to_string(), question.to_string());
+            (key, [number(sure), number(right), number(asked)])
+        })
+        .collect()
+}
+
+fn record(count: u64, tallies: &Tallies) {
+    let mut table = recorded();
+    for ((layer, question), tally) in tallies {
+        let key = (count, layer.to_string(), question.to_string());
+        table.insert(key, [tally.sure, tally.right, tally.asked]);
+    }
+    let mut text = String::from("# drives of the layer, layer, question, right with high confidence, right, asked\n");
+    for ((drives, layer, question), [sure, right, asked]) in &table {
+        writeln!(text, "{drives:<3} {layer:<17} {question:<23} {sure:>3} {right:>3} {asked:>3}")
+            .expect("a string takes all");
+    }
+    std::fs::write(recorded_path(), text).expect("the table is written");
+}
+
+/// Probes `count` drives of each layer, and asserts.
+fn assert_not_mistaken(count: u64, is_whole: bool) {
+    let (tallies, wrong) = probe_each(count, is_whole);
+    if std::env::var_os("IMBREX_RECORD").is_some() {
+        record(count, &tallies);
+    }
+    let drives = layers().len() as u64 * count;
+    assert!(wrong.is_empty(), "{} of {drives} drives:\n{}", wrong.len(), wrong.concat());
+    let recorded = recorded();
+    let mut rarer = Vec::new();
+    for ((layer, question), tally) in &tallies {
+        let key = (count, layer.to_string(), question.to_string());
+        let [sure, ..] = recorded.get(&key).copied().unwrap_or_else(|| {
+            eprintln!("{layer}, {question}: not counted yet of {count} drives in tests/sure.txt");
+            [0; 3]
+        });
+        if only_one().is_none() && tally.sure < sure {
+            rarer.push(format!("{layer}: {question} is right and sure of {} drives, once of {sure}", tally.sure));
+        }
+    }
+    assert!(rarer.is_empty(), "{}", rarer.join("\n"));
+}
+
+/// Drives beyond those of the short run, of which something was told wrong once, or by which the probe came to grief.
+const ONCE_WRONG: [(&str, u64); 5] = [
+    ("fully-associative", 48),
+    ("fully-associative", 51),
+    ("fully-associative", 81),
+    ("block-swap", 122),
+    ("imr-rmw", 122),
+];
+
+#[test]
+fn drives_once_wrong_are_not_mistaken() {
+    for (layer, seed) in ONCE_WRONG {
+        let wrong = sure_and_wrong(&asked(layer, seed, true));
+        assert!(wrong.is_empty(), "{layer}, seed {seed}: {}", wrong.join("; "));
     }
 }
 
 #[test]
 fn twenty_drives_of_each_layer_are_not_mistaken() {
-    probe_each(20, false);
+    assert_not_mistaken(20, false);
 }
 
 #[test]
 #[ignore = "takes many minutes: `make test-long`"]
 fn two_hundred_drives_of_each_layer_are_not_mistaken() {
-    probe_each(200, true);
+    assert_not_mistaken(200, true);
 }

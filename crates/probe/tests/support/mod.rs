@@ -334,30 +334,6 @@ fn interlaced(layer: &str, dice: &mut Dice, bytes: f64) -> (String, Truth) {
     (text, truth)
 }
 
-/// What a probe said of `drawn` with high confidence, that is not so; and whether it named the kind with high confidence.
-pub fn sure_and_wrong(drawn: &Drawn, verdict: &Verdict) -> (Vec<String>, bool) {
-    let sure = |name: &str| verdict.property(name).filter(|found| found.confidence == imbrex_probe::Confidence::High);
-    let mut wrong = Vec::new();
-    let kind = match drawn.truth.kind {
-        kind @ ("conventional" | "interlaced") => kind,
-        _ => "shingled",
-    };
-    let expected =
-        [("type", Some(kind)), ("bottom_writes", drawn.truth.bottoms), ("hot_tracks", drawn.truth.hot_tracks)];
-    for (name, expected) in expected {
-        let Some((found, expected)) = sure(name).zip(expected) else { continue };
-        if !matches!(found.value, imbrex_probe::Value::Word(word) if word == expected) {
-            wrong.push(format!("{name} is {:?}, not {expected}: {}", found.value, found.because));
-        }
-    }
-    if let Some(found) = sure("rotation")
-        && !matches!(found.value, imbrex_probe::Value::Number(ms) if (ms / drawn.truth.rotation_ms - 1.0).abs() < 0.001)
-    {
-        wrong.push(format!("rotation is {:?}, not {}", found.value, drawn.truth.rotation_ms));
-    }
-    (wrong, sure("type").is_some())
-}
-
 fn head(layer: &str) -> String {
     format!("name = \"drawn\"\nsummary = \"drawn\"\ndefault_layer = \"{layer}\"\n")
 }
@@ -636,65 +612,103 @@ pub fn probed_text(text: &str) -> Verdict {
     probed(&mut Simulated::new(build(text)))
 }
 
-/// What of `verdict` is not so.
-pub fn faults(truth: &Truth, verdict: &Verdict) -> Vec<String> {
-    let mut faults = Vec::new();
-    let told = |name: &str| match verdict.property(name) {
-        Some(property) => {
-            format!("{:?}{}: {}", property.value, if property.at_least { " or more" } else { "" }, property.because)
-        }
-        None => "not told".into(),
-    };
-    // Nobody waits in real time for what may begin after hours.
-    let is_as_told = |found: Option<&str>, expected: Option<&str>| {
-        found == expected || (!verdict.is_virtual && expected == Some("lazy") && found == Some("lazy or late"))
-    };
-    let mut word = |name: &str, expected: Option<&'static str>| {
-        if expected.is_some() && !is_as_told(verdict.word(name), expected) {
-            faults.push(format!("{name} is {}, not {}", told(name), expected.unwrap_or("told")));
-        }
-    };
-    word("type", Some(if truth.kind == "conventional" { "conventional" } else { "shingled" }));
-    word("cache_medium", truth.medium);
-    word("cache_place", truth.place);
-    word("cleaning", truth.cleaning);
-    word("mapping", truth.mapping);
-    word("layout", Some(truth.layout));
-    // The order may be left open, but not be told wrong.
-    if verdict.word("cleaning_order").is_some() {
-        word("cleaning_order", truth.order);
-    }
-    let near = |found: f64, expected: f64| (found / expected - 1.0).abs() <= 0.05;
-    let mut number = |name: &str, expected: Option<f64>, share: f64| {
-        let Some(expected) = expected else { return };
-        let found = verdict.number(name).is_some_and(|found| (found / expected - 1.0).abs() <= share);
-        if !found {
-            faults.push(format!("{name} is {}, not {expected}", told(name)));
-        }
-    };
-    number("rotation", Some(truth.rotation_ms), 0.001);
-    number("idle_trigger", truth.trigger_s, 0.05);
-    number("cache_writes_4k_depth_1", truth.singles, 0.05);
-    number("map_merge_every", truth.merge_every, 0.0);
-    for (name, limit) in
-        [("cache_bytes", truth.cache_bytes), ("map_entries", truth.map_entries), ("cache_raw_bytes", truth.raw_bytes)]
-    {
-        let found = verdict.property(name).zip(verdict.number(name));
-        let holds = match (limit, found) {
-            (None, _) => true,
-            (Some(Limit::Binds(expected)), Some((property, found))) => !property.at_least && near(found, expected),
-            (Some(Limit::Beyond(expected)), Some((property, found))) => property.at_least && found <= 1.05 * expected,
-            (Some(_), None) => false,
-        };
-        if !holds {
-            faults.push(format!("{name} is {}, not {limit:?}", told(name)));
-        }
-    }
+/// How a question about a drive was answered, beside the truth.
+pub struct Answer {
+    pub question: &'static str,
+    pub is_right: bool,
+    /// With high confidence.
+    pub is_sure: bool,
+    /// What was told and what is so.
+    pub text: String,
+}
+
+/// How each question was answered to which the truth is known.
+pub fn answers(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
+    let mut answers = words(truth, verdict);
+    answers.extend(numbers(truth, verdict));
+    answers.extend(limits(truth, verdict));
     for (name, expected) in &truth.bands {
-        let found = verdict.number(name).is_some_and(|found| expected.iter().any(|&band| near(found, band)));
-        if !found {
-            faults.push(format!("{name} is {}, not one of {expected:.0?}", told(name)));
-        }
+        let is_right = verdict.number(name).is_some_and(|found| expected.iter().any(|&band| near(found, band, 0.05)));
+        answers.push(answer(verdict, name, is_right, format!("one of {expected:.0?}")));
     }
-    faults
+    answers
+}
+
+fn answer(verdict: &Verdict, question: &'static str, is_right: bool, expected: String) -> Answer {
+    let property = verdict.property(question);
+    let told = property.map_or("not told".into(), |property| {
+        format!("{:?}{}: {}", property.value, if property.at_least { " or more" } else { "" }, property.because)
+    });
+    let is_sure = property.is_some_and(|property| {
+        property.confidence == imbrex_probe::Confidence::High && property.value != imbrex_probe::Value::CannotTell
+    });
+    Answer { question, is_right, is_sure, text: format!("{question} is {told}, not {expected}") }
+}
+
+fn near(found: f64, expected: f64, share: f64) -> bool {
+    (found / expected - 1.0).abs() <= share
+}
+
+fn words(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
+    let kind = match truth.kind {
+        kind @ ("conventional" | "interlaced") => kind,
+        _ => "shingled",
+    };
+    // The order may be left open, but not be told wrong.
+    let order = truth.order.filter(|_| verdict.word("cleaning_order").is_some());
+    // Nobody waits in real time for what may begin after hours.
+    let is_as_told = |found: Option<&str>, expected: &str| {
+        found == Some(expected) || (!verdict.is_virtual && expected == "lazy" && found == Some("lazy or late"))
+    };
+    [
+        ("type", Some(kind)),
+        ("cache_medium", truth.medium),
+        ("cache_place", truth.place),
+        ("cleaning", truth.cleaning),
+        ("mapping", truth.mapping),
+        ("layout", Some(truth.layout)),
+        ("cleaning_order", order),
+        ("bottom_writes", truth.bottoms),
+        ("hot_tracks", truth.hot_tracks),
+    ]
+    .into_iter()
+    .filter_map(|(name, expected)| Some((name, expected?)))
+    .map(|(name, expected)| answer(verdict, name, is_as_told(verdict.word(name), expected), expected.into()))
+    .collect()
+}
+
+fn numbers(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
+    [
+        ("rotation", Some(truth.rotation_ms), 0.001),
+        ("idle_trigger", truth.trigger_s, 0.05),
+        ("cache_writes_4k_depth_1", truth.singles, 0.05),
+        ("map_merge_every", truth.merge_every, 0.0),
+    ]
+    .into_iter()
+    .filter_map(|(name, expected, share)| Some((name, expected?, share)))
+    .map(|(name, expected, share)| {
+        let is_right = verdict.number(name).is_some_and(|found| near(found, expected, share));
+        answer(verdict, name, is_right, expected.to_string())
+    })
+    .collect()
+}
+
+fn limits(truth: &Truth, verdict: &Verdict) -> Vec<Answer> {
+    [("cache_bytes", truth.cache_bytes), ("map_entries", truth.map_entries), ("cache_raw_bytes", truth.raw_bytes)]
+        .into_iter()
+        .filter_map(|(name, limit)| Some((name, limit?)))
+        .map(|(name, limit)| {
+            let found = verdict.property(name).zip(verdict.number(name));
+            let is_right = found.is_some_and(|(property, found)| match limit {
+                Limit::Binds(expected) => !property.at_least && near(found, expected, 0.05),
+                Limit::Beyond(expected) => property.at_least && found <= 1.05 * expected,
+            });
+            answer(verdict, name, is_right, format!("{limit:?}"))
+        })
+        .collect()
+}
+
+/// What of `verdict` is not so. That a drive has no order to tell, or neither bottoms nor tops, is for others to ask.
+pub fn faults(truth: &Truth, verdict: &Verdict) -> Vec<String> {
+    answers(truth, verdict).into_iter().filter(|answer| !answer.is_right).map(|answer| answer.text).collect()
 }
