@@ -39,6 +39,34 @@ fn every_layer_grows_to_a_workload_that_reaches_past_it() {
 }
 
 #[test]
+fn drives_grow_to_the_size_in_a_generators_words() {
+    // 307 GB and 300 GiB: the one drive grows, the other has room.
+    let run = |workload: &str, fit: &str| {
+        let drives = ["-d", "cassuto-307g+s-blocks", "-d", "cmr-7200", "--no-baseline", "--json", "-q"];
+        imbrex(&[&["simulate", workload, "--fit", fit][..], &drives].concat())
+    };
+    let of = |fit: &str| -> Value {
+        let output = run("rw=randwrite,bs=4k,size=300GiB,number_ios=200", fit);
+        assert!(output.status.success(), "{fit}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("--json prints JSON")
+    };
+    for fit in ["grow", "wrap", "scale"] {
+        let summary = of(fit);
+        let capacity = |index: usize| summary["drives"][index]["capacity_bytes"].as_u64().expect("a number");
+        assert_eq!(capacity(0) >= 300 << 30, fit == "grow", "{fit}: {}", capacity(0));
+        assert_eq!(capacity(1), of("wrap")["drives"][1]["capacity_bytes"], "{fit}");
+        for index in [0, 1] {
+            assert_eq!(summary["drives"][index]["completed"], 200, "{fit}");
+        }
+        assert!(summary["workload"]["lba_end"].as_u64() > Some((290 << 30) / 512), "{fit}: the whole size is used");
+    }
+    let refused = run("rw=randwrite,bs=4k,size=300GiB,number_ios=200", "error");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("reaches to") && said.contains("cassuto-307g+s-blocks"), "{said}");
+}
+
+#[test]
 fn a_drive_that_cannot_run_takes_no_other_with_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     // 150 TB make more S-blocks of a megabyte than the layer takes.

@@ -210,7 +210,8 @@ impl Prepared {
     pub fn run(mut self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
         let not_run = self.fit(workload, progress)?;
         let drives = &self.simulation.drives;
-        let device_sectors = smallest(drives);
+        // Where drives do not grow, a generator makes its requests for what its words name: they are wrapped or scaled.
+        let device_sectors = smallest(drives).max(workload.end_sectors().unwrap_or(0));
         let jobs = self.simulation.options.jobs;
         let mut ran = match workload.open_for_all(device_sectors, drives.len(), many::at_once(jobs))? {
             Some(sources) => many::together(sources, |index, source| {

@@ -247,6 +247,7 @@ impl Workload {
     pub fn end_sectors(&self) -> Option<u64> {
         match (&self.kind, self.counts) {
             (Kind::BuiltIn { entry, .. }, _) => entry.reach_sectors,
+            (Kind::Words(spec), _) => Some(spec.reach_sectors()),
             (_, counts) => counts.map(|counts| counts.end_sectors),
         }
     }

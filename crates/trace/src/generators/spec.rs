@@ -282,4 +282,19 @@ impl WorkloadSpec {
         }
         Arrival::Closed { depth: self.whole.iodepth }
     }
+
+    /// Where the regions end that are given in bytes, in sectors of 512 bytes: a drive has to have so many. Of regions that
+    /// are shares of the drive, or the rest of it, none says so.
+    pub fn reach_sectors(&self) -> u64 {
+        let end = |phase: &Phase| match phase {
+            Phase::Run(job) => match (job.offset, job.size) {
+                (Span::Bytes(offset), Some(Span::Bytes(size))) => {
+                    (offset / SECTOR_BYTES).saturating_add(size / SECTOR_BYTES)
+                }
+                _ => 0,
+            },
+            Phase::Idle(_) => 0,
+        };
+        self.phases.iter().map(end).max().unwrap_or(0)
+    }
 }
