@@ -189,8 +189,7 @@ impl Array {
         let columns = self.begin_append(group, block, bytes)?;
         let columns = self.put_off_parity(group, columns);
         let places: Vec<ZoneOf> = columns.iter().map(|column| column.at).collect();
-        let writes =
-            columns.into_iter().map(|column| Box::pin(column.perform()) as Local<'_, Result<(), DeviceFault>>);
+        let writes = columns.into_iter().map(|column| Box::pin(column.perform()) as Local<'_, Result<(), DeviceFault>>);
         let outcomes = all_of(writes.collect()).await;
         let mut first_fault = Ok(());
         for (at, outcome) in places.into_iter().zip(outcomes) {
