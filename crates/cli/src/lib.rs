@@ -16,6 +16,7 @@ mod error;
 mod fit;
 mod fs;
 mod interrupt;
+mod json;
 mod list;
 mod manual;
 mod output;

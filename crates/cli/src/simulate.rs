@@ -57,7 +57,7 @@ fn asked(args: &SimulateArgs) -> Result<Asked, Failure> {
 }
 
 /// The command as typed, the program by its name alone.
-fn command_line() -> Vec<String> {
+pub fn command_line() -> Vec<String> {
     std::iter::once("imbrex".to_string()).chain(std::env::args().skip(1)).collect()
 }
 

@@ -90,6 +90,11 @@ impl Progress {
         self.add(name, total, template)
     }
 
+    /// A line called `name` that counts operations, of which nobody knows how many there will be, after what was done last.
+    pub fn operations(&self, name: &str) -> ProgressBar {
+        self.add(name, None, "{prefix:28!} {spinner} {human_pos} operations  {per_sec}  {msg}  {elapsed}")
+    }
+
     /// A bar called `name` over bytes; how many there are is told later.
     pub fn bytes(&self, name: &str) -> ProgressBar {
         let template = "{prefix:28!} {bar:30} {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";

@@ -201,6 +201,10 @@ pub struct BenchArgs {
     /// Print what was measured as JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Write summary.json and a page, report.html, into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
 }
 
 /// `imbrex fs age`.

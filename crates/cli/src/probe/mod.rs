@@ -1,6 +1,5 @@
 //! `imbrex probe`: what is inside this drive?
 
-mod json;
 mod leave;
 mod page;
 mod table;
@@ -96,7 +95,7 @@ fn step(told: &ProbeState<'_>, budget_ns: u64) -> String {
 /// Prints the verdict, and writes the files that were asked for.
 fn tell(args: &ProbeArgs, verdict: &Verdict) -> Result<(), Failure> {
     if args.json {
-        output::line(&json::text(verdict).map_err(Failure::failed)?)?;
+        output::line(&crate::json::text(verdict).map_err(Failure::failed)?)?;
     } else {
         table::print(verdict)?;
     }

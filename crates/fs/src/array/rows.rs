@@ -2,7 +2,7 @@
 
 use super::parity::{Columns, column_from, data_from, parity_of};
 use super::{Array, Group, LateWrite};
-use crate::clock::{Local, all_of};
+use crate::clock::{Cause, Local, all_of};
 use crate::device::{BLOCK_BYTES, Device, DeviceFault};
 use crate::format::change::{GroupLayout, ZoneOf};
 use crate::journal::checksums;
@@ -47,6 +47,14 @@ struct ColumnWrite {
     device: Device,
     start: u64,
     bytes: Vec<u8>,
+    cause: Cause,
+}
+
+impl ColumnWrite {
+    async fn perform(self) -> Result<(), DeviceFault> {
+        let clock = self.device.clock().clone();
+        clock.for_cause(self.cause, self.device.write(self.start, self.bytes)).await
+    }
 }
 
 impl Array {
@@ -181,10 +189,7 @@ impl Array {
         let columns = self.begin_append(group, block, bytes)?;
         let columns = self.put_off_parity(group, columns);
         let places: Vec<ZoneOf> = columns.iter().map(|column| column.at).collect();
-        let writes = columns.into_iter().map(|column| {
-            Box::pin(async move { column.device.write(column.start, column.bytes).await })
-                as Local<'_, Result<(), DeviceFault>>
-        });
+        let writes = columns.into_iter().map(|column| Box::pin(column.perform()) as Local<'_, Result<(), DeviceFault>>);
         let outcomes = all_of(writes.collect()).await;
         let mut first_fault = Ok(());
         for (at, outcome) in places.into_iter().zip(outcomes) {
@@ -249,10 +254,11 @@ impl Array {
     ) -> Result<Vec<ColumnWrite>, DeviceFault> {
         let mut drives = self.0.drives.borrow_mut();
         let mut writes = Vec::with_capacity(columns.len());
-        for (&at, bytes) in group.layout.members.iter().zip(columns) {
+        for (column, (&at, bytes)) in group.layout.members.iter().zip(columns).enumerate() {
             let device = drives.device(at.drive);
             let device = device.ok_or_else(|| DeviceFault::new(format!("drive {} is not there", at.drive)))?;
-            writes.push(ColumnWrite { at, device, start: self.start_of(at) + 1 + row, bytes });
+            let cause = if column < usize::from(group.layout.width) { Cause::Data } else { Cause::Parity };
+            writes.push(ColumnWrite { at, device, start: self.start_of(at) + 1 + row, bytes, cause });
         }
         for at in &group.layout.members {
             if let Some(zone) = drives.zone_mut(*at) {

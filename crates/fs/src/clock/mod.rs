@@ -16,6 +16,7 @@
 //! 2. The time never goes back.
 //! 3. A task that nothing can ever wake is an error of ours: [`Stalled`] says so, nothing hangs.
 
+mod cause;
 mod gate;
 mod tasks;
 
@@ -27,6 +28,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+pub use self::cause::Cause;
 pub use self::gate::{Gate, Pass, Signal, Waiting};
 pub use self::tasks::Joined;
 use self::tasks::Tasks;
@@ -59,6 +61,8 @@ struct Inner {
     sources: RefCell<Vec<Rc<dyn Source>>>,
     /// When the wall clock began; none in virtual time.
     began: Option<Instant>,
+    /// What the task that runs just now works for.
+    cause: Cell<Cause>,
 }
 
 /// The clock, its tasks and its sources. Cloning gives another handle of the same.
@@ -84,6 +88,7 @@ impl Clock {
             now_ns: Cell::new(0),
             sources: RefCell::default(),
             began,
+            cause: Cell::default(),
         }))
     }
 
@@ -92,9 +97,16 @@ impl Clock {
         self.0.now_ns.get()
     }
 
-    /// Begins a task. It runs when the clock next runs, also if nobody waits for it.
+    /// Begins a task. It runs when the clock next runs, also if nobody waits for it, and works for what the task works for
+    /// that begins it.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Joined<T> {
-        self.0.tasks.spawn(task)
+        match self.cause() {
+            Cause::Data => self.0.tasks.spawn(task),
+            cause => {
+                let clock = self.clone();
+                self.0.tasks.spawn(async move { clock.for_cause(cause, task).await })
+            }
+        }
     }
 
     /// Waits until `ns` from now.

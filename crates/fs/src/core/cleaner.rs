@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pieces::joined;
 use super::{Core, Fs, Sabotage};
-use crate::clock::first_of;
+use crate::clock::{Cause, first_of};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Extent, Inode};
@@ -89,11 +89,14 @@ impl Fs {
     /// Empties zones until none would gain anything, or `zones` are emptied. Returns how many were.
     pub async fn clean(&self, zones: u64) -> Result<u64, FsError> {
         self.0.begin().await?;
-        let mut cleaned = 0;
-        while cleaned < zones && self.clean_one_or_next().await? {
-            cleaned += 1;
-        }
-        Ok(cleaned)
+        let all = async {
+            let mut cleaned = 0;
+            while cleaned < zones && self.clean_one_or_next().await? {
+                cleaned += 1;
+            }
+            Ok(cleaned)
+        };
+        self.0.clock.for_cause(Cause::Cleaning, all).await
     }
 
     /// Empties one zone, or another where a device fails meanwhile; false where none was worth it.

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::rc::Rc;
 
 use super::commit::Checkpoints;
@@ -13,7 +14,7 @@ use super::releases::Releases;
 use super::written::Written;
 use super::{Bounds, Core, Fs, Sabotage};
 use crate::array::Data;
-use crate::clock::{Clock, Gate, Signal};
+use crate::clock::{Cause, Clock, Gate, Signal};
 use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
@@ -187,15 +188,19 @@ impl Fs {
 
     /// Begins what goes on by itself while it is mounted.
     fn begin_tasks(&self, options: &MountOptions) {
-        let clock = &self.0.clock;
-        clock.spawn(self.clone().take_checkpoints());
-        clock.spawn(self.clone().commit_on_time());
-        clock.spawn(self.clone().clean_when_needed());
-        clock.spawn(self.clone().bring_copies_up_to_date());
-        clock.spawn(self.clone().keep_hot_files());
+        self.begin_task(Cause::Metadata, self.clone().take_checkpoints());
+        self.begin_task(Cause::Data, self.clone().commit_on_time());
+        self.begin_task(Cause::Cleaning, self.clone().clean_when_needed());
+        self.begin_task(Cause::Metadata, self.clone().bring_copies_up_to_date());
+        self.begin_task(Cause::Hot, self.clone().keep_hot_files());
         if options.replaces_by_itself {
-            clock.spawn(self.clone().replace_by_itself());
+            self.begin_task(Cause::Repair, self.clone().replace_by_itself());
         }
+    }
+
+    fn begin_task(&self, cause: Cause, task: impl Future<Output = ()> + 'static) {
+        let clock = self.0.clock.clone();
+        self.0.clock.spawn(async move { clock.for_cause(cause, task).await });
     }
 
     /// Removes what lost its last name while it was open, before the power went.

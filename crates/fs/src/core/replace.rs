@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::Fs;
 use crate::array::{Array, DRIVES_MAX, Moving};
-use crate::clock::Joined;
+use crate::clock::{Cause, Joined};
 use crate::device::{BLOCK_BYTES, Device};
 use crate::error::FsError;
 use crate::format::change::{Change, GroupLayout};
@@ -127,7 +127,8 @@ impl Fs {
     ) -> Result<Replaced, FsError> {
         self.0.begin().await?;
         let _pass = self.0.replacing.enter().await;
-        let outcome = self.replace_held(old, device, overwrite, told).await;
+        let held = self.replace_held(old, device, overwrite, told);
+        let outcome = self.0.clock.for_cause(Cause::Repair, held).await;
         self.0.replaced.set(None);
         outcome
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use super::Fs;
 use super::cleaner::{Copied, Pieces};
 use crate::array::Array;
+use crate::clock::Cause;
 use crate::error::FsError;
 use crate::format::change::Inode;
 use crate::store::Run;
@@ -44,11 +45,11 @@ enum Verdict {
 impl Fs {
     /// Scrubs the array and the copies of the metadata; makes right what it can if it `repairs`. `told` is called
     /// before each stripe group with how many were read and how many there are, and says whether to go on.
-    pub async fn scrub_array(
-        &self,
-        repairs: bool,
-        mut told: impl FnMut(u64, u64) -> bool,
-    ) -> Result<Scrubbed, FsError> {
+    pub async fn scrub_array(&self, repairs: bool, told: impl FnMut(u64, u64) -> bool) -> Result<Scrubbed, FsError> {
+        self.0.clock.for_cause(Cause::Repair, self.scrub_groups(repairs, told)).await
+    }
+
+    async fn scrub_groups(&self, repairs: bool, mut told: impl FnMut(u64, u64) -> bool) -> Result<Scrubbed, FsError> {
         if repairs {
             self.0.begin().await?;
         }

@@ -5,7 +5,7 @@
 //! destroys from i + 1 + DNOR on, which is behind the island, and no farther than DID behind it.
 
 use super::{BLOCK_BYTES, Device, DeviceFault};
-use crate::clock::Together;
+use crate::clock::{Cause, Together};
 
 /// Blocks read or written at once.
 const PIECE_BLOCKS: u64 = 256;
@@ -17,6 +17,8 @@ const PIECES: usize = 32;
 pub struct Area {
     device: Device,
     place: Place,
+    /// From this block on it holds files: who reads and writes them is charged for it.
+    files_from: u64,
 }
 
 /// Where its blocks lie.
@@ -65,7 +67,16 @@ impl Area {
     /// The area at `place` of `device`.
     pub fn new(device: Device, place: Place) -> Area {
         assert!(place.end() <= device.geometry().blocks, "{place:?} is not on {}", device.name());
-        Area { device, place }
+        Area { device, place, files_from: u64::MAX }
+    }
+
+    /// The same, whose blocks from `block` on hold files.
+    pub fn with_files_from(self, block: u64) -> Area {
+        Area { files_from: block, ..self }
+    }
+
+    fn cause(&self, block: u64) -> Cause {
+        if block < self.files_from { Cause::Metadata } else { Cause::Data }
     }
 
     /// The device it is on.
@@ -84,6 +95,10 @@ impl Area {
     /// Reads `blocks` from `block` on.
     pub async fn read(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         self.check(block, blocks);
+        self.device.clock().for_cause(self.cause(block), self.read_pieces(block, blocks)).await
+    }
+
+    async fn read_pieces(&self, block: u64, blocks: u64) -> Result<Vec<u8>, DeviceFault> {
         let mut bytes = Vec::with_capacity(blocks as usize * BLOCK_BYTES);
         let mut reads = Together::new(PIECES);
         for (at, count) in self.pieces(block, block + blocks) {
@@ -101,6 +116,10 @@ impl Area {
     pub async fn write(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
         let blocks = (bytes.len() / BLOCK_BYTES) as u64;
         self.check(block, blocks);
+        self.device.clock().for_cause(self.cause(block), self.write_pieces(block, blocks, bytes)).await
+    }
+
+    async fn write_pieces(&self, block: u64, blocks: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
         let (mut writes, mut left, mut outcome) = (Together::new(PIECES), bytes, Ok(()));
         for (at, count) in self.pieces(block, block + blocks) {
             let (piece, rest) = left.split_at(count as usize * BLOCK_BYTES);
@@ -128,7 +147,7 @@ impl Area {
 
     /// Makes durable what was written.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
-        self.device.flush().await
+        self.device.clock().for_cause(Cause::Metadata, self.device.flush()).await
     }
 
     fn check(&self, block: u64, blocks: u64) {

@@ -16,6 +16,7 @@ pub mod linux;
 pub mod memory;
 pub mod model;
 pub mod queue;
+mod spent;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use self::queue::{Queue, QueueLimits};
+use self::spent::Ledger;
+pub use self::spent::{ByCause, Spent};
 use crate::clock::{Clock, Source};
 
 /// Bytes of a block: what files are stored in, whatever the sectors of the device are.
@@ -233,6 +236,7 @@ struct Inner {
     waiting: RefCell<BTreeMap<u64, Waiter>>,
     numbers: Cell<u64>,
     traffic: Cell<Traffic>,
+    ledger: RefCell<Ledger>,
     /// Whether something was written since the last flush began.
     is_dirty: Cell<bool>,
     /// Flushes under way.
@@ -256,6 +260,7 @@ impl Device {
             waiting: RefCell::default(),
             numbers: Cell::new(0),
             traffic: Cell::default(),
+            ledger: RefCell::default(),
             is_dirty: Cell::new(false),
             flushing: Cell::new(0),
         });
@@ -282,6 +287,16 @@ impl Device {
     /// What was asked of it so far.
     pub fn traffic(&self) -> Traffic {
         self.0.traffic.get()
+    }
+
+    /// What it spent its time on so far, by what tasks worked for.
+    pub fn spent(&self) -> ByCause {
+        self.0.ledger.borrow().spent()
+    }
+
+    /// The clock that its operations are tasks of.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
     }
 
     /// Where its head is.
@@ -391,6 +406,7 @@ impl Device {
         self.0.numbers.set(number + 1);
         self.0.waiting.borrow_mut().insert(number, Waiter::default());
         let now_ns = self.0.clock.now_ns();
+        self.0.ledger.borrow_mut().ask(number, &operation, self.0.clock.cause());
         self.0.queue.borrow_mut().push(now_ns, number, operation);
         self.0.begin_what_may(now_ns);
         Performing { device: self.0.clone(), number }
@@ -404,6 +420,7 @@ impl Inner {
             let mut queue = self.queue.borrow_mut();
             queue.next(now_ns)
         } {
+            self.ledger.borrow_mut().begin(now_ns);
             self.backend.borrow_mut().submit(now_ns, number, operation);
         }
     }
@@ -433,6 +450,7 @@ impl Source for Inner {
         self.backend.borrow_mut().answers(now_ns, &mut answers);
         for (number, outcome) in answers {
             let gathered = self.queue.borrow_mut().answered(number);
+            self.ledger.borrow_mut().answer(now_ns, std::iter::once(number).chain(gathered.iter().copied()));
             gathered.into_iter().for_each(|number| self.answer(number, outcome.clone()));
             self.answer(number, outcome);
         }

@@ -83,14 +83,19 @@ pub struct Mirror(Rc<Inner>);
 
 type Outcomes = Vec<(usize, Result<(), DeviceFault>)>;
 
+/// Where the hot zone begins in the area, if there is one.
+fn files_from(superblock: &Superblock) -> u64 {
+    if superblock.layout.hot.1 > 0 { superblock.layout.hot.0 } else { u64::MAX }
+}
+
 impl Mirror {
     /// The area that `superblock` describes, on `devices`: for each the number of the copy, the device, and whether it
     /// is up to date. At least one is.
     pub fn new(superblock: &Superblock, devices: Vec<(usize, Device, bool)>, is_read_only: bool) -> Mirror {
-        let place = superblock.layout.place;
+        let (place, files_from) = (superblock.layout.place, files_from(superblock));
         let copy = |(slot, device, is_current): (usize, Device, bool)| {
             let state = if is_current { State::Current } else { State::Outdated };
-            Copy { slot, area: Area::new(device, place), state, comes_as: None }
+            Copy { slot, area: Area::new(device, place).with_files_from(files_from), state, comes_as: None }
         };
         // What is only looked at is not brought up to date.
         let used = devices.into_iter().filter(|(.., is_current)| *is_current || !is_read_only);
@@ -422,7 +427,7 @@ impl Mirror {
 
     /// Adds a copy on `device`, which comes in the place of the device that is number `slot` as `member`.
     pub fn add(&self, slot: usize, member: Member, device: Device) {
-        let area = Area::new(device, self.0.place);
+        let area = Area::new(device, self.0.place).with_files_from(files_from(&self.0.superblock.borrow()));
         self.0.copies.borrow_mut().push(Copy { slot, area, state: State::Outdated, comes_as: Some(member) });
     }
 

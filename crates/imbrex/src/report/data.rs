@@ -15,7 +15,8 @@ use crate::chart::Chart;
 /// Fields of a drive that differ between two runs.
 const WALL_CLOCK: [&str; 2] = ["wall_seconds", "requests_per_second"];
 
-pub(super) fn json(summary: &Summary, figures: &[Figure]) -> String {
+/// The results without what differs between two runs.
+pub(super) fn without_wall_clock(summary: &Summary) -> Value {
     let mut value = serde_json::to_value(summary).expect("results are plain values");
     for drive in value["drives"].as_array_mut().into_iter().flatten() {
         if let Some(fields) = drive.as_object_mut() {
@@ -24,6 +25,10 @@ pub(super) fn json(summary: &Summary, figures: &[Figure]) -> String {
             });
         }
     }
+    value
+}
+
+pub(super) fn json(value: &Value, figures: &[Figure]) -> String {
     let charts: Vec<&Chart> = figures
         .iter()
         .flat_map(|figure| &figure.panes)

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::chart::{BarChart, Chart, Style, escape, swatch};
 
 /// What a pane holds.
-pub(super) enum Drawing {
+pub enum Drawing {
     /// Series over axes.
     Chart(Chart),
     /// Bars by cause.
@@ -14,7 +14,7 @@ pub(super) enum Drawing {
 
 /// How the panes of a figure stand.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
+pub enum Layout {
     /// One at a time, chosen by name.
     Tabs,
     /// All, in a grid.
@@ -22,19 +22,25 @@ pub(super) enum Layout {
 }
 
 /// One figure: a heading, a legend, one or several drawings, a caption.
-pub(super) struct Figure {
-    pub(super) id: &'static str,
-    pub(super) title: &'static str,
-    pub(super) caption: String,
-    pub(super) layout: Layout,
-    pub(super) is_wide: bool,
+pub struct Figure {
+    /// Its name in the page, which no other has.
+    pub id: &'static str,
+    /// The heading.
+    pub title: &'static str,
+    /// What stands below, as HTML.
+    pub caption: String,
+    /// How the panes stand.
+    pub layout: Layout,
+    /// Whether it takes the whole width.
+    pub is_wide: bool,
     /// Name and drawing.
     pub panes: Vec<(String, Drawing)>,
 }
 
 impl Figure {
     /// Itself, if a pane has something to show.
-    pub(super) fn if_any(self) -> Option<Figure> {
+    #[must_use]
+    pub fn if_any(self) -> Option<Figure> {
         let is_any = self.panes.iter().any(|(_, drawing)| match drawing {
             Drawing::Chart(chart) => !chart.is_empty(),
             Drawing::Bars(_) => true,

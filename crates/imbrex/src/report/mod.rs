@@ -10,7 +10,7 @@
 mod browser;
 mod comparison;
 mod data;
-mod figure;
+pub mod figure;
 mod figures;
 pub mod fragment;
 mod glossary;
@@ -22,6 +22,7 @@ use std::fmt::Write as _;
 
 use imbrex_sim::{DriveSeries, Summary};
 
+use self::figure::Figure;
 use crate::chart::{Chart, escape, label, palette};
 use crate::files::{FilesError, Folder};
 
@@ -40,16 +41,13 @@ pub fn html(summary: &Summary, series: &[DriveSeries]) -> String {
     let mut body = masthead(summary);
     body += "<main><section aria-labelledby=\"comparison\"><h2 id=\"comparison\">Comparison</h2>";
     body += &comparison::table(summary);
-    body += "</section><section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">";
-    for figure in &figures {
-        body += &figure.html();
-    }
-    body += "</div></section>";
+    body += "</section>";
+    body += &charts(&figures);
     body += &made(summary);
     body += &glossary::section();
     body += "</main>";
     let title = format!("{} – imbrex simulate", summary.workload.name);
-    document(&title, &body, &data::json(summary, &figures))
+    document(&title, &body, &json(&data::without_wall_clock(summary), &figures))
 }
 
 /// A page of the house: `body` in its style, with `data` as JSON for its script.
@@ -64,6 +62,19 @@ pub fn document(title: &str, body: &str, data: &str) -> String {
 /// The data of a page that has charts and nothing else.
 pub fn charts_json(charts: &[&Chart]) -> String {
     data::charts_json(charts)
+}
+
+/// The data of a page that has those `figures` and `summary`.
+pub fn json(summary: &serde_json::Value, figures: &[Figure]) -> String {
+    data::json(summary, figures)
+}
+
+/// The section of a page with its figures.
+pub fn charts(figures: &[Figure]) -> String {
+    let mut html =
+        String::from("<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">");
+    figures.iter().for_each(|figure| html += &figure.html());
+    html + "</div></section>"
 }
 
 fn head(title: &str) -> String {

@@ -73,8 +73,21 @@ pub(super) fn add(all: &mut Measured, others: &Measured) {
     }
 }
 
-/// Told after every operation; says whether to go on.
-pub type Watch = Arc<dyn Fn() -> bool + Send + Sync>;
+/// An operation that was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// What it was.
+    pub kind: Kind,
+    /// When it was done, by the clock of the file system.
+    pub ended_ns: u64,
+    /// How long it took.
+    pub took_ns: u64,
+    /// Bytes that were read or written.
+    pub bytes: u64,
+}
+
+/// Told every operation that was done; says whether to go on.
+pub type Watch = Arc<dyn Fn(&Done) -> bool + Send + Sync>;
 
 /// A file system whose operations are counted.
 pub(super) struct Meter<F> {
@@ -111,12 +124,13 @@ impl<F: Files> Meter<F> {
     ) -> Result<T, LoadError> {
         let began_ns = self.files.now_ns();
         let (outcome, bytes) = work.await?;
-        let took_ns = self.files.now_ns() - began_ns;
+        let ended_ns = self.files.now_ns();
+        let done = Done { kind, ended_ns, took_ns: ended_ns - began_ns, bytes: bytes as u64 };
         let mut measured = self.measured.borrow_mut();
         let figures = measured.entry(kind).or_default();
-        figures.bytes += bytes as u64;
-        figures.latency.record(took_ns);
-        if (self.watch)() {
+        figures.bytes += done.bytes;
+        figures.latency.record(done.took_ns);
+        if (self.watch)(&done) {
             return Ok(outcome);
         }
         let reason = INTERRUPTED.to_string();

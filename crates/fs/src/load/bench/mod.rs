@@ -15,9 +15,10 @@ mod measure;
 mod postmark;
 mod sizes;
 mod small_files;
+pub mod timeline;
 
 use self::measure::Meter;
-pub use self::measure::{Figures, Kind, Measured, Watch};
+pub use self::measure::{Done, Figures, Kind, Measured, Watch};
 use super::random::Choices;
 use super::{Files, LoadError};
 
@@ -70,7 +71,7 @@ pub struct Asked {
     pub sizes: Sizes,
     /// The seed of all choices.
     pub seed: u64,
-    /// Told after every operation; says whether to go on.
+    /// Told every operation that was done; says whether to go on.
     pub watch: Watch,
 }
 

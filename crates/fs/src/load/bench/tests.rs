@@ -25,7 +25,7 @@ fn small(benchmark: &Benchmark) -> Sizes {
 }
 
 fn asked(sizes: Sizes, seed: u64) -> Asked {
-    Asked { sizes, seed, watch: Arc::new(|| true) }
+    Asked { sizes, seed, watch: Arc::new(|_| true) }
 }
 
 fn on_core(benchmark: &'static Benchmark, asked: Asked, page_cache: Option<u64>) -> Result<Vec<Phase>, LoadError> {
@@ -168,7 +168,7 @@ fn what_is_read_comes_from_the_disk_until_it_is_in_the_page_cache() {
 fn whoever_watches_can_end_it() {
     for benchmark in ALL {
         let left = Arc::new(AtomicU64::new(40));
-        let watch: Watch = Arc::new(move || left.fetch_sub(1, Ordering::Relaxed) > 1);
+        let watch: Watch = Arc::new(move |_| left.fetch_sub(1, Ordering::Relaxed) > 1);
         let asked = Asked { watch, ..asked(small(benchmark), 1) };
         assert!(on_core(benchmark, asked, None).unwrap_err().is_interrupted(), "{}", benchmark.name);
     }

@@ -139,7 +139,7 @@ impl Part {
     pub fn run(self, disk: &str, load: &str, bar: &ProgressBar) -> Result<Vec<Measured>, Failure> {
         let benchmark = bench::named(load).expect("each is a line of the registry of benchmarks");
         let own = bar.clone();
-        let watch: bench::Watch = Arc::new(move || {
+        let watch: bench::Watch = Arc::new(move |_| {
             own.inc(1);
             true
         });

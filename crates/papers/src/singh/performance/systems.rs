@@ -62,7 +62,7 @@ impl System {
         bar: &ProgressBar,
     ) -> Result<Vec<Measured>, Failure> {
         let own = bar.clone();
-        let watch: bench::Watch = Arc::new(move || {
+        let watch: bench::Watch = Arc::new(move |_| {
             own.inc(1);
             true
         });

@@ -1,19 +1,18 @@
-//! The verdict as JSON: laid out for reading, but for lists of points, each of which stands on one line.
+//! Documents as JSON: laid out for reading, but for lists within lists, such as points and rows, each of which stands on one line.
 
 use std::io;
 
-use imbrex_probe::Verdict;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 /// Lists in this many others stand on one line.
 const LISTS_MAX: usize = 1;
 
-/// `verdict` as text.
-pub fn text(verdict: &Verdict) -> serde_json::Result<String> {
+/// `document` as text.
+pub fn text(document: &impl Serialize) -> serde_json::Result<String> {
     let mut bytes = Vec::new();
     let layout = Layout { pretty: PrettyFormatter::new(), lists: 0 };
-    verdict.serialize(&mut Serializer::with_formatter(&mut bytes, layout))?;
+    document.serialize(&mut Serializer::with_formatter(&mut bytes, layout))?;
     Ok(String::from_utf8(bytes).expect("JSON is UTF-8"))
 }
 
@@ -85,7 +84,7 @@ impl Formatter for Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use imbrex_probe::{Confidence, Series, Value};
+    use imbrex_probe::{Confidence, Series, Value, Verdict};
 
     #[test]
     fn points_stand_on_one_line_and_nothing_is_lost() {

@@ -1,0 +1,229 @@
+//! The charts of the page: the run over time, and what devices spent their time on.
+//!
+//! Invariants:
+//! 1. A step is the mean of its row in the timeline of summary.json.
+//! 2. A cause has one look in every chart. A chart with nothing to show is left out.
+
+use imbrex::chart::{Axis, BarArrangement, BarChart, Chart, Series, Shape, Unit};
+use imbrex::report::figure::{Drawing, Figure, Layout};
+use imbrex_fs::clock::Cause;
+use imbrex_fs::device::{BLOCK_BYTES, Spent};
+use imbrex_fs::load::bench::Kind;
+use imbrex_fs::load::bench::timeline::{Pace, State};
+
+use super::Ran;
+use super::document::Stretch;
+use super::page::in_words;
+
+const SIZE: (f64, f64) = (580.0, 330.0);
+
+/// What is said where nothing is drawn of it.
+pub const NO_CLEANING: &str = "Nothing was cleaned.";
+
+/// Whether zones were cleaned.
+pub fn has_cleaning(ran: &Ran) -> bool {
+    ran.stretches().iter().any(|stretch| stretch.grew(|state| state.zones_cleaned + state.blocks_cleaned) > Some(0))
+}
+
+/// A value of a stretch, if it is known.
+type Of<'a> = Box<dyn Fn(&Stretch<'_>) -> Option<f64> + 'a>;
+
+/// A line of a chart: its name, its look, its values.
+type Line<'a> = (String, usize, Of<'a>);
+
+fn line<'a>(name: &str, look: usize, of: impl Fn(&Stretch<'_>) -> Option<f64> + 'a) -> Line<'a> {
+    (name.to_string(), look, Box::new(of))
+}
+
+/// So much of something a second.
+fn a_second(stretch: &Stretch<'_>, amount: u64) -> f64 {
+    amount as f64 * 1e9 / (stretch.row.end_ns - stretch.row.begin_ns).max(1) as f64
+}
+
+/// All figures that have something to show.
+pub fn all(ran: &Ran) -> Vec<Figure> {
+    let figures =
+        [rate(ran), latency(ran), busy(ran), totals(ran), written(ran), cleaning(ran), held_back(ran), fill(ran)];
+    figures.into_iter().flatten().collect()
+}
+
+/// Something over time, with the beginnings of phases.
+fn over_time(ran: &Ran, id: &str, title: &str, y: Axis, lines: Vec<Line<'_>>) -> Drawing {
+    let mut chart = Chart::new(id, format!("{title} over time"), Axis::linear("time", Unit::Nanoseconds), y)
+        .described(format!("{title} over the time of the run, in steps."))
+        .sized(SIZE.0, SIZE.1);
+    for (phase, ..) in ran.phases.iter().skip(1) {
+        chart = chart.mark_x((phase.began_ns - ran.began_ns) as f64, phase.name);
+    }
+    let stretches = ran.stretches();
+    for (name, look, of) in lines {
+        let mut points: Vec<(f64, f64)> =
+            stretches.iter().filter_map(|stretch| Some((stretch.row.begin_ns as f64, of(stretch)?))).collect();
+        if points.iter().all(|(_, value)| *value == 0.0) {
+            points.clear();
+        }
+        // The last step reaches to its end.
+        let end = stretches.last().map(|stretch| stretch.row.end_ns as f64).zip(points.last().copied());
+        points.extend(end.map(|(end, (_, value))| (end, value)));
+        chart = chart.with(Series::new(name, Shape::Steps, look, points));
+    }
+    Drawing::Chart(chart)
+}
+
+fn figure(id: &'static str, title: &'static str, caption: &str, panes: Vec<(&str, Drawing)>) -> Option<Figure> {
+    let has_points = |(_, drawing): &(&str, Drawing)| match drawing {
+        Drawing::Chart(chart) => !chart.is_empty(),
+        Drawing::Bars(_) => true,
+    };
+    let panes = panes.into_iter().filter(has_points).map(|(name, drawing)| (name.to_string(), drawing));
+    let panes: Vec<_> = panes.collect();
+    let caption = caption.to_string();
+    (!panes.is_empty()).then_some(Figure { id, title, caption, layout: Layout::Tabs, is_wide: false, panes })
+}
+
+fn rate(ran: &Ran) -> Option<Figure> {
+    let axis = || Axis::linear("operations/s", Unit::Count);
+    let all = vec![line("all", 0, |stretch| Some(a_second(stretch, stretch.pace().count)))];
+    let kinds = ran.kinds();
+    let by_kind = (0..)
+        .zip(&kinds)
+        .map(|(look, kind)| line(kind.name(), look, |stretch| Some(a_second(stretch, stretch.pace_of(*kind).count))));
+    let bytes =
+        |name, look, kind| line(name, look, move |stretch| Some(a_second(stretch, stretch.pace_of(kind).bytes)));
+    let bytes = vec![bytes("read", 0, Kind::Read), bytes("written", 1, Kind::Write)];
+    let panes = vec![
+        ("operations", over_time(ran, "rate-all", "Operations a second", axis(), all)),
+        ("by kind", over_time(ran, "rate-kinds", "Operations a second by kind", axis(), by_kind.collect())),
+        ("bytes", over_time(ran, "rate-bytes", "Bytes a second", Axis::linear("bytes/s", Unit::BytesPerSecond), bytes)),
+    ];
+    figure("rate", "Operations", "What applications had done, each step the mean of its time.", panes)
+}
+
+fn latency(ran: &Ran) -> Option<Figure> {
+    let shown = |ns: u64, pace: &Pace| (pace.count > 0).then_some(ns as f64);
+    let pane = |id: &str, name: &str, of: &dyn Fn(&Stretch<'_>) -> Pace| {
+        let axis = Axis::log10(format!("latency of {name}"), Unit::Nanoseconds);
+        let mean = line("mean", 0, |stretch| shown(of(stretch).mean_ns(), &of(stretch)));
+        let p99 = line("99 %", 1, |stretch| shown(of(stretch).quantile_ns(0.99), &of(stretch)));
+        let longest = line("longest", 2, |stretch| shown(of(stretch).max_ns, &of(stretch)));
+        over_time(ran, &format!("latency-{id}"), &format!("Latency of {name}"), axis, vec![mean, p99, longest])
+    };
+    let mut panes = vec![("all", pane("all", "all operations", &|stretch| stretch.pace()))];
+    for kind in ran.kinds() {
+        panes.push((kind.name(), pane(kind.name(), kind.name(), &|stretch| stretch.pace_of(kind))));
+    }
+    let caption = "The mean, what 99 % did not exceed (to a sixteenth), and the longest of each step; kinds that took no time \
+                   are left out.";
+    figure("latency", "Latency", caption, panes)
+}
+
+/// A line for each cause.
+fn by_cause<'a>(of: impl Fn(&Stretch<'_>, Spent) -> f64 + Copy + 'a) -> Vec<Line<'a>> {
+    let one = |(look, cause): (usize, Cause)| {
+        line(in_words(cause), look, move |stretch| stretch.spent().map(|spent| of(stretch, spent.of(cause))))
+    };
+    Cause::ALL.into_iter().enumerate().map(one).collect()
+}
+
+fn busy(ran: &Ran) -> Option<Figure> {
+    let devices = ran.on_devices.as_ref()?.devices.len() as f64;
+    let lines = by_cause(move |stretch, spent| a_second(stretch, spent.busy_ns) / 1e9 / devices);
+    let axis = Axis::linear("share of the devices’ time", Unit::Share);
+    let panes = vec![("busy", over_time(ran, "busy-time", "Device time by cause", axis, lines))];
+    let caption = "How much of the time of all devices together went to what; the rest they were idle.";
+    figure("busy", "Device time by cause", caption, panes)
+}
+
+fn totals(ran: &Ran) -> Option<Figure> {
+    let devices = &ran.on_devices.as_ref()?.devices;
+    let name = |name: &str| name.rsplit('/').next().unwrap_or_default().to_string();
+    let groups: Vec<String> = devices.iter().map(|used| name(&used.name)).collect();
+    let axis = Axis::linear("busy in the whole run", Unit::Nanoseconds);
+    let mut chart = BarChart::new("totals-bars", "Device time by cause", axis, groups, BarArrangement::Stacked)
+        .described("How long each device was busy in the whole run, split by cause.")
+        .sized(SIZE.0, SIZE.1);
+    for (look, cause) in Cause::ALL.into_iter().enumerate() {
+        let values: Vec<f64> = devices.iter().map(|used| used.spent.of(cause).busy_ns as f64).collect();
+        if values.iter().any(|value| *value > 0.0) {
+            chart = chart.with(in_words(cause), look, values);
+        }
+    }
+    figure("totals", "Device time by device", "How long each device was busy.", vec![("busy", Drawing::Bars(chart))])
+}
+
+fn written(ran: &Ran) -> Option<Figure> {
+    let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
+    let written = by_cause(move |stretch, spent| a_second(stretch, bytes(spent.blocks_written)));
+    let read = by_cause(move |stretch, spent| a_second(stretch, bytes(spent.blocks_read)));
+    let axis = || Axis::linear("bytes/s", Unit::BytesPerSecond);
+    let panes = vec![
+        ("written", over_time(ran, "traffic-written", "Bytes written to devices by cause", axis(), written)),
+        ("read", over_time(ran, "traffic-read", "Bytes read from devices by cause", axis(), read)),
+    ];
+    figure("traffic", "Bytes by cause", "What was asked of all devices together.", panes)
+}
+
+fn cleaning(ran: &Ran) -> Option<Figure> {
+    let a_second_of =
+        |of: fn(&State) -> u64| move |stretch: &Stretch<'_>| stretch.grew(of).map(|amount| a_second(stretch, amount));
+    let bytes = a_second_of(|state| state.blocks_cleaned * BLOCK_BYTES as u64);
+    let bytes = vec![line("moved", 4, bytes)];
+    let zones = vec![line("emptied", 4, a_second_of(|state| state.zones_cleaned))];
+    let panes = vec![
+        (
+            "bytes moved",
+            over_time(
+                ran,
+                "cleaning-bytes",
+                "Bytes that the cleaner moved a second",
+                Axis::linear("bytes/s", Unit::BytesPerSecond),
+                bytes,
+            ),
+        ),
+        (
+            "zones",
+            over_time(ran, "cleaning-zones", "Zones emptied a second", Axis::linear("zones/s", Unit::Count), zones),
+        ),
+    ];
+    figure(
+        "cleaning",
+        "Cleaning",
+        "What was copied to make room, and the zones or stripe groups that came free.",
+        panes,
+    )
+}
+
+fn held_back(ran: &Ran) -> Option<Figure> {
+    let of = |of: fn(&State) -> u64| move |stretch: &Stretch<'_>| stretch.grew(of).map(|ns| a_second(stretch, ns));
+    let lines = vec![
+        line("slowed down", 0, of(|state| state.throttled_ns)),
+        line("waited for a zone", 1, of(|state| state.waited_ns)),
+    ];
+    let axis = Axis::linear("held back in a second", Unit::Nanoseconds);
+    let panes =
+        vec![("held back", over_time(ran, "held-back", "Time that writers were held back a second", axis, lines))];
+    let caption =
+        "How long writers were held back in each second, all of them together: more than a second where several were.";
+    figure("throttling", "Throttling", caption, panes)
+}
+
+fn fill(ran: &Ran) -> Option<Figure> {
+    let share = |of: fn(&State) -> u64| {
+        move |stretch: &Stretch<'_>| {
+            let blocks = stretch.stands(|state| state.blocks)?.max(1);
+            Some(stretch.stands(of)? as f64 / blocks as f64)
+        }
+    };
+    let lines = vec![line("live", 0, share(|state| state.live)), line("dead", 1, share(|state| state.dead))];
+    let staged = vec![line("not yet written", 0, |stretch| {
+        stretch.stands(|state| state.staged_bytes).map(|bytes| bytes as f64)
+    })];
+    let panes = vec![
+        ("room", over_time(ran, "fill-room", "Fill", Axis::linear("share of the room for files", Unit::Share), lines)),
+        (
+            "in memory",
+            over_time(ran, "fill-memory", "Bytes not yet written", Axis::linear("bytes", Unit::Bytes), staged),
+        ),
+    ];
+    figure("fill", "Fill", "How it stood at the end of each step; dead data take room until they are cleaned.", panes)
+}

@@ -1,0 +1,302 @@
+//! `imbrex fs bench`: the loads of Singh 2014 §5.2 and Jin 2014 §III, on devices that are not mounted, in virtual time at
+//! the speed of the drive; or in a mounted directory of whatever file system, by the wall clock.
+//!
+//! ```text
+//!   run ─► phases, rows over time ─► document (summary.json, --json) ─► page (report.html)
+//!                                └─► table
+//! ```
+//!
+//! Invariants:
+//! 1. In virtual time two runs of one seed on equal devices give the same files, byte for byte.
+
+mod charts;
+mod document;
+mod page;
+mod served;
+mod table;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use imbrex::files::{self, Folder};
+use imbrex::{Failure, Progress};
+use imbrex_fs::device::{BLOCK_BYTES, ByCause, Geometry};
+use imbrex_fs::load::bench::timeline::{Grain, Row, State, Timeline};
+use imbrex_fs::load::bench::{self, Asked, Benchmark, Phase, Sizes};
+use imbrex_fs::load::{Files, InDirectory, LoadError, OnCore, run_now};
+use imbrex_fs::{Clock, Device, Fs};
+use indicatif::ProgressBar;
+use serde_json::Value;
+
+use super::args::BenchArgs;
+use super::devices::{self, Devices, Purpose};
+use super::{Offline, status};
+use crate::error::ExitCode;
+use crate::interrupt;
+use crate::json;
+use crate::output;
+
+/// Runs it, or lists what there is.
+pub fn run(args: &BenchArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let Some(name) = &args.name else { return list() };
+    let benchmark = bench::named(name).ok_or_else(|| {
+        let known: Vec<&str> = bench::ALL.iter().map(|benchmark| benchmark.name).collect();
+        Failure::usage(format!("there is no benchmark '{name}'")).or_try(known.join(", "))
+    })?;
+    if args.places.is_empty() {
+        return Err(Failure::usage("no place to run it").or_try("the devices of a file system, or a mounted directory"));
+    }
+    let folder = args.out.as_deref().map(files::prepare).transpose()?;
+    let sizes = sizes(args, benchmark)?;
+    let progress = Progress::on_terminal(quiet || args.json);
+    let bar = progress.operations(benchmark.name);
+    let ran = match &args.places[..] {
+        [directory] if directory.is_dir() => in_directory(args, benchmark, directory, sizes, &bar)?,
+        _ if args.served.is_some() => {
+            return Err(Failure::usage("--served is for a directory").or_try("without it: the time is the drive's own"));
+        }
+        _ => on_devices(args, benchmark, sizes, &bar)?,
+    };
+    bar.finish_and_clear();
+    let document = document::of(args, benchmark, sizes, &ran);
+    if let Some(folder) = folder {
+        write_files(&folder, &document, &page::html(&document, &ran))?;
+        let (shown, report) = (folder.path().display(), folder.file("report.html"));
+        progress.say(&format!("results are in {shown}: open {}", report.display()));
+    }
+    if args.json {
+        output::line(&json::text(&document).map_err(Failure::failed)?)?;
+    } else {
+        output::line(&table::text(&ran))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+fn write_files(folder: &Folder, document: &Value, page: &str) -> Result<(), Failure> {
+    let text = json::text(document).map_err(Failure::failed)?;
+    folder.write("summary.json", |out| writeln!(out, "{text}"))?;
+    folder.write("report.html", |out| out.write_all(page.as_bytes()))?;
+    Ok(())
+}
+
+fn list() -> Result<ExitCode, Failure> {
+    let mut lines = Vec::new();
+    for benchmark in bench::ALL {
+        lines.push(format!("{:<12} {}", benchmark.name, benchmark.about));
+        lines.push(format!("{:<12} {}; {}", "", benchmark.source, sizes_in_words(&benchmark.defaults)));
+    }
+    output::line(&lines.join("\n"))?;
+    Ok(ExitCode::Done)
+}
+
+fn sizes_in_words(sizes: &Sizes) -> String {
+    let mut words = Vec::new();
+    words.extend(sizes.files.map(|files| format!("--files {files}")));
+    words.extend(sizes.file_bytes.map(|bytes| format!("--file-size {bytes}")));
+    words.extend(sizes.operations.map(|operations| format!("--operations {operations}")));
+    words.extend(sizes.workers.map(|workers| format!("--threads {workers}")));
+    words.join(" ")
+}
+
+/// The sizes of the benchmark, with those that were chosen.
+fn sizes(args: &BenchArgs, benchmark: &Benchmark) -> Result<Sizes, Failure> {
+    let choose = |flag: &str, chosen: Option<u64>, own: Option<u64>| match (chosen, own) {
+        (Some(_), None) => Err(Failure::usage(format!("{flag}: '{}' has no such size", benchmark.name))
+            .or_try(sizes_in_words(&benchmark.defaults))),
+        (Some(0), _) => Err(Failure::usage(format!("{flag} must not be 0"))),
+        (chosen, own) => Ok(chosen.or(own)),
+    };
+    let own = benchmark.defaults;
+    Ok(Sizes {
+        files: choose("--files", args.files, own.files)?,
+        file_bytes: choose("--file-size", args.file_size, own.file_bytes)?,
+        operations: choose("--operations", args.operations, own.operations)?,
+        workers: choose("--threads", args.threads, own.workers)?,
+    })
+}
+
+/// What a run came to.
+pub struct Ran {
+    /// Its phases.
+    phases: Vec<Timed>,
+    /// When it began, by the clock of the file system.
+    began_ns: u64,
+    /// Its phases over time.
+    rows: Vec<Row>,
+    /// What is known on devices of ours alone.
+    on_devices: Option<OnDevices>,
+}
+
+/// What is known of a run on devices.
+struct OnDevices {
+    /// How the file system stood when the run began.
+    before: State,
+    /// Each device, with what it spent its time on.
+    devices: Vec<Used>,
+    /// How many drives of the array may be lost; none where it is no array.
+    parity: Option<u8>,
+    /// What is told of the file system in the end.
+    found: Value,
+}
+
+/// A device.
+struct Used {
+    name: String,
+    geometry: Geometry,
+    /// Whether the metadata are on it.
+    has_metadata: bool,
+    spent: ByCause,
+}
+
+impl Ran {
+    fn is_virtual(&self) -> bool {
+        self.on_devices.is_some()
+    }
+
+    /// From the beginning to the end of the last phase.
+    fn elapsed_ns(&self) -> u64 {
+        self.phases.last().map_or(0, |(phase, ..)| phase.began_ns + phase.elapsed_ns - self.began_ns)
+    }
+}
+
+/// Counts on the bar and in the timeline, until an end is asked for.
+fn watch(bar: &ProgressBar, timeline: &Timeline) -> bench::Watch {
+    let (bar, timeline) = (bar.clone(), timeline.clone());
+    Arc::new(move |done| {
+        bar.inc(1);
+        timeline.note(done);
+        !interrupt::requested()
+    })
+}
+
+/// A phase, with the simulated time of the served drive that the directory lies on, and what it cost besides on devices of ours.
+type Timed = (Phase, Option<u64>, Option<Costs>);
+
+/// What a phase cost, or was spared, besides its data.
+#[derive(Clone, Copy, Default, Debug)]
+struct Costs {
+    /// Bytes written for the sake of records alone.
+    record_bytes: u64,
+    /// Pieces of files read from the hot zone, and all that were read; nothing where there is no zone.
+    hot_reads: Option<(u64, u64)>,
+}
+
+impl Costs {
+    /// Since the file system was mounted.
+    fn so_far(fs: &Fs) -> Costs {
+        let status = fs.status();
+        let counters = status.hot.counters;
+        Costs {
+            record_bytes: status.usage.records.1 * BLOCK_BYTES as u64,
+            hot_reads: (status.hot.blocks > 0).then_some((counters.hits, counters.hits + counters.misses)),
+        }
+    }
+
+    fn since(self, before: Costs) -> Costs {
+        let reads = |(hits, all): (u64, u64)| {
+            let (hits_before, all_before) = before.hot_reads.unwrap_or_default();
+            (hits - hits_before, all - all_before)
+        };
+        Costs { record_bytes: self.record_bytes - before.record_bytes, hot_reads: self.hot_reads.map(reads) }
+    }
+}
+
+fn in_directory(
+    args: &BenchArgs,
+    benchmark: &Benchmark,
+    directory: &Path,
+    sizes: Sizes,
+    bar: &ProgressBar,
+) -> Result<Ran, Failure> {
+    let files = InDirectory::new(directory, &args.folder).map_err(|error| failure(args, error))?;
+    let began_ns = files.now_ns();
+    let timeline = Timeline::new(began_ns, Grain::default());
+    let asked = Asked { sizes, seed: args.seed, watch: watch(bar, &timeline) };
+    let simulated_ns = || args.served.as_deref().map(served::simulated_ns).transpose();
+    let mut before_ns = simulated_ns()?;
+    let mut disk = Vec::new();
+    let ended = |phase: &Phase| {
+        bar.set_message(phase.name);
+        disk.push(simulated_ns().map(|now_ns| {
+            let took_ns = now_ns.zip(before_ns).map(|(now_ns, before_ns)| now_ns - before_ns);
+            before_ns = now_ns;
+            took_ns
+        }));
+    };
+    let phases = run_now(bench::run(benchmark, &files, &asked, ended)).map_err(|error| failure(args, error))?;
+    let phases = phases.into_iter().zip(disk).map(|(phase, disk)| Ok((phase, disk?, None)));
+    let phases: Vec<Timed> = phases.collect::<Result<_, Failure>>()?;
+    Ok(Ran { phases, began_ns, rows: timeline.rows(files.now_ns(), None), on_devices: None })
+}
+
+fn on_devices(
+    args: &BenchArgs,
+    benchmark: &'static Benchmark,
+    sizes: Sizes,
+    bar: &ProgressBar,
+) -> Result<Ran, Failure> {
+    let clock = Clock::in_virtual_time();
+    let devices = Devices::open(&clock, &args.places, Purpose::Work, true)?;
+    let Offline { clock, devices, fs, .. } = Offline::mount(clock, devices, Purpose::Work)?;
+    let (own, bar, all) = (fs.clone(), bar.clone(), devices.all.clone());
+    let (folder, page_cache, seed) = (args.folder.clone(), args.page_cache, args.seed);
+    let work = async move {
+        let files = OnCore::new(&own, &folder).await?.with_page_cache(page_cache);
+        let began_ns = files.now_ns();
+        let timeline = Timeline::new(began_ns, Grain::default());
+        let asked = Asked { sizes, seed, watch: watch(&bar, &timeline) };
+        let spent_before: Vec<ByCause> = all.iter().map(Device::spent).collect();
+        let (mut costs, mut before, state) = (Vec::new(), Costs::so_far(&own), State::of(&own, &all));
+        let ended = |phase: &Phase| {
+            bar.set_message(phase.name);
+            let now = Costs::so_far(&own);
+            costs.push(now.since(before));
+            before = now;
+        };
+        let looking = timeline.look_at(own.clock(), &own, &all);
+        let phases = bench::run(benchmark, &files, &asked, ended).await?;
+        drop(looking);
+        let timed = phases.into_iter().zip(costs).map(|(phase, costs)| {
+            let elapsed_ns = phase.elapsed_ns;
+            (phase, Some(elapsed_ns), Some(costs))
+        });
+        let (phases, rows) = (timed.collect(), timeline.rows(files.now_ns(), Some(State::of(&own, &all))));
+        let devices = used(&own, &all, &spent_before);
+        let parity = own.superblock().shape.map(|shape| shape.parity);
+        let on_devices = Some(OnDevices { before: state, devices, parity, found: Value::Null });
+        Ok::<_, LoadError>(Ran { phases, began_ns, rows, on_devices })
+    };
+    let outcome = clock.run(work).map_err(Failure::failed)?;
+    let ending = fs.clone();
+    devices::run(&clock, async move { ending.unmount().await })?;
+    devices.shut_down()?;
+    let mut ran = outcome.map_err(|error| failure(args, error))?;
+    if let Some(on_devices) = &mut ran.on_devices {
+        on_devices.found = status::document(&fs, &devices.paths, None);
+    }
+    Ok(ran)
+}
+
+/// The devices, with what each spent its time on since it had spent what is in `before`.
+fn used(fs: &Fs, devices: &[Device], before: &[ByCause]) -> Vec<Used> {
+    let copies = fs.status().copies;
+    let used = |(device, before): (&Device, &ByCause)| Used {
+        name: device.name().to_string(),
+        geometry: device.geometry(),
+        has_metadata: copies.iter().any(|(_, name, _)| name == device.name()),
+        spent: device.spent().since(before),
+    };
+    devices.iter().zip(before).map(used).collect()
+}
+
+/// The failure of a load; where its folder is there already, with what to do.
+fn failure(args: &BenchArgs, error: LoadError) -> Failure {
+    let failure = Failure::failed(&error);
+    if error.operation == "mkdir" && error.path.ends_with(&args.folder) {
+        return failure.or_try("--folder NAME with a name that is not taken");
+    }
+    if error.is_no_space {
+        return failure.or_try("a larger drive, or fewer --files or --operations");
+    }
+    failure
+}

@@ -1,0 +1,239 @@
+//! `report.html` of `--out`: what was run and what came of it, over time.
+//!
+//! Invariants:
+//! 1. The page names no other resource; its looks, policy and script are those of the house's other reports.
+//! 2. Every number of its tables and charts is that of summary.json, which is in the page too, as `summary`.
+//! 3. Of a run in virtual time nothing of the wall clock is in it.
+
+use std::fmt::Write as _;
+
+use imbrex::chart::{escape, label};
+use imbrex::report::{charts, document, json, shell};
+use imbrex_fs::clock::Cause;
+use imbrex_fs::load::bench::{Figures, Kind, Phase};
+use serde_json::Value;
+
+use super::charts::{NO_CLEANING, all, has_cleaning};
+use super::table::rate;
+use super::{OnDevices, Ran, Used};
+
+/// The page of what `summary` tells.
+pub fn html(summary: &Value, ran: &Ran) -> String {
+    let figures = all(ran);
+    let mut body = masthead(summary, ran);
+    body += "<main>";
+    body += &operations(ran);
+    if let Some(on_devices) = &ran.on_devices {
+        body += &devices(on_devices, ran.elapsed_ns());
+    }
+    body += &charts(&figures);
+    if ran.is_virtual() && !has_cleaning(ran) {
+        let _ = write!(body, "<p class=\"muted\">{NO_CLEANING}</p>");
+    }
+    body += &made(summary, ran);
+    body += &words();
+    body += "</main>";
+    let title = format!("{} – imbrex fs bench", text(summary, "benchmark"));
+    document(&title, &body, &json(summary, &figures))
+}
+
+fn text<'a>(summary: &'a Value, key: &str) -> &'a str {
+    summary[key].as_str().unwrap_or_default()
+}
+
+fn masthead(summary: &Value, ran: &Ran) -> String {
+    let sizes = [("files", "files"), ("operations", "rounds"), ("threads", "threads")];
+    let count = |(key, name): (&str, &str)| {
+        let count = summary[key].as_u64()?;
+        Some(format!("<b>{}</b> {name}", label::count(count as f64)))
+    };
+    let mut facts: Vec<String> = sizes.into_iter().filter_map(count).collect();
+    facts.extend(summary["file_bytes"].as_u64().map(|bytes| format!("<b>{}</b> a file", label::bytes(bytes as f64))));
+    let clock = if ran.is_virtual() { "in virtual time" } else { "by the wall clock" };
+    facts.push(format!("<b>{}</b> {clock}", label::duration(ran.elapsed_ns() as f64)));
+    format!(
+        "<header><p class=\"kind\">imbrex fs bench</p><h1>{}</h1><p class=\"facts\">{}</p><p class=\"facts\">{}</p>\
+         <p class=\"facts\">{} · seed {} · version {}</p></header>",
+        escape(text(summary, "benchmark")),
+        escape(text(summary, "about")),
+        facts.join(" · "),
+        system(summary, ran),
+        summary["seed"],
+        escape(text(summary, "imbrex")),
+    )
+}
+
+/// What it ran on, in words.
+fn system(summary: &Value, ran: &Ran) -> String {
+    let Some(on_devices) = &ran.on_devices else {
+        return escape(summary["places"][0].as_str().unwrap_or("a directory")).to_string();
+    };
+    let metadata_alone = |used: &&Used| used.has_metadata && on_devices.devices.len() > 1;
+    let others = on_devices.devices.iter().filter(metadata_alone).count();
+    let drives = on_devices.devices.len() - others;
+    let mut words = vec![format!("store {}", escape(on_devices.found["store"].as_str().unwrap_or_default()))];
+    words.push(format!("{drives} drive{}", if drives == 1 { "" } else { "s" }));
+    words.extend(on_devices.parity.map(|parity| format!("m = {parity}")));
+    words.push(match others {
+        0 => "metadata on the drive".to_string(),
+        1 => "metadata on a device of its own".to_string(),
+        more => format!("metadata on {more} devices"),
+    });
+    let hot_blocks = on_devices.found["hot_zone"]["blocks"].as_u64().filter(|blocks| *blocks > 0);
+    words.extend(hot_blocks.map(|blocks| format!("hot zone of {}", label::bytes(blocks as f64 * 4096.0))));
+    words.join(" · ")
+}
+
+fn operations(ran: &Ran) -> String {
+    let mut html = String::from(
+        "<section aria-labelledby=\"operations\"><h2 id=\"operations\">Operations</h2><div class=\"scroll\" tabindex=\"0\" \
+         role=\"region\" aria-labelledby=\"operations\"><table class=\"comparison\"><thead><tr>",
+    );
+    for title in ["Operation", "Count", "A second", "Mean", "Median", "99 %", "99.9 %", "Longest"] {
+        let _ = write!(html, "<th scope=\"col\">{title}</th>");
+    }
+    html += "</tr></thead>";
+    for (number, (phase, ..)) in ran.phases.iter().enumerate() {
+        html += &phase_rows(number, phase);
+    }
+    html + "</table></div></section>"
+}
+
+fn phase_rows(number: usize, phase: &Phase) -> String {
+    let mut html = format!(
+        "<tbody><tr class=\"group\"><th scope=\"rowgroup\">{}</th><td colspan=\"7\">{} done in {}: {} a second, {}/s</td></tr>",
+        escape(phase.name),
+        label::count(phase.done as f64),
+        label::duration(phase.elapsed_ns as f64),
+        label::count(rate(phase.done, phase.elapsed_ns)),
+        label::bytes(rate(phase.bytes(), phase.elapsed_ns)),
+    );
+    for (kind, figures) in &phase.measured {
+        html += &kind_row(number, phase, *kind, figures);
+    }
+    html + "</tbody>"
+}
+
+fn kind_row(number: usize, phase: &Phase, kind: Kind, figures: &Figures) -> String {
+    let latency = &figures.latency;
+    let mut html = format!("<tr><th scope=\"row\">{}</th>", kind.name());
+    let at = format!("/phases/{number}/kinds/{}", kind.name());
+    let count = latency.count();
+    let _ = write!(
+        html,
+        "<td data-at=\"{at}/count\" data-value=\"{count}\">{}</td><td>{}</td>",
+        label::count(count as f64),
+        label::count(rate(count, phase.elapsed_ns))
+    );
+    for (name, ns) in [
+        ("mean", latency.mean_ns()),
+        ("p50", latency.quantile_ns(0.5)),
+        ("p99", latency.quantile_ns(0.99)),
+        ("p999", latency.quantile_ns(0.999)),
+        ("max", latency.max_ns()),
+    ] {
+        let shown = label::duration(ns as f64);
+        let _ = write!(html, "<td data-at=\"{at}/latency_ns/{name}\" data-value=\"{ns}\">{shown}</td>");
+    }
+    html + "</tr>"
+}
+
+fn devices(on_devices: &OnDevices, elapsed_ns: u64) -> String {
+    let mut html = String::from(
+        "<section aria-labelledby=\"devices\"><h2 id=\"devices\">Devices</h2><div class=\"scroll\" tabindex=\"0\" \
+         role=\"region\" aria-labelledby=\"devices\"><table class=\"comparison\"><thead><tr><th scope=\"col\">Device</th>\
+         <th scope=\"col\">Size</th><th scope=\"col\">Busy</th>",
+    );
+    let has_any = |cause: &Cause| on_devices.devices.iter().any(|used| used.spent.of(*cause).busy_ns > 0);
+    let causes: Vec<Cause> = Cause::ALL.into_iter().filter(has_any).collect();
+    for cause in &causes {
+        let _ = write!(html, "<th scope=\"col\">for {}</th>", in_words(*cause));
+    }
+    html += "</tr></thead><tbody>";
+    for (number, used) in on_devices.devices.iter().enumerate() {
+        let name = used.name.rsplit('/').next().unwrap_or_default();
+        let busy_ns = used.spent.all().busy_ns;
+        let metadata = if used.has_metadata { " · metadata" } else { "" };
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}<small class=\"muted\"> {}{metadata}</small></th><td>{}</td>\
+             <td data-at=\"/devices/{number}/busy_ns\" data-value=\"{busy_ns}\">{}<small>{}</small></td>",
+            escape(name),
+            used.geometry.kind.name(),
+            label::bytes(used.geometry.blocks as f64 * 4096.0),
+            label::duration(busy_ns as f64),
+            label::share(busy_ns as f64 / elapsed_ns.max(1) as f64),
+        );
+        for cause in &causes {
+            let busy_ns = used.spent.of(*cause).busy_ns;
+            let at = format!("/devices/{number}/by_cause/{}/busy_ns", cause.name());
+            let shown = label::duration(busy_ns as f64);
+            let _ = write!(html, "<td data-at=\"{at}\" data-value=\"{busy_ns}\">{shown}</td>");
+        }
+        html += "</tr>";
+    }
+    html + "</tbody></table></div></section>"
+}
+
+/// What devices work for, as the page says it.
+pub fn in_words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Data => "files",
+        Cause::Hot => "hot copies",
+        other => other.name(),
+    }
+}
+
+/// How it was made: enough to make it again.
+fn made(summary: &Value, ran: &Ran) -> String {
+    let command: Vec<String> = summary["command"].as_array().into_iter().flatten().map(word).collect();
+    let mut facts = vec![
+        ("Command", format!("<code>{}</code>", escape(&shell(&command)))),
+        ("Program", format!("imbrex {}, results {}", escape(text(summary, "imbrex")), escape(text(summary, "schema")))),
+        ("Seed", summary["seed"].to_string()),
+        ("Load", format!("{}: {}", escape(text(summary, "benchmark")), escape(text(summary, "source")))),
+    ];
+    if let Some(on_devices) = &ran.on_devices {
+        let options: Vec<String> = on_devices.found["options"].as_array().into_iter().flatten().map(word).collect();
+        let cache = summary["page_cache_bytes"].as_u64().unwrap_or_default();
+        facts.push(("Page cache", label::bytes(cache as f64)));
+        facts.push(("File system", format!("{} {}", system(summary, ran), escape(&options.join(" ")))));
+    }
+    let mut html =
+        String::from("<section aria-labelledby=\"made\"><h2 id=\"made\">How it was made</h2><dl class=\"made\">");
+    for (name, value) in facts {
+        let _ = write!(html, "<dt>{name}</dt><dd>{value}</dd>");
+    }
+    html += "</dl>";
+    if ran.is_virtual() {
+        html += "<p>The same command on equal devices gives the same page, byte for byte.</p>";
+    }
+    html + "</section>"
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+/// What the words of the page mean.
+const WORDS: [(&str, &str); 7] = [
+    ("Latency", "From asking the file system for an operation to its end, as an application sees it."),
+    (
+        "Busy",
+        "The time in which a device had something to do. Each answer is charged with the time since the one before, a \
+         flush to what was written since the last.",
+    ),
+    ("For files", "Data of files, read and written, with the records among them and what fills up rows."),
+    ("For metadata", "The log, checkpoints and checksums."),
+    ("For cleaning", "Emptying zones: copies of what is live, with their parity and records (Jin 2014 §II.D.2)."),
+    ("Slowed down", "Writers are delayed before zones run short, down to the pace of the cleaner."),
+    ("Waited", "Writers stand still until a zone is empty."),
+];
+
+fn words() -> String {
+    let mut html = String::from("<section aria-labelledby=\"words\"><h2 id=\"words\">Words</h2><dl class=\"words\">");
+    for (word, meaning) in WORDS {
+        let _ = write!(html, "<div><dt>{word}</dt><dd>{meaning}</dd></div>");
+    }
+    html + "</dl></section>"
+}
