@@ -24,7 +24,9 @@ pub enum FsError {
     #[error("no space left for data")]
     NoSpace,
     /// No room for metadata: `df -i` shows it.
-    #[error("no space left for metadata")]
+    #[error(
+        "no space left for metadata, which are names and where files lie (df -i shows it): remove files, or parts of files in many pieces"
+    )]
     NoMetadataSpace,
     /// A name of more than 255 bytes.
     #[error("the name is longer than 255 bytes")]

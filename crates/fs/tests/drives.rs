@@ -130,6 +130,150 @@ fn a_replacement_that_is_cut_anywhere_goes_on_and_gives_back_what_was_lost() {
     }
 }
 
+const THIRD: Uuid = Uuid::from_u128(0xdef);
+
+/// Puts the last device of `rig` in the place of drive `old`, whose own replacement is gone for good, or goes on with that.
+async fn take_over(clock: &Clock, rig: &Rig, old: usize, missing: &[usize], when: &str) -> Fs {
+    let last = rig.models().len() - 1;
+    let third = rig.devices(clock, &[]).pop().unwrap();
+    let is_begun = imbrex_fs::core::look(&third).await.is_ok();
+    let missing = if is_begun { missing.to_vec() } else { [missing, &[last]].concat() };
+    let fs = mounted(clock, rig, &missing).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+    compare(&fs, when).await;
+    let replaced = match fs.replace_drive(old as u8, None, false, |_| true).await {
+        Err(FsError::Invalid(why)) if why.contains("no drive of that number") => return fs,
+        Err(FsError::Invalid(_)) => fs.replace_drive(old as u8, Some((&third, THIRD)), true, |_| true).await,
+        outcome => outcome,
+    };
+    replaced.unwrap_or_else(|error| panic!("{when}: {error}"));
+    compare(&fs, when).await;
+    fs
+}
+
+/// Whether the replacement of drive `old` is begun and not over.
+async fn is_under_way(clock: &Clock, rig: &Rig, old: usize, missing: &[usize]) -> bool {
+    let fs = mounted(clock, rig, missing).await.unwrap();
+    let outcome = fs.replace_drive(old as u8, None, false, |_| true).await;
+    matches!(outcome, Err(FsError::Invalid(why)) if why.contains("takes over from it"))
+}
+
+/// Begins with `left`, and judges every cut of another drive taking over; how many there were.
+async fn judge_taking_over(
+    clock: &Clock,
+    (trial, left): (&Trial, &[Contents]),
+    old: usize,
+    missing: &[usize],
+    when: &str,
+) -> usize {
+    let finish = async |rig: &Rig, when: &str| {
+        take_over(clock, rig, old, missing, when).await.unmount().await.unwrap();
+        for other in (0..trial.drives).filter(|other| *other != old) {
+            let when = format!("{when}, then {other} lost");
+            // Nothing of those that were replaced is needed any more.
+            let fs = mounted(clock, rig, &[missing, &[old, other]].concat()).await;
+            compare(&fs.unwrap_or_else(|error| panic!("{when}: {error}")), &when).await;
+        }
+        assert_eq!(rig.broken_rules(), 0, "{when}");
+    };
+    let rig = Rig::with(left.to_vec());
+    rig.keep_snapshots();
+    finish(&rig, when).await;
+    let cuts = rig.take_snapshots();
+    for (event, snapshot) in cuts.iter().enumerate().step_by(5) {
+        let rig = Rig::with(snapshot.iter().map(|one| one.cut(|_| event % 2 == 0)).collect());
+        finish(&rig, &format!("{when}, cut again after event {event}")).await;
+    }
+    cuts.len()
+}
+
+#[test]
+fn a_drive_that_came_and_dies_is_itself_replaced_wherever_that_is_cut() {
+    let mut judged = [0; 2];
+    for (name, trial) in with_parity() {
+        let (contents, old) = (written(&trial), 1);
+        for (event, snapshot) in cuts(&trial, &contents, old).into_iter().enumerate().step_by(7) {
+            let third = Model::new(trial.geometry).contents();
+            let left: Vec<Contents> = snapshot.iter().map(|one| one.cut(|_| true)).chain([third]).collect();
+            let new = left.len() - 2;
+            // The drive that leaves answers still, or is gone as well.
+            for (number, missing) in [vec![new], vec![new, old]].into_iter().enumerate() {
+                let (clock, own_left, own_trial) = (Clock::in_virtual_time(), left.clone(), trial.clone());
+                let (own, when) = (clock.clone(), format!("{name}, cut after event {event}, without {missing:?}"));
+                let run = async move {
+                    let all_missing = [&missing[..], &[own_left.len() - 1]].concat();
+                    let rig = Rig::with(own_left.clone());
+                    if !is_under_way(&own, &rig, old, &all_missing).await {
+                        return 0;
+                    }
+                    judge_taking_over(&own, (&own_trial, &own_left), old, &missing, &when).await
+                };
+                judged[number] += clock.run(run).unwrap();
+                clock.forget_all();
+            }
+        }
+    }
+    println!("{judged:?} events of taking over");
+    assert!(judged.iter().all(|events| *events > 100), "{judged:?}");
+}
+
+/// Makes a superblock one of another file system.
+fn make_foreign(block: &mut [u8]) {
+    block[16] ^= 1;
+    block[12..16].fill(0);
+    let sum = crc32c::crc32c(block);
+    block[12..16].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// What may come instead of the drive that came, once the power is back.
+#[test]
+fn after_a_cut_in_a_replacement_a_stranger_is_refused_and_an_earlier_drive_gives_no_wrong_byte() {
+    let (mut stale, mut strangers) = (0, 0);
+    for (name, trial) in with_parity() {
+        let (contents, old) = (written(&trial), 1);
+        let cuts = cuts(&trial, &contents, old);
+        for (event, snapshot) in cuts.iter().enumerate().step_by(3) {
+            let whole: Vec<Contents> = snapshot.iter().map(|one| one.cut(|_| true)).collect();
+            let new = whole.len() - 1;
+            for earlier in [event / 3, event / 2, event * 3 / 4] {
+                let when = format!("{name}, cut after event {event}, with the new drive of event {earlier}");
+                let mut left = whole.clone();
+                left[new] = cuts[earlier][new].cut(|_| earlier % 2 == 0);
+                let (clock, rig) = (Clock::in_virtual_time(), Rig::with(left));
+                let own = clock.clone();
+                let run = async move {
+                    let came = rig.devices(&own, &[]).pop().unwrap();
+                    let is_there = imbrex_fs::core::look(&came).await.is_ok();
+                    let missing = if is_there { vec![] } else { vec![new] };
+                    let fs = mounted(&own, &rig, &missing).await.unwrap_or_else(|error| panic!("{when}: {error}"));
+                    compare(&fs, &when).await;
+                    let scrubbed = fs.scrub_array(true, |_, _| true).await.unwrap();
+                    assert_eq!(scrubbed.lost, [], "{when}");
+                    fs.unmount().await.unwrap();
+                    assert_eq!(rig.broken_rules(), 0, "{when}");
+                    usize::from(is_there)
+                };
+                stale += clock.run(run).unwrap();
+                clock.forget_all();
+            }
+            let mut left = whole;
+            if left[new].used_blocks().is_empty() {
+                continue;
+            }
+            (0..2).for_each(|block| left[new].corrupt(block, make_foreign));
+            let (clock, rig) = (Clock::in_virtual_time(), Rig::with(left));
+            let (own, when) = (clock.clone(), format!("{name}, cut after event {event}, with a stranger"));
+            let run = async move {
+                let told = mounted(&own, &rig, &[]).await.err().map(|error| error.to_string()).unwrap_or_default();
+                assert!(told.contains("belongs to file system"), "{when}: {told}");
+                compare(&mounted(&own, &rig, &[new]).await.unwrap(), &when).await;
+            };
+            clock.run(run).unwrap();
+            strangers += 1;
+        }
+    }
+    assert!(stale > 50 && strangers > 20, "{stale} of earlier, {strangers} strangers");
+}
+
 #[test]
 fn what_is_being_written_when_a_drive_begins_to_leave_is_moved_too() {
     const LONG: usize = 60 * 4096;

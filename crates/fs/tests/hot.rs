@@ -229,6 +229,20 @@ fn the_directory_of_the_name_given_last_is_the_one_that_counts() {
         assert_eq!(files_in_zone(&fs).await, 0, "its new name is in a directory that says never");
         perform(&fs, &Operation::Unlink("d/g".into())).await.unwrap();
         assert_eq!(files_in_zone(&fs).await, 1, "it has that name no more");
+        perform(&fs, &Operation::Link("f".into(), "d/g".into())).await.unwrap();
+        assert_eq!(files_in_zone(&fs).await, 0);
+        perform(&fs, &Operation::Rename("f".into(), "h".into())).await.unwrap();
+        assert_eq!(files_in_zone(&fs).await, 1, "a new name in the same directory is the one given last");
+        perform(&fs, &Operation::Link("h".into(), "d/i".into())).await.unwrap();
+        assert_eq!(files_in_zone(&fs).await, 0);
+        write(&fs, "x", 1).await;
+        assert_eq!(files_in_zone(&fs).await, 1);
+        perform(&fs, &Operation::Rename("x".into(), "d/i".into())).await.unwrap();
+        assert_eq!(files_in_zone(&fs).await, 1, "x is in that directory now, and h no more");
+        assert!(is_hot(&fs, "h").await && !is_hot(&fs, "d/i").await);
+        perform(&fs, &Operation::MakeDirectory("e".into())).await.unwrap();
+        perform(&fs, &Operation::Rename("d".into(), "e/d".into())).await.unwrap();
+        assert_eq!(files_in_zone(&fs).await, 1, "what a directory says goes with it");
     });
 }
 

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use imbrex_fs::core::{MountOptions, Mounted};
 use imbrex_fs::device::model::{Contents, Model};
 use imbrex_fs::device::{Backend, Device, Geometry, Kind, Operation as Asked, Outcome};
+use imbrex_fs::format::superblock::{FORMAT, Superblock};
 use imbrex_fs::journal::mirror::State;
 use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
 use imbrex_fs::verify::rig::Rig;
@@ -132,6 +133,48 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
             }
         }
         assert!(mended >= 8, "superblocks, checkpoint and log are made again: {mended}");
+    });
+}
+
+/// Makes a superblock one of an older format, which knows of no hot zone.
+fn make_older(block: &mut [u8]) {
+    block[8..12].copy_from_slice(&4u32.to_le_bytes());
+    block[12..16].fill(0);
+    let sum = crc32c::crc32c(block);
+    block[12..16].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// What an older program cannot read may be written as soon as it is mounted: so it must refuse from then on.
+#[test]
+fn an_older_format_becomes_the_newest_when_it_is_mounted_for_writing() {
+    with_array(|clock, rig, mut naive| async move {
+        let mut contents = rig.contents();
+        for copy in [FIRST, SECOND] {
+            (0..2).for_each(|block| contents[copy].corrupt(block, make_older));
+        }
+        let rig = Rig::with(contents);
+        let formats = async || {
+            let mut formats = Vec::new();
+            for device in &rig.devices(&clock, &[])[FIRST..=SECOND] {
+                for block in 0..2 {
+                    let label = Superblock::decode(&device.read(block, 1).await.unwrap()).unwrap();
+                    formats.push(label.format);
+                }
+            }
+            formats
+        };
+        let read_only = MountOptions { read_only: true, ..MountOptions::default() };
+        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &read_only).await.unwrap();
+        compare_all(&fs, &naive).await.unwrap();
+        drop(fs);
+        assert_eq!(formats().await, [4; 4], "what is only read stays as it is");
+        let (fs, found) = mount(&clock, &rig, &[]).await.unwrap();
+        assert_eq!(formats().await, [FORMAT; 4], "before anything else is written");
+        assert_eq!((found.mended_blocks, found.missing_copies), (0, Vec::new()));
+        act(&fs, &mut naive, 6..8).await;
+        fs.unmount().await.unwrap();
+        let (fs, _) = mount(&clock, &rig, &[FIRST]).await.unwrap();
+        compare_all(&fs, &naive).await.unwrap();
     });
 }
 

@@ -356,6 +356,10 @@ async fn judge(
     }
     if is_within && phase == Phase::Rebuild {
         finish_rebuild(&fs, &new).await?;
+        // It may have begun only now.
+        if imbrex_fs::core::look(&new).await.is_ok() {
+            missing.retain(|device| *device != place.new);
+        }
     }
     scrub(&fs, &lost, metadata_is_whole, tally).await?;
     tally.lost += lost.len() as u64;

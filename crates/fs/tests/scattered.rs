@@ -13,14 +13,17 @@ use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::format::change::Inode;
 use imbrex_fs::journal::Checksums;
 use imbrex_fs::namespace::{REGULAR, ROOT};
-use imbrex_fs::{Bounds, Clock, Device, Fs};
+use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 
 #[path = "support/devices.rs"]
 mod devices;
 #[path = "support/timed.rs"]
 mod timed;
+#[path = "support/within.rs"]
+mod within;
 
 use timed::Timed;
+use within::within;
 
 const ZONE_BLOCKS: u64 = 1024;
 const ZONES: u32 = 80;
@@ -145,4 +148,90 @@ fn what_one_record_tells_of_is_bounded() {
     };
     // All pieces in one record: 13 + 400 × 16 bytes, and 117 of the frame, the record and the attributes.
     assert_eq!([1, 1 << 20].map(longest), [1, 2]);
+}
+
+/// Writes single blocks with holes between them, durable every so often, until that is refused. What was acknowledged, and why no
+/// more was.
+async fn scatter_until_refused(fs: Fs, inode: Inode) -> (Vec<u8>, FsError) {
+    let (mut model, mut acknowledged) = (Vec::new(), Vec::new());
+    for block in (0..).step_by(2) {
+        model.resize((block * BLOCK) as usize, 0);
+        model.extend_from_slice(&[7; BLOCK_BYTES]);
+        if let Err(error) = fs.write(inode, block * BLOCK, &[7; BLOCK_BYTES]).await {
+            return (acknowledged, error);
+        }
+        if block % 1000 == 0 {
+            // What a write was told there is room for has it when it is written out.
+            fs.fsync(inode).await.unwrap();
+            acknowledged.clone_from(&model);
+        }
+    }
+    unreachable!("it ends with an error")
+}
+
+/// A checkpoint has room for about 24,000 pieces here.
+#[test]
+fn a_file_in_more_pieces_than_the_metadata_hold_is_refused_as_it_is_written() {
+    on(64, Bounds::default(), async |fs: Fs, again, _| {
+        let (small, mut of_small) = (create(&fs, "small").await, Vec::new());
+        scatter(&fs, small, 0..100, 3, &mut of_small).await;
+        fs.fsync(small).await.unwrap();
+        let inode = create(&fs, "f").await;
+        let (model, error) =
+            within(fs.clock(), 1000 * timed::SECOND_NS, scatter_until_refused(fs.clone(), inode)).await;
+        assert_eq!((error.clone(), error.errno()), (FsError::NoMetadataSpace, 28));
+        assert!(error.to_string().contains("df -i"), "{error}: it says what is full");
+        assert!(model.len() > 40_000 * BLOCK_BYTES, "{} blocks were taken", model.len() / BLOCK_BYTES);
+        assert_eq!(
+            fs.attr(inode).unwrap().attributes.size % (2 * BLOCK),
+            BLOCK,
+            "nothing of what was refused is there"
+        );
+        let (used, there) = fs.status().checkpoint;
+        assert!(used <= there, "{used} bytes of {there}: a checkpoint has room for what was taken");
+        assert_is(&fs, small, &of_small).await;
+        // As after a cut.
+        drop(fs);
+        let fs = again().await;
+        assert_is(&fs, small, &of_small).await;
+        assert!(fs.attr(inode).unwrap().attributes.size >= model.len() as u64);
+        assert!(fs.read(inode, 0, model.len()).await.unwrap() == model, "what was acknowledged is there");
+        let own = fs.clone();
+        within(fs.clock(), 100 * timed::SECOND_NS, async move { own.unlink(ROOT, b"f").await }).await.unwrap();
+        let (next, mut of_next) = (create(&fs, "next").await, Vec::new());
+        scatter(&fs, next, (0..5000).map(|number| 2 * number), 4, &mut of_next).await;
+        fs.unmount().await.unwrap();
+        assert_is(&again().await, next, &of_next).await;
+    });
+}
+
+/// Each file is told of in records that fill an eighth of the log; what all of them tell is more than it holds.
+#[test]
+fn many_scattered_files_are_made_durable_at_the_same_time() {
+    on(64, Bounds::default(), async |fs: Fs, again, _| {
+        let mut files = Vec::new();
+        for number in 0..8u8 {
+            let (inode, mut model) = (create(&fs, &format!("f{number}")).await, Vec::new());
+            scatter(&fs, inode, (0..2000).map(|number| 2 * number), number + 1, &mut model).await;
+            files.push((inode, model));
+        }
+        let durable: Vec<_> = files
+            .iter()
+            .map(|(inode, _)| {
+                let (fs, inode) = (fs.clone(), *inode);
+                fs.clock().clone().spawn(async move { fs.fsync(inode).await })
+            })
+            .collect();
+        within(fs.clock(), 1000 * timed::SECOND_NS, async move {
+            for fsync in durable {
+                fsync.await.unwrap();
+            }
+        })
+        .await;
+        drop(fs);
+        let fs = again().await;
+        for (inode, model) in files {
+            assert_is(&fs, inode, &model).await;
+        }
+    });
 }

@@ -88,7 +88,12 @@ impl Fs {
 
     /// Changes what is known of a file; a size first, for that may fail for want of room.
     pub async fn set_attr(&self, inode: Inode, set: &SetAttr) -> Result<Attr, FsError> {
-        self.0.begin().await?;
+        let is_shorter = |size| self.0.size_recorded(inode) >= size;
+        if set.size.is_some_and(is_shorter) {
+            self.0.begin_to_free().await?
+        } else {
+            self.0.begin().await?
+        }
         if let Some(size) = set.size {
             self.truncate(inode, size).await?;
         }
@@ -169,7 +174,7 @@ impl Fs {
 
     /// Removes an extended attribute.
     pub async fn remove_attribute(&self, inode: Inode, name: &[u8]) -> Result<(), FsError> {
-        self.0.begin().await?;
+        self.0.begin_to_free().await?;
         let core = &self.0;
         let mut attributes = {
             let namespace = core.namespace.borrow();

@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::pieces::joined;
-use super::{Core, Fs, Sabotage};
+use super::{Core, Fs, Owner, Sabotage};
 use crate::clock::{Cause, first_of};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
@@ -119,27 +119,34 @@ impl Fs {
         if core.releases.borrow().last_record().is_some() {
             self.commit_before_reuse().await?;
         }
+        let Some(victim) = core.store.victim(core.clock.now_ns()) else { return Ok(false) };
+        if self.clean_zone(victim).await? {
+            return Ok(true);
+        }
+        // What is kept back for copies may lie on drives that have failed since.
+        let Some(victim) = core.store.easiest_victim() else { return Ok(false) };
+        self.clean_zone(victim).await
+    }
+
+    /// Empties a zone; false where there was no room for what is live in it.
+    async fn clean_zone(&self, victim: Victim) -> Result<bool, FsError> {
+        let core = &self.0;
         let began_ns = core.clock.now_ns();
-        let Some(victim) = core.store.victim(began_ns) else { return Ok(false) };
         let copied = self.copy_out(&victim).await;
         let emptied = match copied {
             Ok(true) => self.empty(&victim).await,
             other => other,
         };
-        match emptied {
-            Ok(true) => {
-                // How fast it makes room, the latest zones most.
-                let gained = victim.run.blocks.saturating_sub(victim.live).max(1);
-                let ns = (core.clock.now_ns() - began_ns) / gained;
-                let before = core.gain_ns.get();
-                core.gain_ns.set(if before == 0 { ns } else { (3 * before + ns) / 4 });
-                Ok(true)
-            }
-            other => {
-                core.store.emptied(victim.zone, false);
-                other
-            }
+        if matches!(emptied, Ok(true)) {
+            // How fast it makes room, the latest zones most.
+            let gained = victim.run.blocks.saturating_sub(victim.live).max(1);
+            let ns = (core.clock.now_ns() - began_ns) / gained;
+            let before = core.gain_ns.get();
+            core.gain_ns.set(if before == 0 { ns } else { (3 * before + ns) / 4 });
+        } else {
+            core.store.emptied(victim.zone, false);
         }
+        emptied
     }
 
     /// Copies what is live; false where there was no room for all of it.
@@ -218,11 +225,10 @@ impl Fs {
     fn pieces_in(&self, from: u64, end: u64) -> Pieces {
         let core = &self.0;
         let owners = core.owners.borrow();
-        let piece = |(start, inode): (&u64, &Inode)| {
-            let extent = core.extent_at(*inode, *start);
-            let extent =
-                extent.unwrap_or_else(|| panic!("block {start} is said to be of file {inode}, which denies it"));
-            (*inode, extent)
+        let piece = |(start, owner): (&u64, &Owner)| {
+            let extent = core.extent_at(*owner, *start);
+            let extent = extent.unwrap_or_else(|| panic!("block {start} is said to be of {owner:?}, which denies it"));
+            (owner.inode, extent)
         };
         owners.range(from..end).map(piece).collect()
     }
@@ -266,6 +272,8 @@ impl Fs {
             if outcome.is_ok() {
                 outcome = core.log.room().await;
             }
+            let cut: usize = copies.values().map(|(_, copies)| copies.len() - 1).sum();
+            outcome = outcome.and_then(|()| core.check_pieces_at_most(inode, core.extents_of(inode).len() + cut));
             match outcome {
                 Ok(()) => self.take_copies(inode, copies, &mut changed),
                 Err(_) => copies.values().for_each(|(_, copies)| self.free_copies(copies)),
@@ -457,10 +465,11 @@ impl Core {
         self.namespace.borrow().get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default()
     }
 
-    /// The extent of a file that begins at block `start` of the device.
-    pub(super) fn extent_at(&self, inode: Inode, start: u64) -> Option<Extent> {
+    /// The piece of its file that is said to begin at block `start` of the device, if it does.
+    pub(super) fn extent_at(&self, owner: Owner, start: u64) -> Option<Extent> {
         let namespace = self.namespace.borrow();
-        namespace.get(inode)?.extents.as_slice().iter().find(|extent| extent.start == start).copied()
+        let found = namespace.get(owner.inode)?.extents.beginning_at(owner.at).copied();
+        found.filter(|extent| extent.start == start)
     }
 }
 

@@ -10,6 +10,8 @@ use crate::journal::checkpoint::Writer;
 const NAMES_AT_ONCE: usize = 1024;
 /// Files that are described at once.
 const FILES_AT_ONCE: usize = 256;
+/// How often a checkpoint is written that has no room because of what changes meanwhile.
+const CHECKPOINT_ATTEMPTS: u32 = 8;
 
 /// The two checkpoints.
 #[derive(Clone, Copy, Debug)]
@@ -61,14 +63,15 @@ impl Fs {
         outcome
     }
 
-    /// Commits where many records wait.
+    /// Commits where many records wait. Where the log has no room just now they wait longer: nobody asked for it.
     pub(super) async fn commit_if_much(&self) -> Result<(), FsError> {
-        if self.0.log.pending_bytes() >= self.0.bounds.pending_bytes {
-            let outcome = self.0.commit_record(self.0.log.made()).await;
-            self.free_released();
-            return outcome;
+        let log = &self.0.log;
+        if log.pending_bytes() < self.0.bounds.pending_bytes {
+            return Ok(());
         }
-        Ok(())
+        let outcome = self.0.commit_record(log.made()).await;
+        self.free_released();
+        outcome.or_else(|_| log.check())
     }
 
     /// Gives the store what is free now.
@@ -82,7 +85,8 @@ impl Fs {
         }
     }
 
-    /// Takes a checkpoint: all of the namespace, while changes go on. Nothing is done where one is being taken.
+    /// Takes a checkpoint: all of the namespace, while changes go on. Nothing is done where one is being taken. Whoever waits for
+    /// room in the log is told where it fails.
     pub async fn checkpoint(&self) -> Result<(), FsError> {
         let core = &self.0;
         {
@@ -92,10 +96,26 @@ impl Fs {
             }
             checkpoint.is_running = true;
         }
-        let outcome = self.write_checkpoint().await;
+        let outcome = self.write_checkpoint_that_fits().await;
         core.checkpoint.borrow_mut().is_running = false;
         core.checkpoint_over.give();
+        if let Err(error) = &outcome {
+            core.log.refuse(error.clone());
+        }
         outcome
+    }
+
+    /// What changes while it is written may be in it twice, as it was and as it is: so it is tried again where it had no room and
+    /// should have. The fuller the log, the less changes meanwhile.
+    async fn write_checkpoint_that_fits(&self) -> Result<(), FsError> {
+        for _ in 1..CHECKPOINT_ATTEMPTS {
+            self.0.check_checkpoint_room()?;
+            match self.write_checkpoint().await {
+                Err(FsError::NoMetadataSpace) => {}
+                outcome => return outcome,
+            }
+        }
+        self.write_checkpoint().await
     }
 
     /// The same, of all that was done before this is called: one that is being written already may not have seen it.
@@ -122,7 +142,7 @@ impl Fs {
         core.checksums.write_back().await?;
         if !validates_early {
             // Every change that it may have seen is durable before it counts (invariant 3 of the journal).
-            core.commit_record(core.log.made()).await?;
+            core.log.commit_for_checkpoint(core.log.made(), &core.data).await?;
             area.flush().await?;
         }
         let header = writer.validate().await?;
@@ -173,21 +193,21 @@ impl Fs {
         Ok(())
     }
 
-    /// Takes checkpoints when the log fills, until the file system is over.
+    /// Takes checkpoints when the log fills, until the file system is over. One that fails is tried again when something asks for
+    /// room or becomes durable.
     pub(super) async fn take_checkpoints(self) {
         let core = self.0.clone();
         while !core.is_over.get() {
             let (short, room) = (core.log.is_short.next(), core.log.has_room.next());
             let (committed, over) = (core.log.committed.next(), core.over.next());
             let (used, blocks) = core.log.fill();
-            let is_due = used * 100 >= blocks * core.bounds.log_percent && used > 1;
+            let is_due = used * 100 >= blocks * core.bounds.log_percent && used > 1 || !core.log.has_room_now();
             let is_running = core.checkpoint.borrow().is_running;
-            if is_due && !is_running {
-                if self.checkpoint().await.is_err() {
-                    return;
-                }
-            } else {
+            if !is_due || is_running {
                 first_of(first_of(short, room), first_of(committed, over)).await;
+            } else if self.checkpoint().await.is_err() {
+                // What failed was told to those who wait, which is a signal too.
+                first_of(core.log.is_short.next(), first_of(core.log.committed.next(), core.over.next())).await;
             }
         }
     }
@@ -206,8 +226,8 @@ impl Fs {
             }
             // A write that fails gives its zone up; the next tells whoever asks.
             let _ = self.write_records().await;
-            // What fails is told to whoever asks next: the log remembers.
-            if self.commit_all().await.is_err() {
+            // What fails is told to whoever asks next: the log remembers. Where it has no room just now it may have later.
+            if self.commit_all().await.is_err() && core.log.check().is_err() {
                 return;
             }
         }

@@ -10,8 +10,9 @@
 //! 2. What a record frees is of the stretches that it tells of.
 
 use super::pieces::subtract;
-use super::{Core, Fs};
+use super::{Core, Fs, Owner};
 use crate::device::BLOCK_BYTES;
+use crate::error::FsError;
 use crate::format::change::{Attributes, Change, EXTENT_BYTES, Extent, Inode, LIST_BYTES, NODE_BYTES, STRETCH_BYTES};
 use crate::namespace::Node;
 use crate::store::Run;
@@ -111,9 +112,33 @@ impl Core {
     }
 
     fn extent_record_bytes(&self) -> u64 {
-        // With it go the attributes, and that the file has no copy in the hot zone any more.
-        let of_frame = self.log.record_bytes_max().saturating_sub(NODE_BYTES + LIST_BYTES);
+        // With it go the attributes, and that the file has no copy in the hot zone any more. Half of what a frame holds, so that
+        // there is always room for it and for a checkpoint behind it.
+        let of_frame = (self.log.record_bytes_max() / 2).saturating_sub(NODE_BYTES + LIST_BYTES);
         self.bounds.extent_record_bytes.min(of_frame)
+    }
+
+    /// Fails if a checkpoint might have no room for a file in so many pieces.
+    pub(super) fn check_pieces(&self, inode: Inode, pieces: usize) -> Result<(), FsError> {
+        match self.bytes_more_with(inode, pieces) {
+            0 => Ok(()),
+            more => self.check_metadata_room(more),
+        }
+    }
+
+    /// The same, to the last byte there is.
+    pub(super) fn check_pieces_at_most(&self, inode: Inode, pieces: usize) -> Result<(), FsError> {
+        match self.bytes_more_with(inode, pieces) {
+            0 => Ok(()),
+            more => self.fits_checkpoint(self.namespace.borrow().encoded_bytes() + more),
+        }
+    }
+
+    /// Bytes that a checkpoint needs more where a file lies in so many pieces.
+    fn bytes_more_with(&self, inode: Inode, pieces: usize) -> u64 {
+        let before = self.namespace.borrow().get(inode).map_or(0, |node| node.extents.as_slice().len());
+        let of_list = if before == 0 && pieces > 0 { LIST_BYTES } else { 0 };
+        of_list + pieces.saturating_sub(before) as u64 * EXTENT_BYTES
     }
 
     /// How many pieces a file may have for one record to name them all; one at least.
@@ -189,7 +214,12 @@ impl Fs {
         for old in stretches.iter().flat_map(|stretch| &stretch.before) {
             owners.remove(&old.start);
         }
-        owners.extend(stretches.iter().flat_map(|stretch| &stretch.after).map(|extent| (extent.start, inode)));
+        owners.extend(
+            stretches
+                .iter()
+                .flat_map(|stretch| &stretch.after)
+                .map(|extent| (extent.start, Owner { inode, at: extent.at })),
+        );
     }
 }
 

@@ -46,24 +46,12 @@ impl Fs {
         core.hot_wanted.give();
     }
 
-    /// A file has got a name or lost one, and `before` was said of it: by its name given last it may be in another directory.
+    /// A file has got a name or lost one, and `before` was said of it: by its name given last it may be in another directory. A
+    /// directory says itself what holds for its files, wherever it is.
     pub(super) async fn hint_may_differ(&self, inode: Inode, before: Hint) {
-        if self.0.hint_of(inode) != before {
+        let is_regular = self.0.namespace.borrow().get(inode).is_some_and(|node| node.is_regular());
+        if is_regular && self.0.hint_of(inode) != before {
             self.hint_changed(inode).await;
-        }
-    }
-
-    /// Files have moved from one directory to another, of which something else may be said.
-    pub(super) async fn hint_moved(&self, inodes: impl IntoIterator<Item = Inode>, from: Inode, to: Inode) {
-        let differs = {
-            let namespace = self.0.namespace.borrow();
-            own_hint(&namespace, from) != own_hint(&namespace, to)
-        };
-        for inode in inodes.into_iter().filter(|_| differs) {
-            // A directory says itself what holds for its files.
-            if self.0.namespace.borrow().get(inode).is_some_and(|node| node.is_regular()) {
-                self.hint_changed(inode).await;
-            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::device::area::Place;
 use crate::device::{BLOCK_BYTES, Device, Kind};
 use crate::error::FsError;
 use crate::format::change::{Change, NODE_BYTES};
-use crate::format::superblock::{Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock};
+use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock};
 use crate::journal::checkpoint::{self, Writer};
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::State;
@@ -147,8 +147,18 @@ fn plan_of(
     let members = parts.all().enumerate().map(member).collect();
     let options = options.options.clone();
     let standing = Standing::of(parts.metadata.len().max(1));
-    let superblock =
-        Superblock { uuid, member: 0, store: store.into(), options, data, layout, members, shape, standing };
+    let superblock = Superblock {
+        uuid,
+        member: 0,
+        store: store.into(),
+        options,
+        data,
+        layout,
+        members,
+        shape,
+        standing,
+        format: FORMAT,
+    };
     let files = layout.checkpoints[0].1 * BLOCK_BYTES as u64 / FILE_BYTES;
     Plan { superblock, files }
 }

@@ -134,7 +134,7 @@ impl Members {
         let stale = self.found.iter().filter(|found| !uuids.contains(&found.uuid()));
         let stale = stale.map(|found| found.device.name().to_string()).collect();
         let parts = parts(superblock, shape, devices, groups);
-        check_enough(self.name(), shape, &parts).map_err(|error| with_unknown(error, &self.unknown))?;
+        check_enough(self.name(), shape, &parts, groups).map_err(|error| with_unknown(error, &self.unknown))?;
         let array = Array::assemble(superblock.uuid, shape, parts, groups, is_read_only).await?;
         Ok((Data::Array(array), stale))
     }
@@ -246,12 +246,16 @@ fn missing(name: &str, superblock: &Superblock, member: usize) -> FsError {
     FsError::format(name, format!("the device of its file system for {what:?}, {uuid}, is missing: give it too"))
 }
 
-/// Fails if more drives are missing than there is parity for, and names them.
-pub(crate) fn check_enough(metadata: &str, shape: Shape, parts: &[Part]) -> Result<(), FsError> {
+/// Fails if more drives are missing than there is parity for, and names them. A drive and the one that was put in its place count
+/// once: no group lies on both.
+pub(crate) fn check_enough(metadata: &str, shape: Shape, parts: &[Part], groups: &Groups) -> Result<(), FsError> {
     let is_missing = |part: &Part| part.device.is_none() && part.belongs != Belongs::No;
+    let is_away = |number: u8| parts.get(usize::from(number)).is_some_and(is_missing);
+    let is_half = |number: u8| is_away(number) && groups.replacement_of(number).is_some_and(is_away);
+    let halves = (0..parts.len() as u8).filter(|number| is_half(*number)).count();
     let missing = parts.iter().enumerate().filter(|(_, part)| is_missing(part));
     let missing: Vec<String> = missing.map(|(number, part)| format!("drive {number} ({})", part.uuid)).collect();
-    if missing.len() <= usize::from(shape.parity) {
+    if missing.len() <= usize::from(shape.parity) + halves {
         return Ok(());
     }
     let reason = format!(

@@ -157,6 +157,16 @@ impl Bounds {
     }
 }
 
+/// Of what a checkpoint may have one part in so many is kept back for pieces into which files are cut where zones end.
+const KEPT_BACK: u64 = 64;
+
+/// Whose piece it is, and with which block of the file it begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Owner {
+    pub inode: Inode,
+    pub at: u32,
+}
+
 /// What every task of a mounted file system shares.
 pub(crate) struct Core {
     pub clock: Clock,
@@ -171,8 +181,8 @@ pub(crate) struct Core {
     pub store: Box<dyn Store>,
     pub log: Log,
     pub checksums: Checksums,
-    /// Which file lies where, by the first block of its extents: for the cleaner.
-    pub owners: RefCell<BTreeMap<u64, Inode>>,
+    /// Whose piece lies where, by the first block of it on the device: for the cleaner.
+    pub owners: RefCell<BTreeMap<u64, Owner>>,
     /// One zone is emptied at a time.
     pub cleaning: Gate,
     /// One drive is replaced at a time: which, and how far.
@@ -291,11 +301,27 @@ impl Core {
         self.log.room().await
     }
 
-    /// Fails if a checkpoint would have no room for `bytes` more.
-    pub fn check_metadata_room(&self, bytes: u64) -> Result<(), FsError> {
-        if self.namespace.borrow().encoded_bytes() + bytes > self.checkpoint_bytes_max {
-            return Err(FsError::NoMetadataSpace);
+    /// The same for an operation that makes a checkpoint smaller, and so can be done where none can be taken.
+    pub async fn begin_to_free(&self) -> Result<(), FsError> {
+        if self.is_read_only {
+            return Err(FsError::ReadOnly);
         }
-        Ok(())
+        self.log.room_to_free().await
+    }
+
+    /// Fails if a checkpoint would have no room for `bytes` more, and for what is kept back for pieces that zones cut.
+    pub fn check_metadata_room(&self, bytes: u64) -> Result<(), FsError> {
+        let kept_back = self.checkpoint_bytes_max / KEPT_BACK;
+        self.fits_checkpoint(self.namespace.borrow().encoded_bytes() + bytes + kept_back)
+    }
+
+    /// Fails if a checkpoint would have no room for what there is.
+    pub fn check_checkpoint_room(&self) -> Result<(), FsError> {
+        self.fits_checkpoint(self.namespace.borrow().encoded_bytes())
+    }
+
+    /// Fails if a checkpoint has no room for so many bytes.
+    pub fn fits_checkpoint(&self, bytes: u64) -> Result<(), FsError> {
+        if bytes > self.checkpoint_bytes_max { Err(FsError::NoMetadataSpace) } else { Ok(()) }
     }
 }

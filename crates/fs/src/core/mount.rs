@@ -12,13 +12,13 @@ use super::make::bytes_in_slot;
 use super::members::Members;
 use super::releases::Releases;
 use super::written::Written;
-use super::{Bounds, Core, Fs, Sabotage};
+use super::{Bounds, Core, Fs, Owner, Sabotage};
 use crate::array::Data;
 use crate::clock::{Cause, Clock, Gate, Signal};
 use crate::device::Device;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
-use crate::format::superblock::Superblock;
+use crate::format::superblock::{FORMAT, Superblock};
 use crate::hot::HotZone;
 use crate::journal::checkpoint::{self, Header};
 use crate::journal::log::{Replayed, frame_blocks_max, replay};
@@ -148,6 +148,10 @@ impl Fs {
         let bounds = options.bounds.unwrap_or_default();
         devices.iter().for_each(|device| device.set_queue_limits(bounds.queue));
         let area = Mirror::new(&members.superblock, members.metadata.clone(), options.read_only);
+        if members.superblock.format != FORMAT && !options.read_only {
+            // What is written from here on an older program may not know: it is to refuse the devices.
+            area.write_labels().await?;
+        }
         area.begin().await?;
         let mut found = read_journal(&area, &members.superblock, &bounds).await?;
         found.check(&area, options.read_only)?;
@@ -283,12 +287,12 @@ fn core_of(
 }
 
 /// Tells the store what is live.
-fn claim(namespace: &Namespace, store: &dyn store::Store) -> Result<BTreeMap<u64, Inode>, FsError> {
+fn claim(namespace: &Namespace, store: &dyn store::Store) -> Result<BTreeMap<u64, Owner>, FsError> {
     let mut owners = BTreeMap::new();
     for (inode, node) in namespace.nodes_from(0) {
         for extent in node.extents.as_slice() {
             store.claim(extent)?;
-            owners.insert(extent.start, inode);
+            owners.insert(extent.start, Owner { inode, at: extent.at });
         }
     }
     store.claimed();

@@ -224,7 +224,7 @@ impl Fs {
 
     /// Takes a name from a file. The file is gone with its last name, or when it is closed then.
     pub async fn unlink(&self, directory: Inode, name: &[u8]) -> Result<(), FsError> {
-        self.0.begin().await?;
+        self.0.begin_to_free().await?;
         let core = &self.0;
         let (inode, changes, was_last) = {
             let namespace = core.namespace.borrow();
@@ -248,7 +248,7 @@ impl Fs {
 
     /// Removes an empty directory.
     pub async fn remove_directory(&self, parent: Inode, name: &[u8]) -> Result<(), FsError> {
-        self.0.begin().await?;
+        self.0.begin_to_free().await?;
         if name == b"." {
             return Err(FsError::Invalid("a directory cannot be removed as '.'"));
         }
@@ -290,7 +290,7 @@ impl Fs {
         self.push(self.0.found(from, name)?.1).await?;
         let core = &self.0;
         core.check_metadata_room(ENTRY_BYTES + new_name.len() as u64)?;
-        let (changes, gone, moved) = {
+        let (changes, gone, named) = {
             let namespace = core.namespace.borrow();
             let (cookie, inode) = core.found(from, name)?;
             let other = namespace.lookup(to, new_name)?;
@@ -309,10 +309,14 @@ impl Fs {
                 Some(other) => (core.exchanged(&namespace, &moving, other)?, None),
                 None => core.moved(&namespace, &moving, other)?,
             };
-            (changes, gone, [Some(inode), exchanged.map(|(_, other)| other)])
+            // What had the new name has another one, or one less, or is gone.
+            (changes, gone, [Some(inode), other.map(|(_, other)| other)])
         };
+        let hints = named.map(|inode| inode.map(|inode| (inode, core.hint_of(inode))));
         core.record(&changes);
-        self.hint_moved(moved.into_iter().flatten(), from, to).await;
+        for (inode, before) in hints.into_iter().flatten() {
+            self.hint_may_differ(inode, before).await;
+        }
         if let Some(gone) = gone {
             self.drop_if_unused(gone);
         }

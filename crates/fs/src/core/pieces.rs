@@ -62,12 +62,12 @@ pub(super) fn place(pieces: &[(u32, u32)], runs: &[Run]) -> Vec<Extent> {
     extents
 }
 
-/// What remains of `extents` where blocks of the file were replaced.
-pub(super) fn without(extents: &[Extent], replaced: &Blocks) -> Vec<Extent> {
+/// What remains of `extents` where blocks of the file before `end` were replaced.
+pub(super) fn without(extents: &[Extent], replaced: &Blocks, end: u32) -> Vec<Extent> {
     let mut left = Vec::new();
     for extent in extents {
         let mut from = u64::from(extent.at);
-        for (at, _) in replaced.range(extent.at..extent.end().min(u64::from(u32::MAX)) as u32) {
+        for (at, _) in replaced.range(extent.at..extent.end().min(u64::from(end)).max(u64::from(extent.at)) as u32) {
             left.extend(extent.within(from, u64::from(at)));
             from = u64::from(at) + 1;
         }
@@ -171,7 +171,9 @@ mod tests {
         for at in [1, 2, 9] {
             replaced.insert(at, Block::Zeros);
         }
-        let left = without(&[Extent { at: 0, blocks: 5, start: 50 }], &replaced);
-        assert_eq!(left, [Extent { at: 0, blocks: 1, start: 50 }, Extent { at: 3, blocks: 2, start: 53 }]);
+        let extent = |at, blocks| Extent { at, blocks, start: 50 + u64::from(at) };
+        assert_eq!(without(&[extent(0, 5)], &replaced, u32::MAX), [extent(0, 1), extent(3, 2)]);
+        let all = [extent(0, 5), extent(9, 1)];
+        assert_eq!(without(&all, &replaced, 2), [extent(0, 1), extent(2, 3), extent(9, 1)], "what lies behind stays");
     }
 }

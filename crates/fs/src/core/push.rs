@@ -79,6 +79,8 @@ impl Fs {
                 return Ok(false);
             }
             let work = self.work_of(inode, open);
+            let kept = self.pieces_with(inode, open, &work, &[]).len();
+            self.0.check_pieces(inode, kept + work.pieces.len())?;
             match self.write_out(inode, open, &work).await {
                 Err(FsError::Device(_)) if attempt < ATTEMPTS && open.going().borrow().is_some() => {}
                 // What it had written in part kept zones from being cleaned; now that it has not, there may be room.
@@ -145,7 +147,7 @@ impl Fs {
             let Some(staged) = staged.as_ref() else { return Ok(None) };
             let namespace = self.0.namespace.borrow();
             let before = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
-            let kept = if work.is_whole { Vec::new() } else { without(&before, &staged.blocks) };
+            let kept = if work.is_whole { Vec::new() } else { without(&before, &staged.blocks, u32::MAX) };
             let kept = kept.iter().map(|extent| (extent.at, extent.blocks));
             ((work.size, staged.modified_ns), kept.chain(work.pieces.iter().copied()).collect())
         };
@@ -173,9 +175,15 @@ impl Fs {
             written.extend(runs);
             extents.extend(of_portion);
         }
+        // The records of several files that are written at a time come one after the other.
+        let has_room = core.log.room().await;
         core.store.unpin(&written);
         core.counters.borrow_mut().files_written += u64::from(!extents.is_empty());
-        self.finish(inode, open, work, &extents)
+        let outcome = has_room.and_then(|()| self.finish(inode, open, work, &extents));
+        if outcome.is_err() {
+            written.iter().for_each(|run| core.store.free(*run));
+        }
+        outcome
     }
 
     /// Writes as many of the first blocks of `left` as the store gives room for at once, and removes them from `left`.
@@ -204,7 +212,7 @@ impl Fs {
         let mut lease = allocated?;
         if core.sabotage == Some(Sabotage::FooterGivenBackEarly) {
             let kept = std::mem::take(&mut lease.kept);
-            core.store.settle(Lease { runs: Vec::new(), kept, record_blocks: 0 });
+            core.store.settle(Lease { runs: Vec::new(), kept, record_blocks: 0, counted: (0, 0) });
         }
         let pieces = take_first(left, lease.runs.iter().map(|run| run.blocks).sum());
         let extents = place(&pieces, &lease.runs);
@@ -308,8 +316,6 @@ impl Fs {
         (lease, is_last): (&Lease, bool),
         writes: &mut Together<'a, WrittenPiece>,
     ) -> Result<(), FsError> {
-        // What is told of a large file is more than the log holds at a time.
-        self.0.log.room().await?;
         let own: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
         sums.extend(&own);
         bytes.extend(if is_last { self.0.store.records(lease, sums) } else { Vec::new() });
@@ -343,6 +349,8 @@ impl Fs {
     async fn record_written(&self, written: WrittenPiece) -> Result<(), FsError> {
         let core = &self.0;
         let (block, sums) = written?;
+        // What is told of a large file is more than the log holds at a time.
+        core.log.room().await?;
         core.log.append(core.time_ns(), &[Change::Checksums { block, sums }]);
         self.commit_if_much().await
     }
@@ -384,22 +392,33 @@ impl Fs {
         Ok(())
     }
 
-    /// Makes the record of a file that was written, or of the first part of it, and frees the blocks it had.
+    /// Makes the record of a file that was written, or of the first part of it, and frees the blocks it had. Where it fails nothing
+    /// has changed.
     fn finish(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Result<(), FsError> {
         let core = &self.0;
-        let Some((blocks, modified_ns)) = self.take_written(open, work) else { return Ok(()) };
+        let mut attributes = core.namespace.borrow().node(inode)?.attributes;
+        let after = joined(self.pieces_with(inode, open, work, written), core.store.band_blocks());
+        core.check_pieces_at_most(inode, after.len())?;
+        let (blocks, modified_ns) = self.take_written(open, work).ok_or(FsError::Stale)?;
         core.staged_bytes.set(core.staged_bytes.get() - blocks.len() * BLOCK_BYTES as u64);
         open.pushes.set(open.pushes.get() + 1);
-        let mut attributes = core.namespace.borrow().node(inode)?.attributes;
-        let mut after = if work.is_whole { Vec::new() } else { without(&core.extents_of(inode), &blocks) };
-        after.extend_from_slice(written);
         attributes.size = work.size;
         attributes.modified_ns = modified_ns;
         attributes.changed_ns = attributes.changed_ns.max(modified_ns);
         core.written.borrow_mut().keep(inode, blocks);
-        self.record_extents(inode, Some(attributes), &joined(after, core.store.band_blocks()));
+        self.record_extents(inode, Some(attributes), &after);
         self.want_hot(inode);
         Ok(())
+    }
+
+    /// The pieces of a file that `work` leaves as they are, and those that were `written`.
+    fn pieces_with(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Vec<Extent> {
+        let going = open.going().borrow();
+        let kept = going.as_ref().filter(|_| !work.is_whole);
+        let end = work.end.unwrap_or(u32::MAX);
+        let mut pieces = kept.map_or(Vec::new(), |it| without(&self.0.extents_of(inode), &it.blocks, end));
+        pieces.extend_from_slice(written);
+        pieces
     }
 
     /// What was written is no more to be written: the blocks, and when they were changed.
@@ -450,9 +469,10 @@ impl Fs {
         }
     }
 
-    /// Writes files, the one that was changed longest ago first, until no more is in memory than may be.
+    /// Writes files, the one that was changed longest ago first, until no more is in memory than may be, and the metadata have room
+    /// for the pieces of it, whatever they come to.
     pub(super) async fn evict(&self) -> Result<(), FsError> {
-        while self.0.staged_bytes.get() > self.0.bounds.cache_bytes {
+        while self.0.staged_bytes.get() > self.0.bounds.cache_bytes || self.check_pieces_fit(1).is_err() {
             let Some(oldest) = self.oldest_staged(u64::MAX) else { return Ok(()) };
             self.push(oldest).await?;
         }

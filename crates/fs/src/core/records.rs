@@ -14,8 +14,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::Fs;
 use super::cleaner::Pieces;
+use super::{Fs, Owner};
 use crate::array::Array;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
@@ -29,6 +29,8 @@ use crate::store::{Run, Told};
 const NUMBERS: u64 = 1 << 20;
 /// Directories above a file that are told of.
 const DEPTH_MAX: usize = 64;
+/// How many groups may fail while records are written before that is an error.
+const ATTEMPTS: u32 = 16;
 /// With fewer empty zones than this, records of copies keep to the room that is reckoned for them.
 const AMPLE_ZONES: u64 = 3;
 
@@ -135,7 +137,9 @@ impl Fs {
             return Ok(Some(Told::default()));
         }
         if self.reserve_numbers().await? {
-            let is_same = |(inode, extent): &(Inode, Extent)| core.extent_at(*inode, extent.start) == Some(*extent);
+            let is_same = |&(inode, extent): &(Inode, Extent)| {
+                core.extent_at(Owner { inode, at: extent.at }, extent.start) == Some(extent)
+            };
             if !pieces.iter().all(is_same) {
                 return Ok(None);
             }
@@ -206,16 +210,21 @@ impl Fs {
         live.iter().map(with).collect()
     }
 
-    /// Writes the records that wait in memory.
+    /// Writes the records that wait in memory. Where a drive fails meanwhile its groups take no more: what they would have told of
+    /// is moved, and told of there.
     pub(super) async fn write_records(&self) -> Result<(), FsError> {
         let core = &self.0;
+        let mut failures = 0;
         while let Some(lease) = core.store.lease_for_records() {
             let bytes = core.store.records(&lease, &[]);
             match core.data.write(lease.runs[0].start, bytes).await {
                 Ok(()) => core.store.settle(lease),
                 Err(fault) => {
                     self.give_up(lease).await;
-                    return Err(fault.into());
+                    failures += 1;
+                    if failures == ATTEMPTS {
+                        return Err(fault.into());
+                    }
                 }
             }
         }

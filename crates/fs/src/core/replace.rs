@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use uuid::Uuid;
 
-use super::Fs;
+use super::{Fs, Owner};
 use crate::array::{Array, DRIVES_MAX, Moving};
 use crate::clock::{Cause, Joined};
 use crate::device::{BLOCK_BYTES, Device};
@@ -47,6 +47,20 @@ const AHEAD: usize = 4;
 const ATTEMPTS: u32 = 16;
 /// How long to wait for writers of a group before looking again.
 const WRITERS_NS: u64 = 100_000;
+
+const SUCCESSOR_MISSING: &str =
+    "the drive that was put in its place is missing: give it too, or another that takes over from it";
+
+impl Replaced {
+    /// Both together.
+    const fn and(self, other: Replaced) -> Replaced {
+        Replaced {
+            groups: self.groups + other.groups,
+            groups_in_all: self.groups_in_all + other.groups_in_all,
+            blocks: self.blocks + other.blocks,
+        }
+    }
+}
 
 /// What reading rows comes to.
 type Rows = Result<Vec<u8>, FsError>;
@@ -99,6 +113,10 @@ impl Fs {
             super::make::refuse_used(device).await?;
         }
         self.prepare_drive(device, uuid, Role::Data).await?;
+        // Before the other takes any: no group is to lie on both.
+        if let Some(old) = replaces {
+            array.let_leave(old);
+        }
         let number = array.add_drive(uuid, device.clone()).await;
         core.record(&[Change::Drive { number, uuid: uuid.as_u128(), replaces }]);
         core.store.refresh();
@@ -133,8 +151,47 @@ impl Fs {
         outcome
     }
 
-    /// The same, with the gate held.
+    /// The same, with the gate held. Where the drive that had come in the place of `old` is gone itself, that one is replaced first:
+    /// what comes in its place comes in the place of `old` as well.
     async fn replace_held(
+        &self,
+        old: u8,
+        device: Option<(&Device, Uuid)>,
+        overwrite: bool,
+        mut told: impl FnMut(Replaced) -> bool,
+    ) -> Result<Replaced, FsError> {
+        let array = self.array()?;
+        let mut at = self.last_gone(&array, old, device.is_some());
+        let (mut device, mut all) = (device, Replaced::default());
+        loop {
+            // No group has a column on both: a drive that leaves takes none of those that are opened once the other is there.
+            let before = self.0.namespace.borrow().groups().replaced_by(at);
+            let one = self.replace_one(at, device.take(), overwrite, |one| told(all.and(one))).await?;
+            all = all.and(one);
+            match before {
+                Some(before) => at = before,
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Of the drives that came in the place of `old`, one after the other, the last that is gone; `old` if none is. One in whose
+    /// place none was put yet counts if one `is_given`.
+    fn last_gone(&self, array: &Array, old: u8, is_given: bool) -> u8 {
+        let namespace = self.0.namespace.borrow();
+        let groups = namespace.groups();
+        let mut at = old;
+        while let Some(new) = groups.replacement_of(at).filter(|new| !array.is_there(*new)) {
+            if !is_given && groups.replacement_of(new).is_none() {
+                break;
+            }
+            at = new;
+        }
+        at
+    }
+
+    /// Puts a drive in the place of `old`, or goes on with that.
+    async fn replace_one(
         &self,
         old: u8,
         device: Option<(&Device, Uuid)>,
@@ -166,11 +223,22 @@ impl Fs {
         // What the cleaner emptied meanwhile is no more to be done.
         replaced.groups_in_all = replaced.groups;
         told(replaced);
-        core.record(&[Change::Drive { number: old, uuid: 0, replaces: None }]);
+        core.record(&self.taken_over(old, new));
         self.commit_all().await?;
         array.forget(old);
         core.store.refresh();
         Ok(replaced)
+    }
+
+    /// What changes once all of drive `old` lies on `new`, which takes over what `old` was to replace.
+    fn taken_over(&self, old: u8, new: u8) -> Vec<Change> {
+        let namespace = self.0.namespace.borrow();
+        let mut changes = vec![Change::Drive { number: old, uuid: 0, replaces: None }];
+        if let Some(before) = namespace.groups().replaced_by(old) {
+            let uuid = namespace.groups().drives()[&new].uuid;
+            changes.push(Change::Drive { number: new, uuid, replaces: Some(before) });
+        }
+        changes
     }
 
     /// The drive that comes in the place of `old`.
@@ -194,11 +262,7 @@ impl Fs {
             (None, Some((device, uuid))) => self.join_drive(device, uuid, Some(old), overwrite).await?,
             (None, None) => return Err(FsError::Invalid("a drive to put in its place is needed")),
         };
-        if array.is_there(new) {
-            Ok(new)
-        } else {
-            Err(FsError::Invalid("the drive that was put in its place is missing: give it too"))
-        }
+        if array.is_there(new) { Ok(new) } else { Err(FsError::Invalid(SUCCESSOR_MISSING)) }
     }
 
     /// Empties a zone, waiting for writers where none can be emptied yet; false if none could be.
@@ -341,8 +405,8 @@ impl Fs {
     pub(super) fn live_runs(&self, start: u64, blocks: u64) -> Vec<Run> {
         let core = &self.0;
         let owners = core.owners.borrow();
-        let run = |(start, inode): (&u64, &u32)| {
-            let extent = core.extent_at(*inode, *start)?;
+        let run = |(start, owner): (&u64, &Owner)| {
+            let extent = core.extent_at(*owner, *start)?;
             Some(Run { start: *start, blocks: u64::from(extent.blocks) })
         };
         owners.range(start..start + blocks).filter_map(run).collect()
@@ -356,7 +420,7 @@ fn under_way(array: &Array, old: u8, new: u8) -> FsError {
             &name,
             format!("is being put in the place of drive {old} already, as drive {new}: go on with it"),
         ),
-        None => FsError::Invalid("the drive that was put in its place is missing: give it too"),
+        None => FsError::Invalid(SUCCESSOR_MISSING),
     }
 }
 

@@ -12,7 +12,7 @@ use super::Fs;
 use super::staged::Open;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
-use crate::format::change::Inode;
+use crate::format::change::{EXTENT_BYTES, Inode};
 
 const BYTES: u64 = BLOCK_BYTES as u64;
 /// How long to wait for readers of what was deleted before looking again.
@@ -28,10 +28,27 @@ impl Fs {
         changed: Range<u32>,
         size: u64,
     ) -> Result<(), FsError> {
+        self.check_pieces_fit(u64::from(!self.0.store.is_contiguous()))?;
         match self.try_reserve(inode, open, changed.clone(), size) {
             Err(FsError::NoSpace) if self.reclaim(inode).await? => self.try_reserve(inode, open, changed, size),
             outcome => outcome,
         }
+    }
+
+    /// Fails if a checkpoint might have no room for the pieces that files come in once they are written, and for those of so many
+    /// runs more: each is a piece, and may cut another in two.
+    pub(super) fn check_pieces_fit(&self, more_runs: u64) -> Result<(), FsError> {
+        let core = &self.0;
+        let check = |runs: u64| core.check_metadata_room((runs + more_runs) * 2 * EXTENT_BYTES);
+        // In most cases there is room even if each block were a run.
+        if core.store.is_contiguous() || check(core.staged_bytes.get() / BYTES).is_ok() {
+            return Ok(());
+        }
+        let runs_in = |open: &Open| {
+            let places = [&open.leaving, &open.staged].map(|place| place.borrow().as_ref().map(|it| it.blocks.runs()));
+            places.into_iter().flatten().sum::<u64>()
+        };
+        check(core.open.borrow().values().map(|open| runs_in(open)).sum())
     }
 
     fn try_reserve(&self, inode: Inode, open: &Open, changed: Range<u32>, size: u64) -> Result<(), FsError> {

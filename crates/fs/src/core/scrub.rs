@@ -147,10 +147,10 @@ impl Fs {
 
     /// The file that has block `block`, and which block of it that is.
     fn file_with(&self, block: u64) -> Option<(Inode, u64)> {
-        let owner = self.0.owners.borrow().range(..=block).next_back().map(|(start, inode)| (*start, *inode));
-        let (start, inode) = owner?;
-        let extent = self.0.extent_at(inode, start)?;
-        Some((inode, u64::from(extent.at) + block - start)).filter(|_| block < start + u64::from(extent.blocks))
+        let owner = self.0.owners.borrow().range(..=block).next_back().map(|(start, owner)| (*start, *owner));
+        let (start, owner) = owner?;
+        let extent = self.0.extent_at(owner, start)?;
+        Some((owner.inode, u64::from(extent.at) + block - start)).filter(|_| block < start + u64::from(extent.blocks))
     }
 
     /// Copies what files have in these rows to another place. Returns for how many rows there was room.
@@ -170,7 +170,7 @@ impl Fs {
         let owners = core.owners.borrow();
         let before = owners.range(..row.start).next_back();
         let on = before.into_iter().chain(owners.range(row.start..row.end()));
-        let found = on.filter_map(|(start, inode)| Some((*inode, core.extent_at(*inode, *start)?)));
+        let found = on.filter_map(|(start, owner)| Some((owner.inode, core.extent_at(*owner, *start)?)));
         found.filter(|(_, extent)| extent.start + u64::from(extent.blocks) > row.start).collect()
     }
 }

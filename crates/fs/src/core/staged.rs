@@ -36,17 +36,30 @@ impl Block {
     }
 }
 
-/// The blocks of a file that are in memory, by block of the file, and how many of them take room once they are written.
+/// The blocks of a file that are in memory, by block of the file, how many of them take room once they are written, and in how
+/// many runs of neighbours they lie.
 #[derive(Debug, Default)]
 pub struct Blocks {
     blocks: BTreeMap<u32, Block>,
     with_bytes: u64,
+    runs: u64,
 }
 
 impl Blocks {
     /// How many there are.
     pub fn len(&self) -> u64 {
         self.blocks.len() as u64
+    }
+
+    /// In how many runs of neighbours they lie.
+    pub const fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// A block comes to `at`, where none is: it is a run of its own, or lengthens one, or joins two.
+    fn note_new(&mut self, at: u32) {
+        let has = |at: Option<u32>| at.is_some_and(|at| self.blocks.contains_key(&at));
+        self.runs = self.runs + 1 - u64::from(has(at.checked_sub(1))) - u64::from(has(at.checked_add(1)));
     }
 
     /// How many take room.
@@ -77,6 +90,9 @@ impl Blocks {
     /// Puts one there.
     pub fn insert(&mut self, at: u32, block: Block) {
         self.with_bytes += u64::from(block.takes_room());
+        if !self.blocks.contains_key(&at) {
+            self.note_new(at);
+        }
         let before = self.blocks.insert(at, block);
         self.with_bytes -= u64::from(before.is_some_and(|block| block.takes_room()));
     }
@@ -98,6 +114,9 @@ impl Blocks {
 
     /// The bytes of the block at `at`, made to be there: zeros if it was not.
     pub fn bytes_mut(&mut self, at: u32) -> &mut [u8; BLOCK_BYTES] {
+        if !self.blocks.contains_key(&at) {
+            self.note_new(at);
+        }
         let block = self.blocks.entry(at).or_insert(Block::Zeros);
         if !block.takes_room() {
             *block = Block::Bytes(Block::zeros());
@@ -119,7 +138,12 @@ impl Blocks {
         let blocks = self.blocks.split_off(&at);
         let with_bytes = blocks.values().filter(|block| block.takes_room()).count() as u64;
         self.with_bytes -= with_bytes;
-        Blocks { blocks, with_bytes }
+        let runs = runs_of(&blocks);
+        let is_cut = blocks
+            .first_key_value()
+            .is_some_and(|(first, _)| self.blocks.last_key_value().is_some_and(|(last, _)| last + 1 == *first));
+        self.runs = self.runs + u64::from(is_cut) - runs;
+        Blocks { blocks, with_bytes, runs }
     }
 
     /// Adds `others`, none of which is here.
@@ -128,7 +152,18 @@ impl Blocks {
         self.blocks.append(&mut others.blocks);
         self.with_bytes += others.with_bytes;
         assert_eq!(self.blocks.len(), blocks, "blocks were there already");
+        self.runs = runs_of(&self.blocks);
     }
+}
+
+/// In how many runs of neighbours `blocks` lie.
+fn runs_of(blocks: &BTreeMap<u32, Block>) -> u64 {
+    let (mut runs, mut next) = (0, None);
+    for at in blocks.keys() {
+        runs += u64::from(next != Some(*at));
+        next = at.checked_add(1);
+    }
+    runs
 }
 
 /// What of a file is in memory and not yet written.
@@ -274,7 +309,10 @@ mod tests {
     #[test]
     fn what_takes_room_is_counted() {
         let mut blocks = Blocks::default();
-        let counted = |blocks: &Blocks| (blocks.len(), blocks.with_bytes(), blocks.taking_room().count() as u64);
+        let counted = |blocks: &Blocks| {
+            assert_eq!(blocks.runs(), runs_of(&blocks.blocks), "counted as they come");
+            (blocks.len(), blocks.with_bytes(), blocks.taking_room().count() as u64)
+        };
         blocks.insert(3, Block::Zeros);
         blocks.write(4, 10, b"some");
         assert_eq!(counted(&blocks), (2, 1, 1));
@@ -287,6 +325,13 @@ mod tests {
         assert_eq!(blocks.with_bytes_in(4..10), 2);
         blocks.insert(4, Block::Zeros);
         assert_eq!(counted(&blocks), (3, 2, 2));
+        blocks.write(6, 0, b"x");
+        blocks.write(5, 0, b"x");
+        assert_eq!((blocks.runs(), counted(&blocks)), (2, (5, 4, 4)), "3 to 6, and 9");
+        let mut rest = blocks.split_off(5);
+        assert_eq!((rest.runs(), blocks.runs()), (2, 1), "a run was cut");
+        rest = rest.split_off(9);
+        blocks.append(rest);
         let mut cut = blocks.split_off(4);
         assert_eq!((counted(&cut), counted(&blocks)), ((2, 1, 1), (1, 1, 1)));
         cut.append(blocks);

@@ -40,7 +40,7 @@ const NO_RANGES: u8 = u8::MAX;
 const ONE_RANGE: u8 = u8::MAX - 1;
 
 /// What is told of a file whenever blocks of it are written.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct FileRecord {
     /// Its number.
     pub inode: Inode,

@@ -9,12 +9,15 @@ use crate::device::area::Place;
 use crate::device::{BLOCK_BYTES, Geometry, Kind};
 
 const MAGIC: &[u8; 8] = b"imbrexfs";
-/// The format; and the format where there are several copies of the metadata, or spares: a program that knows only the
-/// first would write one copy and leave the other.
+/// The oldest format that is read.
 const VERSION: u32 = 2;
+/// The format from which on it says which copies of the metadata are up to date: where there are several, or spares.
 const VERSION_MIRRORED: u32 = 3;
-/// The format of a file system with a hot zone: programs that know the others alone would read old copies in it.
+/// The format from which on it says where the hot zone is.
 const VERSION_HOT: u32 = 4;
+/// The format that is written: log and checkpoints may hold changes of kind 15, which a program that knows the others alone cannot
+/// read.
+pub const FORMAT: u32 = 5;
 /// Copies of the metadata at most.
 pub const MIRRORS_MAX: usize = 4;
 
@@ -146,6 +149,8 @@ pub struct Superblock {
     pub shape: Option<Shape>,
     /// Which copies of the metadata are up to date.
     pub standing: Standing,
+    /// The format in which it was found. It is written in the newest, [`FORMAT`].
+    pub format: u32,
 }
 
 impl Superblock {
@@ -153,7 +158,7 @@ impl Superblock {
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Encoder::default();
         to.bytes.extend_from_slice(MAGIC);
-        to.u32(self.version());
+        to.u32(FORMAT);
         to.u32(0); // the checksum
         to.u128(self.uuid.as_u128());
         to.u32(self.member);
@@ -168,28 +173,13 @@ impl Superblock {
         to.u32(self.members.len() as u32);
         self.members.iter().for_each(|member| put_member(&mut to, member));
         put_shape(&mut to, self.shape);
-        if self.version() >= VERSION_MIRRORED {
-            put_standing(&mut to, &self.standing);
-        }
-        if self.version() == VERSION_HOT {
-            put_pair(&mut to, self.layout.hot);
-        }
+        put_standing(&mut to, &self.standing);
+        put_pair(&mut to, self.layout.hot);
         assert!(to.bytes.len() <= BLOCK_BYTES, "a superblock of {} bytes", to.bytes.len());
         to.bytes.resize(BLOCK_BYTES, 0);
         let sum = checksum(&[&to.bytes]);
         to.bytes[12..16].copy_from_slice(&sum.to_le_bytes());
         to.bytes
-    }
-
-    fn version(&self) -> u32 {
-        let has_spare = self.members.iter().any(|member| member.role == Role::Spare);
-        if self.layout.hot.1 > 0 {
-            VERSION_HOT
-        } else if has_spare || self.metadata_members().len() > 1 {
-            VERSION_MIRRORED
-        } else {
-            VERSION
-        }
     }
 
     /// Whether a block says that it is one, damaged or not.
@@ -210,13 +200,13 @@ impl Superblock {
         }
         let mut from = Decoder::new(&bytes[8..]);
         let version = from.u32().map_err(|error| error.to_string())?;
-        if !(VERSION..=VERSION_HOT).contains(&version) {
-            let advice = if version > VERSION_HOT {
+        if !(VERSION..=FORMAT).contains(&version) {
+            let advice = if version > FORMAT {
                 "use a newer one"
             } else {
                 "copy its files with the version of this program that made it, and make it anew"
             };
-            let known = format!("{VERSION} to {VERSION_HOT}");
+            let known = format!("{VERSION} to {FORMAT}");
             return Err(format!("has format {version}; this program knows formats {known}: {advice}"));
         }
         decode_rest(&mut from, version).map_err(|error| format!("its superblock makes no sense: {error}"))
@@ -271,14 +261,24 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
         return Err(Malformed("its list of devices"));
     }
     let shape = get_shape(from)?;
-    let mut superblock =
-        Superblock { uuid, member, store, options, data, layout, members, shape, standing: Standing::default() };
+    let mut superblock = Superblock {
+        uuid,
+        member,
+        store,
+        options,
+        data,
+        layout,
+        members,
+        shape,
+        standing: Standing::default(),
+        format: version,
+    };
     let copies = superblock.metadata_members().len();
     superblock.standing = if version >= VERSION_MIRRORED { get_standing(from, copies)? } else { Standing::of(copies) };
-    if version == VERSION_HOT {
+    if version >= VERSION_HOT {
         superblock.layout.hot = pair(from)?;
         let Layout { place, hot, .. } = superblock.layout;
-        if hot.1 == 0 || hot.0 + hot.1 > place.blocks {
+        if hot.0.checked_add(hot.1).is_none_or(|end| end > place.blocks) {
             return Err(Malformed("the place of its hot zone"));
         }
     }
@@ -432,7 +432,30 @@ mod tests {
             members: vec![data, metadata],
             shape: Some(Shape { parity: 1, width: 4, zone_blocks: 4096, groups: 77 }),
             standing: Standing::of(1),
+            format: FORMAT,
         }
+    }
+
+    /// The same block in an older format. What is behind the fields of that format nobody reads.
+    fn in_format(block: &[u8], version: u32) -> Vec<u8> {
+        let mut block = block.to_vec();
+        block[8..12].copy_from_slice(&version.to_le_bytes());
+        block[12..16].fill(0);
+        let sum = checksum(&[&block]);
+        block[12..16].copy_from_slice(&sum.to_le_bytes());
+        block
+    }
+
+    #[test]
+    fn older_formats_are_read_and_unknown_ones_are_not() {
+        let read = |superblock: &Superblock, version| Superblock::decode(&in_format(&superblock.encode(), version));
+        assert_eq!(read(&example(), 2), Ok(Superblock { format: 2, ..example() }));
+        assert_eq!(read(&mirrored(), 3), Ok(Superblock { format: 3, ..mirrored() }));
+        assert_eq!(read(&with_hot_zone(), 4), Ok(Superblock { format: 4, ..with_hot_zone() }));
+        let again = Superblock { format: 3, ..mirrored() };
+        assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "what is written is of the newest format");
+        assert!(read(&example(), 1).is_err_and(|why| why.contains("format 1") && why.contains("make it anew")));
+        assert!(read(&example(), 6).is_err_and(|why| why.contains("format 6") && why.contains("use a newer one")));
     }
 
     fn mirrored() -> Superblock {

@@ -26,6 +26,8 @@ const HEAD_BYTES: usize = 40;
 const RECORD_HEAD_BYTES: usize = 12;
 /// The ring has room for so many frames at least.
 const FRAMES_MIN: u64 = 8;
+/// Operations leave one part in so many of the ring free for the commits that a checkpoint needs.
+const KEPT_BACK: u64 = 4;
 /// Blocks that are read at once where frames are looked for.
 const SCAN_BLOCKS: u64 = 64;
 
@@ -63,6 +65,9 @@ struct State {
     used: u64,
     /// Why nothing can be committed any more.
     failed: Option<FsError>,
+    /// How often no checkpoint could be taken that would have made room, and why it was not the last time.
+    refusals: u64,
+    refused: Option<FsError>,
 }
 
 /// The log.
@@ -97,6 +102,8 @@ impl Log {
             tail: tail.block,
             used,
             failed: None,
+            refusals: 0,
+            refused: None,
         };
         Log {
             area,
@@ -167,19 +174,47 @@ impl Log {
     /// Whether an operation may make records now: a quarter of the ring is kept back for the commits that a checkpoint
     /// needs (invariant 4).
     pub fn has_room_now(&self) -> bool {
-        let (used, blocks) = self.fill();
-        used + blocks / 4 < blocks
+        self.keeps_back(KEPT_BACK)
     }
 
-    /// Waits until an operation may make records.
+    /// Whether a `share`th of the ring is free.
+    fn keeps_back(&self, share: u64) -> bool {
+        let (used, blocks) = self.fill();
+        used + blocks / share < blocks
+    }
+
+    /// Waits until an operation may make records; why it may not, where no checkpoint can be taken that would make room.
     pub async fn room(&self) -> Result<(), FsError> {
         while !self.has_room_now() {
             self.check()?;
-            let room = self.has_room.next();
-            self.is_short.give();
-            room.await;
+            self.next_checkpoint().await?;
         }
         self.check()
+    }
+
+    /// The same for an operation that makes a checkpoint smaller: it may take of what is kept back where there can be none.
+    pub async fn room_to_free(&self) -> Result<(), FsError> {
+        match self.room().await {
+            Err(_) if self.keeps_back(2 * KEPT_BACK) => self.check(),
+            outcome => outcome,
+        }
+    }
+
+    /// Asks for a checkpoint, and waits for it; why there is none if it could not be taken.
+    async fn next_checkpoint(&self) -> Result<(), FsError> {
+        let (room, refusals) = (self.has_room.next(), self.state.borrow().refusals);
+        self.is_short.give();
+        room.await;
+        let state = self.state.borrow();
+        state.refused.clone().filter(|_| state.refusals > refusals).map_or(Ok(()), Err)
+    }
+
+    /// No checkpoint can be taken: whoever waits for room is told why.
+    pub fn refuse(&self, error: FsError) {
+        let mut state = self.state.borrow_mut();
+        (state.refusals, state.refused) = (state.refusals + 1, Some(error));
+        drop(state);
+        self.has_room.give();
     }
 
     /// Frames before `place` are no longer needed.
@@ -197,30 +232,49 @@ impl Log {
         self.state.borrow().failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Returns once the records with numbers up to `record` are durable. `data` is flushed before every frame.
+    /// Returns once the records with numbers up to `record` are durable. `data` is flushed before every frame. Where the ring has
+    /// no room for a frame a checkpoint is waited for; if none can be taken the records wait, and an error says why.
     pub async fn commit(&self, record: u64, data: &Data) -> Result<(), FsError> {
+        while !self.commit_what_fits(record, data).await? {
+            self.next_checkpoint().await?;
+        }
+        Ok(())
+    }
+
+    /// The same for a checkpoint: it cannot wait for itself, so without room it is an error.
+    pub async fn commit_for_checkpoint(&self, record: u64, data: &Data) -> Result<(), FsError> {
+        if self.commit_what_fits(record, data).await? { Ok(()) } else { Err(FsError::NoMetadataSpace) }
+    }
+
+    /// Makes records up to `record` durable as far as there is room; whether there was for all of them.
+    async fn commit_what_fits(&self, record: u64, data: &Data) -> Result<bool, FsError> {
         while self.durable() < record {
             let _pass = self.gate.enter().await;
             self.check()?;
             if self.durable() >= record {
                 break;
             }
-            if let Err(error) = self.commit_next(data).await {
-                self.state.borrow_mut().failed = Some(error.clone());
-                self.committed.give();
-                self.has_room.give();
-                return Err(error);
+            match self.commit_next(data).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => {
+                    self.state.borrow_mut().failed = Some(error.clone());
+                    self.committed.give();
+                    self.has_room.give();
+                    return Err(error);
+                }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Writes one frame of what is pending.
-    async fn commit_next(&self, data: &Data) -> Result<(), FsError> {
-        let (bytes, records) = self.take_frame();
+    /// Writes one frame of what is pending; false where there is no room for it.
+    async fn commit_next(&self, data: &Data) -> Result<bool, FsError> {
+        let (records, bytes) = self.next_frame();
+        let Some(place) = self.place_for(blocks_for(bytes))? else { return Ok(false) };
+        let bytes = self.take_frame(records, bytes);
         // Everything that these records name was written before they were made.
         data.flush().await?;
-        let place = self.place_for(blocks_for(bytes.len())).await?;
         let block = self.seal(bytes, records, place.frame);
         let blocks = (block.len() / BLOCK_BYTES) as u64;
         self.area.write(self.first + place.block, &block).await?;
@@ -235,50 +289,49 @@ impl Log {
         if !self.has_room_now() {
             self.is_short.give();
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Takes as many records as a frame holds.
-    fn take_frame(&self) -> (Vec<u8>, u32) {
-        let mut state = self.state.borrow_mut();
+    /// How many of the records that wait go into one frame, and its bytes.
+    fn next_frame(&self) -> (u32, usize) {
+        let state = self.state.borrow();
         let bytes_max = frame_blocks_max(self.blocks) as usize * BLOCK_BYTES;
-        let mut bytes = vec![0; HEAD_BYTES];
-        let mut records = 0;
-        while let Some(record) = state.pending.front() {
-            if records > 0 && bytes.len() + record.len() > bytes_max {
+        let (mut records, mut bytes) = (0, HEAD_BYTES);
+        for record in &state.pending {
+            if records > 0 && bytes + record.len() > bytes_max {
                 break;
             }
-            bytes.extend_from_slice(record);
-            records += 1;
-            let taken = state.pending.pop_front().map_or(0, |record| record.len());
-            state.pending_bytes -= taken;
+            (records, bytes) = (records + 1, bytes + record.len());
         }
-        (bytes, records)
+        (records, bytes)
     }
 
-    /// Where a frame of so many blocks goes. It waits for a checkpoint where there is no room.
-    async fn place_for(&self, blocks: u64) -> Result<LogPlace, FsError> {
-        loop {
-            let room = self.has_room.next();
-            {
-                let state = self.state.borrow();
-                let at = if state.head.block + blocks > self.blocks { 0 } else { state.head.block };
-                let skipped = if at == 0 { (self.blocks - state.head.block) % self.blocks } else { 0 };
-                if state.used + skipped + blocks < self.blocks {
-                    return Ok(LogPlace { block: at, frame: state.head.frame });
-                }
-                if blocks * 2 > self.blocks {
-                    let (needed, there) = (blocks * BLOCK_BYTES as u64, self.blocks * BLOCK_BYTES as u64);
-                    return Err(FsError::format(
-                        &self.area.name(),
-                        format!("one record takes {needed} bytes, and the log has {there}: make it with more metadata"),
-                    ));
-                }
-            }
-            self.is_short.give();
-            room.await;
-            self.check()?;
+    /// Takes the first `records` of those that wait, which make a frame of so many bytes.
+    fn take_frame(&self, records: u32, bytes: usize) -> Vec<u8> {
+        let mut state = self.state.borrow_mut();
+        let mut frame = Vec::with_capacity(bytes);
+        frame.resize(HEAD_BYTES, 0);
+        for record in state.pending.drain(..records as usize) {
+            frame.extend_from_slice(&record);
         }
+        state.pending_bytes -= frame.len() - HEAD_BYTES;
+        frame
+    }
+
+    /// Where a frame of so many blocks goes; nowhere where there is no room now.
+    fn place_for(&self, blocks: u64) -> Result<Option<LogPlace>, FsError> {
+        let state = self.state.borrow();
+        let at = if state.head.block + blocks > self.blocks { 0 } else { state.head.block };
+        let skipped = if at == 0 { (self.blocks - state.head.block) % self.blocks } else { 0 };
+        if state.used + skipped + blocks < self.blocks {
+            return Ok(Some(LogPlace { block: at, frame: state.head.frame }));
+        }
+        if blocks * 2 <= self.blocks {
+            return Ok(None);
+        }
+        let (needed, there) = (blocks * BLOCK_BYTES as u64, self.blocks * BLOCK_BYTES as u64);
+        let reason = format!("one record takes {needed} bytes, and the log has {there}: make it with more metadata");
+        Err(FsError::format(&self.area.name(), reason))
     }
 
     fn seal(&self, mut bytes: Vec<u8>, records: u32, frame: u64) -> Vec<u8> {

@@ -44,6 +44,11 @@ impl Groups {
         by.map(|(number, _)| *number).filter(|_| !self.is_gone(number))
     }
 
+    /// The drive in whose place `number` was put, where not all of that lies on `number` yet.
+    pub fn replaced_by(&self, number: u8) -> Option<u8> {
+        self.drives.get(&number)?.replaces.filter(|old| !self.is_gone(*old))
+    }
+
     /// The first sequence that no record in the data has.
     pub fn sequence_below(&self) -> u64 {
         self.sequence_below

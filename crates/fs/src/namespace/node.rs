@@ -42,12 +42,25 @@ impl Extents {
         rest.filter_map(move |extent| extent.within(from, to))
     }
 
-    /// Puts `pieces` in the place of what lies in blocks `from` to `to` of the file.
+    /// The piece that begins with block `at` of the file.
+    pub fn beginning_at(&self, at: u32) -> Option<&Extent> {
+        let all = self.as_slice();
+        all.binary_search_by_key(&at, |extent| extent.at).ok().map(|number| &all[number])
+    }
+
+    /// Puts `pieces` in the place of what lies in blocks `from` to `to` of the file. What lies around them stays where it is in
+    /// memory as long as there are as many pieces as before: a file of very many is told of in as many changes.
     pub fn put(&mut self, from: u32, to: u32, pieces: &[Extent]) {
-        let before = self.within(0, u64::from(from));
-        let behind = self.within(u64::from(to), u64::MAX);
-        let all: Vec<Extent> = before.chain(pieces.iter().copied()).chain(behind).collect();
-        *self = Extents::from(all.as_slice());
+        let mut all = match std::mem::take(self) {
+            Extents::Many(all) => all,
+            few => Box::new(few.as_slice().to_vec()),
+        };
+        let first = all.partition_point(|extent| extent.end() <= u64::from(from));
+        let behind = all.partition_point(|extent| extent.at < to).max(first);
+        let left = all[first..behind].first().and_then(|extent| extent.within(0, u64::from(from)));
+        let right = all[first..behind].last().and_then(|extent| extent.within(u64::from(to), u64::MAX));
+        all.splice(first..behind, left.into_iter().chain(pieces.iter().copied()).chain(right));
+        *self = if all.len() > 1 { Extents::Many(all) } else { Extents::from(all.as_slice()) };
     }
 
     /// Blocks in all pieces.

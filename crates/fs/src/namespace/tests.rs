@@ -1,5 +1,7 @@
 //! Goal: changes give the same namespace whether applied live, described anew, or applied twice. Method: a made-up tree.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 fn attributes(mode: u32, links: u32, parent: Inode) -> Attributes {
@@ -78,4 +80,40 @@ fn names_of_one_hash_are_told_apart_also_when_the_first_is_gone() {
     assert_eq!(directory.lookup(key, b"a"), Some((second, 4)));
     directory.remove(first);
     assert_eq!(directory.lookup(key, b"a"), Some((second, 4)));
+}
+
+/// Against a map of each block.
+#[test]
+fn pieces_are_put_in_the_place_of_others() {
+    let mut random = crate::load::random::Choices::new(11);
+    let map_of = |extents: &[Extent]| -> BTreeMap<u32, u64> {
+        let blocks =
+            extents.iter().flat_map(|it| (0..it.blocks).map(|block| (it.at + block, it.start + u64::from(block))));
+        blocks.collect()
+    };
+    let mut extents = Extents::None;
+    let mut longest = 0;
+    for round in 0..4000u64 {
+        let (from, length) = (random.below(90) as u32, 1 + random.below(8) as u32);
+        let to = from + length;
+        let mut pieces = Vec::new();
+        let mut at = from;
+        while at < to && random.below(4) > 0 {
+            let blocks = 1 + random.below(u64::from(to - at)) as u32;
+            pieces.push(Extent { at, blocks, start: 1000 * (round + 1) + u64::from(at) });
+            at += blocks + random.below(2) as u32;
+        }
+        let mut expected = map_of(extents.as_slice());
+        expected.retain(|at, _| !(from..to).contains(at));
+        expected.extend(map_of(&pieces));
+        extents.put(from, to, &pieces);
+        assert_eq!(map_of(extents.as_slice()), expected, "round {round}: {from} to {to}, {pieces:?}");
+        assert!(extents.as_slice().windows(2).all(|pair| pair[0].end() <= u64::from(pair[1].at)), "in order");
+        assert_eq!(extents, Extents::from(extents.as_slice()), "few pieces are kept as few");
+        for piece in extents.as_slice() {
+            assert_eq!(extents.beginning_at(piece.at), Some(piece));
+        }
+        longest = longest.max(extents.as_slice().len());
+    }
+    assert!(longest > 20, "{longest} pieces at most");
 }

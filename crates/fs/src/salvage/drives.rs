@@ -136,7 +136,7 @@ pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assem
     let find = |uuid: Uuid| given.iter().find(|drive| drive.uuid == uuid).map(|drive| drive.device.clone());
     let devices = drives_of(superblock, namespace.groups()).into_iter().map(|uuid| (uuid, find(uuid))).collect();
     let parts = parts(superblock, shape, devices, namespace.groups());
-    check_enough(given[0].device.name(), shape, &parts)?;
+    check_enough(given[0].device.name(), shape, &parts, namespace.groups())?;
     let array = Array::assemble(superblock.uuid, shape, parts, namespace.groups(), true).await?;
     Ok((Assembled { array, drives: changes }, salvaged))
 }

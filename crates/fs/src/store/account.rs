@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use super::{Held, Usage};
+use super::{Held, Lease, Usage};
 use crate::error::FsError;
 
 /// The account.
@@ -41,9 +41,11 @@ impl Account {
         self.allocated.set(self.allocated.get() + blocks);
     }
 
-    /// Takes back what was counted of blocks that were allocated and could not be written.
-    pub fn abandon(&self, blocks: u64) {
-        self.allocated.set(self.allocated.get() - blocks);
+    /// Takes back what was counted of a lease that could not be written, its records included.
+    pub fn abandon(&self, lease: &Lease) {
+        self.allocated.set(self.allocated.get() - lease.blocks());
+        let (all_units, all_blocks) = self.records.get();
+        self.records.set((all_units - lease.counted.0, all_blocks - lease.counted.1));
     }
 
     /// Counts blocks that were freed.
@@ -52,7 +54,7 @@ impl Account {
     }
 
     /// Counts `units` of records, for whose sake `blocks` were written that would not have been.
-    pub fn record(&self, units: u64, blocks: u64) {
+    pub fn record(&self, (units, blocks): (u64, u64)) {
         let (all_units, all_blocks) = self.records.get();
         self.records.set((all_units + units, all_blocks + blocks));
     }

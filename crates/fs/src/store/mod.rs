@@ -63,6 +63,8 @@ pub struct Lease {
     pub kept: Vec<Run>,
     /// Blocks behind the run that [`Store::records`] gives the bytes of, to be written with the data.
     pub record_blocks: u64,
+    /// Units of records among them, and blocks that are taken for their sake alone: as they are counted.
+    pub counted: (u64, u64),
 }
 
 impl Lease {
@@ -223,6 +225,11 @@ pub trait Store {
     /// was [`Store::emptied`].
     fn victim(&self, now_ns: u64) -> Option<Victim> {
         let _ = now_ns;
+        None
+    }
+
+    /// The same, the zone that takes the least room to be emptied: for when there is no room for what lies in the other.
+    fn easiest_victim(&self) -> Option<Victim> {
         None
     }
 

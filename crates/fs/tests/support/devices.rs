@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use imbrex_fs::device::{BLOCK_BYTES, Backend, Geometry, Operation, Outcome};
+use imbrex_fs::device::{BLOCK_BYTES, Backend, DeviceFault, Geometry, Operation, Outcome};
 
 /// A device that counts.
 pub struct Counting<B> {
@@ -90,6 +90,49 @@ impl<B: Backend> Backend for Late<B> {
         while self.answers.front().is_some_and(|(when, ..)| *when <= now_ns) {
             answers.extend(self.answers.pop_front().map(|(_, number, outcome)| (number, outcome)));
         }
+    }
+
+    fn head_position(&self) -> u64 {
+        self.inner.head_position()
+    }
+}
+
+/// Fails writes to some of its blocks, as long as it is told to.
+pub struct Refusing<B> {
+    inner: B,
+    /// The blocks.
+    pub refused: Rc<RefCell<std::ops::Range<u64>>>,
+    answers: Vec<(u64, Outcome)>,
+}
+
+impl<B> Refusing<B> {
+    /// In front of `inner`; none yet.
+    pub fn new(inner: B) -> Refusing<B> {
+        Refusing { inner, refused: Rc::new(RefCell::new(0..0)), answers: Vec::new() }
+    }
+}
+
+impl<B: Backend> Backend for Refusing<B> {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
+        match &operation {
+            Operation::Write { block, .. } if self.refused.borrow().contains(block) => {
+                self.answers.push((number, Err(DeviceFault::new(format!("block {block} cannot be written")))));
+            }
+            _ => self.inner.submit(now_ns, number, operation),
+        }
+    }
+
+    fn next_event_ns(&mut self, now_ns: u64) -> Option<u64> {
+        if self.answers.is_empty() { self.inner.next_event_ns(now_ns) } else { Some(now_ns) }
+    }
+
+    fn answers(&mut self, now_ns: u64, answers: &mut Vec<(u64, Outcome)>) {
+        answers.append(&mut self.answers);
+        self.inner.answers(now_ns, answers);
     }
 
     fn head_position(&self) -> u64 {

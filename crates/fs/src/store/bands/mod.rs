@@ -1,7 +1,7 @@
 //! The table of the bands: how far each is written, how much of that is live, who writes to it. Both stores that append have
 //! one: for `strict-append` a band is a zone of the drive, for `log` a stripe group of the array, which comes and goes.
 
-mod policy;
+pub mod policy;
 
 pub use self::policy::{ALL as POLICIES, Policy};
 use crate::device::{ZoneCondition, ZoneState};

@@ -71,11 +71,20 @@ impl Policy {
 
     /// The band to empty among those that `may_be`, if emptying one gains anything.
     pub fn choose(&self, bands: &Bands, may_be: impl Fn(&Band) -> bool) -> Option<u32> {
-        let is_idle = |band: &Band| band.is_writable && !band.is_leased && band.pins == 0;
-        let gains = |(_, band): &(u32, &Band)| is_idle(band) && may_be(band) && bands.gain(band) > 0;
         let score = |band: &Band| (self.score)(band, bands.takes().max(band.age));
-        let candidates = bands.all().filter(gains);
+        let candidates = gaining(bands).filter(|(_, band)| may_be(band));
         // Of equals the first.
         candidates.max_by_key(|(zone, band)| (score(band), std::cmp::Reverse(*zone))).map(|(zone, _)| zone)
     }
+}
+
+/// The bands that nobody writes to and whose emptying gains something.
+fn gaining(bands: &Bands) -> impl Iterator<Item = (u32, &Band)> {
+    let is_idle = |band: &Band| band.is_writable && !band.is_leased && band.pins == 0;
+    bands.all().filter(move |(_, band)| is_idle(band) && bands.gain(band) > 0)
+}
+
+/// The band whose emptying takes the least room, whatever the policy: for when there is no room for what it chose.
+pub fn easiest(bands: &Bands) -> Option<u32> {
+    gaining(bands).min_by_key(|(zone, band)| (band.live, *zone)).map(|(zone, _)| zone)
 }

@@ -150,7 +150,7 @@ impl Store for Caveat {
             let footer = |run: &Run| Run { start: run.end() - self.isolation, blocks: self.isolation };
             let kept = held.runs.iter().map(footer).filter(|footer| footer.blocks > 0).collect();
             self.state.borrow_mut().allocated += blocks;
-            Ok(Lease { runs, kept, record_blocks: 0 })
+            Ok(Lease { runs, kept, record_blocks: 0, counted: (0, 0) })
         })
     }
 

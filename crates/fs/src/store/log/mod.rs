@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 pub use self::records::REACH;
 use self::records::{GroupRecords, blocks_for_copies};
 use super::account::Account;
-use super::bands::{Bands, Policy};
+use super::bands::{Bands, Policy, policy};
 use super::waiting::Waiting;
 use super::{FilesBudget, Held, Lease, Local, Run, Store, Told, Usage, Victim};
 use crate::array::Array;
@@ -299,8 +299,9 @@ impl LogStore {
         let plan = plan.unwrap_or_else(|| panic!("{room} blocks in rows of {row} are too few for an append"));
         let run = bands.take_from(number, (plan.blocks, plan.total), who == Who::Cleaner);
         self.account.allocate(plan.blocks);
-        self.account.record(plan.units(), plan.total - plan.blocks.next_multiple_of(row));
-        let lease = Lease { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks };
+        let counted = (plan.units(), plan.total - plan.blocks.next_multiple_of(row));
+        self.account.record(counted);
+        let lease = Lease { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks, counted };
         records.begin(plan, told);
         drop(bands);
         if who == Who::File && self.shortage() > 0 {
@@ -407,8 +408,9 @@ impl Store for LogStore {
         };
         let (number, plan) = bands.all().find_map(plan)?;
         let run = bands.take_from(number, (0, plan.total), false);
-        self.account.record(plan.units(), plan.total);
-        let lease = Lease { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks };
+        let counted = (plan.units(), plan.total);
+        self.account.record(counted);
+        let lease = Lease { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks, counted };
         records.entry(number).or_default().begin(plan, &Told::default());
         Some(lease)
     }
@@ -443,7 +445,7 @@ impl Store for LogStore {
 
     fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>) {
         self.bands.borrow_mut().abandon(&lease.runs, zones);
-        self.account.abandon(lease.blocks());
+        self.account.abandon(&lease);
         let of_group = self.records.borrow_mut().remove(&self.group_of(&lease));
         self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
         self.refresh();
@@ -494,6 +496,13 @@ impl Store for LogStore {
         // One that still takes writes is hardly begun, and comes last.
         let zone =
             self.policy.choose(&bands, |band| !band.is_open()).or_else(|| self.policy.choose(&bands, |_| true))?;
+        self.victims.set(self.victims.get() + 1);
+        Some(bands.lease_victim(zone))
+    }
+
+    fn easiest_victim(&self) -> Option<Victim> {
+        let mut bands = self.bands.borrow_mut();
+        let zone = policy::easiest(&bands)?;
         self.victims.set(self.victims.get() + 1);
         Some(bands.lease_victim(zone))
     }

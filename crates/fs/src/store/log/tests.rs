@@ -8,6 +8,7 @@ use crate::array::{Belongs, Part};
 use crate::clock::Clock;
 use crate::device::model::Model;
 use crate::device::{Backend, Device, Geometry, Kind};
+use crate::format::record::{FileRecord, Piece};
 use crate::format::superblock::Shape;
 use crate::namespace::Groups;
 
@@ -160,6 +161,24 @@ fn what_could_not_be_written_was_not_allocated() {
         store.abandon(lease, None);
         let usage = store.usage();
         assert_eq!((usage.allocated, usage.freed, usage.live), (5, 0, 5));
+    });
+}
+
+#[test]
+fn records_that_could_not_be_written_are_not_counted() {
+    run(async |clock: Clock| {
+        let store = store(&clock, 3, 1, &[]).await;
+        store.settle(take(&store, 5).await);
+        let before = store.usage().records;
+        // What is told of so many files fills a unit.
+        let file = |inode| FileRecord { inode, name: vec![b'n'; 200].into(), ..FileRecord::default() };
+        let pieces = (1..30).map(|inode| Piece { file: file(inode).into(), at: 0, blocks: 1 }).collect();
+        let told = Told { pieces, ..Told::default() };
+        let lease = store.allocate(&mut Held::default(), 29, &told).await.unwrap();
+        assert_eq!(store.usage().records, (before.0 + lease.counted.0, before.1 + lease.counted.1));
+        assert!(lease.counted.0 > 0, "{:?}", lease.counted);
+        store.abandon(lease, None);
+        assert_eq!(store.usage().records, before);
     });
 }
 

@@ -13,7 +13,7 @@
 use std::cell::RefCell;
 
 use super::account::Account;
-use super::bands::{Bands, Policy};
+use super::bands::{Bands, Policy, policy};
 use super::waiting::Waiting;
 use super::{Held, Lease, Local, Run, Store, Told, Usage, Victim};
 use crate::device::{Kind, ZoneState};
@@ -101,7 +101,7 @@ impl Store for StrictAppend {
             let runs = self.waiting.until(async || self.try_allocate(blocks), || false, has_leases).await?;
             self.unreserve(held);
             self.account.allocate(blocks);
-            Ok(Lease { runs, kept: Vec::new(), record_blocks: 0 })
+            Ok(Lease { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
         })
     }
 
@@ -109,7 +109,7 @@ impl Store for StrictAppend {
         Box::pin(async move {
             let runs = self.bands.borrow_mut().take(blocks, 0)?;
             self.account.allocate(blocks);
-            Some(Lease { runs, kept: Vec::new(), record_blocks: 0 })
+            Some(Lease { runs, kept: Vec::new(), record_blocks: 0, counted: (0, 0) })
         })
     }
 
@@ -120,7 +120,7 @@ impl Store for StrictAppend {
 
     fn abandon(&self, lease: Lease, zones: Option<&[ZoneState]>) {
         self.bands.borrow_mut().abandon(&lease.runs, zones);
-        self.account.abandon(lease.blocks());
+        self.account.abandon(&lease);
         self.waiting.has_room.give();
     }
 
@@ -150,6 +150,11 @@ impl Store for StrictAppend {
         let mut bands = self.bands.borrow_mut();
         let zone = self.policy.choose(&bands, |_| true)?;
         Some(bands.lease_victim(zone))
+    }
+
+    fn easiest_victim(&self) -> Option<Victim> {
+        let mut bands = self.bands.borrow_mut();
+        policy::easiest(&bands).map(|zone| bands.lease_victim(zone))
     }
 
     fn emptied(&self, zone: u32, was_reset: bool) {

@@ -1,0 +1,15 @@
+//! Tasks that must come to an end: for tests of what waits.
+
+use imbrex_fs::{Clock, clock::SECOND_NS};
+
+/// What `task` comes to; a panic if it takes longer than `limit_ns`.
+pub async fn within<T: 'static>(clock: &Clock, limit_ns: u64, task: impl Future<Output = T> + 'static) -> T {
+    let (joined, until_ns) = (clock.spawn(task), clock.now_ns() + limit_ns);
+    while clock.now_ns() < until_ns {
+        if let Some(result) = joined.take() {
+            return result;
+        }
+        clock.sleep(SECOND_NS / 100).await;
+    }
+    panic!("it waits for something that does not come");
+}
