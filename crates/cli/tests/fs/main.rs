@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 mod arrays;
+mod bench_page;
 mod common;
 mod kills;
 mod loads;
