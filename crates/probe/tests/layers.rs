@@ -146,12 +146,15 @@ fn assert_not_mistaken(count: u64, is_whole: bool) {
 }
 
 /// Drives beyond those of the short run, of which something was told wrong once, or by which the probe came to grief.
-const ONCE_WRONG: [(&str, u64); 5] = [
+const ONCE_WRONG: [(&str, u64); 8] = [
     ("fully-associative", 48),
     ("fully-associative", 51),
     ("fully-associative", 81),
     ("block-swap", 122),
     ("imr-rmw", 122),
+    ("set-associative", 147),
+    ("set-associative", 171),
+    ("set-associative", 186),
 ];
 
 #[test]

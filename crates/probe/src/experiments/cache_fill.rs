@@ -150,7 +150,7 @@ fn conclude_by_blocks(bench: &mut Bench<'_>, small: Filled) -> Result<(), Target
         "then a write waited {:.1} s for cleaning",
         small.stalls.last().map_or(0.0, |stall| stall.1 as f64 / 1e9)
     );
-    let sure = Confidence::High;
+    let sure = if small.is_spread { Confidence::Medium } else { Confidence::High };
     bench.verdict.conclude("cache_writes_4k_depth_1", Value::Number(count), "writes", sure, because.clone(), &[SMALL]);
     let parts = Value::Number(small.parts.max(1) as f64);
     let told = format!("{} writes waited at about that time", small.parts);

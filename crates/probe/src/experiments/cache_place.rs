@@ -103,6 +103,9 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
         ways[PLACES - 1]
     );
     let (value, confidence) = match place_of(&ways, copies / ends.max(alike)) {
+        Some(place) if place != "several" && !is_nearest_alone(&ways, alike, place) => {
+            (Value::Word(place), Confidence::Medium)
+        }
         Some(place) => (Value::Word(place), Confidence::High),
         None => (Value::CannotTell, Confidence::Low),
     };
@@ -176,12 +179,24 @@ fn place_of(ways: &[f64], copies_apart: f64) -> Option<&'static str> {
         return Some("several");
     }
     let nearest = ways.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map(|(index, _)| index)?;
-    let share = nearest as f64 / (ways.len() - 1) as f64;
-    (copies_apart < ONE).then_some(match share {
+    (copies_apart < ONE).then_some(third(nearest, ways.len()))
+}
+
+/// Where the place of this number lies, of so many from the low to the high end.
+fn third(index: usize, places: usize) -> &'static str {
+    match index as f64 / (places - 1) as f64 {
         share if share < 0.27 => "od",
         share if share > 0.69 => "id",
         _ => "md",
-    })
+    }
+}
+
+/// Whether the cache is as near as anywhere only from `place`: where it is so from all over the drive, as with regions of the
+/// cache so small that few of them were met, the shortest way is the shortest by chance.
+fn is_nearest_alone(ways: &[f64], alike: f64, place: &str) -> bool {
+    let least = ways.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut near = (0..ways.len()).filter(|&index| ways[index] <= least + alike);
+    near.all(|index| third(index, ways.len()) == place)
 }
 
 #[cfg(test)]

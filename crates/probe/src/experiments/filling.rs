@@ -27,6 +27,9 @@ pub struct Filled {
     pub at_once: usize,
     /// Stalls at the time when the cache was full: one of each of its parts.
     pub parts: usize,
+    /// Stalls went on all the time, and most of them began long after the first: logs that are cleaned a band at a time, some
+    /// of which held something, or sets so unequal that the first are full again before the last.
+    pub is_spread: bool,
     /// The longest stalls, nanoseconds: of how many writes which waited.
     pub stalls: Vec<(u64, u64)>,
 }
@@ -47,6 +50,8 @@ const LATENCIES_MAX: usize = 1 << 16;
 /// What a drive is given at most: a cache that takes more than this part of its drive is not looked for.
 const WRITES_MAX: u64 = 50_000_000;
 const PART_MAX: u64 = 12;
+/// Stalls begin long after the first if that is more than this part of all writes before it.
+const LATE_PART: u64 = 20;
 /// Bytes of a region.
 const REGION_BYTES: u64 = 1 << 30;
 
@@ -228,6 +233,7 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
     if let (Spread::Whole, Some(at)) = (spread, filled.count) {
         let count = watch.full_in_the_middle(at);
         filled.count = Some(count);
+        filled.is_spread = watch.goes_on(at) && count > at + at / LATE_PART;
         filled.parts = watch.stalls.iter().filter(|(index, _)| index.abs_diff(count) <= count / 50).count();
     }
     bench.random = random;
