@@ -127,9 +127,13 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
     }
     let of_data = if shape.is_some() { data.1 } else { geometry.blocks };
     let layout = lay_out(place, of_data, options.hot_blocks).ok_or_else(|| {
-        let (place_blocks, hot) = (place.blocks, options.hot_blocks);
-        let zone = if hot > 0 { format!(" and a hot zone of {hot}: ask for a smaller one") } else { String::new() };
-        wrong(&format!("{place_blocks} blocks of metadata are too few for {} of data{zone}", data.1))
+        let hot = options.hot_blocks;
+        let (zone, smaller) = match hot {
+            0 => (String::new(), ""),
+            _ => (format!(" and a hot zone of {}", in_mib(hot)), ", or ask for a smaller one"),
+        };
+        let (given, least, data) = (in_mib(place.blocks), in_mib(least_place(of_data, hot)), in_mib(of_data));
+        wrong(&format!("{given} of metadata are too few for {data} of data{zone}: give {least} or more{smaller}"))
     })?;
     Ok(plan_of(parts, options, (store, data, layout, shape)))
 }
@@ -249,6 +253,16 @@ fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)),
         return Err(FsError::format(device.name(), reason));
     }
     Ok((place, (first, geometry.blocks - first)))
+}
+
+/// Blocks, in the words of an error: mebibytes, rounded up.
+fn in_mib(blocks: u64) -> String {
+    format!("{} MiB", blocks.div_ceil((1 << 20) / BLOCK_BYTES as u64))
+}
+
+/// The smallest place of which [`lay_out`] makes something.
+fn least_place(data_blocks: u64, hot_blocks: u64) -> u64 {
+    2 + Checksums::blocks_for(data_blocks.saturating_add(hot_blocks)) + hot_blocks + 4 * LOG_BLOCKS_MIN
 }
 
 /// Where the parts of the metadata lie in `place`: superblock twice, checksums, log, two checkpoints, the hot zone. Nothing if it is
@@ -454,5 +468,19 @@ pub(crate) async fn blank(area: &Mirror, (first, blocks): (u64, u64)) -> Result<
         let count = (first + blocks - next).min(BLANK_BLOCKS);
         area.write(next, &zeros[..count as usize * BLOCK_BYTES]).await?;
         next += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_place_that_an_error_tells_is_enough_and_a_block_less_is_not() {
+        for (data, hot) in [(1, 0), (1024, 7), (485_488_836, 0), (4_854_888_360, 1 << 20)] {
+            let least = least_place(data, hot);
+            assert!(lay_out(Place::run(0, least), data, hot).is_some(), "{data} and {hot} in {least}");
+            assert!(lay_out(Place::run(0, least - 1), data, hot).is_none(), "{data} and {hot} in less than {least}");
+        }
     }
 }

@@ -28,7 +28,8 @@ pub struct Counters {
     pub zones_cleaned: u64,
     /// How long writers were slowed down, all of them together.
     pub throttled_ns: u64,
-    /// How long writers waited for a zone to be emptied, all of them together.
+    /// How long writers waited for a place to write to, all of them together: until others had written theirs, or a zone was
+    /// empty.
     pub waited_ns: u64,
     /// Files whose names records of copies do not tell, for there was little room.
     pub names_left_out: u64,

@@ -182,19 +182,31 @@ fn measure(
         region.look(bench, &mut found, &mut points)?;
         region.note_returned(bench, returned)?;
         if let Some(run) = single_band(bench, &found) {
-            bench.keep_points(series, "MiB", "step", points);
-            let size = refine(bench, offset, &run, apart, 0)?;
-            if let Some(bytes) = size.filter(|&bytes| bytes < FEW_BLOCKS_BYTES && !bench.cleans_when_idle()) {
-                // Two small bands leave together where what is written lies over the end of one: not from a quarter of them.
-                let again = refine(bench, offset, &run, apart, bytes / 4 + 7 * MIB / 8)?;
-                let is_one = |again: u64| is_near(again as f64, bytes as f64, MULTIPLE);
-                return Ok(again.filter(|&again| is_one(again)).map(|_| (bytes, found.len())));
+            bench.keep_points(series, "MiB", "step", points.clone());
+            match refine(bench, offset, &run, apart, 0)? {
+                Some(bytes) if bench.cleans_when_idle() || leaves_again(bench, offset, &run, apart, bytes)? => {
+                    return Ok(Some((bytes, found.len())));
+                }
+                Some(_) => found.clear(),
+                None => return Ok(None),
             }
-            return Ok(size.map(|bytes| (bytes, found.len())));
         }
     }
     bench.keep_points(series, "MiB", "step", points);
     Ok(None)
+}
+
+/// Whether a band of so many bytes is seen once more: some leave together where what is written lies over the end of one, or by
+/// chance, but not from a quarter of them again.
+fn leaves_again(
+    bench: &mut Bench<'_>,
+    offset: u64,
+    run: &Range<usize>,
+    apart: u64,
+    bytes: u64,
+) -> Result<bool, TargetError> {
+    let again = refine(bench, offset, run, apart, bytes / 4 + 7 * MIB / 8)?;
+    Ok(again.is_some_and(|again| is_near(again as f64, bytes as f64, MULTIPLE)))
 }
 
 /// How much is written between a block and those that must be younger, where cleaning has to be forced: more than a band,

@@ -197,7 +197,7 @@ fn held_back(ran: &Ran) -> Option<Figure> {
     let of = |of: fn(&State) -> u64| move |stretch: &Stretch<'_>| stretch.grew(of).map(|ns| a_second(stretch, ns));
     let lines = vec![
         line("slowed down", 0, of(|state| state.throttled_ns)),
-        line("waited for a zone", 1, of(|state| state.waited_ns)),
+        line("waited for a place", 1, of(|state| state.waited_ns)),
     ];
     let axis = Axis::linear("held back in a second", Unit::Nanoseconds);
     let panes =

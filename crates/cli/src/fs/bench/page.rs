@@ -227,7 +227,10 @@ const WORDS: [(&str, &str); 7] = [
     ("For metadata", "The log, checkpoints and checksums."),
     ("For cleaning", "Emptying zones: copies of what is live, with their parity and records (Jin 2014 §II.D.2)."),
     ("Slowed down", "Writers are delayed before zones run short, down to the pace of the cleaner."),
-    ("Waited", "Writers stand still until a zone is empty."),
+    (
+        "Waited",
+        "Writers stand still until there is a place to write to: others have written theirs, or a zone is empty.",
+    ),
 ];
 
 fn words() -> String {

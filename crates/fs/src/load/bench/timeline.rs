@@ -102,7 +102,7 @@ pub struct State {
     pub zones_cleaned: u64,
     /// How long writers were slowed down, all together.
     pub throttled_ns: u64,
-    /// How long writers waited for a zone to be emptied, all together.
+    /// How long writers waited for a place to write to, all together: until others had written theirs, or a zone was empty.
     pub waited_ns: u64,
     /// Bytes that are not yet written.
     pub staged_bytes: u64,
