@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::experiment::{Experiment, only_for_cached};
 use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
 use crate::marks::{Marks, Times, is_elsewhere, same};
-use crate::statistics::{change, is_near, median, runs};
+use crate::statistics::{change, median, runs};
 use crate::target::{Operation, TargetError};
 use crate::verdict::{Confidence, Value, Verdict};
 
@@ -72,6 +72,8 @@ const FILLER_BYTES: u64 = 508 << 10;
 const SCATTERED_MIN: usize = 4;
 /// A single band of few blocks may be two that lie side by side.
 const FEW_BLOCKS_BYTES: u64 = 21 * MIB / 2;
+/// A band that is seen again begins and ends where it did, but for such a part of it.
+const AGAIN_PART: u64 = 64;
 /// A size is a multiple of another if no more than this is left.
 const MULTIPLE: f64 = 0.04;
 
@@ -184,8 +186,8 @@ fn measure(
         if let Some(run) = single_band(bench, &found) {
             bench.keep_points(series, "MiB", "step", points.clone());
             match refine(bench, offset, &run, apart, 0)? {
-                Some(bytes) if bench.cleans_when_idle() || leaves_again(bench, offset, &run, apart, bytes)? => {
-                    return Ok(Some((bytes, found.len())));
+                Some(band) if !is_filled_in_place(bench) || leaves_again(bench, offset, &run, apart, &band)? => {
+                    return Ok(Some((band.end - band.start, found.len())));
                 }
                 Some(_) => found.clear(),
                 None => return Ok(None),
@@ -196,17 +198,25 @@ fn measure(
     Ok(None)
 }
 
-/// Whether a band of so many bytes is seen once more: some leave together where what is written lies over the end of one, or by
-/// chance, but not from a quarter of them again.
+/// Whether cleaning is forced by writing in one place over and over, as in [`Filler`].
+fn is_filled_in_place(bench: &Bench<'_>) -> bool {
+    !bench.cleans_when_idle() && bench.verdict.word("cache_place") != Some("several")
+}
+
+/// Whether this band is seen once more: two leave together where what is written lies over the end of one, but not from a
+/// quarter of them.
 fn leaves_again(
     bench: &mut Bench<'_>,
     offset: u64,
     run: &Range<usize>,
     apart: u64,
-    bytes: u64,
+    band: &Range<u64>,
 ) -> Result<bool, TargetError> {
-    let again = refine(bench, offset, run, apart, bytes / 4 + 7 * MIB / 8)?;
-    Ok(again.is_some_and(|again| is_near(again as f64, bytes as f64, MULTIPLE)))
+    let bytes = band.end - band.start;
+    // What is written there reaches from a quarter to one and a half of a mebibyte on.
+    let again = refine(bench, offset, run, apart, -(bytes as i64 / 4) - 7 * MIB as i64 / 8)?;
+    let off = |again: Range<u64>| again.start.abs_diff(band.start).max(again.end.abs_diff(band.end));
+    Ok(again.is_some_and(|again| off(again) <= bytes / AGAIN_PART))
 }
 
 /// How much is written between a block and those that must be younger, where cleaning has to be forced: more than a band,
@@ -276,21 +286,21 @@ fn first_pause(bench: &Bench<'_>) -> f64 {
     bench.verdict.number("cleaning_time").map_or(1e8, |seconds| seconds * 0.5e9)
 }
 
-/// So many bytes `before` the middle from `first` to `last`, or at the whole mebibyte by the middle.
-fn middle(first: u64, last: u64, before: u64) -> u64 {
+/// So many bytes `aside` of the middle from `first` to `last`; in the middle at the whole mebibyte.
+fn middle(first: u64, last: u64, aside: i64) -> u64 {
     let middle = (first + last) / 2;
-    if before == 0 { middle / MIB * MIB } else { middle.saturating_sub(before) / BLOCK_BYTES * BLOCK_BYTES }
+    if aside == 0 { middle / MIB * MIB } else { middle.saturating_add_signed(aside) / BLOCK_BYTES * BLOCK_BYTES }
 }
 
-/// The size of the band over the blocks `run` of the region at `offset`, by finer blocks around its ends, with what makes it
-/// leave so many bytes `before` its middle.
+/// Where the band over the blocks `run` of the region at `offset` begins and ends, by finer blocks around its ends, with what makes it
+/// leave so many bytes `aside` of its middle.
 fn refine(
     bench: &mut Bench<'_>,
     offset: u64,
     run: &Range<usize>,
     apart: u64,
-    before: u64,
-) -> Result<Option<u64>, TargetError> {
+    aside: i64,
+) -> Result<Option<Range<u64>>, TargetError> {
     let step = (run.len() as u64 * MIB / FINE_OF_BAND / BLOCK_BYTES).max(1) * BLOCK_BYTES;
     // The end lies before the first block that moved or after the last, and beyond some that seem not to have.
     let reach = (gap(bench) as u64 + 2) * MIB;
@@ -300,11 +310,11 @@ fn refine(
         .into_iter()
         .flat_map(|from| (0..fine).map(move |index| from + index * step + BLOCK_BYTES))
         .collect();
-    let middle = middle(first, last, before) + 2 * BLOCK_BYTES;
+    let middle = middle(first, last, aside) + 2 * BLOCK_BYTES;
     let side = fine as usize;
     let doubtful = if bench.repeats > 1 { 5 } else { 8 };
     for attempt in 0..ATTEMPTS {
-        let mut region = Region::prepare(bench, ends.clone(), &[middle], apart, before)?;
+        let mut region = Region::prepare(bench, ends.clone(), &[middle], apart, aside)?;
         let mut pause = first_pause(bench) / f64::from(1 + attempt);
         let mut steps = 0;
         while !region.is_in_vain(bench, steps) {
@@ -316,7 +326,7 @@ fn refine(
             let is_within = (1..side).contains(&begin) && (1..side).contains(&end);
             let holds = is_within && is_band(&(begin..side), &newly) && is_band(&(side..side + end), &newly);
             if holds && doubts_left.max(doubts_right) <= side / doubtful {
-                return Ok(Some(region.marks.blocks[side + end] - region.marks.blocks[begin]));
+                return Ok(Some(region.marks.blocks[begin]..region.marks.blocks[side + end]));
             }
             if newly.iter().filter(|newly| **newly).count() < 2 {
                 pause *= 1.3;
@@ -332,19 +342,19 @@ fn refine(
 
 impl Region {
     /// Reads `blocks`, writes `first` and then them, in random order, and reads them again. What fills the cache goes so many
-    /// bytes `before` their middle.
+    /// bytes `aside` of their middle.
     fn prepare(
         bench: &mut Bench<'_>,
         blocks: Vec<u64>,
         first: &[u64],
         apart: u64,
-        before: u64,
+        aside: i64,
     ) -> Result<Region, TargetError> {
         let marks = Marks::new(bench, blocks);
         let native = marks.read(bench)?;
         let mut order = marks.blocks.clone();
         bench.shuffle(&mut order);
-        let mut filler = Filler::of(bench, marks.blocks[0], marks.blocks[marks.blocks.len() - 1], before);
+        let mut filler = Filler::of(bench, marks.blocks[0], marks.blocks[marks.blocks.len() - 1], aside);
         if !bench.cleans_when_idle() {
             // What is left in the cache from before goes first; then one block, and all others much later, so that cleaning
             // what is oldest then takes the band of that one alone.
@@ -353,7 +363,7 @@ impl Region {
                     break;
                 }
             }
-            let middle = middle(marks.blocks[0], marks.blocks[marks.blocks.len() - 1], before);
+            let middle = middle(marks.blocks[0], marks.blocks[marks.blocks.len() - 1], aside);
             bench.write_blocks(1, &[middle + 64 * BLOCK_BYTES])?;
             filler.fill(bench, apart)?;
         }
@@ -492,14 +502,14 @@ struct Filler {
 }
 
 impl Filler {
-    /// What fills the cache of the blocks from `first` to `last`, so many bytes `before` the middle.
-    fn of(bench: &Bench<'_>, first: u64, last: u64, before: u64) -> Filler {
+    /// What fills the cache of the blocks from `first` to `last`, so many bytes `aside` of the middle.
+    fn of(bench: &Bench<'_>, first: u64, last: u64, aside: i64) -> Filler {
         let falls = last > bench.at_share(0.9);
-        if bench.verdict.word("cache_place") == Some("several") {
+        if !is_filled_in_place(bench) {
             let at = if falls { first - 8 * MIB } else { last + 8 * MIB };
             return Filler { at, falls, is_new: true, pieces: 0 };
         }
-        let at = middle(first, last, before) + 128 * BLOCK_BYTES;
+        let at = middle(first, last, aside) + 128 * BLOCK_BYTES;
         Filler { at, falls, is_new: false, pieces: 0 }
     }
 
