@@ -172,7 +172,26 @@ fn devices(on_devices: &OnDevices, elapsed_ns: u64) -> String {
         }
         html += "</tr>";
     }
-    html + "</tbody></table></div></section>"
+    html + "</tbody></table></div>" + &without_time(on_devices) + "</section>"
+}
+
+/// Which devices were used and took no time, and why.
+fn without_time(on_devices: &OnDevices) -> String {
+    let is_untimed = |used: &&Used| {
+        let spent = used.spent.all();
+        spent.busy_ns == 0 && spent.blocks_read + spent.blocks_written > 0
+    };
+    let names: Vec<String> = (on_devices.devices.iter().filter(is_untimed))
+        .map(|used| escape(used.name.rsplit('/').next().unwrap_or_default()))
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<p>{}: a plain file, without a drive whose time could be told; it takes none. The image of a drive, as \
+         <code>imbrex drive create FILE --drive flash-2010</code> makes it, has one.</p>",
+        names.join(", ")
+    )
 }
 
 /// What devices work for, as the page says it.
