@@ -307,3 +307,24 @@ fn mistakes_with_a_mounted_array_are_answered() {
     assert!(!said.contains("of the metadata"), "{said}");
     bench.umount();
 }
+
+#[test]
+fn the_kernel_reads_ahead_on_every_drive() {
+    if !has_fuse() {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("SKIPPED: only root may set what the kernel reads ahead");
+    }
+    let bench = Bench::new();
+    bench.mkfs(&[]);
+    bench.mount(&[]);
+    let number = std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(&bench.directory).unwrap());
+    let place = format!("/sys/class/bdi/0:{}/read_ahead_kb", number & 0xff | number >> 12 & 0xfff00);
+    let ahead = || std::fs::read_to_string(&place).unwrap().trim().parse::<u64>().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while ahead() < 4 * 2048 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(ahead(), 4 * 2048);
+}

@@ -1,10 +1,12 @@
 //! The contents of files: read, written, cut, allocated, sought.
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::Fs;
 use super::staged::{Block, Blocks, Open, Staged};
-use crate::clock::Pass;
+use crate::clock::{Pass, Together};
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Extent, Inode};
@@ -112,31 +114,37 @@ impl Fs {
         }
     }
 
+    /// Pieces are read some at a time: what reads on behind them comes to the device behind all of them.
     async fn read_extents(&self, extents: &[Extent], first: u64, into: &mut [u8]) -> Result<(), FsError> {
-        let mut next = 0;
+        into.fill(0);
+        let (mut reads, mut places) = (Together::new(self.0.bounds.pieces), VecDeque::new());
+        let mut put = |place: Option<Range<usize>>, read: Result<Vec<u8>, FsError>| {
+            read.map(|bytes| into[place.expect("each has its place")].copy_from_slice(&bytes))
+        };
+        let mut outcome = Ok(());
         for extent in extents {
             let from = (u64::from(extent.at) - first) as usize * BLOCK_BYTES;
-            into[next..from].fill(0);
-            next = from + extent.blocks as usize * BLOCK_BYTES;
+            places.push_back(from..from + extent.blocks as usize * BLOCK_BYTES);
             let run = Run { start: extent.start, blocks: u64::from(extent.blocks) };
-            self.read_run(run, &mut into[from..next]).await?;
+            if let Some(read) = reads.begin(self.read_run(run)).await {
+                outcome = outcome.and(put(places.pop_front(), read));
+            }
         }
-        into[next..].fill(0);
-        Ok(())
+        // None is left under way: blocks become free when their readers are over.
+        while let Some(read) = reads.next().await {
+            outcome = outcome.and(put(places.pop_front(), read));
+        }
+        outcome
     }
 
     /// Reads a run of the data device and compares it with its checksums.
-    async fn read_run(&self, run: Run, into: &mut [u8]) -> Result<(), FsError> {
+    async fn read_run(&self, run: Run) -> Result<Vec<u8>, FsError> {
         let read = self.0.releases.borrow_mut().begin_read();
         let outcome = self.read_run_mended(run).await;
         self.0.releases.borrow_mut().end_read(read);
         self.free_released();
         let (bytes, _, damaged) = outcome?;
-        if let Some(block) = damaged.first() {
-            return Err(FsError::Damaged { block: *block });
-        }
-        into.copy_from_slice(&bytes);
-        Ok(())
+        damaged.first().map_or(Ok(bytes), |block| Err(FsError::Damaged { block: *block }))
     }
 
     /// The same as [`Fs::read_run_as_it_is`], with damaged blocks made again from parity. The last value has those for

@@ -13,6 +13,11 @@ impl Fs {
         &self.0.superblock
     }
 
+    /// How many drives its data lie on.
+    pub fn drives(&self) -> usize {
+        self.0.data.array().map_or(1, |array| array.drives_now())
+    }
+
     /// Whether it uses `device`: as a drive, for its metadata, or as a spare.
     pub fn uses(&self, device: &Device) -> bool {
         let core = &self.0;

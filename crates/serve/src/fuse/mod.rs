@@ -14,6 +14,7 @@
 mod access_list;
 mod front;
 mod operations;
+mod read_ahead;
 mod requests;
 mod words;
 
@@ -145,6 +146,7 @@ impl Mount {
             told.end();
             ended
         })?;
+        read_ahead::set(&directory, context.fs.drives());
         let told = core.clone();
         core.work(&clock, &context, LOOK, move || told.has_ended() || is_over());
         let let_go = if core.has_ended() { Ok(Parting::Whole) } else { let_go(unmounter, &directory) };

@@ -1,0 +1,72 @@
+//! How far the kernel reads ahead of a program that reads a file on and on.
+//!
+//! Linux gives every FUSE directory 128 KiB, less than a track of one drive: the disk turns once more between two such reads,
+//! and the other drives of an array wait meanwhile. Only root may give it more, and only when the kernel has taken the answer
+//! to its first request, which cuts the number down.
+
+use std::fs::{read_to_string, write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{major, minor};
+
+/// What is read ahead on each drive: two requests of the largest size, one at the drive and one behind it.
+const DRIVE_BYTES: u64 = 2 << 20;
+/// More is not read ahead however many drives there are.
+const BYTES_MAX: u64 = 32 << 20;
+
+/// Gives `directory` what `drives` drives are worth, in a thread of its own, which first asks for its attributes: when they are
+/// there the kernel has its first answer. Who may not set it, or has set more, keeps what there is.
+pub fn set(directory: &Path, drives: usize) {
+    let directory = directory.to_owned();
+    let kib = bytes(drives) / 1024;
+    let ask = move || {
+        let Ok(number) = std::fs::metadata(directory).map(|about| about.dev()) else { return };
+        raise(&place(number), kib);
+    };
+    let _ = std::thread::Builder::new().name("read-ahead".into()).spawn(ask);
+}
+
+fn bytes(drives: usize) -> u64 {
+    (DRIVE_BYTES * drives as u64).min(BYTES_MAX)
+}
+
+fn place(number: u64) -> PathBuf {
+    format!("/sys/class/bdi/{}:{}/read_ahead_kb", major(number), minor(number)).into()
+}
+
+fn raise(place: &Path, kib: u64) {
+    let before = read_to_string(place).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    if before.is_some_and(|before| before < kib) {
+        let _ = write(place, kib.to_string());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test that cannot go on says where
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_with_the_drives_up_to_a_bound() {
+        assert_eq!([1, 5, 16, 40].map(bytes), [2 << 20, 10 << 20, 32 << 20, 32 << 20]);
+    }
+
+    #[test]
+    fn it_is_raised_and_never_lowered() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("read_ahead_kb");
+        for (before, kib, after) in [("128\n", 2048, "2048"), ("4096\n", 2048, "4096\n")] {
+            write(&place, before).unwrap();
+            raise(&place, kib);
+            assert_eq!(read_to_string(&place).unwrap(), after);
+        }
+        raise(&folder.path().join("none"), 2048);
+        assert!(!folder.path().join("none").exists());
+    }
+
+    #[test]
+    fn the_place_is_named_by_the_device_s_number() {
+        assert_eq!(place(rustix::fs::makedev(0, 55)), Path::new("/sys/class/bdi/0:55/read_ahead_kb"));
+    }
+}
