@@ -3,11 +3,16 @@
 
 Usage: scripts/bad-inputs.py [PROGRAM] [COUNT] [SEED]
 
-A panic, an end by a signal, more than 20 seconds, or a failure that says nothing is a fault. Whether what it says, or the
-table that it prints, makes sense is not looked at. Prints the faults and a count; ends with 1 if there is a fault.
+Faults are: a panic, an end by a signal, more than 20 seconds; a failure that says nothing, or leaves a file that it was to
+write; and success that makes no sense: no requests, or not all of them, answered; no time taken; numbers that overflowed; a
+trace that lost requests as it was converted; a drive or a file system just made that its own check refuses. Prints the faults,
+how many commands were taken, and a count; ends with 1 if there is a fault.
 """
 
+import json
+import math
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,6 +46,22 @@ WORKLOADS = [
 OPTIONS = [
     "--queue", "--arrival", "--schedule", "--write-cache", "--read-ahead", "--limit", "--warmup", "--window", "--jobs",
     "--format", "--baseline", "--fit", "--device", "--columns", "--units", "--time-unit", "--read-flag",
+]
+# Files in TOML: sweeps, faults, drives.
+SWEEPS = [
+    'workloads = ["rw=randwrite,bs=4k,number_ios=20"]\ndrives = ["{drive}"]\n[parameters]\n{key} = ["{}", "{}"]\n',
+    'workloads = ["rw=randwrite,bs=4k,number_ios={}"]\ndrives = ["cmr-7200"]\n[options]\nqueue = [{}, 1]\n',
+    'workloads = {}\ndrives = ["{drive}"]\n', 'drives = ["{drive}"]\n', "{}", "[parameters]\n{key} = {}\n",
+    'workloads = ["{}"]\ndrives = ["{drive}"]\n[options]\n{} = [1]\n',
+]
+FAULTS = [
+    '[[fault]]\nkind = "unreadable"\nlba = {}\nsectors = {}\n', '[[fault]]\nkind = "slow"\nlba = 0\nsectors = 1\nby = "{}"\n',
+    '[[fault]]\nkind = "zone-offline"\nzone = {}\n', '[[fault]]\nkind = "{}"\n', "{}", "[fault]\n", "[[fault]]\n",
+]
+PROFILES = [
+    'base = "{}"\n', 'base = "cmr-7200"\n[geometry]\n{key} = {}\n', 'base = "cmr-7200"\n{key} = {}\n',
+    'base = "strict-append"\n[geometry]\nsurfaces = {}\n', 'base = "imr-1t"\n[mechanics]\nsettle_ns = {}\n', "{}", "[geometry]\n",
+    'base = "seagate-st5000as0011"\nlayer = "{}"\n[parameters]\n{key} = {}\n',
 ]
 LINES = [
     "0.0 0 {} 8 0", "{} 0 8 8 0", "0.0 0 8 {} 0", "128166372003061629,hm,0,Read,{},4096,1", "{},hm,0,Write,0,4096,1",
@@ -78,22 +99,125 @@ def a_file(random_, folder, number):
     return str(path)
 
 
-def a_command(random_, folder, number):
-    kind = random_.random()
+def toml(random_, folder, number, texts):
+    path = folder / f"input-{number}.toml"
+    text = pick(random_, texts).replace("{drive}", a_drive(random_).replace('"', "")).replace("{key}", pick(random_, KEYS))
+    path.write_text(filled(random_, text))
+    return str(path)
+
+
+def a_damaged(random_, folder, number, name):
+    """A copy of an image with bytes altered, cut off, or put behind it."""
+    path = folder / f"image-{number}"
+    subprocess.run(["cp", "--sparse=always", folder / name, path], check=True)
+    size = path.stat().st_size
+    kind = random_.randrange(4)
+    with path.open("r+b") as file:
+        for _ in range(random_.randint(1, 4)):
+            place = random_.randrange(min(size, 1 << 16) if kind < 2 else size)
+            if kind == 3:
+                file.truncate(place)
+                break
+            file.seek(place)
+            file.write(random_.randbytes(random_.choice([1, 8, 512])))
+    return str(path)
+
+
+def simulated(random_, folder, number):
     drive = a_drive(random_)
+    if random_.random() < 0.2:
+        drive = toml(random_, folder, number, PROFILES)
+    if random_.random() < 0.6:
+        return ["simulate", filled(random_, pick(random_, WORKLOADS)), "--drive", drive, "--limit", "50", "--json"]
+    return ["simulate", a_file(random_, folder, number), "--drive", drive, "--no-baseline", "--limit", "50", "--json"]
+
+
+def with_an_option(random_, _folder, _number):
+    words = ["simulate", "rw=randwrite,bs=4k,number_ios=20", "--drive", "cmr-7200", "--no-baseline", "--json"]
+    return [*words, pick(random_, OPTIONS), pick(random_, VALUES)]
+
+
+def of_a_trace(random_, folder, number):
+    trace = a_file(random_, folder, number)
+    if random_.random() < 0.5:
+        return ["trace", "info", trace, "--json"]
+    words = ["trace", "convert", trace, str(folder / f"out-{number}{pick(random_, ['.csv', '.parquet', '.x', '.iolog', ''])}")]
+    if random_.random() < 0.4:
+        words += [pick(random_, ["--to", "--format", "--units", "--columns", "--limit", "--device"]), pick(random_, VALUES)]
+    return words
+
+
+def listed(random_, _folder, _number):
+    return ["list", pick(random_, ["layers", "drives", "formats", "x"]), pick(random_, VALUES)]
+
+
+def probed(random_, folder, _number):
+    target = pick(random_, [f"sim:{a_drive(random_)}", "sim:", "nbd://x", "/dev/null", str(folder / "drive")])
+    words = ["probe", target, "--test", pick(random_, ["rotation", "rotation", *VALUES])]
+    if random_.random() < 0.3:
+        words += [pick(random_, ["--budget", "--seed"]), pick(random_, VALUES)]
+    return words
+
+
+def of_a_drive(random_, folder, number):
+    kind = random_.random()
+    if kind < 0.3:
+        return ["drive", "create", "--drive", a_drive(random_), str(folder / f"out-{number}")]
+    if kind < 0.7:
+        image = pick(random_, [a_damaged(random_, folder, number, "drive"), a_file(random_, folder, number), "/dev/null", str(folder)])
+        return ["drive", pick(random_, ["check", "info", "dump"]), image]
+    if kind < 0.8:
+        return ["drive", "import", a_file(random_, folder, number), str(folder / f"out-{number}")]
+    shutil.copy(folder / "drive", folder / f"image-{number}")
+    return ["drive", "fault", str(folder / f"image-{number}"), "--schedule", toml(random_, folder, number, FAULTS)]
+
+
+def served(random_, folder, number):
+    image = a_damaged(random_, folder, number, "drive")
+    # Each of these addresses is wrong, so no server may stay.
+    address = pick(random_, ["", "x", "unix:", f"unix:{folder}", "tcp:", "tcp:0x", "tcp:65536", "tcp:-1", "unix:/no/such/place"])
+    words = ["serve", image, "--nbd", address]
+    if random_.random() < 0.5:
+        words += [pick(random_, ["--time", "--sync", "--connections", "--window", "--payload-memory", "--tls-cert"]), pick(random_, VALUES)]
+    return words
+
+
+def of_files(random_, folder, number):
+    kind = random_.random()
     if kind < 0.4:
-        words = ["simulate", filled(random_, pick(random_, WORKLOADS)), "--drive", drive, "--limit", "50"]
-    elif kind < 0.65:
-        words = ["simulate", a_file(random_, folder, number), "--drive", drive, "--no-baseline", "--limit", "50"]
-    elif kind < 0.8:
-        words = ["trace", "info", a_file(random_, folder, number)]
-    elif kind < 0.9:
-        words = ["simulate", "rw=randwrite,bs=4k,number_ios=20", "--drive", "cmr-7200", "--no-baseline"]
-        words += [pick(random_, OPTIONS), pick(random_, VALUES)]
-    elif kind < 0.95:
-        words = ["list", pick(random_, ["layers", "drives", "formats", "x"]), pick(random_, VALUES)]
-    else:
-        words = ["probe", pick(random_, [f"sim:{drive}", "sim:", "nbd://x", "/dev/null", "image"]), "--test", "rotation"]
+        subprocess.run(["cp", "--sparse=always", folder / "drive", folder / f"image-{number}"], check=True)
+        words = ["fs", "mkfs", "--force", str(folder / f"image-{number}")]
+        for _ in range(random_.randint(1, 2)):
+            options = ["--store", "--fit", "--cleaner", "--parity", "--meta", "--meta-size", "--hot", "--uuid", "--spare"]
+            words += [pick(random_, options), pick(random_, [*VALUES, "log", "strict-append", "caveat", "best"])]
+        # A file of such a name would lie where the command is given.
+        return words if "--meta" not in words and "--spare" not in words else [*words, "--store", "no-such"]
+    if kind < 0.75:
+        image = pick(random_, [a_damaged(random_, folder, number, "files"), a_file(random_, folder, number), "/dev/null", str(folder)])
+        return ["fs", pick(random_, ["check", "stat", "dump", "scrub"]), image]
+    if kind < 0.85:
+        return ["fs", "mount", a_damaged(random_, folder, number, "files"), str(folder / "no-such"), "-o", pick(random_, VALUES)]
+    words = ["fs", "bench", pick(random_, ["createfiles", "varmail", "lfs", "x"]), str(folder / "files"), "--files", "5"]
+    return [*words, pick(random_, ["--operations", "--threads", "--file-size", "--seed", "--page-cache"]), pick(random_, VALUES)]
+
+
+def swept(random_, folder, number):
+    return ["sweep", toml(random_, folder, number, SWEEPS), "--out", str(folder / f"out-{number}"), "--jobs", "1"]
+
+
+def held_against(random_, folder, number):
+    measured = a_file(random_, folder, number)
+    if random_.random() < 0.5:
+        return ["validate", measured, "--drive", a_drive(random_), "--report", str(folder / f"out-{number}")]
+    return ["fit", measured, "--from", pick(random_, DRIVES), "--out", str(folder / f"out-{number}.toml")]
+
+
+KINDS = [simulated] * 8 + [with_an_option] * 2 + [of_a_trace] * 4 + [listed, probed, probed, of_a_drive, of_a_drive, of_a_drive]
+KINDS += [served, of_files, of_files, of_files, swept, swept, held_against]
+
+
+def a_command(random_, folder, number):
+    words = pick(random_, KINDS)(random_, folder, number)
     # What is taken as an option is no wrong value.
     return [word for word in words if "\x00" not in word]
 
@@ -104,34 +228,89 @@ def limited():
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_KIB * 1024, MEMORY_MAX_KIB * 1024))
 
 
-def fault_of(program, words):
-    try:
-        ran = subprocess.run([program, *words], capture_output=True, timeout=TIME_MAX_S, stdin=subprocess.DEVNULL, preexec_fn=limited)
-    except subprocess.TimeoutExpired:
-        return "hang"
-    said = ran.stderr.decode(errors="replace")
-    if "panicked" in said or ran.returncode == 101:
-        return "panic: " + said.strip().splitlines()[0]
-    if ran.returncode < 0 or ran.returncode > 3:
-        return f"ended with {ran.returncode}: " + said.strip()[:160]
-    if ran.returncode != 0 and not said.strip() and not ran.stdout.strip():
-        return "failed without a word"
+def run(program, words):
+    return subprocess.run([program, *words], capture_output=True, timeout=TIME_MAX_S, stdin=subprocess.DEVNULL, preexec_fn=limited)
+
+
+def numbers_of(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from numbers_of(part)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
+
+
+def nonsense_of(program, words, folder, number, said):
+    """Why what succeeded makes no sense."""
+    made = folder / f"out-{number}"
+    if words[0] == "simulate":
+        result = json.loads(said)
+        asked = result["workload"]["requests"]
+        if any(not math.isfinite(value) or not 0 <= value < 1 << 63 for value in numbers_of(result["drives"])):
+            return "numbers that overflowed"
+        if asked == 0:
+            return "no requests, and success"
+        for drive in result["drives"]:
+            if drive["completed"] == 0 or drive["completed"] + sum(drive["rejected"].values()) != asked:
+                return f"{drive['completed']} of {asked} requests answered"
+            if drive["duration_ns"] == 0 or drive["capacity_bytes"] == 0:
+                return "no time taken, or no room"
+    elif words[:2] == ["trace", "info"] and json.loads(said)["requests"] == 0:
+        return "no requests, and success"
+    elif words[:2] == ["trace", "convert"]:
+        again = run(program, ["trace", "info", words[3], "--json"])
+        if again.returncode != 0:
+            return "what was written is not read: " + again.stderr.decode(errors="replace")[:160]
+    elif words[:2] == ["drive", "create"] and run(program, ["drive", "check", str(made)]).returncode != 0:
+        return "the drive's own check refuses it"
+    elif words[:2] == ["fs", "mkfs"] and run(program, ["fs", "check", words[3]]).returncode != 0:
+        return "the file system's own check refuses it"
     return None
+
+
+def fault_of(program, words, folder, number):
+    """Why how it ended is a fault, and the code with which it ended."""
+    try:
+        ran = run(program, words)
+        code = ran.returncode
+        said = ran.stderr.decode(errors="replace")
+        if "panicked" in said or code == 101:
+            return "panic: " + said.strip().splitlines()[0], code
+        if code < 0 or code > 3:
+            return f"ended with {code}: " + said.strip()[:160], code
+        if code == 0:
+            return nonsense_of(program, words, folder, number, ran.stdout), code
+        if not said.strip() and not ran.stdout.strip():
+            return "failed without a word", code
+        left = [path.name for path in folder.glob(f"out-{number}*") if path.is_file() and words[0] != "sweep"]
+        return (f"failed, and left {left}: {said.strip()[:160]}" if left else None), code
+    except subprocess.TimeoutExpired:
+        return "hang", None
 
 
 def main():
     program = sys.argv[1] if len(sys.argv) > 1 else "target/release/imbrex"
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
     random_ = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
-    faults = 0
-    with tempfile.TemporaryDirectory() as folder:
+    faults, codes = 0, {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for image in ["drive", "files"]:
+            subprocess.run([program, "drive", "create", "-q", "--drive", "strict-append", folder / image], check=True, capture_output=True)
+        subprocess.run([program, "fs", "mkfs", "-q", folder / "files"], check=True, capture_output=True)
         for number in range(count):
-            words = a_command(random_, Path(folder), number)
-            fault = fault_of(program, words)
+            words = a_command(random_, folder, number)
+            fault, code = fault_of(program, words, folder, number)
+            codes[code] = codes.get(code, 0) + 1
             if fault:
                 faults += 1
                 print(f"{number}: {words!r}\n    {fault}", flush=True)
-    print(f"{count} bad inputs, {faults} faults")
+            for path in [*folder.glob(f"image-{number}*"), *folder.glob(f"out-{number}*")]:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    ends = ", ".join(f"{many} with {code}" for code, many in sorted(codes.items(), key=str))
+    print(f"{count} inputs ended: {ends}; {faults} faults")
     return 1 if faults else 0
 
 

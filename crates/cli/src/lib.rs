@@ -27,6 +27,7 @@ mod simulate;
 mod sweep;
 mod trace;
 mod trace_info;
+mod usage;
 mod validate;
 
 use clap::Parser;
@@ -37,7 +38,7 @@ use crate::error::ExitCode;
 
 /// Does what the command line asks for.
 pub fn main() -> std::process::ExitCode {
-    let cli = Cli::parse_from(fs::helper::arguments());
+    let cli = Cli::try_parse_from(fs::helper::arguments()).unwrap_or_else(|error| usage::leave(&error));
     interrupt::listen();
     let code = run(&cli).unwrap_or_else(|failure| {
         eprintln!("imbrex: {failure}");

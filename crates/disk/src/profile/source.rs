@@ -171,7 +171,7 @@ impl Source {
             Some(span) => self.place(span.start),
             None => self.file.clone(),
         };
-        ProfileError { place, reason: error.message().trim().replace('\n', "; ") }
+        ProfileError { place, reason: numbers_in_words(&error.message().trim().replace('\n', "; ")) }
     }
 
     /// An error about the value of the dotted `key`; one that the text leaves out is placed at its section, if any.
@@ -180,8 +180,25 @@ impl Source {
             Some(offset) => self.place(offset),
             None => self.file.clone(),
         };
-        ProfileError { place, reason: format!("{key}: {}", reason.into()) }
+        let reason = reason.into();
+        let reason = if place == key { reason } else { format!("{key}: {reason}") };
+        ProfileError { place, reason }
     }
+}
+
+/// The TOML library's words, with the range of a number where they have the name of its type.
+fn numbers_in_words(message: &str) -> String {
+    const TYPES: [(&str, u64); 4] = [
+        ("expected u8", u8::MAX as u64),
+        ("expected u16", u16::MAX as u64),
+        ("expected u32", u32::MAX as u64),
+        // TOML's numbers go no further.
+        ("expected u64", i64::MAX as u64),
+    ];
+    TYPES.into_iter().find_map(|(words, most)| Some((message.strip_suffix(words)?, most))).map_or_else(
+        || message.to_owned(),
+        |(before, most)| format!("{before}expected a whole number from 0 to {most}"),
+    )
 }
 
 /// Where each dotted key of a tree came from.

@@ -222,7 +222,11 @@ fn every_value_of_a_built_in_profile_has_its_source() {
 fn errors_name_line_reason_and_remedy() {
     assert_error(&error_with("queue = 4", "queeu = 4"), "toy.toml:21", &["queeu", "expected one of", "queue"]);
     assert_error(&error_with("queue = 4", "queue = 0"), "toy.toml:21", &["host.queue", "give 1 or more"]);
-    assert_error(&error_with("queue = 4", "queue = \"four\""), "toy.toml:21", &["expected u32"]);
+    assert_error(
+        &error_with("queue = 4", "queue = \"four\""),
+        "toy.toml:21",
+        &["expected a whole number from 0 to 4294967295"],
+    );
     assert_error(&error_with("queue = 4", "write_cache_bytes = 100"), "toy.toml:21", &["0 sectors", "give 0 for off"]);
     assert_error(&error_with("queue = 4", "schedule = \"lifo\""), "toy.toml:21", &["fifo, elevator, sptf"]);
     assert_error(&error_with("surfaces = 2", "surfaces = 0"), "toy.toml:7", &["at least one"]);
@@ -284,6 +288,8 @@ fn a_kind_and_its_keys_are_changed_together() {
     assert_eq!(set(&keys).expect("a whole section").disk().recording.name(), "block-interference");
     let keys = [("recording.kind", "block-interference"), ("recording.interference_sectors", "6")];
     assert_error(&set(&keys).expect_err("head_tracks is left"), "recording.kind", &["head_tracks"]);
+    let unknown = set(&[("recording.kind", "wavy")]).expect_err("there is none");
+    assert!(unknown.to_string().starts_with("recording.kind: unknown kind"), "the key is said once: {unknown}");
 }
 
 #[test]
@@ -293,7 +299,7 @@ fn errors_of_overrides_name_the_key() {
     assert_error(&error("mechanics.seek.top_ms", "9"), "mechanics.seek.top_ms", &["top_ns", "max_ns"]);
     assert_error(&error("mechanic.settle_ns", "9"), "mechanic.settle_ns", &["`mechanics`", "`geometry`", "`host`"]);
     assert_error(&error("recording.heads", "9"), "recording.heads", &["`head_tracks`"]);
-    assert_error(&error("host.queue", "many"), "host.queue", &["expected u32"]);
+    assert_error(&error("host.queue", "many"), "host.queue", &["expected a whole number from 0 to 4294967295"]);
     assert_error(&error("geometry.surfaces", "0"), "geometry.surfaces", &["at least one"]);
     assert_error(&error("mechanics.seek.max_ms", "0.5"), "mechanics.seek.max_ms", &["max_ns"]);
     assert_error(&error("host.queue.depth", "9"), "host.queue.depth", &["is a value, not a section"]);
