@@ -44,26 +44,67 @@ pub fn charts(rows: &[Row], parameters: &[String]) -> Vec<Chart> {
     charts
 }
 
-/// By what they have in common, the rows in the order of the parameter.
+/// By what tells them apart, the rows in the order of the parameter; the whole of it where nothing does.
 fn lines<'a>(rows: &'a [Row], parameter: &str, parameters: &[String]) -> BTreeMap<String, Vec<&'a Row>> {
-    let is_one_workload = rows.iter().filter_map(|row| row.text("workload")).collect::<BTreeSet<_>>().len() == 1;
+    let drawn = || rows.iter().filter(|row| row.number(&format!("{parameter}_number")).is_some());
+    let tags: Vec<Vec<String>> = drawn().map(|row| tags(row, parameter, parameters)).collect();
+    let differ = |place: &usize| tags.iter().any(|own| own[*place] != tags[0][*place]);
+    let mut told: Vec<usize> = (0..tags.first().map_or(0, Vec::len)).filter(differ).collect();
+    if told.is_empty() {
+        told = vec![PROFILE, LAYER];
+    }
     let mut lines: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.number(&format!("{parameter}_number")).is_some()) {
-        let mut name = row.text("drive_head").unwrap_or_default().to_string();
-        for other in parameters.iter().filter(|other| *other != parameter) {
-            let several = rows.iter().filter_map(|row| row.text(other)).collect::<BTreeSet<_>>().len() > 1;
-            if let Some(value) = row.text(other).filter(|_| several) {
-                let _ = write!(name, ", {other}={value}");
-            }
-        }
-        // A workload whose words hold the parameter is another at each value: the others' lines are told by it.
-        if let Some(workload) = row.text("workload").filter(|_| !is_one_workload) {
-            let value = row.text(parameter).unwrap_or_default();
-            let _ = write!(name, " · {}", workload.replace(&format!("={value}"), "=…"));
-        }
-        lines.entry(name).or_default().push(row);
+    for (row, tags) in drawn().zip(&tags) {
+        let drive: String = told.iter().filter(|place| **place <= LAYER).map(|place| tags[*place].as_str()).collect();
+        let others = told.iter().filter(|place| **place > LAYER).map(|place| &tags[*place]);
+        let words: Vec<&str> =
+            std::iter::once(drive.trim_start_matches('+')).chain(others.map(String::as_str)).collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        lines.entry(words.join(", ")).or_default().push(row);
     }
     lines
+}
+
+/// Where the parts of a drive's name are among the tags.
+const PROFILE: usize = 0;
+const LAYER: usize = 1;
+
+/// What a row is, but for the parameter: profile, layer, the other parameters, the workload.
+fn tags(row: &Row, parameter: &str, parameters: &[String]) -> Vec<String> {
+    let head = row.text("drive_head").unwrap_or_default();
+    let (profile, layer) = head.split_at(head.find('+').unwrap_or(head.len()));
+    let mut tags = vec![profile.to_string(), layer.to_string()];
+    // A workload whose words hold a parameter is another at each value.
+    let mut workload = row.text("workload").unwrap_or_default().to_string();
+    for name in parameters {
+        let value = row.text(name).unwrap_or_default();
+        let is_whole = |word: &str| word.split_once('=').is_some_and(|(_, found)| found == value && !value.is_empty());
+        let words = workload.split(',').map(|word| match word.split_once('=') {
+            Some((key, _)) if is_whole(word) => format!("{key}=…"),
+            _ => word.to_string(),
+        });
+        workload = words.collect::<Vec<_>>().join(",");
+        if name != parameter {
+            tags.push(if value.is_empty() { String::new() } else { format!("{name}={value}") });
+        }
+    }
+    tags.push(workload);
+    tags
+}
+
+/// What all rows have in common, of drive and workload: no line tells of it.
+fn in_common(rows: &[Row], parameters: &[String]) -> String {
+    let tags: Vec<Vec<String>> = rows.iter().map(|row| tags(row, "", parameters)).collect();
+    let Some(first) = tags.first() else { return String::new() };
+    let is_common = |place: usize| tags.iter().all(|own| own[place] == first[place]) && !first[place].is_empty();
+    let mut words = Vec::new();
+    if is_common(PROFILE) {
+        words.push(if is_common(LAYER) { first[..=LAYER].concat() } else { first[PROFILE].clone() });
+    }
+    if is_common(first.len() - 1) {
+        words.push(first[first.len() - 1].clone());
+    }
+    words.iter().map(|word| format!(" · {}", escape(word))).collect()
 }
 
 fn chart(
@@ -118,9 +159,10 @@ pub fn html(title: &str, rows: &[Row], parameters: &[String]) -> String {
     let charts = charts(rows, parameters);
     let failed = rows.iter().filter(|row| row.text("error").is_some()).count();
     let mut body = format!(
-        "<header><p class=\"kind\">imbrex sweep</p><h1>{}</h1><p class=\"facts\"><b>{}</b> points, {failed} failed · version {}</p></header><main>",
+        "<header><p class=\"kind\">imbrex sweep</p><h1>{}</h1><p class=\"facts\"><b>{}</b> points, {failed} failed{} · version {}</p></header><main>",
         escape(title),
         rows.len(),
+        in_common(rows, parameters),
         env!("CARGO_PKG_VERSION")
     );
     body += "<section aria-labelledby=\"charts\"><h2 id=\"charts\">Charts</h2><div class=\"figures\">";
@@ -194,5 +236,34 @@ mod tests {
         assert_eq!(points, [("p", &[(0.01, 10.0), (0.02, 20.0)][..]), ("q", &[(0.01, 30.0), (0.02, 40.0)])]);
         let page = html("a <sweep>", rows, &["share".to_string()]);
         assert!(page.contains("a &lt;sweep&gt;") && page.matches("<tr>").count() == 5, "{page}");
+    }
+
+    fn with(mut row: Row, name: &str, value: &str) -> Row {
+        row.cells.retain(|cell| cell.0 != name);
+        row.cells.push((name.into(), Kind::Text, Cell::Text(value.into())));
+        row
+    }
+
+    #[test]
+    fn a_line_is_named_by_what_tells_it_from_the_others_alone() {
+        let rows = |sizes: &[&str]| -> Vec<Row> {
+            let points = sizes.iter().flat_map(|size| ["1%", "2%"].map(|share| (*size, share)));
+            let points = points.flat_map(|(size, share)| ["p+one", "p+two"].map(|drive| (size, share, drive)));
+            points
+                .map(|(size, share, drive)| {
+                    let words = format!("rw=randwrite,bs={size},size=9GiB");
+                    with(with(row(drive, share, 1), "bs", size), "workload", &words)
+                })
+                .collect()
+        };
+        let swept = ["share".to_string(), "bs".to_string()];
+        let names = |rows: &[Row]| lines(rows, "share", &swept).into_keys().collect::<Vec<_>>();
+        assert_eq!(names(&rows(&["4k", "8k"])), ["one, bs=4k", "one, bs=8k", "two, bs=4k", "two, bs=8k"]);
+        assert_eq!(names(&rows(&["4k"])), ["one", "two"]);
+        assert_eq!(names(&[row("p+one", "1%", 1), row("p+one", "2%", 1)]), ["p+one"], "nothing tells them apart");
+        assert_eq!(in_common(&rows(&["4k", "8k"]), &swept), " · p · rw=randwrite,bs=…,size=9GiB");
+        // A value that a word holds only in part stays.
+        let long = with(with(row("p", "1%", 1), "bs", "1"), "workload", "depth=16,bs=1");
+        assert_eq!(tags(&long, "share", &swept).last().map(String::as_str), Some("depth=16,bs=…"));
     }
 }
