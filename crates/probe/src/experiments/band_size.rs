@@ -116,7 +116,11 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
             Some((bytes, bands)) => (
                 Value::Number(bytes as f64),
                 if bands < 2 && bytes < FEW_BLOCKS_BYTES { Confidence::Medium } else { Confidence::High },
-                format!("blocks over {:.2} MiB left the cache together; {bands} bands seen", bytes as f64 / MIB as f64),
+                format!(
+                    "blocks over {:.2} MiB left the cache together{}",
+                    bytes as f64 / MIB as f64,
+                    bands_seen(bands)
+                ),
             ),
             None => (Value::CannotTell, Confidence::Low, "no blocks left the cache together".to_string()),
         };
@@ -126,6 +130,10 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     doubt_multiples(bench);
     conclude_mapping(bench, &returned);
     Ok(())
+}
+
+fn bands_seen(bands: usize) -> String {
+    format!("; {bands} {} seen", if bands == 1 { "band" } else { "bands" })
 }
 
 /// Where a band is as large as several of another place, those may be bands that were cleaned together: it is less sure. So is
@@ -141,8 +149,7 @@ fn doubt_multiples(bench: &mut Bench<'_>) {
     for (_, name, _) in PLACES {
         let found = bench.verdict.properties.iter_mut().find(|property| property.name == name);
         if let Some(property) = found {
-            let seen = |bands: &str| property.because.ends_with(bands);
-            let (is_one, is_two) = (seen("; 1 bands seen"), seen("; 2 bands seen"));
+            let [is_one, is_two] = [1, 2].map(|bands| property.because.ends_with(&bands_seen(bands)));
             let is_in_doubt = |size: f64| (is_one && is_multiple(size)) || (is_alone && (is_one || is_two));
             if matches!(property.value, Value::Number(size) if is_in_doubt(size)) {
                 property.confidence = Confidence::Medium;
