@@ -82,6 +82,7 @@ pub struct Mount {
     session: Session<Front>,
     unmounter: SessionUnmounter,
     directory: PathBuf,
+    below: Option<u64>,
 }
 
 /// The options of mount(8) that are handed on, beside those that have a meaning of their own.
@@ -131,14 +132,15 @@ impl Mount {
     ) -> io::Result<Mount> {
         let context = Rc::new(Context { fs: fs.clone(), answers });
         let core = Arc::<Core<Context>>::default();
+        let below = read_ahead::device(directory);
         let mut session = Session::new(Front::new(core.clone()), directory, &config(words))?;
         let unmounter = session.unmount_callable();
-        Ok(Mount { clock: clock.clone(), context, core, session, unmounter, directory: directory.into() })
+        Ok(Mount { clock: clock.clone(), context, core, session, unmounter, directory: directory.into(), below })
     }
 
     /// Serves until the kernel lets go of the directory, or `is_over` says so; then everything is written.
     pub fn serve(self, is_over: impl Fn() -> bool + Send) -> io::Result<()> {
-        let Mount { clock, context, core, session, unmounter, directory } = self;
+        let Mount { clock, context, core, session, unmounter, directory, below } = self;
         share_memory();
         let told = core.clone();
         std::thread::Builder::new().name("fuse".into()).spawn(move || {
@@ -146,7 +148,7 @@ impl Mount {
             told.end();
             ended
         })?;
-        read_ahead::set(&directory, context.fs.drives());
+        read_ahead::set(&directory, below, context.fs.drives());
         let told = core.clone();
         core.work(&clock, &context, LOOK, move || told.has_ended() || is_over());
         let let_go = if core.has_ended() { Ok(Parting::Whole) } else { let_go(unmounter, &directory) };

@@ -15,16 +15,28 @@ const DRIVE_BYTES: u64 = 2 << 20;
 /// More is not read ahead however many drives there are.
 const BYTES_MAX: u64 = 32 << 20;
 
+/// The number of the device that a directory lies on.
+pub fn device(directory: &Path) -> Option<u64> {
+    std::fs::metadata(directory).ok().map(|about| about.dev())
+}
+
 /// Gives `directory` what `drives` drives are worth, in a thread of its own, which first asks for its attributes: when they are
-/// there the kernel has its first answer. Who may not set it, or has set more, keeps what there is.
-pub fn set(directory: &Path, drives: usize) {
+/// there the kernel has its first answer. Who may not set it, or has set more, keeps what there is. `below` is the device that
+/// the directory lies on when nothing is mounted there: that one is not ours.
+pub fn set(directory: &Path, below: Option<u64>, drives: usize) {
     let directory = directory.to_owned();
     let kib = bytes(drives) / 1024;
     let ask = move || {
-        let Ok(number) = std::fs::metadata(directory).map(|about| about.dev()) else { return };
-        raise(&place(number), kib);
+        if let Some(number) = ours(&directory, below) {
+            raise(&place(number), kib);
+        }
     };
     let _ = std::thread::Builder::new().name("read-ahead".into()).spawn(ask);
+}
+
+/// The number of the device that is mounted there; none where it is over already, and what lies below is seen again.
+fn ours(directory: &Path, below: Option<u64>) -> Option<u64> {
+    device(directory).filter(|own| below.is_some_and(|below| below != *own))
 }
 
 fn bytes(drives: usize) -> u64 {
@@ -63,6 +75,16 @@ mod tests {
         }
         raise(&folder.path().join("none"), 2048);
         assert!(!folder.path().join("none").exists());
+    }
+
+    #[test]
+    fn what_lies_below_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = device(folder.path());
+        assert!(below.is_some());
+        assert_eq!(ours(folder.path(), below), None);
+        assert_eq!(ours(folder.path(), None), None);
+        assert_eq!(ours(folder.path(), Some(below.unwrap() + 1)), below, "another is mounted over it");
     }
 
     #[test]
