@@ -71,15 +71,17 @@ fn transfer(appends: usize) -> (u64, u64, u64) {
 
 #[test]
 fn drives_turn_in_vain_between_appends_only_where_one_is_under_way_at_a_time() {
-    let (one_ns, writes, blocks) = transfer(1);
-    // The header of the zone, and then the appends.
-    let appends = writes - 1;
+    let (one_ns, appends, blocks) = transfer(1);
+    // The header of the zone goes with the first.
     assert!(appends >= 20, "{appends} appends of {TRANSFER_BLOCKS} blocks");
     let transfer_ns = blocks * BLOCK_NS;
-    assert_eq!(one_ns, SEEK_NS + appends * TURN_NS + transfer_ns, "{appends} appends, each behind the one before");
-    for appends in [2, 3, 4] {
-        // The first comes behind the header, which is on the drives before anything else of the group is.
-        assert_eq!(transfer(appends), (SEEK_NS + TURN_NS + transfer_ns, writes, blocks), "{appends} at a time");
+    assert_eq!(
+        one_ns,
+        SEEK_NS + (appends - 1) * TURN_NS + transfer_ns,
+        "{appends} appends, each behind the one before"
+    );
+    for at_once in [2, 3, 4] {
+        assert_eq!(transfer(at_once), (SEEK_NS + transfer_ns, appends, blocks), "{at_once} at a time");
     }
 }
 

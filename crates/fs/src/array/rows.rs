@@ -235,13 +235,19 @@ impl Array {
         bytes.resize(filled, 0);
         let row = found.rows;
         found.rows += rows;
+        let with_headers = !std::mem::replace(&mut found.has_headers, true);
         let columns = columns_of(&found.layout, &bytes);
         let parity_blocks = rows * found.layout.parity() as u64;
         self.count(|counters| {
             counters.padding_blocks += padding_blocks;
             counters.parity_blocks += parity_blocks;
         });
-        self.address(found, row, rows, columns)
+        let mut writes = self.address(found, row, rows, columns)?;
+        for (column, write) in writes.iter_mut().enumerate().filter(|_| with_headers) {
+            let header = self.header_of(group, &found.layout, column);
+            (write.start, write.bytes) = (self.start_of(write.at), [header, std::mem::take(&mut write.bytes)].concat());
+        }
+        Ok(writes)
     }
 
     fn address(

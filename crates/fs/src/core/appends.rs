@@ -10,7 +10,7 @@
 //! Invariants:
 //! 1. Appends of a file reach the device in the order of their blocks, the next one only when all of the one before is there.
 //! 2. No more are under way than [`super::Bounds::appends`]. With one, each is over before the next is begun.
-//! 3. Nobody waits for room who has an append under way.
+//! 3. Nobody waits for room that others have, or that is to be cleaned, who has an append under way.
 //! 4. Where one fails, all that are under way are given up, whatever became of them: the file is written elsewhere.
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ use crate::clock::Together;
 use crate::error::FsError;
 use crate::format::change::{Extent, Inode};
 use crate::format::record::FileRecord;
-use crate::store::{Lease, Run, Told};
+use crate::store::{Held, Lease, Run, Told};
 
 /// An append that is under way.
 struct Append {
@@ -133,7 +133,7 @@ impl Fs {
     ) -> Result<Lease, FsError> {
         let blocks = appends.left.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
         if let Some(last) = appends.under_way.back() {
-            if let Some(lease) = self.lease_behind(open, &last.lease, blocks, told) {
+            if let Some(lease) = self.lease_behind(open, &last.lease, blocks, told).await {
                 return Ok(lease);
             }
             self.end_appends_down_to(0, appends).await?;
@@ -142,26 +142,23 @@ impl Fs {
         self.lease(open, blocks, told).await
     }
 
-    /// Room behind an append that is under way, if it can be had without waiting.
-    fn lease_behind(&self, open: &Open, last: &Lease, blocks: u64, told: &Told) -> Option<Lease> {
+    /// Room behind an append that is under way, if it can be had without waiting for others.
+    async fn lease_behind(&self, open: &Open, last: &Lease, blocks: u64, told: &Told) -> Option<Lease> {
         let core = &self.0;
         core.wrote_ns.set(core.clock.now_ns());
-        let mut going = open.going().borrow_mut();
-        core.store.allocate_behind(last, &mut going.as_mut()?.held, blocks, told)
+        let mut held = take_held(open);
+        let lease = core.store.allocate_behind(last, &mut held, blocks, told).await;
+        self.give_held_back(open, held);
+        lease
     }
 
-    async fn lease(&self, open: &Rc<Open>, blocks: u64, told: &Told) -> Result<Lease, FsError> {
+    async fn lease(&self, open: &Open, blocks: u64, told: &Told) -> Result<Lease, FsError> {
         let core = &self.0;
-        let mut held =
-            open.going().borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default();
+        let mut held = take_held(open);
         let began_ns = core.clock.now_ns();
         let allocated = core.store.allocate(&mut held, blocks, told).await;
         core.counters.borrow_mut().waited_ns += core.clock.now_ns() - began_ns;
-        if let Some(staged) = open.going().borrow_mut().as_mut() {
-            staged.held = held;
-        } else {
-            core.store.unreserve(&mut held);
-        }
+        self.give_held_back(open, held);
         let mut lease = allocated?;
         if core.sabotage == Some(Sabotage::FooterGivenBackEarly) {
             let kept = std::mem::take(&mut lease.kept);
@@ -169,4 +166,16 @@ impl Fs {
         }
         Ok(lease)
     }
+
+    fn give_held_back(&self, open: &Open, mut held: Held) {
+        match open.going().borrow_mut().as_mut() {
+            Some(staged) => staged.held = held,
+            None => self.0.store.unreserve(&mut held),
+        }
+    }
+}
+
+/// What is reserved for what is being written.
+fn take_held(open: &Open) -> Held {
+    open.going().borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default()
 }

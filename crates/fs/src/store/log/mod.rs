@@ -16,7 +16,8 @@
 //! 2. A writer leaves so many groups unopened as are kept back; the cleaner may open those. What it has opened is its own
 //!    until the zone that it empties is empty.
 //! 3. A group that is opened is in [`Store::drain_changes`] before anybody is given blocks of it.
-//! 4. No more groups are open than [`LogStore::new`] was told, nor than a drive allows.
+//! 4. A writer appends on behind what it has under way only while nobody else waits for a group.
+//! 5. No more groups are open than [`LogStore::new`] was told, nor than a drive allows.
 
 mod records;
 #[cfg(test)]
@@ -407,13 +408,27 @@ impl Store for LogStore {
         })
     }
 
-    fn allocate_behind(&self, lease: &Lease, held: &mut Held, blocks: u64, told: &Told) -> Option<Lease> {
-        self.reserve(held, blocks).ok()?;
-        let number = self.group_of(lease);
-        let next = if self.is_pressed(number) { None } else { self.take_behind(number, blocks, told) };
-        let next = next?;
-        self.account.unreserve(held, next.runs[0].blocks);
-        Some(next)
+    fn allocate_behind<'a>(
+        &'a self,
+        lease: &'a Lease,
+        held: &'a mut Held,
+        blocks: u64,
+        told: &'a Told,
+    ) -> Local<'a, Option<Lease>> {
+        Box::pin(async move {
+            self.reserve(held, blocks).ok()?;
+            let number = self.group_of(lease);
+            if self.is_pressed(number) {
+                return None;
+            }
+            let next = match self.take_behind(number, blocks, told) {
+                Some(next) => next,
+                // Its group is at its end.
+                None => self.give(Who::File, blocks, told).await?,
+            };
+            self.account.unreserve(held, next.runs[0].blocks);
+            Some(next)
+        })
     }
 
     fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a Told) -> Local<'a, Option<Lease>> {
