@@ -71,7 +71,9 @@ fn a_drive_that_dies_while_several_appends_are_under_way_costs_nothing_acknowled
         operations.extend([write("a", a, round as u8), Operation::Fsync("a".into()), write("b", b, 9)]);
         operations.push(Operation::Sync);
     }
-    for (name, trial) in in_short_appends().into_iter().filter(|(_, trial)| trial.parity > 0) {
+    // On what is left another group can be opened: a mirror of two takes no more with one of them gone.
+    let goes_on = |trial: &Trial| trial.parity > 0 && trial.drives > usize::from(trial.parity) + 1;
+    for (name, trial) in in_short_appends().into_iter().filter(|(_, trial)| goes_on(trial)) {
         for (drive, events) in (0..trial.drives).flat_map(|drive| (3..40).map(move |events| (drive, events))) {
             let harms = vec![Harm::None, Harm::Lost(vec![drive])];
             let trial = Trial { dies: Some((drive, events)), harms, random_subsets: 2, ..trial.clone() };

@@ -185,9 +185,8 @@ impl Array {
         let lengths: Vec<Option<u64>> = layout.members.iter().map(|&at| rows_in(&drives, at)).collect();
         let first = lengths[0].unwrap_or(0);
         let is_even = lengths.iter().all(|length| *length == Some(first));
-        let is_empty = layout.members.iter().all(|&at| is_empty(&drives, at));
-        let is_sealed = !is_even && !is_empty;
-        let group_now = Group { layout: layout.clone(), rows: first, has_headers: !is_empty, is_sealed };
+        // One that nothing was written to before the power went is sealed too, and emptied some time.
+        let group_now = Group { layout: layout.clone(), rows: first, has_headers: true, is_sealed: !is_even };
         inner.groups.borrow_mut().insert(group, group_now);
         inner.free_numbers.borrow_mut().remove(&group);
         inner.sequence.set(inner.sequence.get().max(layout.sequence));
@@ -202,8 +201,7 @@ impl Array {
             let (layout, is_open, is_sealed) = {
                 let groups = self.0.groups.borrow();
                 let found = &groups[&group];
-                let is_open = !found.is_sealed && found.has_headers && found.rows < self.0.shape.rows();
-                (found.layout.clone(), is_open, found.is_sealed)
+                (found.layout.clone(), !found.is_sealed && found.rows < self.0.shape.rows(), found.is_sealed)
             };
             let is_strange = is_open && !self.has_headers(group, &layout).await;
             if is_strange {
@@ -560,12 +558,6 @@ impl Array {
         }
         failed
     }
-}
-
-/// Whether a zone is there and nothing was written to it.
-fn is_empty(drives: &Drives, at: ZoneOf) -> bool {
-    let zone = drives.zone(at).filter(|zone| zone.has_pointer && !zone.is_bad && zone.written == 0);
-    zone.is_some() && drives.device(at.drive).is_some()
 }
 
 /// Rows in a zone, if it is there and keeps its own pointer.
