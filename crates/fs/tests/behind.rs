@@ -23,7 +23,7 @@ use imbrex_fs::verify::cuts::{compare_all, judge};
 use imbrex_fs::verify::naive::Naive;
 use imbrex_fs::verify::operation::find;
 use imbrex_fs::verify::trial::Trial;
-use imbrex_fs::verify::{Operation, arrays, perform, toys, with_hot_zones};
+use imbrex_fs::verify::{Operation, arrays, in_short_appends, perform, toys, with_hot_zones};
 use imbrex_fs::{Bounds, Clock, Device, Fs, FsError};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -307,10 +307,10 @@ impl Appends {
 #[test]
 fn power_cuts_while_it_is_written_behind_find_what_is_promised() {
     let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_BEHIND", 2));
-    let all = [toys(), arrays(), with_hot_zones()].concat();
+    let all = [toys(), arrays(), with_hot_zones(), in_short_appends()].concat();
     for (number, (name, usual)) in all.into_iter().enumerate() {
-        for (pieces, piece_blocks) in [(3, 1), (4, 256)] {
-            let bounds = Bounds { behind_bytes: 1, pieces, piece_blocks, ..usual.bounds };
+        for (pieces, piece_blocks, appends) in [(3, 1, 2), (4, 256, 4)] {
+            let bounds = Bounds { behind_bytes: 1, pieces, piece_blocks, appends, ..usual.bounds };
             let trial = Trial { bounds, random_subsets: 4, ..usual.clone() };
             for seed in first..first + count {
                 let seed = seed + 1000 * number as u64 + 100 * pieces as u64;

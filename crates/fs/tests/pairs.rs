@@ -448,8 +448,10 @@ fn places() -> Vec<(&'static str, Place)> {
     // Room for all files twice, and for their records, also on the three drives that two lost of five leave.
     let kind = Kind::Zoned { zone_blocks: 8, zones: 14, conventional: 0, active_max: None };
     let geometry = Geometry { blocks: 112, kind };
+    // A file of more than a row takes several appends, which are under way together.
+    let options = vec![("append_blocks".to_string(), "3".to_string())];
     let place = |drives, parity| {
-        let trial = Trial { drives, parity, geometry, options: Vec::new(), ..one.clone() };
+        let trial = Trial { drives, parity, geometry, options: options.clone(), ..one.clone() };
         Place { new: trial.drives + COPIES, trial }
     };
     vec![("three and one parity", place(4, 1)), ("three and two parity", place(5, 2))]

@@ -16,7 +16,7 @@ use super::Belongs;
 use crate::device::{Device, Geometry, Kind, ZoneCondition, ZoneState};
 use crate::format::change::ZoneOf;
 
-/// After more failed writes than this nothing more is written to a drive.
+/// After more zones than this have failed nothing more is written to a drive.
 const FAILURES_MAX: u32 = 3;
 
 /// A zone.
@@ -232,12 +232,13 @@ impl Drives {
         }
     }
 
-    /// A zone cannot be written any more.
+    /// A zone cannot be written any more. Several writes that were under way there are one failure of the drive.
     pub fn fail_zone(&mut self, at: ZoneOf) {
         let Some(drive) = self.drives.get_mut(usize::from(at.drive)) else { return };
         drive.free.remove(&at.zone);
-        if let Some(zone) = drive.zone_mut(at.zone) {
-            zone.is_bad = true;
+        let was_bad = drive.zone_mut(at.zone).is_some_and(|zone| std::mem::replace(&mut zone.is_bad, true));
+        if was_bad {
+            return;
         }
         drive.failures += 1;
         drive.is_failing |= drive.failures > FAILURES_MAX;
@@ -382,6 +383,18 @@ mod tests {
             }
             assert_eq!(opened as u32, expected, "{zones:?}");
         }
+    }
+
+    /// Writes that were under way at a zone when it failed do not make the drive a lost one; zones that fail one by one do.
+    #[test]
+    fn a_zone_fails_once_however_many_writes_it_takes_along() {
+        let mut all = drives(&[9], 0, 1);
+        for zone in 1..=FAILURES_MAX {
+            (0..10).for_each(|_| all.fail_zone(ZoneOf { drive: 0, zone }));
+            assert!(all.device(0).is_some() && all.losses() == u64::from(zone), "{zone} zones");
+        }
+        all.fail_zone(ZoneOf { drive: 0, zone: FAILURES_MAX + 1 });
+        assert!(all.device(0).is_none(), "too many zones");
     }
 
     #[test]

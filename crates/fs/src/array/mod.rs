@@ -11,7 +11,7 @@
 //! opened. The store above sees it as one zone of k' × (zone blocks − 1) blocks: appended to in whole rows, the last one filled
 //! with zeros, and emptied as a whole. Block numbers are group × stride + place in the group, the stride that of the widest
 //! group there can be; so a group of any width has its numbers to itself. Each zone begins with a block that says what it is
-//! ([`zone_header`]).
+//! ([`zone_header`]), written with the first rows.
 //!
 //! Which zones form a group is recorded in the log of the metadata before any record that names data in it; so it is
 //! durable whenever they are. Zones that are in no group may hold anything, and are reset before they are used.
@@ -24,6 +24,8 @@
 //! 1. A row is written once, whole. What was flushed of it is readable while any k' of its columns are.
 //! 2. A drive is lost for writing as soon as it fails to flush; nothing was acknowledged from it alone, unless m is 0.
 //! 3. No zone is in two groups.
+//! 4. Rows that are begun behind others, which may be under way still, reach each drive behind them. When a write of a group
+//!    fails the group is sealed before anything else is begun there.
 
 mod data;
 mod drives;
@@ -90,6 +92,8 @@ struct Group {
     layout: GroupLayout,
     /// Rows that are written, those being written included.
     rows: u64,
+    /// Whether its zones have their headers, which are written with the first rows: so no drive turns in vain between them.
+    has_headers: bool,
     is_sealed: bool,
 }
 
@@ -181,7 +185,8 @@ impl Array {
         let lengths: Vec<Option<u64>> = layout.members.iter().map(|&at| rows_in(&drives, at)).collect();
         let first = lengths[0].unwrap_or(0);
         let is_even = lengths.iter().all(|length| *length == Some(first));
-        let group_now = Group { layout: layout.clone(), rows: first, is_sealed: !is_even };
+        // One that nothing was written to before the power went is sealed too, and emptied some time.
+        let group_now = Group { layout: layout.clone(), rows: first, has_headers: true, is_sealed: !is_even };
         inner.groups.borrow_mut().insert(group, group_now);
         inner.free_numbers.borrow_mut().remove(&group);
         inner.sequence.set(inner.sequence.get().max(layout.sequence));
@@ -372,8 +377,8 @@ impl Array {
         zones
     }
 
-    /// Opens a group of `width` data zones: its zones are reset and their headers written, not yet durable. `None` if
-    /// there is no room for one; drives and zones that fail are left out.
+    /// Opens a group of `width` data zones: its zones are emptied. `None` if there is no room for one; drives and zones that fail are
+    /// left out.
     pub async fn open(&self, width: usize) -> Option<(u32, GroupLayout)> {
         let columns = width + usize::from(self.0.shape.parity);
         for _ in 0..ATTEMPTS {
@@ -384,8 +389,8 @@ impl Array {
             self.0.free_numbers.borrow_mut().remove(&number);
             let layout = GroupLayout { sequence, width: width as u8, members };
             // A drive may have failed, or begun to leave, meanwhile.
-            if self.prepare(number, &layout).await && self.is_complete(&layout) {
-                let group = Group { layout: layout.clone(), rows: 0, is_sealed: false };
+            if self.prepare(&layout).await && self.is_complete(&layout) {
+                let group = Group { layout: layout.clone(), rows: 0, has_headers: false, is_sealed: false };
                 self.0.groups.borrow_mut().insert(number, group);
                 return Some((number, layout));
             }
@@ -402,39 +407,51 @@ impl Array {
         layout.members.iter().all(|at| drives.get(at.drive).is_some_and(Drive::is_there))
     }
 
-    async fn prepare(&self, group: u32, layout: &GroupLayout) -> bool {
-        let columns = (0..layout.members.len()).map(|column| {
-            Box::pin(async move { self.prepare_zone(group, layout, column).await }) as crate::clock::Local<'_, bool>
-        });
+    async fn prepare(&self, layout: &GroupLayout) -> bool {
+        let columns = layout
+            .members
+            .iter()
+            .map(|&at| Box::pin(async move { self.prepare_zone(at).await }) as crate::clock::Local<'_, bool>);
         all_of(columns.collect()).await.into_iter().all(|is_done| is_done)
     }
 
-    /// Resets a zone where it must be, and writes its header; whether that went well.
-    async fn prepare_zone(&self, group: u32, layout: &GroupLayout, column: usize) -> bool {
-        let at = layout.members[column];
-        let outcome = self.begin_zone(group, layout, column).await;
+    /// Empties a zone; whether that went well.
+    async fn prepare_zone(&self, at: ZoneOf) -> bool {
+        let outcome = self.empty_zone(at).await;
         if outcome.is_err() {
             self.look_at(at).await;
         }
         outcome.is_ok()
     }
 
-    async fn begin_zone(&self, group: u32, layout: &GroupLayout, column: usize) -> Result<(), DeviceFault> {
-        let at = layout.members[column];
+    /// Resets a zone where it must be. Returns its drive.
+    async fn empty_zone(&self, at: ZoneOf) -> Result<Device, DeviceFault> {
         let device = self.0.drives.borrow().device(at.drive);
         let device = device.ok_or_else(|| DeviceFault::new(format!("drive {} is not there", at.drive)))?;
         let zone = *self.0.drives.borrow().zone(at).expect("it was taken");
         if zone.has_pointer && zone.written > 0 {
             device.reset(at.zone).await?;
         }
-        let drives = {
-            let drives = self.0.drives.borrow();
-            layout.members.iter().map(|at| drives.get(at.drive).map_or(Uuid::nil(), |drive| drive.uuid)).collect()
-        };
-        let file_system = self.0.file_system;
-        let header = ZoneHeader { file_system, group, column: column as u8, layout: layout.clone(), drives };
+        self.set_written(at, 0);
+        Ok(device)
+    }
+
+    /// Empties a zone that is to be column `column` of a group, and writes its header.
+    async fn begin_zone(&self, group: u32, layout: &GroupLayout, column: usize) -> Result<(), DeviceFault> {
+        let at = layout.members[column];
+        let device = self.empty_zone(at).await?;
+        let header = self.header_of(group, layout, column);
         self.set_written(at, 1);
-        device.write(self.start_of(at), header.encode()).await
+        device.write(self.start_of(at), header).await
+    }
+
+    /// The block with which the zone of column `column` begins.
+    fn header_of(&self, group: u32, layout: &GroupLayout, column: usize) -> Vec<u8> {
+        let names = self.0.drives.borrow();
+        let drives =
+            layout.members.iter().map(|at| names.get(at.drive).map_or(Uuid::nil(), |drive| drive.uuid)).collect();
+        let file_system = self.0.file_system;
+        ZoneHeader { file_system, group, column: column as u8, layout: layout.clone(), drives }.encode()
     }
 
     fn set_written(&self, at: ZoneOf, written: u64) {

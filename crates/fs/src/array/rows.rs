@@ -182,8 +182,9 @@ impl Array {
         drives.reader(at.drive).filter(|_| reaches)
     }
 
-    /// Appends `bytes`, whole blocks, at `block`, where the group's pointer is; the last row is filled up with zeros. If a
-    /// drive fails, the group is sealed.
+    /// Appends `bytes`, whole blocks, at `block`, where the group's pointer is; the last row is filled up with zeros. When it
+    /// is first polled the drives have it, so the next may be begun behind it. If a drive fails, the group is sealed, and
+    /// what is under way behind fails too, or is nobody's.
     pub async fn write(&self, block: u64, bytes: Vec<u8>) -> Result<(), DeviceFault> {
         let group = (block / self.0.shape.stride()) as u32;
         let columns = self.begin_append(group, block, bytes)?;
@@ -194,24 +195,22 @@ impl Array {
         let mut first_fault = Ok(());
         for (at, outcome) in places.into_iter().zip(outcomes) {
             if let Err(fault) = outcome {
+                // At once: nothing more is to be begun behind what failed.
+                self.seal(group);
                 self.look_at(at).await;
                 first_fault = Err(fault);
             }
         }
-        if first_fault.is_err() {
-            self.seal(group).await;
+        if let (Err(_), Some(layout)) = (&first_fault, self.layout(group)) {
+            self.finish_zones(&layout).await;
         }
         first_fault
     }
 
-    async fn seal(&self, group: u32) {
-        let layout = {
-            let mut groups = self.0.groups.borrow_mut();
-            let Some(group) = groups.get_mut(&group) else { return };
+    fn seal(&self, group: u32) {
+        if let Some(group) = self.0.groups.borrow_mut().get_mut(&group) {
             group.is_sealed = true;
-            group.layout.clone()
-        };
-        self.finish_zones(&layout).await;
+        }
     }
 
     /// What is to be written to each zone; the pointer of the group is moved behind these rows.
@@ -236,13 +235,19 @@ impl Array {
         bytes.resize(filled, 0);
         let row = found.rows;
         found.rows += rows;
+        let with_headers = !std::mem::replace(&mut found.has_headers, true);
         let columns = columns_of(&found.layout, &bytes);
         let parity_blocks = rows * found.layout.parity() as u64;
         self.count(|counters| {
             counters.padding_blocks += padding_blocks;
             counters.parity_blocks += parity_blocks;
         });
-        self.address(found, row, rows, columns)
+        let mut writes = self.address(found, row, rows, columns)?;
+        for (column, write) in writes.iter_mut().enumerate().filter(|_| with_headers) {
+            let header = self.header_of(group, &found.layout, column);
+            (write.start, write.bytes) = (self.start_of(write.at), [header, std::mem::take(&mut write.bytes)].concat());
+        }
+        Ok(writes)
     }
 
     fn address(

@@ -289,17 +289,29 @@ pub async fn all_of<'a, T>(tasks: Vec<Pin<Box<dyn Future<Output = T> + 'a>>>) ->
 pub struct Together<'a, T> {
     most: usize,
     under_way: VecDeque<(Local<'a, T>, Option<T>)>,
+    begun: u64,
 }
 
 impl<'a, T> Together<'a, T> {
     /// None yet, and at most `most` at a time.
     pub fn new(most: usize) -> Together<'a, T> {
-        Together { most: most.max(1), under_way: VecDeque::new() }
+        Together { most: most.max(1), under_way: VecDeque::new(), begun: 0 }
+    }
+
+    /// How many were begun so far.
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// How many of those were returned.
+    pub fn returned(&self) -> u64 {
+        self.begun - self.under_way.len() as u64
     }
 
     /// Begins one. Where as many are under way as may be, what the oldest came to is waited for and returned.
     pub async fn begin(&mut self, future: impl Future<Output = T> + 'a) -> Option<T> {
         self.under_way.push_back((Box::pin(future), None));
+        self.begun += 1;
         let is_full = self.under_way.len() >= self.most;
         std::future::poll_fn(|context| {
             self.poll_each(context);

@@ -23,7 +23,8 @@ use crate::format::change::Inode;
 use crate::store::Held;
 
 const BYTES: u64 = BLOCK_BYTES as u64;
-/// So many times [`super::Bounds::behind_bytes`] leave at once, about: whoever wants to cut the file waits for them.
+/// So many times [`super::Bounds::behind_bytes`] leave at once for each drive that they are spread over, about: whoever wants to cut
+/// the file waits for them, and where they end each drive turns once in vain.
 const AT_ONCE: usize = 4;
 
 impl Fs {
@@ -87,7 +88,8 @@ impl Fs {
         let Some(committed) = core.namespace.borrow().get(inode).map(|node| node.attributes.size) else { return false };
         let mut place = open.staged.borrow_mut();
         let Some(staged) = place.as_mut().filter(|staged| staged.is_appended) else { return false };
-        let end_bytes = first_sizes(&mut staged.whole_sizes);
+        let width = core.data.array().map_or(1, |array| usize::from(array.shape().width));
+        let end_bytes = first_sizes(&mut staged.whole_sizes, AT_ONCE * width);
         let end = end_bytes / BYTES;
         if staged.blocks.range(0..end as u32).next().is_none() {
             return false;
@@ -132,8 +134,8 @@ impl Fs {
     }
 }
 
-/// Takes the first few of these lengths away; the last of those.
-fn first_sizes(sizes: &mut VecDeque<u64>) -> u64 {
-    let count = sizes.len().min(AT_ONCE);
+/// Takes the first `most` of these lengths away; the last of those.
+fn first_sizes(sizes: &mut VecDeque<u64>, most: usize) -> u64 {
+    let count = sizes.len().min(most);
     sizes.drain(..count).next_back().unwrap_or_default()
 }

@@ -9,6 +9,7 @@
 //!    Blocks that were written and are kept for later changes are at most [`Bounds::written_blocks`].
 
 mod ahead;
+mod appends;
 mod attributes;
 mod behind;
 mod cleaner;
@@ -87,6 +88,8 @@ pub struct Bounds {
     pub piece_blocks: u64,
     /// How many such commands a file that is written gives the device at a time: between two the disk turns on.
     pub pieces: usize,
+    /// How many appends of a file to a stripe group are under way at a time, each of so many commands.
+    pub appends: usize,
     /// When so many bytes of records wait they are committed, without anybody asking.
     pub pending_bytes: usize,
     /// How often records are committed, and files written that were changed longer ago than `dirty_ns`.
@@ -120,6 +123,7 @@ impl Default for Bounds {
             checksum_pages: 16 << 10,
             piece_blocks: 256,
             pieces: 4,
+            appends: 4,
             pending_bytes: 1 << 20,
             commit_ns: 5 * SECOND_NS,
             dirty_ns: 30 * SECOND_NS,
@@ -144,6 +148,7 @@ impl Bounds {
             checksum_pages: 1,
             piece_blocks: 1,
             pieces: 1,
+            appends: 1,
             pending_bytes: 1,
             closing_ns: 0,
             log_percent: 1,

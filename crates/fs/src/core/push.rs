@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::pieces::{in_pieces, joined, place, portion_end, take_first, without};
+use super::pieces::{in_pieces, joined, portion_end, without};
 use super::staged::{Block, Blocks, Open, Staged};
 use super::{Fs, Sabotage};
 use crate::clock::Together;
@@ -24,7 +24,7 @@ const ATTEMPTS: u32 = 16;
 const ATTEMPTS_WITHOUT_ROOM: u32 = 4;
 
 /// Blocks of data that were written: the first, and their checksums; or why they were not.
-type WrittenPiece = Result<(u64, Vec<u32>), FsError>;
+pub(super) type WrittenPiece = Result<(u64, Vec<u32>), FsError>;
 
 /// What is to be written of a file: blocks of it, in order.
 struct Work {
@@ -162,68 +162,22 @@ impl Fs {
         record: Option<&Rc<FileRecord>>,
     ) -> Result<(), FsError> {
         let core = &self.0;
-        let (mut written, mut extents) = (Vec::new(), Vec::new());
-        let mut left = work.pieces.clone();
-        while !left.is_empty() {
-            let portion = self.write_portion(inode, open, &mut left, record).await;
-            let Ok((runs, of_portion)) = portion else {
-                // What was written so far is no file's.
-                core.store.unpin(&written);
-                written.iter().for_each(|run| core.store.free(*run));
-                return portion.map(drop);
-            };
-            written.extend(runs);
-            extents.extend(of_portion);
+        let (stored, outcome) = self.write_appends(inode, open, &work.pieces, record).await;
+        if outcome.is_err() {
+            // What was written so far is no file's.
+            core.store.unpin(&stored.runs);
+            stored.runs.iter().for_each(|run| core.store.free(*run));
+            return outcome;
         }
         // The records of several files that are written at a time come one after the other.
         let has_room = core.log.room().await;
-        core.store.unpin(&written);
-        core.counters.borrow_mut().files_written += u64::from(!extents.is_empty());
-        let outcome = has_room.and_then(|()| self.finish(inode, open, work, &extents));
+        core.store.unpin(&stored.runs);
+        core.counters.borrow_mut().files_written += u64::from(!stored.extents.is_empty());
+        let outcome = has_room.and_then(|()| self.finish(inode, open, work, &stored.extents));
         if outcome.is_err() {
-            written.iter().for_each(|run| core.store.free(*run));
+            stored.runs.iter().for_each(|run| core.store.free(*run));
         }
         outcome
-    }
-
-    /// Writes as many of the first blocks of `left` as the store gives room for at once, and removes them from `left`.
-    /// Where they lie now is pinned.
-    async fn write_portion(
-        &self,
-        inode: Inode,
-        open: &Rc<Open>,
-        left: &mut Vec<(u32, u32)>,
-        record: Option<&Rc<FileRecord>>,
-    ) -> Result<(Vec<Run>, Vec<Extent>), FsError> {
-        let core = &self.0;
-        let told = self.told_of_write(record, left);
-        let blocks = left.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
-        let mut held =
-            open.going().borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default();
-        self.slow_down(blocks).await;
-        let began_ns = core.clock.now_ns();
-        let allocated = core.store.allocate(&mut held, blocks, &told).await;
-        core.counters.borrow_mut().waited_ns += core.clock.now_ns() - began_ns;
-        if let Some(staged) = open.going().borrow_mut().as_mut() {
-            staged.held = held;
-        } else {
-            core.store.unreserve(&mut held);
-        }
-        let mut lease = allocated?;
-        if core.sabotage == Some(Sabotage::FooterGivenBackEarly) {
-            let kept = std::mem::take(&mut lease.kept);
-            core.store.settle(Lease { runs: Vec::new(), kept, record_blocks: 0, counted: (0, 0) });
-        }
-        let pieces = take_first(left, lease.runs.iter().map(|run| run.blocks).sum());
-        let extents = place(&pieces, &lease.runs);
-        if let Err(error) = self.write_extents(inode, open, &extents, &lease).await {
-            self.give_up(lease).await;
-            return Err(error);
-        }
-        let runs = lease.runs.clone();
-        core.store.pin(&runs);
-        core.store.settle(lease);
-        Ok((runs, extents))
     }
 
     /// Writes what a mistake made on purpose left unwritten.
@@ -245,26 +199,9 @@ impl Fs {
         self.0.store.abandon(lease, zones.as_deref().filter(|zones| !zones.is_empty()));
     }
 
-    /// Writes blocks of a file to where they are to lie; stops when nobody can reach the file any more.
-    async fn write_extents(
-        &self,
-        inode: Inode,
-        open: &Rc<Open>,
-        extents: &[Extent],
-        lease: &Lease,
-    ) -> Result<(), FsError> {
-        let mut writes = Together::new(self.0.bounds.pieces);
-        let mut outcome = self.begin_extents(inode, open, (extents, lease), &mut writes).await;
-        // The device has the others too, whatever became of one.
-        while let Some(written) = writes.next().await {
-            let recorded = self.record_written(written).await;
-            outcome = outcome.and(recorded);
-        }
-        outcome
-    }
-
-    /// The same, as far as beginning each write; those that `writes` still has go on.
-    async fn begin_extents<'a>(
+    /// Begins to write blocks of a file to where they are to lie, those of one append; stops when nobody can reach the file any more.
+    /// Those writes that `writes` still has go on.
+    pub(super) async fn begin_extents<'a>(
         &'a self,
         inode: Inode,
         open: &Rc<Open>,
@@ -346,7 +283,7 @@ impl Fs {
     }
 
     /// Makes the record of the checksums of blocks that were written.
-    async fn record_written(&self, written: WrittenPiece) -> Result<(), FsError> {
+    pub(super) async fn record_written(&self, written: WrittenPiece) -> Result<(), FsError> {
         let core = &self.0;
         let (block, sums) = written?;
         // What is told of a large file is more than the log holds at a time.

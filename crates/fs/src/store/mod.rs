@@ -171,6 +171,20 @@ pub trait Store {
     /// the rest when that is written. It may have to wait for the cleaner. `told` is what records are to tell of them.
     fn allocate<'a>(&'a self, held: &'a mut Held, blocks: u64, told: &'a Told) -> Local<'a, Result<Lease, FsError>>;
 
+    /// The same for a file whose `lease` is all at the device and not yet over, without waiting for anybody: blocks behind it, or
+    /// elsewhere where it ends, so that the device has the next append when that one is done. Nothing where there is none at
+    /// once, or somebody else waits for room: then whoever asks ends what is under way, and allocates.
+    fn allocate_behind<'a>(
+        &'a self,
+        lease: &'a Lease,
+        held: &'a mut Held,
+        blocks: u64,
+        told: &'a Told,
+    ) -> Local<'a, Option<Lease>> {
+        let _ = (lease, held, blocks, told);
+        Box::pin(async { None })
+    }
+
     /// Blocks for what the cleaner copies, or for the first part of it: from what is kept back for it.
     fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a Told) -> Local<'a, Option<Lease>> {
         let _ = (blocks, told);

@@ -94,6 +94,11 @@ impl Waiting {
         self.needs_cleaning.give();
     }
 
+    /// Whether somebody has not come to something at the first attempt, and waits or is about to try again.
+    pub fn is_queued(&self) -> bool {
+        self.queued.get() > 0
+    }
+
     /// Whether somebody waits.
     pub fn is_anybody(&self) -> bool {
         self.waiting.get() > 0

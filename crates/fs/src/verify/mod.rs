@@ -74,6 +74,15 @@ pub fn with_hot_zones() -> Vec<Toy> {
     ]
 }
 
+/// The same arrays where a file takes an append for every few blocks, so that several of one file are under way at a time.
+pub fn in_short_appends() -> Vec<Toy> {
+    let with = |(name, toy): Toy| {
+        let options = [toy.options.clone(), vec![("append_blocks".to_string(), "3".to_string())]].concat();
+        (name, Trial { options, ..toy })
+    };
+    arrays().into_iter().map(with).collect()
+}
+
 /// Small arrays, each with the harm that its parity must bear.
 pub fn arrays() -> Vec<Toy> {
     let zoned = Kind::Zoned { zone_blocks: 8, zones: 9, conventional: 0, active_max: None };

@@ -1,6 +1,6 @@
 //! A drive in zones with times in closed form, for tests of several files: a seek wherever it does not go on, and a time for each
 //! block. It serves one operation at a time, in the order in which they reach it, and keeps one word of each block that is made
-//! of one word.
+//! of one word. Where it is told to turn, what goes on where it was, but is not there before it is idle, waits for the next turn.
 
 #![allow(clippy::unwrap_used, dead_code)] // in a test a panic is the report; not every test uses all of it
 
@@ -33,6 +33,7 @@ pub struct Timed {
     blocks: Vec<Block>,
     written: Vec<u64>,
     free_at_ns: u64,
+    turn_ns: Option<u64>,
     head: u64,
     answers: VecDeque<(u64, u64, Outcome)>,
 }
@@ -48,9 +49,21 @@ impl Timed {
             blocks: vec![Block::Word(0); blocks as usize],
             written: vec![0; zones as usize],
             free_at_ns: 0,
+            turn_ns: None,
             head: 0,
             answers: VecDeque::new(),
         }
+    }
+
+    /// The same, which turns once in `turn_ns`.
+    pub fn turning(self, turn_ns: u64) -> Timed {
+        Timed { turn_ns: Some(turn_ns), ..self }
+    }
+
+    /// How long it takes at `now_ns` to come again to the place where it was when it became idle.
+    fn turn_on_ns(&self, now_ns: u64) -> u64 {
+        let idle_ns = now_ns.checked_sub(self.free_at_ns);
+        idle_ns.zip(self.turn_ns).map_or(0, |(idle_ns, turn_ns)| turn_ns - idle_ns % turn_ns)
     }
 
     fn write(&mut self, block: u64, bytes: &[u8]) -> Outcome {
@@ -81,9 +94,10 @@ impl Timed {
     }
 
     /// What comes of it, and how long it takes.
-    fn perform(&mut self, operation: Operation) -> (Outcome, u64) {
+    fn perform(&mut self, now_ns: u64, operation: Operation) -> (Outcome, u64) {
+        let turn_on_ns = self.turn_on_ns(now_ns);
         let mut reach = |block: u64, blocks: u64| {
-            let seek = if self.head == block { 0 } else { SEEK_NS };
+            let seek = if self.head == block { turn_on_ns } else { SEEK_NS };
             self.head = block + blocks;
             seek + blocks * BLOCK_NS
         };
@@ -123,7 +137,7 @@ impl Backend for Timed {
     }
 
     fn submit(&mut self, now_ns: u64, number: u64, operation: Operation) {
-        let (outcome, time) = self.perform(operation);
+        let (outcome, time) = self.perform(now_ns, operation);
         self.free_at_ns = self.free_at_ns.max(now_ns) + time;
         self.answers.push_back((self.free_at_ns, number, outcome));
     }

@@ -25,8 +25,8 @@ pub struct Band {
     pub is_writable: bool,
     /// Whether somebody writes to it, or it is being emptied.
     pub is_leased: bool,
-    /// Whether somebody writes to it: then the drive has it open, also where it will be full in the end.
-    pub is_written_to: bool,
+    /// Appends to it that are under way, all of one writer.
+    pub appends: u32,
     /// Writers whose files are not wholly written yet have blocks in it: it is not emptied meanwhile.
     pub pins: u32,
     /// Whether the cleaner writes to it: what it copies lives longer than what is new.
@@ -41,9 +41,25 @@ impl Band {
         if self.is_writable && !self.is_leased { self.capacity - self.written } else { 0 }
     }
 
+    /// Blocks that whoever writes to it can append behind what is under way.
+    pub fn room_behind(&self) -> u64 {
+        if self.is_writable && self.is_written_to() { self.capacity - self.written } else { 0 }
+    }
+
+    /// Whether somebody writes to it: then the drive has it open, also where it will be full in the end.
+    pub fn is_written_to(&self) -> bool {
+        self.appends > 0
+    }
+
     /// Whether it takes writes, or is being written to.
     pub fn is_open(&self) -> bool {
-        self.is_writable && (self.written < self.capacity || self.is_written_to)
+        self.is_writable && (self.written < self.capacity || self.is_written_to())
+    }
+
+    /// An append is over; with the last of them the lease is.
+    fn end_append(&mut self) {
+        self.appends = self.appends.checked_sub(1).unwrap_or_else(|| panic!("nobody writes to it: {self:?}"));
+        self.is_leased = self.appends > 0;
     }
 
     /// Blocks that emptying it gains, counted in bands of the usual kind. Copying what is live takes `slack` blocks
@@ -132,15 +148,28 @@ impl Bands {
     }
 
     /// Takes `total` blocks of the room of band `number`, of which the first `blocks` are data, for the cleaner or for
-    /// a writer. The band is leased until they are settled or abandoned.
+    /// a writer. The band is leased until they are settled or abandoned, and all that were taken behind them.
     pub fn take_from(&mut self, number: u32, (blocks, total): (u64, u64), for_cleaner: bool) -> Run {
+        let band = &mut self.bands[(number - self.first) as usize];
+        assert!(total <= band.room(), "{total} blocks of band {number}: {band:?}");
+        band.is_for_cleaner |= for_cleaner;
+        self.append_to(number, (blocks, total))
+    }
+
+    /// The same for whoever writes to the band already, behind that.
+    pub fn take_behind(&mut self, number: u32, (blocks, total): (u64, u64)) -> Run {
+        let band = self.band(number);
+        assert!(total <= band.room_behind(), "{total} blocks more of band {number}: {band:?}");
+        self.append_to(number, (blocks, total))
+    }
+
+    fn append_to(&mut self, number: u32, (blocks, total): (u64, u64)) -> Run {
         self.takes += 1;
         let (takes, start) = (self.takes, u64::from(number) * self.band_blocks);
         let band = &mut self.bands[(number - self.first) as usize];
         let run = Run { start: start + band.written, blocks };
-        assert!(total > 0 && blocks <= total && total <= band.room(), "{total} blocks of band {number}: {band:?}");
-        (band.is_leased, band.is_written_to, band.age) = (true, true, takes);
-        band.is_for_cleaner |= for_cleaner;
+        assert!(total > 0 && blocks <= total, "{blocks} of {total} blocks of band {number}: {band:?}");
+        (band.is_leased, band.appends, band.age) = (true, band.appends + 1, takes);
         band.written += total;
         band.live += run.blocks;
         run
@@ -232,7 +261,7 @@ impl Bands {
 
     /// Whether somebody writes to some band.
     pub fn has_writers(&self) -> bool {
-        self.bands.iter().any(|band| band.is_written_to)
+        self.bands.iter().any(Band::is_written_to)
     }
 
     /// Each band's written and live blocks.
@@ -248,7 +277,7 @@ impl Bands {
     /// Bands that the drive counts as active.
     fn active(&self) -> u64 {
         let is_partly = |band: &Band| band.written > 0 && band.written < self.band_blocks;
-        let is_active = |band: &&Band| band.is_writable && (is_partly(band) || band.is_written_to);
+        let is_active = |band: &&Band| band.is_writable && (is_partly(band) || band.is_written_to());
         self.bands.iter().filter(is_active).count() as u64
     }
 
@@ -261,7 +290,7 @@ impl Bands {
         for (index, count) in chosen {
             let start = (u64::from(self.first) + index as u64) * self.band_blocks + self.bands[index].written;
             let band = &mut self.bands[index];
-            (band.is_leased, band.is_written_to, band.age) = (true, true, self.takes);
+            (band.is_leased, band.appends, band.age) = (true, band.appends + 1, self.takes);
             band.written += count;
             band.live += count;
             runs.push(Run { start, blocks: count });
@@ -319,7 +348,7 @@ impl Bands {
     pub fn settle(&mut self, runs: &[Run]) {
         for run in runs {
             let index = self.index(run);
-            (self.bands[index].is_leased, self.bands[index].is_written_to) = (false, false);
+            self.bands[index].end_append();
         }
     }
 
@@ -329,7 +358,7 @@ impl Bands {
             let index = self.index(run);
             let zone = zones.and_then(|zones| zones.get(self.first as usize + index));
             let band = &mut self.bands[index];
-            (band.is_leased, band.is_written_to) = (false, false);
+            band.end_append();
             band.live -= run.blocks;
             if let Some(zone) = zone {
                 band.is_writable = is_writable(zone);

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   no group ─► open ─► full, or sealed ─► emptied by the cleaner ─► no group
-//!                 └── each takes one writer at a time, at its pointer
+//!                 └── each takes one writer at a time, at its pointer; that one may append on while what it appended is under way
 //! ```
 //!
 //! Invariants:
@@ -16,7 +16,8 @@
 //! 2. A writer leaves so many groups unopened as are kept back; the cleaner may open those. What it has opened is its own
 //!    until the zone that it empties is empty.
 //! 3. A group that is opened is in [`Store::drain_changes`] before anybody is given blocks of it.
-//! 4. No more groups are open than [`LogStore::new`] was told, nor than a drive allows.
+//! 4. A writer appends on behind what it has under way only while nobody else waits for a group.
+//! 5. No more groups are open than [`LogStore::new`] was told, nor than a drive allows.
 
 mod records;
 #[cfg(test)]
@@ -26,7 +27,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 pub use self::records::REACH;
-use self::records::{GroupRecords, blocks_for_copies};
+use self::records::{GroupRecords, Plan, blocks_for_copies};
 use super::account::Account;
 use super::bands::{Bands, Policy, policy};
 use super::waiting::Waiting;
@@ -39,6 +40,8 @@ use crate::format::change::{Change, Extent, GroupLayout};
 
 /// Groups kept back for the cleaner if nothing else is said.
 const KEPT_BACK: u32 = 1;
+/// Blocks of an append of a file if nothing else is said: no limit.
+const APPEND_BLOCKS: u32 = u32::MAX;
 /// Groups that are open at a time if nothing else is said, that of the cleaner included.
 const OPEN_GROUPS: u32 = 5;
 
@@ -84,6 +87,8 @@ pub struct LogStore {
     threshold_percent: u64,
     kept_back: u32,
     open_max: usize,
+    /// Blocks that a file appends at a time, at most: a unit of records tells of fewer than that in any case, unless it is set.
+    append_blocks: u64,
     /// Blocks that live data may take (invariant 1).
     room: Cell<u64>,
     /// With fewer blocks than this to write, besides groups kept back, cleaning begins and writers are slowed down.
@@ -98,6 +103,8 @@ pub struct LogStore {
     opening: Gate,
     /// Zones being emptied.
     victims: Cell<u32>,
+    /// Whether the cleaner waits for a writer to let go of a group.
+    cleaner_waits: Cell<bool>,
     changes: RefCell<Vec<Change>>,
     waiting: Waiting,
     /// Of groups that are appended to.
@@ -119,6 +126,7 @@ impl LogStore {
         };
         let kept_back = count("kept_back", KEPT_BACK, 1000)?;
         let open_max = count("open_groups", OPEN_GROUPS, 1000)?.min(array.active_max().unwrap_or(u32::MAX));
+        let append_blocks = u64::from(count("append_blocks", APPEND_BLOCKS, APPEND_BLOCKS)?);
         let shape = array.shape();
         let slack = lost_to_rows(u64::from(shape.width));
         let mut bands = Bands::places(shape.stride(), shape.groups, slack, blocks_for_copies);
@@ -133,6 +141,7 @@ impl LogStore {
             threshold_percent,
             kept_back,
             open_max: open_max as usize,
+            append_blocks,
             room: Cell::new(0),
             low: Cell::new(1),
             widths: RefCell::default(),
@@ -140,6 +149,7 @@ impl LogStore {
             losses: Cell::new(0),
             opening: Gate::default(),
             victims: Cell::new(0),
+            cleaner_waits: Cell::new(false),
             changes: RefCell::default(),
             waiting: Waiting::default(),
             records: RefCell::default(),
@@ -295,19 +305,42 @@ impl LogStore {
         let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
         let (room, row) = (bands.band(number).room(), bands.band(number).row);
         let records = records.entry(number).or_default();
-        let plan = records.plan((room, row), blocks, told);
+        let want = if who == Who::File { blocks.min(self.append_blocks) } else { blocks };
+        let plan = records.plan((room, row), want, told);
         let plan = plan.unwrap_or_else(|| panic!("{room} blocks in rows of {row} are too few for an append"));
         let run = bands.take_from(number, (plan.blocks, plan.total), who == Who::Cleaner);
-        self.account.allocate(plan.blocks);
-        let counted = (plan.units(), plan.total - plan.blocks.next_multiple_of(row));
-        self.account.record(counted);
-        let lease = Lease { runs: vec![run], kept: Vec::new(), record_blocks: plan.record_blocks, counted };
-        records.begin(plan, told);
+        let lease = self.lease(run, (plan, row), told, records);
         drop(bands);
         if who == Who::File && self.shortage() > 0 {
             self.waiting.ask();
         }
         lease
+    }
+
+    /// The same for who writes to the group already, behind that; nothing where what is left is too little.
+    fn take_behind(&self, number: u32, blocks: u64, told: &Told) -> Option<Lease> {
+        let (mut bands, mut records) = (self.bands.borrow_mut(), self.records.borrow_mut());
+        let (room, row) = (bands.band(number).room_behind(), bands.band(number).row);
+        let records = records.get_mut(&number).filter(|_| room >= 2 * row)?;
+        let plan = records.plan((room, row), blocks.min(self.append_blocks), told)?;
+        let run = bands.take_behind(number, (plan.blocks, plan.total));
+        Some(self.lease(run, (plan, row), told, records))
+    }
+
+    /// The lease of an append to `run`, which is under way from now on.
+    fn lease(&self, run: Run, (plan, row): (Plan, u64), told: &Told, records: &mut GroupRecords) -> Lease {
+        self.account.allocate(plan.blocks);
+        let counted = (plan.units(), plan.total - plan.blocks.next_multiple_of(row));
+        self.account.record(counted);
+        let record_blocks = plan.record_blocks;
+        records.begin(plan, told);
+        Lease { runs: vec![run], kept: Vec::new(), record_blocks, counted }
+    }
+
+    /// Whether somebody else waits for a group, or writers are slowed down: then whoever writes to a group lets go of it.
+    fn is_pressed(&self, number: u32) -> bool {
+        let is_for_cleaner = self.bands.borrow().band(number).is_for_cleaner;
+        is_for_cleaner || self.cleaner_waits.get() || self.waiting.is_queued() || self.shortage() > 0
     }
 
     /// The group that a lease is of.
@@ -375,6 +408,29 @@ impl Store for LogStore {
         })
     }
 
+    fn allocate_behind<'a>(
+        &'a self,
+        lease: &'a Lease,
+        held: &'a mut Held,
+        blocks: u64,
+        told: &'a Told,
+    ) -> Local<'a, Option<Lease>> {
+        Box::pin(async move {
+            self.reserve(held, blocks).ok()?;
+            let number = self.group_of(lease);
+            if self.is_pressed(number) {
+                return None;
+            }
+            let next = match self.take_behind(number, blocks, told) {
+                Some(next) => next,
+                // Its group is at its end.
+                None => self.give(Who::File, blocks, told).await?,
+            };
+            self.account.unreserve(held, next.runs[0].blocks);
+            Some(next)
+        })
+    }
+
     fn allocate_for_cleaner<'a>(&'a self, blocks: u64, told: &'a Told) -> Local<'a, Option<Lease>> {
         Box::pin(async move {
             loop {
@@ -385,7 +441,9 @@ impl Store for LogStore {
                 if !self.bands.borrow().has_writers() {
                     return None;
                 }
+                self.cleaner_waits.set(true);
                 room.await;
+                self.cleaner_waits.set(false);
             }
         })
     }
@@ -425,7 +483,7 @@ impl Store for LogStore {
         let mut records = self.records.borrow_mut();
         let is_over = records.get_mut(&group).is_some_and(|of_group| {
             of_group.settle(lease.runs[0]);
-            !of_group.is_waiting() && self.bands.borrow().band(group).room() == 0
+            !of_group.is_under_way() && !of_group.is_waiting() && self.bands.borrow().band(group).room() == 0
         });
         if is_over {
             records.remove(&group);
@@ -457,7 +515,7 @@ impl Store for LogStore {
         for (number, _, state) in self.array.groups() {
             bands.seal_if_full(number, &state);
             // Whoever writes to it just now gives it up when that fails.
-            if bands.band(number).room() == 0 && !bands.band(number).is_written_to {
+            if bands.band(number).room() == 0 && !bands.band(number).is_written_to() {
                 let of_group = self.records.borrow_mut().remove(&number);
                 self.unrecorded.borrow_mut().extend(of_group.map(GroupRecords::give_up).unwrap_or_default());
             }
@@ -583,7 +641,7 @@ impl Store for LogStore {
     fn is_quiet(&self, zone: u32) -> bool {
         let bands = self.bands.borrow();
         let band = bands.band(zone);
-        !band.is_written_to && band.pins == 0
+        !band.is_written_to() && band.pins == 0
     }
 
     fn zones(&self) -> Vec<(u64, u64)> {

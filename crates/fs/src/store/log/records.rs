@@ -13,10 +13,12 @@
 //! Invariants:
 //! 1. All that is told of one append is in one unit: so an append has at most about a thousand blocks, and its records
 //!    lie no farther than [`REACH`] behind it.
-//! 2. Behind an append a group is at its end, or has room for a unit and for an append of one block: what would be too little
+//! 2. Appends of a group are planned when what is told of those before is known, and are over in the order in which they were planned;
+//!    if one fails, so do all behind it.
+//! 3. Behind an append a group is at its end, or has room for a unit and for an append of one block: what would be too little
 //!    is filled up with zeros.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::format::change::Inode;
 use crate::format::record::{DirectoryRecord, Filling, Piece, UNIT_BYTES, bytes_of};
@@ -59,13 +61,19 @@ pub struct GroupRecords {
     waiting: Vec<Run>,
     /// The directories that units of the group told of.
     directories: BTreeMap<Inode, DirectoryRecord>,
-    planned: Option<(Plan, Told)>,
+    /// The appends that are under way, in order.
+    planned: VecDeque<(Plan, Told)>,
 }
 
 impl GroupRecords {
     /// Whether something waits to be written.
     pub fn is_waiting(&self) -> bool {
         self.filling.bytes() > 0
+    }
+
+    /// Whether an append is under way.
+    pub fn is_under_way(&self) -> bool {
+        !self.planned.is_empty()
     }
 
     /// How an append of up to `want` blocks goes to a group with `room` blocks left, in rows of `row`. Nothing where there is
@@ -127,16 +135,16 @@ impl GroupRecords {
         (blocks, is_new, used)
     }
 
-    /// The append of `plan` is under way: nobody else writes to the group.
+    /// The append of `plan` is under way, behind those that are: nobody else writes to the group.
     pub fn begin(&mut self, plan: Plan, told: &Told) {
         let directories = if plan.has_directories { self.unknown(told).cloned().collect() } else { Vec::new() };
         let told = Told { pieces: first_of(&told.pieces, plan.blocks), directories };
-        self.planned = Some((plan, told));
+        self.planned.push_back((plan, told));
     }
 
-    /// The bytes that go behind the data of the append, which lie from block `place` of the group on.
+    /// The bytes that go behind the data of the append that was planned last, which lie from block `place` of the group on.
     pub fn bytes(&mut self, place: u64, sums: &[u32], (file_system, sequence): (u128, u64)) -> Vec<u8> {
-        let Some((plan, told)) = &self.planned else { return Vec::new() };
+        let Some((plan, told)) = self.planned.back() else { return Vec::new() };
         let (mut bytes, behind) = (Vec::new(), place + plan.blocks);
         if plan.seals_before {
             bytes.extend(self.filling.seal(file_system, sequence, behind as u32));
@@ -147,12 +155,15 @@ impl GroupRecords {
             bytes.extend(self.filling.seal(file_system, sequence, (behind + u64::from(plan.seals_before)) as u32));
         }
         bytes.resize(plan.record_blocks as usize * crate::device::BLOCK_BYTES, 0);
+        let known = told.directories.iter().map(|directory| (directory.inode, directory.clone()));
+        self.directories.extend(known);
         bytes
     }
 
-    /// The append at `run` went well.
+    /// The append at `run` went well, the first of those that were under way.
     pub fn settle(&mut self, run: Run) {
-        let Some((plan, told)) = self.planned.take() else { return };
+        let Some((plan, told)) = self.planned.pop_front() else { return };
+        assert_eq!(plan.blocks, run.blocks, "appends are over in order: invariant 2");
         if plan.seals_before {
             self.waiting.clear();
         }
@@ -160,7 +171,6 @@ impl GroupRecords {
         if plan.seals_after {
             self.waiting.clear();
         }
-        self.directories.extend(told.directories.into_iter().map(|directory| (directory.inode, directory)));
     }
 
     /// Gives the group up, since it takes no more, or nobody knows what of it was written. Returns the data that have

@@ -151,6 +151,68 @@ fn what_the_cleaner_opened_is_its_own_while_it_cleans() {
     });
 }
 
+/// Takes room behind `lease`, all of which is at the device.
+async fn take_behind(store: &LogStore, lease: &Lease, blocks: u64) -> Option<Lease> {
+    store.allocate_behind(lease, &mut Held::default(), blocks, &Told::default()).await
+}
+
+#[test]
+fn who_writes_to_a_group_appends_on_behind_it_and_nobody_else_does() {
+    run(async |clock: Clock| {
+        let store = store(&clock, 3, 1, &[("append_blocks", "6")]).await;
+        let first = take(&store, 20).await;
+        let second = take_behind(&store, &first, 14).await.unwrap();
+        let third = take_behind(&store, &second, 8).await.unwrap();
+        let runs = [&first, &second, &third].map(|lease| lease.runs[0]);
+        assert_eq!(runs.map(|run| run.blocks), [6; 3], "no more than an append may have");
+        assert_eq!([runs[0].end(), runs[1].end()], [runs[1].start, runs[2].start], "one behind the other");
+        let group = store.group_of(&first);
+        let other = take(&store, 6).await;
+        assert_ne!(store.group_of(&other), group, "somebody else gets another group");
+        store.settle(first);
+        assert!(!store.is_quiet(group) && store.bands.borrow().band(group).room() == 0, "two are under way still");
+        store.settle(second);
+        store.settle(third);
+        assert!(store.is_quiet(group) && store.bands.borrow().band(group).room() > 0);
+        store.settle(other);
+    });
+}
+
+#[test]
+fn where_a_group_ends_the_next_one_goes_on_at_once() {
+    run(async |clock: Clock| {
+        let store = store(&clock, 3, 1, &[]).await;
+        let mut leases = vec![take(&store, 2 * ROWS).await];
+        assert_eq!(store.bands.borrow().band(store.group_of(&leases[0])).room_behind(), 0);
+        leases.push(take_behind(&store, &leases[0], 10).await.unwrap());
+        assert_ne!(store.group_of(&leases[1]), store.group_of(&leases[0]));
+        leases.into_iter().for_each(|lease| store.settle(lease));
+    });
+}
+
+#[test]
+fn who_writes_lets_go_of_a_group_that_somebody_else_waits_for() {
+    run(async |clock: Clock| {
+        let store = std::rc::Rc::new(store(&clock, 3, 1, &[("open_groups", "1")]).await);
+        let first = take(&store, 6).await;
+        let second = take_behind(&store, &first, 6).await.unwrap();
+        let other = store.clone();
+        let waiting = clock.spawn(async move { take(&other, 6).await });
+        clock.yield_now().await;
+        assert_eq!(take_behind(&store, &second, 6).await, None, "another waits");
+        store.settle(first);
+        store.settle(second);
+        let theirs = waiting.await;
+        // The cleaner waits for a group as well.
+        let cleaner = store.clone();
+        let cleaning = clock.spawn(async move { cleaner.allocate_for_cleaner(6, &Told::default()).await });
+        clock.yield_now().await;
+        assert_eq!(take_behind(&store, &theirs, 6).await, None, "the cleaner waits");
+        store.settle(theirs);
+        store.settle(cleaning.await.unwrap());
+    });
+}
+
 #[test]
 fn what_could_not_be_written_was_not_allocated() {
     run(async |clock: Clock| {

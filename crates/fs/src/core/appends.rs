@@ -1,0 +1,181 @@
+//! A file is written in appends, as much each as the store gives room for at once. The next one is handed to the device while
+//! earlier ones are under way: else the disk turns on between two, and without a write cache comes a whole turn later to where it
+//! goes on.
+//!
+//! ```text
+//!   left ─► leased ─► at the device ─► over, in order ─► pinned, until the file has it
+//!             └── behind the append before, where the store lets it; else when all before are over
+//! ```
+//!
+//! Invariants:
+//! 1. Appends of a file reach the device in the order of their blocks, the next one only when all of the one before is there.
+//! 2. No more are under way than [`super::Bounds::appends`]. With one, each is over before the next is begun.
+//! 3. Nobody waits for room that others have, or that is to be cleaned, who has an append under way.
+//! 4. Where one fails, all that are under way are given up, whatever became of them: the file is written elsewhere.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::pieces::{place, take_first};
+use super::push::WrittenPiece;
+use super::staged::Open;
+use super::{Fs, Sabotage};
+use crate::clock::Together;
+use crate::error::FsError;
+use crate::format::change::{Extent, Inode};
+use crate::format::record::FileRecord;
+use crate::store::{Held, Lease, Run, Told};
+
+/// An append that is under way.
+struct Append {
+    lease: Lease,
+    extents: Vec<Extent>,
+    /// It is over when so many writes of the file are.
+    end: u64,
+}
+
+/// What of a file is written, and is no file's yet: the runs are pinned.
+#[derive(Default)]
+pub(super) struct Stored {
+    pub runs: Vec<Run>,
+    pub extents: Vec<Extent>,
+}
+
+/// The appends of a file.
+struct Appends<'a> {
+    /// Blocks of the file that have no room yet.
+    left: Vec<(u32, u32)>,
+    /// In order.
+    under_way: VecDeque<Append>,
+    writes: Together<'a, WrittenPiece>,
+    stored: Stored,
+}
+
+impl Fs {
+    /// Writes blocks of a file, pieces of it in order. An error comes with what was written before.
+    pub(super) async fn write_appends(
+        &self,
+        inode: Inode,
+        open: &Rc<Open>,
+        pieces: &[(u32, u32)],
+        record: Option<&Rc<FileRecord>>,
+    ) -> (Stored, Result<(), FsError>) {
+        // Where a file is one append it has as many commands at the device as one.
+        let at_once = if self.0.store.keeps_records() { self.0.bounds.appends.max(1) } else { 1 };
+        let mut appends = Appends {
+            left: pieces.to_vec(),
+            under_way: VecDeque::new(),
+            writes: Together::new(self.0.bounds.pieces * at_once),
+            stored: Stored::default(),
+        };
+        let mut outcome = self.begin_appends(inode, open, &mut appends, record).await;
+        while !appends.under_way.is_empty() {
+            outcome = self.end_first(&mut appends, outcome).await;
+        }
+        (appends.stored, outcome)
+    }
+
+    async fn begin_appends<'a>(
+        &'a self,
+        inode: Inode,
+        open: &Rc<Open>,
+        appends: &mut Appends<'a>,
+        record: Option<&Rc<FileRecord>>,
+    ) -> Result<(), FsError> {
+        while !appends.left.is_empty() {
+            self.end_appends_down_to(self.0.bounds.appends.max(1) - 1, appends).await?;
+            let told = self.told_of_write(record, &appends.left);
+            let lease = self.next_lease(open, appends, &told).await?;
+            let pieces = take_first(&mut appends.left, lease.blocks());
+            let extents = place(&pieces, &lease.runs);
+            appends.under_way.push_back(Append { lease, extents, end: u64::MAX });
+            let Append { lease, extents, end } = appends.under_way.back_mut().expect("it was just begun");
+            self.begin_extents(inode, open, (extents, lease), &mut appends.writes).await?;
+            *end = appends.writes.begun();
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest appends until so many are left under way.
+    async fn end_appends_down_to<'a>(&'a self, most: usize, appends: &mut Appends<'a>) -> Result<(), FsError> {
+        while appends.under_way.len() > most {
+            self.end_first(appends, Ok(())).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the oldest append is over. It is given up where it failed, or another did, as `outcome` says.
+    async fn end_first(&self, appends: &mut Appends<'_>, mut outcome: Result<(), FsError>) -> Result<(), FsError> {
+        let append = appends.under_way.pop_front().expect("whoever waits for one has begun it");
+        // The device has the others too, whatever became of one.
+        while appends.writes.returned() < append.end {
+            let Some(written) = appends.writes.next().await else { break };
+            let recorded = self.record_written(written).await;
+            outcome = outcome.and(recorded);
+        }
+        if outcome.is_err() {
+            self.give_up(append.lease).await;
+            return outcome;
+        }
+        self.0.store.pin(&append.lease.runs);
+        appends.stored.runs.extend_from_slice(&append.lease.runs);
+        appends.stored.extents.extend(append.extents);
+        self.0.store.settle(append.lease);
+        Ok(())
+    }
+
+    /// Room for as many of the blocks that are left as the store gives at once.
+    async fn next_lease<'a>(
+        &'a self,
+        open: &Rc<Open>,
+        appends: &mut Appends<'a>,
+        told: &Told,
+    ) -> Result<Lease, FsError> {
+        let blocks = appends.left.iter().map(|(_, blocks)| u64::from(*blocks)).sum();
+        if let Some(last) = appends.under_way.back() {
+            if let Some(lease) = self.lease_behind(open, &last.lease, blocks, told).await {
+                return Ok(lease);
+            }
+            self.end_appends_down_to(0, appends).await?;
+        }
+        self.slow_down(blocks).await;
+        self.lease(open, blocks, told).await
+    }
+
+    /// Room behind an append that is under way, if it can be had without waiting for others.
+    async fn lease_behind(&self, open: &Open, last: &Lease, blocks: u64, told: &Told) -> Option<Lease> {
+        let core = &self.0;
+        core.wrote_ns.set(core.clock.now_ns());
+        let mut held = take_held(open);
+        let lease = core.store.allocate_behind(last, &mut held, blocks, told).await;
+        self.give_held_back(open, held);
+        lease
+    }
+
+    async fn lease(&self, open: &Open, blocks: u64, told: &Told) -> Result<Lease, FsError> {
+        let core = &self.0;
+        let mut held = take_held(open);
+        let began_ns = core.clock.now_ns();
+        let allocated = core.store.allocate(&mut held, blocks, told).await;
+        core.counters.borrow_mut().waited_ns += core.clock.now_ns() - began_ns;
+        self.give_held_back(open, held);
+        let mut lease = allocated?;
+        if core.sabotage == Some(Sabotage::FooterGivenBackEarly) {
+            let kept = std::mem::take(&mut lease.kept);
+            core.store.settle(Lease { runs: Vec::new(), kept, record_blocks: 0, counted: (0, 0) });
+        }
+        Ok(lease)
+    }
+
+    fn give_held_back(&self, open: &Open, mut held: Held) {
+        match open.going().borrow_mut().as_mut() {
+            Some(staged) => staged.held = held,
+            None => self.0.store.unreserve(&mut held),
+        }
+    }
+}
+
+/// What is reserved for what is being written.
+fn take_held(open: &Open) -> Held {
+    open.going().borrow_mut().as_mut().map(|staged| std::mem::take(&mut staged.held)).unwrap_or_default()
+}
