@@ -15,9 +15,9 @@ const VERSION: u32 = 2;
 const VERSION_MIRRORED: u32 = 3;
 /// The format from which on it says where the hot zone is.
 const VERSION_HOT: u32 = 4;
-/// The format that is written: log and checkpoints may hold changes of kind 15, which a program that knows the others alone cannot
-/// read.
-pub const FORMAT: u32 = 5;
+/// The format that is written: pieces of files may lie in the hot zone, and checkpoints may hold changes of kind 16. A program that
+/// knows the formats before alone cannot read either. Format 5 had brought changes of kind 15.
+pub const FORMAT: u32 = 6;
 /// Copies of the metadata at most.
 pub const MIRRORS_MAX: usize = 4;
 
