@@ -54,14 +54,32 @@ fn long_sequences_are_found_as_promised_also_where_a_mirror_dies_in_use() {
     }
 }
 
+/// A small file that is durable once, and then written again and again.
+fn rewritten() -> Vec<Operation> {
+    let write = |seed| Operation::WriteOut("a".into(), 0, 4096, seed);
+    let first = [Operation::Create("a".into()), write(1), Operation::Sync];
+    first.into_iter().chain((2..8).map(write)).chain([Operation::Sync]).collect()
+}
+
 #[test]
 fn mistakes_made_on_purpose_are_caught() {
-    for sabotage in Sabotage::OF_FILES_ALONE {
-        let is_caught = with_files_alone().into_iter().any(|(_, trial)| {
+    let all = with_files_alone();
+    // One whose zone has room for all files, so that the store has none: what is caught there is caught of the zone.
+    let metadata = vec![Geometry { blocks: 400, kind: Kind::Plain }; 2];
+    let of_zone = Trial { hot_blocks: 200, metadata, ..all[0].1.clone() };
+    for (sabotage, trials) in Sabotage::OF_FILES_ALONE.into_iter().flat_map(|sabotage| {
+        [(sabotage, vec![of_zone.clone()]), (sabotage, all.iter().map(|(_, trial)| trial.clone()).collect())]
+    }) {
+        let of = trials.len();
+        let is_caught = trials.into_iter().any(|trial| {
             let trial = Trial { sabotage: Some(sabotage), random_subsets: 4, ..trial };
-            (1..4).any(|seed| judge(&trial, &scripts::long_with_reads(seed, 60)).is_err())
+            let long = (1..4).map(|seed| scripts::long_with_reads(seed, 60));
+            std::iter::once(rewritten()).chain(long).any(|operations| judge(&trial, &operations).is_err())
         });
-        assert!(is_caught, "{sabotage:?} goes unnoticed");
+        assert!(is_caught, "{sabotage:?} goes unnoticed on {of} trials");
+    }
+    for operations in [rewritten(), scripts::long_with_reads(1, 60)] {
+        assert_eq!(judge(&of_zone, &operations).err(), None);
     }
 }
 

@@ -185,14 +185,16 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
         let (hits, misses) = (number("/hot_zone/hits"), number("/hot_zone/misses"));
         let (used, all) = (blocks("/hot_zone/used_blocks"), blocks("/hot_zone/blocks"));
         let alone = number("/hot_zone/alone_files");
-        let copied = match number("/hot_zone/files") - alone {
+        let copies = number("/hot_zone/files") - alone;
+        let of_alone = format!("{alone} {} alone", if alone == 1 { "file" } else { "files" });
+        let of_copies = match copies {
             1 => "copy of 1 file".to_string(),
-            files => format!("copies of {files} files"),
+            _ => format!("copies of {copies} files"),
         };
-        let files = match alone {
-            0 => copied,
-            1 => format!("1 file alone, {copied}"),
-            files => format!("{files} files alone, {copied}"),
+        let files = match (alone, copies) {
+            (0, _) => of_copies,
+            (_, 0) => of_alone,
+            _ => format!("{of_alone}, {of_copies}"),
         };
         let damaged = number("/hot_zone/damaged");
         let damaged =

@@ -179,6 +179,7 @@ impl Fs {
                 next += count;
             }
         }
+        self.0.metadata.owe_flush();
         Ok(true)
     }
 
@@ -339,6 +340,6 @@ impl Fs {
 impl Core {
     /// Writes contents of files to the zone.
     pub(super) async fn write_zone(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
-        self.metadata.write_file(self.place_in_area(block), bytes).await
+        self.metadata.write(self.place_in_area(block), bytes).await
     }
 }

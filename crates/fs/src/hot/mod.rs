@@ -93,7 +93,7 @@ impl Keeping {
         match value {
             None | Some("copies") => Ok(Keeping::Copies),
             Some("alone") => Ok(Keeping::Alone),
-            Some(other) => Err(format!("{}={other}: copies or alone", Keeping::OPTION)),
+            Some(other) => Err(format!("hot_files={other}: copies or alone")),
         }
     }
 }

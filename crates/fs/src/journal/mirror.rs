@@ -16,8 +16,8 @@
 //!    current.
 //! 2. Nothing is read of a copy that is outdated or lost.
 //! 3. The last copy that is current is never lost: where it fails, whoever writes is told.
-//! 4. No record is written before the contents of files that were written to the hot zone before it was made
-//!    ([`Mirror::flush_files`]).
+//! 4. No record is written before the contents of files that it names in the hot zone are durable: whoever makes it has flushed
+//!    them, or [`Mirror::owe_flush`].
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -79,7 +79,7 @@ struct Inner {
     mended_blocks: Cell<u64>,
     /// The first block that holds contents of files: the hot zone.
     files_from: u64,
-    /// Such blocks were written since all was last made durable.
+    /// Such blocks were written since all was last made durable, and nobody but the log sees to it.
     has_files_to_flush: Cell<bool>,
     /// A mistake made on purpose, for tests.
     mistake: Cell<Option<Mistake>>,
@@ -377,15 +377,12 @@ impl Mirror {
         outcome
     }
 
-    /// The same for contents of files, in the hot zone: durable before the next record is written.
-    pub async fn write_file(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
-        assert!(block >= self.0.files_from, "block {block} is before {}, where files begin", self.0.files_from);
-        self.write(block, bytes).await?;
+    /// Contents of files were written to the hot zone that are to be durable before the next record is written.
+    pub fn owe_flush(&self) {
         self.0.has_files_to_flush.set(true);
-        Ok(())
     }
 
-    /// Makes contents of files durable, if any were written.
+    /// Makes contents of files durable for which that is owed.
     pub async fn flush_files(&self) -> Result<(), DeviceFault> {
         if self.0.has_files_to_flush.get() && self.0.mistake.get() != Some(Mistake::FilesNotFlushed) {
             return self.flush().await;
