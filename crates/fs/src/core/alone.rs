@@ -145,11 +145,9 @@ impl Fs {
     ) -> Result<bool, FsError> {
         let core = &self.0;
         let extents = joined(self.shifted(place(&work.pieces, runs)), core.store.band_blocks());
-        let written = if extents.len() > core.pieces_in_record() {
-            Ok(false)
-        } else {
-            self.write_pieces_alone(inode, open, &extents).await
-        };
+        let fits = extents.len() <= core.pieces_in_record();
+        let written =
+            if fits { self.write_pieces_alone(inode, open, &extents).await.map(|()| true) } else { Ok(false) };
         let outcome = match written {
             Ok(true) if core.may_be_alone() => {
                 core.log.room().await.and_then(|()| self.finish(inode, open, work, &extents)).map(|()| true)
@@ -164,7 +162,7 @@ impl Fs {
     }
 
     /// Writes blocks of a file to pieces of the zone; stops when nobody can reach the file any more.
-    async fn write_pieces_alone(&self, inode: Inode, open: &Rc<Open>, extents: &[Extent]) -> Result<bool, FsError> {
+    async fn write_pieces_alone(&self, inode: Inode, open: &Rc<Open>, extents: &[Extent]) -> Result<(), FsError> {
         let base = self.0.superblock.hot_base();
         for extent in extents {
             let mut next = 0;
@@ -180,7 +178,7 @@ impl Fs {
             }
         }
         self.0.metadata.owe_flush();
-        Ok(true)
+        Ok(())
     }
 
     /// Extents in blocks of the zone, as they are numbered behind those of the data.
