@@ -93,7 +93,7 @@ impl Keeping {
         match value {
             None | Some("copies") => Ok(Keeping::Copies),
             Some("alone") => Ok(Keeping::Alone),
-            Some(other) => Err(format!("hot_files={other}: copies or alone")),
+            Some(other) => Err(format!("hot_files is {other}: it is copies or alone")),
         }
     }
 }
