@@ -19,7 +19,7 @@ use super::{stat, status};
 use crate::serve::cannot_listen;
 
 /// Name, kind, help, where it is in the status, and by what it is multiplied to be in the unit that the name says.
-const METRICS: [(&str, &str, &str, &str, f64); 21] = [
+const METRICS: [(&str, &str, &str, &str, f64); 22] = [
     ("imbrex_fs_bytes", "gauge", "Room for data.", "/blocks", 4096.0),
     ("imbrex_fs_live_bytes", "gauge", "Data of files.", "/live_blocks", 4096.0),
     ("imbrex_fs_dead_bytes", "gauge", "Dead until it is cleaned.", "/dead_blocks", 4096.0),
