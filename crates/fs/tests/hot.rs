@@ -12,7 +12,8 @@ use imbrex_fs::core::{MountOptions, Sabotage, SetAttribute};
 use imbrex_fs::device::model::Model;
 use imbrex_fs::device::{Device, Geometry, Kind};
 use imbrex_fs::format::change::Inode;
-use imbrex_fs::hot::{Counters, HINT_ATTRIBUTE, HotStatus};
+use imbrex_fs::format::superblock::Role;
+use imbrex_fs::hot::{Counters, EXTENSIONS_ATTRIBUTE, HINT_ATTRIBUTE, HotStatus};
 use imbrex_fs::salvage::{SalvageOptions, salvage};
 use imbrex_fs::verify::cuts::{compare_all, fresh, judge};
 use imbrex_fs::verify::operation::{find, pattern};
@@ -46,7 +47,7 @@ fn long_sequences_with_reads_are_found_as_promised() {
 
 #[test]
 fn mistakes_made_on_purpose_are_caught() {
-    for sabotage in Sabotage::OF_COPIES {
+    for sabotage in [Sabotage::CopyKept, Sabotage::CopyBeforeDurable] {
         let is_caught = with_hot_zones().into_iter().any(|(_, trial)| {
             let trial = Trial { sabotage: Some(sabotage), random_subsets: 4, ..trial };
             (1..4).any(|seed| judge(&trial, &scripts::long_with_reads(seed, 60)).is_err())
@@ -59,7 +60,7 @@ fn mistakes_made_on_purpose_are_caught() {
 fn array(hot_blocks: u64, copies: usize) -> Trial {
     let kind = Kind::Zoned { zone_blocks: 32, zones: 14, conventional: 0, active_max: None };
     let metadata = vec![Geometry { blocks: 300, kind: Kind::Plain }; copies];
-    let trial = Trial::new(Geometry { blocks: 32 * 14, kind }, Vec::new());
+    let trial = Trial::new(Geometry { blocks: 32 * 14, kind }, vec![("hot_files".into(), "copies".into())]);
     Trial { drives: 3, metadata, store: Some("log"), parity: 1, hot_blocks, ..trial }
 }
 
@@ -145,6 +146,68 @@ fn what_is_read_no_more_makes_room_for_what_is() {
         clock.sleep(4 * 600 * 1_000_000_000).await;
         read(&fs, "new", 2, 3).await;
         assert!(is_hot(&fs, "new").await && !is_hot(&fs, "old").await);
+    });
+}
+
+/// Heat is kept with the checkpoint of an unmount, and with any other for when the power is cut.
+#[test]
+fn what_was_read_most_before_a_mount_still_wins_after_it() {
+    for is_cut in [false, true] {
+        on(&array(2, 1), async move |fs: Fs, rig: Rig, clock: Clock| {
+            for name in ["a", "b", "c"] {
+                write(&fs, name, 2).await;
+            }
+            read(&fs, "a", 2, 6).await;
+            assert!(is_hot(&fs, "a").await, "seven reads");
+            read(&fs, "b", 2, 4).await;
+            if is_cut {
+                fs.checkpoint().await.unwrap();
+            } else {
+                fs.unmount().await.unwrap();
+            }
+            let rig = Rig::with(rig.contents());
+            let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &MountOptions::default()).await.unwrap();
+            read(&fs, "c", 2, 4).await;
+            assert!(is_hot(&fs, "a").await && !is_hot(&fs, "c").await, "four reads now against seven before");
+            // Those of b before the mount count: four, and five more, are more than nine of a.
+            read(&fs, "b", 2, 6).await;
+            assert!(is_hot(&fs, "b").await && !is_hot(&fs, "a").await);
+        });
+    }
+}
+
+#[test]
+fn what_is_said_of_extensions_holds_in_a_directory_and_from_the_uppermost_everywhere() {
+    on(&array(12, 1), async |fs: Fs, rig: Rig, clock: Clock| {
+        let say_of = async |fs: &Fs, path: &str, list: &[u8]| {
+            let inode = find(fs, path).unwrap();
+            fs.set_attribute(inode, EXTENSIONS_ATTRIBUTE, list, SetAttribute::Any).await.unwrap();
+        };
+        for directory in ["d", "e"] {
+            perform(&fs, &Operation::MakeDirectory(directory.into())).await.unwrap();
+        }
+        for name in ["d/a.tmp", "d/b.db", "e/c.tmp", "e/d"] {
+            write(&fs, name, 1).await;
+        }
+        assert_eq!(files_in_zone(&fs).await, 4);
+        say_of(&fs, "d", b"tmp=never").await;
+        assert_eq!(files_in_zone(&fs).await, 3, "d/a.tmp is out");
+        say_of(&fs, "", b"tmp=never,db=never").await;
+        assert_eq!(files_in_zone(&fs).await, 1, "so are all others but e/d");
+        say(&fs, "d", b"always").await;
+        assert_eq!(
+            files_in_zone(&fs).await,
+            2,
+            "what its directory says goes before the uppermost, and not before its own list"
+        );
+        perform(&fs, &Operation::Rename("e/c.tmp".into(), "e/c.txt".into())).await.unwrap();
+        assert_eq!(files_in_zone(&fs).await, 3, "it has another extension now");
+        fs.unmount().await.unwrap();
+        let (fs, _) = Fs::mount(&clock, &rig.devices(&clock, &[]), &MountOptions::default()).await.unwrap();
+        write(&fs, "e/x.tmp", 1).await;
+        assert_eq!(files_in_zone(&fs).await, 3, "what was said is remembered");
+        fs.remove_attribute(imbrex_fs::namespace::ROOT, EXTENSIONS_ATTRIBUTE).await.unwrap();
+        assert_eq!(files_in_zone(&fs).await, 4, "and taken back; d/a.tmp is still not to be there");
     });
 }
 
@@ -363,6 +426,27 @@ fn a_zone_that_cannot_be_is_refused_with_a_reason() {
         let Err(FsError::Format { .. }) = &outcome else { panic!("{outcome:?}") };
         let words = outcome.unwrap_err().to_string();
         assert!(words.contains(word), "{words}");
+    }
+}
+
+/// The outer part of a conventional disk is where its blocks begin; flash of a hybrid drive may be a device of one zone.
+#[test]
+fn the_zone_lies_on_the_outer_part_of_a_disk_or_on_a_device_of_one_conventional_zone() {
+    let disk = Geometry { blocks: 2000, kind: Kind::Plain };
+    let single = Trial { store: Some("log"), hot_blocks: 6, ..Trial::new(disk, Vec::new()) };
+    let kind = Kind::Zoned { zone_blocks: 300, zones: 1, conventional: 1, active_max: None };
+    let hybrid = Trial { metadata: vec![Geometry { blocks: 300, kind }], ..array(6, 1) };
+    for trial in [single, hybrid] {
+        on(&trial, async |fs: Fs, _: Rig, _: Clock| {
+            write(&fs, "a", 2).await;
+            assert!(is_hot(&fs, "a").await);
+            let superblock = fs.superblock();
+            assert_eq!(superblock.layout.place.first, 0);
+            let is_inside = superblock.members[superblock.metadata_members()[0]].role == Role::Both;
+            // Where it is the same disk, files that are not hot lie behind it.
+            let end = superblock.layout.place.end();
+            assert!(!is_inside || (end < 2000 && superblock.layout.hot.0 + superblock.layout.hot.1 <= end));
+        });
     }
 }
 

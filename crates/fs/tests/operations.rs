@@ -9,7 +9,7 @@ use imbrex_fs::FsError;
 use imbrex_fs::clock::Stalled;
 
 /// The sources of messages, and the functions that are meant where not all of them are.
-const SOURCES: [(&str, &[&str]); 38] = [
+const SOURCES: [(&str, &[&str]); 39] = [
     ("cli/src/fs/check.rs", &[]),
     ("cli/src/fs/scrub.rs", &[]),
     ("cli/src/fs/salvage.rs", &[]),
@@ -43,6 +43,7 @@ const SOURCES: [(&str, &[&str]); 38] = [
     ("fs/src/store/caveat/mod.rs", &["claim"]),
     ("fs/src/store/strict_append/mod.rs", &["claim", "new"]),
     ("fs/src/hot/room.rs", &["claim"]),
+    ("fs/src/hot/mod.rs", &["named"]),
     ("fs/src/namespace/mod.rs", &["self_check"]),
     ("fs/src/device/file.rs", &[]),
     ("fs/src/device/mod.rs", &["check"]),

@@ -291,6 +291,8 @@ struct Tally {
     lost: u64,
     wrong: u64,
     unnoticed: u64,
+    /// Files that lay in the hot zone alone when it was mounted again.
+    alone: u64,
 }
 
 /// Reads every file; what is lost. Wrong bytes, and versions older than what was acknowledged, are counted.
@@ -350,6 +352,7 @@ async fn judge(
         }
     };
     tally.beyond += u64::from(!is_within);
+    tally.alone += fs.status().hot.alone_files;
     let lost = read_all(&fs, left, metadata_is_whole, tally).await;
     if is_within && !lost.is_empty() {
         return Err(format!("files {lost:?} are lost"));
@@ -454,7 +457,13 @@ fn places() -> Vec<(&'static str, Place)> {
         let trial = Trial { drives, parity, geometry, options: options.clone(), ..one.clone() };
         Place { new: trial.drives + COPIES, trial }
     };
-    vec![("three and one parity", place(4, 1)), ("three and two parity", place(5, 2))]
+    // Room for some of the files, and for new versions of them.
+    let with_zone = |place: Place| Place { trial: Trial { hot_blocks: 14, ..place.trial }, ..place };
+    vec![
+        ("three and one parity", place(4, 1)),
+        ("three and two parity", place(5, 2)),
+        ("three and one parity, hot files alone", with_zone(place(4, 1))),
+    ]
 }
 
 #[test]
@@ -488,6 +497,7 @@ fn any_two_harms_at_any_time_give_no_wrong_byte_and_lose_nothing_within_parity()
         }
         println!("{name}: {tally:?}");
         assert!(tally.within > tally.states / 5 && tally.beyond > 0, "{tally:?}");
+        assert_eq!(tally.alone > tally.states, place.trial.hot_blocks > 0, "{tally:?}");
         lost += tally.lost;
     }
     assert!(lost > 0, "two blocks of one row, on one parity, are lost");
@@ -504,6 +514,7 @@ impl Tally {
             lost: self.lost + other.lost,
             wrong: self.wrong + other.wrong,
             unnoticed: self.unnoticed + other.unnoticed,
+            alone: self.alone + other.alone,
         }
     }
 }

@@ -328,10 +328,15 @@ pub struct MkfsArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub meta_size: Option<u64>,
 
-    /// Bytes for the hot zone of store log, in the area of the metadata: copies of files that are small or read often lie there,
-    /// on the flash of --meta or in the conventional zones of DEVICE [default: none].
+    /// Bytes for the hot zone of store log, in the area of the metadata: files that are small or read often lie there, on the
+    /// flash of --meta or in the conventional zones of DEVICE [default: none].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub hot: Option<u64>,
+
+    /// What of files in the hot zone is on the drives too: all (copies), or nothing (alone), which takes --meta twice
+    /// [default: alone where --meta is given twice].
+    #[arg(long, value_name = "copies|alone", value_parser = ["copies", "alone"], requires = "hot")]
+    pub hot_files: Option<String>,
 
     /// Its name among file systems [default: a random one].
     #[arg(long, value_name = "UUID")]
@@ -385,7 +390,7 @@ pub struct MountArgs {
     /// How, with commas between: ro; allow_other; fsname=NAME; time=none|real (answer at once, or as slowly as an emulated
     /// drive would); cache=SIZE; queue_depth=NUMBER and queue_deadline=MS (operations that a drive has at a
     /// time, and how long writes wait for reads); window=ADDRESS (its figures over HTTP: /stats, /state.json, /metrics for Prometheus);
-    /// stats=PATH (the same text on a Unix socket); nonempty; fit=NAME, extents=on|off, cleaner=NAME, clean_below=PERCENT, open_groups=NUMBER, kept_back=NUMBER; dev, suid, noexec
+    /// stats=PATH (the same text on a Unix socket); nonempty; fit=NAME, extents=on|off, cleaner=NAME, clean_below=PERCENT, open_groups=NUMBER, kept_back=NUMBER, hot_files=copies|alone; dev, suid, noexec
     /// and other flags of mount(8).
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
     pub options: Vec<String>,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use imbrex::Failure;
 use imbrex::human;
+use imbrex_fs::format::change::Extent;
 use imbrex_fs::format::superblock::Superblock;
 use serde_json::{Value, json};
 
@@ -40,7 +41,10 @@ pub fn run(paths: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
 fn as_value(offline: &Offline, file: &Walked) -> Result<Value, Failure> {
     let attr = offline.fs.attr(file.inode).map_err(Failure::failed)?;
     let extents = offline.fs.extents(file.inode).map_err(Failure::failed)?;
-    let extent = |extent: &imbrex_fs::format::change::Extent| json!({ "at": extent.at, "blocks": extent.blocks, "start": extent.start });
+    let extent = |extent: &Extent| {
+        let (start, is_hot) = place(offline, extent);
+        json!({ "at": extent.at, "blocks": extent.blocks, "start": start, "hot_zone": is_hot })
+    };
     Ok(json!({
         "path": file.path,
         "inode": file.inode,
@@ -52,6 +56,13 @@ fn as_value(offline: &Offline, file: &Walked) -> Result<Value, Failure> {
         "modified_ns": attr.attributes.modified_ns,
         "extents": extents.iter().map(extent).collect::<Vec<_>>(),
     }))
+}
+
+/// The first block of a piece of a file, of the data or of the hot zone, and whether of the latter.
+fn place(offline: &Offline, extent: &Extent) -> (u64, bool) {
+    let superblock = offline.fs.superblock();
+    let is_hot = superblock.layout.hot.1 > 0 && extent.start >= superblock.hot_base();
+    (extent.start - if is_hot { superblock.hot_base() } else { 0 }, is_hot)
 }
 
 fn superblock(superblock: &Superblock) -> Value {
@@ -107,8 +118,11 @@ fn superblock_lines(superblock: &Superblock) -> Result<(), Failure> {
 fn line(offline: &Offline, file: &Walked) -> Result<(), Failure> {
     let attr = offline.fs.attr(file.inode).map_err(Failure::failed)?;
     let extents = offline.fs.extents(file.inode).map_err(Failure::failed)?;
-    let places: Vec<String> =
-        extents.iter().map(|extent| format!("{}+{}@{}", extent.at, extent.blocks, extent.start)).collect();
+    let words = |extent: &Extent| {
+        let (start, is_hot) = place(offline, extent);
+        format!("{}+{}@{}{start}", extent.at, extent.blocks, if is_hot { "hot:" } else { "" })
+    };
+    let places: Vec<String> = extents.iter().map(words).collect();
     let size = human::bytes(attr.attributes.size);
     let (inode, mode) = (file.inode, attr.attributes.mode);
     let words = format!("{inode:>8}  {mode:06o}  {size:>10}  {}  {}", file.path.display(), places.join(" "));

@@ -19,7 +19,7 @@ use super::{stat, status};
 use crate::serve::cannot_listen;
 
 /// Name, kind, help, where it is in the status, and by what it is multiplied to be in the unit that the name says.
-const METRICS: [(&str, &str, &str, &str, f64); 21] = [
+const METRICS: [(&str, &str, &str, &str, f64); 22] = [
     ("imbrex_fs_bytes", "gauge", "Room for data.", "/blocks", 4096.0),
     ("imbrex_fs_live_bytes", "gauge", "Data of files.", "/live_blocks", 4096.0),
     ("imbrex_fs_dead_bytes", "gauge", "Dead until it is cleaned.", "/dead_blocks", 4096.0),
@@ -35,7 +35,8 @@ const METRICS: [(&str, &str, &str, &str, f64); 21] = [
     ("imbrex_fs_checkpoints_total", "counter", "Checkpoints taken.", "/since_mounted/checkpoints", 1.0),
     ("imbrex_fs_cleaned_bytes_total", "counter", "Copied by the cleaner.", "/since_mounted/blocks_cleaned", 4096.0),
     ("imbrex_fs_hot_zone_bytes", "gauge", "Room of the hot zone.", "/hot_zone/blocks", 4096.0),
-    ("imbrex_fs_hot_zone_used_bytes", "gauge", "Copies in the hot zone.", "/hot_zone/used_blocks", 4096.0),
+    ("imbrex_fs_hot_zone_used_bytes", "gauge", "Files in the hot zone.", "/hot_zone/used_blocks", 4096.0),
+    ("imbrex_fs_hot_zone_alone_bytes", "gauge", "Files in the hot zone alone.", "/hot_zone/alone_blocks", 4096.0),
     ("imbrex_fs_hot_zone_hits_total", "counter", "Reads from the hot zone.", "/hot_zone/hits", 1.0),
     ("imbrex_fs_hot_zone_misses_total", "counter", "Reads from the drives.", "/hot_zone/misses", 1.0),
     (

@@ -86,7 +86,8 @@ fn options(args: &MkfsArgs, drives: &[Device]) -> Result<MakeOptions, Failure> {
         let Some(value) = value else { return Ok(()) };
         if !of.contains(&chosen) && store::NAMES.iter().any(|(name, _)| *name == chosen) {
             let of = of.join(" and ");
-            return Err(Failure::usage(format!("--{key} is for store {of}, and this is {chosen}")));
+            let word = key.replace('_', "-");
+            return Err(Failure::usage(format!("--{word} is for store {of}, and this is {chosen}")));
         }
         options.push((key.to_string(), value.to_string()));
         Ok(())
@@ -94,6 +95,7 @@ fn options(args: &MkfsArgs, drives: &[Device]) -> Result<MakeOptions, Failure> {
     add("fit", args.fit.as_deref(), &["caveat"])?;
     add("extents", args.extents.then_some("on"), &["caveat"])?;
     add("cleaner", args.cleaner.as_deref(), &["strict-append", "log"])?;
+    add("hot_files", args.hot_files.as_deref(), &["log"])?;
     let metadata_blocks = args.meta_size.filter(|_| args.meta.is_empty()).map(|bytes| bytes / BLOCK_BYTES as u64);
     Ok(MakeOptions {
         uuid: args.uuid,

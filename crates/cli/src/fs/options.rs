@@ -8,7 +8,7 @@ use imbrex_serve::fuse;
 use crate::args::size;
 
 /// Options of stores.
-const STORE: [&str; 6] = ["fit", "extents", "cleaner", "clean_below", "open_groups", "kept_back"];
+const STORE: [&str; 7] = ["fit", "extents", "cleaner", "clean_below", "open_groups", "kept_back", "hot_files"];
 /// Bounds of the options of queues.
 const QUEUE_DEPTH_MAX: usize = 1024;
 const QUEUE_DEADLINE_MS_MAX: u64 = 60_000;

@@ -274,6 +274,12 @@ fn tell(
         "what has no data in the log did not: empty files, symbolic links, device nodes, further names, extended attributes, \
          and renames since a file was last written; deleted files may have returned",
     )?;
+    if salvaged.may_lack_files_alone {
+        output::line(
+            "files that were in the hot zone alone did not come back either, or as they were when the drives had them last: drives \
+             do not tell which",
+        )?;
+    }
     match (&args.meta, copied) {
         (Some(meta), _) => output::line(&format!(
             "mount it with {} in the place of the old metadata, with -o ro first: what is written may take the place of what did \
@@ -320,6 +326,7 @@ fn document(args: &SalvageArgs, devices: &[PathBuf], salvaged: &Salvaged, copied
         "renamed": salvaged.renamed,
         "unnamed": salvaged.unnamed,
         "recovered_blocks": salvaged.recovered_blocks,
+        "may_lack_files_alone": salvaged.may_lack_files_alone,
         "damaged_blocks": salvaged.damaged_blocks,
         "superseded_blocks": salvaged.superseded_blocks,
         "copied_files": copied.map(|(files, _)| files),

@@ -67,11 +67,13 @@ fn array(status: &Status) -> Value {
 }
 
 fn hot_zone(status: &Status) -> Value {
-    let HotStatus { blocks, used, files, counters } = status.hot;
+    let HotStatus { blocks, used, files, alone_files, alone_blocks, counters } = status.hot;
     json!({
         "blocks": blocks,
         "used_blocks": used,
         "files": files,
+        "alone_files": alone_files,
+        "alone_blocks": alone_blocks,
         "hits": counters.hits,
         "misses": counters.misses,
         "came_in": counters.came_in,
@@ -182,12 +184,21 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
     if number("/hot_zone/blocks") > 0 {
         let (hits, misses) = (number("/hot_zone/hits"), number("/hot_zone/misses"));
         let (used, all) = (blocks("/hot_zone/used_blocks"), blocks("/hot_zone/blocks"));
-        let files = match number("/hot_zone/files") {
+        let alone = number("/hot_zone/alone_files");
+        let copies = number("/hot_zone/files") - alone;
+        let of_alone = format!("{alone} {} alone", if alone == 1 { "file" } else { "files" });
+        let of_copies = match copies {
             1 => "copy of 1 file".to_string(),
-            files => format!("copies of {files} files"),
+            _ => format!("copies of {copies} files"),
+        };
+        let files = match (alone, copies) {
+            (0, _) => of_copies,
+            (_, 0) => of_alone,
+            _ => format!("{of_alone}, {of_copies}"),
         };
         let damaged = number("/hot_zone/damaged");
-        let damaged = if damaged > 0 { format!("; {damaged} times a copy was damaged") } else { String::new() };
+        let damaged =
+            if damaged > 0 { format!("; {damaged} times something there was damaged") } else { String::new() };
         lines.push(("hot zone", format!("{used} of {all}, {files}; {hits} of {} reads{damaged}", hits + misses)));
     }
     let (slowed, waited) = (number("/since_mounted/throttled_ms"), number("/since_mounted/waited_ms"));

@@ -167,6 +167,52 @@ fn what_is_altered_on_one_drive_is_found_and_repaired() {
 }
 
 #[test]
+fn hot_files_on_two_mirrors_lie_there_alone_unless_copies_are_wanted() {
+    let drives = Drives::new();
+    let second = drives.folder.path().join("second");
+    let images: Vec<&str> = drives.images[..3].iter().map(|image| word(image)).collect();
+    let mkfs = |metas: &[&Path], more: &[&'static str]| {
+        let metas = metas.iter().flat_map(|meta| ["--meta", word(meta)]);
+        let words =
+            ["fs", "mkfs", "--store", "log", "--parity", "1", "--meta-size", "64MiB", "--hot", "1MiB", "--force"];
+        imbrex(
+            &words
+                .into_iter()
+                .chain(metas)
+                .chain(more.iter().copied())
+                .chain(images.iter().copied())
+                .collect::<Vec<_>>(),
+        )
+    };
+    let refused = mkfs(&[&drives.meta], &["--hot-files", "alone"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("give --meta twice"), "{refused:?}");
+    for (more, alone, place) in [(&[][..], 3, "hot:"), (&["--hot-files", "copies"][..], 0, "0+3@")] {
+        let made = mkfs(&[&drives.meta, &second], more);
+        assert!(made.status.success(), "{made:?}");
+        if !has_fuse() {
+            return;
+        }
+        drives.mount();
+        std::fs::write(drives.directory.join("small"), [7; 9000]).unwrap();
+        text(&["fs", "umount", word(&drives.directory)]);
+        let status = json(&["fs", "stat", word(&drives.meta), "--json"]);
+        assert_eq!(status["hot_zone"]["alone_blocks"], alone, "{status}");
+        let said = text(&["fs", "stat", word(&drives.meta)]);
+        assert_eq!(said.contains("1 file alone"), alone > 0, "{said}");
+        let dumped = text(&["fs", "dump", word(&drives.meta)]);
+        let line = dumped.lines().find(|line| line.contains("small")).unwrap();
+        assert!(line.contains(place) && line.contains("hot:") == (alone > 0), "{line}");
+        drives.check();
+        // Either mirror is enough.
+        std::fs::rename(&drives.meta, drives.folder.path().join("gone")).unwrap();
+        let checked = json(&["fs", "check", word(&second), "--json"]);
+        assert_eq!(checked["is_whole"], true, "{checked}");
+        std::fs::rename(drives.folder.path().join("gone"), &drives.meta).unwrap();
+    }
+}
+
+#[test]
 fn a_hot_zone_is_made_and_told_of_and_files_are_read_from_it() {
     let drives = Drives::new();
     let images: Vec<&str> = drives.images[..3].iter().map(|image| word(image)).collect();

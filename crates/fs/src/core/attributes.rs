@@ -3,7 +3,6 @@
 use super::{Core, Fs};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Inode, LIST_BYTES};
-use crate::hot::HINT_ATTRIBUTE;
 use crate::namespace::NAME_BYTES_MAX;
 
 /// Bytes of the value of an extended attribute at most.
@@ -166,9 +165,7 @@ impl Fs {
         attributes.changed_ns = core.time_ns();
         let change = Change::Attribute { inode, name: name.into(), value: value.into() };
         core.record(&[Change::Node { inode, attributes }, change]);
-        if name == HINT_ATTRIBUTE {
-            self.hint_changed(inode).await;
-        }
+        self.attribute_changed(inode, name).await;
         self.commit_if_much().await
     }
 
@@ -184,9 +181,7 @@ impl Fs {
         };
         attributes.changed_ns = core.time_ns();
         core.record(&[Change::Node { inode, attributes }, Change::DropAttribute { inode, name: name.into() }]);
-        if name == HINT_ATTRIBUTE {
-            self.hint_changed(inode).await;
-        }
+        self.attribute_changed(inode, name).await;
         self.commit_if_much().await
     }
 }

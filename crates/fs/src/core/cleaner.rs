@@ -24,7 +24,7 @@ use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Extent, Inode};
 use crate::format::record::Piece;
-use crate::store::{Lease, Run, Victim};
+use crate::store::{Held, Lease, Run, Victim};
 
 /// Pieces of files, in the order in which they are copied, with whose each is.
 pub(super) type Pieces = Vec<(Inode, Extent)>;
@@ -201,13 +201,16 @@ impl Fs {
     fn files_in_pieces(&self, victim: &Victim) -> Vec<(u64, Inode, Vec<Extent>)> {
         let inside = self.pieces_in(victim.run.start, victim.run.end());
         let inodes: BTreeSet<Inode> = inside.iter().map(|(inode, _)| *inode).collect();
+        // What lies in the hot zone is none of the cleaner's business.
+        let is_in_store = |extents: &[Extent]| self.0.blocks_alone(extents) == 0;
         let is_inside = |extent: &Extent| (victim.run.start..victim.run.end()).contains(&extent.start);
         let file = |inode: Inode| {
             let extents = self.0.extents_of(inode);
             let outside = extents.iter().filter(|extent| !is_inside(extent));
             (outside.map(|extent| u64::from(extent.blocks)).sum::<u64>(), inode, extents)
         };
-        let mut files: Vec<_> = inodes.into_iter().map(file).filter(|(.., extents)| extents.len() > 1).collect();
+        let mut files: Vec<_> = inodes.into_iter().map(file).collect();
+        files.retain(|(.., extents)| extents.len() > 1 && is_in_store(extents));
         files.sort_unstable_by_key(|(elsewhere, inode, _)| (*elsewhere, *inode));
         files
     }
@@ -235,6 +238,20 @@ impl Fs {
 
     /// Copies pieces of files to one run, or several if no zone has room for all, and lets the files have the copies.
     pub(super) async fn copy(&self, pieces: &Pieces) -> Result<Copied, FsError> {
+        let copied = self.copy_to_room(pieces, None).await;
+        if matches!(copied, Ok(Copied::All | Copied::Changed(_))) {
+            let blocks = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum::<u64>();
+            self.0.counters.borrow_mut().blocks_cleaned += blocks;
+        }
+        copied
+    }
+
+    /// The same, to room that is reserved, or to what is kept back for the cleaner.
+    pub(super) async fn copy_to_room(
+        &self,
+        pieces: &Pieces,
+        mut reserved: Option<&mut Held>,
+    ) -> Result<Copied, FsError> {
         let core = &self.0;
         let all: u64 = pieces.iter().map(|(_, extent)| u64::from(extent.blocks)).sum();
         let Some(mut told) = self.told_of_copies(pieces).await? else {
@@ -242,9 +259,13 @@ impl Fs {
         };
         let (mut written, mut done): (Vec<Run>, u64) = (Vec::new(), 0);
         while done < all {
-            let outcome = match core.store.allocate_for_cleaner(all - done, &told).await {
-                Some(lease) => self.copy_to(pieces, done, lease).await.map(Some),
-                None => Ok(None),
+            let lease = match &mut reserved {
+                Some(held) => core.store.allocate(held, all - done, &told).await.map(Some),
+                None => Ok(core.store.allocate_for_cleaner(all - done, &told).await),
+            };
+            let outcome = match lease {
+                Ok(Some(lease)) => self.copy_to(pieces, done, lease).await.map(Some),
+                other => other.map(|_| None),
             };
             let Ok(Some(runs)) = outcome else {
                 // What was copied so far is no file's.
@@ -256,7 +277,6 @@ impl Fs {
             (done, told.pieces) = (done + blocks, behind(&told.pieces, blocks));
             written.extend(runs);
         }
-        core.counters.borrow_mut().blocks_cleaned += all;
         let mut copies = Runs { runs: &written, skipped: 0 };
         let mut by_file: BTreeMap<Inode, Copies> = BTreeMap::new();
         for (inode, extent) in pieces {

@@ -3,13 +3,17 @@
 use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
 use crate::error::FsError;
-use crate::format::change::Inode;
+use crate::format::change::{Change, HEAT_BYTES, Inode};
 use crate::journal::checkpoint::Writer;
 
 /// Names of a directory that are described at once.
 const NAMES_AT_ONCE: usize = 1024;
 /// Files that are described at once.
 const FILES_AT_ONCE: usize = 256;
+/// No more than this share of a checkpoint is for the heat of files, and no more than half of what is free in it.
+const HEAT_SHARE: u64 = 16;
+/// Files whose heat is told at once.
+const HEAT_AT_ONCE: usize = 1024;
 /// How often a checkpoint is written that has no room because of what changes meanwhile.
 const CHECKPOINT_ATTEMPTS: u32 = 8;
 
@@ -108,14 +112,14 @@ impl Fs {
     /// What changes while it is written may be in it twice, as it was and as it is: so it is tried again where it had no room and
     /// should have. The fuller the log, the less changes meanwhile.
     async fn write_checkpoint_that_fits(&self) -> Result<(), FsError> {
-        for _ in 1..CHECKPOINT_ATTEMPTS {
+        for attempt in 1..CHECKPOINT_ATTEMPTS {
             self.0.check_checkpoint_room()?;
-            match self.write_checkpoint().await {
+            match self.write_checkpoint(attempt == 1).await {
                 Err(FsError::NoMetadataSpace) => {}
                 outcome => return outcome,
             }
         }
-        self.write_checkpoint().await
+        self.write_checkpoint(false).await
     }
 
     /// The same, of all that was done before this is called: one that is being written already may not have seen it.
@@ -127,7 +131,8 @@ impl Fs {
         self.checkpoint().await
     }
 
-    async fn write_checkpoint(&self) -> Result<(), FsError> {
+    /// The heat of files is left out where there is no room for it.
+    async fn write_checkpoint(&self, with_heat: bool) -> Result<(), FsError> {
         let core = &self.0;
         core.record_store();
         let Checkpoints { number, slot, .. } = *core.checkpoint.borrow();
@@ -137,6 +142,9 @@ impl Fs {
         let mut writer = Writer::new(area.clone(), uuid, core.superblock.layout.checkpoints[next], number + 1, place);
         let validates_early = core.sabotage == Some(Sabotage::CheckpointWithoutBarrier);
         self.describe_all(&mut writer).await?;
+        if with_heat {
+            self.describe_heat(&mut writer).await?;
+        }
         let files = core.namespace.borrow().files();
         writer.finish(files).await?;
         core.checksums.write_back().await?;
@@ -181,6 +189,21 @@ impl Fs {
                 self.describe_names(directory, writer).await?;
             }
         }
+    }
+
+    /// How hot files are, the hottest first, as far as there is room.
+    async fn describe_heat(&self, writer: &mut Writer) -> Result<(), FsError> {
+        let core = &self.0;
+        if !core.has_hot_zone() {
+            return Ok(());
+        }
+        let free = core.checkpoint_bytes_max.saturating_sub(core.namespace.borrow().encoded_bytes());
+        let count = (free / 2).min(core.checkpoint_bytes_max / HEAT_SHARE) / HEAT_BYTES;
+        let hottest = core.hot.borrow().hottest(count as usize, core.clock.now_ns());
+        for files in hottest.chunks(HEAT_AT_ONCE) {
+            writer.add(&[Change::Heat { files: files.to_vec() }]).await?;
+        }
+        Ok(())
     }
 
     async fn describe_names(&self, directory: Inode, writer: &mut Writer) -> Result<(), FsError> {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::Fs;
 use crate::device::Device;
 use crate::error::FsError;
+use crate::format::change::Inode;
 use crate::format::superblock::{Member, Role};
 
 impl Fs {
@@ -17,7 +18,10 @@ impl Fs {
         let core = self.0.clone();
         let goes_on = |_, _| !core.is_over.get();
         // What fails is told to whoever writes next; the copy stays what it is.
-        let _ = core.metadata.bring_up_to_date(goes_on).await;
+        if core.metadata.bring_up_to_date(goes_on).await.is_ok_and(|copies| copies > 0) {
+            // What has a copy in the hot zone may be there alone from now on.
+            self.review_hot();
+        }
     }
 
     /// Reads on every copy those metadata that are not read otherwise: superblocks, the checksums of data, the contents
@@ -25,12 +29,19 @@ impl Fs {
     /// again from another copy, and two new checkpoints take the place of log and checkpoints; a page of checksums that
     /// no copy has whole is an error then.
     pub async fn scrub_copies(&self, repairs: bool) -> Result<u64, FsError> {
+        self.scrub_metadata(repairs, &mut Vec::new()).await
+    }
+
+    /// The same; adds blocks of files alone in the hot zone that no copy has whole to `lost`.
+    pub(super) async fn scrub_metadata(&self, repairs: bool, lost: &mut Vec<(Inode, u64)>) -> Result<u64, FsError> {
         let core = &self.0;
         if repairs {
             self.0.begin().await?;
         }
         let of_labels = core.metadata.mend_labels().await;
-        let damaged = of_labels + core.checksums.scrub(repairs).await? + self.scrub_hot(repairs).await?;
+        let alone = self.scrub_alone(repairs).await?;
+        lost.extend(alone.lost);
+        let damaged = of_labels + core.checksums.scrub(repairs).await? + self.scrub_hot(repairs).await? + alone.damaged;
         if repairs {
             self.checkpoint_from_now_on().await?;
             self.checkpoint_from_now_on().await?;
@@ -64,6 +75,8 @@ impl Fs {
         if !overwrite {
             super::make::refuse_used(device).await?;
         }
+        // What only the copy that leaves has whole is given to the others before.
+        self.scrub_alone(true).await?;
         device.set_queue_limits(self.0.bounds.queue);
         let member = Member { uuid, role: Role::Metadata, geometry: device.geometry() };
         metadata.add(slot, member, device.clone());
@@ -76,6 +89,7 @@ impl Fs {
             metadata.give_up_outdated();
             return if is_stopped { Err(FsError::Stopped) } else { wrong("failed while it was written".into()) };
         }
+        self.review_hot();
         Ok(needed)
     }
 }

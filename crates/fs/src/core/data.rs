@@ -147,7 +147,7 @@ impl Fs {
         damaged.first().map_or(Ok(bytes), |block| Err(FsError::Damaged { block: *block }))
     }
 
-    /// The same as [`Fs::read_run_as_it_is`], with damaged blocks made again from parity. The last value has those for
+    /// The same as [`Fs::read_run_as_it_is`], with damaged blocks made again from parity, or another copy. The last value has those for
     /// which that was impossible.
     pub(super) async fn read_run_mended(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>, Vec<u64>), FsError> {
         let (mut bytes, sums) = self.read_run_as_it_is(run).await?;
@@ -169,7 +169,7 @@ impl Fs {
             if !are_meant(number) || checksums::of_block(block) == *sum {
                 continue;
             }
-            match self.0.data.recover(number, *sum).await {
+            match self.0.make_again(number, *sum).await {
                 Some(made) => block.copy_from_slice(&made),
                 None => damaged.push(number),
             }
@@ -184,7 +184,7 @@ impl Fs {
         let mut next = run.start;
         while next < run.end() {
             let count = (run.end() - next).min(self.0.bounds.piece_blocks);
-            bytes.extend_from_slice(&self.0.data.read(next, count).await?);
+            bytes.extend_from_slice(&self.0.read_blocks(next, count).await?);
             next += count;
         }
         Ok((bytes, sums))

@@ -163,6 +163,7 @@ impl Fs {
         let stretches = differing(&before, after);
         let mut copy = (now.is_some() && !stretches.is_empty()).then(|| core.copy_to_drop(inode)).flatten();
         self.put_owners(inode, &stretches);
+        core.note_alone(&before, after);
         let is_told_whole = after.len() <= core.pieces_in_record();
         let mut records =
             if is_told_whole { vec![stretches] } else { in_records(stretches, core.extent_record_bytes()) };

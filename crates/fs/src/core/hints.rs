@@ -1,5 +1,8 @@
-//! Hints that change: what is said of a file, or of the directory that it is in ([`Hint`]), holds for what lies in the hot zone
-//! already, too.
+//! Hints: what is said of a file, of the directory that it is in, or of files with such a name ([`Hint`]). It holds for what lies in
+//! the hot zone already, too.
+//!
+//! What a file says itself goes before what its directory says of the extension of its name, that before what its directory says of
+//! all files in it, and that before what the uppermost directory says of the extension.
 //!
 //! Invariants:
 //! 1. Whoever changes a hint waits for no file to be copied; the files that it is for are judged anew in the background, in
@@ -9,8 +12,8 @@
 use super::{Core, Fs};
 use crate::clock::first_of;
 use crate::format::change::Inode;
-use crate::hot::{HINT_ATTRIBUTE, Hint};
-use crate::namespace::Namespace;
+use crate::hot::{EXTENSIONS_ATTRIBUTE, HINT_ATTRIBUTE, Hint};
+use crate::namespace::{Namespace, ROOT};
 
 /// What is said of a file or directory itself.
 fn own_hint(namespace: &Namespace, inode: Inode) -> Hint {
@@ -18,20 +21,42 @@ fn own_hint(namespace: &Namespace, inode: Inode) -> Hint {
     value.map_or(Hint::None, Hint::parse)
 }
 
+/// What a directory says of files of such a name.
+fn hint_by_extension(namespace: &Namespace, directory: Inode, name: &[u8]) -> Hint {
+    let list = namespace.get(directory).and_then(|node| node.attribute(EXTENSIONS_ATTRIBUTE));
+    list.map_or(Hint::None, |list| Hint::of_name(list, name))
+}
+
+/// Stands for every file: none has number 0.
+const EVERY_FILE: Inode = 0;
+
 impl Core {
-    /// What is said of a file, or else of the directory that it is in.
+    /// What is said of a file.
     pub(super) fn hint_of(&self, inode: Inode) -> Hint {
         let namespace = self.namespace.borrow();
-        match own_hint(&namespace, inode) {
-            Hint::None => namespace.name_of(inode).map_or(Hint::None, |(above, _)| own_hint(&namespace, above)),
-            own => own,
-        }
+        let own = own_hint(&namespace, inode);
+        let Some((above, name)) = namespace.name_of(inode).filter(|_| own == Hint::None) else { return own };
+        let others = [
+            hint_by_extension(&namespace, above, name),
+            own_hint(&namespace, above),
+            hint_by_extension(&namespace, ROOT, name),
+        ];
+        others.into_iter().find(|hint| *hint != Hint::None).unwrap_or_default()
     }
 }
 
 impl Fs {
+    /// An extended attribute has changed, which may be one with a hint.
+    pub(super) async fn attribute_changed(&self, inode: Inode, name: &[u8]) {
+        match name {
+            EXTENSIONS_ATTRIBUTE if inode == ROOT => self.hint_changed(EVERY_FILE).await,
+            HINT_ATTRIBUTE | EXTENSIONS_ATTRIBUTE => self.hint_changed(inode).await,
+            _ => {}
+        }
+    }
+
     /// What is said of a file, or of the files in a directory, has changed: they are judged anew, in the background.
-    pub(super) async fn hint_changed(&self, inode: Inode) {
+    async fn hint_changed(&self, inode: Inode) {
         let core = &self.0;
         if !core.has_hot_zone() {
             return;
@@ -60,6 +85,10 @@ impl Fs {
         let core = &self.0;
         let Some(inode) = core.hot.borrow_mut().take_rehinted() else { return false };
         core.hint_taken.give();
+        if inode == EVERY_FILE {
+            self.judge_every_file().await;
+            return true;
+        }
         if !core.namespace.borrow().get(inode).is_some_and(|node| node.is_directory()) {
             // A copy that could not be made is none: the file is where the store has it.
             let _ = self.bring_in(vec![inode]).await;
@@ -76,5 +105,20 @@ impl Fs {
             core.clock.yield_now().await;
         }
         true
+    }
+
+    async fn judge_every_file(&self) {
+        let core = &self.0;
+        let mut next = ROOT;
+        while !core.is_over.get() {
+            let files: Vec<Inode> = {
+                let namespace = core.namespace.borrow();
+                namespace.nodes_from(next).take(core.bounds.hot_batch.max(1)).map(|(inode, _)| inode).collect()
+            };
+            let Some(last) = files.last() else { return };
+            next = last + 1;
+            let _ = self.bring_in(files).await;
+            core.clock.yield_now().await;
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Files in the hot zone ([`crate::hot`]): read from there, brought in and let out in the background.
+//! Files in the hot zone ([`crate::hot`]): read from there, brought in and let out in the background. Here are those with a copy
+//! there; [`super::alone`] has those that lie nowhere else.
 //!
 //! A copy is made like everything else: written to blocks that nobody has, made durable, and then named by a record. Whatever
 //! changes a file takes its copy away in the same record. So wherever the power is cut a file has a copy that is what the
@@ -13,13 +14,16 @@
 //! 5. No record of a copy is larger than [`Bounds::hot_record_bytes`](super::Bounds::hot_record_bytes), nor than a frame of the
 //!    log holds: checksums go in as many as it takes, and a file in more pieces than one can tell of stays out.
 
+use std::collections::BTreeSet;
+
+use super::alone::Looked;
 use super::pieces::{joined, place};
 use super::{Core, Fs, Sabotage};
 use crate::clock::first_of;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
 use crate::format::change::{Change, EXTENT_BYTES, Extent, Inode, LIST_BYTES};
-use crate::hot::{Candidate, Hint, HotStatus, HotZone, Verdict};
+use crate::hot::{Candidate, HotStatus, HotZone, Verdict};
 use crate::journal::checksums;
 use crate::namespace::Namespace;
 use crate::store::Run;
@@ -30,7 +34,7 @@ const CHECKPOINT_PERCENT: u64 = 75;
 /// Bytes of a checksum in a record.
 const SUM_BYTES: u64 = 4;
 
-/// A copy that is written and not yet named.
+/// A copy that is written and not yet named, of a file that keeps its blocks in the store or is to give them back.
 struct Made {
     inode: Inode,
     runs: Vec<Run>,
@@ -52,8 +56,22 @@ impl Core {
         }
     }
 
-    fn copy_of(&self, inode: Inode) -> Vec<Extent> {
+    pub(super) fn copy_of(&self, inode: Inode) -> Vec<Extent> {
         self.namespace.borrow().hot_copy(inode).to_vec()
+    }
+
+    pub(super) fn has_copy(&self, inode: Inode) -> bool {
+        !self.namespace.borrow().hot_copy(inode).is_empty()
+    }
+
+    /// Whether files that come into the zone would be in the way of others: what tells of them takes room in a checkpoint.
+    pub(super) fn is_checkpoint_full(&self) -> bool {
+        self.namespace.borrow().encoded_bytes() * 100 > self.checkpoint_bytes_max * CHECKPOINT_PERCENT
+    }
+
+    /// Blocks that are written to the zone at once.
+    pub(super) fn blocks_to_zone(&self) -> u64 {
+        self.bounds.piece_blocks.min(self.fit_a_hot_record(SUM_BYTES) as u64)
     }
 
     /// The file changes: the change that takes its copy away, where it has one, and the blocks that its record frees.
@@ -85,14 +103,21 @@ impl Core {
 
     /// All files that are in the zone.
     fn inside(&self) -> Vec<Candidate> {
-        let inodes: Vec<Inode> = self.namespace.borrow().hot_copies().map(|(inode, _)| inode).collect();
-        inodes.into_iter().filter_map(|inode| self.candidate(inode)).collect()
+        self.files_inside().into_iter().filter_map(|inode| self.candidate(inode)).collect()
+    }
+
+    fn files_inside(&self) -> BTreeSet<Inode> {
+        let mut inodes = self.files_alone();
+        inodes.extend(self.namespace.borrow().hot_copies().map(|(inode, _)| inode));
+        inodes
     }
 
     /// How the hot zone is doing.
     pub(super) fn hot_status(&self) -> HotStatus {
-        let (hot, files) = (self.hot.borrow(), self.namespace.borrow().hot_copies().count() as u64);
-        HotStatus { blocks: hot.blocks(), used: hot.used(), files, counters: hot.counters }
+        let (hot, alone_files) = (self.hot.borrow(), self.files_alone().len() as u64);
+        let files = alone_files + self.namespace.borrow().hot_copies().count() as u64;
+        let alone_blocks = hot.alone_blocks;
+        HotStatus { blocks: hot.blocks(), used: hot.used(), files, alone_files, alone_blocks, counters: hot.counters }
     }
 }
 
@@ -154,8 +179,14 @@ impl Fs {
         loop {
             let copy = core.copy_of(inode);
             if copy.is_empty() {
-                core.hot.borrow_mut().counters.misses += 1;
-                self.want_hot(inode);
+                let is_alone = self.is_alone(inode, first, (into.len() / BLOCK_BYTES) as u64);
+                let mut hot = core.hot.borrow_mut();
+                hot.counters.hits += u64::from(is_alone);
+                hot.counters.misses += u64::from(!is_alone);
+                drop(hot);
+                if !is_alone {
+                    self.want_hot(inode);
+                }
                 return false;
             }
             let read = core.releases.borrow_mut().begin_read();
@@ -176,6 +207,14 @@ impl Fs {
             }
             return whole.is_some();
         }
+    }
+
+    /// Whether what is stored of these blocks of a file lies in the zone alone.
+    fn is_alone(&self, inode: Inode, first: u64, blocks: u64) -> bool {
+        let namespace = self.0.namespace.borrow();
+        let Some(node) = namespace.get(inode) else { return false };
+        let mut pieces = node.extents.within(first, first + blocks).peekable();
+        pieces.peek().is_some() && pieces.all(|extent| self.0.is_in_zone(extent.start))
     }
 
     /// Reads blocks of a copy from the first device of the metadata that has them whole; false where another before it
@@ -206,8 +245,12 @@ impl Fs {
         let core = self.0.clone();
         while !core.is_over.get() {
             let suspects = core.hot.borrow_mut().take_suspects();
-            suspects.into_iter().for_each(|inode| self.let_out(inode));
-            if self.judge_rehinted().await {
+            for inode in suspects {
+                self.drop_copy(inode);
+                // What cannot be mended is told to whoever reads it.
+                let _ = self.look_at_alone(inode, true, &mut Looked::default()).await;
+            }
+            if self.review().await || self.judge_rehinted().await {
                 continue;
             }
             let wanted = core.hot.borrow_mut().take_wanted(core.bounds.hot_batch.max(1));
@@ -220,12 +263,48 @@ impl Fs {
         }
     }
 
-    /// Drops the copy of a file.
-    fn let_out(&self, inode: Inode) {
+    /// Judges anew all files that are in the zone, where what holds for all of them has changed; false where it has not.
+    async fn review(&self) -> bool {
+        let core = &self.0;
+        if !core.hot.borrow_mut().take_review() {
+            return false;
+        }
+        let inside: Vec<Inode> = core.files_inside().into_iter().collect();
+        for some in inside.chunks(core.bounds.hot_batch.max(1)) {
+            if core.is_over.get() {
+                break;
+            }
+            let _ = self.bring_in(some.to_vec()).await;
+            core.clock.yield_now().await;
+        }
+        true
+    }
+
+    /// Judges anew all files that are in the zone, in the background.
+    pub(super) fn review_hot(&self) {
+        let core = &self.0;
+        if core.has_hot_zone() && !core.is_read_only {
+            core.hot.borrow_mut().ask_review();
+            core.hot_wanted.give();
+        }
+    }
+
+    /// Drops the copy of a file, if it has one.
+    pub(super) fn drop_copy(&self, inode: Inode) {
         if let Some((change, runs)) = self.0.copy_to_drop(inode) {
             let record = self.0.record(&[change]);
             self.release(record, runs);
         }
+    }
+
+    /// Lets a file out; blocks of the zone that are free when that is durable.
+    async fn let_out(&self, inode: Inode) -> Result<u64, FsError> {
+        let blocks = self.0.copy_of(inode).iter().map(|extent| u64::from(extent.blocks)).sum();
+        if blocks == 0 {
+            return self.move_out(inode).await;
+        }
+        self.drop_copy(inode);
+        Ok(blocks)
     }
 
     /// Judges files, and brings in those that may come in, and lets out those that are not to be there.
@@ -246,17 +325,14 @@ impl Fs {
         let (mut chosen, mut pushing, mut leaving) = (Vec::new(), Vec::new(), 0u64);
         for inode in inodes {
             let Some(candidate) = core.candidate(inode) else { continue };
-            if !core.copy_of(inode).is_empty() {
-                if candidate.hint == Hint::Never {
-                    self.let_out(inode);
-                }
+            // Where that fails the file is as it was.
+            if self.settle_inside(&candidate).await.unwrap_or(true) {
                 continue;
             }
             // What waits in memory to be written will take the copy away at once: the file wants to come in again then.
             let is_changing = self.open_of(inode).is_some_and(|open| open.staged.borrow().is_some());
-            let used = core.namespace.borrow().encoded_bytes() * 100;
             let is_scattered = ranges(&core.extents_of(inode)).len() > core.fit_a_hot_record(EXTENT_BYTES);
-            if is_changing || is_scattered || used > core.checkpoint_bytes_max * CHECKPOINT_PERCENT {
+            if is_changing || is_scattered || core.is_checkpoint_full() {
                 continue;
             }
             let verdict = core.hot.borrow().judge(&candidate, leaving, || core.inside(), core.clock.now_ns());
@@ -268,8 +344,7 @@ impl Fs {
                 }
                 Verdict::Push(colder) => {
                     for inode in colder {
-                        leaving += core.copy_of(inode).iter().map(|extent| u64::from(extent.blocks)).sum::<u64>();
-                        self.let_out(inode);
+                        leaving += self.let_out(inode).await.unwrap_or(0);
                     }
                     leaving = leaving.saturating_sub(candidate.blocks);
                     pushing.push(candidate);
@@ -324,7 +399,10 @@ impl Fs {
     /// Makes the record of a copy, unless its file has changed meanwhile; then it returns false.
     fn name_copy(&self, inode: Inode, copy: Vec<Extent>) -> bool {
         let core = &self.0;
-        let is_same = core.hot.borrow_mut().end_copy(inode) && core.copy_of(inode).is_empty();
+        let is_same = core.hot.borrow_mut().end_copy(inode) && !core.has_copy(inode);
+        if is_same && core.may_be_alone() {
+            return self.go_alone(inode, copy);
+        }
         let bytes = LIST_BYTES + copy.len() as u64 * EXTENT_BYTES;
         if !is_same || core.check_metadata_room(bytes).is_err() {
             return false;
@@ -348,7 +426,7 @@ impl Fs {
         if copy.len() > core.fit_a_hot_record(EXTENT_BYTES) {
             return Ok(None);
         }
-        let piece_blocks = core.bounds.piece_blocks.min(core.fit_a_hot_record(SUM_BYTES) as u64);
+        let piece_blocks = core.blocks_to_zone();
         core.hot.borrow_mut().begin_copy(inode);
         for extent in &copy {
             let mut next = u64::from(extent.at);
@@ -357,23 +435,11 @@ impl Fs {
                 let at = extent.start + next - u64::from(extent.at);
                 let mut bytes = vec![0; count as usize * BLOCK_BYTES];
                 self.read_to_change(inode, next, &mut bytes, |_| false).await?;
-                self.write_to_zone(at, &bytes).await?;
+                self.write_to_zone(at, bytes).await?;
                 next += count;
             }
         }
         Ok(Some(copy))
-    }
-
-    /// Writes blocks that are nobody's from block `at` of the zone on, and makes the record of their checksums.
-    async fn write_to_zone(&self, at: u64, bytes: &[u8]) -> Result<(), FsError> {
-        let core = &self.0;
-        let sums: Vec<u32> = bytes.chunks(BLOCK_BYTES).map(checksums::of_block).collect();
-        let block = core.superblock.hot_base() + at;
-        core.checksums.set(block, &sums).await?;
-        core.metadata.write(core.superblock.layout.hot.0 + at, bytes).await?;
-        core.log.room().await?;
-        core.log.append(core.time_ns(), &[Change::Checksums { block, sums }]);
-        self.commit_if_much().await
     }
 
     /// Reads every copy in the hot zone, on every device with metadata. Returns how many of their blocks are damaged.
@@ -390,14 +456,15 @@ impl Fs {
             let found = found?;
             damaged += found;
             if found > 0 && repairs {
-                self.let_out(inode);
+                self.drop_copy(inode);
                 self.want_hot(inode);
             }
         }
         Ok(damaged)
     }
 
-    async fn damaged_in_copy(&self, inode: Inode) -> Result<u64, FsError> {
+    /// Blocks of the copy of a file that are damaged on some device with metadata.
+    pub(super) async fn damaged_in_copy(&self, inode: Inode) -> Result<u64, FsError> {
         let core = &self.0;
         let mut damaged = 0;
         for extent in core.copy_of(inode) {

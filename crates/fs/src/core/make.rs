@@ -10,6 +10,7 @@ use crate::device::{BLOCK_BYTES, Device, Kind};
 use crate::error::FsError;
 use crate::format::change::{Change, NODE_BYTES};
 use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock};
+use crate::hot::Keeping;
 use crate::journal::checkpoint::{self, Writer};
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::State;
@@ -122,6 +123,7 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
         parts.spares.iter().try_for_each(|spare| check_drive(spare, shape.zone_blocks))?;
     }
     let data = shape.map_or(data_run, |shape| (0, shape.blocks()));
+    let hot_option = hot_option(parts, options).map_err(|reason| wrong(&reason))?;
     if options.hot_blocks > 0 && store != "log" {
         return Err(wrong(&format!("store '{store}' has no hot zone; store log has")));
     }
@@ -135,7 +137,19 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
         let (given, least, data) = (in_mib(place.blocks), in_mib(least_place(of_data, hot)), in_mib(of_data));
         wrong(&format!("{given} of metadata are too few for {data} of data{zone}: give {least} or more{smaller}"))
     })?;
-    Ok(plan_of(parts, options, (store, data, layout, shape)))
+    let options = MakeOptions { options: [options.options.as_slice(), &hot_option].concat(), ..options.clone() };
+    Ok(plan_of(parts, &options, (store, data, layout, shape)))
+}
+
+/// What is to be said besides of files in the hot zone: where it is mirrored they lie there alone, unless something else is asked for.
+fn hot_option(parts: Parts<'_>, options: &MakeOptions) -> Result<Vec<(String, String)>, String> {
+    let said = options.options.iter().find(|(key, _)| key == Keeping::OPTION).map(|(_, value)| value.as_str());
+    let (keeping, is_mirrored) = (Keeping::named(said)?, parts.metadata.len() > 1);
+    if keeping == Keeping::Alone && !is_mirrored {
+        return Err("can have files in the hot zone alone only where that is mirrored: give --meta twice".into());
+    }
+    let is_default = options.hot_blocks > 0 && is_mirrored && said.is_none();
+    Ok(Vec::from_iter(is_default.then(|| (Keeping::OPTION.to_string(), "alone".to_string()))))
 }
 
 fn plan_of(

@@ -9,6 +9,7 @@
 //!    Blocks that were written and are kept for later changes are at most [`Bounds::written_blocks`].
 
 mod ahead;
+mod alone;
 mod appends;
 mod attributes;
 mod behind;
@@ -68,7 +69,7 @@ use crate::device::queue::QueueLimits;
 use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::superblock::Superblock;
-use crate::hot::{HotZone, Limits};
+use crate::hot::{HotZone, Keeping, Limits};
 use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::Namespace;
 use crate::store::Store;
@@ -217,6 +218,8 @@ pub(crate) struct Core {
     pub gain_ns: Cell<u64>,
     /// The next number that orders records in the data.
     pub sequence: Cell<u64>,
+    /// What of files in the hot zone is in the store too.
+    pub keeping: Keeping,
     /// What lies in the hot zone; it has no blocks where there is none.
     pub hot: RefCell<HotZone>,
     /// A file wants to come into it.
@@ -244,13 +247,15 @@ pub enum Sabotage {
     ParityLate,
     /// A file that changes keeps its copy in the hot zone.
     CopyKept,
-    /// The record of a copy in the hot zone is made before the copy is durable.
+    /// The record of a file in the hot zone is made before what lies there is durable.
     CopyBeforeDurable,
+    /// What goes to the hot zone is written to the first copy of the metadata alone.
+    OneCopyWritten,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Sabotage; 8] = [
+    pub const ALL: [Sabotage; 9] = [
         Sabotage::RecordBeforeData,
         Sabotage::CheckpointWithoutBarrier,
         Sabotage::ReuseBeforeRecord,
@@ -259,10 +264,19 @@ impl Sabotage {
         Sabotage::ParityLate,
         Sabotage::CopyKept,
         Sabotage::CopyBeforeDurable,
+        Sabotage::OneCopyWritten,
     ];
 
     /// Those that only a hot zone shows.
-    pub const OF_COPIES: [Sabotage; 2] = [Sabotage::CopyKept, Sabotage::CopyBeforeDurable];
+    pub const OF_COPIES: [Sabotage; 3] = [Sabotage::CopyKept, Sabotage::CopyBeforeDurable, Sabotage::OneCopyWritten];
+
+    /// Those that must be caught where files lie in the hot zone alone.
+    pub const OF_FILES_ALONE: [Sabotage; 4] = [
+        Sabotage::RecordBeforeData,
+        Sabotage::ReuseBeforeRecord,
+        Sabotage::CopyBeforeDurable,
+        Sabotage::OneCopyWritten,
+    ];
 }
 
 /// A mounted file system. Cloning gives another handle of the same; each operation is a task, or part of one.

@@ -17,12 +17,12 @@ use crate::array::Data;
 use crate::clock::{Cause, Clock, Gate, Signal};
 use crate::device::Device;
 use crate::error::FsError;
-use crate::format::change::{Change, Inode};
+use crate::format::change::{Change, Extent, Inode};
 use crate::format::superblock::{FORMAT, Superblock};
-use crate::hot::HotZone;
+use crate::hot::{HotZone, Keeping};
 use crate::journal::checkpoint::{self, Header};
 use crate::journal::log::{Replayed, frame_blocks_max, replay};
-use crate::journal::mirror::State;
+use crate::journal::mirror::{Mistake, State};
 use crate::journal::{Checksums, Log, Mirror};
 use crate::namespace::{Namespace, ROOT};
 use crate::store::{self, Run, Store};
@@ -77,6 +77,8 @@ struct Found {
     slot: usize,
     log: Replayed,
     records: u64,
+    /// How hot files were when the checkpoint was taken.
+    heat: BTreeMap<Inode, u32>,
 }
 
 /// Whether a checkpoint of a file system is there, by its header.
@@ -104,7 +106,12 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
     };
     let mut namespace = Namespace::new(uuid);
     let checksums = Checksums::new(area.clone(), layout.checksums, bounds.checksum_pages);
-    checkpoint::load(area, uuid, layout.checkpoints[slot], &header, |change| namespace.apply(&change)).await?;
+    let mut heat = BTreeMap::new();
+    let see = |change| match change {
+        Change::Heat { files } => heat.extend(files),
+        change => namespace.apply(&change),
+    };
+    checkpoint::load(area, uuid, layout.checkpoints[slot], &header, see).await?;
     let mut records = 0;
     // Two frames at most lie between the end of the log and one behind a damaged one. Where only one checkpoint can be read,
     // the log of the other may be meant, and that is anywhere.
@@ -114,13 +121,18 @@ async fn read_journal(area: &Mirror, superblock: &Superblock, bounds: &Bounds) -
         for change in &record.changes {
             match change {
                 Change::Checksums { block, sums } => checksums.set(*block, sums).await?,
-                change => namespace.apply(change),
+                change => {
+                    if let Change::DropNode { inode } = change {
+                        heat.remove(inode);
+                    }
+                    namespace.apply(change);
+                }
             }
         }
         Ok(())
     })
     .await?;
-    Ok(Found { namespace, checksums, header, slot, log, records })
+    Ok(Found { namespace, checksums, header, slot, log, records, heat })
 }
 
 impl Found {
@@ -152,6 +164,11 @@ impl Fs {
             // What is written from here on an older program may not know: it is to refuse the devices.
             area.write_labels().await?;
         }
+        area.make_mistake(match options.sabotage {
+            Some(Sabotage::CopyBeforeDurable) => Some(Mistake::FilesNotFlushed),
+            Some(Sabotage::OneCopyWritten) => Some(Mistake::OneCopyWritten),
+            _ => None,
+        });
         area.begin().await?;
         let mut found = read_journal(&area, &members.superblock, &bounds).await?;
         found.check(&area, options.read_only)?;
@@ -183,11 +200,23 @@ impl Fs {
         if !options.read_only {
             fs.cut_unfinished();
             fs.begin_tasks(options);
+            if fs.has_to_settle() {
+                fs.review_hot();
+            }
         }
         let outdated = fs.0.metadata.copies().into_iter().filter(|(.., state)| *state == State::Outdated);
         mounted.outdated_copies = outdated.map(|(_, name, _)| name).collect();
         mounted.mended_blocks = fs.0.metadata.mended_blocks();
         Ok((fs, mounted))
+    }
+
+    /// Whether files lie in the hot zone otherwise than is wanted now.
+    fn has_to_settle(&self) -> bool {
+        let core = &self.0;
+        match core.keeping {
+            Keeping::Copies => core.hot.borrow().alone_blocks > 0,
+            Keeping::Alone => core.may_be_alone() && core.namespace.borrow().hot_copies().next().is_some(),
+        }
     }
 
     /// Begins what goes on by itself while it is mounted.
@@ -224,11 +253,13 @@ async fn store_on(data: &Data, superblock: &Superblock, options: &MountOptions) 
     let zones = data.zones().await?;
     let zones = Some(&zones[..]).filter(|zones| !zones.is_empty());
     let run = Run { start: superblock.data.0, blocks: superblock.data.1 };
-    let option = |key: &str| {
-        let given = options.options.iter().chain(&superblock.options);
-        given.into_iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())
-    };
-    store::make(&superblock.store, data, run, zones, option)
+    store::make(&superblock.store, data, run, zones, |key| option(options, superblock, key))
+}
+
+/// What was said of `key` when it was mounted, or else when it was made.
+fn option(options: &MountOptions, superblock: &Superblock, key: &str) -> Option<String> {
+    let mut given = options.options.iter().chain(&superblock.options);
+    given.find(|(known, _)| known == key).map(|(_, value)| value.clone())
 }
 
 /// What is mounted: what was read, on the devices of its metadata and data, and with its store.
@@ -241,9 +272,17 @@ fn core_of(
 ) -> Result<Core, FsError> {
     let superblock = members.superblock.clone();
     let bounds = options.bounds.unwrap_or_default();
-    let owners = claim(&found.namespace, store.as_ref())?;
+    let keeping = Keeping::named(option(options, &superblock, Keeping::OPTION).as_deref())
+        .map_err(|reason| FsError::format("the hot zone", reason))?;
     let mut hot = HotZone::new(superblock.layout.hot.1, bounds.hot);
+    let zone_from = if superblock.layout.hot.1 > 0 { superblock.hot_base() } else { u64::MAX };
+    let owners = claim(&found.namespace, store.as_ref(), (zone_from, &mut hot))?;
     claim_copies(&found.namespace, &mut hot)?;
+    let is_there = |inode: Inode| found.namespace.get(inode).is_some_and(|node| node.is_regular());
+    let mut known: Vec<(Inode, u32)> = found.heat.into_iter().filter(|(inode, _)| is_there(*inode)).collect();
+    // Fewer may be known now than were then.
+    known.sort_unstable_by_key(|(inode, units)| (std::cmp::Reverse(*units), *inode));
+    known.iter().for_each(|(inode, units)| hot.warm(*inode, *units, clock.now_ns()));
     let uuid = superblock.uuid.as_u128();
     // The first is not 0, and each is even.
     let sequence = found.namespace.groups().sequence_below().max(1).next_multiple_of(2);
@@ -279,6 +318,7 @@ fn core_of(
         wrote_ns: Cell::new(0),
         gain_ns: Cell::new(0),
         sequence: Cell::new(sequence),
+        keeping,
         hot: RefCell::new(hot),
         hot_wanted: Signal::default(),
         hint_taken: Signal::default(),
@@ -286,12 +326,22 @@ fn core_of(
     })
 }
 
-/// Tells the store what is live.
-fn claim(namespace: &Namespace, store: &dyn store::Store) -> Result<BTreeMap<u64, Owner>, FsError> {
+/// Tells the store what is live, and the hot zone what lies there alone: the blocks from `zone_from` on.
+fn claim(
+    namespace: &Namespace,
+    store: &dyn store::Store,
+    (zone_from, hot): (u64, &mut HotZone),
+) -> Result<BTreeMap<u64, Owner>, FsError> {
     let mut owners = BTreeMap::new();
     for (inode, node) in namespace.nodes_from(0) {
         for extent in node.extents.as_slice() {
-            store.claim(extent)?;
+            if extent.start >= zone_from {
+                let inside = Extent { start: extent.start - zone_from, ..*extent };
+                hot.claim(&inside).map_err(|reason| FsError::format("the hot zone", reason))?;
+                hot.alone_blocks += u64::from(extent.blocks);
+            } else {
+                store.claim(extent)?;
+            }
             owners.insert(extent.start, Owner { inode, at: extent.at });
         }
     }

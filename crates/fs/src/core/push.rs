@@ -27,11 +27,11 @@ const ATTEMPTS_WITHOUT_ROOM: u32 = 4;
 pub(super) type WrittenPiece = Result<(u64, Vec<u32>), FsError>;
 
 /// What is to be written of a file: blocks of it, in order.
-struct Work {
+pub(super) struct Work {
     /// The blocks: first and how many.
-    pieces: Vec<(u32, u32)>,
+    pub pieces: Vec<(u32, u32)>,
     /// Whether nothing else of it remains stored.
-    is_whole: bool,
+    pub is_whole: bool,
     /// Where it ends, if one record could not tell of all that is in memory: the rest is written after it.
     end: Option<u32>,
     /// Bytes of the file by the record of it; the last portion brings what the file has.
@@ -39,7 +39,7 @@ struct Work {
 }
 
 impl Work {
-    fn blocks(&self) -> u64 {
+    pub(super) fn blocks(&self) -> u64 {
         self.pieces.iter().map(|(_, blocks)| u64::from(*blocks)).sum()
     }
 }
@@ -130,8 +130,13 @@ impl Fs {
         Work { pieces: in_pieces(&portion), is_whole: false, end: Some(end), size: core.size_recorded(inode) }
     }
 
-    /// Writes `work` to blocks of the store, makes the record, and frees what was there before.
+    /// Writes `work` to blocks of the hot zone or of the store, makes the record, and frees what was there before.
     async fn write_out(&self, inode: Inode, open: &Rc<Open>, work: &Work) -> Result<(), FsError> {
+        if let Some(runs) = self.room_alone(inode, work)
+            && self.write_alone(inode, open, work, &runs).await?
+        {
+            return self.write_late().await;
+        }
         let record = if work.pieces.is_empty() { None } else { self.record_of(inode, open, work).await? };
         open.writing.set(record.as_ref().map_or(0, |record| record.sequence));
         let outcome = self.write_pieces(inode, open, work, record.as_ref()).await;
@@ -142,16 +147,18 @@ impl Fs {
 
     /// What records are to tell of the file when `work` is written.
     async fn record_of(&self, inode: Inode, open: &Open, work: &Work) -> Result<Option<Rc<FileRecord>>, FsError> {
-        let (about, ranges) = {
+        let (about, is_told_whole, ranges) = {
             let staged = open.going().borrow();
             let Some(staged) = staged.as_ref() else { return Ok(None) };
             let namespace = self.0.namespace.borrow();
             let before = namespace.get(inode).map(|node| node.extents.as_slice().to_vec()).unwrap_or_default();
             let kept = if work.is_whole { Vec::new() } else { without(&before, &staged.blocks, u32::MAX) };
+            // What lies in the hot zone alone has no records: what older ones tell of those blocks is not to stand for it.
+            let is_told_whole = work.is_whole || self.0.blocks_alone(&kept) > 0;
             let kept = kept.iter().map(|extent| (extent.at, extent.blocks));
-            ((work.size, staged.modified_ns), kept.chain(work.pieces.iter().copied()).collect())
+            ((work.size, staged.modified_ns), is_told_whole, kept.chain(work.pieces.iter().copied()).collect())
         };
-        self.record_of_write(inode, about, (work.is_whole, ranges)).await
+        self.record_of_write(inode, about, (is_told_whole, ranges)).await
     }
 
     async fn write_pieces(
@@ -188,7 +195,11 @@ impl Fs {
             core.log.commit(core.log.made(), &core.data).await?;
         }
         for (start, bytes) in late {
-            core.data.write(start, bytes).await?;
+            if core.is_in_zone(start) {
+                core.write_zone(start, &bytes).await?;
+            } else {
+                core.data.write(start, bytes).await?;
+            }
         }
         Ok(())
     }
@@ -293,7 +304,7 @@ impl Fs {
     }
 
     /// Appends blocks of a file to `buffer`, from memory or from where they are stored now.
-    async fn gather(
+    pub(super) async fn gather(
         &self,
         inode: Inode,
         open: &Open,
@@ -331,7 +342,7 @@ impl Fs {
 
     /// Makes the record of a file that was written, or of the first part of it, and frees the blocks it had. Where it fails nothing
     /// has changed.
-    fn finish(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Result<(), FsError> {
+    pub(super) fn finish(&self, inode: Inode, open: &Open, work: &Work, written: &[Extent]) -> Result<(), FsError> {
         let core = &self.0;
         let mut attributes = core.namespace.borrow().node(inode)?.attributes;
         let after = joined(self.pieces_with(inode, open, work, written), core.store.band_blocks());
@@ -378,6 +389,7 @@ impl Fs {
             owners.remove(&extent.start);
         }
         drop(owners);
+        self.0.note_alone(extents, &[]);
         let run = |extent: &Extent| Run { start: extent.start, blocks: u64::from(extent.blocks) };
         self.release(record, extents.iter().map(run).collect());
     }

@@ -151,6 +151,8 @@ impl Fs {
                 let writing = self.open_of(*inode).map_or(0, |open| open.writing.get());
                 let sequence = if writing > 0 { writing - 1 } else { number };
                 let file = self.describe_file(*inode, sequence, self.ranges_of(*inode)).expect("it has the pieces");
+                let is_whole = self.leaves_some_alone(*inode, pieces);
+                let file = FileRecord { is_whole, ..file };
                 files.insert(*inode, Rc::new(file));
             }
         }
@@ -162,6 +164,13 @@ impl Fs {
         let directories = self.directories_above(files.values().map(|file| &**file));
         let told = Told { pieces: pieces.iter().map(piece).collect(), directories };
         Ok(Some(if core.store.usage().free_runs < AMPLE_ZONES { self.shortened(told) } else { told }))
+    }
+
+    /// Whether a file has something in the hot zone alone besides `pieces`: that has no records, and what older ones tell of those
+    /// blocks is not to stand for it.
+    fn leaves_some_alone(&self, inode: Inode, pieces: &Pieces) -> bool {
+        let alone = self.0.pieces_alone(inode);
+        alone.iter().any(|extent| !pieces.contains(&(inode, *extent)))
     }
 
     /// The runs of blocks that a file has stored.

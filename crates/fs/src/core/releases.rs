@@ -49,9 +49,10 @@ impl Releases {
         self.waiting.front().is_some_and(|release| release.record <= durable)
     }
 
-    /// How many blocks wait.
-    pub fn blocks(&self) -> u64 {
-        self.waiting.iter().flat_map(|release| &release.runs).map(|run| run.blocks).sum()
+    /// How many blocks wait of those before `end`: behind are those of the hot zone.
+    pub fn blocks_below(&self, end: u64) -> u64 {
+        let runs = self.waiting.iter().flat_map(|release| &release.runs);
+        runs.filter(|run| run.start < end).map(|run| run.blocks).sum()
     }
 
     /// The next runs that may be freed, now that records up to `durable` are.

@@ -54,8 +54,8 @@ impl Fs {
             self.0.begin().await?;
         }
         let array = self.array()?;
-        let metadata_blocks = self.scrub_copies(repairs).await?;
-        let mut scrubbed = Scrubbed { metadata_blocks, is_repaired: repairs, ..Scrubbed::default() };
+        let mut scrubbed = Scrubbed { is_repaired: repairs, ..Scrubbed::default() };
+        scrubbed.metadata_blocks = self.scrub_metadata(repairs, &mut scrubbed.lost).await?;
         let mut seen = BTreeSet::new();
         loop {
             // The cleaner would move it meanwhile. What it moved before lies in a group that was opened since.

@@ -102,9 +102,11 @@ impl Fs {
         let usage = self.0.store.usage();
         let (files, free) = (self.0.namespace.borrow().files(), self.0.files_free());
         // What was deleted counts as free at once: a write that needs it waits for it.
-        let freed = usage.free + self.0.releases.borrow().blocks();
+        let freed = usage.free + self.0.releases.borrow().blocks_below(self.0.superblock.hot_base());
         let blocks = usage.blocks.saturating_sub(usage.unusable);
-        Statfs { blocks, free: freed.min(blocks), files: files + free, files_free: free }
+        // What lies in the hot zone alone is used, and free room of the zone is promised to nobody.
+        let alone = self.0.hot.borrow().alone_blocks;
+        Statfs { blocks: blocks + alone, free: freed.min(blocks), files: files + free, files_free: free }
     }
 
     /// How it is doing.

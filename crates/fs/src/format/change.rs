@@ -203,6 +203,11 @@ pub enum Change {
         /// The first that none has.
         below: u64,
     },
+    /// How hot files were, for the hot zone; in checkpoints alone, as often as it takes.
+    Heat {
+        /// Each with its heat, in units of [`crate::hot::ACCESS_UNITS`] for a read.
+        files: Vec<(Inode, u32)>,
+    },
 }
 
 const NODE: u8 = 1;
@@ -220,6 +225,7 @@ const DRIVE: u8 = 12;
 const SEQUENCE: u8 = 13;
 const HOT: u8 = 14;
 const STRETCH: u8 = 15;
+const HEAT: u8 = 16;
 
 /// Bytes of a file's attributes on the media, its tag and number included.
 pub const NODE_BYTES: u64 = 65;
@@ -239,6 +245,8 @@ pub const ENTRY_BYTES: u64 = 21;
 pub const EXTENT_BYTES: u64 = 16;
 /// Bytes of a list of extents besides them, of a target or an extended attribute besides its bytes.
 pub const LIST_BYTES: u64 = 13;
+/// Bytes of the heat of a file.
+pub const HEAT_BYTES: u64 = 8;
 /// Bytes of a stretch of a file besides its extents.
 pub const STRETCH_BYTES: u64 = 17;
 
@@ -315,6 +323,14 @@ impl Change {
                 to.u8(SEQUENCE);
                 to.u64(*below);
             }
+            Change::Heat { files } => {
+                to.u8(HEAT);
+                to.u32(files.len() as u32);
+                for (inode, heat) in files {
+                    to.u32(*inode);
+                    to.u32(*heat);
+                }
+            }
         }
     }
 
@@ -354,6 +370,12 @@ impl Change {
                 replaces: Some(from.u8()?).filter(|number| *number != NO_DRIVE),
             },
             SEQUENCE => Change::Sequence { below: from.u64()? },
+            HEAT => {
+                let count = from.count(HEAT_BYTES as usize)?;
+                Change::Heat {
+                    files: (0..count).map(|_| Ok((from.u32()?, from.u32()?))).collect::<Result<_, Malformed>>()?,
+                }
+            }
             _ => return Err(Malformed("there is no change of this kind")),
         })
     }
@@ -454,6 +476,7 @@ mod tests {
             Change::Sequence { below: 1 << 60 },
             Change::Hot { inode: 5, extents: vec![Extent { at: 7, blocks: 3, start: 1 << 20 }] },
             Change::Stretch { inode: 5, from: 6, to: 1 << 31, extents: vec![Extent { at: 7, blocks: 3, start: 9 }] },
+            Change::Heat { files: vec![(7, 256), (8, u32::MAX)] },
         ]
     }
 

@@ -15,9 +15,9 @@ const VERSION: u32 = 2;
 const VERSION_MIRRORED: u32 = 3;
 /// The format from which on it says where the hot zone is.
 const VERSION_HOT: u32 = 4;
-/// The format that is written: log and checkpoints may hold changes of kind 15, which a program that knows the others alone cannot
-/// read.
-pub const FORMAT: u32 = 5;
+/// The format that is written: pieces of files may lie in the hot zone, and checkpoints may hold changes of kind 16. A program that
+/// knows the formats before alone cannot read either. Format 5 had brought changes of kind 15.
+pub const FORMAT: u32 = 6;
 /// Copies of the metadata at most.
 pub const MIRRORS_MAX: usize = 4;
 
@@ -452,10 +452,11 @@ mod tests {
         assert_eq!(read(&example(), 2), Ok(Superblock { format: 2, ..example() }));
         assert_eq!(read(&mirrored(), 3), Ok(Superblock { format: 3, ..mirrored() }));
         assert_eq!(read(&with_hot_zone(), 4), Ok(Superblock { format: 4, ..with_hot_zone() }));
+        assert_eq!(read(&with_hot_zone(), 5), Ok(Superblock { format: 5, ..with_hot_zone() }));
         let again = Superblock { format: 3, ..mirrored() };
         assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "what is written is of the newest format");
         assert!(read(&example(), 1).is_err_and(|why| why.contains("format 1") && why.contains("make it anew")));
-        assert!(read(&example(), 6).is_err_and(|why| why.contains("format 6") && why.contains("use a newer one")));
+        assert!(read(&example(), 7).is_err_and(|why| why.contains("format 7") && why.contains("use a newer one")));
     }
 
     fn mirrored() -> Superblock {

@@ -12,6 +12,9 @@ use crate::format::change::Inode;
 
 /// What one access counts.
 pub const ACCESS: u64 = 1 << 20;
+/// What one access counts where heat is kept in a checkpoint.
+pub const ACCESS_UNITS: u32 = 256;
+const UNIT: u64 = ACCESS / ACCESS_UNITS as u64;
 
 #[derive(Clone, Copy)]
 struct Warmth {
@@ -57,6 +60,25 @@ impl Heat {
         }
     }
 
+    /// The hottest `count` files, with their heat in [`ACCESS_UNITS`] for each access; those that are cold by now are none.
+    pub fn hottest(&self, count: usize, now_ns: u64) -> Vec<(Inode, u32)> {
+        let now = now_ns / self.half_ns;
+        let units = |warmth: &Warmth| u32::try_from(Heat::decayed(warmth, now) / UNIT).unwrap_or(u32::MAX);
+        let mut files: Vec<(Inode, u32)> = self.files.iter().map(|(inode, warmth)| (*inode, units(warmth))).collect();
+        files.retain(|(_, heat)| *heat > 0);
+        files.sort_unstable_by_key(|(inode, heat)| (std::cmp::Reverse(*heat), *inode));
+        files.truncate(count);
+        files
+    }
+
+    /// A file is as hot as it was when heat was kept; nothing is done where as many are known as may.
+    pub fn warm(&mut self, inode: Inode, units: u32, now_ns: u64) {
+        if self.files.len() < self.files_max {
+            let (heat, at) = (u64::from(units) * UNIT, now_ns / self.half_ns);
+            self.files.insert(inode, Warmth { heat, at, next: 0 });
+        }
+    }
+
     /// The file is gone.
     pub fn forget(&mut self, inode: Inode) {
         self.files.remove(&inode);
@@ -90,6 +112,20 @@ mod tests {
         heat.touch(2, (0, 1), 0);
         heat.touch(2, (0, 1), 0);
         assert_eq!(heat.of(2, 0), 2 * ACCESS, "the beginning of a file is a seek each time");
+    }
+
+    #[test]
+    fn what_is_kept_is_as_hot_afterwards() {
+        let mut heat = Heat::new(9, 100);
+        for inode in 1..=4 {
+            (0..inode).for_each(|_| heat.touch(inode, (0, 1), 0));
+        }
+        let kept = heat.hottest(3, 100);
+        assert_eq!(kept, [(4, 2 * ACCESS_UNITS), (3, 3 * ACCESS_UNITS / 2), (2, ACCESS_UNITS)], "it has halved");
+        assert_eq!(heat.hottest(9, 100 * 70), [], "what is cold is not kept");
+        let mut again = Heat::new(2, 100);
+        kept.iter().for_each(|(inode, units)| again.warm(*inode, *units, 700));
+        assert_eq!([4, 3, 2].map(|inode| again.of(inode, 700)), [2 * ACCESS, 3 * ACCESS / 2, 0], "two may be known");
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! The high-performance zone (Jin 2014 §II.D): a part of the area of the metadata, on flash or in conventional zones, in which
-//! files have a second copy of their contents. Here is what lies where in it, how hot files are, and who comes in; the core
-//! moves the bytes ([`crate::core`]).
+//! files have a second copy of their contents, or lie alone. Here is what lies where in it, how hot files are, and who comes in;
+//! the core moves the bytes ([`crate::core`]).
 //!
 //! ```text
 //!   out ─► wanted ─► (copied, durable) ─► in ─► out        changed, colder than another that wants its room, or damaged
 //! ```
 //!
-//! A file in the zone keeps its blocks in the store: the zone holds copies alone, so the loss of all of it loses no file.
+//! Where the metadata lie on one device, a file in the zone keeps its blocks in the store, so the loss of the zone loses no file.
+//! Where they are mirrored the zone is too, and a file there takes no room in the store, unless that is wanted ([`Keeping`]).
 //!
 //! Invariants:
-//! 1. A block of the zone belongs to one copy at most; when that is gone, it is free only once it is given back
+//! 1. A block of the zone belongs to one file at most; when that is gone, it is free only once it is given back
 //!    ([`HotZone::take`], [`HotZone::free`]).
 //! 2. A file is pushed out only by one that is hotter, block for block, and was read more than once.
 //! 3. Files that wait to come in, files whose heat is known, and those of which something else is said than before are no more
@@ -20,7 +21,7 @@ mod room;
 
 use std::collections::BTreeSet;
 
-pub use self::heat::{ACCESS, Heat};
+pub use self::heat::{ACCESS, ACCESS_UNITS, Heat};
 pub use self::room::Room;
 use crate::format::change::{Extent, Inode};
 use crate::store::Run;
@@ -47,6 +48,10 @@ pub enum Hint {
 /// The extended attribute that holds a [`Hint`].
 pub const HINT_ATTRIBUTE: &[u8] = b"user.imbrex.hot";
 
+/// The extended attribute of a directory that says by the extension of their names what holds for the files in it, such as
+/// `db=always tmp=never`; that of the uppermost directory is for all files of which nothing else is said.
+pub const EXTENSIONS_ATTRIBUTE: &[u8] = b"user.imbrex.hot.extensions";
+
 impl Hint {
     /// What the value of the attribute says; what it does not know says nothing.
     pub fn parse(value: &[u8]) -> Hint {
@@ -54,6 +59,41 @@ impl Hint {
             b"always" => Hint::Always,
             b"never" => Hint::Never,
             _ => Hint::None,
+        }
+    }
+
+    /// What a list of extensions says of a file of this name: the first that is its own counts, in capitals or not.
+    pub fn of_name(list: &[u8], name: &[u8]) -> Hint {
+        let Some(dot) = name.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0) else { return Hint::None };
+        let words = list.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
+        let said = words.filter_map(|word| {
+            let at = word.iter().position(|byte| *byte == b'=')?;
+            let extension = word[..at].strip_prefix(b".").unwrap_or(&word[..at]);
+            extension.eq_ignore_ascii_case(&name[dot + 1..]).then(|| Hint::parse(&word[at + 1..]))
+        });
+        said.into_iter().next().unwrap_or_default()
+    }
+}
+
+/// What of a file in the zone is in the store too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeping {
+    /// All of it: the zone has a copy.
+    Copies,
+    /// Nothing, as long as the zone is on two devices that are up to date; else all of it.
+    Alone,
+}
+
+impl Keeping {
+    /// The option that says it, of `mkfs` and of a mount.
+    pub const OPTION: &str = "hot_files";
+
+    /// What the value of the option says; where nothing was said when it was made, files have copies.
+    pub fn named(value: Option<&str>) -> Result<Keeping, String> {
+        match value {
+            None | Some("copies") => Ok(Keeping::Copies),
+            Some("alone") => Ok(Keeping::Alone),
+            Some(other) => Err(format!("hot_files is {other}: it is copies or alone")),
         }
     }
 }
@@ -69,7 +109,8 @@ pub struct Counters {
     pub came_in: u64,
     /// Files that went out, whatever for.
     pub went_out: u64,
-    /// Copies that were not what their checksums say; the files were read from where the store has them.
+    /// Times that something in the zone was not what its checksum says on some device; it was read from another, or from where the
+    /// store has it.
     pub damaged: u64,
 }
 
@@ -78,10 +119,14 @@ pub struct Counters {
 pub struct HotStatus {
     /// Blocks of the zone; 0 where there is none.
     pub blocks: u64,
-    /// Blocks that copies lie in.
+    /// Blocks that files lie in.
     pub used: u64,
-    /// Files that have a copy.
+    /// Files that are there.
     pub files: u64,
+    /// Those of them that lie nowhere else.
+    pub alone_files: u64,
+    /// Their blocks in the zone.
+    pub alone_blocks: u64,
     /// What it did since it was mounted.
     pub counters: Counters,
 }
@@ -128,6 +173,10 @@ pub struct HotZone {
     suspects: BTreeSet<Inode>,
     rehinted: BTreeSet<Inode>,
     copying: BTreeSet<Inode>,
+    /// All files inside are to be judged anew.
+    is_reviewed: bool,
+    /// Blocks of files that lie nowhere else.
+    pub alone_blocks: u64,
     /// What it did.
     pub counters: Counters,
 }
@@ -144,6 +193,8 @@ impl HotZone {
             suspects: BTreeSet::new(),
             rehinted: BTreeSet::new(),
             copying: BTreeSet::new(),
+            is_reviewed: false,
+            alone_blocks: 0,
             counters: Counters::default(),
         }
     }
@@ -153,12 +204,12 @@ impl HotZone {
         self.room.blocks()
     }
 
-    /// Blocks that copies lie in, or that are on their way to being free.
+    /// Blocks that files lie in, or that are on their way to being free.
     pub fn used(&self) -> u64 {
         self.room.blocks() - self.room.free_blocks()
     }
 
-    /// A copy that was found when the file system was mounted lies there; an error says why it cannot.
+    /// Something of a file, found when the file system was mounted, lies there; an error says why it cannot.
     pub fn claim(&mut self, extent: &Extent) -> Result<(), String> {
         self.room.claim(Run { start: extent.start, blocks: u64::from(extent.blocks) })
     }
@@ -176,6 +227,16 @@ impl HotZone {
     /// Somebody read blocks `first` to `end` of a file.
     pub fn touch(&mut self, inode: Inode, (first, end): (u64, u64), now_ns: u64) {
         self.heat.touch(inode, (first, end), now_ns);
+    }
+
+    /// The hottest `count` files, to be kept in a checkpoint.
+    pub fn hottest(&self, count: usize, now_ns: u64) -> Vec<(Inode, u32)> {
+        self.heat.hottest(count.min(self.limits.files), now_ns)
+    }
+
+    /// A file was so hot when a checkpoint was taken.
+    pub fn warm(&mut self, inode: Inode, units: u32, now_ns: u64) {
+        self.heat.warm(inode, units, now_ns);
     }
 
     /// The file is gone.
@@ -220,6 +281,16 @@ impl HotZone {
     /// Takes one of which something else is said now.
     pub fn take_rehinted(&mut self) -> Option<Inode> {
         self.rehinted.pop_first()
+    }
+
+    /// All files that are in the zone are to be judged anew.
+    pub fn ask_review(&mut self) {
+        self.is_reviewed = true;
+    }
+
+    /// Whether they are; it is asked once.
+    pub fn take_review(&mut self) -> bool {
+        std::mem::take(&mut self.is_reviewed)
     }
 
     /// A copy of a file is begun.
@@ -299,6 +370,17 @@ mod tests {
 
     fn file(inode: Inode, blocks: u64) -> Candidate {
         Candidate { inode, blocks, hint: Hint::None }
+    }
+
+    #[test]
+    fn an_extension_is_what_comes_behind_the_last_dot() {
+        let list = b"db=always, .tmp=never jpg=perhaps\nTMP=always";
+        let said = |name: &[u8]| Hint::of_name(list, name);
+        assert_eq!([said(b"a.db"), said(b"a.tmp.DB"), said(b"b.Tmp")], [Hint::Always, Hint::Always, Hint::Never]);
+        for name in [&b"db"[..], b".db", b"a.", b"a.d", b"a.jpg", b"a.db "] {
+            assert_eq!(said(name), Hint::None, "{name:?}");
+        }
+        assert_eq!(Hint::of_name(b"", b"a.db"), Hint::None);
     }
 
     #[test]

@@ -275,6 +275,7 @@ impl Log {
         let bytes = self.take_frame(records, bytes);
         // Everything that these records name was written before they were made.
         data.flush().await?;
+        self.area.flush_files().await?;
         let block = self.seal(bytes, records, place.frame);
         let blocks = (block.len() / BLOCK_BYTES) as u64;
         self.area.write(self.first + place.block, &block).await?;

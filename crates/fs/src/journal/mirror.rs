@@ -16,6 +16,8 @@
 //!    current.
 //! 2. Nothing is read of a copy that is outdated or lost.
 //! 3. The last copy that is current is never lost: where it fails, whoever writes is told.
+//! 4. No record is written before the contents of files that it names in the hot zone are durable: whoever makes it has flushed
+//!    them, or [`Mirror::owe_flush`].
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -75,6 +77,21 @@ struct Inner {
     /// Given when there are no such writes any more.
     is_quiet: Signal,
     mended_blocks: Cell<u64>,
+    /// The first block that holds contents of files: the hot zone.
+    files_from: u64,
+    /// Such blocks were written since all was last made durable, and nobody but the log sees to it.
+    has_files_to_flush: Cell<bool>,
+    /// A mistake made on purpose, for tests.
+    mistake: Cell<Option<Mistake>>,
+}
+
+/// A mistake made on purpose, for tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mistake {
+    /// Records are written before the contents of files in the hot zone are durable.
+    FilesNotFlushed,
+    /// Contents of files are written to the first copy alone.
+    OneCopyWritten,
 }
 
 /// The area of the metadata. Cloning gives another handle of the same.
@@ -115,7 +132,20 @@ impl Mirror {
             writing: Cell::new(0),
             is_quiet: Signal::default(),
             mended_blocks: Cell::new(0),
+            files_from,
+            has_files_to_flush: Cell::new(false),
+            mistake: Cell::new(None),
         }))
+    }
+
+    /// From now on this mistake is made.
+    pub fn make_mistake(&self, mistake: Option<Mistake>) {
+        self.0.mistake.set(mistake);
+    }
+
+    /// How many copies are current.
+    pub fn current_copies(&self) -> usize {
+        self.0.copies.borrow().iter().filter(|copy| copy.state == State::Current).count()
     }
 
     /// What its devices are called, those that are current.
@@ -178,6 +208,18 @@ impl Mirror {
             }
         }
         Err(fault.expect("one is always current: invariant 3"))
+    }
+
+    /// The same; where no copy gives all of them, block by block, with zeros for those that none gives: they match no checksum.
+    pub async fn read_what_can_be(&self, block: u64, blocks: u64) -> Vec<u8> {
+        if let Ok(bytes) = self.read(block, blocks).await {
+            return bytes;
+        }
+        let mut bytes = Vec::with_capacity(blocks as usize * BLOCK_BYTES);
+        for at in block..block + blocks {
+            bytes.extend(self.read(at, 1).await.unwrap_or_else(|_| vec![0; BLOCK_BYTES]));
+        }
+        bytes
     }
 
     /// Reads `blocks` from `block` on of every copy that gives them.
@@ -249,6 +291,14 @@ impl Mirror {
         let (_, whole) = found.last().cloned()?;
         self.give(block, &found, whole.as_ref()?).await;
         whole
+    }
+
+    /// The same, and looks in every copy, so that none is left without them.
+    pub async fn mend_each(&self, block: u64, look: impl AsyncFn(&Area) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let found = self.look(look, |_| false).await;
+        let whole = found.iter().find_map(|(_, bytes)| bytes.clone())?;
+        self.give(block, &found, &whole).await;
+        Some(whole)
     }
 
     /// The whole blocks from `block` on that `look` finds in any copy; where copies have different ones, those that
@@ -327,8 +377,24 @@ impl Mirror {
         outcome
     }
 
+    /// Contents of files were written to the hot zone that are to be durable before the next record is written.
+    pub fn owe_flush(&self) {
+        self.0.has_files_to_flush.set(true);
+    }
+
+    /// Makes contents of files durable for which that is owed.
+    pub async fn flush_files(&self) -> Result<(), DeviceFault> {
+        if self.0.has_files_to_flush.get() && self.0.mistake.get() != Some(Mistake::FilesNotFlushed) {
+            return self.flush().await;
+        }
+        Ok(())
+    }
+
     async fn write_all(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
-        let areas = self.in_state(State::is_written);
+        let mut areas = self.in_state(State::is_written);
+        if self.0.mistake.get() == Some(Mistake::OneCopyWritten) && block >= self.0.files_from {
+            areas.truncate(1);
+        }
         let writes = areas.iter().map(|(number, area)| {
             Box::pin(async move { (*number, area.write(block, bytes).await) }) as Local<'_, (usize, Result<(), _>)>
         });
@@ -337,7 +403,11 @@ impl Mirror {
 
     /// Makes durable what was written. Where a copy was lost before, the others know of it then.
     pub async fn flush(&self) -> Result<(), DeviceFault> {
-        self.flush_all().await?;
+        let had_files = self.0.has_files_to_flush.replace(false);
+        if let Err(fault) = self.flush_all().await {
+            self.0.has_files_to_flush.set(self.0.has_files_to_flush.get() || had_files);
+            return Err(fault);
+        }
         // Nobody is told that something is durable while others are about to say on which copies.
         let _pass = self.0.labelling.enter().await;
         while self.0.needs_labels.replace(false) {
@@ -465,10 +535,8 @@ impl Mirror {
     }
 
     async fn copy_piece(&self, block: u64, count: u64) -> Result<(), DeviceFault> {
-        let bytes = match self.read(block, count).await {
-            Ok(bytes) => bytes,
-            Err(_) => self.read_what_can_be(block, count).await,
-        };
+        // What no copy gives bears no right checksum there either.
+        let bytes = self.read_what_can_be(block, count).await;
         let areas = self.in_state(|state| state == State::Outdated);
         for (number, area) in areas {
             if area.write(block, &bytes).await.is_err() {
@@ -476,15 +544,6 @@ impl Mirror {
             }
         }
         Ok(())
-    }
-
-    /// Block by block, with zeros for those that no copy gives: they bear no right checksum there either.
-    async fn read_what_can_be(&self, block: u64, count: u64) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(count as usize * BLOCK_BYTES);
-        for at in block..block + count {
-            bytes.extend(self.read(at, 1).await.unwrap_or_else(|_| vec![0; BLOCK_BYTES]));
-        }
-        bytes
     }
 
     /// Copies that were outdated are current from now on; those that they replace are gone. Returns how many.

@@ -231,7 +231,7 @@ impl Namespace {
                 self.groups.put_drive(*number, DriveRecord { uuid: *uuid, replaces: *replaces });
             }
             Change::Sequence { below } => self.groups.put_sequence(*below),
-            Change::Checksums { .. } => {}
+            Change::Checksums { .. } | Change::Heat { .. } => {}
         }
     }
 

@@ -9,7 +9,7 @@
 //!
 //! What has no record does not come back: empty files, symbolic links, device nodes, further names and extended attributes of a
 //! file, renames and changes of length since its last record, empty directories. What was deleted may return, for nobody says
-//! in the data that it is gone.
+//! in the data that it is gone. What lay in the hot zone alone is lost with it, or comes back as it was when the drives had it last.
 //!
 //! Invariants:
 //! 1. No block is given to a file that does not match the checksum of its record.
@@ -37,6 +37,7 @@ use crate::error::FsError;
 use crate::format::change::{Change, Inode};
 use crate::format::record::{DirectoryRecord, FileRecord};
 use crate::format::superblock::{Layout, Role, Standing, Superblock};
+use crate::hot::Keeping;
 use crate::journal::Checksums;
 use crate::journal::checkpoint::Writer;
 use crate::journal::log::LogPlace;
@@ -115,6 +116,8 @@ pub struct Salvaged {
     pub superseded_blocks: u64,
     /// Drives that are missing.
     pub missing_drives: Vec<u8>,
+    /// Whether files may have lain in the hot zone alone, of which the drives tell nothing, or what they were earlier.
+    pub may_lack_files_alone: bool,
 }
 
 /// What was found of a file: its records and blocks, of several times.
@@ -168,6 +171,7 @@ pub async fn salvage(
         let reason = "no record of a file was found on the drives of its file system: nothing comes back";
         return Err(FsError::format(drives[0].name(), reason));
     }
+    salvaged.may_lack_files_alone = superblock.layout.hot.1 > 0 && keeps_alone(&superblock);
     salvaged.recovered_blocks = array.counters().recovered_blocks;
     salvaged.missing_drives = array.missing().into_iter().map(|(number, _)| number).collect();
     let namespace = rebuild(&superblock, array, assembled.drives, &everything, options.time_ns, &mut salvaged)?;
@@ -201,6 +205,12 @@ fn rebuild(
     let wrong = namespace.self_check();
     assert!(wrong.is_empty(), "what was planted is no tree: {}", wrong.join("; "));
     Ok(namespace)
+}
+
+/// Whether files were to lie in the hot zone alone.
+fn keeps_alone(superblock: &Superblock) -> bool {
+    let said = superblock.options.iter().find(|(key, _)| key == Keeping::OPTION).map(|(_, value)| value.as_str());
+    Keeping::named(said).is_ok_and(|keeping| keeping == Keeping::Alone)
 }
 
 /// Where the new metadata go.

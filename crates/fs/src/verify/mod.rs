@@ -52,19 +52,35 @@ pub fn toys() -> Vec<Toy> {
 /// A small array, and a single drive, with their metadata on two devices: each copy of them may be lost or altered, together with
 /// the harm that the parity must bear.
 pub fn mirrored() -> Vec<Toy> {
-    let on_two = |toy: &Toy| {
-        let two = vec![Geometry { blocks: 120, kind: Kind::Plain }, Geometry { blocks: 130, kind: Kind::Plain }];
-        let of_copies = (0..2).flat_map(|copy| [Harm::CopyLost(copy), Harm::CopyAltered(copy)]);
-        let harms = of_copies.chain(toy.1.harms.iter().cloned()).collect();
-        (toy.0, Trial { metadata: two, harms, ..toy.1.clone() })
-    };
     let (toys, arrays) = (toys(), arrays());
     vec![on_two(&toys[0]), on_two(&arrays[2])]
 }
 
+fn on_two(toy: &Toy) -> Toy {
+    let two = vec![Geometry { blocks: 120, kind: Kind::Plain }, Geometry { blocks: 130, kind: Kind::Plain }];
+    let of_copies = (0..2).flat_map(|copy| [Harm::CopyLost(copy), Harm::CopyAltered(copy)]);
+    let harms = of_copies.chain(toy.1.harms.iter().cloned()).collect();
+    (toy.0, Trial { metadata: two, harms, ..toy.1.clone() })
+}
+
+/// The same with hot zones in which files lie alone: large enough for most, and the smallest.
+pub fn with_files_alone() -> Vec<Toy> {
+    let with = |name, toy: &Toy, hot_blocks| (name, Trial { hot_blocks, ..toy.1.clone() });
+    let (single, array) = (on_two(&toys()[4]), on_two(&arrays()[2]));
+    vec![
+        with("an array with hot files alone", &array, 12),
+        with("an array with a block for hot files alone", &array, 1),
+        with("log with hot files alone", &single, 6),
+    ]
+}
+
 /// A single drive and arrays with a hot zone, the smallest that there can be among them; harm is done to its copies too.
 pub fn with_hot_zones() -> Vec<Toy> {
-    let with = |name, toy: &Toy, hot_blocks| (name, Trial { hot_blocks, ..toy.1.clone() });
+    let with = |name, toy: &Toy, hot_blocks| {
+        let copies = ("hot_files".to_string(), "copies".to_string());
+        let options = toy.1.options.iter().cloned().chain([copies]).collect();
+        (name, Trial { hot_blocks, options, ..toy.1.clone() })
+    };
     let (toys, arrays, mirrored) = (toys(), arrays(), mirrored());
     vec![
         with("log with a hot zone of six blocks", &toys[4], 6),
