@@ -4,8 +4,8 @@
 Usage: scripts/bad-inputs.py [PROGRAM] [COUNT] [SEED]
 
 Faults are: a panic, an end by a signal, more than 20 seconds; a failure that says nothing, or leaves a file that it was to
-write; and success that makes no sense: no requests, or not all of them, answered; no time taken; numbers that overflowed; a
-trace that lost requests as it was converted; a drive or a file system just made that its own check refuses. Prints the faults,
+write; and success that makes no sense: no requests, or not all of them, answered; no time taken, or hours for a request;
+capacities and gains that no drive has; numbers that overflowed; addresses past 16 EiB; verdicts of no test; a trace that lost requests as it was converted; a drive or a file system just made that its own check refuses. Prints the faults,
 how many commands were taken, and a count; ends with 1 if there is a fault.
 """
 
@@ -16,14 +16,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 TIME_MAX_S = 20
 MEMORY_MAX_KIB = 4 * 1024 * 1024
+# No request of these workloads takes as long on any drive.
+LATENCY_MAX_NS = 6 * 3600 * 10**9
 
 DRIVES = [
     "cmr-7200", "imr-1t", "imr-1t+track-map", "emulated-smr-1", "emulated-smr-3", "cassuto-307g+s-blocks",
-    "cmr-7200+region-rmw", "cmr-7200+log-structured", "imr-1t+top-buffer", "hm-zoned",
+    "cmr-7200+region-rmw", "cmr-7200+log-structured", "imr-1t+top-buffer", "hm-zoned", "seagate-st5000as0011",
+    "cmr-7200+media-cache", "imr-1t+flip-cache", "imr-1t+block-swap", "imr-1t+write-buffer", "emulated-smr-2", "caveat-1g",
 ]
 KEYS = [
     "geometry.surfaces", "geometry.rotation_ns", "geometry.tracks", "geometry.zones", "mechanics.seek.max_ms",
@@ -47,6 +51,8 @@ OPTIONS = [
     "--queue", "--arrival", "--schedule", "--write-cache", "--read-ahead", "--limit", "--warmup", "--window", "--jobs",
     "--format", "--baseline", "--fit", "--device", "--columns", "--units", "--time-unit", "--read-flag",
 ]
+# By drive: keys of its profile and of its layer.
+OWN_KEYS = {}
 # Files in TOML: sweeps, faults, drives.
 SWEEPS = [
     'workloads = ["rw=randwrite,bs=4k,number_ios=20"]\ndrives = ["{drive}"]\n[parameters]\n{key} = ["{}", "{}"]\n',
@@ -81,8 +87,30 @@ def filled(random_, text):
     return text
 
 
+def keys_of(program):
+    """The keys of every drive and layer, as the program lists them."""
+    listed = json.loads(run(program, ["list", "layers", "--json"]).stdout)["layers"]
+    parameters = {layer["layer"]: [parameter["key"] for parameter in layer["parameters"]] for layer in listed}
+    keys = {}
+    for drive in DRIVES:
+        profile, _, layer = drive.partition("+")
+        table = tomllib.loads(run(program, ["list", "drives", profile]).stdout.decode())
+        keys[drive] = parameters[layer or table["default_layer"]] + list(of_table(table, ""))
+    return keys
+
+
+def of_table(table, above):
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from of_table(value, f"{above}{key}.")
+        elif above and isinstance(value, int | float | str):
+            yield above + key
+
+
 def a_drive(random_):
     drive = pick(random_, DRIVES)
+    if random_.random() < 0.4:
+        return f"{drive}:{pick(random_, OWN_KEYS[drive])}={pick(random_, VALUES)}"
     if random_.random() < 0.15:
         drive = pick(random_, ["", "+", "no-such", "cmr-7200+no-such", drive + "+", drive + ":", "x.toml", "cmr-7200+track-map"])
     settings = [f"{pick(random_, KEYS)}={pick(random_, VALUES)}" for _ in range(random_.randint(0, 2))]
@@ -259,8 +287,18 @@ def nonsense_of(program, words, folder, number, said):
                 return f"{drive['completed']} of {asked} requests answered"
             if drive["duration_ns"] == 0 or drive["capacity_bytes"] == 0:
                 return "no time taken, or no room"
-    elif words[:2] == ["trace", "info"] and json.loads(said)["requests"] == 0:
-        return "no requests, and success"
+            if drive["latency_ns"]["all"]["max"] > LATENCY_MAX_NS:
+                return "a request that took hours"
+            if not -100 < drive["capacity_gain"] < 100 or drive["capacity_bytes"] >= 1 << 60:
+                return "a capacity that no drive has"
+    elif words[:2] == ["trace", "info"]:
+        info = json.loads(said)
+        if info["requests"] == 0:
+            return "no requests, and success"
+        if info["lba_end"] >= 1 << 55:
+            return "an address that has no bytes"
+    elif words[0] == "probe" and not any(line.startswith(b" property") for line in said.splitlines()):
+        return "a verdict of no test"
     elif words[:2] == ["trace", "convert"]:
         again = run(program, ["trace", "info", words[3], "--json"])
         if again.returncode != 0:
@@ -297,6 +335,7 @@ def main():
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
     random_ = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
     faults, codes = 0, {}
+    OWN_KEYS.update(keys_of(program))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for image in ["drive", "files"]:

@@ -18,8 +18,12 @@ pub fn part(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Columns of the terminal that standard output is, if it is one.
+/// Columns that there are for a table: as `COLUMNS` says, or those of the terminal that standard output is, if it is one.
 pub fn terminal_columns() -> Option<usize> {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    if let Some(columns) = told.filter(|&columns| columns > 0) {
+        return Some(columns);
+    }
     let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(std::io::stdout())?;
     Some(usize::from(columns))
 }

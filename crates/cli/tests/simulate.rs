@@ -334,6 +334,35 @@ fn a_host_managed_drive_says_what_breaks_its_rules() {
 }
 
 #[test]
+fn writes_against_the_rules_are_told_without_being_asked() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = |sectors: &[u64], drive: &str, more: &[&str]| {
+        let trace = file(folder.path(), "trace.csv", &writes(sectors.iter().copied()));
+        let output = imbrex(&[&["simulate", &trace, "-d", drive, "--no-baseline", "-q"], more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    // Zone 4 is the first of the sequential ones: its second sector before its first, then its third.
+    let fourth = 4 * 4096;
+    let broken = [fourth + 1, fourth, fourth + 2];
+    let told = run(&broken, "strict-append", &[]);
+    let line = "strict-append: 2 writes break the drive's rules (first, at request 1: zone 4 takes its next write at LBA 16384";
+    assert!(told.contains(line) && told.contains("--check counts what they destroyed"), "{told}");
+    let json: Value = serde_json::from_str(&run(&broken, "strict-append", &["--json"])).expect("--json prints JSON");
+    let integrity = &json["drives"][0]["integrity"];
+    assert_eq!((integrity["rule_breaks"].as_u64(), integrity.get("live_sectors_destroyed")), (Some(2), None));
+    // A host that keeps them hears nothing, and what was not looked at is not called whole.
+    let kept = [fourth, fourth + 1, 7, 3];
+    let told = run(&kept, "strict-append", &[]);
+    assert!(!told.contains("rules") && !told.contains("no live sector"), "{told}");
+    let json: Value = serde_json::from_str(&run(&kept, "strict-append", &["--json"])).expect("--json prints JSON");
+    assert_eq!(json["drives"][0]["integrity"], "off");
+    // A caveat disk has no pointers: only --check knows what a write destroyed.
+    let told = run(&[100, 200, 90], "caveat-1g", &[]);
+    assert!(told.contains("whether live sectors were lost was not looked at"), "{told}");
+}
+
+#[test]
 fn every_profile_serves_under_its_own_layer_and_loses_nothing() {
     let workload = "rw=randrw,bs=4k,size=64m,number_ios=300,fsync=50;rw=write,bs=256k,size=64m,number_ios=100,fsync=0;\
                     rw=randtrim,bs=64k,number_ios=20;idle=10s;rw=randread,bs=4k,number_ios=100";

@@ -67,6 +67,17 @@ fn drives_grow_to_the_size_in_a_generators_words() {
 }
 
 #[test]
+fn a_layer_of_coarse_shares_grows_to_any_size() {
+    // The S-blocks of 1,500 sections come and go by gigabytes: near 1000 GiB a drive a 512th larger offers no more.
+    for gigabytes in [300, 997, 1000, 1001, 1024] {
+        let workload = format!("rw=randwrite,bs=4k,size={gigabytes}GiB,number_ios=20");
+        let summary = json(&["simulate", &workload, "-d", "cassuto-307g+s-blocks", "--no-baseline", "--json", "-q"]);
+        let capacity = summary["drives"][0]["capacity_bytes"].as_u64().expect("a number");
+        assert!(capacity >= gigabytes << 30 && capacity <= (gigabytes << 30) * 102 / 100, "{gigabytes}: {capacity}");
+    }
+}
+
+#[test]
 fn a_drive_that_cannot_run_takes_no_other_with_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     // 150 TB make more S-blocks of a megabyte than the layer takes.
@@ -118,6 +129,61 @@ fn an_address_past_any_drive_is_an_error() {
     let output = imbrex(&["simulate", &path.to_string_lossy(), "--format", "disksim", "-d", "cmr-7200"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(1 | 2)) && output.stdout.is_empty(), "{said}");
+}
+
+#[test]
+fn values_that_no_drive_has_are_refused_by_name() {
+    for (drive, says) in [
+        ("hm-zoned:geometry.tracks=0", "tracks"),
+        ("cmr-7200:host.overhead_ns=9223372036854775807", "host.overhead_ns"),
+        ("cmr-7200:host.write_cache_acknowledge_ns=60000000001", "at most 60000000000 ns"),
+        ("cmr-7200:mechanics.seek.short_base_ns=18446744073709551615", "seek.short_base_ns"),
+        ("cmr-7200:mechanics.seek.long_thousand_tracks_ns=4294967295", "long_thousand_tracks_ns"),
+        ("emulated-smr-2:flash.write_ns=9223372036854775807", "flash.write_ns"),
+        ("emulated-smr-2:flash.bytes_per_second=1", "flash.bytes_per_second"),
+        ("cassuto-307g:mechanics.media_bytes_per_second=1", "media_bytes_per_second"),
+        ("cmr-7200+media-cache:cache_size=0", "cache_size"),
+        ("cmr-7200+fully-associative:band_size=4k", "band_size"),
+        ("cmr-7200+log-structured:zone_size=4k", "zone_size"),
+        ("seagate-st5000as0011+region-rmw:region_size=512", "region_size"),
+    ] {
+        let words = ["simulate", "rw=randrw,bs=4k,number_ios=20", "-d", drive, "--no-baseline", "--json", "-q"];
+        let output = imbrex(&words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{drive}: {said}");
+        assert!(said.contains(says) && output.stdout.is_empty(), "{drive}: {said}");
+    }
+}
+
+#[test]
+fn the_table_is_as_narrow_as_columns_says() {
+    let words = ["simulate", "rw=randrw,bs=4k,size=1g,number_ios=50", "-d", "imr-1t", "--no-baseline", "-q"];
+    let of = |columns: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).env("COLUMNS", columns).output();
+        String::from_utf8(output.expect("the program starts").stdout).expect("it is text")
+    };
+    for columns in [60, 80, 120] {
+        let table = of(&columns.to_string());
+        let longest = table.lines().skip(1).map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(longest <= columns && table.contains("\n  done 50"), "{columns}: {table}");
+    }
+    // One line a drive where there is room, or where nothing is said.
+    assert!(of("400").contains(" imr-1t    50") && of("").contains(" imr-1t    50"), "{}", of("400"));
+}
+
+#[test]
+fn numbers_of_nothing_are_wrong_words() {
+    let trace = "rw=randwrite,bs=4k,number_ios=20";
+    for words in [
+        &["simulate", trace, "--limit", "0"][..],
+        &["trace", "convert", trace, "nothing.csv", "--limit", "0"],
+        &["trace", "info", trace, "--read-flag", "2"],
+        &["probe", "sim:cmr-7200", "--budget", "0"],
+    ] {
+        let output = imbrex(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.stdout.is_empty(), "{words:?}");
+    }
 }
 
 #[test]

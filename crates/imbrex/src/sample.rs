@@ -114,7 +114,7 @@ fn result(number: usize, series: &DriveSeries) -> DriveResult {
         adjusted_writes: 140_000,
     };
     let extra = (number as u64 * 700_000).min(4_000_000);
-    let causes = [("host", 2_240_000), ("cleaning", extra), ("backup", extra / 3), ("journal", extra / 20)];
+    let causes = [("host", 2_240_000), ("cleaning", extra), ("backup", extra / 3), ("packet_padding", extra / 20)];
     let written: u64 = causes.iter().map(|(_, blocks)| blocks).sum();
     let duration_ns = 3_000_000_000_000 + number as u64 * 90_000_000_000;
     let integrity = match number {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use imbrex_layer::registry;
 use imbrex_sim::DriveResult;
 use imbrex_sim::results::Integrity;
 
@@ -124,6 +125,11 @@ fn compared(drives: &[DriveResult]) -> Vec<String> {
     lines
 }
 
+/// Whether drives with this layer leave it to the host to keep clear of what a write damages.
+fn is_caveat(layer: &str) -> bool {
+    registry::named(layer).is_some_and(|info| info.recordings.contains(&"caveat"))
+}
+
 /// Lines that a reader of the table must not miss.
 pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
     let mut lines = Vec::new();
@@ -137,7 +143,7 @@ pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
         }
         if let Integrity::RuleBreaks { rule_breaks, live_sectors_destroyed, first, request } = &drive.integrity {
             lines.push(format!(
-                "{}: {} (first, at request {request}: {first}), {} destroyed by the host's own writes",
+                "{}: {} (first, at request {request}: {first}), {}",
                 drive.drive,
                 match rule_breaks {
                     0 => "no write breaks the drive's rules".to_string(),
@@ -145,9 +151,18 @@ pub fn remarks(drives: &[DriveResult]) -> Vec<String> {
                     _ => format!("{} writes break the drive's rules", human::count(*rule_breaks)),
                 },
                 match live_sectors_destroyed {
-                    1 => "1 live sector".to_string(),
-                    _ => format!("{} live sectors", human::count(*live_sectors_destroyed)),
+                    None => "which such a drive refuses; --check counts what they destroyed".to_string(),
+                    Some(1) => "1 live sector destroyed by the host's own writes".to_string(),
+                    Some(sectors) => {
+                        format!("{} live sectors destroyed by the host's own writes", human::count(*sectors))
+                    }
                 },
+            ));
+        }
+        if is_caveat(&drive.layer) && drive.integrity == Integrity::off() && drive.host.writes > 0 {
+            lines.push(format!(
+                "{}: a write may destroy what lies after it; whether live sectors were lost was not looked at, --check counts them",
+                drive.drive
             ));
         }
         for (reason, count) in &drive.rejected {

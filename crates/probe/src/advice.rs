@@ -2,16 +2,7 @@
 //! it is not good for (Aghayev 2015 §6).
 
 use crate::verdict::Verdict;
-
-/// Sizes as people say them.
-fn size(bytes: f64) -> String {
-    const GIB: f64 = (1u64 << 30) as f64;
-    if bytes >= 0.95 * GIB {
-        format!("{:.1} GiB", bytes / GIB)
-    } else {
-        format!("{:.0} MiB", bytes / (1u64 << 20) as f64)
-    }
-}
+use crate::words::{count, size};
 
 fn time(seconds: f64) -> String {
     match seconds {
@@ -47,7 +38,7 @@ fn advise_interlaced(verdict: &Verdict) -> Vec<String> {
              much it takes."
         }
         _ => {
-            "A scattered write to half of its addresses costs several rotations, since the tracks beside are read and written \
+            "A scattered write to half of its addresses costs several turns of the platter, since the tracks beside are read and written \
              as well; one to the other half costs no more than on a conventional drive. It has no cache that fills, so no \
              write takes seconds."
         }
@@ -98,12 +89,12 @@ fn burst(verdict: &Verdict) -> Option<String> {
     let writes = [verdict.number("map_entries"), verdict.number("cache_writes_4k_depth_1")];
     let fewest = writes.iter().flatten().copied().fold(f64::MAX, f64::min);
     let singly = match verdict.number("map_entries") {
-        Some(entries) => format!(", and of no more than {:.0} writes, however small", entries * 0.8),
+        Some(entries) => format!(", and of no more than {} writes, however small", count(entries * 0.8)),
         None => String::new(),
     };
     let synchronous = match verdict.number("cache_writes_4k_depth_1") {
-        Some(count) if verdict.number("map_entries").is_some() && count <= fewest => {
-            format!("; {:.0} if each waits for the one before", count * 0.8)
+        Some(singly) if verdict.number("map_entries").is_some() && singly <= fewest => {
+            format!("; {} if each waits for the one before", count(singly * 0.8))
         }
         _ => String::new(),
     };
@@ -125,9 +116,9 @@ fn rest(verdict: &Verdict) -> String {
             let whole = match bands {
                 Some(bands) => format!(
                     "; a cache filled from few places is empty after {} or more, and one filled with scattered small writes \
-                     takes that long for each {:.0} places written",
+                     takes that long for each {} places written",
                     time(bands * each),
-                    bands.max(1.0)
+                    count(bands.max(1.0))
                 ),
                 None => String::new(),
             };

@@ -21,6 +21,7 @@ pub mod target;
 pub mod targets;
 pub mod verdict;
 mod watched;
+mod words;
 
 pub use emit::emit_profile;
 pub use run::{ProbeOptions, probe};

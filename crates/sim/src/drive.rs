@@ -87,6 +87,15 @@ impl DriveSpec {
     }
 }
 
+/// The part of itself by which a drive is grown beyond proportion, since guards and whole regions do not scale exactly: a
+/// 512th at first, and twice as much for as long as that gains nothing.
+const MARGIN_LEAST: u64 = 512;
+
+/// `amount`, as many times as `sectors` are more than `capacity`.
+fn scaled(amount: u64, sectors: Sectors, capacity: Sectors) -> u128 {
+    u128::from(amount) * u128::from(sectors.0) / u128::from(capacity.0.max(1))
+}
+
 /// A drive ready to serve.
 pub struct Drive {
     /// As the user named it.
@@ -148,33 +157,40 @@ impl Drive {
     /// The same drive, grown until its layer offers at least `sectors` (of its own size), the given parameters kept.
     pub fn grown_to(self, sectors: Sectors, parameters: &[(String, String)]) -> Result<Drive, DriveError> {
         let mut drive = self;
+        let mut margin = MARGIN_LEAST;
         while drive.layer.capacity() < sectors {
-            let physical = drive.disk.geometry.sectors().0 as u128;
-            let wanted = physical * sectors.0 as u128 / drive.layer.capacity().0 as u128;
-            // A little more than in proportion, since guards and whole regions do not scale exactly.
-            let target = Sectors((wanted + wanted / 512) as u64 + 1);
-            let layer = drive.layer.name();
-            let mut given = parameters.to_vec();
-            given.extend(drive.scaled_size(sectors));
-            let grown = Drive::assemble(&drive.label, drive.profile.grown(target), layer, &given)?;
-            if grown.layer.capacity() <= drive.layer.capacity() {
+            let grown = drive.grown_once(sectors, margin, parameters)?;
+            if grown.layer.capacity() > drive.layer.capacity() {
+                drive = grown;
+            } else if margin > 1 {
+                // Of a layer that gives out its disk in coarse shares a little more may be no more at all.
+                margin /= 2;
+            } else {
                 let reason = format!("cannot grow to {} sectors: a disk of that size cannot be laid out", sectors.0);
                 return Err(DriveError::Words { drive: drive.label, reason });
             }
-            drive = grown;
         }
         Ok(drive)
     }
 
+    /// The drive on a disk that is as much larger as `sectors` are more than it offers, and by a `margin`-th of that.
+    fn grown_once(&self, sectors: Sectors, margin: u64, parameters: &[(String, String)]) -> Result<Drive, DriveError> {
+        let wanted = scaled(self.disk.geometry.sectors().0, sectors, self.layer.capacity());
+        let target = Sectors(u64::try_from(wanted + wanted / u128::from(margin)).unwrap_or(u64::MAX - 1) + 1);
+        let mut given = parameters.to_vec();
+        given.extend(self.scaled_size(sectors, margin));
+        Drive::assemble(&self.label, self.profile.grown(target), self.layer.name(), &given)
+    }
+
     /// The layer's `size`, where it has one that says how much of the disk it takes, for a drive of `sectors`: without it a
     /// larger disk would offer no more.
-    fn scaled_size(&self, sectors: Sectors) -> Option<(String, String)> {
+    fn scaled_size(&self, sectors: Sectors, margin: u64) -> Option<(String, String)> {
         let (key, text) = self.parameters.iter().find(|(key, _)| key == "size")?;
         let bytes = quantity::bytes(text).filter(|&bytes| bytes > 0)?;
-        let capacity = u128::from(self.layer.capacity().0.max(1));
-        let scaled = u128::from(bytes) * u128::from(sectors.0) / capacity;
+        let wanted = scaled(bytes, sectors, self.layer.capacity());
         // As much more as the disk gets, less its own margin.
-        u64::try_from(scaled + scaled / 2048).ok().map(|scaled| (key.clone(), scaled.to_string()))
+        let wanted = wanted + wanted / (4 * u128::from(margin));
+        u64::try_from(wanted).ok().map(|wanted| (key.clone(), wanted.to_string()))
     }
 
     /// Bytes it offers.

@@ -183,7 +183,7 @@ pub struct DriveResult {
     pub host: CounterSummary,
     /// Counters at the medium.
     pub medium: CounterSummary,
-    /// Blocks written at the medium, by cause.
+    /// Blocks written at the medium, by cause; those of the journal by what they hold.
     pub medium_write_blocks: BTreeMap<String, u64>,
     /// Blocks read at the medium, by cause.
     pub medium_read_blocks: BTreeMap<String, u64>,
@@ -229,8 +229,9 @@ pub enum Integrity {
     RuleBreaks {
         /// Writes that such a drive refuses; they were carried out all the same.
         rule_breaks: u64,
-        /// Sectors, written and not given up, that the host's own writes destroyed.
-        live_sectors_destroyed: u64,
+        /// Sectors, written and not given up, that the host's own writes destroyed; not counted without `--check`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        live_sectors_destroyed: Option<u64>,
         /// The first of either, in words.
         first: String,
         /// The number of the request that was the latest to enter then, counted from 1.
@@ -238,18 +239,17 @@ pub enum Integrity {
     },
 }
 
-impl From<&RuleBreaks> for Integrity {
-    fn from(breaks: &RuleBreaks) -> Integrity {
+impl Integrity {
+    /// What a host did to its drive; what that destroyed was `looked_for`, or is not known.
+    pub fn of_breaks(breaks: &RuleBreaks, looked_for: bool) -> Integrity {
         Integrity::RuleBreaks {
             rule_breaks: breaks.writes,
-            live_sectors_destroyed: breaks.live_sectors_destroyed,
+            live_sectors_destroyed: looked_for.then_some(breaks.live_sectors_destroyed),
             first: breaks.first.clone(),
             request: breaks.request,
         }
     }
-}
 
-impl Integrity {
     /// Not checked.
     pub fn off() -> Integrity {
         Integrity::Word("off".into())
@@ -268,7 +268,7 @@ impl Integrity {
     /// Sectors that were live until the host's own writes destroyed them.
     pub fn live_sectors_destroyed(&self) -> u64 {
         match self {
-            Integrity::RuleBreaks { live_sectors_destroyed, .. } => *live_sectors_destroyed,
+            Integrity::RuleBreaks { live_sectors_destroyed, .. } => live_sectors_destroyed.unwrap_or(0),
             Integrity::Word(_) | Integrity::Violation { .. } => 0,
         }
     }

@@ -1,9 +1,9 @@
 //! From what a run left behind to its results.
 
-use imbrex_layer::Cause;
+use imbrex_disk::Direction;
 
 use crate::engine::{Options, Outcome};
-use crate::metrics::counters::{amplification, write_overloading};
+use crate::metrics::counters::{MediumCounters, amplification, write_overloading};
 use crate::metrics::latency::LatencyHistogram;
 use crate::metrics::windows::Window;
 use crate::results::{CleaningSummary, DriveResult, LatencyByOperation, ServiceTime, WindowSummary};
@@ -64,8 +64,8 @@ fn result(outcome: &Outcome, options: &Options, wall_seconds: f64) -> DriveResul
         service_ns: ServiceTime { ..metrics.parts },
         host: host.into(),
         medium: medium.into(),
-        medium_write_blocks: by_cause(&timing.counters.write_blocks),
-        medium_read_blocks: by_cause(&timing.counters.read_blocks),
+        medium_write_blocks: by_cause(&timing.counters, Direction::Write),
+        medium_read_blocks: by_cause(&timing.counters, Direction::Read),
         write_overloading: write_overloading(host, medium),
         write_amplification: amplification(&host.writes, &medium.writes),
         read_amplification: amplification(&host.reads, &medium.reads),
@@ -97,9 +97,8 @@ fn latencies(outcome: &Outcome) -> LatencyByOperation {
     }
 }
 
-fn by_cause(blocks: &[u64; Cause::ALL.len()]) -> std::collections::BTreeMap<String, u64> {
-    let named = Cause::ALL.iter().map(|cause| (cause.name().to_string(), blocks[*cause as usize]));
-    named.filter(|(_, blocks)| *blocks > 0).collect()
+fn by_cause(counters: &MediumCounters, direction: Direction) -> std::collections::BTreeMap<String, u64> {
+    counters.named(direction).map(|(cause, blocks)| (cause.to_string(), blocks)).collect()
 }
 
 fn series(outcome: &Outcome) -> DriveSeries {

@@ -103,8 +103,9 @@ impl Timing {
     /// Counts the reads and writes of `plan` without timing them, for plans that are timed elsewhere.
     pub fn count(&mut self, plan: &Plan) {
         for step in plan.steps.iter().filter(|step| step.is_access()) {
-            let direction = if step.op == StepOp::Read { Direction::Read } else { Direction::Write };
-            self.counters.count(direction, step.cause, step.sectors as u64);
+            let direction = direction_of(step);
+            self.counters.count_command(direction, step.sectors as u64);
+            self.counters.count_blocks(direction, step);
         }
     }
 
@@ -138,6 +139,7 @@ impl Timing {
         let mut now = start;
         let mut joined: Option<Joined> = None;
         for step in steps.iter().filter(|step| step.is_access()) {
+            self.counters.count_blocks(direction_of(step), step);
             match &mut joined {
                 Some(open) if goes_on(open, step) => open.sectors += step.sectors as u64,
                 _ => {
@@ -155,8 +157,8 @@ impl Timing {
 
     fn perform(&mut self, joined: &Joined, kind: GroupKind, now: SimTime, time: &mut PlanTime) -> SimTime {
         let step = &joined.first;
-        let direction = if step.op == StepOp::Read { Direction::Read } else { Direction::Write };
-        self.counters.count(direction, step.cause, joined.sectors);
+        let direction = direction_of(step);
+        self.counters.count_command(direction, joined.sectors);
         let (seek, rotation, transfer) = match step.medium {
             Medium::Disk => {
                 let extent = Extent::new(step.pba, Sectors(joined.sectors));
@@ -197,6 +199,10 @@ impl Timing {
         let moved = steps.iter().filter(|step| step.op == StepOp::Write && step.kind == Kind::Data);
         self.cleaning.phase(phase.opens_group, taken, moved.map(|step| step.sectors as u64).sum());
     }
+}
+
+fn direction_of(step: &Step) -> Direction {
+    if step.op == StepOp::Read { Direction::Read } else { Direction::Write }
 }
 
 fn goes_on(open: &Joined, step: &Step) -> bool {

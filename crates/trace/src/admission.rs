@@ -73,6 +73,24 @@ pub fn sectors_of(offset_bytes: u64, bytes: u64) -> Option<(Lba, u32, bool)> {
     Some((Lba(start), u32::try_from(sectors).ok()?, unaligned))
 }
 
+/// `sectors` from `lba`, as many as one request may have, that end where an address in bytes still has 64 bits; `None` for
+/// others.
+#[inline]
+pub fn reached(lba: u64, sectors: u64) -> Option<u32> {
+    let end = lba.checked_add(sectors)?;
+    u32::try_from(sectors).ok().filter(|_| end <= u64::MAX / SECTOR_BYTES)
+}
+
+/// What is wrong with a record of `sectors` from `lba` that is not [`reached`].
+#[cold]
+pub fn out_of_reach(lba: u64, sectors: u64) -> Malformed {
+    if u32::try_from(sectors).is_err() {
+        return Malformed::of(format!("{sectors} sectors from {lba} are too many for one request"));
+    }
+    let last = u64::MAX / SECTOR_BYTES;
+    Malformed::of(format!("the address, sector {lba}, is past sector {last} (16 EiB), the last there can be"))
+}
+
 /// A read, write or trim of `bytes` from `offset_bytes`.
 #[inline]
 pub fn byte_record(
@@ -98,10 +116,7 @@ pub fn sector_record(
     lba: u64,
     sectors: u64,
 ) -> Result<Parsed, Malformed> {
-    let reachable = lba.checked_add(sectors).and(u32::try_from(sectors).ok());
-    let Some(sectors) = reachable else {
-        return Err(Malformed::of(format!("{sectors} sectors from {lba} are too many for one request")));
-    };
+    let Some(sectors) = reached(lba, sectors) else { return Err(out_of_reach(lba, sectors)) };
     let command = Command { operation, fua: false, sectors, lba: Lba(lba) };
     Ok(Parsed::Request(TraceRecord { time_ns, device, command, unaligned: false }))
 }
@@ -266,6 +281,16 @@ mod tests {
         assert_eq!(sectors_of(100, 0), Some((Lba(0), 0, true)));
         assert_eq!(sectors_of(u64::MAX, 1), None);
         assert_eq!(sectors_of(0, 512 << 32), None);
+    }
+
+    #[test]
+    fn no_address_in_bytes_has_more_than_64_bits() {
+        let last = (1u64 << 55) - 1;
+        assert_eq!((reached(last - 8, 8), reached(last - 7, 8)), (Some(8), None));
+        assert_eq!((reached(u64::MAX, 8), reached(0, 1 << 32)), (None, None));
+        let of = |lba, sectors| sector_record(0, 0, Operation::Read, lba, sectors).expect_err("out of reach").reason;
+        assert!(of(i64::MAX as u64, 8).starts_with("the address, sector 9223372036854775807, is past"));
+        assert!(of(0, 1 << 32).contains("too many for one request"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use imbrex_units::{Command, Lba, Operation, SimTime};
 
-use crate::admission::{Admission, Malformed, Parsed, TraceRecord};
+use crate::admission::{Admission, Malformed, Parsed, TraceRecord, out_of_reach, reached};
 use crate::facts::Facts;
 use crate::formats::imbrex::{FUA, operation_of};
 use crate::options::TraceOptions;
@@ -98,10 +98,7 @@ impl Table {
 
 fn parsed(row: Row) -> Result<Parsed, Malformed> {
     let operation = operation_of(i32::from(row.op))?;
-    let is_reachable = row.lba.checked_add(row.sectors).is_some();
-    let Some(sectors) = u32::try_from(row.sectors).ok().filter(|_| is_reachable) else {
-        return Err(Malformed::of(format!("{} sectors from {} are too many for one request", row.sectors, row.lba)));
-    };
+    let Some(sectors) = reached(row.lba, row.sectors) else { return Err(out_of_reach(row.lba, row.sectors)) };
     let command = Command { operation, fua: i32::from(row.op) & FUA != 0, sectors, lba: Lba(row.lba) };
     Ok(Parsed::Request(TraceRecord { time_ns: row.time_ns, device: row.device, command, unaligned: false }))
 }

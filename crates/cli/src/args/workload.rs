@@ -33,7 +33,7 @@ pub struct WorkloadArgs {
     pub action: Option<char>,
 
     /// `disksim`: the value of the lowest flag bit that means a read.
-    #[arg(long, value_name = "0|1")]
+    #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
     pub read_flag: Option<u8>,
 
     /// Unit of the trace's times where converters disagree: s, ms, us, 100ns, ns.
@@ -49,7 +49,7 @@ pub struct WorkloadArgs {
     pub seed: Option<u64>,
 
     /// Take only the first requests.
-    #[arg(long, value_name = "REQUESTS")]
+    #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
 }
 

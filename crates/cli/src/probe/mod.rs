@@ -63,7 +63,8 @@ fn check_tests(args: &ProbeArgs) -> Result<(), Failure> {
 fn budget_ns(args: &ProbeArgs) -> Result<u64, Failure> {
     let Some(text) = &args.budget else { return Ok(u64::MAX) };
     quantity::duration_ns(text, quantity::SECOND_NS)
-        .ok_or_else(|| Failure::usage(format!("--budget {text}: expected a time such as 30m or 2h")))
+        .filter(|&ns| ns > 0)
+        .ok_or_else(|| Failure::usage(format!("--budget {text}: expected a time such as 30m or 2h, more than none")))
 }
 
 fn run_tests(args: &ProbeArgs, quiet: bool, budget_ns: u64, opened: &mut leave::Opened) -> Verdict {

@@ -300,6 +300,9 @@ impl GeometryConfig {
                 return Err(format!("`{key}` {skew_ns} is not below `rotation_ns` {}", self.rotation_ns));
             }
         }
+        if zones.is_empty() {
+            return Err("`tracks` leaves no zone: a disk has at least one track on each surface".into());
+        }
         self.check_extras()?;
         for (index, zone) in zones.iter().enumerate() {
             self.check_zone(zone).map_err(|reason| format!("zone {index}: {reason}"))?;

@@ -1,6 +1,8 @@
 //! The `curve` seek model: the arm accelerates over short distances, so time goes with the square root, and coasts over
 //! long ones. The root is taken of an integer, so every machine gets the same nanosecond.
 
+use super::STEP_NS_MAX;
+
 /// A seek curve of two forms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Curve {
@@ -26,8 +28,10 @@ impl Curve {
         let (Some(short_root_squared), Some(_)) = (short_root_squared, largest_square) else {
             return Err(format!("`short_root_ns` {short_root_ns} at {knee_tracks} tracks is beyond any seek"));
         };
-        if long_thousand_tracks_ns.checked_mul(distance_max as u64).is_none() {
-            return Err(format!("`long_thousand_tracks_ns` {long_thousand_tracks_ns} is beyond any seek"));
+        let across_ns = long_thousand_tracks_ns.checked_mul(distance_max as u64).map(|product| product / 1000);
+        if across_ns.is_none_or(|ns| ns > STEP_NS_MAX) {
+            let reason = format!("over {distance_max} tracks a seek takes at most {STEP_NS_MAX} ns, which is a minute");
+            return Err(format!("`long_thousand_tracks_ns` {long_thousand_tracks_ns}: {reason}"));
         }
         Ok(Curve { short_base_ns, short_root_squared, knee_tracks, long_base_ns, long_thousand_tracks_ns })
     }

@@ -161,8 +161,11 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 /// Above it a second's bytes in nanoseconds would not fit 64 bits; no disk comes near.
 const MEDIA_RATE_MAX: u64 = 10_000_000_000;
 
+/// Below it a sector would take more than half a second; no medium is as slow.
+pub(crate) const RATE_MIN: u64 = 1_000;
+
 /// No single step of a disk takes longer than this; sums of a few stay far below what 64 bits hold.
-const STEP_NS_MAX: u64 = 60_000_000_000;
+pub(crate) const STEP_NS_MAX: u64 = 60_000_000_000;
 
 /// Refuses times beyond any disk.
 fn check_times(config: &MechanicsConfig) -> Result<(), String> {
@@ -185,8 +188,8 @@ fn media_rate(config: &MechanicsConfig) -> Result<Option<Divider>, String> {
         Some(rate) if config.rotation != Rotation::None => Err(format!(
             "`media_bytes_per_second` {rate} needs `rotation = \"none\"`: otherwise rotation and track length give the rate"
         )),
-        Some(rate) if rate == 0 || rate > MEDIA_RATE_MAX => {
-            Err(format!("`media_bytes_per_second` {rate}: from 1 to {MEDIA_RATE_MAX} are supported"))
+        Some(rate) if !(RATE_MIN..=MEDIA_RATE_MAX).contains(&rate) => {
+            Err(format!("`media_bytes_per_second` {rate}: from {RATE_MIN} to {MEDIA_RATE_MAX} are supported"))
         }
         Some(rate) => Ok(Some(Divider::new(rate))),
     }

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::controller::Controller;
+use crate::mechanics::{RATE_MIN, STEP_NS_MAX};
 
 /// The schedulers a profile may name.
 const SCHEDULES: &[&str] = &["fifo", "elevator", "sptf"];
@@ -82,7 +83,19 @@ impl Host {
                 return Err((key, reason));
             }
         }
+        check_times(&[
+            ("overhead_ns", self.overhead_ns),
+            ("write_cache_acknowledge_ns", self.write_cache_acknowledge_ns),
+        ])?;
         self.check_controller()
+    }
+}
+
+/// Refuses times beyond any drive.
+fn check_times(times: &[(&'static str, u64)]) -> Result<(), (&'static str, String)> {
+    match times.iter().find(|(_, ns)| *ns > STEP_NS_MAX) {
+        Some((key, ns)) => Err((key, format!("{ns} ns: expected at most {STEP_NS_MAX} ns, which is a minute"))),
+        None => Ok(()),
     }
 }
 
@@ -103,9 +116,10 @@ impl Host {
 impl Flash {
     /// The first key that is wrong, and why.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
-        if self.bytes_per_second == 0 {
-            return Err(("bytes_per_second", "at this rate no transfer ends; give the rate in bytes a second".into()));
+        if self.bytes_per_second < RATE_MIN {
+            let reason = format!("{} bytes a second: expected {RATE_MIN} or more", self.bytes_per_second);
+            return Err(("bytes_per_second", reason));
         }
-        Ok(())
+        check_times(&[("read_ns", self.read_ns), ("write_ns", self.write_ns)])
     }
 }

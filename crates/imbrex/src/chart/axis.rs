@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. Places lie between 0 and 1; a value that the scale cannot show (zero on a logarithm) has none.
-//! 2. Ticks stand at 1, 2 or 5 times a power of ten of the unit they are written in.
+//! 2. Ticks stand at 1, 2 or 5 times a power of ten of the unit they are written in; on a logarithm of bytes, at powers of two.
 
 use super::label::Unit;
 
@@ -90,6 +90,9 @@ impl Axis {
 
     fn fit_log(&self, low: f64, high: f64) -> Fitted {
         let (low, high) = self.range.unwrap_or((low, high));
+        if self.unit == Unit::Bytes {
+            return self.fit_log_of_bytes(low, high);
+        }
         let (mut first, mut last) = (low.log10(), high.log10());
         // Less than two powers of ten stand better between 1, 2 and 5; more between whole powers.
         let is_narrow = last - first < 2.0;
@@ -113,6 +116,20 @@ impl Axis {
                     fitted.tick(value, name, is_named);
                 }
             }
+        }
+        fitted
+    }
+
+    /// Sizes are powers of two, and so are their ticks; eight of them have names at most.
+    fn fit_log_of_bytes(&self, low: f64, high: f64) -> Fitted {
+        let (first, last) = ((low.log2() + 1e-9).floor() as i32, (high.log2() - 1e-9).ceil() as i32);
+        let last = last.max(first + 1);
+        let (low, high) = self.range.unwrap_or((2f64.powi(first), 2f64.powi(last)));
+        let mut fitted = Fitted { scale: self.scale, low, high, ticks: Vec::new() };
+        let skip = ((last - first) / 8 + 1) as usize;
+        for power in (first..=last).step_by(skip) {
+            let value = 2f64.powi(power);
+            fitted.tick(value, self.unit.divided(value, self.unit.division(value)), true);
         }
         fitted
     }
@@ -240,6 +257,18 @@ mod tests {
         assert_eq!((wide.low.round(), wide.high.round()), (1e4, 1e10));
         let narrow = Axis::log10("latency", Unit::Nanoseconds).fit([3e6, 4e7].into_iter());
         assert_eq!(names(&narrow), ["2 ms", "5 ms", "10 ms", "20 ms", "50 ms"]);
+    }
+
+    #[test]
+    fn sizes_stand_at_powers_of_two() {
+        let mib = 1_048_576.0;
+        let narrow = Axis::log10("region_size", Unit::Bytes).fit([4.0 * mib, 64.0 * mib].into_iter());
+        assert_eq!(names(&narrow), ["4 MiB", "8 MiB", "16 MiB", "32 MiB", "64 MiB"]);
+        assert!((narrow.position(16.0 * mib).expect("inside") - 0.5).abs() < 1e-9);
+        let wide = Axis::log10("bs", Unit::Bytes).fit([4096.0, 1024.0 * mib].into_iter());
+        assert_eq!(names(&wide), ["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB", "128 MiB", "1 GiB"]);
+        let one = Axis::log10("bs", Unit::Bytes).fit([5000.0].into_iter());
+        assert_eq!(names(&one), ["4 KiB", "8 KiB"]);
     }
 
     #[test]

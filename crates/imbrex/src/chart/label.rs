@@ -1,7 +1,8 @@
 //! Numbers as people read them: three digits and a unit.
 //!
 //! Invariants:
-//! 1. Sizes are decimal (kB, MB, TB); times run from ns to days.
+//! 1. Sizes are binary (KiB, MiB, TiB), as the tables of the terminal have them; rates are decimal (MB/s); times run from ns to
+//!    days.
 //! 2. A number and its unit are joined by a no-break space.
 
 /// What an axis or a cell counts.
@@ -42,7 +43,7 @@ impl Unit {
             Unit::Count => count(value),
             Unit::Nanoseconds => duration(value),
             Unit::Bytes => bytes(value),
-            Unit::BytesPerSecond => format!("{}/s", bytes(value)),
+            Unit::BytesPerSecond => scaled(value, &RATES),
             Unit::Share => share(value),
             Unit::Ratio => ratio(value),
         }
@@ -84,8 +85,14 @@ const TIMES: [(f64, f64, &str); 7] = [
     (0.0, 1.0, "ns"),
 ];
 
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * KIB;
+const GIB: f64 = 1024.0 * MIB;
+const TIB: f64 = 1024.0 * GIB;
+const PIB: f64 = 1024.0 * TIB;
+
 const SIZES: [(f64, f64, &str); 6] =
-    [(1e15, 1e15, "PB"), (1e12, 1e12, "TB"), (1e9, 1e9, "GB"), (1e6, 1e6, "MB"), (1e3, 1e3, "kB"), (0.0, 1.0, "B")];
+    [(PIB, PIB, "PiB"), (TIB, TIB, "TiB"), (GIB, GIB, "GiB"), (MIB, MIB, "MiB"), (KIB, KIB, "KiB"), (0.0, 1.0, "B")];
 
 const RATES: [(f64, f64, &str); 4] = [(1e9, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (1e3, 1e3, "kB/s"), (0.0, 1.0, "B/s")];
 
@@ -129,7 +136,7 @@ pub fn duration(ns: f64) -> String {
     scaled(ns, &TIMES)
 }
 
-/// A size in bytes: `1.50 TB`.
+/// A size in bytes: `1.50 TiB`.
 pub fn bytes(bytes: f64) -> String {
     scaled(bytes, &SIZES)
 }
@@ -204,10 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_decimal_and_counts_grouped() {
-        assert_eq!(plain(bytes(512.0)), "512 B");
-        assert_eq!(plain(bytes(4096.0)), "4.10 kB");
-        assert_eq!(plain(bytes(20e12)), "20.0 TB");
+    fn sizes_are_binary_as_the_terminal_has_them_and_counts_grouped() {
+        for (size, text) in [(512u64, "512 B"), (339_000, "331 KiB"), (20_000_000_000_000, "18.2 TiB")] {
+            assert_eq!(plain(bytes(size as f64)), text);
+            assert_eq!(crate::human::bytes(size), text);
+        }
+        assert_eq!(plain(bytes(4096.0)), "4.00 KiB");
+        assert_eq!(plain(Unit::BytesPerSecond.label(185_390_000.0)), "185 MB/s");
         assert_eq!(plain(count(9999.0)), "9999");
         assert_eq!(plain(count(1_234_567.0)), "1 234 567");
     }

@@ -111,7 +111,7 @@ pub(super) fn table(summary: &Summary) -> String {
         summary.drives.iter().map(|drive| serde_json::to_value(drive).expect("results are plain values")).collect();
     let mut html = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"comparison\"><table class=\"comparison\">\
-         <caption>Small ratios compare with the drive’s own baseline, named in the first rows, on the same workload.</caption><thead><tr>\
+         <caption><span>Small ratios compare with the drive’s own baseline, named in the first rows, on the same workload.</span></caption><thead><tr>\
          <th scope=\"col\">Drive</th>",
     );
     for (index, drive) in summary.drives.iter().enumerate() {
@@ -206,11 +206,17 @@ fn integrity(integrity: &Integrity) -> String {
         Integrity::Word(word) if word == "ok" => "<td class=\"good\">✓ whole</td>".to_string(),
         Integrity::Word(word) if word == "off" => "<td class=\"muted\">not checked</td>".to_string(),
         Integrity::Word(word) => format!("<td>{}</td>", escape(word)),
-        Integrity::RuleBreaks { rule_breaks, live_sectors_destroyed, first, request } => format!(
-            "<td class=\"bad\"><b>✗ {rule_breaks} writes against the rules</b><small>{live_sectors_destroyed} live sectors \
-             destroyed; first at request {request}: {}</small></td>",
-            escape(first)
-        ),
+        Integrity::RuleBreaks { rule_breaks, live_sectors_destroyed, first, request } => {
+            let destroyed = match live_sectors_destroyed {
+                Some(sectors) => format!("{sectors} live sectors destroyed"),
+                None => "what they destroyed not counted".to_string(),
+            };
+            format!(
+                "<td class=\"bad\"><b>✗ {rule_breaks} writes against the rules</b><small>{destroyed}; first at request \
+                 {request}: {}</small></td>",
+                escape(first)
+            )
+        }
         Integrity::Violation { violation, request } => {
             format!("<td class=\"bad\"><b>✗ damaged</b><small>request {request}: {}</small></td>", escape(violation))
         }

@@ -70,16 +70,21 @@ fn latency(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     Figure { id: "latency", title: "Latency", caption, layout: Layout::Tabs, is_wide: false, panes }.if_any()
 }
 
-/// (latency, share not over it), to the first share of [`NINES`] nines.
+/// (latency, share not over it), to the first share of [`NINES`] nines. A logarithm has no place for the requests that took no
+/// time, flushes of nothing: the curve begins with their share.
 fn cumulative(histogram: &LatencyHistogram) -> Vec<(f64, f64)> {
     let total = histogram.count() as f64;
     let top = 1.0 - 10f64.powi(-(NINES as i32));
     let mut points = Vec::new();
     let mut sum = 0u64;
     for (edge_ns, count) in histogram.buckets() {
-        let edge_ns = edge_ns.max(1) as f64;
+        if edge_ns == 0 {
+            sum += count;
+            continue;
+        }
+        let edge_ns = edge_ns as f64;
         if points.is_empty() {
-            points.push((edge_ns, 0.0));
+            points.push((edge_ns, sum as f64 / total));
         }
         sum += count;
         let share = sum as f64 / total;
@@ -146,8 +151,18 @@ fn rates(series: &DriveSeries, duration_ns: u64, of: fn(&Window) -> u64) -> Vec<
     points
 }
 
-/// The causes in the order of their bars, each with its look.
-const CAUSES: [&str; 6] = ["host", "cleaning", "backup", "migration", "journal", "recovery"];
+/// Causes as the results name them, and in words: in the order of their bars, each with its look.
+const CAUSES: [(&str, &str); 9] = [
+    ("host", "host"),
+    ("cleaning", "cleaning"),
+    ("backup", "backup"),
+    ("migration", "migration"),
+    ("packet_padding", "packet padding"),
+    ("recovery", "recovery"),
+    ("packet_records", "packet records"),
+    ("map_records", "map records"),
+    ("checkpoints", "checkpoints"),
+];
 
 fn amplification(summary: &Summary) -> Option<Figure> {
     if summary.drives.iter().all(|drive| drive.host.write_blocks == 0) {
@@ -164,16 +179,17 @@ fn amplification(summary: &Summary) -> Option<Figure> {
     .described("Sectors written on the medium for each sector the host wrote, split by cause, one bar a drive.")
     .sized(SIZE.0, SIZE.1)
     .mark(1.0, "");
-    for (look, cause) in CAUSES.into_iter().enumerate() {
+    for (look, (cause, words)) in CAUSES.into_iter().enumerate() {
         let blocks = |index: usize| summary.drives[index].medium_write_blocks.get(cause).copied().unwrap_or(0);
         if (0..summary.drives.len()).all(|index| blocks(index) == 0) {
             continue;
         }
         let share = |index: usize| blocks(index) as f64 / summary.drives[index].host.write_blocks.max(1) as f64;
-        chart = chart.with(cause, look, (0..summary.drives.len()).map(share).collect());
+        chart = chart.with(words, look, (0..summary.drives.len()).map(share).collect());
     }
     let caption = "The dashed line is what the host wrote. Host: its own data; backup: made safe before a rewrite \
-                   endangers it; cleaning and migration: moved by the layer; journal: records of the map."
+                   endangers it; cleaning and migration: moved by the layer; packets: what a cache that is a journal writes \
+                   beside the data, records and padding up to whole half tracks; map: the table of what lies where."
         .to_string();
     let panes = vec![("by cause".to_string(), Drawing::Bars(chart))];
     let (id, title) = ("amplification", "Write amplification by cause");
@@ -312,4 +328,25 @@ fn head(summary: &Summary, series: &[DriveSeries]) -> Option<Figure> {
     }
     let caption = "Track under the head, from the outermost, over simulated time; one dot a sample.".to_string();
     Figure { id: "head", title: "Head position", caption, layout: Layout::Grid, is_wide: true, panes }.if_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: requests that took no time do not stretch the axis down to a nanosecond.
+    #[test]
+    fn a_distribution_begins_with_what_took_time() {
+        let mut histogram = LatencyHistogram::new();
+        for ns in [0, 0, 100_000, 100_000, 100_000, 2_000_000, 2_000_000, 2_000_000] {
+            histogram.record(ns);
+        }
+        let points = cumulative(&histogram);
+        let about = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 0.002;
+        assert!(about(points[0].0, 100_000.0) && points[0].1 == 0.25, "{points:?}");
+        assert!(about(points[2].0, 2_000_000.0) && points[2].1 == 1.0, "{points:?}");
+        let mut nothing = LatencyHistogram::new();
+        nothing.record(0);
+        assert!(cumulative(&nothing).is_empty());
+    }
 }

@@ -16,11 +16,15 @@
     }
   }
   var times = [[172800e9, 86400e9, 'd'], [10800e9, 3600e9, 'h'], [300e9, 60e9, 'min'], [1e9, 1e9, 's'], [1e6, 1e6, 'ms'], [1e3, 1e3, 'µs'], [0, 1, 'ns']];
-  var sizes = [[1e15, 1e15, 'PB'], [1e12, 1e12, 'TB'], [1e9, 1e9, 'GB'], [1e6, 1e6, 'MB'], [1e3, 1e3, 'kB'], [0, 1, 'B']];
+  var rates = [[1e9, 1e9, 'GB/s'], [1e6, 1e6, 'MB/s'], [1e3, 1e3, 'kB/s'], [0, 1, 'B/s']];
+  var sizes = ['PiB', 'TiB', 'GiB', 'MiB', 'KiB', 'B'].map(function (name, at) {
+    var bytes = Math.pow(1024, 5 - at);
+    return [at === 5 ? 0 : bytes, bytes, name];
+  });
   function label(value, unit) {
     if (unit === 'ns') return value === 0 ? '0' : scaled(value, times);
     if (unit === 'bytes') return scaled(value, sizes);
-    if (unit === 'bytes_per_second') return scaled(value, sizes) + '/s';
+    if (unit === 'bytes_per_second') return scaled(value, rates);
     if (unit === 'ratio') return '×' + digits(value);
     if (unit === 'share') return (value > 0.99 ? (value * 100).toFixed(3).replace(/\.?0+$/, '') : digits(value * 100)) + '\u00a0%';
     return Math.abs(value) >= 100 ? Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, '\u202f') : digits(value);

@@ -191,12 +191,16 @@ fn table(rows: &[Row], parameters: &[String]) -> String {
     html += "<th scope=\"col\">write mean</th><th scope=\"col\">read mean</th><th scope=\"col\">write ampl.</th>\
              <th scope=\"col\">error</th></tr></thead><tbody>";
     for row in rows {
-        let ms = |name: &str| row.number(name).map_or_else(String::new, |ns| crate::human::duration_ns(ns as u64));
+        let ms = |name: &str, of: &str| match (row.number(name), row.number(of)) {
+            (Some(_), Some(0.0)) => "–".to_string(),
+            (Some(ns), _) => crate::human::duration_ns(ns as u64),
+            (None, _) => String::new(),
+        };
         let mut cells = vec![row.text("workload").unwrap_or_default().to_string()];
         cells.push(row.text("drive_head").unwrap_or_default().to_string());
         cells.extend(parameters.iter().map(|parameter| row.text(parameter).unwrap_or_default().to_string()));
-        cells.push(ms("write_mean_ns"));
-        cells.push(ms("read_mean_ns"));
+        cells.push(ms("write_mean_ns", "host_writes"));
+        cells.push(ms("read_mean_ns", "host_reads"));
         cells.push(row.number("write_amplification").map_or_else(String::new, crate::human::ratio));
         cells.push(row.text("error").unwrap_or_default().to_string());
         html += "<tr>";
@@ -236,6 +240,12 @@ mod tests {
         assert_eq!(points, [("p", &[(0.01, 10.0), (0.02, 20.0)][..]), ("q", &[(0.01, 30.0), (0.02, 40.0)])]);
         let page = html("a <sweep>", rows, &["share".to_string()]);
         assert!(page.contains("a &lt;sweep&gt;") && page.matches("<tr>").count() == 5, "{page}");
+        // The mean of no reads is none.
+        let mut rows = rows.to_vec();
+        rows[0].cells.push(("host_reads".into(), Kind::Long, Cell::Long(0)));
+        rows[0].cells.push(("read_mean_ns".into(), Kind::Long, Cell::Long(0)));
+        let page = html("a sweep", &rows, &["share".to_string()]);
+        assert!(page.contains("<td>20 ns</td><td>–</td>") && !page.contains("<td>0 ns</td>"), "{page}");
     }
 
     fn with(mut row: Row, name: &str, value: &str) -> Row {

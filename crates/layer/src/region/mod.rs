@@ -3,4 +3,4 @@
 mod regions;
 pub mod rewrite;
 
-pub use regions::{Position, REGION_SIZE, REGION_TRACKS, RegionOffset, RegionSize, Regions};
+pub use regions::{Position, REGION_SIZE, REGION_TRACKS, RegionOffset, RegionSize, Regions, check_count};

@@ -31,6 +31,19 @@ pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
     help: "size of a region in whole tracks, instead of region_size; 0: use region_size",
 };
 
+/// Regions of a disk at most: laying out more takes seconds, and their maps gigabytes.
+const REGIONS_MAX: u64 = 1 << 24;
+
+/// Refuses a size of regions that cuts the disk into more of them than memory has room for.
+pub fn check_count(disk: &Disk, key: &str, sectors: Sectors) -> Result<(), ConfigError> {
+    let count = disk.geometry.sectors().0 / sectors.0.max(1);
+    if count <= REGIONS_MAX {
+        return Ok(());
+    }
+    let bytes = sectors.0 * u64::from(disk.sector_bytes);
+    Err(ConfigError(format!("{key}={bytes} cuts this disk into {count}, more than {REGIONS_MAX}: make it larger")))
+}
+
 /// How large regions are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RegionSize {
@@ -103,6 +116,9 @@ impl Regions {
         if tracks > u32::MAX as u64 || sectors.0 > u32::MAX as u64 || (tracks == 0 && sectors.is_zero()) {
             let reason = "between one sector and 2³² of them, or up to 2³² tracks";
             return Err(ConfigError(format!("region_size={bytes}, region_tracks={tracks}: expected {reason}")));
+        }
+        if tracks == 0 {
+            check_count(&context.disk, REGION_SIZE.key, sectors)?;
         }
         let size = if tracks > 0 { RegionSize::Tracks(tracks as u32) } else { RegionSize::Sectors(sectors) };
         let regions = Regions::carve(&context.disk, size);

@@ -18,4 +18,4 @@ pub mod toy;
 
 pub use checker::Checker;
 pub use fault::{CheckError, Fault, WriteNumber};
-pub use rules::RuleBreaks;
+pub use rules::{RuleBreaks, Rules};

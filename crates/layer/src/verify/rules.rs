@@ -28,9 +28,9 @@ pub struct RuleBreaks {
     pub request: u64,
 }
 
-/// The judge of one run.
+/// The judge of one run: on its own of the rules alone, within a [`super::Checker`] of what was destroyed too.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub struct Rules {
     /// Pointers as the host's writes move them; none where the drive has no zones.
     zones: Option<Zones>,
     /// What was trimmed and not written since.
@@ -42,17 +42,17 @@ pub(super) struct Rules {
 
 impl Rules {
     /// The rules of the drive of `layer`, as new.
-    pub(super) fn of(layer: &dyn Layer) -> Rules {
+    pub fn of(layer: &dyn Layer) -> Rules {
         Rules { zones: layer.zones().cloned(), given_up: RunMap::default(), request: 0, breaks: None }
     }
 
     /// What was broken so far, if anything.
-    pub(super) fn breaks(&self) -> Option<&RuleBreaks> {
+    pub fn breaks(&self) -> Option<&RuleBreaks> {
         self.breaks.as_ref()
     }
 
     /// `command` enters as request number `request`.
-    pub(super) fn entered(&mut self, command: &Command, request: u64) {
+    pub fn entered(&mut self, command: &Command, request: u64) {
         self.request = request;
         let Some(zones) = &mut self.zones else { return };
         let (lba, sectors) = (command.lba, Sectors(u64::from(command.sectors)));

@@ -14,6 +14,7 @@ use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
 use crate::statistics::{is_near, median, mode, quantile};
 use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
+use crate::words;
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -225,7 +226,8 @@ fn conclude(bench: &mut Bench<'_>, small: &Filled, deep: &Filled, large: &Filled
             // Of the shortest writes: a late one misses its place and waits a rotation more.
             let shortest_ms = quantile(&small.latencies, 0.02) as f64 / 1e6;
             let tracks = (shortest_ms / rotation_ms * 2.0).round() / 2.0;
-            let because = format!("{count:.0} packets of {tracks} tracks of {track:.0} bytes");
+            let because =
+                format!("{} groups of writes, each of {tracks} tracks of {}", words::count(count), words::size(track));
             let value = Value::Number(count * tracks * track);
             bench.verdict.conclude_bound("cache_raw_bytes", value, "B", small_is_map, because, &[SMALL]);
         }

@@ -3,10 +3,14 @@
 //! cache, and apart where there are several. Read in random order the waits for the platter are spread over a rotation, and the
 //! shortest reads that change between cache and place tell how far the head goes; read in order, as the paper does, they
 //! are rounded to whole rotations.
+//!
+//! Invariant: what is read as a copy lies in the cache. A write that waits for cleaning takes home what was written before it,
+//! so all is written again then, into a part of the cache that has just been emptied; where that does not help, the place is
+//! told less surely.
 
 use super::experiment::{Experiment, only_for_cached};
 use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
-use crate::statistics::quantile;
+use crate::statistics::{median, quantile};
 use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
 
@@ -57,16 +61,39 @@ const SEVERAL: f64 = 0.5;
 const COPIES: usize = 40;
 const COPY_BYTES: u64 = 12 * BLOCK_BYTES;
 
+/// A write waited for cleaning if no answer came for so many rotations, and for so many times as long as usual.
+const STALL_ROTATIONS: f64 = 14.0;
+const STALL_TIMES: u64 = 3;
+/// How often all is written, until none of the writes waits for cleaning.
+const WRITES_MAX: usize = 4;
+
 const COPIES_READ: &str = "copies of blocks from either end";
 const RUNS: [&str; 3] =
     ["fragmented read, low addresses", "fragmented read, middle", "fragmented read, high addresses"];
 const WAYS: &str = "way to the cache by address";
 
-/// The shortest time from cache to place or back, for a run at `offset`, nanoseconds.
-fn way(bench: &mut Bench<'_>, series: Option<&'static str>, offset: u64) -> Result<u64, TargetError> {
+/// Writes `bytes` at these offsets until all lie in the cache together; whether they do.
+fn put_into_cache(bench: &mut Bench<'_>, offsets: &[u64], bytes: u64) -> Result<bool, TargetError> {
+    let writes: Vec<_> = offsets.iter().map(|&offset| Operation::write(offset, bytes)).collect();
+    for _ in 0..WRITES_MAX {
+        let timed = latencies(bench.target, DEPTH, &writes)?;
+        let mut ends: Vec<u64> = timed.iter().map(|timed| timed.end_ns).collect();
+        ends.sort_unstable();
+        let gaps: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let limit = ((STALL_ROTATIONS * bench.rotation_ns()) as u64).max(STALL_TIMES * median(&gaps));
+        if gaps.iter().all(|&gap| gap < limit) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The shortest time from cache to place or back, for a run at `offset`, milliseconds, and whether all of the run stayed in the
+/// cache.
+fn way(bench: &mut Bench<'_>, series: Option<&'static str>, offset: u64) -> Result<(f64, bool), TargetError> {
     let mut written: Vec<u64> = (0..RUN).step_by(2).map(|index| offset + index * STRIDE_BYTES).collect();
     bench.shuffle(&mut written);
-    bench.write_blocks(DEPTH, &written)?;
+    let is_cached = put_into_cache(bench, &written, BLOCK_BYTES)?;
     let mut order = Vec::new();
     for _ in 0..PASSES {
         let mut pass: Vec<u64> = (0..RUN).collect();
@@ -80,20 +107,23 @@ fn way(bench: &mut Bench<'_>, series: Option<&'static str>, offset: u64) -> Resu
     }
     let changes = order.windows(2).zip(timed.windows(2)).filter(|(pair, _)| pair[0] % 2 != pair[1] % 2);
     let times: Vec<u64> = changes.map(|(_, timed)| timed[1].end_ns.saturating_sub(timed[0].end_ns)).collect();
-    Ok(quantile(&times, SHORTEST))
+    Ok((quantile(&times, SHORTEST) as f64 / 1e6, is_cached))
 }
 
 fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
-    let (mut ways, mut points) = ([0.0; PLACES], Vec::new());
+    let (mut ways, mut points, mut are_cached) = ([0.0; PLACES], Vec::new(), true);
     for (index, way_ms) in ways.iter_mut().enumerate() {
         let share = 0.002 + 0.993 * index as f64 / (PLACES - 1) as f64;
         let series = [0, PLACES / 2, PLACES - 1].iter().position(|&place| place == index).map(|at| RUNS[at]);
         let offset = bench.at_share(share).min(bench.last_offset(RUN * STRIDE_BYTES));
-        *way_ms = way(bench, series, offset)? as f64 / 1e6;
+        let (of_run, is_cached) = way(bench, series, offset)?;
+        *way_ms = of_run;
+        are_cached &= is_cached;
         points.push((offset as f64, *way_ms));
     }
     bench.keep_points(WAYS, "offset_bytes", "way_ms", points.clone());
-    let (copies, ends) = (way_between_copies(bench)? / 1e6, way_between_ends(bench)? / 1e6);
+    let ((copies, is_cached), ends) = (way_between_copies(bench)?, way_between_ends(bench)? / 1e6);
+    are_cached &= is_cached;
     let alike = ALIKE.max(bench.tolerance / 2.0) * bench.rotation_ns() / 1e6;
     let because = format!(
         "copies of blocks from either end lie {copies:.2} ms apart, the ends {ends:.2}; the way to the cache is \
@@ -103,7 +133,7 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
         ways[PLACES - 1]
     );
     let (value, confidence) = match place_of(&ways, copies / ends.max(alike)) {
-        Some(place) if place != "several" && !is_nearest_alone(&ways, alike, place) => {
+        Some(place) if !are_cached || (place != "several" && !is_nearest_alone(&ways, alike, place)) => {
             (Value::Word(place), Confidence::Medium)
         }
         Some(place) => (Value::Word(place), Confidence::High),
@@ -127,8 +157,8 @@ fn note_nearest(bench: &mut Bench<'_>, points: &[(f64, f64)]) -> Result<(), Targ
     for step in 1..CLOSER {
         let offset = (low + (high - low) * step as f64 / CLOSER as f64).max(0.0) as u64 / MIB * MIB;
         let offset = offset.min(bench.last_offset(RUN * STRIDE_BYTES));
-        let way_ms = way(bench, None, offset)? as f64 / 1e6;
-        if way_ms < nearest.1 {
+        let (way_ms, is_cached) = way(bench, None, offset)?;
+        if is_cached && way_ms < nearest.1 {
             nearest = (offset as f64, way_ms);
         }
     }
@@ -143,12 +173,11 @@ fn ends(bench: &Bench<'_>) -> [u64; 2] {
 }
 
 /// Blocks from either end are written in turn and read in random order: the shortest way from the copy of one to that of
-/// another, nanoseconds.
-fn way_between_copies(bench: &mut Bench<'_>) -> Result<f64, TargetError> {
+/// another, milliseconds, and whether all of them stayed in the cache.
+fn way_between_copies(bench: &mut Bench<'_>) -> Result<(f64, bool), TargetError> {
     let [low, high] = ends(bench).map(|end| (0..COPIES as u64).map(move |index| end + 2 * index * COPY_BYTES));
     let written: Vec<u64> = low.zip(high).flat_map(|(low, high)| [low, high]).collect();
-    let writes: Vec<_> = written.iter().map(|&offset| Operation::write(offset, COPY_BYTES)).collect();
-    latencies(bench.target, DEPTH, &writes)?;
+    let is_cached = put_into_cache(bench, &written, COPY_BYTES)?;
     let mut offsets = Vec::new();
     for _ in 0..3 * COPIES {
         let (low, high) = (bench.below(COPIES as u64) as usize, bench.below(COPIES as u64) as usize);
@@ -157,7 +186,7 @@ fn way_between_copies(bench: &mut Bench<'_>) -> Result<f64, TargetError> {
     let timed = bench.read_blocks(&offsets)?;
     bench.keep(COPIES_READ, &timed);
     let times: Vec<u64> = timed.windows(2).map(|pair| pair[1].end_ns.saturating_sub(pair[0].end_ns)).collect();
-    Ok(quantile(&times, SHORTEST) as f64)
+    Ok((quantile(&times, SHORTEST) as f64 / 1e6, is_cached))
 }
 
 /// The same for blocks never written near those.

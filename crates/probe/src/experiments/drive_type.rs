@@ -17,6 +17,7 @@ use crate::marks::{Marks, by_chance, is_elsewhere, is_same};
 use crate::statistics::{Mode, median, mode, quantile};
 use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value};
+use crate::words::turns;
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -243,9 +244,9 @@ fn conclude_fixed(bench: &mut Bench<'_>, fixed: Mode, look: &Look) -> Result<(),
         return Ok(());
     }
     let because = format!(
-        "{:.0} % of random writes take {latency_ms:.2} ms, {:.2} rotations",
+        "{:.0} % of random writes take {latency_ms:.2} ms, {}",
         fixed.share * 100.0,
-        latency_ms / rotation_ms
+        turns(latency_ms / rotation_ms)
     );
     bench.verdict.conclude("type", Value::Word("shingled"), "", Confidence::High, because.clone(), &evidence);
     let sure = if is_fast { Confidence::Medium } else { Confidence::High };
@@ -276,20 +277,22 @@ fn conclude_varying(bench: &mut Bench<'_>, wide: &[u64]) {
         Some(rotation) if longest > SEVERAL_ROTATIONS * rotation => (
             Value::CannotTell,
             Confidence::Low,
-            format!("writes take up to {longest:.1} ms, several rotations: each rewrites more than was asked"),
+            format!(
+                "writes take up to {longest:.1} ms, several turns of the platter: each rewrites more than was asked"
+            ),
         ),
         Some(rotation) if (0.6..1.3).contains(&(spread / rotation)) => (
             Value::Word("conventional"),
             Confidence::High,
             format!(
-                "random writes take any part of a rotation ({spread:.1} ms between the tenth and the last), and are read where \
+                "random writes take any part of a turn of the platter ({spread:.1} ms between the tenth and the last), and are read where \
                  they were before"
             ),
         ),
         _ => (
             Value::CannotTell,
             Confidence::Low,
-            format!("no latency is fixed (at most {:.0} % agree), nor do they follow a rotation", {
+            format!("no latency is fixed (at most {:.0} % agree), nor do they follow the turns of a platter", {
                 mode(wide, 0.1).share * 100.0
             }),
         ),

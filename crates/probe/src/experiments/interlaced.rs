@@ -207,8 +207,8 @@ pub(super) fn conclude_rewriting(bench: &mut Bench<'_>) -> Result<(), TargetErro
         let Some(first) = dear(bench, &offsets)?.filter(Kinds::alternate) else { continue };
         let Some(second) = dear(bench, &offsets)?.filter(|second| first.is_shown_again_by(second)) else { continue };
         let because = format!(
-            "in stretches of about {} MiB writes take a wait and several rotations by turns, as the neighbours of a track are \
-             rewritten",
+            "in stretches of about {} MiB writes wait for the platter and take several of its turns alternately, as the neighbours \
+             of a track are rewritten",
             second.stretch_bytes() / MIB
         );
         conclude(bench, &second, "rewritten in place", because, BY_ADDRESS);

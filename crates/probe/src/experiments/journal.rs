@@ -7,6 +7,7 @@ use crate::bench::{BLOCK_BYTES, Bench, DEPTH};
 use crate::statistics::{median, middle, mode};
 use crate::target::{Operation, TargetError, latencies};
 use crate::verdict::{Confidence, Value, Verdict};
+use crate::words::{size, turns};
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -26,7 +27,7 @@ fn is_idle(verdict: &Verdict) -> Option<&'static str> {
     let latency = verdict.number("write_latency").zip(verdict.number("rotation"));
     let is_packed = latency.is_some_and(|(latency, rotation)| latency > 1.3 * rotation);
     only_for_cached(verdict)
-        .or((!is_packed).then_some("a write takes no more than a rotation: nothing is written beside it"))
+        .or((!is_packed).then_some("a write takes no more than a turn of the platter: nothing is written beside it"))
 }
 
 /// Sizes of writes, in steps of 2 KiB where sectors allow.
@@ -35,7 +36,7 @@ const STEP_BYTES: u64 = 2048;
 /// Packets of each size, the first of which is not counted.
 const PACKETS: usize = 5;
 
-const SERIES: &str = "time of a packet by size of its writes";
+const SERIES: &str = "time of a group of writes by their size";
 
 /// How long packets of writes of `bytes` take, nanoseconds, and how many writes one takes.
 fn packets(bench: &mut Bench<'_>, bytes: u64) -> Result<(u64, usize), TargetError> {
@@ -122,23 +123,24 @@ fn conclude(bench: &mut Bench<'_>, at_once: usize, first_ns: u64, steps: &[(u64,
     let rotation = bench.rotation_ns();
     let sizes: Vec<u64> = steps.iter().map(|(_, grown)| *grown as u64).collect();
     if sizes.len() < 2 || mode(&sizes, 0.25).share < 0.6 {
-        let because = "packets do not grow in even steps".to_string();
+        let because = "groups of writes do not grow in even steps".to_string();
         bench.verdict.conclude("journal_quantum", Value::CannotTell, "rotations", Confidence::Low, because, &[SERIES]);
         return;
     }
     let quantum = mode(&sizes, 0.25).center as f64 / rotation;
     let payloads: Vec<f64> = steps.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();
     let payload = middle(&payloads) * at_once as f64;
-    let because = format!("packets grow by {quantum:.2} rotations at writes of {} bytes and more", steps[0].0);
+    let because =
+        format!("a group of writes grows by {} where each is of {} or more", turns(quantum), size(steps[0].0 as f64));
     let sure = Confidence::High;
     bench.verdict.conclude("journal_quantum", Value::Number(quantum), "rotations", sure, because, &[SERIES]);
-    let because = format!("{at_once} writes reach the next step every {:.0} bytes", middle(&payloads));
+    let because = format!("{at_once} writes reach the next step each {} that they grow", size(middle(&payloads)));
     // The first step says it most exactly: its writes fill whole quanta.
     let quanta = ((steps[0].0 * at_once as u64) as f64 / payload).round().max(1.0);
     let exact = (steps[0].0 as f64 + STEP_BYTES as f64 / 2.0) * at_once as f64 / quanta;
     bench.verdict.conclude("journal_payload", Value::Number(exact), "B", Confidence::Medium, because, &[SERIES]);
     let beside = first_ns as f64 / rotation - quanta * quantum;
-    let because = format!("the shortest packet takes {:.2} rotations", first_ns as f64 / rotation);
+    let because = format!("the shortest group of writes takes {}", turns(first_ns as f64 / rotation));
     bench.verdict.conclude("journal_out_of_band", Value::Number(beside), "rotations", sure, because, &[SERIES]);
 }
 

@@ -71,6 +71,9 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         if let Some(checker) = &mut self.checker {
             checker.entered(&command, self.requests);
         }
+        if let Some(rules) = &mut self.rules {
+            rules.entered(&command, self.requests);
+        }
         self.carrier.entered(sequence, &command);
         self.metrics.issues.see(at.0);
         let cleaning_before = self.cleaning.at(at);

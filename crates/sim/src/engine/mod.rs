@@ -29,7 +29,7 @@ mod service;
 use std::ops::Range;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration, SimTime};
-use imbrex_layer::verify::Checker;
+use imbrex_layer::verify::{Checker, Rules};
 use imbrex_layer::{Piece, Plan};
 use imbrex_trace::{Request, Source, TraceError};
 
@@ -96,6 +96,8 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     timing: Timing,
     metrics: RunMetrics,
     checker: Option<Checker>,
+    /// The rules of a drive in zones, where there is no checker that keeps them.
+    rules: Option<Rules>,
     integrity: Integrity,
     now: SimTime,
     outstanding: usize,
@@ -150,7 +152,9 @@ impl<S: Source, O: Observer> Engine<S, O> {
     }
 
     /// Runs to the end of the workload.
-    pub fn run(self) -> Result<Outcome, TraceError> {
+    pub fn run(mut self) -> Result<Outcome, TraceError> {
+        let layer = self.drive.layer.as_ref();
+        self.rules = (self.checker.is_none() && layer.zones().is_some()).then(|| Rules::of(layer));
         Ok(self.run_to_end()?)
     }
 }
@@ -191,6 +195,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             metrics: RunMetrics::new(options.window, SimTime::ZERO, sector_bytes),
             integrity: if options.check { Integrity::ok() } else { Integrity::off() },
             checker,
+            rules: None,
             now: SimTime::ZERO,
             outstanding: 0,
             peeked: None,
@@ -233,8 +238,9 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             self.requests
         );
         let breaks = self.checker.as_ref().and_then(Checker::rule_breaks);
+        let breaks = breaks.or_else(|| self.rules.as_ref().and_then(Rules::breaks));
         Ok(Outcome {
-            integrity: breaks.map_or(self.integrity, Integrity::from),
+            integrity: breaks.map_or(self.integrity, |breaks| Integrity::of_breaks(breaks, self.options.check)),
             metrics: self.metrics,
             timing: self.timing,
             requests: self.requests,

@@ -2,9 +2,10 @@
 //!
 //! Invariants:
 //! 1. An access of n blocks is one command, n blocks and ⌈n / 1000⌉ adjusted commands.
+//! 2. Each block at the medium is counted for one cause, and each of the journal's for one kind.
 
 use imbrex_disk::Direction;
-use imbrex_layer::Cause;
+use imbrex_layer::{Cause, Kind, Step};
 
 /// Longest piece that counts as one adjusted command.
 pub const ADJUSTED_BLOCKS: u64 = 1000;
@@ -57,18 +58,53 @@ pub struct MediumCounters {
     pub read_blocks: [u64; Cause::ALL.len()],
     /// Blocks written, by [`Cause`].
     pub write_blocks: [u64; Cause::ALL.len()],
+    /// Blocks of the journal read and written, by [`Kind`].
+    pub journal_blocks: [[u64; KINDS]; 2],
 }
 
+/// Kinds of what blocks of the journal hold.
+const KINDS: usize = Kind::Checkpoint as usize + 1;
+
 impl MediumCounters {
-    /// Counts one access.
-    pub fn count(&mut self, direction: Direction, cause: Cause, blocks: u64) {
+    /// Counts one command of `blocks`, which is one step or several that go on where one ends.
+    pub fn count_command(&mut self, direction: Direction, blocks: u64) {
         self.total.count(direction, blocks);
+    }
+
+    /// Counts the blocks of `step` for its cause.
+    pub fn count_blocks(&mut self, direction: Direction, step: &Step) {
+        let blocks = u64::from(step.sectors);
         match direction {
-            Direction::Read => self.read_blocks[cause as usize] += blocks,
-            Direction::Write => self.write_blocks[cause as usize] += blocks,
+            Direction::Read => self.read_blocks[step.cause as usize] += blocks,
+            Direction::Write => self.write_blocks[step.cause as usize] += blocks,
+        }
+        if step.cause == Cause::Journal {
+            self.journal_blocks[direction as usize][step.kind as usize] += blocks;
         }
     }
+
+    /// Blocks moved in one direction by what results call their cause: those of the journal by what they hold. Causes of none
+    /// are left out.
+    pub fn named(&self, direction: Direction) -> impl Iterator<Item = (&'static str, u64)> {
+        let blocks = match direction {
+            Direction::Read => &self.read_blocks,
+            Direction::Write => &self.write_blocks,
+        };
+        let causes = Cause::ALL.into_iter().filter(|cause| *cause != Cause::Journal);
+        let of_causes = causes.map(|cause| (cause.name(), blocks[cause as usize]));
+        let of_journal = JOURNAL.map(|(kind, name)| (name, self.journal_blocks[direction as usize][kind as usize]));
+        of_causes.chain(of_journal).filter(|(_, blocks)| *blocks > 0)
+    }
 }
+
+/// What the journal writes, and what results call it.
+const JOURNAL: [(Kind, &str); 5] = [
+    (Kind::OutOfBand, "packet_records"),
+    (Kind::Padding, "packet_padding"),
+    (Kind::Map, "map_records"),
+    (Kind::Checkpoint, "checkpoints"),
+    (Kind::Data, "journal_data"),
+];
 
 /// Write overloading (Cassuto 2010, definition 4): (adjusted writes + adjusted reads at the medium − adjusted reads at
 /// the host) / adjusted writes at the host. Zero where the host wrote nothing.
@@ -99,6 +135,30 @@ mod tests {
             counter.count(blocks);
         }
         assert_eq!(counter, Counter { commands: 4, blocks: 52_002, adjusted: 1 + 1 + 2 + 50 });
+    }
+
+    #[test]
+    fn blocks_of_the_journal_are_told_apart_by_what_they_hold() {
+        let step = |op, kind, cause, sectors| {
+            let (medium, pba, lba) = (imbrex_layer::Medium::Disk, imbrex_disk::Pba(0), imbrex_disk::Lba(0));
+            Step { op, medium, kind, cause, sectors, pba, lba }
+        };
+        let mut counters = MediumCounters::default();
+        for (kind, cause, sectors) in [
+            (Kind::OutOfBand, Cause::Journal, 3),
+            (Kind::Data, Cause::Host, 8),
+            (Kind::Padding, Cause::Journal, 5),
+            (Kind::Map, Cause::Journal, 64),
+            // A record that a backup bears is the backup's.
+            (Kind::OutOfBand, Cause::Backup, 1),
+        ] {
+            counters.count_blocks(Direction::Write, &step(imbrex_layer::StepOp::Write, kind, cause, sectors));
+        }
+        let named: Vec<_> = counters.named(Direction::Write).collect();
+        let wanted = [("host", 8), ("backup", 1), ("packet_records", 3), ("packet_padding", 5), ("map_records", 64)];
+        assert_eq!(named, wanted);
+        assert_eq!(counters.write_blocks[Cause::Journal as usize], 72);
+        assert_eq!(counters.named(Direction::Read).count(), 0);
     }
 
     #[test]

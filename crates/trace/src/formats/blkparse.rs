@@ -8,7 +8,7 @@
 
 use imbrex_units::{Command, Lba, Operation};
 
-use crate::admission::{Devices, Malformed, Parsed, TraceRecord};
+use crate::admission::{Devices, Malformed, Parsed, TraceRecord, reached};
 use crate::fields;
 use crate::lines::{LineFormat, LineReader};
 use crate::options::TimeUnit;
@@ -83,8 +83,7 @@ impl BlkParse {
         };
         let data = match (letters.operation, extent) {
             (Some(operation), Some((lba, count))) if count > 0 => {
-                lba.checked_add(count)?;
-                let sectors = u32::try_from(count).ok()?;
+                let sectors = reached(lba, count)?;
                 Some(parsed(Command { operation, fua: letters.fua, sectors, lba: Lba(lba) }))
             }
             _ => None,

@@ -16,7 +16,7 @@ use std::io::{BufReader, Read, Write};
 
 use imbrex_units::{Command, Lba, Operation, SimTime};
 
-use crate::admission::{Admission, Malformed, Parsed, SECTOR_BYTES, TraceRecord};
+use crate::admission::{Admission, Malformed, Parsed, SECTOR_BYTES, TraceRecord, out_of_reach, reached};
 use crate::facts::Facts;
 use crate::input::{Unpacked, unpacking_failed};
 use crate::options::TraceOptions;
@@ -129,6 +129,11 @@ impl Stream {
             let reason =
                 format!("the file ends {passed} bytes into the {after} that follow the event: it is cut short");
             return Err(Fault::Malformed(place, Malformed::of(reason)));
+        }
+        let sectors = u64::from(event.bytes).div_ceil(SECTOR_BYTES);
+        let is_request = event.bytes > 0 && event.kind & IS_NO_REQUEST == 0;
+        if is_request && reached(event.sector, sectors).is_none() {
+            return Err(Fault::Malformed(place, out_of_reach(event.sector, sectors)));
         }
         self.next = Some(event);
         Ok(())
@@ -456,6 +461,9 @@ mod tests {
         bytes[57 + 3] = 0;
         let error = error_of(&bytes, &TraceOptions::default());
         assert!(error.starts_with("t, byte 57: expected an event of version 7"), "{error}");
+        let far = [trace(false), event(900, 1 << 60, 512, QUEUED, READ, b"", false)].concat();
+        let error = error_of(&far, &TraceOptions::default());
+        assert!(error.contains("the address, sector 1152921504606846976, is past"), "{error}");
         let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
         assert_eq!(facts_of(&bytes, &options).malformed, 1);
     }

@@ -27,10 +27,12 @@ pub const FORMAT: Format = Format {
     },
 };
 
-/// Requests of the head without which nothing is said of their times.
-const TIMES_MIN: usize = 4;
+/// Requests of the head by which a mean gap is a measure of the trace, and not of a pause.
+const TIMES_ENOUGH: usize = 4;
 /// Whole milliseconds that lie farther apart than this in the mean, ten seconds, are no milliseconds.
 const MEAN_GAP_MAX: u64 = 10_000;
+/// Between a few requests there may be a pause, but hardly one of more than an hour.
+const PAUSE_MAX: u64 = 3_600_000;
 
 /// DiskSim has decimals of milliseconds; MQSim and SSDsim have whole nanoseconds, which as milliseconds would be requests with
 /// minutes and hours between them.
@@ -38,14 +40,11 @@ fn plausible_unit(head: &Head<'_>) -> TimeUnit {
     let first = |line: &[u8]| fields::words::<5>(line).map(|words| words[0].to_vec());
     let times: Vec<Vec<u8>> = head.full_lines().filter(|line| !line.starts_with(b"#")).filter_map(first).collect();
     let whole: Option<Vec<u64>> = times.iter().map(|time| fields::number(time)).collect();
-    match whole {
-        Some(times) if times.len() >= TIMES_MIN => {
-            let span = times.iter().max().zip(times.iter().min()).map_or(0, |(last, first)| last - first);
-            let is_far = span / (times.len() as u64 - 1) > MEAN_GAP_MAX;
-            if is_far { TimeUnit::Nanoseconds } else { TimeUnit::Milliseconds }
-        }
-        _ => TimeUnit::Milliseconds,
-    }
+    let Some(times) = whole.filter(|times| times.len() > 1) else { return TimeUnit::Milliseconds };
+    let span = times.iter().max().zip(times.iter().min()).map_or(0, |(last, first)| last - first);
+    let gap_max = if times.len() >= TIMES_ENOUGH { MEAN_GAP_MAX } else { PAUSE_MAX };
+    let is_far = span / (times.len() as u64 - 1) > gap_max;
+    if is_far { TimeUnit::Nanoseconds } else { TimeUnit::Milliseconds }
 }
 
 struct DiskSim {
@@ -118,6 +117,20 @@ mod tests {
         // Half a second apart, with decimals or without, is milliseconds.
         let lines: String = (0..10).map(|at: u64| format!("{} 0 {at} 8 0\n", at * 500)).collect();
         assert_eq!(requests_of(&lines, &TraceOptions::default())[1], timed(500_000_000, 0, Command::write(1, 8)));
+    }
+
+    #[test]
+    fn two_requests_may_be_an_hour_apart_and_no_more() {
+        let second = |lines: &str| requests_of(lines, &TraceOptions::default())[1];
+        // 5 ms in nanoseconds; as milliseconds an hour and 23 minutes.
+        assert_eq!(second("0 0 8 8 1\n5000000 0 8 8 0\n"), timed(5_000_000, 0, Command::write(8, 8)));
+        // Times may begin anywhere: it is the gap that tells.
+        let begun = "9000000000000 0 8 8 1\n9000005000000 0 8 8 0\n";
+        assert_eq!(second(begun), timed(5_000_000, 0, Command::write(8, 8)));
+        // An hour to the millisecond is a pause, and so is all that has decimals.
+        let hour_ns = 3_600_000_000_000;
+        assert_eq!(second("0 0 8 8 1\n3600000 0 8 8 0\n"), timed(hour_ns, 0, Command::write(8, 8)));
+        assert_eq!(second("0.0 0 8 8 1\n7200000.0 0 8 8 0\n"), timed(2 * hour_ns, 0, Command::write(8, 8)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
-use crate::admission::{Admission, Malformed, Parsed, TraceRecord};
+use crate::admission::{Admission, Malformed, Parsed, TraceRecord, out_of_reach, reached};
 use crate::facts::Facts;
 use crate::input::{Contents, RandomAccess, Unpacked};
 use crate::options::TraceOptions;
@@ -168,9 +168,9 @@ impl<R: ChunkReader + 'static> Rows<R> {
         let operation = operation_of(code)?;
         // Parquet has no unsigned types of its own: the columns hold the same bits.
         let (lba, sectors) = (self.lba.values[index] as u64, self.sectors.values[index] as u32);
-        if lba.checked_add(u64::from(sectors)).is_none() {
-            return Err(Malformed::of(format!("{sectors} sectors from {lba} end past all numbers")));
-        }
+        let Some(sectors) = reached(lba, u64::from(sectors)) else {
+            return Err(out_of_reach(lba, u64::from(sectors)));
+        };
         let command = Command { operation, fua: code & FUA != 0, sectors, lba: Lba(lba) };
         let (time_ns, device) = (self.time.values[index] as u64, self.device.values[index] as u32);
         Ok(Parsed::Request(TraceRecord { time_ns, device, command, unaligned: false }))

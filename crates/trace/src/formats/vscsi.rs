@@ -6,7 +6,7 @@
 
 use imbrex_units::{Command, Lba, Operation};
 
-use crate::admission::{Devices, Malformed, Parsed, SECTOR_BYTES, TraceRecord};
+use crate::admission::{Devices, Malformed, Parsed, SECTOR_BYTES, TraceRecord, out_of_reach, reached};
 use crate::options::TimeUnit;
 use crate::records::{RecordFormat, RecordReader};
 
@@ -104,8 +104,7 @@ pub fn operation_of(code: u64) -> Option<Operation> {
 fn parse<L: Layout>(record: &[u8]) -> Result<Parsed, Malformed> {
     let fields = L::fields(record);
     let time_ns = fields.time_us.checked_mul(TimeUnit::Microseconds.nanoseconds());
-    let reachable = fields.lbn.checked_add(u64::from(fields.length_bytes)).is_some();
-    let Some(time_ns) = time_ns.filter(|_| reachable && fields.version == L::VERSION) else {
+    let Some(time_ns) = time_ns.filter(|_| fields.version == L::VERSION) else {
         return Err(foreign::<L>(&fields));
     };
     let Some(operation) = operation_of(u64::from(fields.code)) else {
@@ -114,7 +113,8 @@ fn parse<L: Layout>(record: &[u8]) -> Result<Parsed, Malformed> {
     let (command, unaligned) = if operation == Operation::Flush {
         (Command::flush(), false)
     } else {
-        let sectors = u64::from(fields.length_bytes).div_ceil(SECTOR_BYTES) as u32;
+        let sectors = u64::from(fields.length_bytes).div_ceil(SECTOR_BYTES);
+        let sectors = reached(fields.lbn, sectors).ok_or_else(|| out_of_reach(fields.lbn, sectors))?;
         let unaligned = !u64::from(fields.length_bytes).is_multiple_of(SECTOR_BYTES);
         (Command { operation, fua: false, sectors, lba: Lba(fields.lbn) }, unaligned)
     };
@@ -218,6 +218,16 @@ mod tests {
         assert!(error.starts_with("t, byte 160: expected a record of version 1, found version 3"), "{error}");
         let options = TraceOptions { skip_malformed: true, ..TraceOptions::default() };
         assert_eq!(requests_of(&bytes, &options).len(), 8);
+    }
+
+    #[test]
+    fn an_address_that_no_drive_has_is_an_error() {
+        let bytes = [trace(version1), version1(0x28, 4096, i64::MAX as u64, 5_000_100)].concat();
+        let error = error_of(&bytes, &TraceOptions::default());
+        assert!(error.starts_with("t, byte 320: the address, sector 9223372036854775807, is past"), "{error}");
+        // What follows a flush in its record is no address.
+        let bytes = [trace(version1), version1(0x35, 0, u64::MAX, 5_000_100)].concat();
+        assert_eq!(requests_of(&bytes, &TraceOptions::default()).len(), 10);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use imbrex::chart::{escape, label};
+use imbrex::chart::{Unit, escape, label};
 use imbrex::report::{charts, document, json, shell};
 use imbrex_fs::clock::Cause;
 use imbrex_fs::load::bench::{Figures, Kind, Phase};
@@ -101,12 +101,12 @@ fn operations(ran: &Ran) -> String {
 
 fn phase_rows(number: usize, phase: &Phase) -> String {
     let mut html = format!(
-        "<tbody><tr class=\"group\"><th scope=\"rowgroup\">{}</th><td colspan=\"7\">{} done in {}: {} a second, {}/s</td></tr>",
+        "<tbody><tr class=\"group\"><th scope=\"rowgroup\">{}</th><td colspan=\"7\">{} done in {}: {} a second, {}</td></tr>",
         escape(phase.name),
         label::count(phase.done as f64),
         label::duration(phase.elapsed_ns as f64),
         label::count(rate(phase.done, phase.elapsed_ns)),
-        label::bytes(rate(phase.bytes(), phase.elapsed_ns)),
+        Unit::BytesPerSecond.label(rate(phase.bytes(), phase.elapsed_ns)),
     );
     for (kind, figures) in &phase.measured {
         html += &kind_row(number, phase, *kind, figures);

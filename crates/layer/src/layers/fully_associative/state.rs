@@ -13,7 +13,7 @@ use super::record::Record;
 use super::zone::{BandZone, NOWHERE};
 use crate::parameters::{ConfigError, Parameters};
 use crate::plan::note::Note;
-use crate::region::{RegionSize, Regions};
+use crate::region::{RegionSize, Regions, check_count};
 
 /// A run of LBAs within one logical band.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +51,7 @@ impl State {
         if band_sectors == 0 || band_sectors > u32::MAX as u64 / 2 {
             return Err(ConfigError(format!("band_size: a band of {band_sectors} sectors; expected 1 to 2³¹")));
         }
+        check_count(disk, "band_size", Sectors(band_sectors))?;
         let bands = Regions::carve(disk, RegionSize::Sectors(Sectors(band_sectors)));
         let sizes = zone_sizes(parameters, sector_bytes * band_sectors)?;
         let zone_bands = sizes.data + sizes.free;

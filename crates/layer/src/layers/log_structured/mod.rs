@@ -42,7 +42,7 @@ use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
-use crate::region::{RegionSize, Regions};
+use crate::region::{RegionSize, Regions, check_count};
 use crate::violation::Violation;
 use record::Record;
 use state::{Placed, State, Stream};
@@ -170,6 +170,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
             "zone_size: a zone of {zone_blocks} blocks; expected 1 or more, up to 2³² sectors"
         )));
     }
+    check_count(&context.disk, "zone_size", Sectors(zone_sectors))?;
     let regions = Regions::carve(&context.disk, RegionSize::Sectors(Sectors(zone_sectors)));
     if regions.len() as u64 * zone_blocks > u32::MAX as u64 - 1 {
         return Err(ConfigError(format!("block={block_bytes}: more than 2³² blocks on this drive; make them larger")));

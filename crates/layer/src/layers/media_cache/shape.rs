@@ -195,7 +195,6 @@ fn journal(parting: &mut Parting<'_>, parameters: &Parameters, position: Positio
     let looks_enough = |area: Extent| area.sectors.0 >= raw_sectors;
     let mut tracks = parting.part(position, "cache", looks_enough, |tracks| ring(tracks).is_some())?;
     let ring = ring(&tracks).expect("it fitted a moment ago");
-    tracks.truncate(*ring.offsets.last().expect("begins with zero"));
     let raw = ring.raw;
     if raw <= rules.out_of_band
         || rules.payload_sectors == 0
@@ -206,6 +205,7 @@ fn journal(parting: &mut Parting<'_>, parameters: &Parameters, position: Positio
         let reason = format!("a packet has {half_tracks} half tracks of out-of-band data and one of payload at least");
         return Err(ConfigError(format!("cache_size: {raw} half tracks hold no packet: {reason}")));
     }
+    tracks.truncate(*ring.offsets.last().expect("begins with zero"));
     Ok(Journal::new(tracks, ring.offsets, raw, rules))
 }
 
