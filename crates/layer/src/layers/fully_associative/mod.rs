@@ -171,7 +171,7 @@ impl Layer for FullyAssociative {
     }
 
     fn capacity(&self) -> Sectors {
-        Sectors(self.state.capacity())
+        Sectors(self.state.capacity)
     }
 
     fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
