@@ -18,8 +18,9 @@ use super::shape::Shape;
 /// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
 pub(super) const DEAD: u64 = u64::MAX;
 
-/// An S-block: where its copy begins, and what of it the cache overlays.
+/// An S-block: where its copy begins, and what of it the cache overlays. It fills a line of memory.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct SBlock {
     pub position: Position,
     pub cached: CachedRuns,
