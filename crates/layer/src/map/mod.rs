@@ -2,5 +2,6 @@
 //! kept small ([`run_list`]).
 
 pub mod extent_map;
+mod leaves;
 pub mod run_list;
 pub mod run_map;
