@@ -27,7 +27,7 @@ use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::journal_records;
-use crate::layer::{Cache, Layer, MapMemory, Piece};
+use crate::layer::{Cache, Coming, Layer, MapMemory, Piece};
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
@@ -452,6 +452,12 @@ impl Layer for SetAssociative {
             }
         }
         self.record_appends(plan);
+    }
+
+    fn foresee(&self, lba: Lba, coming: Coming) {
+        if lba.0 < self.natives.capacity().0 {
+            self.lists[self.natives.locate(lba).region].foresee(coming);
+        }
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {

@@ -133,6 +133,12 @@ impl ExtentMap {
         self.sectors += sectors.0;
     }
 
+    /// Has what a look-up of `lba` reads fetched.
+    #[inline]
+    pub fn prefetch(&self, lba: Lba) {
+        self.runs.prefetch(lba.0);
+    }
+
     /// Whether nothing of the range is mapped.
     pub fn is_clear(&self, lba: Lba, sectors: Sectors) -> bool {
         self.is_clear_at(self.runs.after(lba.0), lba.0, lba.0 + sectors.0)

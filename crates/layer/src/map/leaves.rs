@@ -12,6 +12,8 @@
 //! 2. No leaf and no branch is empty, and a fence is the first number of the first run behind it.
 //! 3. What was removed leaves neighbours that would fill half a leaf, or half a branch, as one.
 
+use super::prefetch::prefetch_all;
+
 /// Runs of a leaf at most.
 const LEAF_RUNS: usize = 32;
 /// Leaves of a branch at most.
@@ -145,6 +147,17 @@ impl Leaves {
         let leaf = child(&branch.fences, number);
         let slot = branch.leaves[leaf].firsts().iter().map(|&first| usize::from(first <= number)).sum();
         Spot { branch: index, leaf, slot }
+    }
+
+    /// Has the leaf of `number` fetched.
+    #[inline]
+    pub fn prefetch(&self, number: u64) {
+        if let Some(branch) = self.branches.get(child(&self.fences, number)) {
+            let leaf = &branch.leaves[child(&branch.fences, number)];
+            prefetch_all(&leaf.firsts);
+            prefetch_all(&leaf.lengths);
+            prefetch_all(&leaf.places);
+        }
     }
 
     /// The run before a spot that [`Leaves::after`] gave.

@@ -11,6 +11,9 @@
 //! 3. Of three words for every run that there is room for, the first third holds offsets, the rest pairs of length
 //!    and place.
 
+use super::prefetch::{prefetch, prefetch_all};
+use crate::layer::Coming;
+
 /// The place of what is trimmed.
 pub const ABSENT: u32 = u32::MAX;
 
@@ -86,6 +89,21 @@ impl RunList {
     /// Bytes that the list takes beside itself.
     pub fn measured_bytes(&self) -> u64 {
         std::mem::size_of_val(&*self.words) as u64
+    }
+
+    /// Has what a search of the list reads fetched: where it comes in time, all that a change moves too.
+    #[inline]
+    pub fn foresee(&self, coming: Coming) {
+        if coming == Coming::Later {
+            return prefetch(self);
+        }
+        let (offsets, values) = self.words.split_at(self.capacity());
+        if self.len() <= COMPARED_MAX {
+            prefetch_all(&offsets[..self.len()]);
+            prefetch_all(&values[..2 * self.len()]);
+        } else {
+            prefetch(&offsets[self.len() / 2]);
+        }
     }
 
     /// The parts of the runs within `from..to`, in order.

@@ -45,7 +45,7 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
+use crate::layer::{Background, Cache, Coming, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::Plan;
 use crate::plan::note::{Note, ReplayError};
@@ -185,6 +185,12 @@ impl Layer for MediaCache {
 
     fn idle(&mut self, plan: &mut Plan) -> bool {
         self.clean_in_background(plan)
+    }
+
+    fn foresee(&self, lba: Lba, coming: Coming) {
+        if coming == Coming::Later {
+            self.map.prefetch(lba);
+        }
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {

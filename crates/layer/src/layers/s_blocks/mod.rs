@@ -42,7 +42,7 @@ use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Cache, Layer, MapMemory, Piece};
+use crate::layer::{Cache, Coming, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
@@ -263,6 +263,10 @@ impl Layer for SBlocks {
                 }
             }
         }
+    }
+
+    fn foresee(&self, lba: Lba, _coming: Coming) {
+        self.state.prefetch(lba.0);
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {

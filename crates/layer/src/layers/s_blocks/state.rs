@@ -14,6 +14,7 @@ use super::placement::RingStarts;
 use super::record::Record;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
+use crate::map::prefetch::prefetch;
 
 /// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
 pub(super) const DEAD: u64 = u64::MAX;
@@ -90,6 +91,16 @@ impl State {
         };
         let sblocks = (0..shape.sblocks()).map(sblock).collect();
         State { shape, sblocks, sections: (0..shape.sections).zip(starts).map(section).collect() }
+    }
+
+    /// Has fetched what a command at `lba` will ask for.
+    pub fn prefetch(&self, lba: u64) {
+        let sblock = lba / self.shape.sblock_sectors;
+        let Some(item) = self.sblocks.get(sblock as usize) else { return };
+        prefetch(item);
+        if let Some(newest) = self.sections[self.section_of_sblock(sblock)].entries.back() {
+            prefetch(newest);
+        }
     }
 
     /// The section of an LBA.
