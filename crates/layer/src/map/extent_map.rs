@@ -205,9 +205,16 @@ impl ExtentMap {
 
     /// The run that ends where the range begins, and that which begins where it ends.
     pub fn neighbours(&self, lba: Lba, sectors: Sectors) -> (Option<MappedRun>, Option<MappedRun>) {
-        let end = lba + sectors;
-        let before = lba.0.checked_sub(1).and_then(|last| self.run_at(Lba(last)));
-        (before.filter(|run| run.end() == lba), self.run_at(end).filter(|run| run.lba == end))
+        let (start, end) = (lba.0, lba.0 + sectors.0);
+        let spot = if start > 0 { self.runs.after(start - 1) } else { self.runs.first() };
+        let before = self.runs.before(spot).filter(|run| run.end() == start);
+        let next = self.runs.at(spot).map(|(_, run)| run);
+        // Where nothing begins in the range, what begins at its end comes next.
+        let after = match next {
+            Some(run) if run.first < end => self.runs.before(self.runs.after(end)),
+            next => next,
+        };
+        (before.map(MappedRun::from), after.filter(|run| run.first == end).map(MappedRun::from))
     }
 
     /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.

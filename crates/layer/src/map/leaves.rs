@@ -139,6 +139,11 @@ impl Leaves {
         (leaves * leaf + self.branches.len() * std::mem::size_of::<(u64, Branch)>()) as u64
     }
 
+    /// The spot of the first run.
+    pub fn first(&self) -> Spot {
+        Spot::FIRST
+    }
+
     /// The spot behind the last run that begins at `number` or before it.
     #[inline]
     pub fn after(&self, number: u64) -> Spot {

@@ -11,21 +11,27 @@ const LINE_BYTES: usize = 64;
 /// Asks for all lines of memory in which `items` lie.
 #[inline]
 pub fn prefetch_all<T>(items: &[T]) {
-    items.chunks((LINE_BYTES / size_of::<T>()).max(1)).for_each(|line| prefetch(&line[0]));
+    let start = items.as_ptr().cast::<u8>();
+    (0..size_of_val(items)).step_by(LINE_BYTES).for_each(|offset| ask_for(start.wrapping_add(offset)));
 }
 
 /// Asks for the line of memory in which `item` begins.
 #[inline]
 pub fn prefetch<T>(item: &T) {
+    ask_for(std::ptr::from_ref(item).cast());
+}
+
+#[inline]
+fn ask_for(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[allow(unsafe_code)] // the standard library has no safe form that is stable
-        // SAFETY: a hint to the processor, which reads and writes nothing; the address is that of a reference.
+        // SAFETY: a hint to the processor, which reads and writes nothing and takes any address.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
+            _mm_prefetch::<_MM_HINT_T0>(address.cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = item;
+    let _ = address;
 }

@@ -161,8 +161,9 @@ impl Layer for MediaCache {
 
     fn joins(&self, chosen: &[Command], candidate: &Command) -> bool {
         let is_write = |command: &Command| command.operation == Operation::Write && command.sectors > 0;
+        // What was chosen joined the first of them, so if that writes all do.
         is_write(candidate)
-            && chosen.iter().all(is_write)
+            && is_write(&chosen[0])
             && (self.joins_stream(chosen, candidate) || self.joins_packet(chosen, candidate))
     }
 

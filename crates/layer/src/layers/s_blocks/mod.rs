@@ -265,8 +265,8 @@ impl Layer for SBlocks {
         }
     }
 
-    fn foresee(&self, lba: Lba, _coming: Coming) {
-        self.state.prefetch(lba.0);
+    fn foresee(&self, lba: Lba, coming: Coming) {
+        self.state.foresee(lba.0, coming);
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {

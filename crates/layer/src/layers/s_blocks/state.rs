@@ -14,7 +14,8 @@ use super::placement::RingStarts;
 use super::record::Record;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
-use crate::map::prefetch::prefetch;
+use crate::layer::Coming;
+use crate::map::prefetch::{prefetch, prefetch_all};
 
 /// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
 pub(super) const DEAD: u64 = u64::MAX;
@@ -94,11 +95,14 @@ impl State {
     }
 
     /// Has fetched what a command at `lba` will ask for.
-    pub fn prefetch(&self, lba: u64) {
+    pub fn foresee(&self, lba: u64, coming: Coming) {
         let sblock = lba / self.shape.sblock_sectors;
         let Some(item) = self.sblocks.get(sblock as usize) else { return };
-        prefetch(item);
-        if let Some(newest) = self.sections[self.section_of_sblock(sblock)].entries.back() {
+        let section = &self.sections[self.section_of_sblock(sblock)];
+        if coming == Coming::Later {
+            prefetch(item);
+            prefetch_all(std::slice::from_ref(section));
+        } else if let Some(newest) = section.entries.back() {
             prefetch(newest);
         }
     }
