@@ -56,6 +56,16 @@ pub struct Cache {
     pub size: Sectors,
 }
 
+/// How soon a command comes that a layer is told of in advance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Coming {
+    /// As the next.
+    Next,
+    /// After others. What is not in a cache yet is better not looked at now: what lies behind it can be fetched when the command
+    /// is the next.
+    Later,
+}
+
 /// When a layer may work without being asked: in idle time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Background {
@@ -79,6 +89,10 @@ pub trait Layer: Send {
     /// Appends to `plan` what serves `commands`: one, or several that [`Layer::joins`] accepted, in order of arrival.
     /// All lie within the capacity. Overdue background work may be part of it, in groups of its own.
     fn plan(&mut self, commands: &[Command], plan: &mut Plan);
+
+    /// A hint: a command that begins at `lba`, within the capacity or past it, will come. A layer may have the processor fetch what
+    /// of its map that will need ([`crate::map::prefetch`]); nothing else follows.
+    fn foresee(&self, _lba: Lba, _coming: Coming) {}
 
     /// Whether `candidate`, waiting in the queue, may be served in one operation with `chosen`.
     fn joins(&self, _chosen: &[Command], _candidate: &Command) -> bool {

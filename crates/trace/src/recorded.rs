@@ -48,6 +48,10 @@ impl Source for Recorded {
         Ok(request)
     }
 
+    fn upcoming(&self) -> &[Request] {
+        &self.requests[self.next..]
+    }
+
     fn expected_requests(&self) -> Option<u64> {
         Some(self.requests.len() as u64)
     }

@@ -56,6 +56,11 @@ pub trait Source: Send {
     /// `runtime` end by it; traces ignore it).
     fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError>;
 
+    /// What [`Source::next`] will give next, as far as that is known without asking for it: a hint.
+    fn upcoming(&self) -> &[Request] {
+        &[]
+    }
+
     /// Whether the requests depend on the times that [`Source::next`] is called with: each drive then needs a source of its own.
     fn heeds_time(&self) -> bool {
         false
@@ -75,6 +80,10 @@ pub trait Source: Send {
 impl<S: Source + ?Sized> Source for &mut S {
     fn next(&mut self, now: SimTime) -> Result<Option<Request>, TraceError> {
         (**self).next(now)
+    }
+
+    fn upcoming(&self) -> &[Request] {
+        (**self).upcoming()
     }
 
     fn heeds_time(&self) -> bool {

@@ -225,6 +225,10 @@ impl Source for Share {
         Ok(Some(request))
     }
 
+    fn upcoming(&self) -> &[Request] {
+        &self.batch[self.at..]
+    }
+
     fn expected_requests(&self) -> Option<u64> {
         self.reading.expected
     }

@@ -17,7 +17,7 @@
 //! #4 region: merged, nothing of it is in the map. #5 set sectors: the cache region is filled so far (0: collected).
 //!
 //! Invariants:
-//! 1. Every mapped run lies within one native region, and in the map of that region's set.
+//! 1. Every mapped run lies within the native region in whose list it is.
 //! 2. Cached runs lie in the filled part of their cache region and share no sector.
 //! 3. A cache region is overwritten only when the records that emptied it are durable.
 //! 4. No rewrite is open between plans.
@@ -27,8 +27,8 @@ use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::journal_records;
-use crate::layer::{Cache, Layer, MapMemory, Piece};
-use crate::map::extent_map::{ExtentMap, Mapped, MappedRun};
+use crate::layer::{Cache, Coming, Layer, MapMemory, Piece};
+use crate::map::run_list::{ABSENT, RunList, ShortRun};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
@@ -104,24 +104,25 @@ fn begin(target: Rewrite) -> Note {
     Record::Begin { lba: target.lba, sectors: target.sectors, pba: target.home }.encode()
 }
 
-/// A cache region, with the map of what it holds and of what is trimmed in its native regions.
+/// A cache region, and how far it is filled.
 #[derive(Debug)]
 struct Set {
     start: Pba,
     sectors: u64,
     fill: u64,
-    map: ExtentMap,
 }
 
 impl Set {
     fn empty(start: Pba, sectors: Sectors) -> Set {
-        Set { start, sectors: sectors.0, fill: 0, map: ExtentMap::new() }
+        Set { start, sectors: sectors.0, fill: 0 }
     }
 }
 
 /// The `set-associative` layer.
 struct SetAssociative {
     natives: Regions,
+    /// What of each native region is cached, at which sector of its cache region, or trimmed.
+    lists: Vec<RunList>,
     sets: Vec<Set>,
     medium: Medium,
     rewriter: Rewriter,
@@ -138,6 +139,10 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let medium = if parameters.choice("cache_medium") == "flash" { Medium::Flash } else { Medium::Disk };
     if medium == Medium::Flash && context.disk.flash.is_none() {
         return Err(ConfigError("cache_medium=flash: this drive has no flash; give it a [flash] section".into()));
+    }
+    if regions.sectors_max().0 > u32::MAX as u64 {
+        let sectors = regions.sectors_max().0;
+        return Err(ConfigError(format!("regions of {sectors} sectors: expected fewer than 2³²; make them smaller")));
     }
     let mut spare = None;
     if parameters.choice("safety") == "power" {
@@ -157,9 +162,16 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
             (regions, (0..caches).map(set).collect())
         }
     };
-    let whole = parameters.choice("rmw") == "whole";
-    let rewriter = Rewriter::new(spare, begin);
-    Ok(Box::new(SetAssociative { natives, sets, medium, rewriter, whole, appended: Vec::new(), present: Vec::new() }))
+    Ok(Box::new(SetAssociative {
+        lists: vec![RunList::default(); natives.len()],
+        natives,
+        sets,
+        medium,
+        rewriter: Rewriter::new(spare, begin),
+        whole: parameters.choice("rmw") == "whole",
+        appended: Vec::new(),
+        present: Vec::new(),
+    }))
 }
 
 /// M: how many of `regions` cache the others; with flash, how many beside them.
@@ -205,9 +217,9 @@ impl SetAssociative {
                 self.collect(index, plan);
                 continue;
             }
-            let at = set.start + Sectors(set.fill);
+            let (at, place) = (set.start + Sectors(set.fill), set.fill);
             set.fill += length.0;
-            set.map.insert(next, length, Mapped::At(at), |_| {});
+            self.map(region, next, length, place as u32);
             Self::open_host(plan);
             plan.access(StepOp::Write, self.medium, Kind::Data, Cause::Host, at, next, length);
             self.appended.push(Record::Appended { lba: next, sectors: length, pba: at }.encode());
@@ -232,11 +244,18 @@ impl SetAssociative {
         self.map_absent(lba, sectors);
     }
 
+    /// A run of one native region lies at a place of its cache region, or nowhere.
+    fn map(&mut self, region: usize, lba: Lba, sectors: Sectors, place: u32) {
+        let offset = (lba - self.natives.first_lba(region)).0 as u32;
+        self.lists[region].overlay(ShortRun { offset, length: sectors.0 as u32, place }, false, |_, _, _| {});
+    }
+
     fn map_absent(&mut self, lba: Lba, sectors: Sectors) {
-        let (natives, sets) = (&self.natives, &mut self.sets);
+        let (natives, lists) = (&self.natives, &mut self.lists);
         natives.split(lba, sectors, |region, lba, sectors| {
-            let index = region % sets.len();
-            sets[index].map.insert(lba, sectors, Mapped::Absent, |_| {});
+            let offset = (lba - natives.first_lba(region)).0 as u32;
+            let run = ShortRun { offset, length: sectors.0 as u32, place: ABSENT };
+            lists[region].overlay(run, false, |_, _, _| {});
         });
     }
 
@@ -253,16 +272,26 @@ impl SetAssociative {
     fn for_each_piece(&self, lba: Lba, sectors: Sectors, mut visit: impl FnMut(Piece)) {
         self.natives.split(lba, sectors, |region, lba, sectors| {
             let first = self.natives.first_lba(region);
-            let start = self.natives.extent(region).start;
-            self.sets[region % self.sets.len()].map.cover(lba, sectors, |lba, sectors, mapped| {
-                let at = match mapped {
-                    Some(Mapped::At(pba)) => Some((self.medium, pba)),
-                    Some(Mapped::Absent) => None,
-                    None => Some((Medium::Disk, start + (lba - first))),
+            let (home, cache) = (self.natives.extent(region).start, self.set_of(region).start);
+            let from = (lba - first).0 as u32;
+            self.lists[region].cover(from, from + sectors.0 as u32, |offset, length, place| {
+                let at = match place {
+                    Some(ABSENT) => None,
+                    Some(place) => Some((self.medium, cache + Sectors(place as u64))),
+                    None => Some((Medium::Disk, home + Sectors(offset as u64))),
                 };
-                visit(Piece { lba, sectors, at });
+                visit(Piece { lba: first + Sectors(offset as u64), sectors: Sectors(length as u64), at });
             });
         });
+    }
+
+    fn set_of(&self, region: usize) -> &Set {
+        &self.sets[region % self.sets.len()]
+    }
+
+    /// The native regions that use cache region `index`, in order.
+    fn natives_of(&self, index: usize) -> impl Iterator<Item = usize> + use<> {
+        (index..self.natives.len()).step_by(self.sets.len())
     }
 
     /// Frees cache region `index`: merges every native region that has live sectors in it (Cassuto 2010, algorithm IV.2).
@@ -286,43 +315,35 @@ impl SetAssociative {
     /// sectors alone stay in the map: merging them would free nothing.
     fn find_present(&mut self, index: usize) {
         self.present.clear();
-        for run in self.sets[index].map.iter().filter(|run| run.target != Mapped::Absent) {
-            let region = self.natives.locate(run.lba).region;
-            if self.present.last() != Some(&region) {
-                self.present.push(region);
-            }
-        }
+        let is_cached = |region: &usize| self.lists[*region].runs().any(|run| !run.is_absent());
+        let present = self.natives_of(index).filter(is_cached);
+        self.present.extend(present);
     }
 
     /// Reads a native region, modifies it with what is mapped, writes it back.
     fn merge(&mut self, region: usize, plan: &mut Plan) {
         let (extent, first) = (self.natives.extent(region), self.natives.first_lba(region));
-        let index = region % self.sets.len();
-        let set = &mut self.sets[index];
-        let first_mapped = set.map.pieces(first, extent.sectors).next().expect("a region present has runs").lba;
-        let from = if self.whole { first } else { first_mapped };
-        let target = Rewrite { lba: from, sectors: first + extent.sectors - from, home: extent.start + (from - first) };
+        let list = std::mem::take(&mut self.lists[region]);
+        let first_mapped = list.runs().next().expect("a region present has runs").offset;
+        let from = Sectors(if self.whole { 0 } else { first_mapped as u64 });
+        let target = Rewrite { lba: first + from, sectors: extent.sectors - from, home: extent.start + from };
         plan.open(GroupKind::Cleaning);
-        let mapped: Sectors = set.map.pieces(first, extent.sectors).map(|run| run.sectors).sum();
+        let mapped: Sectors = list.runs().map(|run| Sectors(run.length as u64)).sum();
         if mapped < target.sectors {
             plan.read(Cause::Cleaning, target.home, target.lba, target.sectors);
         }
-        for run in set.map.pieces(first, extent.sectors) {
-            match run.target {
-                Mapped::At(pba) => {
-                    plan.access(StepOp::Read, self.medium, Kind::Data, Cause::Cleaning, pba, run.lba, run.sectors);
-                }
-                Mapped::Absent => plan.drop_sectors(Cause::Cleaning, run.lba, run.sectors),
+        let cache = self.set_of(region).start;
+        for run in list.runs() {
+            let (lba, sectors) = (first + Sectors(run.offset as u64), Sectors(run.length as u64));
+            if run.is_absent() {
+                plan.drop_sectors(Cause::Cleaning, lba, sectors);
+            } else {
+                let pba = cache + Sectors(run.place as u64);
+                plan.access(StepOp::Read, self.medium, Kind::Data, Cause::Cleaning, pba, lba, sectors);
             }
         }
-        set.map.remove(first, extent.sectors, |_| {});
-        self.rewriter.rewrite(
-            plan,
-            target,
-            target.lba,
-            Sectors::ZERO,
-            Record::Merged { region: region as u64 }.encode(),
-        );
+        let merged = Record::Merged { region: region as u64 }.encode();
+        self.rewriter.rewrite(plan, target, target.lba, Sectors::ZERO, merged);
     }
 
     fn replay_append(&mut self, lba: Lba, sectors: Sectors, pba: Pba) -> Result<(), &'static str> {
@@ -340,7 +361,8 @@ impl SetAssociative {
             return Err("it does not lie in its cache region");
         }
         set.fill = set.fill.max((pba + sectors - set.start).0);
-        set.map.insert(lba, sectors, Mapped::At(pba), |_| {});
+        let place = (pba - set.start).0 as u32;
+        self.map(at.region, lba, sectors, place);
         Ok(())
     }
 
@@ -374,37 +396,33 @@ impl SetAssociative {
 
     /// Nothing of `region` is in the map any more.
     fn forget(&mut self, region: usize) {
-        let index = region % self.sets.len();
-        let first = self.natives.first_lba(region);
-        self.sets[index].map.remove(first, self.natives.sectors(region), |_| {});
+        self.lists[region] = RunList::default();
         self.rewriter.ended();
     }
 
     fn check_set(&self, index: usize) -> Result<(), Violation> {
         let violation = |invariant, detail| Err(Violation { layer: INFO.name, invariant, detail });
         let set = &self.sets[index];
-        let mut cached: Vec<MappedRun> = Vec::new();
-        for run in set.map.iter() {
-            let at = self.natives.locate(run.lba);
-            let is_within = at.offset + run.sectors <= self.natives.sectors(at.region);
-            if at.region % self.sets.len() != index || !is_within {
-                return violation(1, format!("{run:?} is kept in set {index}"));
+        let mut cached = Vec::new();
+        for region in self.natives_of(index) {
+            let mut free = 0;
+            for run in self.lists[region].runs() {
+                if run.offset < free || run.length == 0 || u64::from(run.end()) > self.natives.sectors(region).0 {
+                    return violation(1, format!("{run:?} of region {region}, where {free} come before"));
+                }
+                free = run.end();
+                cached.extend((!run.is_absent()).then_some((u64::from(run.place), u64::from(run.length))));
             }
-            cached.extend((run.target != Mapped::Absent).then_some(run));
         }
-        let place = |run: &MappedRun| match run.target {
-            Mapped::At(pba) => pba.0,
-            Mapped::Absent => unreachable!("absent runs are not cached"),
-        };
-        cached.sort_by_key(place);
-        let mut free = set.start.0;
-        for run in &cached {
-            if place(run) < free {
-                return violation(2, format!("{run:?} begins before {free} in set {index}"));
+        cached.sort_unstable();
+        let mut free = 0;
+        for &(place, sectors) in &cached {
+            if place < free {
+                return violation(2, format!("{sectors} sectors at {place} begin before {free} in set {index}"));
             }
-            free = place(run) + run.sectors.0;
+            free = place + sectors;
         }
-        if free > set.start.0 + set.fill || set.fill > set.sectors {
+        if free > set.fill || set.fill > set.sectors {
             return violation(2, format!("runs reach {free} in set {index}, filled with {} sectors", set.fill));
         }
         Ok(())
@@ -436,6 +454,12 @@ impl Layer for SetAssociative {
         self.record_appends(plan);
     }
 
+    fn foresee(&self, lba: Lba, coming: Coming) {
+        if lba.0 < self.natives.capacity().0 {
+            self.lists[self.natives.locate(lba).region].foresee(coming);
+        }
+    }
+
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {
         self.for_each_piece(lba, sectors, |piece| pieces.push(piece));
     }
@@ -464,20 +488,28 @@ impl Layer for SetAssociative {
         let natives_per_set = self.natives.len().div_ceil(self.sets.len()) as u64;
         let bits = bits_for(natives_per_set) + bits_for(self.natives.sectors_max().0);
         let cache_sectors: u64 = self.sets.iter().map(|set| set.sectors).sum();
-        let maps: u64 = self.sets.iter().map(|set| set.map.measured_bytes()).sum();
-        let sets = self.sets.len() as u64 * std::mem::size_of::<Set>() as u64;
+        let lists: u64 = self.lists.iter().map(RunList::measured_bytes).sum();
+        let fixed = self.lists.len() * std::mem::size_of::<RunList>() + self.sets.len() * std::mem::size_of::<Set>();
         MapMemory {
             formula_bytes: (cache_sectors * bits).div_ceil(8),
-            measured_bytes: maps + sets + self.natives.measured_bytes(),
+            measured_bytes: lists + fixed as u64 + self.natives.measured_bytes(),
         }
     }
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         for (index, set) in self.sets.iter().enumerate() {
-            notes.extend(set.map.iter().map(|run| match run.target {
-                Mapped::At(pba) => Record::Appended { lba: run.lba, sectors: run.sectors, pba }.encode(),
-                Mapped::Absent => Record::Trimmed { lba: run.lba, sectors: run.sectors }.encode(),
-            }));
+            for region in self.natives_of(index) {
+                let first = self.natives.first_lba(region);
+                notes.extend(self.lists[region].runs().map(|run| {
+                    let (lba, sectors) = (first + Sectors(run.offset as u64), Sectors(run.length as u64));
+                    let pba = set.start + Sectors(run.place as u64);
+                    let record = match run.is_absent() {
+                        true => Record::Trimmed { lba, sectors },
+                        false => Record::Appended { lba, sectors, pba },
+                    };
+                    record.encode()
+                }));
+            }
             notes.push(Record::Filled { cache_region: index as u64, filled_sectors: set.fill }.encode());
         }
         notes.extend(self.rewriter.open_note());

@@ -1,6 +1,8 @@
 //! Maps from runs of sectors: of extents to places ([`extent_map`]), of runs to values ([`run_map`]), of runs to few values
-//! kept small ([`run_list`]).
+//! kept small ([`run_list`]); and how to have a part of one fetched before it is asked for ([`prefetch`]).
 
 pub mod extent_map;
+mod leaves;
+pub mod prefetch;
 pub mod run_list;
 pub mod run_map;

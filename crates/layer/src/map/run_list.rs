@@ -1,10 +1,18 @@
 //! A short sorted list of runs, at 12 bytes a run: what of one unit (a band, a stretch of blocks) lies elsewhere than
-//! at home. The maps of layers that cover a whole drive are arrays of such lists, so that a write costs one binary
-//! search in a few lines of memory, and memory follows what was written.
+//! at home. The maps of layers that cover a whole drive are arrays of such lists, so that a write costs one search
+//! in a few lines of memory, and memory follows what was written.
+//!
+//! A list is one piece of memory: the offsets of its runs, then the length and the place of each. A search compares
+//! offsets that lie side by side, so the processor fetches their lines at once and not one after the other.
 //!
 //! Invariants:
 //! 1. Runs are disjoint, non-empty and ordered by offset; a later run hides what it covers.
 //! 2. Neighbours that continue each other are one run only where the caller said that they may join.
+//! 3. Of three words for every run that there is room for, the first third holds offsets, the rest pairs of length
+//!    and place.
+
+use super::prefetch::{prefetch, prefetch_all};
+use crate::layer::Coming;
 
 /// The place of what is trimmed.
 pub const ABSENT: u32 = u32::MAX;
@@ -48,27 +56,60 @@ impl ShortRun {
     }
 }
 
+/// Words that a run takes.
+const WORDS: usize = 3;
+/// Runs that a list has room for as soon as it has one.
+const CAPACITY_MIN: usize = 4;
+/// A search halves the list until so many offsets are left, and compares all of these: that takes no branches.
+const COMPARED_MAX: usize = 64;
+
 /// The runs of one unit.
 #[derive(Clone, Debug, Default)]
 pub struct RunList {
-    runs: Vec<ShortRun>,
+    words: Box<[u32]>,
+    len: u32,
 }
 
 impl RunList {
+    /// How many runs there are.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// All runs, in order.
-    pub fn runs(&self) -> &[ShortRun] {
-        &self.runs
+    pub fn runs(&self) -> impl Iterator<Item = ShortRun> + '_ {
+        (0..self.len()).map(|index| self.run(index))
     }
 
     /// Bytes that the list takes beside itself.
     pub fn measured_bytes(&self) -> u64 {
-        (self.runs.capacity() * std::mem::size_of::<ShortRun>()) as u64
+        std::mem::size_of_val(&*self.words) as u64
+    }
+
+    /// Has what a search of the list reads fetched: where it comes in time, all that a change moves too.
+    #[inline]
+    pub fn foresee(&self, coming: Coming) {
+        if coming == Coming::Later {
+            return prefetch(self);
+        }
+        let (offsets, values) = self.words.split_at(self.capacity());
+        if self.len() <= COMPARED_MAX {
+            prefetch_all(&offsets[..self.len()]);
+            prefetch_all(&values[..2 * self.len()]);
+        } else {
+            prefetch(&offsets[self.len() / 2]);
+        }
     }
 
     /// The parts of the runs within `from..to`, in order.
     pub fn within(&self, from: u32, to: u32) -> impl Iterator<Item = ShortRun> + '_ {
-        let reaching = &self.runs[self.first_reaching(from)..];
-        reaching.iter().take_while(move |run| run.offset < to).map(move |run| run.clipped(from, to))
+        let reaching = (self.first_reaching(from)..self.len()).map(|index| self.run(index));
+        reaching.take_while(move |run| run.offset < to).map(move |run| run.clipped(from, to))
     }
 
     /// Calls `visit(offset, length, place)` with every part of `from..to` in order, those without a run as `None`.
@@ -91,44 +132,105 @@ impl RunList {
     pub fn overlay(&mut self, run: ShortRun, may_join: bool, mut hidden: impl FnMut(u32, u32, Option<u32>)) {
         debug_assert!(run.length > 0, "invariant 1: an empty run at {}", run.offset);
         let first = self.first_reaching(run.offset);
-        if self.runs.get(first).is_none_or(|next| next.offset >= run.end()) {
-            hidden(run.offset, run.length, None);
-            match first.checked_sub(1).map(|before| &mut self.runs[before]) {
-                Some(before) if may_join && run.continues(before) => before.length += run.length,
-                _ => self.runs.insert(first, run),
-            }
-            return;
+        if first < self.len() && self.words[first] < run.end() {
+            self.cover(run.offset, run.end(), &mut hidden);
+            return self.replace(first, run.offset, run.end(), Some(run));
         }
-        self.cover(run.offset, run.end(), &mut hidden);
-        self.replace(first, run.offset, run.end(), Some(run));
+        hidden(run.offset, run.length, None);
+        match first.checked_sub(1).map(|before| (before, self.run(before))) {
+            Some((before, joined)) if may_join && run.continues(&joined) => {
+                self.set(before, ShortRun { length: joined.length + run.length, ..joined });
+            }
+            _ => self.splice(first, 0, [run].into_iter()),
+        }
     }
 
     /// Forgets what lies in `from..to`; `removed` is called with each run or part of one.
     pub fn remove(&mut self, from: u32, to: u32, removed: impl FnMut(ShortRun)) {
         let first = self.first_reaching(from);
         self.within(from, to).for_each(removed);
-        if self.runs.get(first).is_some_and(|run| run.offset < to) {
+        if first < self.len() && self.words[first] < to {
             self.replace(first, from, to, None);
         }
-        if self.runs.is_empty() {
-            self.runs = Vec::new();
+        if self.is_empty() {
+            *self = RunList::default();
         }
     }
 
+    /// The first run that ends past `offset`.
     fn first_reaching(&self, offset: u32) -> usize {
-        self.runs.partition_point(|run| run.end() <= offset)
+        let begun = self.begun_by(offset);
+        let reaches = begun > 0 && self.run(begun - 1).end() > offset;
+        begun - usize::from(reaches)
+    }
+
+    /// How many runs begin at `offset` or before it.
+    fn begun_by(&self, offset: u32) -> usize {
+        let (mut first, mut rest) = (0, &self.words[..self.len()]);
+        while rest.len() > COMPARED_MAX {
+            let (left, right) = rest.split_at(rest.len() / 2);
+            if right[0] <= offset {
+                first += left.len();
+                rest = right;
+            } else {
+                rest = left;
+            }
+        }
+        first + rest.iter().map(|&begin| u32::from(begin <= offset)).sum::<u32>() as usize
+    }
+
+    fn capacity(&self) -> usize {
+        self.words.len() / WORDS
+    }
+
+    fn run(&self, index: usize) -> ShortRun {
+        let value = self.capacity() + 2 * index;
+        ShortRun { offset: self.words[index], length: self.words[value], place: self.words[value + 1] }
+    }
+
+    fn set(&mut self, index: usize, run: ShortRun) {
+        let value = self.capacity() + 2 * index;
+        self.words[index] = run.offset;
+        self.words[value] = run.length;
+        self.words[value + 1] = run.place;
     }
 
     /// Replaces what lies in `from..to`, the first of it being run number `first`.
     fn replace(&mut self, first: usize, from: u32, to: u32, with: Option<ShortRun>) {
-        let met = self.runs[first..].iter().take_while(|run| run.offset < to).count();
-        let (left, right) = (self.runs[first], self.runs[first + met - 1]);
+        let met = self.words[first..self.len()].iter().take_while(|&&begin| begin < to).count();
+        let (left, right) = (self.run(first), self.run(first + met - 1));
         let parts = [
             (left.offset < from).then(|| left.clipped(0, from)),
             with,
             (right.end() > to).then(|| right.clipped(to, right.end())),
         ];
-        self.runs.splice(first..first + met, parts.into_iter().flatten());
+        self.splice(first, met, parts.into_iter().flatten());
+    }
+
+    /// Puts `parts` in the place of `met` runs from number `first` on.
+    fn splice(&mut self, first: usize, met: usize, parts: impl Iterator<Item = ShortRun> + Clone) {
+        let (count, len) = (parts.clone().count(), self.len());
+        if len - met + count > self.capacity() {
+            self.grow(len - met + count);
+        }
+        if met != count && first + met < len {
+            let values = self.capacity();
+            self.words.copy_within(first + met..len, first + count);
+            self.words.copy_within(values + 2 * (first + met)..values + 2 * len, values + 2 * (first + count));
+        }
+        self.len = (len - met + count) as u32;
+        (first..).zip(parts).for_each(|(index, run)| self.set(index, run));
+    }
+
+    /// Makes room for so many runs.
+    #[cold]
+    fn grow(&mut self, runs: usize) {
+        let (capacity, len) = (runs.max(2 * self.capacity()).max(CAPACITY_MIN), self.len());
+        let mut words = vec![0; WORDS * capacity].into_boxed_slice();
+        words[..len].copy_from_slice(&self.words[..len]);
+        let values = &self.words[self.capacity()..];
+        words[capacity..capacity + 2 * len].copy_from_slice(&values[..2 * len]);
+        self.words = words;
     }
 }
 
@@ -207,9 +309,9 @@ mod tests {
         let run = |offset, place| ShortRun { offset, length: 2, place };
         for (run, may_join, expected) in [(run(0, 10), true, 1), (run(2, 12), true, 1), (run(4, 14), false, 2)] {
             list.overlay(run, may_join, |_, _, _| {});
-            assert_eq!(list.runs().len(), expected);
+            assert_eq!(list.len(), expected);
         }
         list.overlay(run(6, 20), true, |_, _, _| {});
-        assert_eq!(list.runs().len(), 3);
+        assert_eq!(list.len(), 3);
     }
 }

@@ -2,7 +2,7 @@
 //! capacity.
 
 use imbrex_disk::{Command, Lba, Operation, Place, Sectors, SimTime};
-use imbrex_layer::Medium;
+use imbrex_layer::{Coming, Medium};
 use imbrex_trace::{Request, Source, TraceError, When};
 
 use super::{Engine, Fit};
@@ -86,8 +86,27 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             waiting.target = self.target(&command);
         }
         self.queued_changes += usize::from(command.operation != Operation::Read);
+        if !self.queue.is_empty() {
+            self.drive.layer.foresee(command.lba, Coming::Later);
+        }
         self.outstanding += 1;
         self.queue.push(waiting);
+    }
+
+    /// Tells the layer what comes after the operation that is about to be served.
+    pub(super) fn foresee_next(&self) {
+        if let Some(next) = self.queue.oldest() {
+            return self.drive.layer.foresee(next.command.lba, Coming::Next);
+        }
+        let (first, rest) = match &self.peeked {
+            Some(peeked) => (Some(peeked), self.source.upcoming().first()),
+            None => (self.source.upcoming().first(), self.source.upcoming().get(1)),
+        };
+        for (request, coming) in
+            first.map(|first| (first, Coming::Next)).into_iter().chain(rest.map(|rest| (rest, Coming::Later)))
+        {
+            self.drive.layer.foresee(Lba(request.command.lba.0 / self.sectors_per_unit), coming);
+        }
     }
 
     /// The command in the drive's sectors, within its capacity, or why not.

@@ -35,6 +35,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         if self.cache.is_on() {
             self.discard_overtaken();
         }
+        self.foresee_next();
         let ready = self.batch.iter().map(|waiting| waiting.entry).max().expect("a batch is not empty")
             + SimDuration(self.drive.host.overhead_ns);
         let begin = self.now.max(self.batch[0].entry);

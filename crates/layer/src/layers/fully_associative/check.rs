@@ -78,7 +78,7 @@ fn check_next_merge(zone: &BandZone) -> Result<(), Broken> {
     let Some(&oldest) = zone.logs.front() else { return Ok(()) };
     let passed = &zone.runs[..zone.next_merge as usize];
     let is_there = |list: &crate::map::run_list::RunList| {
-        list.runs().iter().any(|run| !run.is_absent() && run.place / zone.band_sectors == oldest)
+        list.runs().any(|run| !run.is_absent() && run.place / zone.band_sectors == oldest)
     };
     match passed.iter().position(is_there) {
         Some(logical) => Err((5, format!("logical band {logical} has a run in the oldest log band {oldest}"))),

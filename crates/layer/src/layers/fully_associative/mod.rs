@@ -34,7 +34,7 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
+use crate::layer::{Background, Cache, Coming, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Medium, Plan};
@@ -171,7 +171,7 @@ impl Layer for FullyAssociative {
     }
 
     fn capacity(&self) -> Sectors {
-        Sectors(self.state.capacity())
+        Sectors(self.state.capacity)
     }
 
     fn plan(&mut self, commands: &[Command], plan: &mut Plan) {
@@ -194,6 +194,13 @@ impl Layer for FullyAssociative {
 
     fn idle(&mut self, plan: &mut Plan) -> bool {
         self.aggressive && self.clean_idly(plan)
+    }
+
+    fn foresee(&self, lba: Lba, coming: Coming) {
+        if lba.0 < self.state.capacity {
+            let part = self.state.part(lba.0, lba.0 + 1);
+            self.state.zones[part.zone].runs[part.logical as usize].foresee(coming);
+        }
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {

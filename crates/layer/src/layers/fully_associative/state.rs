@@ -35,6 +35,8 @@ pub(super) struct State {
     /// Logical bands of a zone; the last zone may have fewer.
     pub zone_data: usize,
     pub zones: Vec<BandZone>,
+    /// Sectors that the host sees.
+    pub capacity: u64,
     pub freed: bool,
 }
 
@@ -68,12 +70,17 @@ impl State {
             let len = bands.len();
             return Err(ConfigError(format!("{len} bands fit on this disk, too few for a zone: make them smaller")));
         }
-        Ok(State { bands, band_sectors, sector_bytes, zone_bands, zone_data: sizes.data, zones, freed: false })
-    }
-
-    /// Sectors that the host sees.
-    pub fn capacity(&self) -> u64 {
-        self.zones.iter().map(|zone| zone.homes.len() as u64).sum::<u64>() * self.band_sectors
+        let capacity = zones.iter().map(|zone| zone.homes.len() as u64).sum::<u64>() * band_sectors;
+        Ok(State {
+            bands,
+            band_sectors,
+            sector_bytes,
+            zone_bands,
+            zone_data: sizes.data,
+            zones,
+            capacity,
+            freed: false,
+        })
     }
 
     /// The part of `lba..end` that lies in the logical band of `lba`.
@@ -156,7 +163,7 @@ impl State {
     }
 
     fn apply_trimmed(&mut self, first: u64, sectors: u64) -> Result<(), &'static str> {
-        let end = first.checked_add(sectors).filter(|&end| end <= self.capacity() && sectors > 0);
+        let end = first.checked_add(sectors).filter(|&end| end <= self.capacity && sectors > 0);
         let end = end.ok_or("it lies past the capacity")?;
         let mut next = first;
         while next < end {
@@ -172,7 +179,7 @@ impl State {
     }
 
     fn whole_part(&self, lba: u64, sectors: u64) -> Result<Part, &'static str> {
-        let end = lba.checked_add(sectors).filter(|&end| end <= self.capacity() && sectors > 0);
+        let end = lba.checked_add(sectors).filter(|&end| end <= self.capacity && sectors > 0);
         let part = self.part(lba, end.ok_or("it lies past the capacity")?);
         (part.sectors as u64 == sectors).then_some(part).ok_or("it crosses the end of a logical band")
     }
@@ -195,7 +202,7 @@ impl State {
         for (index, zone) in self.zones.iter().enumerate() {
             let is_fresh = zone.homes.iter().enumerate().all(|(logical, &home)| home == logical as u32)
                 && zone.streams.is_empty()
-                && zone.runs.iter().all(|list| list.runs().is_empty());
+                && zone.runs.iter().all(|list| list.is_empty());
             if !is_fresh {
                 self.checkpoint_zone(index, zone, notes);
             }

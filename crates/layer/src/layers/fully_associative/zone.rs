@@ -219,9 +219,9 @@ impl BandZone {
     /// The first logical band with live sectors in the oldest log band, which it needs to have.
     pub fn find_merge(&mut self) -> u32 {
         let oldest = self.logs[0];
-        let in_oldest = |run: &ShortRun| !run.is_absent() && run.place / self.band_sectors == oldest;
+        let in_oldest = |run: ShortRun| !run.is_absent() && run.place / self.band_sectors == oldest;
         let candidates = &self.runs[self.next_merge as usize..];
-        let found = candidates.iter().position(|list| list.runs().iter().any(in_oldest));
+        let found = candidates.iter().position(|list| list.runs().any(in_oldest));
         self.next_merge += found.expect("invariant 3: a log band that is not free has live sectors") as u32;
         self.next_merge
     }

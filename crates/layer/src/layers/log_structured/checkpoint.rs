@@ -110,7 +110,7 @@ impl State {
             }
         }
         for (chunk, list) in (0u64..).zip(&self.chunks) {
-            for run in list.runs().iter().filter(|run| run.is_absent()) {
+            for run in list.runs().filter(|run| run.is_absent()) {
                 let block = chunk * CHUNK_BLOCKS as u64 + run.offset as u64;
                 notes.push(Record::Trimmed { block, blocks: run.length as u64 }.encode());
             }

@@ -38,7 +38,7 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
+use crate::layer::{Background, Cache, Coming, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind, Parameters};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
@@ -250,6 +250,13 @@ impl Layer for LogStructured {
 
     fn idle(&mut self, plan: &mut Plan) -> bool {
         self.clean_idly(plan)
+    }
+
+    fn foresee(&self, lba: Lba, coming: Coming) {
+        let chunk = lba.0 / self.state.block_sectors / u64::from(state::CHUNK_BLOCKS);
+        if let Some(list) = self.state.chunks.get(chunk as usize) {
+            list.foresee(coming);
+        }
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {

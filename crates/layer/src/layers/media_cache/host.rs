@@ -148,6 +148,9 @@ impl MediaCache {
     fn fill_packet(&mut self, next: &mut usize, done: &mut Sectors) -> u64 {
         let (mut payload, mut writes, mut large) = (0, 0, false);
         self.placed.clear();
+        let Store::Journal(journal) = &self.store else { unreachable!("packets are the journal's") };
+        let start = journal.offset(journal.head + journal.rules.out_of_band);
+        let track = journal.tracks.index_at(start);
         while let Some(&(lba, sectors)) = self.waiting.get(*next) {
             let (lba, left) = (lba + *done, sectors.0 - done.0);
             let Store::Journal(journal) = &self.store else { unreachable!("packets are the journal's") };
@@ -161,7 +164,7 @@ impl MediaCache {
             if !fits {
                 break;
             }
-            self.place(lba, taken, payload);
+            self.place(lba, taken, start + payload, track);
             payload += taken;
             writes += 1;
             *done += Sectors(taken);
@@ -174,13 +177,12 @@ impl MediaCache {
         payload
     }
 
-    /// `sectors` of `lba` lie `payload` sectors into the payload of the current packet.
+    /// `sectors` of `lba` lie at `offset` of the ring, in the current packet, whose payload begins in `track`.
     #[inline]
-    fn place(&mut self, lba: Lba, sectors: u64, payload: u64) {
+    fn place(&mut self, lba: Lba, sectors: u64, offset: u64, track: usize) {
         let (map, placed) = (&mut self.map, &mut self.placed);
         let Store::Journal(journal) = &self.store else { unreachable!("packets are the journal's") };
-        let start = journal.offset(journal.head + journal.rules.out_of_band);
-        journal.tracks.runs(start + payload, sectors, |offset, extent| {
+        journal.tracks.runs_near(track, offset, sectors, |offset, extent| {
             let lba = lba + Sectors(offset);
             map.insert(lba, extent.sectors, Mapped::At(extent.start), |_| {});
             placed.push(Entry { lba: lba.0, pba: extent.start.0, sectors: extent.sectors.0 as u32 });

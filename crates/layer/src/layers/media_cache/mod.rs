@@ -45,7 +45,7 @@ use imbrex_disk::{Command, Lba, Operation, Sectors, SimDuration};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Background, Cache, Layer, MapMemory, Piece};
+use crate::layer::{Background, Cache, Coming, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::Plan;
 use crate::plan::note::{Note, ReplayError};
@@ -161,8 +161,9 @@ impl Layer for MediaCache {
 
     fn joins(&self, chosen: &[Command], candidate: &Command) -> bool {
         let is_write = |command: &Command| command.operation == Operation::Write && command.sectors > 0;
+        // What was chosen joined the first of them, so if that writes all do.
         is_write(candidate)
-            && chosen.iter().all(is_write)
+            && is_write(&chosen[0])
             && (self.joins_stream(chosen, candidate) || self.joins_packet(chosen, candidate))
     }
 
@@ -185,6 +186,12 @@ impl Layer for MediaCache {
 
     fn idle(&mut self, plan: &mut Plan) -> bool {
         self.clean_in_background(plan)
+    }
+
+    fn foresee(&self, lba: Lba, coming: Coming) {
+        if coming == Coming::Later {
+            self.map.prefetch(lba);
+        }
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {

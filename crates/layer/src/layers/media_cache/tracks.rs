@@ -16,6 +16,9 @@ use crate::region::Regions;
 /// Neighbours on the same surface that could destroy a track: heads are narrower than this.
 pub(super) const HEAD_TRACKS_MAX: u32 = 32;
 
+/// Tracks behind a likely one that are looked at before all are searched.
+const NEAR_TRACKS: usize = 4;
+
 /// The sectors that belong to others: they must not be destroyed.
 pub(super) trait Others {
     /// Whether a sector of `extent` belongs to others.
@@ -109,10 +112,25 @@ impl Tracks {
         self.offsets.partition_point(|&start| start <= offset) - 1
     }
 
+    /// The same, looked for from track `near` on first.
+    #[inline]
+    fn index_near(&self, near: usize, offset: u64) -> usize {
+        let ahead = &self.offsets[near..self.offsets.len().min(near + NEAR_TRACKS + 1)];
+        match ahead.iter().position(|&start| start > offset) {
+            Some(after) if after > 0 => near + after - 1,
+            _ => self.index_at(offset),
+        }
+    }
+
     /// Of the `sectors` from `offset` on, those that follow each other on the medium.
     #[inline]
     pub(super) fn run(&self, offset: u64, sectors: u64) -> Extent {
-        let mut index = self.index_at(offset);
+        self.run_in(self.index_at(offset), offset, sectors)
+    }
+
+    /// The same, where `offset` lies in track `index`.
+    #[inline]
+    fn run_in(&self, mut index: usize, offset: u64, sectors: u64) -> Extent {
         let start = self.starts[index] + (offset - self.offsets[index]);
         let mut length = self.offsets[index + 1] - offset;
         while length < sectors && index + 1 < self.len() && self.starts[index + 1] == start + length {
@@ -125,12 +143,20 @@ impl Tracks {
     /// Calls `visit(offset, extent)` with the parts of a run that follow each other on the medium; at the end the run
     /// goes on at the beginning.
     #[inline]
-    pub(super) fn runs(&self, offset: u64, sectors: u64, mut visit: impl FnMut(u64, Extent)) {
+    pub(super) fn runs(&self, offset: u64, sectors: u64, visit: impl FnMut(u64, Extent)) {
+        if sectors > 0 {
+            self.runs_near(self.index_at(offset % self.sectors()), offset, sectors, visit);
+        }
+    }
+
+    /// The same, where `offset` most likely lies in track `near` or soon behind it.
+    #[inline]
+    pub(super) fn runs_near(&self, near: usize, offset: u64, sectors: u64, mut visit: impl FnMut(u64, Extent)) {
         debug_assert!(sectors <= self.sectors(), "a run of {sectors} sectors of {}", self.sectors());
         let mut done = 0;
         while done < sectors {
             let at = (offset + done) % self.sectors();
-            let extent = self.run(at, sectors - done);
+            let extent = self.run_in(self.index_near(near, at), at, sectors - done);
             visit(done, extent);
             done += extent.sectors.0;
         }

@@ -1,12 +1,12 @@
 //! Which sectors of one S-block lie in the cache buffer, or are trimmed: a short sorted list of runs, overlaid on the
 //! S-block's own copy.
 //!
-//! A list for each S-block, rather than one tree for the drive: a destage wants just these, the policies want their
-//! count, and at a few runs an S-block a write costs one binary search in a line or two of memory.
+//! A list for each S-block, rather than one tree for the drive: a destage wants just these, and the policies want their
+//! count. Most S-blocks have a few runs at most, which lie in the list itself: a write then finds all that it asks of
+//! an S-block in one line of memory.
 //!
 //! Invariants:
 //! 1. Runs are disjoint, non-empty and ordered by offset; a later write hides what it covers.
-//! 2. `sectors()` is the sum of the runs that lie in the cache; absent runs take no cache space.
 
 use super::ring::Position;
 
@@ -44,75 +44,92 @@ impl CachedRun {
     }
 }
 
+/// Runs that lie in the list itself.
+const FEW: usize = 3;
+
+/// What stands in places of the list that hold no run.
+const NO_RUN: CachedRun = CachedRun { offset: 0, sectors: 0, position: Position::NOWHERE };
+
 /// The runs of one S-block.
-#[derive(Clone, Debug, Default)]
-pub(super) struct CachedRuns {
-    runs: Vec<CachedRun>,
-    sectors: u32,
+#[derive(Clone, Debug)]
+pub(super) enum CachedRuns {
+    /// In the list itself: the first `len` of these.
+    Few { len: u8, runs: [CachedRun; FEW] },
+    /// In memory of their own, until none is left.
+    Many(Vec<CachedRun>),
+}
+
+impl Default for CachedRuns {
+    fn default() -> CachedRuns {
+        CachedRuns::Few { len: 0, runs: [NO_RUN; FEW] }
+    }
 }
 
 impl CachedRuns {
-    /// Sectors of it in the cache.
+    /// Sectors of it in the cache; absent runs take no cache space.
     pub fn sectors(&self) -> u32 {
-        self.sectors
+        self.runs().iter().map(CachedRun::cached_sectors).sum()
     }
 
     /// All runs, in order.
     pub fn runs(&self) -> &[CachedRun] {
-        &self.runs
+        match self {
+            CachedRuns::Few { len, runs } => &runs[..*len as usize],
+            CachedRuns::Many(runs) => runs,
+        }
     }
 
-    /// Bytes that its list takes.
+    /// Bytes that it takes beside itself.
     pub fn measured_bytes(&self) -> usize {
-        self.runs.capacity() * size_of::<CachedRun>()
+        match self {
+            CachedRuns::Few { .. } => 0,
+            CachedRuns::Many(runs) => runs.capacity() * size_of::<CachedRun>(),
+        }
     }
 
     /// The parts of the runs within `from..to`, in order.
     pub fn within(&self, from: u32, to: u32) -> impl Iterator<Item = CachedRun> + '_ {
-        let reaching = &self.runs[self.first_reaching(from)..];
+        let reaching = &self.runs()[self.first_reaching(from)..];
         reaching.iter().take_while(move |run| run.offset < to).map(move |run| run.clipped(from, to))
     }
 
     /// Puts `run` over what was there; returns how many cached sectors that hides.
     pub fn overlay(&mut self, run: CachedRun) -> u32 {
         let first = self.first_reaching(run.offset);
-        let hidden = match self.runs.get(first) {
-            None => {
-                self.runs.push(run);
+        match self.runs().get(first) {
+            Some(next) if next.offset < run.end() => self.replace(first, run.offset, run.end(), Some(run)),
+            _ => {
+                self.splice(first, 0, &[run]);
                 0
             }
-            Some(next) if next.offset >= run.end() => {
-                self.runs.insert(first, run);
-                0
-            }
-            Some(_) => self.replace(first, run.offset, run.end(), Some(run)),
-        };
-        self.sectors = self.sectors + run.cached_sectors() - hidden;
-        hidden
+        }
     }
 
     /// Forgets what lies in `from..to`; returns how many cached sectors that were.
     pub fn remove(&mut self, from: u32, to: u32) -> u32 {
         let first = self.first_reaching(from);
         let removed = self.replace(first, from, to, None);
-        self.sectors -= removed;
+        if self.runs().is_empty() {
+            *self = CachedRuns::default();
+        }
         removed
     }
 
     fn first_reaching(&self, offset: u32) -> usize {
-        self.runs.partition_point(|run| run.end() <= offset)
+        self.runs().partition_point(|run| run.end() <= offset)
     }
 
     /// Replaces what lies in `from..to`, the first of it being run number `first`; returns the cached sectors hidden.
     fn replace(&mut self, first: usize, from: u32, to: u32, with: Option<CachedRun>) -> u32 {
-        let met = self.runs[first..].iter().take_while(|run| run.offset < to).count();
+        let runs = self.runs();
+        let met = runs[first..].iter().take_while(|run| run.offset < to).count();
         let Some(oldest) = met.checked_sub(1) else {
             debug_assert!(with.is_none(), "a run that meets none is inserted, not replaced");
             return 0;
         };
         let last = first + oldest;
-        let hidden = self.runs[first..=last].iter().map(|run| run.clipped(from, to).cached_sectors()).sum();
-        let (left, right) = (self.runs[first], self.runs[last]);
+        let hidden = runs[first..=last].iter().map(|run| run.clipped(from, to).cached_sectors()).sum();
+        let (left, right) = (runs[first], runs[last]);
         let mut kept = [left; 3];
         let mut count = 0;
         let parts = [
@@ -124,8 +141,30 @@ impl CachedRuns {
             kept[count] = part;
             count += 1;
         }
-        self.runs.splice(first..=last, kept[..count].iter().copied());
+        self.splice(first, met, &kept[..count]);
         hidden
+    }
+
+    /// Puts `parts` in the place of `met` runs from number `first` on.
+    fn splice(&mut self, first: usize, met: usize, parts: &[CachedRun]) {
+        match self {
+            CachedRuns::Few { len, runs } if *len as usize - met + parts.len() <= FEW => {
+                runs.copy_within(first + met..*len as usize, first + parts.len());
+                runs[first..first + parts.len()].copy_from_slice(parts);
+                *len = (*len as usize - met + parts.len()) as u8;
+            }
+            CachedRuns::Few { .. } => {
+                let runs = self.runs();
+                let mut many = Vec::with_capacity(2 * FEW);
+                many.extend_from_slice(&runs[..first]);
+                many.extend_from_slice(parts);
+                many.extend_from_slice(&runs[first + met..]);
+                *self = CachedRuns::Many(many);
+            }
+            CachedRuns::Many(runs) => {
+                runs.splice(first..first + met, parts.iter().copied());
+            }
+        }
     }
 }
 

@@ -66,21 +66,18 @@ fn check_cached(state: &State, number: usize) -> Result<(), Violation> {
     let mut live = 0;
     for sblock in sblocks_of(state, number) {
         let cached = &state.sblocks[sblock as usize].cached;
-        let (mut end, mut sectors) = (0, 0);
+        let mut end = 0;
         for run in cached.runs() {
             let detail = || format!("S-block {sblock}: {run:?} after one that ends at {end}");
             ensure(run.sectors > 0 && run.offset >= end && run.end() as u64 <= state.shape.sblock_sectors, 3, detail)?;
             end = run.end();
             if !run.is_absent() {
-                sectors += run.sectors;
                 let lba = state.first_lba(sblock) + run.offset as u64;
                 let within = lies_in_an_entry(&starts, run.position, lba, run.sectors as u64);
                 ensure(within, 3, || format!("S-block {sblock}: {run:?} lies in no entry of LBA {lba}"))?;
             }
         }
-        let detail = || format!("S-block {sblock}: runs of {sectors} cached sectors, counted {}", cached.sectors());
-        ensure(sectors == cached.sectors(), 4, detail)?;
-        live += sectors as u64;
+        live += cached.sectors() as u64;
     }
     let detail = || format!("section {number}: {live} live sectors, counted {}", section.live_sectors);
     ensure(live == section.live_sectors && live <= section.cache_ring.used(), 4, detail)

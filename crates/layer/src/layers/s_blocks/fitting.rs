@@ -15,7 +15,7 @@ const SAMPLED_TRACKS: u64 = 256;
 const SAMPLED_ENDS: u64 = 32;
 /// The largest S-block: offsets in it take 32 bits.
 const SBLOCK_SECTORS_MAX: u64 = 1 << 30;
-/// S-blocks of a disk at most: each takes some forty bytes of memory.
+/// S-blocks of a disk at most: each takes 64 bytes of memory.
 const SBLOCKS_MAX: u64 = 1 << 26;
 /// Attempts to place the rings, with a wider guard or a smaller payload each time.
 const ATTEMPTS: usize = 64;

@@ -18,7 +18,7 @@
 //! 2. Every S-block has exactly one copy in use, in the S-block ring of its section; the slot there names it.
 //! 3. Cached runs of an S-block are disjoint and in order; each lies whole in one entry of its section's cache ring,
 //!    under that entry's LBAs.
-//! 4. The count of live sectors of an S-block and of a section is the sum over those runs, and fits the ring.
+//! 4. The count of live sectors of a section is the sum over those runs, and fits the ring.
 //! 5. Slots cover the S-block ring and entries the cache ring, from tail to head, without a gap.
 //! 6. At most one slot of a section is being filled by a stream: the newest, and neither empty nor full.
 //! 7. What replay makes of the records is the map that planning had.
@@ -42,7 +42,7 @@ use imbrex_disk::{Command, Lba, Operation, Pba, Sectors};
 
 use crate::context::Context;
 use crate::info::LayerInfo;
-use crate::layer::{Cache, Layer, MapMemory, Piece};
+use crate::layer::{Cache, Coming, Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{GroupKind, Medium, Plan};
@@ -263,6 +263,10 @@ impl Layer for SBlocks {
                 }
             }
         }
+    }
+
+    fn foresee(&self, lba: Lba, coming: Coming) {
+        self.state.foresee(lba.0, coming);
     }
 
     fn lookup(&self, lba: Lba, sectors: Sectors, pieces: &mut Vec<Piece>) {

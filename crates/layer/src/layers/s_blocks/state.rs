@@ -14,12 +14,15 @@ use super::placement::RingStarts;
 use super::record::Record;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
+use crate::layer::Coming;
+use crate::map::prefetch::{prefetch, prefetch_all};
 
 /// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
 pub(super) const DEAD: u64 = u64::MAX;
 
-/// An S-block: where its copy begins, and what of it the cache overlays.
+/// An S-block: where its copy begins, and what of it the cache overlays. It fills a line of memory.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct SBlock {
     pub position: Position,
     pub cached: CachedRuns,
@@ -89,6 +92,19 @@ impl State {
         };
         let sblocks = (0..shape.sblocks()).map(sblock).collect();
         State { shape, sblocks, sections: (0..shape.sections).zip(starts).map(section).collect() }
+    }
+
+    /// Has fetched what a command at `lba` will ask for.
+    pub fn foresee(&self, lba: u64, coming: Coming) {
+        let sblock = lba / self.shape.sblock_sectors;
+        let Some(item) = self.sblocks.get(sblock as usize) else { return };
+        let section = &self.sections[self.section_of_sblock(sblock)];
+        if coming == Coming::Later {
+            prefetch(item);
+            prefetch_all(std::slice::from_ref(section));
+        } else if let Some(newest) = section.entries.back() {
+            prefetch(newest);
+        }
     }
 
     /// The section of an LBA.

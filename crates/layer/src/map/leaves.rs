@@ -1,0 +1,358 @@
+//! Runs in order, in leaves of fixed size under two levels of fences: the memory of [`super::extent_map`].
+//!
+//! ```text
+//!   fences of branches ─► branch: fences of its leaves ─► leaf: firsts │ lengths │ places
+//! ```
+//!
+//! A leaf keeps what a search compares, the first numbers of its runs, side by side and apart from the rest: the processor
+//! fetches these few lines of memory at once and not one after the other. A look-up walks down once, an insertion too.
+//!
+//! Invariants:
+//! 1. Runs are ordered by first number; that they are disjoint is the caller's business.
+//! 2. No leaf and no branch is empty, and a fence is the first number of the first run behind it.
+//! 3. What was removed leaves neighbours that would fill half a leaf, or half a branch, as one.
+
+use super::prefetch::prefetch_all;
+
+/// Runs of a leaf at most.
+const LEAF_RUNS: usize = 32;
+/// Leaves of a branch at most.
+const BRANCH_LEAVES: usize = 64;
+
+/// A run of numbers, and the place of its first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Run {
+    pub first: u64,
+    pub length: u32,
+    pub place: u64,
+}
+
+impl Run {
+    /// One past its last number.
+    pub fn end(&self) -> u64 {
+        self.first + self.length as u64
+    }
+}
+
+/// Where a run is, or would be: after the last of a leaf stands for the first of the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Spot {
+    branch: usize,
+    leaf: usize,
+    slot: usize,
+}
+
+impl Spot {
+    const FIRST: Spot = Spot { branch: 0, leaf: 0, slot: 0 };
+
+    /// The spot behind a run at a spot of its own leaf.
+    pub fn behind(self) -> Spot {
+        Spot { slot: self.slot + 1, ..self }
+    }
+
+    /// The spot of the run that [`Leaves::before`] gives.
+    pub fn back(self) -> Spot {
+        Spot { slot: self.slot - 1, ..self }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Leaf {
+    len: usize,
+    firsts: [u64; LEAF_RUNS],
+    lengths: [u32; LEAF_RUNS],
+    places: [u64; LEAF_RUNS],
+}
+
+impl Leaf {
+    fn empty() -> Box<Leaf> {
+        Box::new(Leaf { len: 0, firsts: [0; LEAF_RUNS], lengths: [0; LEAF_RUNS], places: [0; LEAF_RUNS] })
+    }
+
+    fn firsts(&self) -> &[u64] {
+        &self.firsts[..self.len]
+    }
+
+    fn run(&self, slot: usize) -> Run {
+        Run { first: self.firsts[slot], length: self.lengths[slot], place: self.places[slot] }
+    }
+
+    fn set(&mut self, slot: usize, run: Run) {
+        (self.firsts[slot], self.lengths[slot], self.places[slot]) = (run.first, run.length, run.place);
+    }
+
+    fn insert(&mut self, slot: usize, run: Run) {
+        self.firsts.copy_within(slot..self.len, slot + 1);
+        self.lengths.copy_within(slot..self.len, slot + 1);
+        self.places.copy_within(slot..self.len, slot + 1);
+        self.len += 1;
+        self.set(slot, run);
+    }
+
+    fn remove(&mut self, slots: std::ops::Range<usize>) {
+        self.firsts.copy_within(slots.end..self.len, slots.start);
+        self.lengths.copy_within(slots.end..self.len, slots.start);
+        self.places.copy_within(slots.end..self.len, slots.start);
+        self.len -= slots.len();
+    }
+
+    /// Appends the runs of `other` from number `from` on.
+    fn take_from(&mut self, other: &Leaf, from: usize) {
+        let (start, count) = (self.len, other.len - from);
+        self.firsts[start..start + count].copy_from_slice(&other.firsts[from..other.len]);
+        self.lengths[start..start + count].copy_from_slice(&other.lengths[from..other.len]);
+        self.places[start..start + count].copy_from_slice(&other.places[from..other.len]);
+        self.len += count;
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Branch {
+    fences: Vec<u64>,
+    #[allow(clippy::vec_box)] // what moves when a leaf comes between others is its address, not its runs
+    leaves: Vec<Box<Leaf>>,
+}
+
+impl Branch {
+    fn of(leaf: Box<Leaf>) -> Branch {
+        Branch { fences: vec![leaf.firsts[0]], leaves: vec![leaf] }
+    }
+}
+
+/// Runs in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Leaves {
+    fences: Vec<u64>,
+    branches: Vec<Branch>,
+    len: usize,
+}
+
+impl Leaves {
+    /// How many runs there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes it takes.
+    pub fn measured_bytes(&self) -> u64 {
+        let leaves: usize = self.branches.iter().map(|branch| branch.leaves.len()).sum();
+        let leaf = std::mem::size_of::<Leaf>() + std::mem::size_of::<(u64, Box<Leaf>)>();
+        (leaves * leaf + self.branches.len() * std::mem::size_of::<(u64, Branch)>()) as u64
+    }
+
+    /// The spot of the first run.
+    pub fn first(&self) -> Spot {
+        Spot::FIRST
+    }
+
+    /// The spot behind the last run that begins at `number` or before it.
+    #[inline]
+    pub fn after(&self, number: u64) -> Spot {
+        let index = child(&self.fences, number);
+        let Some(branch) = self.branches.get(index) else { return Spot::FIRST };
+        let leaf = child(&branch.fences, number);
+        let slot = branch.leaves[leaf].firsts().iter().map(|&first| usize::from(first <= number)).sum();
+        Spot { branch: index, leaf, slot }
+    }
+
+    /// Has the leaf of `number` fetched.
+    #[inline]
+    pub fn prefetch(&self, number: u64) {
+        if let Some(branch) = self.branches.get(child(&self.fences, number)) {
+            let leaf = &branch.leaves[child(&branch.fences, number)];
+            prefetch_all(&leaf.firsts);
+            prefetch_all(&leaf.lengths);
+            prefetch_all(&leaf.places);
+        }
+    }
+
+    /// The run before a spot that [`Leaves::after`] gave.
+    #[inline]
+    pub fn before(&self, spot: Spot) -> Option<Run> {
+        // A leaf begins at its fence, so only before the very first run there is nothing in the same leaf.
+        let slot = spot.slot.checked_sub(1)?;
+        Some(self.branches[spot.branch].leaves[spot.leaf].run(slot))
+    }
+
+    /// The first number of the run at a spot or behind it.
+    #[inline]
+    pub fn first_from(&self, spot: Spot) -> Option<u64> {
+        let branch = self.branches.get(spot.branch)?;
+        let within = branch.leaves[spot.leaf].firsts().get(spot.slot);
+        let next = within.or_else(|| branch.fences.get(spot.leaf + 1)).or_else(|| self.fences.get(spot.branch + 1));
+        next.copied()
+    }
+
+    /// The runs from a spot on.
+    pub fn iter_from(&self, mut spot: Spot) -> impl Iterator<Item = Run> + '_ {
+        std::iter::from_fn(move || {
+            let (at, run) = self.at(spot)?;
+            spot = at.behind();
+            Some(run)
+        })
+    }
+
+    /// All runs.
+    pub fn iter(&self) -> impl Iterator<Item = Run> + '_ {
+        self.iter_from(Spot::FIRST)
+    }
+
+    /// The run at a spot, with the spot that has it in its own leaf.
+    pub fn at(&self, spot: Spot) -> Option<(Spot, Run)> {
+        let branch = self.branches.get(spot.branch)?;
+        let spot = match () {
+            () if spot.slot < branch.leaves[spot.leaf].len => spot,
+            () if spot.leaf + 1 < branch.leaves.len() => Spot { leaf: spot.leaf + 1, slot: 0, ..spot },
+            () if spot.branch + 1 < self.branches.len() => Spot { branch: spot.branch + 1, leaf: 0, slot: 0 },
+            () => return None,
+        };
+        Some((spot, self.branches[spot.branch].leaves[spot.leaf].run(spot.slot)))
+    }
+
+    /// Changes the run at a spot of its own leaf; it stays between its neighbours.
+    pub fn set(&mut self, spot: Spot, run: Run) {
+        self.branches[spot.branch].leaves[spot.leaf].set(spot.slot, run);
+        if spot.slot == 0 {
+            self.mend_fences(spot);
+        }
+    }
+
+    /// Inserts a run at the spot behind all that begin before it.
+    pub fn insert(&mut self, spot: Spot, run: Run) {
+        self.len += 1;
+        let Some(branch) = self.branches.get_mut(spot.branch) else {
+            let mut leaf = Leaf::empty();
+            leaf.insert(0, run);
+            self.fences.push(run.first);
+            return self.branches.push(Branch::of(leaf));
+        };
+        let leaf = &mut branch.leaves[spot.leaf];
+        if leaf.len < LEAF_RUNS {
+            leaf.insert(spot.slot, run);
+            if spot.slot == 0 {
+                self.mend_fences(spot);
+            }
+            return;
+        }
+        self.insert_in_full(spot, run);
+    }
+
+    /// Removes the runs at a spot of its own leaf and behind it that lie in that leaf and end by `end`; `removed` is called with
+    /// each.
+    pub fn remove_until(&mut self, spot: Spot, end: u64, mut removed: impl FnMut(Run)) {
+        let leaf = &mut self.branches[spot.branch].leaves[spot.leaf];
+        let ending = (spot.slot..leaf.len).take_while(|&slot| leaf.run(slot).end() <= end);
+        let count = ending.inspect(|&slot| removed(leaf.run(slot))).count();
+        leaf.remove(spot.slot..spot.slot + count);
+        self.len -= count;
+        self.tidy(spot);
+    }
+
+    #[cold]
+    fn insert_in_full(&mut self, spot: Spot, run: Run) {
+        let branch = &mut self.branches[spot.branch];
+        let leaf = &mut branch.leaves[spot.leaf];
+        // What comes at the end goes on there, and leaves full leaves behind.
+        let kept = if spot.slot == LEAF_RUNS { LEAF_RUNS } else { LEAF_RUNS / 2 };
+        let mut right = Leaf::empty();
+        right.take_from(leaf, kept);
+        leaf.len = kept;
+        match spot.slot.checked_sub(kept) {
+            Some(slot) if slot > 0 || kept == LEAF_RUNS => right.insert(slot, run),
+            _ => leaf.insert(spot.slot, run),
+        }
+        let fence = right.firsts[0];
+        branch.fences[spot.leaf] = leaf.firsts[0];
+        branch.fences.insert(spot.leaf + 1, fence);
+        branch.leaves.insert(spot.leaf + 1, right);
+        self.fences[spot.branch] = branch.fences[0];
+        if branch.leaves.len() > BRANCH_LEAVES {
+            let half = branch.leaves.len() / 2;
+            let right = Branch { fences: branch.fences.split_off(half), leaves: branch.leaves.split_off(half) };
+            self.fences.insert(spot.branch + 1, right.fences[0]);
+            self.branches.insert(spot.branch + 1, right);
+        }
+    }
+
+    /// The first run of a leaf is another: its fences follow.
+    fn mend_fences(&mut self, spot: Spot) {
+        let branch = &mut self.branches[spot.branch];
+        branch.fences[spot.leaf] = branch.leaves[spot.leaf].firsts[0];
+        self.fences[spot.branch] = branch.fences[0];
+    }
+
+    /// Restores invariants 2 and 3 around a leaf that lost runs.
+    fn tidy(&mut self, spot: Spot) {
+        let branch = &mut self.branches[spot.branch];
+        if branch.leaves[spot.leaf].len == 0 {
+            branch.leaves.remove(spot.leaf);
+            branch.fences.remove(spot.leaf);
+        } else {
+            branch.fences[spot.leaf] = branch.leaves[spot.leaf].firsts[0];
+        }
+        for left in [spot.leaf, spot.leaf.wrapping_sub(1)] {
+            if let Some([one, other]) = branch
+                .leaves
+                .get_mut(left..left.wrapping_add(2))
+                .map(|pair| <&mut [Box<Leaf>; 2]>::try_from(pair).expect("a range of two"))
+                && one.len + other.len <= LEAF_RUNS / 2
+            {
+                one.take_from(other, 0);
+                branch.leaves.remove(left + 1);
+                branch.fences.remove(left + 1);
+            }
+        }
+        self.tidy_branches(spot.branch);
+    }
+
+    fn tidy_branches(&mut self, index: usize) {
+        if self.branches[index].leaves.is_empty() {
+            self.branches.remove(index);
+            self.fences.remove(index);
+        } else {
+            self.fences[index] = self.branches[index].fences[0];
+        }
+        for left in [index, index.wrapping_sub(1)] {
+            let lens = [left, left.wrapping_add(1)].map(|at| self.branches.get(at).map(|branch| branch.leaves.len()));
+            if let [Some(one), Some(other)] = lens
+                && one + other <= BRANCH_LEAVES / 2
+            {
+                let mut right = self.branches.remove(left + 1);
+                self.fences.remove(left + 1);
+                self.branches[left].leaves.append(&mut right.leaves);
+                self.branches[left].fences.append(&mut right.fences);
+            }
+        }
+    }
+
+    /// The first invariant that is broken, in words.
+    #[cfg(test)]
+    pub fn broken(&self) -> Option<String> {
+        let mut last = None;
+        for (index, branch) in self.branches.iter().enumerate() {
+            if branch.leaves.is_empty() || branch.leaves.len() > BRANCH_LEAVES || self.fences[index] != branch.fences[0]
+            {
+                return Some(format!("branch {index}"));
+            }
+            for (leaf, fence) in branch.leaves.iter().zip(&branch.fences) {
+                if leaf.len == 0 || leaf.firsts[0] != *fence || branch.fences.len() != branch.leaves.len() {
+                    return Some(format!("leaf at fence {fence} of branch {index}"));
+                }
+                for &first in leaf.firsts() {
+                    if last.is_some_and(|last| last >= first) {
+                        return Some(format!("{first} after {last:?}"));
+                    }
+                    last = Some(first);
+                }
+            }
+        }
+        let counted = self.iter().count();
+        (counted != self.len || self.fences.len() != self.branches.len()).then(|| format!("{counted} of {}", self.len))
+    }
+}
+
+/// The last of these fences that is not past `number`; the first where all are.
+#[inline]
+fn child(fences: &[u64], number: u64) -> usize {
+    fences.partition_point(|&fence| fence <= number).saturating_sub(1)
+}
