@@ -1,13 +1,15 @@
 //! Places that the head is wanted at, and which of them it can begin soonest: what a scheduler by positioning time asks for
 //! each command that it serves.
 //!
-//! The places are kept by track, and are looked at from the head outwards on both sides. The seek to a place is known at
-//! least by its distance, from a small table; what is left until its sector passes follows. Where even that is later than the
-//! best so far, the place needs no closer look, and where the seek alone is, none that lies farther does.
+//! A place can begin only as its angle passes, and only if the arm is there by then. So a rotation is cut into parts, and the
+//! parts are looked at in the order in which they pass from now on: of each, the places that lie no farther from the head than
+//! the arm comes until then. The first that it reaches in time is the soonest. Sets of places are words with a bit for each, so
+//! that a part takes a few instructions, and a table of distances spares nearly all seeks the computing.
 //!
 //! Invariants:
 //! 1. What is found is what [`Actuator::positioning_time`] is least for, whatever the seek model; of equals the oldest.
-//! 2. The table says no more of any distance than a seek over it, or over any farther, takes.
+//! 2. A move over a distance takes no less and no more than the table says, and one over any farther distance no less.
+//! 3. In a block the bit of each occupied seat is set in one part of the rotation and one of the radius, and nowhere else.
 
 use crate::actuator::Actuator;
 use crate::geometry::Place;
@@ -17,140 +19,290 @@ use crate::{Direction, Disk};
 
 /// Distances of the table, at most.
 const DISTANCES: u32 = 1024;
+/// Parts of the radius, at most.
+const PARTS: usize = 64;
+/// Parts of a rotation, at most.
+const ANGLE_PARTS: usize = 32;
+/// Seats of a block: one for each bit of a word.
+const SEATS: usize = u64::BITS as usize;
 
-/// The least time that the arm needs to a distance, and to all beyond it.
+/// How long a move takes at least and at most.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// Over these distances, and over any farther.
+    least_ns: u32,
+    /// Over these distances, to another surface or not; as large as fits where it is more.
+    most_ns: u32,
+}
+
+/// The bounds of moves by distance.
 #[derive(Clone, Debug)]
-struct LeastSeeks {
-    /// For the distances from `index << shift` on, nanoseconds.
-    least_ns: Vec<u64>,
+struct Moves {
+    /// Of reads and of writes, for the distances from `index << shift` on.
+    bounds: Vec<[Bounds; 2]>,
     shift: u32,
 }
 
-impl LeastSeeks {
-    fn new(mechanics: &Mechanics, tracks: u32) -> LeastSeeks {
+impl Moves {
+    fn new(mechanics: &Mechanics, tracks: u32) -> Moves {
         let shift = (0..32).find(|shift| tracks >> shift < DISTANCES).expect("32 bits shifted by 31 are few");
-        let mut least_ns = vec![u64::MAX; (tracks >> shift) as usize + 1];
+        let mut seeks = vec![(u64::MAX, 0); (tracks >> shift) as usize + 1];
         for distance in (0..tracks).rev() {
             let seek_ns = mechanics.seek(distance).0;
             let entry = (distance >> shift) as usize;
-            let beyond = least_ns.get(entry + 1).copied().unwrap_or(u64::MAX);
-            least_ns[entry] = least_ns[entry].min(seek_ns).min(beyond);
+            let (beyond, _) = seeks.get(entry + 1).copied().unwrap_or((u64::MAX, 0));
+            let (least, most) = seeks[entry];
+            seeks[entry] = (least.min(seek_ns).min(beyond), most.max(seek_ns));
         }
-        LeastSeeks { least_ns, shift }
+        let narrow = |ns: u64| ns.min(u32::MAX.into()) as u32;
+        let of = |(entry, &(least, most)): (usize, &(u64, u64))| {
+            [Direction::Read, Direction::Write].map(|direction| Bounds {
+                // Where the head is there need be no move at all.
+                least_ns: if entry == 0 { 0 } else { narrow(least.saturating_add(mechanics.settle_ns(direction))) },
+                most_ns: narrow(most.max(mechanics.switch_ns(true)).saturating_add(mechanics.settle_ns(direction))),
+            })
+        };
+        Moves { bounds: seeks.iter().enumerate().map(of).collect(), shift }
+    }
+
+    #[inline(always)]
+    fn over(&self, distance: u32, direction: Direction) -> Bounds {
+        let [read, write] = self.bounds[(distance >> self.shift) as usize];
+        if direction == Direction::Read { read } else { write }
+    }
+
+    /// The farthest that the arm may come in a time.
+    fn reach(&self, ns: u64) -> u32 {
+        let is_reached = |of_both: &[Bounds; 2]| of_both.iter().any(|bounds| u64::from(bounds.least_ns) <= ns);
+        let entry = self.bounds.iter().rposition(is_reached).unwrap_or(0) as u64;
+        ((entry + 1) << self.shift).min(u32::MAX.into()) as u32 - 1
     }
 }
 
 /// A place, by what the search needs of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Wanted {
+    /// Those that came before have a lower number.
+    came: u64,
     radial_track: u32,
-    name: u32,
     angle_ns: u32,
+    /// What the caller calls it.
+    name: u32,
     surface: u8,
     direction: Direction,
+}
+
+/// Seats for places, and which of them are taken by whom.
+#[derive(Clone, Debug)]
+struct Block {
+    /// What stands on a free one means nothing.
+    seats: [Wanted; SEATS],
+    taken: u64,
+    by_angle: [u64; ANGLE_PARTS],
+    /// With parts that stay empty on either side, so that a reach needs no end.
+    by_radius: [u64; 3 * PARTS],
+}
+
+impl Block {
+    const FREE: Wanted =
+        Wanted { came: 0, radial_track: 0, angle_ns: 0, name: 0, surface: 0, direction: Direction::Read };
+
+    const EMPTY: Block =
+        Block { seats: [Block::FREE; SEATS], taken: 0, by_angle: [0; ANGLE_PARTS], by_radius: [0; 3 * PARTS] };
+
+    #[inline(always)]
+    fn seat(&self, seat: u32) -> &Wanted {
+        &self.seats[seat as usize % SEATS]
+    }
 }
 
 /// Places that the head is wanted at.
 #[derive(Clone, Debug)]
 pub struct Soonest {
-    /// By track.
-    wanted: Vec<Wanted>,
-    /// Of each name when its place came: those that came before have a lower number.
-    ages: Vec<u64>,
-    seeks: LeastSeeks,
+    /// Of 64 names each.
+    blocks: Vec<Block>,
+    /// An angle shifted by this is its part of a rotation.
+    angle_shift: u32,
+    /// Parts of a rotation.
+    angle_parts: u32,
+    /// A track shifted by this is its part of the radius.
+    radius_shift: u32,
+    /// How many parts of the radius away a place may be that is begun by the end of so many parts of a rotation and one.
+    reach: [u8; ANGLE_PARTS + 1],
+    moves: Moves,
     came: u64,
 }
 
 impl Soonest {
-    /// For places on `disk`; none where its rotation is not exact, since there a seek says too little of the rest.
+    /// For places on `disk`; none where its rotation is not exact, since there an angle says nothing.
     pub fn new(disk: &Disk) -> Option<Soonest> {
-        let is_exact = disk.mechanics.rotation() == Rotation::Exact;
-        let seeks = is_exact.then(|| LeastSeeks::new(&disk.mechanics, disk.geometry.radial_tracks()))?;
-        Some(Soonest { wanted: Vec::new(), ages: Vec::new(), seeks, came: 0 })
+        if disk.mechanics.rotation() != Rotation::Exact {
+            return None;
+        }
+        let (tracks, last_ns) = (disk.geometry.radial_tracks(), disk.geometry.rotation_ns() - 1);
+        let shift_for = |last: u32, parts: usize| {
+            (0..32).find(|shift| ((last >> shift) as usize) < parts).expect("32 bits shifted by 31 are few")
+        };
+        let (angle_shift, radius_shift) = (shift_for(last_ns, ANGLE_PARTS), shift_for(tracks - 1, PARTS));
+        let moves = Moves::new(&disk.mechanics, tracks);
+        let reach = std::array::from_fn(|part| {
+            let distance = moves.reach((part as u64 + 1) << angle_shift);
+            // The head may be near the end of its own part.
+            ((distance >> radius_shift) + 1).min(PARTS as u32) as u8
+        });
+        let angle_parts = (last_ns >> angle_shift) + 1;
+        let blocks = Vec::new();
+        Some(Soonest { blocks, angle_shift, angle_parts, radius_shift, reach, moves, came: 0 })
     }
 
     /// Adds the place of what the caller calls `name`, younger than all before it. Names are small numbers, none of two places.
     #[inline]
     pub fn add(&mut self, name: u32, place: &Place, direction: Direction) {
         let &Place { radial_track, surface, angle_ns, .. } = place;
-        let index = self.wanted.partition_point(|wanted| wanted.radial_track < radial_track);
-        self.wanted.insert(index, Wanted { radial_track, name, angle_ns, surface, direction });
-        if self.ages.len() <= name as usize {
-            self.ages.resize(name as usize + 1, 0);
+        let (block, seat) = (name as usize / SEATS, name as usize % SEATS);
+        if self.blocks.len() <= block {
+            self.blocks.resize(block + 1, Block::EMPTY);
         }
-        self.ages[name as usize] = self.came;
+        let there = &mut self.blocks[block];
+        assert!(there.taken >> seat & 1 == 0, "two places are called {name}");
+        there.seats[seat] = Wanted { came: self.came, radial_track, angle_ns, name, surface, direction };
+        there.taken |= 1 << seat;
+        there.by_angle[(angle_ns >> self.angle_shift) as usize] |= 1 << seat;
+        there.by_radius[PARTS + (radial_track >> self.radius_shift) as usize] |= 1 << seat;
         self.came += 1;
     }
 
-    /// Takes away what the caller calls `name`, at `place`. Panics where it was not added.
+    /// Takes away what the caller calls `name`. Panics where it was not added.
     #[inline]
-    pub fn remove(&mut self, name: u32, place: &Place) {
-        let first = self.wanted.partition_point(|wanted| wanted.radial_track < place.radial_track);
-        let beside = self.wanted[first..].iter().position(|wanted| wanted.name == name);
-        self.wanted.remove(first + beside.expect("a place that is removed was added"));
+    pub fn remove(&mut self, name: u32) {
+        let (block, seat) = (name as usize / SEATS, name as usize % SEATS);
+        let there = &mut self.blocks[block];
+        assert!(there.taken >> seat & 1 == 1, "no place is called {name}");
+        let wanted = there.seats[seat];
+        there.taken &= !(1 << seat);
+        there.by_angle[(wanted.angle_ns >> self.angle_shift) as usize] &= !(1 << seat);
+        there.by_radius[PARTS + (wanted.radial_track >> self.radius_shift) as usize] &= !(1 << seat);
     }
 
     /// The name of the place that the head of `actuator` can begin soonest, at `now`.
     #[inline]
     pub fn find(&self, actuator: &Actuator, now: SimTime) -> Option<u32> {
+        let rotation = actuator.disk().geometry.rotation_divider();
+        let (phase_ns, rotation_ns) = (rotation.remainder(now.0) as u32, rotation.divisor() as u32);
         let head = actuator.radial_track();
-        let start = self.wanted.partition_point(|wanted| wanted.radial_track < head);
-        let mut search = Search { actuator, now, ages: &self.ages, best: None };
-        let (mut below, mut above) = (start, start);
-        loop {
-            let down = below.checked_sub(1).map(|index| head - self.wanted[index].radial_track);
-            let up = self.wanted.get(above).map(|wanted| wanted.radial_track - head);
-            let (distance, index) = match (down, up) {
-                (Some(down), up) if up.is_none_or(|up| down < up) => {
-                    below -= 1;
-                    (down, below)
-                }
-                (_, Some(up)) => {
-                    above += 1;
-                    (up, above - 1)
-                }
-                (_, None) => break,
-            };
-            let seek_ns = self.seeks.least_ns[(distance >> self.seeks.shift) as usize];
-            if search.is_too_late(seek_ns) {
-                break;
-            }
-            search.see(&self.wanted[index], distance >> self.seeks.shift > 0, seek_ns);
+        let mut search = Search { places: self, actuator, now, head, phase_ns, rotation_ns, best: Best::NONE };
+        self.blocks.iter().for_each(|block| search.look_in(block));
+        // What was left out could not be reached as it passes first, but perhaps as it passes next.
+        if search.best.begins_ns >= rotation_ns.into() {
+            self.blocks.iter().for_each(|block| search.look_at(block, block.taken));
         }
-        search.best.map(|(_, name)| name)
+        search.best.name()
     }
 }
 
-/// The soonest so far: when it begins, and its name.
+/// What can be begun soonest, as far as is known.
+#[derive(Clone, Copy)]
+struct Best {
+    /// Counted from now.
+    begins_ns: u64,
+    came: u64,
+    name: u32,
+}
+
+impl Best {
+    /// Nothing is known.
+    const NONE: Best = Best { begins_ns: u64::MAX, came: u64::MAX, name: 0 };
+
+    fn name(&self) -> Option<u32> {
+        (self.came != u64::MAX).then_some(self.name)
+    }
+}
+
+/// A search of the blocks.
 struct Search<'a> {
+    places: &'a Soonest,
     actuator: &'a Actuator,
     now: SimTime,
-    ages: &'a [u64],
-    best: Option<(u64, u32)>,
+    head: u32,
+    phase_ns: u32,
+    rotation_ns: u32,
+    best: Best,
 }
 
 impl Search<'_> {
-    #[inline]
-    fn is_too_late(&self, ns: u64) -> bool {
-        self.best.is_some_and(|(best, _)| ns > best)
+    /// Time until an angle passes, from now.
+    #[inline(always)]
+    fn until(&self, angle_ns: u32) -> u32 {
+        let (until_ns, has_passed) = angle_ns.overflowing_sub(self.phase_ns);
+        if has_passed { until_ns.wrapping_add(self.rotation_ns) } else { until_ns }
     }
 
-    #[inline]
-    fn see(&mut self, wanted: &Wanted, is_far: bool, seek_ns: u64) {
-        let disk = self.actuator.disk();
-        let wait_ns = |move_ns| exact::wait_ns(&disk.geometry, self.now.0 + move_ns, wanted.angle_ns);
-        // A pass is caught no sooner by an arm that comes later. Near the head a change of heads may be all there is.
-        if is_far && self.is_too_late(seek_ns + wait_ns(seek_ns)) {
-            return;
+    /// Looks at what passes within a rotation and may be reached by then. The part that passes now is looked at again in the
+    /// end, for some of it has passed.
+    #[inline(always)]
+    fn look_in(&mut self, block: &Block) {
+        let places = self.places;
+        let head = PARTS + (self.head >> places.radius_shift) as usize;
+        let (mut near, mut reach) = (block.by_radius[head], 0);
+        let (mut part, mut ahead, mut last) = (self.phase_ns >> places.angle_shift, 0, self.last_part());
+        while ahead <= last {
+            while reach < places.reach[ahead] {
+                reach += 1;
+                near |= block.by_radius[head - reach as usize] | block.by_radius[head + reach as usize];
+            }
+            let seats = near & block.by_angle[part as usize];
+            if seats != 0 {
+                self.look_at(block, seats);
+                last = self.last_part();
+            }
+            part = if part + 1 == places.angle_parts { 0 } else { part + 1 };
+            ahead += 1;
         }
-        let distance = wanted.radial_track.abs_diff(self.actuator.radial_track());
+    }
+
+    /// How many parts of a rotation ahead something may begin as soon as the best; one more, for the last part of a rotation may
+    /// be short.
+    #[inline(always)]
+    fn last_part(&self) -> usize {
+        let places = self.places;
+        let into_part_ns = u64::from(self.phase_ns & ((1 << places.angle_shift) - 1));
+        let last = (self.best.begins_ns.saturating_add(into_part_ns) >> places.angle_shift) + 1;
+        last.min(places.angle_parts.into()) as usize
+    }
+
+    /// Looks at the seats whose bits are set.
+    #[inline(always)]
+    fn look_at(&mut self, block: &Block, mut seats: u64) {
+        while seats != 0 {
+            self.see(block.seat(seats.trailing_zeros()));
+            seats &= seats - 1;
+        }
+    }
+
+    #[inline(always)]
+    fn see(&mut self, wanted: &Wanted) {
+        let (until_ns, distance) = (self.until(wanted.angle_ns), wanted.radial_track.abs_diff(self.head));
+        let bounds = self.places.moves.over(distance, wanted.direction);
+        let next_ns = u64::from(until_ns) + u64::from(self.rotation_ns);
+        let begins_ns = if bounds.most_ns <= until_ns {
+            until_ns.into()
+        } else if bounds.least_ns > until_ns && u64::from(bounds.most_ns) <= next_ns && bounds.most_ns < u32::MAX {
+            next_ns
+        } else {
+            self.computed(wanted, distance)
+        };
+        if (begins_ns, wanted.came) < (self.best.begins_ns, self.best.came) {
+            self.best = Best { begins_ns, came: wanted.came, name: wanted.name };
+        }
+    }
+
+    /// When a place can be begun, where the table does not tell.
+    #[inline(never)]
+    fn computed(&self, wanted: &Wanted, distance: u32) -> u64 {
+        let disk = self.actuator.disk();
         let changes_surface = wanted.surface != self.actuator.surface();
         let move_ns = disk.mechanics.move_ns(distance, changes_surface, wanted.direction);
-        let found = move_ns + wait_ns(move_ns);
-        let is_older = |name: u32| self.ages[wanted.name as usize] < self.ages[name as usize];
-        if self.best.is_none_or(|(best, name)| found < best || found == best && is_older(name)) {
-            self.best = Some((found, wanted.name));
-        }
+        move_ns + exact::wait_ns(&disk.geometry, self.now.0 + move_ns, wanted.angle_ns)
     }
 }
 
@@ -183,11 +335,42 @@ mod tests {
         profile.disk()
     }
 
+    /// Places, by name, of which `soonest` is told; what it finds must be what a plain minimum finds, whenever it is asked.
+    fn assert_finds(soonest: &Soonest, waiting: &[(u32, Place, Direction)], actuator: &Actuator, now: SimTime) {
+        let time = |place, direction| actuator.positioning_time(now, place, direction);
+        let least = waiting.iter().map(|(name, place, direction)| (time(place, *direction), *name)).min();
+        assert_eq!(soonest.find(actuator, now), least.map(|(_, name)| name), "of {waiting:?} at {now:?}");
+    }
+
+    /// Goal: a place that has just passed comes last, but is not forgotten: in the same part of the rotation lies another that
+    /// is near the head and passes a little later.
+    #[test]
+    fn what_has_just_passed_comes_a_rotation_later() {
+        for seek in SEEKS {
+            let disk = disk(seek);
+            let (actuator, mut soonest) = (Actuator::new(disk.clone()), Soonest::new(&disk).expect("it is exact"));
+            let track_of = |track: u32, sector: u32| disk.geometry.locate(disk.geometry.pba(track, 0, sector));
+            let near = track_of(1, 700);
+            let far = (0..disk.geometry.track(20_000, 0).sectors.0 as u32)
+                .map(|sector| track_of(20_000, sector))
+                .filter(|place| place.angle_ns < near.angle_ns)
+                .max_by_key(|place| place.angle_ns)
+                .expect("a track has sectors at every angle");
+            let waiting = [(0, near, Direction::Read), (1, far, Direction::Read)];
+            waiting.iter().for_each(|(name, place, direction)| soonest.add(*name, place, *direction));
+            for after in [1, 2, 1000, 100_000] {
+                assert_finds(&soonest, &waiting, &actuator, SimTime(near.angle_ns as u64 + after));
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn finds_what_a_plain_minimum_finds(
-            picks in prop::collection::vec((0.0f64..1.0, any::<bool>(), 0u32..4), 1..96),
+            picks in prop::collection::vec((0.0f64..1.0, any::<bool>(), 0u32..6), 1..200),
             near in any::<bool>(),
+            // Few different places, so that some begin at the same time.
+            places in prop::sample::select(vec![3.0f64, 50.0, 1e12]),
             now in 0u64..30_000_000,
             seek in 0usize..4,
         ) {
@@ -199,17 +382,19 @@ mod tests {
             actuator.access(SimTime::ZERO, &crate::access::Access { direction: Direction::Read, extent, purpose });
             let (mut soonest, now) = (Soonest::new(&disk).expect("its rotation is exact"), SimTime(now));
             let mut waiting: Vec<(u32, Place, Direction)> = Vec::new();
-            for (name, (share, is_read, leaves)) in picks.into_iter().enumerate() {
+            for (number, (share, is_read, leaves)) in picks.into_iter().enumerate() {
+                let name = number as u32 * 3;
+                let share = (share * places).floor() / places;
                 let place = disk.geometry.locate(Pba((share * (sectors - 1) as f64) as u64));
                 let direction = if is_read { Direction::Read } else { Direction::Write };
-                soonest.add(name as u32, &place, direction);
-                waiting.push((name as u32, place, direction));
-                let times = waiting.iter().map(|(name, place, direction)| (actuator.positioning_time(now, place, *direction), *name));
-                let least: Option<(SimDuration, u32)> = times.min();
-                prop_assert_eq!(soonest.find(&actuator, now), least.map(|(_, name)| name));
+                soonest.add(name, &place, direction);
+                waiting.push((name, place, direction));
+                for later in [0, 1, 1_234_567, 5_555_555] {
+                    assert_finds(&soonest, &waiting, &actuator, now + SimDuration(later));
+                }
                 if leaves == 0 {
-                    let (name, place, _) = waiting.remove(waiting.len() / 2);
-                    soonest.remove(name, &place);
+                    let (name, ..) = waiting.remove(waiting.len() / 2);
+                    soonest.remove(name);
                 }
             }
         }

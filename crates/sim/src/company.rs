@@ -53,6 +53,9 @@ impl Company {
     #[inline]
     pub fn is_alone(&self, command: &Command) -> bool {
         let (first, last) = stretches(command);
+        if first == last {
+            return self.wide == 0 && self.counts[entry(first)] == 1;
+        }
         // Two of its own stretches may share an entry, which is then looked at more closely for nothing.
         self.wide == 0 && last - first < STRETCHES_MAX && (first..=last).all(|at| self.counts[entry(at)] == 1)
     }

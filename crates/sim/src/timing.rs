@@ -31,7 +31,11 @@ pub struct PlanTime {
 
 impl PlanTime {
     /// What the request of this number bears of it, of so many that share it: all shares together are the whole.
+    #[inline]
     pub fn share(&self, number: usize, of: usize) -> PlanTime {
+        if of == 1 {
+            return *self;
+        }
         let divided = |time: SimDuration| {
             let (number, of) = (number as u64, of.max(1) as u64);
             SimDuration(time.0 / of + u64::from(number < time.0 % of))

@@ -139,8 +139,9 @@ impl Mechanics {
         if changes_surface { self.head_switch_ns } else { 0 }
     }
 
+    /// Time to settle after a move.
     #[inline]
-    fn settle_ns(&self, direction: Direction) -> u64 {
+    pub(crate) fn settle_ns(&self, direction: Direction) -> u64 {
         match direction {
             Direction::Read => self.read_settle_ns,
             Direction::Write => self.write_settle_ns,

@@ -12,7 +12,7 @@ use imbrex_trace::Source;
 use super::{Engine, Job};
 use crate::carrier::{Carrier, StepError};
 use crate::observer::Observer;
-use crate::queue::Waiting;
+use crate::queue::{Slot, Waiting};
 use crate::schedule::Schedule;
 use crate::timing::PlanTime;
 use crate::write_cache::Gap;
@@ -62,19 +62,19 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         command.operation == Operation::Write && !command.fua && self.cache.could_hold(command)
     }
 
-    /// What to serve where the scheduler chose `index`: the head's place says nothing about writes that only wait to
+    /// What to serve where the scheduler chose `slot`: the head's place says nothing about writes that only wait to
     /// enter the cache, so the oldest of them comes first, and before it what it must not overtake.
-    pub(super) fn in_order_of_entry(&self, index: usize) -> usize {
-        if !self.is_cacheable(&self.queue.get(index).command) {
-            return index;
+    pub(super) fn in_order_of_entry(&self, slot: Slot) -> Slot {
+        if !self.is_cacheable(&self.queue.get(slot).command) {
+            return slot;
         }
-        let oldest = self.queue.iter().take(index).position(|earlier| self.is_cacheable(&earlier.command));
-        oldest.map_or(index, |oldest| self.queue.hazard(oldest))
+        let oldest = self.queue.before(slot).find(|&earlier| self.is_cacheable(&self.queue.get(earlier).command));
+        oldest.map_or(slot, |oldest| self.queue.hazard(oldest))
     }
 
-    /// Takes the write at `index` into the cache: there is room now.
-    pub(super) fn absorb(&mut self, index: usize) {
-        let waiting = self.take(index);
+    /// Takes the write in `slot` into the cache: there is room now.
+    pub(super) fn absorb(&mut self, slot: Slot) {
+        let waiting = self.take(slot);
         self.cache.insert(&waiting.command, waiting.sequence);
         self.carrier.absorb(waiting.sequence, &waiting.command);
         let start = self.now.max(waiting.entry);

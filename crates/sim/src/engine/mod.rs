@@ -41,7 +41,7 @@ use crate::drive::Drive;
 use crate::inbox::Inbox;
 use crate::metrics::run::RunMetrics;
 use crate::observer::Observer;
-use crate::queue::{Ordered, Queue, Waiting};
+use crate::queue::{Ordered, Queue, Slot, Waiting};
 use crate::read_ahead::ReadAhead;
 use crate::results::Integrity;
 use crate::schedule::Schedule;
@@ -111,6 +111,8 @@ pub struct Engine<S: Source, O: Observer, C: Carrier = Nothing> {
     background_next: Option<SimTime>,
     plan: Plan,
     batch: Vec<Waiting>,
+    /// Commands of the queue that may join the batch.
+    joining: Vec<Slot>,
     commands: Vec<Command>,
     pieces: Vec<Piece>,
 }
@@ -135,10 +137,10 @@ impl CleaningClock {
 
 /// What the drive does next.
 enum Job {
-    /// Serve the command at this index of the queue (and those that join it).
-    Serve(usize),
-    /// Take the write at this index into the cache.
-    Absorb(usize),
+    /// Serve this command of the queue (and those that join it).
+    Serve(Slot),
+    /// Take this write into the cache.
+    Absorb(Slot),
     /// Write dirty sectors back.
     Destage,
     /// Write back what is dirty of these sectors: what comes next must not overtake it.
@@ -207,6 +209,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             background_next: None,
             plan: Plan::new(),
             batch: Vec::new(),
+            joining: Vec::new(),
             commands: Vec::new(),
             pieces: Vec::new(),
             drive,
@@ -379,9 +382,9 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         // Destaging goes on after the last request, so the idle time that counts begins anew.
         self.background_next = None;
         match job {
-            Job::Serve(index) => self.serve(index),
-            Job::Absorb(index) => {
-                self.absorb(index);
+            Job::Serve(slot) => self.serve(slot),
+            Job::Absorb(slot) => {
+                self.absorb(slot);
                 Ok(())
             }
             Job::Destage => self.destage(),
@@ -390,22 +393,20 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     }
 
     fn next_job(&mut self) -> Option<Job> {
-        if self.queue.is_empty() {
-            return self.cache.is_filling().then_some(Job::Destage);
-        }
-        let index = match self.queue.in_drive_len() {
-            1 => 0,
+        let chosen = match self.queue.in_drive_len() {
+            0 | 1 => self.queue.oldest(),
             _ => self.options.schedule.choose(&self.queue, self.timing.actuator(), self.now),
         };
-        let index = self.in_order_of_entry(index);
-        let chosen = self.queue.get(index);
+        let Some(slot) = chosen else { return self.cache.is_filling().then_some(Job::Destage) };
+        let slot = self.in_order_of_entry(slot);
+        let chosen = self.queue.get(slot);
         let command = &chosen.command;
         match command.operation {
             Operation::Flush if self.cache.has_older_than(chosen.sequence) => Some(Job::Destage),
             _ if self.is_cacheable(command) => {
-                Some(if self.cache.has_room(command, self.now) { Job::Absorb(index) } else { Job::Destage })
+                Some(if self.cache.has_room(command, self.now) { Job::Absorb(slot) } else { Job::Destage })
             }
-            _ => Some(self.dirty_before(command).map_or(Job::Serve(index), Job::WriteBack)),
+            _ => Some(self.dirty_before(command).map_or(Job::Serve(slot), Job::WriteBack)),
         }
     }
 }

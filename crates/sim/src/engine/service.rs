@@ -10,22 +10,22 @@ use super::Engine;
 use crate::carrier::{Carrier, StepError};
 use crate::metrics::run::{HeadSample, RunMetrics};
 use crate::observer::{IoRecord, Observer};
-use crate::queue::Waiting;
+use crate::queue::{Slot, Waiting};
 use crate::results::Integrity;
 use crate::timing::PlanTime;
 
 impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
-    pub(super) fn take(&mut self, index: usize) -> Waiting {
-        let waiting = self.queue.take(index);
+    pub(super) fn take(&mut self, slot: Slot) -> Waiting {
+        let waiting = self.queue.take(slot);
         self.queued_changes -= usize::from(waiting.command.operation != Operation::Read);
         waiting
     }
 
-    /// Serves the command at `index`, with those that the layer lets join.
-    pub(super) fn serve(&mut self, index: usize) -> Result<(), StepError<C::Error>> {
+    /// Serves the command in `slot`, with those that the layer lets join.
+    pub(super) fn serve(&mut self, slot: Slot) -> Result<(), StepError<C::Error>> {
         self.batch.clear();
         self.commands.clear();
-        let chosen = self.take(index);
+        let chosen = self.take(slot);
         self.commands.push(chosen.command);
         self.batch.push(chosen);
         let joinable = self.drive.layer.joinable(&self.commands[0]);
@@ -125,20 +125,18 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
 
     /// Moves into the batch waiting commands that begin in the sectors `joinable` and may be served in the same operation.
     fn gather(&mut self, joinable: &Range<Lba>) {
-        // Counted once: a place that frees in the drive while the operation is put together comes too late for it.
-        let (mut index, mut end) = (0, self.queue.in_drive_len().min(self.drive.host.queue as usize - 1));
-        while let Some(found) = self.queue.first_within(index..end, joinable) {
-            index = found;
-            let candidate = self.queue.get(index).command;
-            if self.drive.layer.joins(&self.commands, &candidate) && self.queue.hazard(index) == index {
-                let waiting = self.take(index);
+        // Looked for once: what enters the drive while the operation is put together comes too late for it.
+        let mut joining = std::mem::take(&mut self.joining);
+        self.queue.beginning_within(joinable, &mut joining);
+        for &slot in &joining {
+            let candidate = self.queue.get(slot).command;
+            if self.drive.layer.joins(&self.commands, &candidate) && self.queue.hazard(slot) == slot {
+                let waiting = self.take(slot);
                 self.commands.push(candidate);
                 self.batch.push(waiting);
-                end -= 1;
-            } else {
-                index += 1;
             }
         }
+        self.joining = joining;
     }
 
     pub(super) fn make_plan(&mut self) {

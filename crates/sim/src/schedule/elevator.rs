@@ -6,7 +6,7 @@
 
 use imbrex_disk::Actuator;
 
-use crate::queue::Queue;
+use crate::queue::{Queue, Slot};
 
 /// The direction of travel.
 #[derive(Clone, Debug)]
@@ -21,21 +21,21 @@ impl Elevator {
     }
 
     /// The nearest ahead, or the nearest behind after a turn.
-    pub fn choose(&mut self, queue: &Queue, actuator: &Actuator) -> usize {
+    pub fn choose(&mut self, queue: &Queue, actuator: &Actuator) -> Option<Slot> {
         let head = actuator.radial_track();
-        if let Some(index) = nearest_ahead(queue, head, self.inward) {
-            return index;
-        }
-        self.inward = !self.inward;
-        nearest_ahead(queue, head, self.inward).unwrap_or(0)
+        nearest_ahead(queue, head, self.inward).or_else(|| {
+            self.inward = !self.inward;
+            nearest_ahead(queue, head, self.inward)
+        })
     }
 }
 
-fn nearest_ahead(queue: &Queue, head: u32, inward: bool) -> Option<usize> {
-    let ahead = queue.in_drive().enumerate().filter_map(|(index, waiting)| {
-        let track = waiting.target.map_or(head, |place| place.radial_track);
+/// Of equally near ones the oldest.
+fn nearest_ahead(queue: &Queue, head: u32, inward: bool) -> Option<Slot> {
+    let ahead = queue.in_drive().filter_map(|slot| {
+        let track = queue.get(slot).target.map_or(head, |place| place.radial_track);
         let distance = if inward { track.checked_sub(head) } else { head.checked_sub(track) };
-        distance.map(|distance| (distance, index))
+        distance.map(|distance| (distance, slot))
     });
-    ahead.min().map(|(_, index)| index)
+    ahead.min_by_key(|(distance, _)| *distance).map(|(_, slot)| slot)
 }

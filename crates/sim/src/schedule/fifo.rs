@@ -1,6 +1,8 @@
 //! First in, first out.
 
+use crate::queue::{Queue, Slot};
+
 /// The oldest.
-pub fn choose() -> usize {
-    0
+pub fn choose(queue: &Queue) -> Option<Slot> {
+    queue.oldest()
 }

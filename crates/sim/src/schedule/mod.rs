@@ -6,7 +6,7 @@ mod sptf;
 
 use imbrex_disk::{Actuator, SimDuration, SimTime};
 
-use crate::queue::Queue;
+use crate::queue::{Queue, Slot};
 
 /// A scheduler.
 #[derive(Clone, Debug)]
@@ -47,16 +47,13 @@ impl Schedule {
         !matches!(self, Schedule::Fifo)
     }
 
-    /// The index of the command to serve next at `now`; the queue is not empty.
-    pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> usize {
+    /// The command to serve next at `now`; none of an empty queue.
+    pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> Option<Slot> {
         let chosen = match self {
-            Schedule::Fifo => fifo::choose(),
+            Schedule::Fifo => fifo::choose(queue),
             Schedule::Elevator(elevator) => elevator.choose(queue, actuator),
             Schedule::Sptf(sptf) => sptf.choose(queue, actuator, now),
         };
-        if chosen == 0 {
-            return 0;
-        }
-        queue.hazard(chosen)
+        if chosen == queue.oldest() { chosen } else { chosen.map(|chosen| queue.hazard(chosen)) }
     }
 }

@@ -6,7 +6,7 @@
 
 use imbrex_disk::{Actuator, Direction, Operation, SimDuration, SimTime};
 
-use crate::queue::{Queue, Waiting};
+use crate::queue::{Queue, Slot, Waiting};
 
 /// The age limit.
 #[derive(Clone, Debug)]
@@ -21,26 +21,23 @@ impl Sptf {
     }
 
     /// The soonest, or the oldest if it is over age. Ties go to the older.
-    pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> usize {
-        let over_age = queue.oldest().is_some_and(|oldest| now.since(oldest.entry) > self.age_limit);
-        if over_age {
-            return 0;
+    pub fn choose(&mut self, queue: &Queue, actuator: &Actuator, now: SimTime) -> Option<Slot> {
+        let oldest = queue.oldest()?;
+        if now.since(queue.get(oldest).entry) > self.age_limit {
+            return Some(oldest);
         }
-        if let Some(index) = queue.soonest(actuator, now) {
-            return index;
-        }
-        let mut search = Search { best: SimDuration(u64::MAX), index: 0, too_far: u32::MAX };
-        for (index, waiting) in queue.in_drive().enumerate() {
-            search.see(index, waiting, actuator, now);
-        }
-        search.index
+        queue.soonest(actuator, now).or_else(|| {
+            let mut search = Search { best: SimDuration(u64::MAX), slot: oldest, too_far: u32::MAX };
+            queue.in_drive().for_each(|slot| search.see(slot, queue.get(slot), actuator, now));
+            Some(search.slot)
+        })
     }
 }
 
 /// The soonest so far.
 struct Search {
     best: SimDuration,
-    index: usize,
+    slot: Slot,
     /// From this distance on, the seek alone takes longer than the best.
     too_far: u32,
 }
@@ -49,9 +46,9 @@ struct Search {
 const FREE_TRACKS: u32 = 2;
 
 impl Search {
-    fn see(&mut self, index: usize, waiting: &Waiting, actuator: &Actuator, now: SimTime) {
+    fn see(&mut self, slot: Slot, waiting: &Waiting, actuator: &Actuator, now: SimTime) {
         let (Some(place), Operation::Read | Operation::Write) = (&waiting.target, waiting.command.operation) else {
-            return self.offer(index, SimDuration::ZERO);
+            return self.offer(slot, SimDuration::ZERO);
         };
         let distance = place.radial_track.abs_diff(actuator.radial_track());
         if distance >= self.too_far {
@@ -63,12 +60,12 @@ impl Search {
         }
         let is_read = waiting.command.operation == Operation::Read;
         let direction = if is_read { Direction::Read } else { Direction::Write };
-        self.offer(index, actuator.positioning_time(now, place, direction));
+        self.offer(slot, actuator.positioning_time(now, place, direction));
     }
 
-    fn offer(&mut self, index: usize, time: SimDuration) {
+    fn offer(&mut self, slot: Slot, time: SimDuration) {
         if time < self.best {
-            (self.best, self.index) = (time, index);
+            (self.best, self.slot) = (time, slot);
         }
     }
 }
@@ -98,7 +95,7 @@ mod tests {
                 queue.keep_targets(&disk);
             }
             let mut soonest = (SimDuration(u64::MAX), 0);
-            for (index, (place, is_read)) in picks.into_iter().enumerate() {
+            for ((place, is_read), index) in picks.into_iter().zip(0..) {
                 let place = disk.geometry.locate(Pba(place % sectors));
                 let direction = if is_read { Direction::Read } else { Direction::Write };
                 let command = if is_read { Command::read(0, 1) } else { Command::write(0, 1) };
@@ -107,12 +104,12 @@ mod tests {
                     soonest = (time, index);
                 }
                 queue.push(Waiting {
-                    command, arrival: None, entry: now, sequence: 0, cleaning_before: SimDuration::ZERO,
+                    command, arrival: None, entry: now, sequence: index, cleaning_before: SimDuration::ZERO,
                     target: Some(place),
                 });
             }
             let chosen = Sptf::new(SimDuration::ZERO).choose(&queue, &actuator, now);
-            prop_assert_eq!(chosen, soonest.1);
+            prop_assert_eq!(chosen.map(|slot| queue.get(slot).sequence), Some(soonest.1));
         }
     }
 }
