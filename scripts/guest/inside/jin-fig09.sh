@@ -68,14 +68,14 @@ sync
 processor() { # jiffies that were busy, and all of them
     busybox awk '/^cpu / {all = 0; for (i = 2; i <= 9; i++) all += $i; print all - $5 - $6, all}' /proc/stat
 }
-read -r busy_before all_before < <(processor)
+read -r busy_before all_before <<<"$(processor)"
 say begins
 (
     echo "$BASHPID" >/sys/fs/cgroup/load/cgroup.procs
     exec imbrex fs bench fileserver /mnt/server --files "$files" --operations "$rounds" --seed "$seed" --json
 ) >/tmp/document
 say ended
-read -r busy all < <(processor)
+read -r busy all <<<"$(processor)"
 say "processor $((busy - busy_before)) $((all - all_before))"
 case $cache in
 none) say "flash 0 0" ;;

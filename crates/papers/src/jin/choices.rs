@@ -58,10 +58,14 @@ pub const RAID_DISK: &str = "maxline-250g";
 pub const RAID_DISKS: usize = 5;
 /// Fig. 9: how many may be lost: "RAID 5" (table II).
 pub const RAID_PARITY: u8 = 1;
-/// Fig. 9: the flash. Theirs is an MTRON MOBI 3500 of 16 GB, of 2008, whose data sheet was not found; of the profiles this is the
-/// one of its time and kind.
-pub const CACHE_FLASH: &str = FLASH;
+/// Fig. 9: the flash, of 16 GB. Theirs is an MTRON MOBI 3500 of 2008 (table II), whose data sheet was not found; of the profiles
+/// this is the one of its time and kind. Both systems have the same; HiSMRfs lays its table of checksums out for all of the array.
+pub const CACHE_FLASH: &str = "flash-2010:geometry.tracks=15258";
 /// Fig. 9: how fast the drives of the guest are, of their own speed. An emulated processor is too slow for drives as fast as they are.
 pub const PACE: f64 = 0.1;
 /// Fig. 9: what a processor may be busy at most, in percent, if what the guest's clock tells is to count.
 pub const PROCESSOR_PERCENT: f64 = 30.0;
+/// Fig. 9: memory of the guest; the load is bounded within it.
+pub const GUEST_MEMORY: &str = "1G";
+/// Fig. 9: how long a run of the guest may take on the wall clock.
+pub const GUEST_SECONDS: u64 = 5400;
