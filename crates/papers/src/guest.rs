@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use imbrex::{Failure, Progress};
 use imbrex_serve::Front;
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
 
 use crate::served::Served;
 
@@ -69,7 +70,7 @@ pub struct Sample {
 }
 
 /// What a drive did.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Did {
     /// How long it had something to answer.
     pub busy_ns: u64,
@@ -130,6 +131,12 @@ pub fn run(asked: &Asked, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Ra
     })();
     drives.into_iter().map(Served::stop).collect::<Result<Vec<()>, Failure>>()?;
     ran
+}
+
+/// The text of a main script: what a run hangs on besides its words.
+pub fn script_text(name: &str) -> Result<String, Failure> {
+    let path = scripts()?.join("inside").join(name);
+    std::fs::read_to_string(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
 fn scripts() -> Result<PathBuf, Failure> {

@@ -44,8 +44,9 @@ pub const SERVER_ROUNDS: u64 = SERVER_FILES;
 pub const FLASH_BYTES: u64 = (1 << 30) / SMALLER;
 /// Fig. 9: memory; table II says 2 GB.
 pub const SERVER_MEMORY_BYTES: u64 = (2 << 30) / SMALLER;
-/// Fig. 9: memory of the load itself, which is no smaller: 50 threads with what they write, 1 MiB each, and what they read.
-pub const LOAD_BYTES: u64 = 64 << 20;
+/// Fig. 9: memory of the load itself, which is no smaller: 50 threads with what they write, 1 MiB each, what they read, as much, and the
+/// program.
+pub const LOAD_BYTES: u64 = 128 << 20;
 /// Fig. 9: of the memory, the share in percent of what is written and not yet on the drives: `vm.dirty_ratio`, as Linux has it.
 pub const DIRTY_PERCENT: u64 = 20;
 /// Fig. 9: of the memory, the share in percent of what HiSMRfs keeps of what it wrote; the rest is the page cache in front of it.

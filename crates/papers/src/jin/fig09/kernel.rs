@@ -1,11 +1,17 @@
 //! ext4 over RAID 5 of five served disks in the guest, with or without a flash cache: what the guest is told, and what is read of
 //! what it says.
 //!
+//! A run takes a quarter of an hour. Where `IMBREX_KEPT_RUNS` names a folder, what it came to is kept there and not run again, as long
+//! as words, drives and script are the same.
+//!
 //! Invariants:
 //! 1. The operations and bytes of a phase are the guest's; what the drives did is what they themselves counted meanwhile.
 
+use std::path::PathBuf;
+
+use imbrex::files::replace;
 use imbrex::{Failure, Progress};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::super::choices::{
     CACHE_FLASH, FLASH_BYTES, GUEST_MEMORY, GUEST_SECONDS, JOURNAL_BYTES, LOAD_BYTES, PACE, RAID_DISK, RAID_DISKS,
@@ -14,6 +20,7 @@ use super::super::choices::{
 use super::{Measured, Outcome};
 use crate::guest::{self, Asked, Ran};
 
+const KEPT_FOLDER: &str = "IMBREX_KEPT_RUNS";
 const SCRIPT: &str = "jin-fig09.sh";
 /// Before each line of the script's own.
 const MARK: &str = "fig09: ";
@@ -63,7 +70,37 @@ pub fn run(cache: Cache, progress: &Progress, tell: &dyn Fn(&str)) -> Result<Out
         begins: &format!("{MARK}begins"),
         ends: &format!("{MARK}ended"),
     };
-    outcome(cache, &guest::run(&asked, progress, tell)?)
+    let key = format!("{} {drives:?} {PACE}\n{}", asked.words, guest::script_text(SCRIPT)?);
+    if let Some(outcome) = kept(cache, &key) {
+        return Ok(outcome);
+    }
+    let outcome = outcome(cache, &guest::run(&asked, progress, tell)?)?;
+    keep(cache, key, &outcome)?;
+    Ok(outcome)
+}
+
+/// A run that is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    key: String,
+    outcome: Outcome,
+}
+
+fn place(cache: Cache) -> Option<PathBuf> {
+    let name = format!("jin-fig09-{}.json", cache.word());
+    std::env::var_os(KEPT_FOLDER).map(|folder| PathBuf::from(folder).join(name))
+}
+
+fn kept(cache: Cache, key: &str) -> Option<Outcome> {
+    let text = std::fs::read_to_string(place(cache)?).ok()?;
+    let kept: Kept = serde_json::from_str(&text).ok()?;
+    (kept.key == key).then_some(kept.outcome)
+}
+
+fn keep(cache: Cache, key: String, outcome: &Outcome) -> Result<(), Failure> {
+    let Some(place) = place(cache) else { return Ok(()) };
+    let text = serde_json::to_string(&Kept { key, outcome: outcome.clone() }).map_err(Failure::failed)?;
+    Ok(replace(&place, text.as_bytes())?)
 }
 
 fn words(cache: Cache) -> String {

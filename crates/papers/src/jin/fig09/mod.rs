@@ -10,6 +10,7 @@ mod kernel;
 use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
 use imbrex::{Failure, Progress};
 use imbrex_fs::load::bench::Sizes;
+use serde::{Deserialize, Serialize};
 
 use self::kernel::Cache;
 use super::choices::{
@@ -28,7 +29,7 @@ pub const EXPERIMENT: Experiment =
 const LOAD: &str = "fileserver";
 
 /// A phase as a system did it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Measured {
     /// Operations of the file system.
     operations: u64,
@@ -72,7 +73,7 @@ impl Measured {
 }
 
 /// What a system came to.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Outcome {
     /// Pre-allocation, then the run.
     phases: [Measured; 2],
