@@ -2,7 +2,8 @@
 //! to the next whole number on either side, *nearly 100 %* is 95 at least, *about 50 MB* within a tenth, *much less* a half at most.
 
 use super::super::super::{ClaimKind, Report};
-use super::super::choices::{FLASH_BYTES, PROCESSOR_PERCENT, SMALLER};
+use super::super::choices::{FLASH_BYTES, PROCESSOR_PERCENT, SMALL_FLASH, SMALLER};
+use super::core::OnFlash;
 use super::{CACHED, HISMRFS, Outcome, Row, UNCACHED, WRITE_CACHED};
 
 /// By how much HiSMRfs is better (§III.B: "about 11% better").
@@ -144,6 +145,18 @@ pub fn explain(report: &mut Report, row: &Row) {
          HiSMRfs's are the same to the nanosecond. The paper's figure is a drawing without numbers, but for those of the text."
             .into(),
     );
+}
+
+/// What HiSMRfs has on its flash, and on a smaller one.
+pub fn explain_flash(report: &mut Report, flashes: [OnFlash; 2]) {
+    let megabytes = |bytes: u64| format!("{:.0}", (bytes * SMALLER) as f64 / 1e6);
+    let [own, small] = flashes.map(|flash| {
+        let parts = [flash.checkpoints, flash.log, flash.checksums].map(megabytes);
+        format!("two checkpoints {} MB, log {} MB, checksums {} MB", parts[0], parts[1], parts[2])
+    });
+    report.remarks.push(format!(
+        "What HiSMRfs has on the flash, for 200,000 files: {own}. How much of its log is needed hangs on the size of the flash, since a          checkpoint is taken when a share of it is full: on `{SMALL_FLASH}` {small}."
+    ));
 }
 
 #[cfg(test)]

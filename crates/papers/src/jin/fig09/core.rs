@@ -16,7 +16,7 @@ use indicatif::ProgressBar;
 use uuid::Uuid;
 
 use super::super::choices::{
-    CACHE_FLASH, DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SEED, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
+    DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SEED, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
 };
 use super::{LOAD, Measured, Outcome, sizes};
 use crate::guest::Did;
@@ -25,11 +25,28 @@ const BYTES: u64 = BLOCK_BYTES as u64;
 /// Checksums in a block of their table.
 const CHECKSUMS: u64 = 1020;
 
-/// Runs the load.
-pub fn run(bar: &ProgressBar) -> Result<Outcome, Failure> {
+/// What the metadata take of the flash, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OnFlash {
+    /// Both checkpoints.
+    pub checkpoints: u64,
+    /// The part of the log that is needed.
+    pub log: u64,
+    /// The checksums of the data there are.
+    pub checksums: u64,
+}
+
+impl OnFlash {
+    fn all(self) -> u64 {
+        self.checkpoints + self.log + self.checksums
+    }
+}
+
+/// Runs the load with the metadata on the flash that `flash` names.
+pub fn run(flash: &str, bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
     let clock = Clock::in_virtual_time();
     let disks = (0..RAID_DISKS).map(|_| device(&clock, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
-    let flash = device(&clock, CACHE_FLASH)?;
+    let flash = device(&clock, flash)?;
     let own = clock.clone();
     let bar = bar.clone();
     let watch: bench::Watch = Arc::new(move |_| {
@@ -55,7 +72,8 @@ pub fn run(bar: &ProgressBar) -> Result<Outcome, Failure> {
         let asked = Asked { sizes: sizes(), seed: SEED, watch };
         let benchmark = bench::named(LOAD).expect("it is a line of the registry of benchmarks");
         let phases = bench::run(benchmark, &files, &asked, ended).await.map_err(Failure::failed)?;
-        Ok::<_, Failure>(outcome(&phases, &seen.borrow(), flash_bytes(&fs)))
+        let on_flash = on_flash(&fs);
+        Ok::<_, Failure>((outcome(&phases, &seen.borrow(), on_flash.all()), on_flash))
     };
     let outcome = clock.run(work).map_err(Failure::failed)?;
     clock.forget_all();
@@ -88,11 +106,10 @@ fn did(devices: &[Device]) -> Vec<Did> {
     devices.iter().map(of).collect()
 }
 
-/// What its metadata take of the flash: both checkpoints, the log that is needed, the checksums of what is there.
-fn flash_bytes(fs: &Fs) -> u64 {
+fn on_flash(fs: &Fs) -> OnFlash {
     let status = fs.status();
     let checksums = (status.usage.live + status.usage.dead).div_ceil(CHECKSUMS);
-    2 * status.checkpoint.0 + (status.log.0 + checksums) * BYTES
+    OnFlash { checkpoints: 2 * status.checkpoint.0, log: status.log.0 * BYTES, checksums: checksums * BYTES }
 }
 
 fn outcome(phases: &[Phase], seen: &[Vec<Did>], flash_bytes: u64) -> Outcome {
