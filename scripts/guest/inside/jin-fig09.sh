@@ -17,6 +17,8 @@ set_to() { # VALUE FILE…: those that this kernel has
         if [ -w "$file" ]; then echo "$value" >"$file"; fi
     done
 }
+set_to never /sys/kernel/mm/transparent_hugepage/enabled
+set_to 4096 /proc/sys/vm/min_free_kbytes
 set_to $((500 * slow)) /proc/sys/vm/dirty_writeback_centisecs
 set_to $((3000 * slow)) /proc/sys/vm/dirty_expire_centisecs
 for queue in /sys/block/vd?/queue; do
@@ -59,25 +61,25 @@ esac
 mkfs.ext4 -q -J size=$((journal >> 20)) -E lazy_itable_init=1,lazy_journal_init=1,nodiscard $device
 mkdir -p /mnt/server
 mount -o noinit_itable,commit=$((5 * slow)) $device /mnt/server
-mount -t cgroup2 none /sys/fs/cgroup
-echo "+memory +io" >/sys/fs/cgroup/cgroup.subtree_control
-mkdir /sys/fs/cgroup/load
-echo $((memory + load)) >/sys/fs/cgroup/load/memory.max
-sync
-
-# In the guest's own memory, so that the pages of the program are not the load's. What it frees it gives back at once.
+# In memory, so that its pages never leave it. What it frees it gives back at once.
 cp -r /imbrex/lib /tmp/program
 export MALLOC_MMAP_THRESHOLD_=131072
+sync
+# So much memory is taken away that what is left is what the load may have. A control group would not do: on drives so slow the kernel takes a
+# group whose pages wait to be written for one without memory, and ends the load.
+available=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
+mkdir /run/ballast
+mount -t tmpfs -o size=100% ballast /run/ballast
+dd if=/dev/zero of=/run/ballast/file bs=1k count=$((available - (memory + load) / 1024)) status=none
+left=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
 
 processor() { # jiffies that were busy, and all of them
     busybox awk '/^cpu / {all = 0; for (i = 2; i <= 9; i++) all += $i; print all - $5 - $6, all}' /proc/stat
 }
 read -r busy_before all_before <<<"$(processor)"
 say begins
-(
-    echo "$BASHPID" >/sys/fs/cgroup/load/cgroup.procs
-    exec /tmp/program/ld-linux* --library-path /tmp/program /tmp/program/imbrex fs bench fileserver /mnt/server --files "$files" --operations "$rounds" --seed "$seed" --json
-) >/tmp/document
+/tmp/program/ld-linux* --library-path /tmp/program /tmp/program/imbrex fs bench fileserver /mnt/server --files "$files" \
+    --operations "$rounds" --seed "$seed" --json >/tmp/document
 say ended
 read -r busy all <<<"$(processor)"
 say "processor $((busy - busy_before)) $((all - all_before))"
@@ -86,7 +88,7 @@ none) say "flash 0 0" ;;
 smq) dmsetup status cached | busybox awk '{split($7, used, "/"); print "fig09: flash", used[1], used[2]}' ;;
 writecache) dmsetup status cached | busybox awk '{print "fig09: flash", $5 - $6, $5}' ;;
 esac
-say "memory $(cat /sys/fs/cgroup/load/memory.peak) of $((memory + load)), $(grep -E '^(anon|file|slab) ' /sys/fs/cgroup/load/memory.stat | tr '\n' ' ')"
+say "memory $left"
 say "state $(dmsetup status cached 2>/dev/null || true)"
 say document
 cat /tmp/document

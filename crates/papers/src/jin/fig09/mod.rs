@@ -147,8 +147,8 @@ fn method() -> String {
          for what it keeps of that, the rest is the page cache in front of it. ext4 runs in a guest (a stock Linux in QEMU, \
          `scripts/guest`) on dm-cache (write-back, policy smq, blocks of 64 KiB) over md RAID 5 with chunks of 512 KiB and a bitmap, as \
          mdadm makes it; its metadata of 4 MiB lie beside the cache. The disks are served at {PACE} of their speed, and the timers of the guest that \
-         can be set are as many times longer (write-back, commits, schedulers, md); those of dm-cache cannot. The load's memory with its \
-         page cache is bounded to the same and {} MiB for its own buffers. Time of the disks is the time in which the busiest drive had requests \
+         can be set are as many times longer (write-back, commits, schedulers, md); those of dm-cache cannot. All memory of the guest beyond that and {} MiB \
+         for the load's own buffers is taken away before it begins. Time of the disks is the time in which the busiest drive had requests \
          under way: no processor takes any. Latencies are by the clock of the file system, which for ext4 is the guest's times {PACE}; \
          they count if the guest's processor is busy under {PROCESSOR_PERCENT:.0} %. A phase ends when all is durable. All data are kept as \
          they are. Flashcache itself is of no kernel of today; it takes all reads and writes into the cache, as dm-cache does not, so \
