@@ -5,6 +5,7 @@
 # A run counts as passed only if the guest printed the nonce of this run and ended through its debug port with the
 # status: QEMU ends with 1 when it cannot start at all, and an old log proves nothing.
 # $IMBREX_GUEST_ONLY is handed on as GUEST_ONLY.
+# $IMBREX_GUEST_DRIVES has drives that are served over NBD, SOCKET:SECTOR_BYTES with spaces between: /dev/vda, /dev/vdb, … there.
 # $IMBREX_GUEST_SECONDS bounds the run (default 240); $IMBREX_GUEST_LOG keeps the console.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -51,6 +52,13 @@ cp "$here/init.sh" "$initramfs/init"
 chmod +x "$initramfs/init"
 (cd "$initramfs" && find . | "$guest/root/usr/bin/busybox" cpio -o -H newc 2>/dev/null) >"$work/initramfs.cpio"
 
+drives=()
+for drive in ${IMBREX_GUEST_DRIVES:-}; do
+    name=drive${#drives[@]}
+    drives+=(-blockdev "driver=nbd,node-name=$name,server.type=unix,server.path=${drive%:*},cache.direct=on"
+        -device "virtio-blk-pci,drive=$name,num-queues=1,logical_block_size=${drive##*:},physical_block_size=${drive##*:}")
+done
+
 log=${IMBREX_GUEST_LOG:-$work/console}
 rm -f "$log"
 share() { echo "local,path=$1,mount_tag=$2,security_model=none,readonly=on,multidevs=remap"; }
@@ -62,6 +70,7 @@ timeout --foreground --kill-after=5 "$seconds" qemu-system-x86_64 \
     -serial "file:$log" -device isa-debug-exit,iobase=0xf4,iosize=0x04 \
     -virtfs "$(share "$guest/root" root)" -virtfs "$(share "$work/imbrex" imbrex)" \
     -virtfs "$(share "$work/test" test)" \
+    ${drives[@]+"${drives[@]}"} \
     -kernel "$guest/vmlinuz" -initrd "$work/initramfs.cpio" \
     -append "no_timer_check console=ttyS0 quiet loglevel=4 panic=-1 tsc=unstable nonce=$nonce only=${IMBREX_GUEST_ONLY:-}" || status=$?
 

@@ -55,6 +55,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("caveat-1g", include_str!("../profiles/caveat-1g.toml")),
     ("caveat-1g-512", include_str!("../profiles/caveat-1g-512.toml")),
     ("caveat-2t", include_str!("../profiles/caveat-2t.toml")),
+    ("maxline-250g", include_str!("../profiles/maxline-250g.toml")),
     ("flash-2010", include_str!("../profiles/flash-2010.toml")),
 ];
 

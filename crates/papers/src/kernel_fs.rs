@@ -8,13 +8,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{JoinHandle, sleep};
+use std::thread::sleep;
 use std::time::Duration;
 
 use imbrex::Failure;
-use imbrex::drives::emulated;
-use imbrex_serve::{Address, Front, Limits, Server};
+use imbrex_serve::Front;
+
+use crate::served::Served;
 
 /// How long `nbdfuse` may take until its file is there, in tenths of a second.
 const TENTHS_MAX: u32 = 100;
@@ -33,16 +33,8 @@ pub struct KernelFs {
 /// What was set up, and is to be taken down.
 enum Undo {
     Folder(tempfile::TempDir),
-    Server {
-        front: Arc<Front>,
-        should_stop: Arc<AtomicBool>,
-        thread: JoinHandle<std::io::Result<()>>,
-        pacer: JoinHandle<()>,
-    },
-    Fused {
-        child: Child,
-        folder: PathBuf,
-    },
+    Server(Served),
+    Fused { child: Child, folder: PathBuf },
     Loop(String),
     Mounted(PathBuf),
 }
@@ -61,14 +53,9 @@ impl KernelFs {
         let (socket, fused) = (folder.path().join("drive.sock"), folder.path().join("fused"));
         let mount_point = folder.path().join("mounted");
         std::fs::create_dir(&fused).and_then(|()| std::fs::create_dir(&mount_point)).map_err(Failure::failed)?;
-        let (front, pacer) = Front::start(emulated(words)?, "none".parse().map_err(Failure::usage)?, false);
-        let address: Address = format!("unix:{}", socket.display()).parse().map_err(Failure::failed)?;
-        let server = Server::bind(&address, front.clone(), None, Limits::default()).map_err(Failure::failed)?;
-        let should_stop = Arc::new(AtomicBool::new(false));
-        let stops = should_stop.clone();
-        let thread = std::thread::spawn(move || server.run(&|| stops.load(Ordering::Relaxed)));
-        let serving = Undo::Server { front: front.clone(), should_stop, thread, pacer };
-        let mut made = KernelFs { front, undo: vec![Undo::Folder(folder), serving] };
+        let served = Served::start(words, "none", &socket)?;
+        let front = served.front().clone();
+        let mut made = KernelFs { front, undo: vec![Undo::Folder(folder), Undo::Server(served)] };
         let file = made.fuse(&socket, fused)?;
         let device = made.looped(&file)?;
         let size = bytes.map(|bytes| format!("{}k", bytes >> 10));
@@ -152,12 +139,7 @@ impl Undo {
     fn take_down(self) -> Result<(), Failure> {
         match self {
             Undo::Folder(folder) => folder.close().map_err(Failure::failed),
-            Undo::Server { front, should_stop, thread, pacer } => {
-                should_stop.store(true, Ordering::Relaxed);
-                let served = thread.join().expect("a server does not panic");
-                front.stop(pacer)?;
-                served.map_err(Failure::failed)
-            }
+            Undo::Server(served) => served.stop(),
             Undo::Fused { mut child, folder } => {
                 let ended = run("fusermount3", [OsStr::new("-u"), folder.as_os_str()]).map(drop);
                 let killed = if ended.is_err() { child.kill().map_err(Failure::failed) } else { Ok(()) };

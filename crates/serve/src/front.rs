@@ -225,6 +225,7 @@ impl Front {
         inner.quiet_since = (due, inner.drive.host_time());
         match served {
             Ok(completion) => {
+                inner.statistics.came(completion.entry);
                 inner.statistics.completed(&completion);
                 Answer { tag, buffer: completion.buffer, outcome: completion.outcome, due }
             }
@@ -246,6 +247,7 @@ impl Front {
         io.tag = inner.next_tag;
         match inner.drive.submit(at, io) {
             Ok(()) => {
+                inner.statistics.came(at);
                 let own = inner.next_tag;
                 inner.next_tag += 1;
                 inner.callers.insert(own, (tag, target.clone()));

@@ -25,6 +25,7 @@
 //! # }
 //! ```
 
+pub mod busy;
 pub mod clients;
 pub mod front;
 #[cfg(target_os = "linux")]

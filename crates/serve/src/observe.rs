@@ -54,7 +54,8 @@ impl Shown for Observed {
 pub fn text(observed: &Observed) -> String {
     let front = &observed.front;
     let mut out = front.with(|drive, statistics| {
-        let mut out = format!("{}\nsimulated time {}\n", front.facts().label, SimDuration(drive.now().0));
+        let busy = SimDuration(statistics.busy.total_ns());
+        let mut out = format!("{}\nsimulated time {}\nbusy {busy}\n", front.facts().label, SimDuration(drive.now().0));
         for kind in &statistics.kinds {
             let at = |share| SimDuration(kind.latency_ns.value_at_quantile(share));
             let (name, requests, errors) = (kind.name, kind.requests, kind.errors);
@@ -191,8 +192,14 @@ pub fn prometheus(observed: &Observed) -> String {
         requests(&mut out, statistics);
         let cleaning = &drive.timing().cleaning;
         let volatile = drive.dirty().0 * u64::from(drive.sector_bytes());
-        let gauges: [(&str, &str, &str, f64); 7] = [
+        let gauges: [(&str, &str, &str, f64); 8] = [
             ("imbrex_simulated_seconds", "counter", "Simulated time.", seconds(drive.now().0)),
+            (
+                "imbrex_busy_seconds_total",
+                "counter",
+                "Simulated time in which requests were under way.",
+                seconds(statistics.busy.total_ns()),
+            ),
             ("imbrex_cleaning_events_total", "counter", "Times that cleaning began.", cleaning.events() as f64),
             (
                 "imbrex_cleaning_seconds_total",

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use imbrex_device::{Completion, DeviceError, IoKind};
+use imbrex_disk::SimTime;
 use imbrex_layer::ZoneError;
+
+use crate::busy::Busy;
 
 /// Three digits, up to an hour: what a stalled drive may take.
 const DIGITS: u8 = 3;
@@ -33,6 +36,8 @@ pub struct Statistics {
     pub kinds: [KindStatistics; 4],
     /// How much later than its time an answer was given, nanoseconds.
     pub lateness_ns: Histogram<u64>,
+    /// How long the drive had something to answer.
+    pub busy: Busy,
     /// Requests against the rules of zones, by reason.
     pub zone_refusals: BTreeMap<&'static str, u64>,
     /// The first of them, in words.
@@ -78,6 +83,7 @@ impl Statistics {
         Statistics {
             kinds: [kind("read"), kind("write"), kind("flush"), kind("trim")],
             lateness_ns: histogram(),
+            busy: Busy::default(),
             zone_refusals: BTreeMap::new(),
             first_zone_refusal: None,
             begun: Instant::now(),
@@ -85,8 +91,14 @@ impl Statistics {
         }
     }
 
-    /// A request has been completed by the drive.
+    /// A request has come to the drive.
+    pub fn came(&mut self, at: SimTime) {
+        self.busy.begin(at);
+    }
+
+    /// A request that came has been completed by the drive.
     pub fn completed(&mut self, completion: &Completion) {
+        self.busy.answer(completion.end);
         if let Err(error) = &completion.outcome {
             self.refused(error);
         }

@@ -110,9 +110,7 @@ pub fn explain(report: &mut Report, rows_of_disks: &[Vec<Row>]) {
     report.remarks.push(
         "ext4's part is run by threads that meet as they do on the wall clock, so what its journal gathers, and its time, differ from run \
          to run, by up to a tenth in two; all else is the same to the nanosecond. createfiles.f makes only directories beforehand. The \
-         latencies of SMRfs with ext4 are not known in time of the disk: they are judged on `strict-append` with a namespace of ours. \
-         Fig. 9, ext4 with a flash cache, is not reproduced yet: it takes dm-cache over RAID 5 of five served drives in a guest, paced, \
-         and a medium that makes its data up, for 25 GB of them."
+         latencies of SMRfs with ext4 are not known in time of the disk: they are judged on `strict-append` with a namespace of ours."
             .into(),
     );
 }

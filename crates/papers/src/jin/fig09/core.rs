@@ -1,0 +1,148 @@
+//! HiSMRfs: store `log` on an array of five disks, its metadata on flash, on the core in virtual time.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use imbrex::Failure;
+use imbrex::drives::emulated;
+use imbrex_fs::core::{Bounds, MakeOptions, Parts, make_on};
+use imbrex_fs::device::BLOCK_BYTES;
+use imbrex_fs::device::emulated::Emulated;
+use imbrex_fs::load::OnCore;
+use imbrex_fs::load::bench::{self, Asked, Kind, Phase};
+use imbrex_fs::{Clock, Device, Fs, MountOptions};
+use indicatif::ProgressBar;
+use uuid::Uuid;
+
+use super::super::choices::{
+    DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SEED, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
+};
+use super::{LOAD, Measured, Outcome, sizes};
+use crate::guest::Did;
+
+const BYTES: u64 = BLOCK_BYTES as u64;
+/// Checksums in a block of their table.
+const CHECKSUMS: u64 = 1020;
+
+/// What the metadata take of the flash, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OnFlash {
+    /// Both checkpoints.
+    pub checkpoints: u64,
+    /// The part of the log that is needed.
+    pub log: u64,
+    /// The checksums of the data there are.
+    pub checksums: u64,
+}
+
+impl OnFlash {
+    fn all(self) -> u64 {
+        self.checkpoints + self.log + self.checksums
+    }
+}
+
+/// Runs the load with the metadata on the flash that `flash` names.
+pub fn run(flash: &str, bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
+    let clock = Clock::in_virtual_time();
+    let disks = (0..RAID_DISKS).map(|_| device(&clock, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
+    let flash = device(&clock, flash)?;
+    let own = clock.clone();
+    let bar = bar.clone();
+    let watch: bench::Watch = Arc::new(move |_| {
+        bar.inc(1);
+        true
+    });
+    let work = async move {
+        let made = MakeOptions {
+            uuid: Some(Uuid::from_u128(1)),
+            store: Some("log".into()),
+            parity: RAID_PARITY,
+            ..MakeOptions::default()
+        };
+        let metadata = std::slice::from_ref(&flash);
+        make_on(Parts { drives: &disks, metadata, spares: &[] }, &made, 0).await.map_err(Failure::failed)?;
+        let devices: Vec<Device> = disks.into_iter().chain([flash]).collect();
+        let (bounds, page_cache) = memory();
+        let options = MountOptions { bounds: Some(bounds), ..MountOptions::default() };
+        let (fs, _) = Fs::mount(&own, &devices, &options).await.map_err(Failure::failed)?;
+        let files = OnCore::new(&fs, "bench").await.map_err(Failure::failed)?.with_page_cache(page_cache);
+        let seen = Rc::new(RefCell::new(vec![did(&devices)]));
+        let ended = |_: &Phase| seen.borrow_mut().push(did(&devices));
+        let asked = Asked { sizes: sizes(), seed: SEED, watch };
+        let benchmark = bench::named(LOAD).expect("it is a line of the registry of benchmarks");
+        let phases = bench::run(benchmark, &files, &asked, ended).await.map_err(Failure::failed)?;
+        let on_flash = on_flash(&fs);
+        Ok::<_, Failure>((outcome(&phases, &seen.borrow(), on_flash.all()), on_flash))
+    };
+    let outcome = clock.run(work).map_err(Failure::failed)?;
+    clock.forget_all();
+    outcome
+}
+
+fn device(clock: &Clock, words: &str) -> Result<Device, Failure> {
+    let backend = Emulated::new(emulated(words)?).map_err(Failure::failed)?;
+    Ok(Device::new(clock, words, Box::new(backend)))
+}
+
+/// How the memory is shared: what the file system has itself, and the page cache in front of it.
+fn memory() -> (Bounds, u64) {
+    let share = |percent: u64| SERVER_MEMORY_BYTES * percent / 100;
+    let (dirty, written) = (share(DIRTY_PERCENT), share(WRITTEN_PERCENT));
+    let bounds = Bounds { cache_bytes: dirty, written_blocks: (written / BYTES) as usize, ..Bounds::default() };
+    (bounds, SERVER_MEMORY_BYTES - dirty - written)
+}
+
+/// What each device did so far.
+fn did(devices: &[Device]) -> Vec<Did> {
+    let of = |device: &Device| {
+        let spent = device.spent().all();
+        Did {
+            busy_ns: spent.busy_ns,
+            read_bytes: spent.blocks_read * BYTES,
+            written_bytes: spent.blocks_written * BYTES,
+        }
+    };
+    devices.iter().map(of).collect()
+}
+
+fn on_flash(fs: &Fs) -> OnFlash {
+    let status = fs.status();
+    let checksums = (status.usage.live + status.usage.dead).div_ceil(CHECKSUMS);
+    OnFlash { checkpoints: 2 * status.checkpoint.0, log: status.log.0 * BYTES, checksums: checksums * BYTES }
+}
+
+fn outcome(phases: &[Phase], seen: &[Vec<Did>], flash_bytes: u64) -> Outcome {
+    let of = |number: usize| {
+        let phase = &phases[number];
+        let since = seen[number + 1].iter().zip(&seen[number]).map(|(after, before)| after.since(*before));
+        Measured {
+            operations: phase.operations(),
+            bytes: phase.bytes(),
+            elapsed_ns: phase.elapsed_ns,
+            latency_ns: latency_ns(phase),
+            drives: since.collect(),
+        }
+    };
+    Outcome { phases: [of(0), of(1)], flash_bytes, processor_percent: None }
+}
+
+/// The mean of what applications ask.
+fn latency_ns(phase: &Phase) -> u64 {
+    let asked = phase.measured.iter().filter(|(kind, _)| **kind != Kind::SyncAll);
+    super::mean(asked.map(|(_, figures)| (figures.latency.count(), figures.latency.mean_ns())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_the_memory_is_shared_out() {
+        let (bounds, page_cache) = memory();
+        let written = bounds.written_blocks as u64 * BYTES;
+        let rest = SERVER_MEMORY_BYTES - bounds.cache_bytes - written - page_cache;
+        assert!(rest < BYTES, "{rest} bytes are nobody's");
+        assert!(page_cache > bounds.cache_bytes && bounds.cache_bytes > written);
+    }
+}

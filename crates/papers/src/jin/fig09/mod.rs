@@ -1,0 +1,260 @@
+//! Fig. 9: HiSMRfs on five disks with its metadata on flash, against ext4 with a flash cache over RAID 5 of the same disks, under
+//! filebench's `fileserver`, in time of the disks.
+//!
+//! HiSMRfs runs on the core in virtual time (`core`), ext4 in a guest whose disks are served by this process (`kernel`).
+
+mod claims;
+mod core;
+mod kernel;
+
+use imbrex::chart::{Axis, BarArrangement, BarChart, Style, Unit};
+use imbrex::{Failure, Progress};
+use imbrex_fs::load::bench::Sizes;
+use serde::{Deserialize, Serialize};
+
+use self::kernel::Cache;
+use super::choices::{
+    CACHE_FLASH, DIRTY_PERCENT, FLASH_BYTES, JOURNAL_BYTES, LOAD_BYTES, PACE, PROCESSOR_PERCENT, RAID_DISK, RAID_DISKS,
+    SEED, SERVER_FILES, SERVER_MEMORY_BYTES, SERVER_ROUNDS, SMALL_FLASH, SMALLER, WRITTEN_PERCENT,
+};
+use crate::guest::Did;
+use crate::report::Table;
+use crate::{Experiment, Report};
+
+/// Its line in the registry.
+pub const EXPERIMENT: Experiment =
+    Experiment { name: "jin/fig09", title: "HiSMRfs against ext4 with a flash cache, in time of the disks", run };
+
+/// The load.
+const LOAD: &str = "fileserver";
+
+/// A phase as a system did it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Measured {
+    /// Operations of the file system.
+    operations: u64,
+    /// Bytes that applications read and wrote.
+    bytes: u64,
+    /// From its beginning to its end, in time of the drives.
+    elapsed_ns: u64,
+    /// Of an operation, on average, by the same clock; the sync that ends a phase is ours.
+    latency_ns: u64,
+    /// What each drive did, the flash last.
+    drives: Vec<Did>,
+}
+
+impl Measured {
+    /// The time of the disks: how long the busiest of the drives had something to answer.
+    fn disk_ns(&self) -> u64 {
+        self.drives.iter().map(|drive| drive.busy_ns).max().unwrap_or(0)
+    }
+
+    fn disk_seconds(&self) -> f64 {
+        self.disk_ns() as f64 / 1e9
+    }
+
+    /// Operations a second of the disks.
+    fn rate(&self) -> f64 {
+        self.operations as f64 * 1e9 / self.disk_ns().max(1) as f64
+    }
+
+    fn mb_per_s(&self) -> f64 {
+        self.bytes as f64 * 1e3 / self.disk_ns().max(1) as f64
+    }
+
+    fn flash(&self) -> Did {
+        self.drives.last().copied().unwrap_or_default()
+    }
+
+    /// What a count of all disks sums to, the flash left out.
+    fn of_disks(&self, count: fn(&Did) -> u64) -> u64 {
+        self.drives.iter().take(RAID_DISKS).map(count).sum()
+    }
+}
+
+/// What a system came to.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Outcome {
+    /// Pre-allocation, then the run.
+    phases: [Measured; 2],
+    /// Bytes of flash that it used.
+    flash_bytes: u64,
+    /// How busy the processor was, in percent: nothing where none takes time.
+    processor_percent: Option<f64>,
+}
+
+/// Names of the systems, in the order in which they are run; the first two are the paper's.
+const SYSTEMS: [&str; 4] = [
+    "HiSMRfs",
+    "ext4 with a flash cache (dm-cache)",
+    "ext4 without flash",
+    "ext4 with a cache of all writes (dm-writecache)",
+];
+
+/// Places of the systems in a row.
+const HISMRFS: usize = 0;
+const CACHED: usize = 1;
+const UNCACHED: usize = 2;
+const WRITE_CACHED: usize = 3;
+
+/// Outcomes by system; nothing for one that cannot be had here.
+type Row = Vec<Option<Outcome>>;
+
+/// The sizes of the load.
+fn sizes() -> Sizes {
+    let own = imbrex_fs::load::bench::named(LOAD).expect("it is a line of the registry of benchmarks").defaults;
+    Sizes { files: Some(SERVER_FILES), operations: Some(SERVER_ROUNDS), ..own }
+}
+
+fn run(progress: &Progress) -> Result<Report, Failure> {
+    let mut report = Report { method: method(), ..Report::default() };
+    let bar = progress.steps(SYSTEMS[HISMRFS]);
+    let (own, on_flash) = core::run(CACHE_FLASH, &bar)?;
+    let (_, on_small_flash) = core::run(SMALL_FLASH, &bar)?;
+    bar.finish_and_clear();
+    let mut row = vec![Some(own)];
+    for (cache, name) in [Cache::Smq, Cache::None, Cache::Write].into_iter().zip(&SYSTEMS[CACHED..]) {
+        let bar = progress.steps(name);
+        let outcome = kernel::run(cache, progress, &|words| bar.set_message(words.to_string()));
+        bar.finish_and_clear();
+        if progress.should_stop() {
+            return Err(Failure::interrupted());
+        }
+        row.push(match outcome {
+            Ok(outcome) => Some(outcome),
+            Err(failure) => {
+                report.remarks.push(format!("{name} was not run: {failure}."));
+                None
+            }
+        });
+    }
+    claims::judge(&mut report, &row);
+    claims::explain(&mut report, &row);
+    claims::explain_flash(&mut report, [on_flash, on_small_flash]);
+    report.tables.push(figures(&row));
+    report.tables.push(traffic(&row));
+    report.figures.push(("jin-fig9.svg".into(), chart(&row)));
+    Ok(report)
+}
+
+fn method() -> String {
+    format!(
+        "filebench's `fileserver` (`imbrex fs bench`, seed {SEED}) with {SERVER_FILES} files and {SERVER_ROUNDS} rounds on {RAID_DISKS} new disks, \
+         `{RAID_DISK}`, and flash, `{CACHE_FLASH}`. What the paper has in files and bytes is a {SMALLER}th of it: 200,000 files, 1 GB of flash \
+         for the cache ({} KiB), 2 GB of memory ({} KiB), the 1 GiB of journal that ext4 would make ({} MiB); so memory and flash hold the same \
+         shares of the data. The disks have their size. HiSMRfs is store `log` as an array with one parity, its metadata on the flash, \
+         without a hot zone, on the core in virtual time; of its memory {DIRTY_PERCENT} % are for what is not yet written, {WRITTEN_PERCENT} % \
+         for what it keeps of that, the rest is the page cache in front of it. ext4 runs in a guest (a stock Linux in QEMU, \
+         `scripts/guest`) on dm-cache (write-back, policy smq, blocks of 64 KiB) over md RAID 5 with chunks of 512 KiB and a bitmap, as \
+         mdadm makes it; its metadata of 4 MiB lie beside the cache. The disks are served at {PACE} of their speed, and the timers of the guest that \
+         can be set are as many times longer (write-back, commits, schedulers, md); those of dm-cache cannot. All memory of the guest beyond that and {} MiB \
+         for the load's own buffers is taken away before it begins. Time of the disks is the time in which the busiest drive had requests \
+         under way: no processor takes any. Latencies are by the clock of the file system, which for ext4 is the guest's times {PACE}; \
+         they count if the guest's processor is busy under {PROCESSOR_PERCENT:.0} %. A phase ends when all is durable. All data are kept as \
+         they are. Flashcache itself is of no kernel of today; it takes all reads and writes into the cache, as dm-cache does not, so \
+         dm-writecache, which takes all writes, stands beside. What the paper does not give was chosen before the first run (commit {}).",
+        FLASH_BYTES >> 10,
+        SERVER_MEMORY_BYTES >> 10,
+        JOURNAL_BYTES >> 20,
+        LOAD_BYTES >> 20,
+        super::CHOSEN_FIG09,
+    )
+}
+
+/// The mean of groups, each with how many there are and their mean.
+fn mean(groups: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let (sum, count) = groups.fold((0u128, 0u128), |(sum, count), (of_group, mean)| {
+        (sum + u128::from(mean) * u128::from(of_group), count + u128::from(of_group))
+    });
+    u64::try_from(sum / count.max(1)).expect("a mean is no larger than what it is of")
+}
+
+fn cells(outcome: &Option<Outcome>, count: usize, of: impl Fn(&Outcome) -> Vec<String>) -> Vec<String> {
+    outcome.as_ref().map_or_else(|| vec!["–".to_string(); count], of)
+}
+
+fn table(heading: &str, columns: &[&str], row: &Row, of: impl Fn(&Outcome) -> Vec<String>) -> Table {
+    let line = |(name, outcome): (&&str, &Option<Outcome>)| {
+        [name.to_string()].into_iter().chain(cells(outcome, columns.len(), &of)).collect()
+    };
+    Table {
+        heading: heading.into(),
+        columns: ["system"].iter().chain(columns).map(|column| column.to_string()).collect(),
+        rows: SYSTEMS.iter().zip(row).map(line).collect(),
+    }
+}
+
+fn figures(row: &Row) -> Table {
+    let columns = [
+        "pre-allocate, s of the disks",
+        "the same, elapsed",
+        "operations/s of the disks",
+        "MB/s",
+        "run, s of the disks",
+        "the same, elapsed",
+        "mean latency, ms",
+        "flash used, MB",
+        "processor busy",
+    ];
+    table("Times, rates, flash", &columns, row, |outcome| {
+        let [before, run] = &outcome.phases;
+        let seconds = |ns: u64| format!("{:.2}", ns as f64 / 1e9);
+        vec![
+            seconds(before.disk_ns()),
+            seconds(before.elapsed_ns),
+            format!("{:.0}", run.rate()),
+            format!("{:.1}", run.mb_per_s()),
+            seconds(run.disk_ns()),
+            seconds(run.elapsed_ns),
+            format!("{:.2}", run.latency_ns as f64 / 1e6),
+            format!("{:.2}", outcome.flash_bytes as f64 / 1e6),
+            outcome.processor_percent.map_or("none".into(), |percent| format!("{percent:.0} %")),
+        ]
+    })
+}
+
+fn traffic(row: &Row) -> Table {
+    let columns = [
+        "pre-allocate: disks read",
+        "written",
+        "flash busy, s",
+        "flash read",
+        "written",
+        "run: disks read",
+        "written",
+        "flash busy, s",
+        "flash read",
+        "written",
+    ];
+    let heading = "What was asked of the drives, in MB of all of them together; the application wrote and read as much in each system";
+    table(heading, &columns, row, |outcome| {
+        let megabytes = |bytes: u64| format!("{:.0}", bytes as f64 / 1e6);
+        let phase = |phase: &Measured| {
+            [
+                megabytes(phase.of_disks(|did| did.read_bytes)),
+                megabytes(phase.of_disks(|did| did.written_bytes)),
+                format!("{:.2}", phase.flash().busy_ns as f64 / 1e9),
+                megabytes(phase.flash().read_bytes),
+                megabytes(phase.flash().written_bytes),
+            ]
+        };
+        outcome.phases.iter().flat_map(phase).collect()
+    })
+}
+
+/// The four bars of the paper's figure, over those of HiSMRfs.
+fn chart(row: &Row) -> String {
+    let axis = Axis::linear("over HiSMRfs", Unit::Ratio);
+    let groups = ["pre-allocation time", "operations/s", "MB/s", "latency"].map(String::from).to_vec();
+    let title = "HiSMRfs and ext4 with a flash cache";
+    let mut chart = BarChart::new("jin-fig9", title, axis, groups, BarArrangement::Grouped);
+    for (number, name) in SYSTEMS.iter().enumerate() {
+        let over = |value: fn(&Outcome) -> f64| claims::over(row, number, HISMRFS, value);
+        let ratios = [over(claims::pre_allocation), over(claims::rate), over(claims::bytes), over(claims::latency)];
+        let known: Option<Vec<f64>> = ratios.into_iter().collect();
+        if let Some(values) = known {
+            chart = chart.with(*name, number, values);
+        }
+    }
+    chart.svg(Style::Standalone)
+}
