@@ -96,7 +96,7 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
     /// Tells the layer what comes after the operation that is about to be served.
     pub(super) fn foresee_next(&self) {
         if let Some(next) = self.queue.oldest() {
-            return self.drive.layer.foresee(next.command.lba, Coming::Next);
+            return self.drive.layer.foresee(self.queue.get(next).command.lba, Coming::Next);
         }
         let (first, rest) = match &self.peeked {
             Some(peeked) => (Some(peeked), self.source.upcoming().first()),
