@@ -303,6 +303,30 @@ mod tests {
         }
     }
 
+    /// Goal: a list that a search has to halve equals a naive one too. Method: a thousand runs in scrambled order, with others over
+    /// some of them; then what lies in every window.
+    #[test]
+    fn a_long_list_equals_a_naive_one() {
+        const RUNS: u32 = 1000;
+        let mut list = RunList::default();
+        let mut naive = vec![None; 4 * RUNS as usize + 8];
+        for number in 0..2 * RUNS {
+            // Coprime to the number of runs: each comes once, then every one is met again a little further on.
+            let (offset, length) = (number * 379 % RUNS * 4 + number / RUNS, 1 + number % 3 + number / RUNS * 2);
+            let run = ShortRun { offset, length, place: number * 10 };
+            list.overlay(run, false, |offset, length, place| {
+                (0..length).for_each(|i| assert_eq!(naive[(offset + i) as usize], place.map(|place| place + i)));
+            });
+            (0..length).for_each(|i| naive[(offset + i) as usize] = Some(run.place + i));
+        }
+        assert!(list.len() > 10 * COMPARED_MAX, "{} runs", list.len());
+        for from in 0..4 * RUNS {
+            list.cover(from, from + 7, |offset, length, place| {
+                (0..length).for_each(|i| assert_eq!(naive[(offset + i) as usize], place.map(|place| place + i)));
+            });
+        }
+    }
+
     #[test]
     fn a_run_joins_only_what_it_continues() {
         let mut list = RunList::default();
