@@ -337,7 +337,7 @@ fn a_host_managed_drive_says_what_breaks_its_rules() {
 fn writes_against_the_rules_are_told_without_being_asked() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = |sectors: &[u64], drive: &str, more: &[&str]| {
-        let trace = file(folder.path(), "trace.csv", &writes(sectors.iter().copied()));
+        let trace = file(folder.path(), "trace.csv", writes(sectors.iter().copied()));
         let output = imbrex(&[&["simulate", &trace, "-d", drive, "--no-baseline", "-q"], more].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()

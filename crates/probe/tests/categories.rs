@@ -138,6 +138,18 @@ fn a_cache_of_small_parts_is_no_conventional_drive() {
     }
 }
 
+/// Where the cache has just been filled, small regions of it are merged while copies are made: what went home is no copy.
+#[test]
+#[ignore = "fills 37 GiB: `make test-long`"]
+fn a_full_cache_of_small_regions_is_not_placed_where_its_blocks_went_home() {
+    let found = verdict("emulated-smr-1:region_size=2MiB", &["cache-place", "cache-size"]);
+    let place = found.property("cache_place").expect("it was asked");
+    assert!(
+        found.word("cache_place") == Some("id") || place.confidence != imbrex_probe::Confidence::High,
+        "{place:#?}"
+    );
+}
+
 /// A drive that spares neighbours which hold nothing writes in place until they do, and reads nothing from what is empty.
 #[test]
 fn an_empty_interlaced_drive_is_not_vouched_for() {
