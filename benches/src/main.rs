@@ -1,9 +1,10 @@
-//! `make bench`: requests a second through the whole simulator, drive by drive, and trace reading in MB/s, with the
-//! targets beside. `--record FOLDER` keeps the figures there with the machine they came from; `--only WORD` runs the
+//! `make bench`: requests a second through the whole simulator, drive by drive, what generators make, and trace reading in
+//! MB/s, with the targets beside. `--record FOLDER` keeps the figures there with the machine they came from; `--only WORD` runs the
 //! rows whose name holds the word. `fuse OURS THEIRS` measures two mounted directories beside each other ([`fuse`]).
 
 mod files;
 mod fuse;
+mod generating;
 mod images;
 mod machine;
 mod memory;
@@ -58,8 +59,15 @@ fn main() {
         }
     }
     let mut rows = Vec::new();
-    let groups: [Group; 6] =
-        [simulating::measure, reading::measure, memory::measure, images::measure, files::measure, serving::measure];
+    let groups: [Group; 7] = [
+        simulating::measure,
+        generating::measure,
+        reading::measure,
+        memory::measure,
+        images::measure,
+        files::measure,
+        serving::measure,
+    ];
     println!("{:50} {:>12} {:>12}", "", "measured", "target");
     for group in groups {
         group(&only, &mut |row| {
