@@ -62,9 +62,6 @@ pub const RAID_PARITY: u8 = 1;
 /// Fig. 9: the flash, of 16 GB. Theirs is an MTRON MOBI 3500 of 2008 (table II), whose data sheet was not found; of the profiles
 /// this is the one of its time and kind. Both systems have the same; HiSMRfs lays its table of checksums out for all of the array.
 pub const CACHE_FLASH: &str = "flash-2010:geometry.tracks=15258";
-/// Fig. 9: a smaller flash for HiSMRfs, which stands beside: 2,400 MiB, hardly more than its metadata must have on such disks. Its log is
-/// smaller, so checkpoints come more often and less of the log is needed.
-pub const SMALL_FLASH: &str = "flash-2010:geometry.tracks=2400";
 /// Fig. 9: how fast the drives of the guest are, of their own speed. An emulated processor is too slow for drives as fast as they are.
 pub const PACE: f64 = 0.1;
 /// Fig. 9: what a processor may be busy at most, in percent, if what the guest's clock tells is to count.

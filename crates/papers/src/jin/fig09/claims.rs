@@ -2,7 +2,7 @@
 //! to the next whole number on either side, *nearly 100 %* is 95 at least, *about 50 MB* within a tenth, *much less* a half at most.
 
 use super::super::super::{ClaimKind, Report};
-use super::super::choices::{FLASH_BYTES, PROCESSOR_PERCENT, SMALL_FLASH, SMALLER};
+use super::super::choices::{FLASH_BYTES, PROCESSOR_PERCENT, SMALLER};
 use super::core::OnFlash;
 use super::{CACHED, HISMRFS, Outcome, Row, UNCACHED, WRITE_CACHED};
 
@@ -147,15 +147,13 @@ pub fn explain(report: &mut Report, row: &Row) {
     );
 }
 
-/// What HiSMRfs has on its flash, and on a smaller one.
-pub fn explain_flash(report: &mut Report, flashes: [OnFlash; 2]) {
-    let megabytes = |bytes: u64| format!("{:.0}", (bytes * SMALLER) as f64 / 1e6);
-    let [own, small] = flashes.map(|flash| {
-        let parts = [flash.checkpoints, flash.log, flash.checksums].map(megabytes);
-        format!("two checkpoints {} MB, log {} MB, checksums {} MB", parts[0], parts[1], parts[2])
-    });
+/// What HiSMRfs has on its flash.
+pub fn explain_flash(report: &mut Report, flash: OnFlash) {
+    let parts = [flash.checkpoints, flash.log, flash.checksums];
+    let [checkpoints, log, checksums] = parts.map(|bytes| format!("{:.0} MB", (bytes * SMALLER) as f64 / 1e6));
     report.remarks.push(format!(
-        "What HiSMRfs has on the flash, for 200,000 files: {own}. How much of its log is needed hangs on the size of the flash, since a          checkpoint is taken when a share of it is full: on `{SMALL_FLASH}` {small}."
+        "What HiSMRfs has on the flash, for 200,000 files: two checkpoints {checkpoints}, the log that is needed {log}, checksums of the data \
+         {checksums}."
     ));
 }
 

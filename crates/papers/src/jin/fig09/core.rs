@@ -16,7 +16,7 @@ use indicatif::ProgressBar;
 use uuid::Uuid;
 
 use super::super::choices::{
-    DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SEED, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
+    CACHE_FLASH, DIRTY_PERCENT, RAID_DISK, RAID_DISKS, RAID_PARITY, SEED, SERVER_MEMORY_BYTES, WRITTEN_PERCENT,
 };
 use super::{LOAD, Measured, Outcome, sizes};
 use crate::guest::Did;
@@ -42,11 +42,11 @@ impl OnFlash {
     }
 }
 
-/// Runs the load with the metadata on the flash that `flash` names.
-pub fn run(flash: &str, bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
+/// Runs the load.
+pub fn run(bar: &ProgressBar) -> Result<(Outcome, OnFlash), Failure> {
     let clock = Clock::in_virtual_time();
     let disks = (0..RAID_DISKS).map(|_| device(&clock, RAID_DISK)).collect::<Result<Vec<_>, _>>()?;
-    let flash = device(&clock, flash)?;
+    let flash = device(&clock, CACHE_FLASH)?;
     let own = clock.clone();
     let bar = bar.clone();
     let watch: bench::Watch = Arc::new(move |_| {
