@@ -6,6 +6,8 @@
 //! 1. [`Home::pba`] and [`Home::lba`] are exact inverses on the tracks that are not set aside.
 //! 2. Only whole tracks are set aside.
 
+use std::collections::BTreeMap;
+
 use imbrex_disk::{Extent, Lba, Pba, Place, Sectors, SharedDisk};
 
 use super::finder::Finder;
@@ -30,17 +32,25 @@ impl Area {
     pub fn middle(&self) -> u32 {
         self.radial_start / 2 + self.radial_last / 2
     }
+}
 
-    /// Whether the tracks of both, tops beside included, share one.
-    fn meets(&self, surface: u8, radial_start: u32, radial_last: u32) -> bool {
-        self.surface == surface && self.radial_start <= radial_last + 2 && radial_start <= self.radial_last + 2
-    }
+/// How far a search for an area came: nearer to where it began none of this size is free, and none will be.
+#[derive(Clone, Copy, Debug)]
+struct Searched {
+    middle: u32,
+    surface: u8,
+    sectors: u64,
+    distance: u32,
 }
 
 /// Chooses what to set aside.
 pub struct Planner<'a> {
     disk: &'a SharedDisk,
     areas: Vec<Area>,
+    /// The same by surface and first bottom, with the last bottom of each; they share no track.
+    taken: BTreeMap<(u8, u32), u32>,
+    /// The last search: areas of one size are asked for one after the other.
+    searched: Option<Searched>,
     /// Tops without their neighbours.
     tops: Vec<Extent>,
 }
@@ -51,7 +61,7 @@ impl<'a> Planner<'a> {
         if !disk.geometry.is_interlaced() {
             return Err(ConfigError("the disk has no interlaced tracks: give it the layout bottom-then-top".into()));
         }
-        Ok(Planner { disk, areas: Vec::new(), tops: Vec::new() })
+        Ok(Planner { disk, areas: Vec::new(), taken: BTreeMap::new(), searched: None, tops: Vec::new() })
     }
 
     /// The longest bottom track and the longest track of all, with no sectors slipped.
@@ -64,13 +74,27 @@ impl<'a> Planner<'a> {
         let tracks = self.disk.geometry.radial_tracks();
         let middle = radial_track.min(tracks - 1) / 2;
         let bottoms = tracks.div_ceil(2);
-        let area = (0..bottoms).find_map(|distance| {
+        let is_same = |last: &Searched| (last.middle, last.surface, last.sectors) == (middle, surface, sectors);
+        let from = self.searched.filter(is_same).map_or(0, |last| last.distance);
+        let found = (from..bottoms).find_map(|distance| {
             let inner = middle.checked_add(distance).filter(|&bottom| bottom < bottoms);
             let outer = middle.checked_sub(distance).filter(|_| distance > 0);
-            [inner, outer].into_iter().flatten().find_map(|bottom| self.fitting(2 * bottom, surface, sectors))
-        })?;
+            let fitting = |bottom| Some((distance, self.fitting(2 * bottom, surface, sectors)?));
+            [inner, outer].into_iter().flatten().find_map(fitting)
+        });
+        let distance = found.map_or(bottoms, |(distance, _)| distance);
+        self.searched = Some(Searched { middle, surface, sectors, distance });
+        let (_, area) = found?;
         self.areas.push(area);
+        self.taken.insert((surface, area.radial_start), area.radial_last);
         Some(area)
+    }
+
+    /// Whether an area has a bottom within `margin` of these tracks.
+    fn is_taken(&self, surface: u8, radial_start: u32, radial_last: u32, margin: u32) -> bool {
+        // Areas share no track: of those that begin early enough the last one ends last.
+        let before = self.taken.range((surface, 0)..=(surface, radial_last + margin)).next_back();
+        before.is_some_and(|(_, last)| radial_start <= last + margin)
     }
 
     /// How many slots of `slot_sectors` fit into the bottoms of a group, of which one is at `radial_track`.
@@ -95,6 +119,10 @@ impl<'a> Planner<'a> {
     /// The area of at least `sectors` that begins at a bottom, if its tracks follow each other and are free.
     fn fitting(&self, radial_start: u32, surface: u8, sectors: u64) -> Option<Area> {
         let geometry = &self.disk.geometry;
+        // Two tracks farther on is the next bottom: areas share no top.
+        if self.is_taken(surface, radial_start, radial_start, 2) {
+            return None;
+        }
         let mut extent = geometry.track(radial_start, surface);
         let mut radial_last = radial_start;
         while extent.sectors.0 < sectors {
@@ -108,17 +136,18 @@ impl<'a> Planner<'a> {
             }
             extent = Extent::new(extent.start, extent.sectors + next.sectors);
         }
-        let is_taken = self.areas.iter().any(|area| area.meets(surface, radial_start, radial_last));
-        (!is_taken).then_some(Area { extent, surface, radial_start, radial_last })
+        (!self.is_taken(surface, radial_start, radial_last, 2)).then_some(Area {
+            extent,
+            surface,
+            radial_start,
+            radial_last,
+        })
     }
 
     /// Sets aside a top track, while the bottoms beside it keep their data; says whether it was free. Areas come first.
     pub fn set_aside_top(&mut self, top: Extent) -> bool {
         let place = self.disk.geometry.locate(top.start);
-        let is_taken = self.areas.iter().any(|area| {
-            let tracks = area.radial_start.saturating_sub(1)..=area.radial_last + 1;
-            area.surface == place.surface && tracks.contains(&place.radial_track)
-        });
+        let is_taken = self.is_taken(place.surface, place.radial_track, place.radial_track, 1);
         if !is_taken {
             self.tops.push(top);
         }
@@ -410,6 +439,44 @@ mod tests {
                 };
                 assert_eq!(lba.is_none(), areas.iter().any(beside), "{}: sector {pba}", toy.name);
             }
+        }
+    }
+
+    /// Goal: the area that is set aside is the nearest free one, whatever was looked for before. Method: areas of several sizes
+    /// around several tracks, until there is no more room, against a search of all bottoms that knows no short cut.
+    #[test]
+    fn the_nearest_free_area_is_set_aside() {
+        for toy in toy::disks("interlaced") {
+            let geometry = &toy.disk.geometry;
+            let mut planner = Planner::new(&toy.disk).expect("it is interlaced");
+            let naive = |areas: &[Area], track: u32, surface: u8, sectors: u64| -> Option<u32> {
+                let fits = |start: u32| {
+                    let (mut extent, mut last) = (geometry.track(start, surface), start);
+                    while extent.sectors.0 < sectors {
+                        last += 2;
+                        let next = (last < geometry.radial_tracks()).then(|| geometry.track(last, surface))?;
+                        extent = (next.start == extent.end())
+                            .then(|| Extent::new(extent.start, extent.sectors + next.sectors))?;
+                    }
+                    let meets =
+                        |it: &Area| it.surface == surface && it.radial_start <= last + 2 && start <= it.radial_last + 2;
+                    (!areas.iter().any(meets)).then_some(start)
+                };
+                let mut starts: Vec<u32> = (0..geometry.radial_tracks()).step_by(2).collect();
+                let middle = track.min(geometry.radial_tracks() - 1) / 2 * 2;
+                starts.sort_by_key(|start| (start.abs_diff(middle), *start < middle));
+                starts.into_iter().find_map(fits)
+            };
+            let sizes = [12, 12, 5, 12, 30, 5, 1];
+            let mut failed = 0;
+            for (number, sectors) in sizes.into_iter().cycle().enumerate().take(200) {
+                let (track, surface) = ([0, 0, 30, 7][number % 4], (number / 2 % geometry.surfaces() as usize) as u8);
+                let expected = naive(&planner.areas, track, surface, sectors);
+                let found = planner.set_aside(track, surface, sectors).map(|area| area.radial_start);
+                assert_eq!(found, expected, "{}: {sectors} sectors at {track} of {surface}", toy.name);
+                failed += u32::from(found.is_none());
+            }
+            assert!(failed > 0, "{}: it was never full", toy.name);
         }
     }
 }
