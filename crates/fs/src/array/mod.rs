@@ -102,7 +102,7 @@ struct Group {
 pub struct ArrayCounters {
     /// Blocks of zeros that filled up rows.
     pub padding_blocks: u64,
-    /// Blocks of parity that were written.
+    /// Blocks that were written to zones of parity, the headers with which they begin included.
     pub parity_blocks: u64,
     /// Rows of which something was read that had to be made of the other columns, because a drive did not give it.
     pub degraded_rows: u64,

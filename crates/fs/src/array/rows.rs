@@ -237,7 +237,8 @@ impl Array {
         found.rows += rows;
         let with_headers = !std::mem::replace(&mut found.has_headers, true);
         let columns = columns_of(&found.layout, &bytes);
-        let parity_blocks = rows * found.layout.parity() as u64;
+        // A zone of parity has its header in the same write.
+        let parity_blocks = (rows + u64::from(with_headers)) * found.layout.parity() as u64;
         self.count(|counters| {
             counters.padding_blocks += padding_blocks;
             counters.parity_blocks += parity_blocks;
