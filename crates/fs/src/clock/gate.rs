@@ -126,6 +126,11 @@ impl Signal {
         waiting.into_values().for_each(Waker::wake);
     }
 
+    /// How often it has happened.
+    pub fn times(&self) -> u64 {
+        self.0.times.get()
+    }
+
     /// Waits for the next time, counted from now.
     pub fn next(&self) -> Waiting {
         Waiting { signal: self.0.clone(), seen: self.0.times.get(), number: None }

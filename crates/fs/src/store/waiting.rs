@@ -2,10 +2,13 @@
 //!
 //! Invariants:
 //! 1. Nobody who waits holds a lease: so whoever writes can always go on.
-//! 2. Who comes while others are queued lets them try first: nobody is served again and again while others wait.
+//! 2. With all the room that there is, those who are queued try in the order in which they came, and whoever comes then is the
+//!    last of them: nobody goes before another who could have had that room.
 //! 3. A writer is refused only after the cleaner found nothing to gain since it began to wait, and nobody else wrote.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::clock::{Signal, first_of};
 use crate::error::FsError;
@@ -21,27 +24,60 @@ pub struct Waiting {
     /// How often the cleaner found nothing to gain.
     gave_up: Cell<u64>,
     waiting: Cell<u32>,
-    /// How many are in [`Waiting::until`] and have not come to something at their first attempt.
-    queued: Cell<u32>,
+    /// Those in [`Waiting::until`] who have not come to something at their first attempt, by number as they came.
+    queue: RefCell<BTreeMap<u64, Rc<Place>>>,
+    comers: Cell<u64>,
+}
+
+/// Where somebody stands among those who are queued.
+#[derive(Default)]
+struct Place {
+    /// How often there had been news of room when this one tried last.
+    tried: Cell<u64>,
+    /// The one before it has tried, or is gone.
+    turn: Signal,
 }
 
 /// One of those who are queued, until dropped.
-struct Queued<'a>(&'a Waiting);
+struct Queued<'a> {
+    waiting: &'a Waiting,
+    number: u64,
+    place: Rc<Place>,
+}
 
 impl<'a> Queued<'a> {
-    fn among(waiting: &'a Waiting) -> Queued<'a> {
-        waiting.queued.set(waiting.queued.get() + 1);
-        Queued(waiting)
+    /// The last of them, which has tried when there had been news of room `tried` times.
+    fn last(waiting: &'a Waiting, tried: u64) -> Queued<'a> {
+        let number = waiting.comers.get();
+        waiting.comers.set(number + 1);
+        let place = Rc::new(Place { tried: Cell::new(tried), turn: Signal::default() });
+        waiting.queue.borrow_mut().insert(number, place.clone());
+        Queued { waiting, number, place }
+    }
+
+    /// Waits until the one before has tried with all the room that there is, or is gone.
+    async fn turn(&self) {
+        loop {
+            let turn = self.place.turn.next();
+            let before = self.waiting.queue.borrow().range(..self.number).next_back().map(|(_, place)| place.clone());
+            if before.is_none_or(|before| before.tried.get() >= self.waiting.has_room.times()) {
+                return;
+            }
+            turn.await;
+        }
+    }
+
+    /// It is the turn of the one behind.
+    fn pass_on(&self) {
+        let next = self.waiting.queue.borrow().range(self.number + 1..).next().map(|(_, place)| place.clone());
+        next.inspect(|next| next.turn.give());
     }
 }
 
-/// Who came while this one was queued let it go first, and tries now.
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        self.0.queued.set(self.0.queued.get() - 1);
-        if self.0.queued.get() > 0 {
-            self.0.has_room.give();
-        }
+        self.waiting.queue.borrow_mut().remove(&self.number);
+        self.pass_on();
     }
 }
 
@@ -55,18 +91,19 @@ impl Waiting {
         has_leases: impl Fn() -> bool,
     ) -> Result<T, FsError> {
         let mut gave_up = self.gave_up.get();
-        let mut queued = None;
-        if self.queued.get() > 0 {
-            let room = self.has_room.next();
-            queued = Some(Queued::among(self));
-            room.await;
-        }
+        let mut queued = self.is_queued().then(|| Queued::last(self, 0));
         loop {
+            if let Some(queued) = &queued {
+                queued.turn().await;
+            }
             let (room, failed) = (self.has_room.next(), self.cleaning_fails.next());
+            let tried = self.has_room.times();
             if let Some(found) = attempt().await {
                 return Ok(found);
             }
-            queued.get_or_insert_with(|| Queued::among(self));
+            let queued = queued.get_or_insert_with(|| Queued::last(self, tried));
+            queued.place.tried.set(tried);
+            queued.pass_on();
             if is_busy() {
                 room.await;
                 continue;
@@ -96,7 +133,7 @@ impl Waiting {
 
     /// Whether somebody has not come to something at the first attempt, and waits or is about to try again.
     pub fn is_queued(&self) -> bool {
-        self.queued.get() > 0
+        !self.queue.borrow().is_empty()
     }
 
     /// Whether somebody waits.
@@ -124,19 +161,21 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::task::Poll;
 
     use super::*;
     use crate::clock::Clock;
 
-    /// Goal: ten writers that write again as soon as they have written take turns at two places, so that none waits for more
-    /// than five turns. Method: places that are held for a millisecond, and free when their holder says so.
-    #[test]
-    fn who_has_written_does_not_go_before_those_who_wait() {
-        const TURN_NS: u64 = 1_000_000;
+    const TURN_NS: u64 = 1_000_000;
+
+    /// Writers that write again as soon as they have written, at places that are held for a millisecond. They become free at the same
+    /// moment, one after the other: each writer lets others go `steps` times before, the next one twice as often, and so on. How
+    /// long one waited for a place, at most.
+    fn longest_wait(writers: u32, places: u32, steps: u32) -> u64 {
         let clock = Clock::in_virtual_time();
-        let (waiting, free, longest) = (Rc::new(Waiting::default()), Rc::new(Cell::new(2u32)), Rc::new(Cell::new(0)));
-        let writer = || {
+        let (waiting, free) = (Rc::new(Waiting::default()), Rc::new(Cell::new(places)));
+        let longest = Rc::new(Cell::new(0));
+        let writer = |number: u32| {
             let (clock, waiting, free, longest) = (clock.clone(), waiting.clone(), free.clone(), longest.clone());
             async move {
                 for _ in 0..30 {
@@ -149,14 +188,46 @@ mod tests {
                     waiting.until(take, || true, || true).await.unwrap();
                     longest.set(longest.get().max(clock.now_ns() - began_ns));
                     clock.sleep(TURN_NS).await;
+                    for _ in 0..number % places * steps {
+                        let_others_go().await;
+                    }
                     free.set(free.get() + 1);
                     waiting.has_room.give();
                 }
             }
         };
-        let writers: Vec<_> = (0..10).map(|_| clock.spawn(writer())).collect();
+        let writers: Vec<_> = (0..writers).map(|number| clock.spawn(writer(number))).collect();
         clock.run(all_over(writers)).unwrap();
-        assert_eq!((longest.get(), waiting.queued.get(), free.get()), (4 * TURN_NS, 0, 2));
+        assert_eq!((waiting.is_queued(), free.get()), (false, places));
+        longest.get()
+    }
+
+    /// Goal: writers take turns at the places, so that none waits for more turns than all the others fill. Method: rounds of
+    /// writers that all write again at once, with places that become free at the same moment, one after the other.
+    #[test]
+    fn who_has_written_does_not_go_before_those_who_wait() {
+        for (writers, places) in [(10u32, 2), (50, 4), (7, 3), (5, 1)] {
+            for steps in [0, 1, 2] {
+                let turns = u64::from(writers.div_ceil(places)) - 1;
+                assert_eq!(
+                    longest_wait(writers, places, steps),
+                    turns * TURN_NS,
+                    "{writers} at {places}, {steps} steps"
+                );
+            }
+        }
+    }
+
+    async fn let_others_go() {
+        let mut has_gone = false;
+        std::future::poll_fn(|context| {
+            if std::mem::replace(&mut has_gone, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
     }
 
     async fn all_over(writers: Vec<crate::clock::Joined<()>>) {
