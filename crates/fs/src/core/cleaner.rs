@@ -113,8 +113,13 @@ impl Fs {
 
     /// Empties one zone; false where none was worth it.
     async fn clean_one(&self) -> Result<bool, FsError> {
+        let _pass = self.0.cleaning.enter().await;
+        self.clean_one_held().await
+    }
+
+    /// The same, with the gate of cleaning held.
+    pub(super) async fn clean_one_held(&self) -> Result<bool, FsError> {
         let core = &self.0;
-        let _pass = core.cleaning.enter().await;
         // What is freed by records that are not durable yet would be copied in vain.
         if core.releases.borrow().last_record().is_some() {
             self.commit_before_reuse().await?;

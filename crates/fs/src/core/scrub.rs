@@ -157,11 +157,26 @@ impl Fs {
     async fn move_rows_away(&self, rows: &[Run]) -> Result<u64, FsError> {
         let mut moved = 0;
         for row in rows {
-            let pieces = self.pieces_on(*row);
-            let outcome = if pieces.is_empty() { Copied::All } else { self.copy(&pieces).await? };
-            moved += u64::from(matches!(outcome, Copied::All));
+            moved += u64::from(self.move_row_away(*row).await?);
         }
         Ok(moved)
+    }
+
+    /// The same for one row. Zones are emptied as long as there is no room for it; that may move it too.
+    async fn move_row_away(&self, row: Run) -> Result<bool, FsError> {
+        loop {
+            let pieces = self.pieces_on(row);
+            if pieces.is_empty() {
+                return Ok(true);
+            }
+            match self.copy(&pieces).await? {
+                Copied::All => return Ok(true),
+                // A file was changed meanwhile: what it has there still is copied.
+                Copied::Changed(_) => {}
+                Copied::Nothing if self.clean_one_held().await? => {}
+                Copied::Nothing => return Ok(false),
+            }
+        }
     }
 
     /// The pieces of files of which something lies in `row`.
