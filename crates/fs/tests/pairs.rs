@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use imbrex_fs::core::MountOptions;
+use imbrex_fs::core::{HotOn, MountOptions};
 use imbrex_fs::device::model::{Contents, Model, Snapshot};
 use imbrex_fs::device::{BLOCK_BYTES, Geometry, Kind};
 use imbrex_fs::verify::cuts::fresh;
@@ -293,6 +293,8 @@ struct Tally {
     unnoticed: u64,
     /// Files that lay in the hot zone alone when it was mounted again.
     alone: u64,
+    /// Files with a copy there.
+    copies: u64,
 }
 
 /// Reads every file; what is lost. Wrong bytes, and versions older than what was acknowledged, are counted.
@@ -324,6 +326,19 @@ async fn read_all(fs: &Fs, left: &Left, is_fresh: bool, tally: &mut Tally) -> BT
     lost
 }
 
+/// The files that the drives with parity do not give, whether they have a copy in the hot zone or not.
+async fn gone_from_store(fs: &Fs) -> BTreeSet<u8> {
+    let mut gone = BTreeSet::new();
+    for file in 0..FILES {
+        let read = match find(fs, &format!("f{file}")) {
+            Ok(inode) => fs.read_stored_only(inode, 0, 1 << 20).await,
+            Err(error) => Err(error),
+        };
+        gone.extend(read.is_err().then_some(file));
+    }
+    gone
+}
+
 /// Looks at what is left, goes on with it, and repairs it.
 async fn judge(
     clock: &Clock,
@@ -353,6 +368,7 @@ async fn judge(
     };
     tally.beyond += u64::from(!is_within);
     tally.alone += fs.status().hot.alone_files;
+    tally.copies += fs.status().hot.files - fs.status().hot.alone_files;
     let lost = read_all(&fs, left, metadata_is_whole, tally).await;
     if is_within && !lost.is_empty() {
         return Err(format!("files {lost:?} are lost"));
@@ -364,7 +380,11 @@ async fn judge(
             missing.retain(|device| *device != place.new);
         }
     }
-    scrub(&fs, &lost, metadata_is_whole, tally).await?;
+    let gone = gone_from_store(&fs).await;
+    if !lost.is_subset(&gone) {
+        return Err(format!("{lost:?} cannot be read, and of the store {gone:?} cannot"));
+    }
+    scrub(&fs, &gone, metadata_is_whole, tally).await?;
     tally.lost += lost.len() as u64;
     if is_within {
         let after = read_all(&fs, left, true, tally).await;
@@ -459,7 +479,14 @@ fn places() -> Vec<(&'static str, Place)> {
     };
     // Room for some of the files, and for new versions of them.
     let with_zone = |place: Place| Place { trial: Trial { hot_blocks: 14, ..place.trial }, ..place };
+    let on_drives = |place: Place| {
+        let kind = Kind::Zoned { zone_blocks: 8, zones: 14, conventional: 1, active_max: None };
+        let geometry = Geometry { blocks: 112, kind };
+        let trial = Trial { hot_blocks: 20, hot_on: HotOn::Drives, geometry, ..place.trial };
+        Place { trial, ..place }
+    };
     vec![
+        ("three and one parity, a hot zone on the drives", on_drives(place(4, 1))),
         ("three and one parity", place(4, 1)),
         ("three and two parity", place(5, 2)),
         ("three and one parity, hot files alone", with_zone(place(4, 1))),
@@ -497,7 +524,9 @@ fn any_two_harms_at_any_time_give_no_wrong_byte_and_lose_nothing_within_parity()
         }
         println!("{name}: {tally:?}");
         assert!(tally.within > tally.states / 5 && tally.beyond > 0, "{tally:?}");
-        assert_eq!(tally.alone > tally.states, place.trial.hot_blocks > 0, "{tally:?}");
+        let has_alone = place.trial.hot_blocks > 0 && place.trial.hot_on == HotOn::Metadata;
+        assert_eq!(tally.alone > tally.states, has_alone, "{tally:?}");
+        assert_eq!(tally.copies > tally.states, place.trial.hot_on == HotOn::Drives, "{tally:?}");
         lost += tally.lost;
     }
     assert!(lost > 0, "two blocks of one row, on one parity, are lost");
@@ -515,6 +544,7 @@ impl Tally {
             wrong: self.wrong + other.wrong,
             unnoticed: self.unnoticed + other.unnoticed,
             alone: self.alone + other.alone,
+            copies: self.copies + other.copies,
         }
     }
 }

@@ -328,10 +328,15 @@ pub struct MkfsArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub meta_size: Option<u64>,
 
-    /// Bytes for the hot zone of store log, in the area of the metadata: files that are small or read often lie there, on the
-    /// flash of --meta or in the conventional zones of DEVICE [default: none].
+    /// Bytes for the hot zone of store log: files that are small or read often lie there, on the flash of --meta or in conventional
+    /// zones [default: none].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub hot: Option<u64>,
+
+    /// Where the hot zone lies: with the metadata, or on the drives of DEVICE, in their conventional zones or on the outer part of
+    /// conventional disks; there it holds copies [default: meta].
+    #[arg(long, value_name = "meta|drives", value_parser = ["meta", "drives"], requires = "hot")]
+    pub hot_on: Option<String>,
 
     /// What of files in the hot zone is on the drives too: all (copies), or nothing (alone), which takes --meta twice
     /// [default: alone where --meta is given twice].

@@ -6,6 +6,7 @@ use imbrex::Failure;
 use imbrex::human;
 use imbrex_fs::format::change::Extent;
 use imbrex_fs::format::superblock::Superblock;
+use imbrex_fs::hot::{HotPart, PART_FIRST};
 use serde_json::{Value, json};
 
 use super::devices::Purpose;
@@ -84,6 +85,11 @@ fn superblock(superblock: &Superblock) -> Value {
         "checksums": { "first": layout.checksums.0, "blocks": layout.checksums.1 },
         "log": { "first": layout.log.0, "blocks": layout.log.1 },
         "hot_zone": { "first": layout.hot.0, "blocks": layout.hot.1 },
+        "hot_drives": superblock.hot_parts.iter().map(|part| json!({
+            "drive": part.drive,
+            "first": PART_FIRST,
+            "blocks": part.blocks,
+        })).collect::<Vec<_>>(),
         "checkpoints": layout.checkpoints.map(|(first, blocks)| json!({ "first": first, "blocks": blocks })),
         "members": superblock.members.iter().map(member).collect::<Vec<_>>(),
     })
@@ -111,6 +117,13 @@ fn superblock_lines(superblock: &Superblock) -> Result<(), Failure> {
     part("checkpoint", layout.checkpoints[1])?;
     if layout.hot.1 > 0 {
         part("hot zone", layout.hot)?;
+    }
+    for part in &superblock.hot_parts {
+        let HotPart { drive, blocks } = part;
+        output::line(&format!(
+            "{:10}  {blocks} blocks from {PART_FIRST} on of drive {drive}, as it was made",
+            "hot zone"
+        ))?;
     }
     Ok(())
 }

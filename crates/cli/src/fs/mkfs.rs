@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
 use imbrex::human;
-use imbrex_fs::core::{Parts, Plan, make_on};
+use imbrex_fs::core::{HotOn, Parts, Plan, make_on};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::store;
@@ -96,6 +96,15 @@ fn options(args: &MkfsArgs, drives: &[Device]) -> Result<MakeOptions, Failure> {
     add("extents", args.extents.then_some("on"), &["caveat"])?;
     add("cleaner", args.cleaner.as_deref(), &["strict-append", "log"])?;
     add("hot_files", args.hot_files.as_deref(), &["log"])?;
+    let hot_on = match args.hot_on.as_deref() {
+        Some("drives") => HotOn::Drives,
+        _ => HotOn::Metadata,
+    };
+    if hot_on == HotOn::Drives && args.hot_files.as_deref() == Some("alone") {
+        return Err(Failure::usage(
+            "--hot-files alone is for a zone with the metadata: with --hot-on drives it holds copies",
+        ));
+    }
     let metadata_blocks = args.meta_size.filter(|_| args.meta.is_empty()).map(|bytes| bytes / BLOCK_BYTES as u64);
     Ok(MakeOptions {
         uuid: args.uuid,
@@ -105,6 +114,7 @@ fn options(args: &MkfsArgs, drives: &[Device]) -> Result<MakeOptions, Failure> {
         overwrite: args.force,
         parity: args.parity,
         hot_blocks: hot_blocks(args.hot)?,
+        hot_on,
     })
 }
 
@@ -127,8 +137,14 @@ fn data_blocks(superblock: &Superblock) -> u64 {
 fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
     let superblock = &plan.superblock;
     let data_bytes = data_blocks(superblock) * BLOCK_BYTES as u64;
-    let hot_bytes = superblock.layout.hot.1 * BLOCK_BYTES as u64;
-    let metadata_bytes = superblock.layout.place.blocks * BLOCK_BYTES as u64 - hot_bytes;
+    let hot_bytes = superblock.hot_blocks() * BLOCK_BYTES as u64;
+    let metadata_bytes = (superblock.layout.place.blocks - superblock.layout.hot.1) * BLOCK_BYTES as u64;
+    let drives = superblock.hot_parts.len();
+    let on = match drives {
+        0 => String::new(),
+        1 => " on one drive".to_string(),
+        _ => format!(" on {drives} drives"),
+    };
     if args.json {
         return print(&json!({
             "schema": "imbrex.fs-mkfs/1",
@@ -142,6 +158,10 @@ fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
             "data_bytes": data_bytes,
             "metadata_bytes": metadata_bytes,
             "hot_bytes": hot_bytes,
+            "hot_drives": superblock.hot_parts.iter().map(|part| json!({
+                "drive": part.drive,
+                "bytes": part.blocks * BLOCK_BYTES as u64,
+            })).collect::<Vec<_>>(),
             "files": plan.files,
         }));
     }
@@ -152,7 +172,7 @@ fn tell(args: &MkfsArgs, plan: &Plan) -> Result<(), Failure> {
         human::bytes(data_bytes),
         human::bytes(metadata_bytes),
         human::count(plan.files),
-        if hot_bytes > 0 { format!(", {} for hot files", human::bytes(hot_bytes)) } else { String::new() },
+        if hot_bytes > 0 { format!(", {} for hot files{on}", human::bytes(hot_bytes)) } else { String::new() },
         superblock.uuid
     ))
 }

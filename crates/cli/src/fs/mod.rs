@@ -130,6 +130,9 @@ fn tell_missing(mounted: &Mounted) {
             "imbrex: {blocks} blocks of the metadata were missing or damaged on one device, and are made again from another"
         );
     }
+    for drive in &mounted.doubted_parts {
+        eprintln!("imbrex: drive {drive} has a part of the hot zone that is of another time: its copies are made anew");
+    }
     for name in &mounted.stale {
         eprintln!("imbrex: {name} is no part of the array any more, and is left alone: another is in its place");
     }

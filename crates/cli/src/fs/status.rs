@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use imbrex::human;
 use imbrex_fs::Fs;
-use imbrex_fs::core::Status;
+use imbrex_fs::core::{PartStatus, Standing, Status};
 use imbrex_fs::device::{BLOCK_BYTES, Traffic};
 use imbrex_fs::hot::HotStatus;
 use imbrex_fs::journal::mirror::State;
@@ -79,6 +79,24 @@ fn hot_zone(status: &Status) -> Value {
         "came_in": counters.came_in,
         "went_out": counters.went_out,
         "damaged": counters.damaged,
+        "drives": status.hot_parts.iter().map(hot_part).collect::<Vec<_>>(),
+    })
+}
+
+fn hot_part(part: &PartStatus) -> Value {
+    let state = match part.standing {
+        Standing::Used => "used",
+        Standing::Read => "read",
+        Standing::Doubted => "of another time",
+        Standing::GivenUp => "not used",
+    };
+    json!({
+        "drive": part.drive,
+        "device": part.name,
+        "blocks": part.blocks,
+        "used_blocks": part.used,
+        "state": state,
+        "hits": part.hits,
     })
 }
 
@@ -118,6 +136,18 @@ fn traffic(traffic: &Traffic) -> Value {
         "flushes": traffic.flushes,
         "resets": traffic.resets,
     })
+}
+
+/// The parts of the hot zone on drives in words; nothing where there are none.
+fn hot_drives(document: &Value) -> String {
+    let drives = document["hot_zone"]["drives"].as_array().cloned().unwrap_or_default();
+    let words = |part: &Value| {
+        let bytes = |key: &str| human::bytes(part[key].as_u64().unwrap_or(0) * BLOCK_BYTES as u64);
+        let state = part["state"].as_str().filter(|state| *state != "used").map(|state| format!(", {state}"));
+        let (used, all) = (bytes("used_blocks"), bytes("blocks"));
+        format!("drive {}: {used} of {all}, {} reads{}", part["drive"], part["hits"], state.unwrap_or_default())
+    };
+    drives.iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
 /// The same in lines of a name and a value.
@@ -200,6 +230,7 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
         let damaged =
             if damaged > 0 { format!("; {damaged} times something there was damaged") } else { String::new() };
         lines.push(("hot zone", format!("{used} of {all}, {files}; {hits} of {} reads{damaged}", hits + misses)));
+        lines.push(("hot zone by drive", hot_drives(document)));
     }
     let (slowed, waited) = (number("/since_mounted/throttled_ms"), number("/since_mounted/waited_ms"));
     if slowed + waited > 0 {

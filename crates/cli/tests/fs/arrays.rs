@@ -250,6 +250,65 @@ fn a_hot_zone_is_made_and_told_of_and_files_are_read_from_it() {
 }
 
 #[test]
+fn a_hot_zone_on_the_drives_is_made_and_told_of_by_drive() {
+    let drives = Drives::new();
+    // Two drives with conventional zones, and a conventional disk.
+    let images: Vec<&str> = drives.images[2..].iter().map(|image| word(image)).collect();
+    let with = |more: &[&'static str]| {
+        let words =
+            ["fs", "mkfs", "--store", "log", "--parity", "1", "--meta", word(&drives.meta), "--meta-size", "64MiB"];
+        [&words[..], &images, &["--hot-on", "drives"], more].concat()
+    };
+    for (words, code, said) in [
+        (&["--hot", "1MiB", "--hot-files", "alone"][..], 2, "with --hot-on drives it holds copies"),
+        (&["--hot", "2TiB"], 1, "KiB at most, in conventional zones and on half of each conventional disk"),
+        (&[], 2, "--hot <SIZE>"),
+    ] {
+        let (found, text) = failure(&with(words));
+        assert_eq!(found, Some(code), "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+    let made = json(&with(&["--hot", "3MiB", "--json"]));
+    let each = |drive: u8| serde_json::json!({ "drive": drive, "bytes": 1 << 20 });
+    assert_eq!((&made["hot_bytes"], &made["hot_drives"]), (&(3 << 20).into(), &[each(0), each(1), each(2)].into()));
+    let dumped = text(&["fs", "dump", word(&drives.meta)]);
+    assert!(dumped.contains("hot zone    256 blocks from 3 on of drive 2"), "{dumped}");
+    if !has_fuse() {
+        return;
+    }
+    drives.mount();
+    for name in ["one", "two", "three"] {
+        std::fs::write(drives.directory.join(name), [7; 9000]).unwrap();
+    }
+    text(&["fs", "umount", word(&drives.directory)]);
+    drives.mount();
+    for name in ["one", "two", "three"] {
+        assert_eq!(std::fs::read(drives.directory.join(name)).unwrap(), [7; 9000]);
+    }
+    // Parts are read at once, and stamped in the background.
+    let status = || json(&["fs", "stat", word(&drives.directory), "--json"])["hot_zone"]["drives"].clone();
+    let is_used = |parts: &serde_json::Value| parts.as_array().unwrap().iter().all(|part| part["state"] == "used");
+    let parts = std::iter::repeat_with(status).take(100).find(is_used).expect("all are used some time");
+    for part in parts.as_array().unwrap() {
+        assert_eq!((&part["used_blocks"], &part["hits"]), (&3.into(), &1.into()), "{part}");
+    }
+    let said = text(&["fs", "stat", word(&drives.directory)]);
+    assert!(said.contains("drive 0: 12 KiB of 1 MiB, 1 reads; drive 1:"), "{said}");
+    drives.umount();
+    drives.check();
+    // The drive goes away, and is back after others have gone on without it.
+    drives.set_aside(3, true);
+    drives.mount();
+    drives.umount();
+    drives.set_aside(3, false);
+    let said = drives.mount();
+    assert!(!said.contains("another time"), "its copies were dropped before: {said}");
+    assert_eq!(std::fs::read(drives.directory.join("two")).unwrap(), [7; 9000]);
+    drives.umount();
+    drives.check();
+}
+
+#[test]
 fn mistakes_with_arrays_are_answered() {
     let fails = |words: &[&str], code: i32, said: &[&str]| {
         let (found, text) = failure(words);

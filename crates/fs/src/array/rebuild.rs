@@ -19,10 +19,10 @@ pub struct Moving {
 }
 
 impl Array {
-    /// Adds a drive called `uuid`, which is prepared for it; its number.
-    pub async fn add_drive(&self, uuid: Uuid, device: Device) -> u8 {
+    /// Adds a drive called `uuid`, which is prepared for it, from its zone `first` on; its number.
+    pub async fn add_drive(&self, uuid: Uuid, device: Device, first: u32) -> u8 {
         let geometry = device.geometry();
-        let part = Part { uuid, device: Some(device), geometry, first: 1, belongs: Belongs::Yes };
+        let part = Part { uuid, device: Some(device), geometry, first, belongs: Belongs::Yes };
         let drive = drive_of(part, self.0.shape.zone_blocks).await;
         self.0.drives.borrow_mut().add(drive)
     }
@@ -54,6 +54,25 @@ impl Array {
         let drives = self.0.drives.borrow();
         let is_it = |drive: &Drive| drive.device.as_ref().is_some_and(|device| device.name() == name);
         drives.all().iter().position(is_it).map(|number| number as u8)
+    }
+
+    /// Drive `number` with its name among devices, if it is there and takes writes.
+    pub fn device(&self, number: u8) -> Option<(Uuid, Device)> {
+        let drives = self.0.drives.borrow();
+        Some((drives.get(number)?.uuid, drives.device(number)?))
+    }
+
+    /// Makes durable what was written to drive `number`; one that cannot is lost.
+    pub async fn flush_drive(&self, number: u8) -> Result<(), DeviceFault> {
+        let device = self.0.drives.borrow().device(number);
+        let device = device.ok_or_else(|| DeviceFault::new(format!("drive {number} is not there")))?;
+        let outcome = device.flush().await;
+        if outcome.is_err() {
+            self.0.drives.borrow_mut().lose(number, false);
+            self.seal_incomplete();
+            self.0.is_short.give();
+        }
+        outcome
     }
 
     /// What drive `number` is called, if it is there.

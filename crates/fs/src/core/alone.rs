@@ -44,19 +44,24 @@ pub(super) struct Looked {
 }
 
 impl Core {
-    /// Whether block `block` is one of the hot zone.
+    /// Whether the hot zone lies with the metadata: on drives no file is alone.
+    fn has_zone_in_metadata(&self) -> bool {
+        self.superblock.layout.hot.1 > 0
+    }
+
+    /// Whether block `block` is one of a hot zone in which files may be alone.
     pub(super) fn is_in_zone(&self, block: u64) -> bool {
-        self.has_hot_zone() && block >= self.superblock.hot_base()
+        self.has_zone_in_metadata() && block >= self.superblock.hot_base()
     }
 
     /// Whether files may go alone now.
     pub(super) fn may_be_alone(&self) -> bool {
-        self.has_hot_zone() && self.keeping == Keeping::Alone && self.metadata.current_copies() >= 2
+        self.has_zone_in_metadata() && self.keeping == Keeping::Alone && self.metadata.current_copies() >= 2
     }
 
     /// The pieces of a file that lie in the zone alone.
     pub(super) fn pieces_alone(&self, inode: Inode) -> Vec<Extent> {
-        if !self.has_hot_zone() {
+        if !self.has_zone_in_metadata() {
             return Vec::new();
         }
         let mut pieces = self.extents_of(inode);
@@ -72,7 +77,7 @@ impl Core {
 
     /// The files of which something lies in the zone alone.
     pub(super) fn files_alone(&self) -> BTreeSet<Inode> {
-        if !self.has_hot_zone() {
+        if !self.has_zone_in_metadata() {
             return BTreeSet::new();
         }
         self.owners.borrow().range(self.superblock.hot_base()..).map(|(_, owner)| owner.inode).collect()
@@ -130,7 +135,7 @@ impl Fs {
         }
         let candidate = Candidate { inode, blocks: work.blocks(), hint: core.hint_of(inode) };
         let mut hot = core.hot.borrow_mut();
-        let fits = hot.judge(&candidate, 0, Vec::new, core.clock.now_ns()) == Verdict::Fits;
+        let fits = hot.judge(&candidate, &[0], Vec::new, core.clock.now_ns()) == Verdict::Fits;
         if fits { hot.take(candidate.blocks) } else { None }
     }
 
@@ -337,7 +342,10 @@ impl Fs {
 
 impl Core {
     /// Writes contents of files to the zone.
-    pub(super) async fn write_zone(&self, block: u64, bytes: &[u8]) -> Result<(), DeviceFault> {
-        self.metadata.write(self.place_in_area(block), bytes).await
+    pub(super) async fn write_zone(&self, block: u64, bytes: &[u8]) -> Result<(), FsError> {
+        if self.has_parts() {
+            return self.write_part(block - self.superblock.hot_base(), bytes).await;
+        }
+        Ok(self.metadata.write(self.place_in_area(block), bytes).await?)
     }
 }

@@ -41,7 +41,8 @@ impl Fs {
         let of_labels = core.metadata.mend_labels().await;
         let alone = self.scrub_alone(repairs).await?;
         lost.extend(alone.lost);
-        let damaged = of_labels + core.checksums.scrub(repairs).await? + self.scrub_hot(repairs).await? + alone.damaged;
+        let of_zone = self.scrub_hot(repairs).await? + self.scrub_stamps(repairs).await? + alone.damaged;
+        let damaged = of_labels + core.checksums.scrub(repairs).await? + of_zone;
         if repairs {
             self.checkpoint_from_now_on().await?;
             self.checkpoint_from_now_on().await?;

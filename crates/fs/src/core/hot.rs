@@ -6,7 +6,8 @@
 //! store has of it, or none.
 //!
 //! Invariants:
-//! 1. A copy that a record names was durable before, on every copy of the metadata, and holds what the store has of its file.
+//! 1. A copy that a record names was durable before, on every copy of the metadata or on its drive, and holds what the store has of
+//!    its file.
 //! 2. Its blocks are taken for another only when the record that drops it is durable and nobody reads it any more.
 //! 3. Who reads a file waits for no copy to be made, and a copy that is missing or damaged costs a read of the store.
 //! 4. While copies are made blocks become free as ever: each read of the store is held for itself. What is copied of a file
@@ -43,7 +44,7 @@ struct Made {
 
 impl Core {
     pub(super) fn has_hot_zone(&self) -> bool {
-        self.superblock.layout.hot.1 > 0
+        self.superblock.hot_blocks() > 0
     }
 
     /// Gives the store, or the hot zone, blocks that are free.
@@ -101,9 +102,16 @@ impl Core {
         (most.saturating_sub(LIST_BYTES) / bytes).max(1) as usize
     }
 
-    /// All files that are in the zone.
-    fn inside(&self) -> Vec<Candidate> {
-        self.files_inside().into_iter().filter_map(|inode| self.candidate(inode)).collect()
+    /// All files that are in the zone, each with the part that it is in.
+    fn inside(&self) -> Vec<(usize, Candidate)> {
+        let inside = self.files_inside().into_iter().filter_map(|inode| self.candidate(inode));
+        inside.map(|candidate| (self.part_with(candidate.inode), candidate)).collect()
+    }
+
+    /// The part of the zone that the copy of a file is in; files that are alone are in the only one.
+    fn part_with(&self, inode: Inode) -> usize {
+        let first = self.namespace.borrow().hot_copy(inode).first().map_or(0, |extent| extent.start);
+        self.hot.borrow().part_of(first)
     }
 
     fn files_inside(&self) -> BTreeSet<Inode> {
@@ -178,7 +186,7 @@ impl Fs {
         }
         loop {
             let copy = core.copy_of(inode);
-            if copy.is_empty() {
+            if copy.is_empty() || !core.is_believed(&copy) {
                 let is_alone = self.is_alone(inode, first, (into.len() / BLOCK_BYTES) as u64);
                 let mut hot = core.hot.borrow_mut();
                 hot.counters.hits += u64::from(is_alone);
@@ -217,8 +225,8 @@ impl Fs {
         pieces.peek().is_some() && pieces.all(|extent| self.0.is_in_zone(extent.start))
     }
 
-    /// Reads blocks of a copy from the first device of the metadata that has them whole; false where another before it
-    /// had not. `None` where no device has them.
+    /// Reads blocks of a copy from the drive that has it, or from the first device of the metadata that has them whole; false where
+    /// another before it had not. `None` where no device has them.
     async fn read_blocks_of_copy(&self, copy: &[Extent], first: u64, into: &mut [u8]) -> Option<bool> {
         let core = &self.0;
         let end = first + (into.len() / BLOCK_BYTES) as u64;
@@ -230,9 +238,12 @@ impl Fs {
             let is_right = |bytes: &Vec<u8>| {
                 bytes.chunks(BLOCK_BYTES).zip(&sums).all(|(block, sum)| checksums::of_block(block) == *sum)
             };
-            let at = core.superblock.layout.hot.0 + extent.start;
-            let found = core.metadata.find(async |area| area.read(at, blocks).await.ok().filter(is_right)).await;
-            let (bytes, is_damaged) = found?;
+            let (bytes, is_damaged) = if core.has_parts() {
+                (core.read_part(extent.start, blocks).await.filter(is_right)?, false)
+            } else {
+                let at = core.superblock.layout.hot.0 + extent.start;
+                core.metadata.find(async |area| area.read(at, blocks).await.ok().filter(is_right)).await?
+            };
             is_whole &= !is_damaged;
             let from = (u64::from(extent.at) - first) as usize * BLOCK_BYTES;
             into[from..from + bytes.len()].copy_from_slice(&bytes);
@@ -244,6 +255,9 @@ impl Fs {
     pub(super) async fn keep_hot_files(self) {
         let core = self.0.clone();
         while !core.is_over.get() {
+            let lost = core.data.array().filter(|_| core.has_parts()).map(|array| array.until_short());
+            // What fails is told to whoever commits next; a part that is not used is not read either.
+            let is_kept = self.keep_parts().await.is_ok();
             let suspects = core.hot.borrow_mut().take_suspects();
             for inode in suspects {
                 self.drop_copy(inode);
@@ -254,8 +268,15 @@ impl Fs {
                 continue;
             }
             let wanted = core.hot.borrow_mut().take_wanted(core.bounds.hot_batch.max(1));
+            if wanted.is_empty() && is_kept && core.has_parts_to_keep() {
+                continue;
+            }
             if wanted.is_empty() {
-                first_of(core.hot_wanted.next(), core.over.next()).await;
+                let asked = first_of(core.hot_wanted.next(), core.over.next());
+                match lost {
+                    Some(lost) => first_of(asked, lost).await,
+                    None => asked.await,
+                }
                 continue;
             }
             // A copy that could not be made is none: the file is where the store has it.
@@ -322,7 +343,8 @@ impl Fs {
     /// Chooses which of `inodes` come in, and takes blocks for each; files that are colder go out for them.
     async fn choose(&self, inodes: Vec<Inode>) -> Result<Vec<(Inode, Vec<Run>)>, FsError> {
         let core = &self.0;
-        let (mut chosen, mut pushing, mut leaving) = (Vec::new(), Vec::new(), 0u64);
+        let (mut chosen, mut pushing) = (Vec::new(), Vec::new());
+        let mut leaving = vec![0u64; core.hot.borrow().parts()];
         for inode in inodes {
             let Some(candidate) = core.candidate(inode) else { continue };
             // Where that fails the file is as it was.
@@ -335,18 +357,19 @@ impl Fs {
             if is_changing || is_scattered || core.is_checkpoint_full() {
                 continue;
             }
-            let verdict = core.hot.borrow().judge(&candidate, leaving, || core.inside(), core.clock.now_ns());
+            let inside = || core.inside();
+            let verdict = core.hot.borrow().judge(&candidate, &leaving, inside, core.clock.now_ns());
             match verdict {
                 Verdict::Stays => {}
                 Verdict::Fits => {
                     let runs = core.hot.borrow_mut().take(candidate.blocks);
                     chosen.extend(runs.map(|runs| (inode, runs)));
                 }
-                Verdict::Push(colder) => {
+                Verdict::Push { part, colder } => {
                     for inode in colder {
-                        leaving += self.let_out(inode).await.unwrap_or(0);
+                        leaving[part] += self.let_out(inode).await.unwrap_or(0);
                     }
-                    leaving = leaving.saturating_sub(candidate.blocks);
+                    leaving[part] = leaving[part].saturating_sub(candidate.blocks);
                     pushing.push(candidate);
                 }
             }
@@ -379,7 +402,10 @@ impl Fs {
                 Ok(None) | Err(_) => give_back(inode, &runs),
             }
         }
-        if core.sabotage != Some(Sabotage::CopyBeforeDurable)
+        if core.has_parts() {
+            // What is on a drive that cannot is no copy: it is given up.
+            core.flush_parts().await;
+        } else if core.sabotage != Some(Sabotage::CopyBeforeDurable)
             && let Err(fault) = core.metadata.flush().await
         {
             all.iter().for_each(|made| give_back(made.inode, &made.runs));
@@ -442,7 +468,7 @@ impl Fs {
         Ok(Some(copy))
     }
 
-    /// Reads every copy in the hot zone, on every device with metadata. Returns how many of their blocks are damaged.
+    /// Reads every copy in the hot zone, on its drive or on every device with metadata. Returns how many of their blocks are damaged.
     /// If it `repairs`, copies of which something is damaged are dropped, and made anew.
     pub(super) async fn scrub_hot(&self, repairs: bool) -> Result<u64, FsError> {
         let core = &self.0;
@@ -463,7 +489,7 @@ impl Fs {
         Ok(damaged)
     }
 
-    /// Blocks of the copy of a file that are damaged on some device with metadata.
+    /// Blocks of the copy of a file that are damaged on its drive, or on some device with metadata.
     pub(super) async fn damaged_in_copy(&self, inode: Inode) -> Result<u64, FsError> {
         let core = &self.0;
         let mut damaged = 0;
@@ -474,8 +500,12 @@ impl Fs {
                 let at = extent.start + next;
                 let sums = core.checksums.get(core.superblock.hot_base() + at, count).await?;
                 let is_right = |block: u64, bytes: &[u8]| checksums::of_block(bytes) == sums[block as usize];
-                let first = core.superblock.layout.hot.0 + at;
-                damaged += core.metadata.damaged_blocks(first, count, is_right).await.len() as u64;
+                damaged += if core.has_parts() {
+                    core.damaged_on_drive(at, count, is_right).await
+                } else {
+                    let first = core.superblock.layout.hot.0 + at;
+                    core.metadata.damaged_blocks(first, count, is_right).await.len() as u64
+                };
                 next += count;
             }
         }
@@ -508,7 +538,7 @@ mod tests {
                     .apply(&Change::Extents { inode: *inode, extents: vec![extent(0, 2, 70 + u64::from(*inode))] });
                 namespace.apply(&Change::Hot { inode: *inode, extents: vec![*copy] });
             }
-            let mut hot = HotZone::new(4, crate::Bounds::default().hot);
+            let mut hot = HotZone::new(&[4], crate::Bounds::default().hot);
             claim_copies(&namespace, &mut hot).map(|()| hot.used())
         };
         assert_eq!(outcome(&[(2, extent(0, 2, 0)), (3, extent(0, 2, 2))]).expect("they are apart"), 4);

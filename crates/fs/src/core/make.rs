@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use super::make_hot::{HotOn, hot_option, hot_parts};
 use super::members::parts;
 use super::names::root_attributes;
 use crate::array::{Array, DRIVES_MAX, Data, PARITY_MAX, zones_of};
@@ -10,7 +11,7 @@ use crate::device::{BLOCK_BYTES, Device, Kind};
 use crate::error::FsError;
 use crate::format::change::{Change, NODE_BYTES};
 use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock};
-use crate::hot::Keeping;
+use crate::hot::HotPart;
 use crate::journal::checkpoint::{self, Writer};
 use crate::journal::log::LogPlace;
 use crate::journal::mirror::State;
@@ -47,8 +48,10 @@ pub struct MakeOptions {
     pub overwrite: bool,
     /// Drives that may be lost without loss of data, on an array.
     pub parity: u8,
-    /// Blocks of the area of the metadata for the hot zone, of store `log`; 0 for none.
+    /// Blocks for the hot zone, of store `log`; 0 for none.
     pub hot_blocks: u64,
+    /// Where it lies.
+    pub hot_on: HotOn,
 }
 
 /// How a file system would lie on its devices.
@@ -118,44 +121,34 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
     if let Some(spare) = parts.spares.first().filter(|_| store != "log" || options.parity == 0) {
         return Err(FsError::format(spare.name(), "a spare is for arrays with parity (--store log --parity M)"));
     }
-    let shape = if store == "log" { Some(shape_of(drives, metadata.is_empty(), place, options)?) } else { None };
-    if let Some(shape) = shape {
-        parts.spares.iter().try_for_each(|spare| check_drive(spare, shape.zone_blocks))?;
-    }
-    let data = shape.map_or(data_run, |shape| (0, shape.blocks()));
     let hot_option = hot_option(parts, options).map_err(|reason| wrong(&reason))?;
     if options.hot_blocks > 0 && store != "log" {
         return Err(wrong(&format!("store '{store}' has no hot zone; store log has")));
     }
+    let hot_parts = hot_parts(parts, options).map_err(|reason| wrong(&reason))?;
+    let shape = if store == "log" { Some(shape_of(parts, place, options, &hot_parts)?) } else { None };
+    if let Some(shape) = shape {
+        parts.spares.iter().try_for_each(|spare| check_drive(spare, shape.zone_blocks))?;
+    }
+    let data = shape.map_or(data_run, |shape| (0, shape.blocks()));
     let of_data = if shape.is_some() { data.1 } else { geometry.blocks };
-    let layout = lay_out(place, of_data, options.hot_blocks).ok_or_else(|| {
-        let hot = options.hot_blocks;
-        let (zone, smaller) = match hot {
+    let hot = if hot_parts.is_empty() { (options.hot_blocks, 0) } else { (0, options.hot_blocks) };
+    let layout = lay_out(place, of_data, hot).ok_or_else(|| {
+        let (zone, smaller) = match hot.0 {
             0 => (String::new(), ""),
-            _ => (format!(" and a hot zone of {}", in_mib(hot)), ", or ask for a smaller one"),
+            blocks => (format!(" and a hot zone of {}", in_mib(blocks)), ", or ask for a smaller one"),
         };
         let (given, least, data) = (in_mib(place.blocks), in_mib(least_place(of_data, hot)), in_mib(of_data));
         wrong(&format!("{given} of metadata are too few for {data} of data{zone}: give {least} or more{smaller}"))
     })?;
     let options = MakeOptions { options: [options.options.as_slice(), &hot_option].concat(), ..options.clone() };
-    Ok(plan_of(parts, &options, (store, data, layout, shape)))
-}
-
-/// What is to be said besides of files in the hot zone: where it is mirrored they lie there alone, unless something else is asked for.
-fn hot_option(parts: Parts<'_>, options: &MakeOptions) -> Result<Vec<(String, String)>, String> {
-    let said = options.options.iter().find(|(key, _)| key == Keeping::OPTION).map(|(_, value)| value.as_str());
-    let (keeping, is_mirrored) = (Keeping::named(said)?, parts.metadata.len() > 1);
-    if keeping == Keeping::Alone && !is_mirrored {
-        return Err("can have files in the hot zone alone only where that is mirrored: give --meta twice".into());
-    }
-    let is_default = options.hot_blocks > 0 && is_mirrored && said.is_none();
-    Ok(Vec::from_iter(is_default.then(|| (Keeping::OPTION.to_string(), "alone".to_string()))))
+    Ok(plan_of(parts, &options, (store, data, layout, shape, hot_parts)))
 }
 
 fn plan_of(
     parts: Parts<'_>,
     options: &MakeOptions,
-    (store, data, layout, shape): (&str, (u64, u64), Layout, Option<Shape>),
+    (store, data, layout, shape, hot_parts): (&str, (u64, u64), Layout, Option<Shape>, Vec<HotPart>),
 ) -> Plan {
     let uuid = options.uuid.unwrap_or_else(Uuid::new_v4);
     let member = |(number, (device, role)): (usize, (&Device, Role))| {
@@ -175,6 +168,8 @@ fn plan_of(
         members,
         shape,
         standing,
+        hot_parts,
+        taken_part: None,
         format: FORMAT,
     };
     let files = layout.checkpoints[0].1 * BLOCK_BYTES as u64 / FILE_BYTES;
@@ -182,7 +177,8 @@ fn plan_of(
 }
 
 /// How the drives of an array are used together.
-fn shape_of(drives: &[Device], has_metadata: bool, place: Place, options: &MakeOptions) -> Result<Shape, FsError> {
+fn shape_of(parts: Parts<'_>, place: Place, options: &MakeOptions, hot_parts: &[HotPart]) -> Result<Shape, FsError> {
+    let (drives, has_metadata) = (parts.drives, parts.metadata.is_empty());
     let wrong = |device: &Device, reason: String| Err(FsError::format(device.name(), reason));
     let parity = options.parity;
     if drives.len() > DRIVES_MAX || parity > PARITY_MAX || usize::from(parity) >= drives.len() {
@@ -211,15 +207,16 @@ fn shape_of(drives: &[Device], has_metadata: bool, place: Place, options: &MakeO
     let smallest = drives.iter().map(|drive| drive.geometry().blocks).min().unwrap_or(0);
     let cut = (smallest / CUT_ZONES).clamp(CUT_BLOCKS_MIN, CUT_BLOCKS_MAX).next_power_of_two();
     let zone_blocks = zone_blocks.map_or(cut, |(blocks, _)| blocks);
-    let zones = |drive: &Device| {
+    let zones = |(number, drive): (usize, &Device)| {
+        let part = hot_parts.iter().find(|part| usize::from(part.drive) == number);
         let first = match (has_metadata, drive.geometry().kind) {
-            (false, _) => 1,
+            (false, _) => part.map_or(1, |part| part.first_zone_behind(zone_blocks)),
             (true, Kind::Zoned { conventional, .. }) => conventional,
             (true, _) => place.end().div_ceil(zone_blocks) as u32,
         };
         u64::from(zones_of(&drive.geometry(), zone_blocks, first))
     };
-    let all: u64 = drives.iter().map(zones).sum();
+    let all: u64 = drives.iter().enumerate().map(zones).sum();
     let width = drives.len() as u8 - parity;
     let groups = (all / (1 + u64::from(parity))).min(u64::from(u32::MAX)) as u32;
     if groups < 2 {
@@ -270,19 +267,20 @@ fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)),
 }
 
 /// Blocks, in the words of an error: mebibytes, rounded up.
-fn in_mib(blocks: u64) -> String {
+pub(super) fn in_mib(blocks: u64) -> String {
     format!("{} MiB", blocks.div_ceil((1 << 20) / BLOCK_BYTES as u64))
 }
 
 /// The smallest place of which [`lay_out`] makes something.
-fn least_place(data_blocks: u64, hot_blocks: u64) -> u64 {
-    2 + Checksums::blocks_for(data_blocks.saturating_add(hot_blocks)) + hot_blocks + 4 * LOG_BLOCKS_MIN
+fn least_place(data_blocks: u64, (in_place, on_drives): (u64, u64)) -> u64 {
+    let blocks = data_blocks.saturating_add(in_place).saturating_add(on_drives);
+    2 + Checksums::blocks_for(blocks) + in_place + 4 * LOG_BLOCKS_MIN
 }
 
-/// Where the parts of the metadata lie in `place`: superblock twice, checksums, log, two checkpoints, the hot zone. Nothing if it is
-/// too small.
-pub(crate) fn lay_out(place: Place, data_blocks: u64, hot_blocks: u64) -> Option<Layout> {
-    let checksums = (2, Checksums::blocks_for(data_blocks.checked_add(hot_blocks)?));
+/// Where the parts of the metadata lie in `place`: superblock twice, checksums, log, two checkpoints, the hot zone of `hot_blocks`;
+/// as many as `on_drives` lie elsewhere. Nothing if it is too small.
+pub(crate) fn lay_out(place: Place, data_blocks: u64, (hot_blocks, on_drives): (u64, u64)) -> Option<Layout> {
+    let checksums = (2, Checksums::blocks_for(data_blocks.checked_add(hot_blocks)?.checked_add(on_drives)?));
     let left = place.blocks.checked_sub(2 + checksums.1)?.checked_sub(hot_blocks)?;
     let log_blocks = (left / 4).min(LOG_BLOCKS_MAX);
     if log_blocks < LOG_BLOCKS_MIN {
@@ -491,10 +489,10 @@ mod tests {
 
     #[test]
     fn the_least_place_that_an_error_tells_is_enough_and_a_block_less_is_not() {
-        for (data, hot) in [(1, 0), (1024, 7), (485_488_836, 0), (4_854_888_360, 1 << 20)] {
+        for (data, hot) in [(1, (0, 0)), (1024, (7, 0)), (485_488_836, (0, 1 << 20)), (4_854_888_360, (1 << 20, 0))] {
             let least = least_place(data, hot);
-            assert!(lay_out(Place::run(0, least), data, hot).is_some(), "{data} and {hot} in {least}");
-            assert!(lay_out(Place::run(0, least - 1), data, hot).is_none(), "{data} and {hot} in less than {least}");
+            assert!(lay_out(Place::run(0, least), data, hot).is_some(), "{data} and {hot:?} in {least}");
+            assert!(lay_out(Place::run(0, least - 1), data, hot).is_none(), "{data} and {hot:?} in less than {least}");
         }
     }
 }

@@ -195,11 +195,10 @@ pub(crate) fn parts(
     let members = superblock.data_members();
     let part = |(drive, (uuid, device)): (usize, (Uuid, Option<Device>))| {
         let made_with = members.get(drive).map(|number| superblock.members[*number]);
-        let first = match made_with.map(|member| (member.role, member.geometry.kind)) {
-            Some((Role::Both, Kind::Zoned { conventional, .. })) => conventional,
-            Some((Role::Both, _)) => superblock.layout.place.end().div_ceil(shape.zone_blocks) as u32,
-            // The first zone bears the superblock.
-            _ => 1,
+        let taken_over = groups.hot_part_on(drive as u8).and_then(|part| superblock.hot_parts.get(usize::from(part)));
+        let first = match taken_over.filter(|_| made_with.is_none()) {
+            Some(part) => part.first_zone_behind(shape.zone_blocks),
+            None => superblock.first_zone(drive, shape.zone_blocks),
         };
         let belongs = match (groups.is_gone(drive as u8), groups.replacement_of(drive as u8)) {
             (true, _) => Belongs::No,

@@ -22,9 +22,11 @@ mod hints;
 mod hot;
 mod inspect;
 mod make;
+mod make_hot;
 mod members;
 mod mount;
 mod names;
+mod parts;
 mod pieces;
 mod push;
 mod records;
@@ -53,9 +55,12 @@ use uuid::Uuid;
 pub use self::attributes::{Attr, SetAttr, SetAttribute};
 pub use self::data::{Allocate, Seek};
 pub use self::make::{MakeOptions, Parts, Plan, make, make_on, plan};
+pub use self::make_hot::HotOn;
 pub use self::members::look;
 pub use self::mount::{MountOptions, Mounted};
 pub use self::names::{Caller, Listed, Rename};
+use self::parts::HotParts;
+pub use self::parts::{PartStatus, Standing};
 use self::releases::Releases;
 pub use self::replace::Replaced;
 pub use self::scrub::Scrubbed;
@@ -222,6 +227,8 @@ pub(crate) struct Core {
     pub keeping: Keeping,
     /// What lies in the hot zone; it has no blocks where there is none.
     pub hot: RefCell<HotZone>,
+    /// The parts of it that lie on drives.
+    pub parts: HotParts,
     /// A file wants to come into it.
     pub hot_wanted: Signal,
     /// A hint that changed waits no more.
@@ -251,11 +258,13 @@ pub enum Sabotage {
     CopyBeforeDurable,
     /// What goes to the hot zone is written to the first copy of the metadata alone.
     OneCopyWritten,
+    /// What a drive holds of the hot zone is believed whatever time it is of.
+    StalePartBelieved,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Sabotage; 9] = [
+    pub const ALL: [Sabotage; 10] = [
         Sabotage::RecordBeforeData,
         Sabotage::CheckpointWithoutBarrier,
         Sabotage::ReuseBeforeRecord,
@@ -265,10 +274,12 @@ impl Sabotage {
         Sabotage::CopyKept,
         Sabotage::CopyBeforeDurable,
         Sabotage::OneCopyWritten,
+        Sabotage::StalePartBelieved,
     ];
 
     /// Those that only a hot zone shows.
-    pub const OF_COPIES: [Sabotage; 3] = [Sabotage::CopyKept, Sabotage::CopyBeforeDurable, Sabotage::OneCopyWritten];
+    pub const OF_COPIES: [Sabotage; 4] =
+        [Sabotage::CopyKept, Sabotage::CopyBeforeDurable, Sabotage::OneCopyWritten, Sabotage::StalePartBelieved];
 
     /// Those that must be caught where files lie in the hot zone alone.
     pub const OF_FILES_ALONE: [Sabotage; 4] = [

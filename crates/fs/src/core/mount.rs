@@ -10,6 +10,7 @@ use super::commit::Checkpoints;
 use super::hot::claim_copies;
 use super::make::bytes_in_slot;
 use super::members::Members;
+use super::parts::HotParts;
 use super::releases::Releases;
 use super::written::Written;
 use super::{Bounds, Core, Fs, Owner, Sabotage};
@@ -67,6 +68,8 @@ pub struct Mounted {
     pub mended_blocks: u64,
     /// Devices that were given and of which nothing can be told, with why.
     pub unknown: Vec<String>,
+    /// Drives of which the part of the hot zone is of another time: the copies there are dropped.
+    pub doubted_parts: Vec<u8>,
 }
 
 /// What was read of a file system.
@@ -194,8 +197,14 @@ impl Fs {
             outdated_copies: Vec::new(),
             mended_blocks: 0,
             unknown: members.unknown.clone(),
+            doubted_parts: Vec::new(),
         };
-        let fs = Fs(Rc::new(core_of(clock, options, &members, (area, data, store), found)?));
+        let parts = HotParts::look(&members.superblock, found.namespace.groups(), &data, options.sabotage).await;
+        mounted.doubted_parts = parts.doubted(|part| {
+            let is_in = |extent: &Extent| (part.start..part.end()).contains(&extent.start);
+            found.namespace.hot_copies().any(|(_, copy)| copy.iter().any(is_in))
+        });
+        let fs = Fs(Rc::new(core_of(clock, options, &members, (area, data, store, parts), found)?));
         mounted.unnamed = fs.drop_unnamed();
         if !options.read_only {
             fs.cut_unfinished();
@@ -267,14 +276,22 @@ fn core_of(
     clock: &Clock,
     options: &MountOptions,
     members: &Members,
-    (area, data, store): (Mirror, Data, Box<dyn Store>),
+    (area, data, store, parts): (Mirror, Data, Box<dyn Store>, HotParts),
     found: Found,
 ) -> Result<Core, FsError> {
     let superblock = members.superblock.clone();
     let bounds = options.bounds.unwrap_or_default();
     let keeping = Keeping::named(option(options, &superblock, Keeping::OPTION).as_deref())
         .map_err(|reason| FsError::format("the hot zone", reason))?;
-    let mut hot = HotZone::new(superblock.layout.hot.1, bounds.hot);
+    let blocks: Vec<u64> = match superblock.layout.hot.1 {
+        0 => superblock.hot_parts.iter().map(|part| part.blocks).collect(),
+        blocks => vec![blocks],
+    };
+    if keeping == Keeping::Alone && !superblock.hot_parts.is_empty() {
+        return Err(FsError::format("the hot zone", "hot_files is alone, and it lies on drives: there it has copies"));
+    }
+    let mut hot = HotZone::new(&blocks, bounds.hot);
+    (0..superblock.hot_parts.len()).for_each(|part| hot.set_open(part, false));
     let zone_from = if superblock.layout.hot.1 > 0 { superblock.hot_base() } else { u64::MAX };
     let owners = claim(&found.namespace, store.as_ref(), (zone_from, &mut hot))?;
     claim_copies(&found.namespace, &mut hot)?;
@@ -320,6 +337,7 @@ fn core_of(
         sequence: Cell::new(sequence),
         keeping,
         hot: RefCell::new(hot),
+        parts,
         hot_wanted: Signal::default(),
         hint_taken: Signal::default(),
         late_writes: RefCell::default(),

@@ -25,6 +25,7 @@ use crate::device::{BLOCK_BYTES, Device};
 use crate::error::FsError;
 use crate::format::change::{Change, GroupLayout};
 use crate::format::superblock::{Member, Role};
+use crate::hot::HotPart;
 use crate::store::Run;
 
 /// Numbers of drives that can be given in the life of an array.
@@ -112,25 +113,40 @@ impl Fs {
         if !overwrite {
             super::make::refuse_used(device).await?;
         }
-        self.prepare_drive(device, uuid, Role::Data).await?;
-        // Before the other takes any: no group is to lie on both.
+        let taken = self.part_for(replaces, &device.geometry());
+        self.prepare_drive(device, uuid, Role::Data, taken).await?;
         if let Some(old) = replaces {
+            self.leave_parts(old).await?;
+            // Before the other takes any: no group is to lie on both.
             array.let_leave(old);
         }
-        let number = array.add_drive(uuid, device.clone()).await;
-        core.record(&[Change::Drive { number, uuid: uuid.as_u128(), replaces }]);
+        let first = taken.map_or(1, |(_, part)| part.first_zone_behind(array.shape().zone_blocks));
+        let number = array.add_drive(uuid, device.clone(), first).await;
+        let mut changes = vec![Change::Drive { number, uuid: uuid.as_u128(), replaces }];
+        if let Some(old) = replaces {
+            changes.extend(self.parts_taken_over(old, number, taken.map(|(part, _)| part)));
+        }
+        core.record(&changes);
         core.store.refresh();
         self.commit_all().await?;
         Ok(number)
     }
 
-    /// Empties a new drive and writes its superblock, durable when it returns.
-    pub(super) async fn prepare_drive(&self, device: &Device, uuid: Uuid, role: Role) -> Result<(), FsError> {
+    /// Empties a new drive and writes its superblock, durable when it returns. It says which part of the hot zone the drive takes over,
+    /// if it does.
+    pub(super) async fn prepare_drive(
+        &self,
+        device: &Device,
+        uuid: Uuid,
+        role: Role,
+        taken: Option<(u8, HotPart)>,
+    ) -> Result<(), FsError> {
         device.set_queue_limits(self.0.bounds.queue);
         super::make::empty_zones(device).await?;
         let mut superblock = self.0.superblock.clone();
         superblock.member = superblock.members.len() as u32;
         superblock.members.push(Member { uuid, role, geometry: device.geometry() });
+        superblock.taken_part = taken.map(|(part, _)| part);
         super::make::write_superblock(device, &superblock).await
     }
 

@@ -25,7 +25,7 @@ impl Fs {
         if !overwrite {
             super::make::refuse_used(device).await?;
         }
-        self.prepare_drive(device, uuid, Role::Spare).await?;
+        self.prepare_drive(device, uuid, Role::Spare, None).await?;
         self.0.spares.borrow_mut().push((uuid, device.clone()));
         array.tell_short();
         Ok(())

@@ -1,7 +1,7 @@
 //! How a file system is doing: what `statfs` and `imbrex fs stat` tell.
 
 use super::make::bytes_in_slot;
-use super::{Core, Fs, Replaced};
+use super::{Core, Fs, PartStatus, Replaced};
 use crate::array::ArrayCounters;
 use crate::clock::Clock;
 use crate::device::Traffic;
@@ -87,6 +87,8 @@ pub struct Status {
     pub zones: Vec<(u64, u64)>,
     /// The hot zone, and what it did since it was mounted.
     pub hot: HotStatus,
+    /// The parts of it that lie on drives.
+    pub hot_parts: Vec<PartStatus>,
 }
 
 impl Core {
@@ -137,6 +139,7 @@ impl Fs {
             mended_blocks: core.metadata.mended_blocks(),
             zones: core.store.zones(),
             hot: core.hot_status(),
+            hot_parts: core.part_status(),
         }
     }
 

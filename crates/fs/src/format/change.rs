@@ -198,6 +198,17 @@ pub enum Change {
         /// In order of the file; `start` is a block of the hot zone.
         extents: Vec<Extent>,
     },
+    /// A part of the hot zone that lies on drives is on this one.
+    HotPart {
+        /// Which part.
+        part: u8,
+        /// The number of the drive in the array.
+        drive: u8,
+        /// Whether the drive has room for it.
+        has_room: bool,
+        /// What the part's stamp says or goes on from, if it is to be believed ([`crate::format::hot_stamp`]).
+        generation: u64,
+    },
     /// Records in the data may have sequences below this one.
     Sequence {
         /// The first that none has.
@@ -226,6 +237,7 @@ const SEQUENCE: u8 = 13;
 const HOT: u8 = 14;
 const STRETCH: u8 = 15;
 const HEAT: u8 = 16;
+const HOT_PART: u8 = 17;
 
 /// Bytes of a file's attributes on the media, its tag and number included.
 pub const NODE_BYTES: u64 = 65;
@@ -237,6 +249,8 @@ pub const GROUP_ZONE_BYTES: u64 = 5;
 pub const DRIVE_BYTES: u64 = 19;
 /// Bytes of the sequence of records.
 pub const SEQUENCE_BYTES: u64 = 9;
+/// Bytes of a part of the hot zone.
+pub const HOT_PART_BYTES: u64 = 12;
 /// Stands for no drive.
 const NO_DRIVE: u8 = u8::MAX;
 /// Bytes of an entry besides its name.
@@ -319,6 +333,10 @@ impl Change {
                 to.u128(*uuid);
                 to.u8(replaces.unwrap_or(NO_DRIVE));
             }
+            Change::HotPart { part, drive, has_room, generation } => {
+                [HOT_PART, *part, *drive, u8::from(*has_room)].into_iter().for_each(|byte| to.u8(byte));
+                to.u64(*generation);
+            }
             Change::Sequence { below } => {
                 to.u8(SEQUENCE);
                 to.u64(*below);
@@ -368,6 +386,12 @@ impl Change {
                 number: from.u8()?,
                 uuid: from.u128()?,
                 replaces: Some(from.u8()?).filter(|number| *number != NO_DRIVE),
+            },
+            HOT_PART => Change::HotPart {
+                part: from.u8()?,
+                drive: from.u8()?,
+                has_room: from.u8()? != 0,
+                generation: from.u64()?,
             },
             SEQUENCE => Change::Sequence { below: from.u64()? },
             HEAT => {
@@ -477,6 +501,7 @@ mod tests {
             Change::Hot { inode: 5, extents: vec![Extent { at: 7, blocks: 3, start: 1 << 20 }] },
             Change::Stretch { inode: 5, from: 6, to: 1 << 31, extents: vec![Extent { at: 7, blocks: 3, start: 9 }] },
             Change::Heat { files: vec![(7, 256), (8, u32::MAX)] },
+            Change::HotPart { part: 2, drive: 5, has_room: true, generation: 1 << 40 },
         ]
     }
 
@@ -519,6 +544,7 @@ mod tests {
         assert_eq!(length(&all[11]), DRIVE_BYTES);
         assert_eq!(length(&all[12]), SEQUENCE_BYTES);
         assert_eq!(length(&all[14]), STRETCH_BYTES + EXTENT_BYTES);
+        assert_eq!(length(&all[16]), HOT_PART_BYTES);
     }
 
     #[test]

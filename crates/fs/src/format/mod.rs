@@ -4,5 +4,6 @@
 
 pub mod change;
 pub mod coding;
+pub mod hot_stamp;
 pub mod record;
 pub mod superblock;

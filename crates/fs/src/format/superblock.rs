@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::coding::{Decoder, Encoder, Malformed, checksum};
 use crate::device::area::Place;
 use crate::device::{BLOCK_BYTES, Geometry, Kind};
+use crate::hot::{HotPart, room_on};
 
 const MAGIC: &[u8; 8] = b"imbrexfs";
 /// The oldest format that is read.
@@ -15,9 +16,16 @@ const VERSION: u32 = 2;
 const VERSION_MIRRORED: u32 = 3;
 /// The format from which on it says where the hot zone is.
 const VERSION_HOT: u32 = 4;
-/// The format that is written: pieces of files may lie in the hot zone, and checkpoints may hold changes of kind 16. A program that
-/// knows the formats before alone cannot read either. Format 5 had brought changes of kind 15.
-pub const FORMAT: u32 = 6;
+/// The format from which on it says which parts of the hot zone lie on drives.
+const VERSION_HOT_DRIVES: u32 = 7;
+/// The format that is written: parts of the hot zone may lie on drives, and changes of kind 17 say how they stand. A program that
+/// knows the formats before alone cannot read those. Format 6 had brought pieces of files in the hot zone and changes of kind 16,
+/// format 5 changes of kind 15.
+pub const FORMAT: u32 = VERSION_HOT_DRIVES;
+/// Stands for no part of the hot zone.
+const NO_PART: u8 = u8::MAX;
+/// Bytes of a part of the hot zone.
+const HOT_PART_BYTES: usize = 9;
 /// Copies of the metadata at most.
 pub const MIRRORS_MAX: usize = 4;
 
@@ -56,7 +64,7 @@ pub struct Layout {
     pub log: (u64, u64),
     /// The two checkpoints.
     pub checkpoints: [(u64, u64); 2],
-    /// The hot zone; no blocks where there is none.
+    /// The hot zone; no blocks where there is none, or it lies on drives.
     pub hot: (u64, u64),
 }
 
@@ -149,6 +157,10 @@ pub struct Superblock {
     pub shape: Option<Shape>,
     /// Which copies of the metadata are up to date.
     pub standing: Standing,
+    /// The parts of the hot zone that lie on drives of the array, in the order in which their blocks are numbered.
+    pub hot_parts: Vec<HotPart>,
+    /// Of a drive that came in the place of another: which of the parts it has room for, and took over.
+    pub taken_part: Option<u8>,
     /// The format in which it was found. It is written in the newest, [`FORMAT`].
     pub format: u32,
 }
@@ -175,6 +187,12 @@ impl Superblock {
         put_shape(&mut to, self.shape);
         put_standing(&mut to, &self.standing);
         put_pair(&mut to, self.layout.hot);
+        to.u32(self.hot_parts.len() as u32);
+        for part in &self.hot_parts {
+            to.u8(part.drive);
+            to.u64(part.blocks);
+        }
+        to.u8(self.taken_part.unwrap_or(NO_PART));
         assert!(to.bytes.len() <= BLOCK_BYTES, "a superblock of {} bytes", to.bytes.len());
         to.bytes.resize(BLOCK_BYTES, 0);
         let sum = checksum(&[&to.bytes]);
@@ -215,6 +233,35 @@ impl Superblock {
     /// The number that the first block of the hot zone has among blocks with checksums: behind all blocks of data.
     pub fn hot_base(&self) -> u64 {
         self.data.0 + self.data.1
+    }
+
+    /// Blocks of the hot zone, wherever they lie; 0 where there is none.
+    pub fn hot_blocks(&self) -> u64 {
+        self.layout.hot.1 + self.hot_parts.iter().map(|part| part.blocks).sum::<u64>()
+    }
+
+    /// The first zone that the array has of drive `number`, one of those that are listed here.
+    pub fn first_zone(&self, number: usize, zone_blocks: u64) -> u32 {
+        let member = self.data_members().get(number).map(|&member| self.members[member]);
+        let part = self.hot_parts.iter().find(|part| usize::from(part.drive) == number);
+        match (member.map(|member| (member.role, member.geometry.kind)), part) {
+            (Some((Role::Both, Kind::Zoned { conventional, .. })), _) => conventional,
+            (Some((Role::Both, _)), _) => self.layout.place.end().div_ceil(zone_blocks) as u32,
+            (_, Some(part)) => part.first_zone_behind(zone_blocks),
+            // The first zone bears the superblock.
+            _ => 1,
+        }
+    }
+
+    /// The same of the drive that bears it, which may have come later.
+    pub fn own_first_zone(&self, zone_blocks: u64) -> u32 {
+        match self.taken_part.map(|part| self.hot_parts[usize::from(part)]) {
+            Some(part) => part.first_zone_behind(zone_blocks),
+            None => {
+                let own = self.data_members().iter().position(|&member| member == self.member as usize);
+                own.map_or(1, |number| self.first_zone(number, zone_blocks))
+            }
+        }
     }
 
     /// What the device that bears it is.
@@ -271,6 +318,8 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
         members,
         shape,
         standing: Standing::default(),
+        hot_parts: Vec::new(),
+        taken_part: None,
         format: version,
     };
     let copies = superblock.metadata_members().len();
@@ -282,7 +331,29 @@ fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malfo
             return Err(Malformed("the place of its hot zone"));
         }
     }
+    if version >= VERSION_HOT_DRIVES {
+        superblock.hot_parts = get_hot_parts(from, &superblock)?;
+        superblock.taken_part = Some(from.u8()?).filter(|part| usize::from(*part) < superblock.hot_parts.len());
+    }
     Ok(superblock)
+}
+
+/// Each part is on a drive of its own that has room for it, and no other hot zone is there.
+fn get_hot_parts(from: &mut Decoder<'_>, superblock: &Superblock) -> Result<Vec<HotPart>, Malformed> {
+    let count = from.count(HOT_PART_BYTES)?;
+    let part = |_| Ok(HotPart { drive: from.u8()?, blocks: from.u64()? });
+    let parts = (0..count).map(part).collect::<Result<Vec<HotPart>, Malformed>>()?;
+    let drives = superblock.data_members();
+    let fits = |part: &HotPart| {
+        let drive = drives.get(usize::from(part.drive)).map(|&member| superblock.members[member]);
+        drive.is_some_and(|drive| drive.role == Role::Data && (1..=room_on(&drive.geometry)).contains(&part.blocks))
+    };
+    let is_single = |part: &HotPart| parts.iter().filter(|other| other.drive == part.drive).count() == 1;
+    let may_be = parts.is_empty() || (superblock.shape.is_some() && superblock.layout.hot.1 == 0);
+    if !may_be || !parts.iter().all(|part| fits(part) && is_single(part)) {
+        return Err(Malformed("the parts of its hot zone"));
+    }
+    Ok(parts)
 }
 
 fn put_standing(to: &mut Encoder, standing: &Standing) {
@@ -432,6 +503,8 @@ mod tests {
             members: vec![data, metadata],
             shape: Some(Shape { parity: 1, width: 4, zone_blocks: 4096, groups: 77 }),
             standing: Standing::of(1),
+            hot_parts: Vec::new(),
+            taken_part: None,
             format: FORMAT,
         }
     }
@@ -453,10 +526,12 @@ mod tests {
         assert_eq!(read(&mirrored(), 3), Ok(Superblock { format: 3, ..mirrored() }));
         assert_eq!(read(&with_hot_zone(), 4), Ok(Superblock { format: 4, ..with_hot_zone() }));
         assert_eq!(read(&with_hot_zone(), 5), Ok(Superblock { format: 5, ..with_hot_zone() }));
+        assert_eq!(read(&with_hot_zone(), 6), Ok(Superblock { format: 6, ..with_hot_zone() }));
+        assert_eq!(read(&on_drives(&[(0, 9)]), 6), Ok(Superblock { format: 6, ..mirrored() }), "it knows no parts");
         let again = Superblock { format: 3, ..mirrored() };
         assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "what is written is of the newest format");
         assert!(read(&example(), 1).is_err_and(|why| why.contains("format 1") && why.contains("make it anew")));
-        assert!(read(&example(), 7).is_err_and(|why| why.contains("format 7") && why.contains("use a newer one")));
+        assert!(read(&example(), 8).is_err_and(|why| why.contains("format 8") && why.contains("use a newer one")));
     }
 
     fn mirrored() -> Superblock {
@@ -469,6 +544,27 @@ mod tests {
     fn with_hot_zone() -> Superblock {
         let layout = Layout { hot: (390, 10), ..example().layout };
         Superblock { layout, ..mirrored() }
+    }
+
+    fn on_drives(parts: &[(u8, u64)]) -> Superblock {
+        let hot_parts = parts.iter().map(|&(drive, blocks)| HotPart { drive, blocks }).collect();
+        Superblock { hot_parts, ..mirrored() }
+    }
+
+    #[test]
+    fn parts_of_the_hot_zone_are_on_drives_that_have_room_for_them() {
+        let read = |superblock: &Superblock| Superblock::decode(&superblock.encode());
+        // Four conventional zones of 4,096 blocks, less two superblocks and a stamp.
+        assert_eq!(read(&on_drives(&[(0, 16_381)])), Ok(on_drives(&[(0, 16_381)])));
+        assert_eq!((on_drives(&[(0, 16_381)]).first_zone(0, 4096), mirrored().first_zone(0, 4096)), (4, 1));
+        for wrong in [&[(0, 16_382)][..], &[(0, 0)], &[(1, 5)], &[(0, 5), (0, 5)]] {
+            assert!(read(&on_drives(wrong)).is_err(), "{wrong:?}");
+        }
+        let taken = Superblock { taken_part: Some(0), ..on_drives(&[(0, 9000)]) };
+        assert_eq!((read(&taken), taken.own_first_zone(4096)), (Ok(taken.clone()), 3));
+        let both = Superblock { layout: with_hot_zone().layout, ..on_drives(&[(0, 5)]) };
+        assert!(read(&both).is_err());
+        assert!(read(&Superblock { shape: None, ..on_drives(&[(0, 5)]) }).is_err());
     }
 
     #[test]
@@ -501,7 +597,7 @@ mod tests {
 
     #[test]
     fn every_altered_byte_is_noticed() {
-        for block in [example().encode(), mirrored().encode(), with_hot_zone().encode()] {
+        for block in [example(), mirrored(), with_hot_zone(), on_drives(&[(0, 9)])].map(|it| it.encode()) {
             for at in 0..BLOCK_BYTES {
                 let mut altered = block.clone();
                 altered[at] ^= 0x10;

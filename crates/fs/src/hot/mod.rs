@@ -1,6 +1,6 @@
-//! The high-performance zone (Jin 2014 §II.D): a part of the area of the metadata, on flash or in conventional zones, in which
-//! files have a second copy of their contents, or lie alone. Here is what lies where in it, how hot files are, and who comes in;
-//! the core moves the bytes ([`crate::core`]).
+//! The high-performance zone (Jin 2014 §II.D): a part of the area of the metadata, on flash or in conventional zones, or parts
+//! of the drives of an array, in which files have a second copy of their contents, or lie alone. Here is what lies where in it,
+//! how hot files are, and who comes in; the core moves the bytes ([`crate::core`]).
 //!
 //! ```text
 //!   out ─► wanted ─► (copied, durable) ─► in ─► out        changed, colder than another that wants its room, or damaged
@@ -8,6 +8,8 @@
 //!
 //! Where the metadata lie on one device, a file in the zone keeps its blocks in the store, so the loss of the zone loses no file.
 //! Where they are mirrored the zone is too, and a file there takes no room in the store, unless that is wanted ([`Keeping`]).
+//! On the drives of an array there are copies alone, each whole on one drive ([`Rooms`]): the loss of that drive costs no more
+//! than them.
 //!
 //! Invariants:
 //! 1. A block of the zone belongs to one file at most; when that is gone, it is free only once it is given back
@@ -18,11 +20,15 @@
 
 mod heat;
 mod room;
+mod rooms;
+mod split;
 
 use std::collections::BTreeSet;
 
 pub use self::heat::{ACCESS, ACCESS_UNITS, Heat};
 pub use self::room::Room;
+pub use self::rooms::Rooms;
+pub use self::split::{HotPart, PART_FIRST, room_on, split};
 use crate::format::change::{Extent, Inode};
 use crate::store::Run;
 
@@ -158,8 +164,13 @@ pub struct Candidate {
 pub enum Verdict {
     /// There is room for it.
     Fits,
-    /// There is, once these have gone out.
-    Push(Vec<Inode>),
+    /// There is in one part, once these have gone out.
+    Push {
+        /// The part.
+        part: usize,
+        /// Who goes out there.
+        colder: Vec<Inode>,
+    },
     /// It stays out.
     Stays,
 }
@@ -167,7 +178,7 @@ pub enum Verdict {
 /// The zone.
 pub struct HotZone {
     limits: Limits,
-    room: Room,
+    rooms: Rooms,
     heat: Heat,
     wanted: BTreeSet<Inode>,
     suspects: BTreeSet<Inode>,
@@ -182,12 +193,12 @@ pub struct HotZone {
 }
 
 impl HotZone {
-    /// One of `blocks`, all of them free.
-    pub fn new(blocks: u64, limits: Limits) -> HotZone {
+    /// One in parts of so many blocks, all of them free.
+    pub fn new(parts: &[u64], limits: Limits) -> HotZone {
         let heat = Heat::new(limits.files, limits.half_ns);
         HotZone {
             limits,
-            room: Room::new(blocks),
+            rooms: Rooms::new(parts),
             heat,
             wanted: BTreeSet::new(),
             suspects: BTreeSet::new(),
@@ -201,27 +212,55 @@ impl HotZone {
 
     /// How many blocks it has.
     pub fn blocks(&self) -> u64 {
-        self.room.blocks()
+        self.rooms.blocks()
+    }
+
+    /// How many parts.
+    pub fn parts(&self) -> usize {
+        self.rooms.count()
+    }
+
+    /// The part that block `block` is in.
+    pub fn part_of(&self, block: u64) -> usize {
+        self.rooms.part_of(block)
+    }
+
+    /// Whether files come into part `number` from now on. If not, no copy that is being made is one.
+    pub fn set_open(&mut self, number: usize, is_open: bool) {
+        self.rooms.set_open(number, is_open);
+        if !is_open {
+            self.copying.clear();
+        }
+    }
+
+    /// Whether files come into some part.
+    pub fn is_open(&self) -> bool {
+        self.rooms.largest() > 0
     }
 
     /// Blocks that files lie in, or that are on their way to being free.
     pub fn used(&self) -> u64 {
-        self.room.blocks() - self.room.free_blocks()
+        self.rooms.used(None)
+    }
+
+    /// The same of part `number`.
+    pub fn used_in(&self, number: usize) -> u64 {
+        self.rooms.used(Some(number))
     }
 
     /// Something of a file, found when the file system was mounted, lies there; an error says why it cannot.
     pub fn claim(&mut self, extent: &Extent) -> Result<(), String> {
-        self.room.claim(Run { start: extent.start, blocks: u64::from(extent.blocks) })
+        self.rooms.claim(Run { start: extent.start, blocks: u64::from(extent.blocks) })
     }
 
-    /// Takes `blocks`, in as few runs as there are; nothing if there are not so many.
+    /// Takes `blocks` of one part, in as few runs as there are; nothing if none has so many.
     pub fn take(&mut self, blocks: u64) -> Option<Vec<Run>> {
-        self.room.take(blocks)
+        self.rooms.take(blocks)
     }
 
     /// Gives blocks back.
     pub fn free(&mut self, run: Run) {
-        self.room.free(run);
+        self.rooms.free(run);
     }
 
     /// Somebody read blocks `first` to `end` of a file.
@@ -319,43 +358,73 @@ impl HotZone {
 
     /// Whether a file is one that may be in the zone at all.
     pub fn may_hold(&self, of: &Candidate) -> bool {
-        let most = (self.room.blocks() / SHARE).max(self.limits.small_blocks).min(self.room.blocks());
+        let largest = self.rooms.largest();
+        let most = (largest / SHARE).max(self.limits.small_blocks).min(largest);
         of.blocks > 0 && of.blocks <= most && of.hint != Hint::Never
     }
 
-    /// Whether `of` comes in, where `leaving` blocks of files that go out are free soon and nobody's yet. `inside` lists the
-    /// files that are in the zone, and is called only where some of them might have to go out. More of the coldest go than
-    /// must, up to a small share of the zone, so that this is seldom looked for.
-    pub fn judge(&self, of: &Candidate, leaving: u64, inside: impl FnOnce() -> Vec<Candidate>, now_ns: u64) -> Verdict {
+    /// Whether `of` comes in, where of each part `leaving` blocks of files that go out are free soon and nobody's yet. `inside` lists
+    /// the files that are in the zone, each with its part, and is called only where some of them might have to go out. More of the
+    /// coldest go than must, up to a small share of the part, so that this is seldom looked for.
+    pub fn judge(
+        &self,
+        of: &Candidate,
+        leaving: &[u64],
+        inside: impl FnOnce() -> Vec<(usize, Candidate)>,
+        now_ns: u64,
+    ) -> Verdict {
         if !self.may_hold(of) {
             return Verdict::Stays;
         }
         let is_pushing = of.hint == Hint::Always || self.heat.of(of.inode, now_ns) >= ACCESSES_TO_PUSH * ACCESS;
-        if of.blocks <= self.room.free_blocks() {
+        if self.rooms.open().any(|(.., free)| of.blocks <= free) {
             let comes = is_pushing || of.blocks <= self.limits.small_blocks;
             return if comes { Verdict::Fits } else { Verdict::Stays };
         }
         if !is_pushing {
             return Verdict::Stays;
         }
-        if of.blocks <= leaving {
-            return Verdict::Push(Vec::new());
+        if let Some((part, ..)) = self.rooms.open().find(|(part, ..)| of.blocks <= leaving[*part]) {
+            return Verdict::Push { part, colder: Vec::new() };
         }
         let score = self.score(of, now_ns);
-        let mut colder: Vec<(u64, Inode, u64)> =
-            inside().iter().map(|other| (self.score(other, now_ns), other.inode, other.blocks)).collect();
-        colder.retain(|(other, ..)| *other < score);
+        let inside = inside();
+        let scored = inside.iter().map(|(part, other)| (*part, self.score(other, now_ns), other));
+        let mut colder: Vec<(u64, Inode, u64, usize)> = scored
+            .filter(|(_, other, _)| *other < score)
+            .map(|(part, score, it)| (score, it.inode, it.blocks, part))
+            .collect();
         colder.sort_unstable();
-        let (mut gone, mut room) = (Vec::new(), self.room.free_blocks() + leaving);
-        for (_, inode, blocks) in colder {
-            if room >= of.blocks + self.room.blocks() / PUSHED_SHARE {
-                break;
-            }
-            gone.push(inode);
-            room += blocks;
+        let ways = self.rooms.open().filter_map(|(part, blocks, free)| {
+            let of_part =
+                colder.iter().filter(|other| other.3 == part).map(|&(score, inode, blocks, _)| (score, inode, blocks));
+            let (hottest, gone) = coldest(of_part, free + leaving[part], (of.blocks, blocks / PUSHED_SHARE))?;
+            Some((hottest, part, gone))
+        });
+        match ways.min() {
+            Some((_, part, colder)) => Verdict::Push { part, colder },
+            None => Verdict::Stays,
         }
-        if room >= of.blocks { Verdict::Push(gone) } else { Verdict::Stays }
     }
+}
+
+/// Those that go, of `colder` with their heat and blocks, so that where `room` is free there are `needed` blocks and, if it can be,
+/// `more`; and the heat of the hottest of them. Nothing if all of them are not enough.
+fn coldest(
+    colder: impl Iterator<Item = (u64, Inode, u64)>,
+    mut room: u64,
+    (needed, more): (u64, u64),
+) -> Option<(u64, Vec<Inode>)> {
+    let (mut hottest, mut gone) = (0, Vec::new());
+    for (score, inode, blocks) in colder {
+        if room >= needed + more {
+            break;
+        }
+        hottest = score;
+        gone.push(inode);
+        room += blocks;
+    }
+    (room >= needed).then_some((hottest, gone))
 }
 
 #[cfg(test)]
@@ -365,11 +434,15 @@ mod tests {
     const HALF_NS: u64 = 1000;
 
     fn zone(blocks: u64) -> HotZone {
-        HotZone::new(blocks, Limits { files: 10, half_ns: HALF_NS, small_blocks: 2 })
+        HotZone::new(&[blocks], Limits { files: 10, half_ns: HALF_NS, small_blocks: 2 })
     }
 
     fn file(inode: Inode, blocks: u64) -> Candidate {
         Candidate { inode, blocks, hint: Hint::None }
+    }
+
+    fn push(colder: &[Inode]) -> Verdict {
+        Verdict::Push { part: 0, colder: colder.to_vec() }
     }
 
     #[test]
@@ -386,39 +459,63 @@ mod tests {
     #[test]
     fn small_files_come_in_while_there_is_room_and_others_when_they_were_read_twice() {
         let mut zone = zone(20);
-        assert_eq!(zone.judge(&file(1, 2), 0, Vec::new, 0), Verdict::Fits);
-        assert_eq!(zone.judge(&file(1, 3), 0, Vec::new, 0), Verdict::Stays, "larger, and never read");
+        assert_eq!(zone.judge(&file(1, 2), &[0], Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&file(1, 3), &[0], Vec::new, 0), Verdict::Stays, "larger, and never read");
         zone.touch(1, (0, 1), 0);
-        assert_eq!(zone.judge(&file(1, 3), 0, Vec::new, 0), Verdict::Stays, "read once");
+        assert_eq!(zone.judge(&file(1, 3), &[0], Vec::new, 0), Verdict::Stays, "read once");
         zone.touch(1, (0, 1), 0);
-        assert_eq!(zone.judge(&file(1, 3), 0, Vec::new, 0), Verdict::Fits);
-        assert_eq!(zone.judge(&file(1, 6), 0, Vec::new, 0), Verdict::Stays, "more than a fourth of the zone");
-        assert_eq!(zone.judge(&Candidate { hint: Hint::Always, ..file(2, 5) }, 0, Vec::new, 0), Verdict::Fits);
-        assert_eq!(zone.judge(&Candidate { hint: Hint::Never, ..file(2, 1) }, 0, Vec::new, 0), Verdict::Stays);
+        assert_eq!(zone.judge(&file(1, 3), &[0], Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&file(1, 6), &[0], Vec::new, 0), Verdict::Stays, "more than a fourth of the zone");
+        assert_eq!(zone.judge(&Candidate { hint: Hint::Always, ..file(2, 5) }, &[0], Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&Candidate { hint: Hint::Never, ..file(2, 1) }, &[0], Vec::new, 0), Verdict::Stays);
     }
 
     #[test]
     fn the_coldest_go_first_and_only_for_what_is_hotter() {
         let mut zone = zone(4);
         assert!(zone.take(4).is_some());
-        let inside = [file(1, 1), file(2, 2), Candidate { hint: Hint::Always, ..file(3, 1) }];
+        let inside = [file(1, 1), file(2, 2), Candidate { hint: Hint::Always, ..file(3, 1) }].map(|it| (0, it));
         (0..3).for_each(|_| zone.touch(1, (0, 1), 0));
         (0..4).for_each(|_| zone.touch(2, (0, 1), 0));
         (0..2).for_each(|_| zone.touch(9, (0, 1), 0));
         assert_eq!(
-            zone.judge(&file(9, 1), 0, || inside.to_vec(), 0),
+            zone.judge(&file(9, 1), &[0], || inside.to_vec(), 0),
             Verdict::Stays,
             "two reads a block, as file 2 has"
         );
         zone.touch(9, (0, 1), 0);
-        assert_eq!(zone.judge(&file(9, 1), 0, || inside.to_vec(), 0), Verdict::Push(vec![2]), "three reads");
-        assert_eq!(zone.judge(&file(9, 2), 0, || inside.to_vec(), 0), Verdict::Stays, "one and a half a block");
+        assert_eq!(zone.judge(&file(9, 1), &[0], || inside.to_vec(), 0), push(&[2]), "three reads");
+        assert_eq!(zone.judge(&file(9, 2), &[0], || inside.to_vec(), 0), Verdict::Stays, "one and a half a block");
         let always = Candidate { hint: Hint::Always, ..file(8, 2) };
-        assert_eq!(zone.judge(&always, 0, || inside.to_vec(), 0), Verdict::Push(vec![2]));
+        assert_eq!(zone.judge(&always, &[0], || inside.to_vec(), 0), push(&[2]));
         // What was read long ago is colder than what was read just now.
         let late_ns = 3 * HALF_NS;
         (0..2).for_each(|_| zone.touch(7, (0, 1), late_ns));
-        assert_eq!(zone.judge(&file(7, 2), 0, || inside.to_vec(), late_ns), Verdict::Push(vec![2]));
+        assert_eq!(zone.judge(&file(7, 2), &[0], || inside.to_vec(), late_ns), push(&[2]));
+    }
+
+    /// Of two drives the one on which what goes is colder, and only files of that one.
+    #[test]
+    fn who_is_pushed_out_makes_room_on_one_drive() {
+        let mut zone = HotZone::new(&[2, 2], Limits { files: 10, half_ns: HALF_NS, small_blocks: 2 });
+        assert!(zone.take(2).is_some() && zone.take(2).is_some());
+        let inside = [(0, file(1, 1)), (0, file(2, 1)), (1, file(3, 1)), (1, file(4, 1))];
+        for (inode, reads) in [(1, 1), (2, 5), (3, 3), (4, 2), (9, 8)] {
+            (0..reads).for_each(|_| zone.touch(inode, (0, 1), 0));
+        }
+        let judge = |zone: &HotZone, of, leaving: [u64; 2]| zone.judge(&of, &leaving, || inside.to_vec(), 0);
+        assert_eq!(judge(&zone, file(9, 1), [0, 0]), Verdict::Push { part: 0, colder: vec![1] }, "the coldest of all");
+        assert_eq!(
+            judge(&zone, file(9, 2), [0, 0]),
+            Verdict::Push { part: 1, colder: vec![4, 3] },
+            "four reads a block"
+        );
+        assert_eq!(judge(&zone, file(9, 2), [1, 0]), Verdict::Push { part: 0, colder: vec![1] });
+        assert_eq!(judge(&zone, file(9, 2), [0, 2]), Verdict::Push { part: 1, colder: Vec::new() });
+        zone.set_open(0, false);
+        assert_eq!(judge(&zone, file(9, 1), [0, 0]), Verdict::Push { part: 1, colder: vec![4] });
+        zone.set_open(1, false);
+        assert_eq!(judge(&zone, file(9, 1), [0, 0]), Verdict::Stays, "nobody comes in");
     }
 
     /// Files that come in one after the other before what went out is free do not drive out more than they need.
@@ -426,20 +523,20 @@ mod tests {
     fn what_is_leaving_makes_room_too() {
         let mut zone = zone(128);
         assert!(zone.take(128).is_some());
-        let inside: Vec<Candidate> = (100..164).map(|inode| file(inode, 2)).collect();
+        let inside: Vec<(usize, Candidate)> = (100..164).map(|inode| (0, file(inode, 2))).collect();
         let always = Candidate { hint: Hint::Always, ..file(1, 6) };
         // For six blocks three files go, and two more for a thirty-second of the zone.
-        let coldest = |count: u32| Verdict::Push((100..100 + count).collect());
-        assert_eq!(zone.judge(&always, 0, || inside.clone(), 0), coldest(5));
-        assert_eq!(zone.judge(&always, 4, || inside.clone(), 0), coldest(3), "four blocks are free soon");
-        assert_eq!(zone.judge(&always, 6, || panic!("nobody has to go"), 0), Verdict::Push(Vec::new()));
+        let coldest = |count: u32| push(&Vec::from_iter(100..100 + count));
+        assert_eq!(zone.judge(&always, &[0], || inside.clone(), 0), coldest(5));
+        assert_eq!(zone.judge(&always, &[4], || inside.clone(), 0), coldest(3), "four blocks are free soon");
+        assert_eq!(zone.judge(&always, &[6], || panic!("nobody has to go"), 0), push(&[]));
     }
 
     #[test]
     fn a_zone_of_one_block_takes_a_file_of_one() {
         let mut zone = zone(1);
-        assert_eq!(zone.judge(&file(1, 1), 0, Vec::new, 0), Verdict::Fits);
-        assert_eq!(zone.judge(&file(1, 2), 0, Vec::new, 0), Verdict::Stays);
+        assert_eq!(zone.judge(&file(1, 1), &[0], Vec::new, 0), Verdict::Fits);
+        assert_eq!(zone.judge(&file(1, 2), &[0], Vec::new, 0), Verdict::Stays);
         let taken = zone.take(1).expect("it is empty");
         assert_eq!((zone.used(), zone.take(1)), (1, None));
         zone.free(taken[0]);
@@ -448,7 +545,7 @@ mod tests {
 
     #[test]
     fn no_more_wait_than_may() {
-        let mut zone = HotZone::new(4, Limits { files: 2, half_ns: 1, small_blocks: 1 });
+        let mut zone = HotZone::new(&[4], Limits { files: 2, half_ns: 1, small_blocks: 1 });
         assert!(zone.want(1) && !zone.want(1) && zone.want(2) && !zone.want(3));
         assert_eq!((zone.take_wanted(1), zone.take_wanted(9)), (vec![1], vec![2]));
         assert!(zone.rehint(1) && zone.rehint(2) && zone.rehint(1) && !zone.rehint(3));

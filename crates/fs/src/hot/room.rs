@@ -1,4 +1,4 @@
-//! Which blocks of the zone are free: runs by their first block, neighbours as one.
+//! Which blocks of a part of the zone are free: runs by their first block, neighbours as one.
 //!
 //! Invariants:
 //! 1. No two runs touch or overlap, and [`Room::free_blocks`] is the sum of them.
@@ -8,23 +8,28 @@ use std::collections::BTreeMap;
 
 use crate::store::Run;
 
-/// The blocks of the zone.
+/// The blocks of a part of the zone.
 pub struct Room {
-    blocks: u64,
+    all: Run,
     free: BTreeMap<u64, u64>,
     free_blocks: u64,
 }
 
 impl Room {
-    /// So many blocks, all of them free.
-    pub fn new(blocks: u64) -> Room {
-        let free = (blocks > 0).then_some((0, blocks)).into_iter().collect();
-        Room { blocks, free, free_blocks: blocks }
+    /// These blocks, all of them free.
+    pub fn new(all: Run) -> Room {
+        let free = (all.blocks > 0).then_some((all.start, all.blocks)).into_iter().collect();
+        Room { all, free, free_blocks: all.blocks }
     }
 
     /// How many there are.
     pub fn blocks(&self) -> u64 {
-        self.blocks
+        self.all.blocks
+    }
+
+    /// The block behind the last one.
+    pub fn end(&self) -> u64 {
+        self.all.end()
     }
 
     /// How many are free.
@@ -35,8 +40,9 @@ impl Room {
     /// Takes a given run; an error says why it cannot be had.
     pub fn claim(&mut self, run: Run) -> Result<(), String> {
         let words = || format!("blocks {} to {} of the hot zone", run.start, run.start.saturating_add(run.blocks));
-        if run.blocks == 0 || run.start.checked_add(run.blocks).is_none_or(|end| end > self.blocks) {
-            return Err(format!("{} are not in it: it has {}", words(), self.blocks));
+        let end = run.start.checked_add(run.blocks).filter(|end| *end <= self.all.end());
+        if run.blocks == 0 || run.start < self.all.start || end.is_none() {
+            return Err(format!("{} are not in it: it has {} to {}", words(), self.all.start, self.all.end()));
         }
         let around = self.free.range(..=run.start).next_back().map(|(start, blocks)| (*start, *blocks));
         let Some((start, blocks)) = around.filter(|(start, blocks)| start + blocks >= run.end()) else {
@@ -87,7 +93,7 @@ impl Room {
         blocks += self.free.remove(&run.end()).unwrap_or(0);
         self.put(start, blocks);
         self.free_blocks += run.blocks;
-        assert!(self.free_blocks <= self.blocks, "{run:?} of a hot zone of {} blocks is freed", self.blocks);
+        assert!(self.free_blocks <= self.all.blocks, "{run:?} of {:?} of the hot zone is freed", self.all);
     }
 }
 
@@ -104,7 +110,7 @@ mod tests {
     #[test]
     fn what_is_taken_is_nobody_elses() {
         let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(5);
-        let (mut room, mut marks, mut held) = (Room::new(50), [false; 50], Vec::<Run>::new());
+        let (mut room, mut marks, mut held) = (Room::new(run(0, 50)), [false; 50], Vec::<Run>::new());
         for _ in 0..5000 {
             let (wanted, is_free) = (1 + random.next_u64() % 9, random.next_u64() % 2 == 0);
             if is_free && !held.is_empty() {
@@ -128,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_an_error() {
-        let mut room = Room::new(10);
+        let mut room = Room::new(run(0, 10));
         assert!(room.claim(run(2, 3)).is_ok());
         for wrong in [run(4, 2), run(0, 3), run(2, 1), run(9, 2), run(u64::MAX, 2), run(5, 0)] {
             assert!(room.claim(wrong).is_err(), "{wrong:?}");

@@ -1,9 +1,11 @@
-//! The stripe groups that an array's blocks lie in, and drives that were put in the place of others: altered by changes, as
+//! The stripe groups that an array's blocks lie in, drives that were put in the place of others, and the parts of the hot zone on drives: altered by changes, as
 //! the names are, and part of every checkpoint.
 
 use std::collections::BTreeMap;
 
-use crate::format::change::{Change, DRIVE_BYTES, GROUP_BYTES, GROUP_ZONE_BYTES, GroupLayout, SEQUENCE_BYTES};
+use crate::format::change::{
+    Change, DRIVE_BYTES, GROUP_BYTES, GROUP_ZONE_BYTES, GroupLayout, HOT_PART_BYTES, SEQUENCE_BYTES,
+};
 
 /// The groups of an array, its drives as far as they are not those it was made with, and how far the sequence of records went.
 #[derive(Clone, Default, Debug)]
@@ -11,6 +13,18 @@ pub struct Groups {
     groups: BTreeMap<u32, GroupLayout>,
     drives: BTreeMap<u8, DriveRecord>,
     sequence_below: u64,
+    hot_parts: BTreeMap<u8, HotPartRecord>,
+}
+
+/// How a part of the hot zone stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HotPartRecord {
+    /// The number of the drive that it is on.
+    pub drive: u8,
+    /// Whether that has room for it.
+    pub has_room: bool,
+    /// The generation that its stamp is to have, or to go on from.
+    pub generation: u64,
 }
 
 /// A drive that an array was not made with, or that is gone.
@@ -54,6 +68,21 @@ impl Groups {
         self.sequence_below
     }
 
+    /// How part `part` of the hot zone stands, as far as anything was said of it since the file system was made.
+    pub fn hot_part(&self, part: u8) -> Option<HotPartRecord> {
+        self.hot_parts.get(&part).copied()
+    }
+
+    /// Which part of the hot zone lies on drive `number`, if it was put there in the place of another.
+    pub fn hot_part_on(&self, number: u8) -> Option<u8> {
+        let on = self.hot_parts.iter().find(|(_, record)| record.drive == number && record.has_room);
+        on.map(|(part, _)| *part)
+    }
+
+    pub(super) fn put_hot_part(&mut self, part: u8, record: HotPartRecord) {
+        self.hot_parts.insert(part, record);
+    }
+
     pub(super) fn put_sequence(&mut self, below: u64) {
         self.sequence_below = below;
     }
@@ -79,7 +108,11 @@ impl Groups {
         });
         let groups = self.groups.iter().map(|(&group, layout)| Change::Group { group, layout: layout.clone() });
         let sequence = Some(Change::Sequence { below: self.sequence_below }).filter(|_| self.sequence_below > 0);
-        sequence.into_iter().chain(drives).chain(groups).collect()
+        let parts = self.hot_parts.iter().map(|(&part, record)| {
+            let HotPartRecord { drive, has_room, generation } = *record;
+            Change::HotPart { part, drive, has_room, generation }
+        });
+        sequence.into_iter().chain(drives).chain(parts).chain(groups).collect()
     }
 
     /// Bytes of it in a checkpoint.
@@ -88,6 +121,7 @@ impl Groups {
         self.groups.len() as u64 * GROUP_BYTES
             + zones * GROUP_ZONE_BYTES
             + self.drives.len() as u64 * DRIVE_BYTES
+            + self.hot_parts.len() as u64 * HOT_PART_BYTES
             + SEQUENCE_BYTES
     }
 }

@@ -18,7 +18,7 @@ mod places;
 use std::collections::BTreeMap;
 
 pub use self::directory::{COOKIES_TRIED, Directory, Entry, FIRST_COOKIE};
-pub use self::groups::{DriveRecord, Groups};
+pub use self::groups::{DriveRecord, Groups, HotPartRecord};
 pub use self::node::{Extents, FORMAT, Node, REGULAR};
 use crate::error::FsError;
 use crate::format::change::{Attributes, Change, Extent, Inode};
@@ -229,6 +229,10 @@ impl Namespace {
             Change::DropGroup { group } => self.groups.drop_group(*group),
             Change::Drive { number, uuid, replaces } => {
                 self.groups.put_drive(*number, DriveRecord { uuid: *uuid, replaces: *replaces });
+            }
+            Change::HotPart { part, drive, has_room, generation } => {
+                let record = HotPartRecord { drive: *drive, has_room: *has_room, generation: *generation };
+                self.groups.put_hot_part(*part, record);
             }
             Change::Sequence { below } => self.groups.put_sequence(*below),
             Change::Checksums { .. } | Change::Heat { .. } => {}

@@ -10,7 +10,7 @@ use crate::array::zone_header::ZoneHeader;
 use crate::array::{Array, zones_of};
 use crate::core::look;
 use crate::core::made::{check_enough, drives_of, has_checkpoint, parts};
-use crate::device::{Device, Kind, ZoneCondition, ZoneState};
+use crate::device::{Device, ZoneCondition, ZoneState};
 use crate::error::FsError;
 use crate::format::change::{Change, GroupLayout, ZoneOf};
 use crate::format::superblock::{Role, Shape, Superblock};
@@ -21,6 +21,10 @@ use crate::namespace::Namespace;
 pub struct Given {
     device: Device,
     uuid: Uuid,
+    /// The first zone that belongs to the array, as its own superblock says.
+    first: u32,
+    /// Which part of the hot zone it took over with the place of another drive.
+    part: Option<u8>,
 }
 
 /// The array, as far as it is there.
@@ -75,6 +79,7 @@ pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Resul
     // One that came later names itself behind the others.
     let made_with = superblock.members.iter().rposition(|member| member.role != Role::Data).map_or(0, |last| last + 1);
     superblock.members.truncate(made_with.max(1));
+    superblock.taken_part = None;
     if own_role(&superblock) == Role::Both && !metadata.is(device) && metadata.name() != device.name() {
         let reason = "its metadata lay on the drive itself, and go there again: give it as the device for them too";
         return Err(FsError::format(device.name(), reason));
@@ -87,8 +92,14 @@ pub async fn look_at(drives: &[Device], metadata: &Device, force: bool) -> Resul
         return Err(FsError::format(device.name(), "holds data: give another device for the new metadata"));
     }
     let data = found.iter().filter(|(superblock, _)| own(superblock).role != Role::Metadata);
-    let given = data.map(|(superblock, device)| Given { device: device.clone(), uuid: own(superblock).uuid }).collect();
+    let given = data.map(|(superblock, device)| given(superblock, device)).collect();
     Ok((superblock, given))
+}
+
+/// A drive as its own superblock describes it.
+fn given(superblock: &Superblock, device: &Device) -> Given {
+    let first = superblock.own_first_zone(superblock.shape.map_or(1, |shape| shape.zone_blocks));
+    Given { device: device.clone(), uuid: superblock.own().uuid, first, part: superblock.taken_part }
 }
 
 fn own_role(superblock: &Superblock) -> Role {
@@ -109,8 +120,7 @@ pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assem
     let shape = superblock.shape.expect("it was looked at");
     let (mut zones, mut salvaged) = (Vec::new(), Salvaged::default());
     for drive in given {
-        let first = first_zone(superblock, drive.uuid, shape);
-        zones.extend(zones_that_say(drive, superblock.uuid, shape, first, &mut salvaged.unknown_zones).await?);
+        zones.extend(zones_that_say(drive, superblock.uuid, shape, &mut salvaged.unknown_zones).await?);
     }
     let numbers = numbers_of(superblock, &zones);
     let mut namespace = Namespace::new(superblock.uuid.as_u128());
@@ -120,6 +130,8 @@ pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assem
     for (uuid, number) in numbers.iter().filter(|(_, number)| usize::from(**number) >= superblock.data_members().len())
     {
         changes.push(Change::Drive { number: *number, uuid: uuid.as_u128(), replaces: None });
+        let part = given.iter().find(|drive| drive.uuid == *uuid).and_then(|drive| drive.part);
+        changes.extend(part.map(|part| Change::HotPart { part, drive: *number, has_room: true, generation: 0 }));
     }
     let is_used = |number: u8| groups.values().any(|layout| layout.members.iter().any(|at| at.drive == number));
     for (number, member) in superblock.data_members().into_iter().enumerate() {
@@ -141,28 +153,17 @@ pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assem
     Ok((Assembled { array, drives: changes }, salvaged))
 }
 
-/// The first zone of a drive that belongs to the array.
-fn first_zone(superblock: &Superblock, uuid: Uuid, shape: Shape) -> u32 {
-    let member = superblock.members.iter().find(|member| member.uuid == uuid);
-    match member.map(|member| (member.role, member.geometry.kind)) {
-        Some((Role::Both, Kind::Zoned { conventional, .. })) => conventional,
-        Some((Role::Both, _)) => superblock.layout.place.end().div_ceil(shape.zone_blocks) as u32,
-        _ => 1,
-    }
-}
-
 /// The zones of a drive that say that they belong to a group of the file system.
 async fn zones_that_say(
     drive: &Given,
     file_system: Uuid,
     shape: Shape,
-    first: u32,
     unknown: &mut u64,
 ) -> Result<Vec<Zone>, FsError> {
     let states: Vec<ZoneState> = drive.device.zones().await.unwrap_or_default();
     let count = zones_of(&drive.device.geometry(), shape.zone_blocks, 0);
     let mut found = Vec::new();
-    for zone in first..count {
+    for zone in drive.first..count {
         let written = match states.get(zone as usize).map(|state| (state.condition, state.written)) {
             Some((ZoneCondition::Writable, 0) | (ZoneCondition::Offline, _)) => continue,
             Some((ZoneCondition::Writable, written)) => written,

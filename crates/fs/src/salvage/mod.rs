@@ -240,8 +240,10 @@ fn on_metadata(superblock: &Superblock, metadata: &Device, place: Place) -> Resu
 
 fn layout_on(superblock: &Superblock, metadata: &Device, place: Place) -> Result<Layout, FsError> {
     let blocks = superblock.shape.map_or(0, |shape| shape.blocks());
-    lay_out(place, blocks, 0).ok_or_else(|| {
-        let needed = Checksums::blocks_for(blocks) + 128;
+    // What lies on drives stays there, and is made anew.
+    let on_drives = superblock.hot_parts.iter().map(|part| part.blocks).sum::<u64>();
+    lay_out(place, blocks, (0, on_drives)).ok_or_else(|| {
+        let needed = Checksums::blocks_for(blocks + on_drives) + 128;
         let reason = format!("has {} blocks, and the metadata need {needed} at least: give a larger one", place.blocks);
         FsError::format(metadata.name(), reason)
     })

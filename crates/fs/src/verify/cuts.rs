@@ -23,7 +23,7 @@ use super::operation::{Operation, find, perform};
 use super::rig::Rig;
 use super::trial::{Harm, RANDOM_SUBSETS, Trial};
 use crate::clock::Clock;
-use crate::core::{Fs, MountOptions, Sabotage};
+use crate::core::{Fs, HotOn, MountOptions, Sabotage};
 use crate::device::BLOCK_BYTES;
 use crate::device::model::{Contents, Snapshot};
 use crate::error::FsError;
@@ -224,8 +224,13 @@ pub fn judge(trial: &Trial, operations: &[Operation]) -> Result<Tally, String> {
             tally.states += 1;
             let mut left = cut(snapshot, &survivors);
             let missing = do_harm(harm, &mut left, &snapshots[number / 2], trial, &mut random);
-            // Of what was altered a copy in the hot zone may be.
-            let copies_are_whole = !matches!(harm, Harm::CopyAltered(_));
+            // Of what was altered a copy in the hot zone may be; of what was put back in the midst of a mount too.
+            let is_on_drives = trial.hot_on == HotOn::Drives;
+            let copies_are_whole = match harm {
+                Harm::CopyAltered(_) => false,
+                Harm::Altered | Harm::Stale(_) => !is_on_drives,
+                _ => true,
+            };
             look(trial, &steps, acknowledged, left, &missing, copies_are_whole).map_err(|why| {
                 format!("cut after event {event} of {}, survivors {survivors:?}, {harm:?}: {why}", snapshots.len())
             })?;

@@ -12,6 +12,7 @@ pub use self::naive::Naive;
 pub use self::operation::{Operation, perform};
 
 use self::trial::{Harm, Trial};
+use crate::core::HotOn;
 use crate::device::{Geometry, Kind};
 
 /// A name, and devices with a store on them.
@@ -87,6 +88,19 @@ pub fn with_hot_zones() -> Vec<Toy> {
         with("log with a hot zone of one block", &toys[5], 1),
         with("an array with a hot zone", &arrays[1], 4),
         with("an array with a hot zone on two devices", &mirrored[1], 8),
+    ]
+}
+
+/// Arrays with a hot zone on their drives, in the conventional zone that bears the superblock or on the outer part of a conventional
+/// disk; of one block in all among them.
+pub fn with_hot_zones_on_drives() -> Vec<Toy> {
+    let (arrays, hot_on) = (arrays(), HotOn::Drives);
+    let kind = Kind::Zoned { zone_blocks: 8, zones: 10, conventional: 2, active_max: None };
+    let zoned = Trial { geometry: Geometry { blocks: 80, kind }, hot_on, ..arrays[2].1.clone() };
+    vec![
+        ("an array with a hot zone on its drives", Trial { hot_blocks: 22, ..zoned.clone() }),
+        ("an array with a hot zone of a block on a drive", Trial { hot_blocks: 1, ..zoned }),
+        ("drives without zones, and a hot zone on them", Trial { hot_blocks: 8, hot_on, ..arrays[4].1.clone() }),
     ]
 }
 

@@ -50,6 +50,7 @@ impl Rig {
             metadata_blocks: Some(METADATA_BLOCKS + trial.hot_blocks),
             parity: trial.parity,
             hot_blocks: trial.hot_blocks,
+            hot_on: trial.hot_on,
             overwrite: false,
         };
         let devices = self.devices(clock, &[]);

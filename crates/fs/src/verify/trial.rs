@@ -1,6 +1,6 @@
 //! What power is cut of: devices, store, bounds, harm done to the drives afterwards, mistakes made on purpose.
 
-use crate::core::{Bounds, Sabotage};
+use crate::core::{Bounds, HotOn, Sabotage};
 use crate::device::Geometry;
 
 /// Subsets of blocks chosen at random where there are too many to try all.
@@ -43,6 +43,8 @@ pub struct Trial {
     pub dies: Option<(usize, u64)>,
     /// Blocks of the hot zone.
     pub hot_blocks: u64,
+    /// Where it lies.
+    pub hot_on: HotOn,
     /// Options of the store.
     pub options: Vec<(String, String)>,
     /// Bounds of the core.
@@ -68,6 +70,7 @@ impl Trial {
             harms: vec![Harm::None],
             dies: None,
             hot_blocks: 0,
+            hot_on: HotOn::Metadata,
             options,
             bounds,
             sabotage: None,

@@ -1,0 +1,53 @@
+//! Making a file system: where its hot zone lies ([`crate::hot`]), and what of the files in it is elsewhere too.
+
+use super::make::{MakeOptions, Parts, in_mib};
+use crate::device::BLOCK_BYTES;
+use crate::hot::{HotPart, Keeping, room_on, split};
+
+/// Where the hot zone lies.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum HotOn {
+    /// In the area of the metadata.
+    #[default]
+    Metadata,
+    /// On the drives with the data: in conventional zones, or on the outer part of conventional disks.
+    Drives,
+}
+
+/// What is to be said besides of files in the hot zone: where it is mirrored they lie there alone, unless something else is asked for.
+pub(super) fn hot_option(parts: Parts<'_>, options: &MakeOptions) -> Result<Vec<(String, String)>, String> {
+    let said = options.options.iter().find(|(key, _)| key == Keeping::OPTION).map(|(_, value)| value.as_str());
+    let (keeping, is_mirrored) = (Keeping::named(said)?, parts.metadata.len() > 1);
+    if keeping == Keeping::Alone && options.hot_on == HotOn::Drives {
+        return Err("can have files in the hot zone alone only where that is with the metadata (--hot-on meta): on drives it has \
+                    copies"
+            .into());
+    }
+    if keeping == Keeping::Alone && !is_mirrored {
+        return Err("can have files in the hot zone alone only where that is mirrored: give --meta twice".into());
+    }
+    let is_default = options.hot_blocks > 0 && is_mirrored && said.is_none() && options.hot_on == HotOn::Metadata;
+    Ok(Vec::from_iter(is_default.then(|| (Keeping::OPTION.to_string(), "alone".to_string()))))
+}
+
+/// The parts of the hot zone on drives, where it is to lie there.
+pub(super) fn hot_parts(parts: Parts<'_>, options: &MakeOptions) -> Result<Vec<HotPart>, String> {
+    if options.hot_on == HotOn::Metadata || options.hot_blocks == 0 {
+        return Ok(Vec::new());
+    }
+    if parts.metadata.is_empty() {
+        return Err(
+            "has the metadata on it, and the hot zone with them: --hot-on drives is for metadata on a device of their \
+                    own"
+            .into(),
+        );
+    }
+    let rooms: Vec<u64> = parts.drives.iter().map(|drive| room_on(&drive.geometry())).collect();
+    split(options.hot_blocks, &rooms).ok_or_else(|| {
+        let (wanted, kib) = (in_mib(options.hot_blocks), rooms.iter().sum::<u64>() * (BLOCK_BYTES as u64 / 1024));
+        format!(
+            "and the other drives cannot give a hot zone of {wanted}: {kib} KiB at most, in conventional zones and on half of each \
+             conventional disk"
+        )
+    })
+}

@@ -1,0 +1,80 @@
+//! Where the hot zone lies on the drives of an array: in their conventional zones, or on the outer part of a conventional disk,
+//! where its blocks begin (Jin 2014 §II.D). The part of a drive lies behind its superblocks and the part's stamp, so it uses
+//! the rest of the zone that those are in; whole zones of the array begin behind it.
+
+use crate::device::{Geometry, Kind};
+use crate::format::hot_stamp::STAMP_BLOCK;
+
+/// The first block of a drive that a part has for files.
+pub const PART_FIRST: u64 = STAMP_BLOCK + 1;
+/// A drive gives no more than this share of its blocks.
+const SHARE: u64 = 2;
+
+/// The part of the zone that a drive was given when the file system was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HotPart {
+    /// The number of the drive in the array.
+    pub drive: u8,
+    /// Its blocks for files.
+    pub blocks: u64,
+}
+
+impl HotPart {
+    /// The first zone of the drive behind it.
+    pub fn first_zone_behind(&self, zone_blocks: u64) -> u32 {
+        u32::try_from((PART_FIRST + self.blocks).div_ceil(zone_blocks)).unwrap_or(u32::MAX)
+    }
+}
+
+/// Blocks for files that a drive could give.
+pub fn room_on(geometry: &Geometry) -> u64 {
+    let anywhere = match geometry.kind {
+        Kind::Plain => geometry.blocks,
+        Kind::Zoned { zone_blocks, conventional, .. } => u64::from(conventional) * zone_blocks,
+        Kind::Caveat { .. } => 0,
+    };
+    anywhere.min(geometry.blocks / SHARE).saturating_sub(PART_FIRST)
+}
+
+/// Gives each drive as much of `blocks` as every other, as far as it has `rooms`; nothing if all together have too few. Drives
+/// that give none have no part.
+pub fn split(blocks: u64, rooms: &[u64]) -> Option<Vec<HotPart>> {
+    let mut order: Vec<usize> = (0..rooms.len()).collect();
+    order.sort_by_key(|&drive| (rooms[drive], drive));
+    let (mut left, mut given) = (blocks, vec![0; rooms.len()]);
+    for (number, &drive) in order.iter().enumerate() {
+        given[drive] = rooms[drive].min(left.div_ceil((rooms.len() - number) as u64));
+        left -= given[drive];
+    }
+    let part = |(drive, blocks): (usize, u64)| HotPart { drive: drive as u8, blocks };
+    let parts = given.into_iter().enumerate().filter(|(_, blocks)| *blocks > 0).map(part).collect();
+    (left == 0).then_some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(blocks: u64, rooms: &[u64]) -> Option<Vec<(u8, u64)>> {
+        split(blocks, rooms).map(|parts| parts.iter().map(|part| (part.drive, part.blocks)).collect())
+    }
+
+    #[test]
+    fn it_is_split_evenly_as_far_as_drives_have_room() {
+        assert_eq!(shares(30, &[100, 100, 100]), Some(vec![(0, 10), (1, 10), (2, 10)]));
+        assert_eq!(shares(31, &[100, 4, 0, 100]), Some(vec![(0, 14), (1, 4), (3, 13)]));
+        assert_eq!(shares(1, &[0, 9, 9]), Some(vec![(1, 1)]));
+        assert_eq!(shares(24, &[10, 4, 10]), Some(vec![(0, 10), (1, 4), (2, 10)]), "all that there is");
+        assert_eq!((shares(25, &[10, 4, 10]), shares(1, &[]), shares(1, &[0])), (None, None, None));
+    }
+
+    #[test]
+    fn a_drive_gives_its_conventional_zones_and_a_conventional_disk_its_outer_half() {
+        let zoned = |conventional| Kind::Zoned { zone_blocks: 8, zones: 10, conventional, active_max: None };
+        let room = |kind| room_on(&Geometry { blocks: 80, kind });
+        assert_eq!([room(zoned(0)), room(zoned(1)), room(zoned(2)), room(zoned(10))], [0, 5, 13, 37]);
+        assert_eq!([room(Kind::Plain), room(Kind::Caveat { isolation: 4, no_overlap: 1 })], [37, 0]);
+        let first = |blocks| HotPart { drive: 0, blocks }.first_zone_behind(8);
+        assert_eq!([first(1), first(5), first(6), first(13)], [1, 1, 2, 2]);
+    }
+}
