@@ -11,10 +11,7 @@
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
 use crate::map::run_map::RunMap;
-use crate::region::Regions;
-
-/// Neighbours on the same surface that could destroy a track: heads are narrower than this.
-pub(super) const HEAD_TRACKS_MAX: u32 = 32;
+use crate::region::{HEAD_TRACKS_MAX, Regions};
 
 /// Tracks behind a likely one that are looked at before all are searched.
 const NEAR_TRACKS: usize = 4;
