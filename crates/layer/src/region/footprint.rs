@@ -9,6 +9,14 @@ use imbrex_disk::{Disk, Extent, Pba, Sectors};
 /// Tracks beside a written one that it could destroy: heads are narrower than this.
 pub const HEAD_TRACKS_MAX: u32 = 32;
 
+/// How many tracks from the one that begins at `track` on destroy, written whole, what it destroys, so much further on: those of its
+/// stroke, but for the last, whose writes reach out of it.
+pub fn alike_tracks(disk: &Disk, track: Pba) -> u64 {
+    let stroke = disk.geometry.stroke_from(track);
+    let alike = stroke.filter(|_| disk.recording.is_alike_in_stroke(&disk.geometry, track));
+    alike.map_or(1, |(left, _)| left.saturating_sub(u64::from(HEAD_TRACKS_MAX)).max(1))
+}
+
 /// Whole tracks of one length, from the first that a region began in on.
 #[derive(Clone, Copy)]
 struct Stroke {

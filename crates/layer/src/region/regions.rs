@@ -32,8 +32,8 @@ pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
     help: "size of a region in whole tracks, instead of region_size; 0: use region_size",
 };
 
-/// Regions of a disk at most: laying out more takes seconds, and their maps gigabytes.
-const REGIONS_MAX: u64 = 1 << 24;
+/// Regions of a disk at most: with more, laying it out would take long, and what is kept of each more than there is memory for.
+const REGIONS_MAX: u64 = 1 << 22;
 
 /// Refuses a size of regions that cuts the disk into more of them than memory has room for.
 pub fn check_count(disk: &Disk, key: &str, sectors: Sectors) -> Result<(), ConfigError> {

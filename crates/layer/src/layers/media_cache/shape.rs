@@ -67,7 +67,7 @@ impl Parting<'_> {
     ) -> Result<Tracks, ConfigError> {
         let make = |disk: &Disk, taken: &Regions, others: &NotTaken<'_>| Tracks::between(disk, taken, others);
         let tracks = self.part_as(position, what, looks_enough, make, suffices)?;
-        tracks.iter().for_each(|track| self.used.insert(track.start.0, track.sectors.0, ()));
+        tracks.runs(0, tracks.sectors(), |_, run| self.used.insert(run.start.0, run.sectors.0, ()));
         Ok(tracks)
     }
 
