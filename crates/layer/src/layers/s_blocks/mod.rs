@@ -84,19 +84,19 @@ const PARAMETERS: &[ParameterInfo] = &[
     },
     ParameterInfo {
         key: "sblock_share",
-        kind: ParameterKind::Share,
+        kind: ParameterKind::ShareAboveZero,
         default: "1%",
         help: "share of the payload that is spare S-blocks",
     },
     ParameterInfo {
         key: "cache_share",
-        kind: ParameterKind::Share,
+        kind: ParameterKind::ShareAboveZero,
         default: "1%",
         help: "share of the payload that is cache buffers",
     },
     ParameterInfo {
         key: "sections",
-        kind: ParameterKind::Count,
+        kind: ParameterKind::CountFrom(1),
         default: "1500",
         help: "sections: too few make long defrags, too many leave fewer than two spare S-blocks in each",
     },
