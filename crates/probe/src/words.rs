@@ -7,7 +7,7 @@ const GIB: f64 = (1u64 << 30) as f64;
 
 /// A whole number in groups of three digits: `145,799`.
 pub fn count(number: f64) -> String {
-    quantity::grouped(number.round() as u64)
+    quantity::grouped(number.round_ties_even() as u64)
 }
 
 /// A size in bytes: `13.3 GiB`, `1.8 MiB`, `26 KiB`.
