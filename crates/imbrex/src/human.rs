@@ -17,15 +17,7 @@ pub fn bytes(bytes: u64) -> String {
 
 /// A whole number with thin groups: `113,872`.
 pub fn count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    imbrex_units::quantity::grouped(count)
 }
 
 /// A duration in nanoseconds, in a fitting unit.

@@ -10,8 +10,12 @@ pub enum ParameterKind {
     Bytes,
     /// A whole number.
     Count,
+    /// A whole number that is not less than this.
+    CountFrom(u64),
     /// A share: `1%` or `0.01`.
     Share,
+    /// A share that is more than none.
+    ShareAboveZero,
     /// A duration: `2ms`, `1.2s`, `3h`.
     Duration,
     /// `on` or `off`.
@@ -26,7 +30,9 @@ impl ParameterKind {
         match self {
             ParameterKind::Bytes => "a size in bytes, such as 4k, 25MiB or 25MB".into(),
             ParameterKind::Count => "a whole number from 0".into(),
+            ParameterKind::CountFrom(least) => format!("a whole number from {least}"),
             ParameterKind::Share => "a share from 0 to 1, such as 1% or 0.01".into(),
+            ParameterKind::ShareAboveZero => "a share above 0, up to 1, such as 1% or 0.01".into(),
             ParameterKind::Duration => "a time from 0, such as 2ms, 1.2s or 3h".into(),
             ParameterKind::Switch => "on or off".into(),
             ParameterKind::Choice(words) => format!("one of {}", words.join(", ")),
@@ -37,8 +43,8 @@ impl ParameterKind {
     pub fn name(&self) -> &'static str {
         match self {
             ParameterKind::Bytes => "size",
-            ParameterKind::Count => "count",
-            ParameterKind::Share => "share",
+            ParameterKind::Count | ParameterKind::CountFrom(_) => "count",
+            ParameterKind::Share | ParameterKind::ShareAboveZero => "share",
             ParameterKind::Duration => "duration",
             ParameterKind::Switch => "switch",
             ParameterKind::Choice(_) => "choice",
@@ -133,8 +139,12 @@ impl Parameters {
 fn check(key: &str, kind: ParameterKind, value: &str) -> Result<(), ConfigError> {
     let (ok, expected) = match kind {
         ParameterKind::Bytes => (quantity::bytes(value).is_some(), "a size such as 4k, 25MiB or 25MB".to_string()),
-        ParameterKind::Count => (quantity::count(value).is_some(), "a whole number".to_string()),
-        ParameterKind::Share => (parse_share(value).is_some(), "a share such as 1% or 0.01".to_string()),
+        ParameterKind::Count | ParameterKind::CountFrom(_) => {
+            (quantity::count(value).is_some(), "a whole number".to_string())
+        }
+        ParameterKind::Share | ParameterKind::ShareAboveZero => {
+            (parse_share(value).is_some(), "a share such as 1% or 0.01".to_string())
+        }
         ParameterKind::Duration => {
             (quantity::duration_ns(value, quantity::SECOND_NS).is_some(), "a duration such as 2ms or 1.2s".to_string())
         }

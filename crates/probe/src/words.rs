@@ -1,19 +1,13 @@
 //! Numbers as people say them, in what a verdict says.
 
+use imbrex_units::quantity;
+
 const MIB: f64 = (1u64 << 20) as f64;
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// A whole number in groups of three digits: `145,799`.
 pub fn count(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    quantity::grouped(number.round_ties_even() as u64)
 }
 
 /// A size in bytes: `13.3 GiB`, `1.8 MiB`, `26 KiB`.

@@ -13,7 +13,7 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 use bytes::Bytes;
 
-use crate::gzip;
+use crate::members;
 use crate::request::TraceError;
 
 /// How much of the unpacked trace is looked at to recognise its format.
@@ -148,9 +148,9 @@ impl Compression {
     fn unpacker(self, packed: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Compression::None => packed,
-            Compression::Gzip => Box::new(gzip::Members::new(packed)),
+            Compression::Gzip => Box::new(members::GzipMembers::new(packed)),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(packed)?),
-            Compression::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(packed)),
+            Compression::Xz => Box::new(members::XzStreams::new(packed)),
             Compression::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(packed)),
         })
     }
@@ -177,7 +177,7 @@ fn read_up_to(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
 pub(crate) fn unpacking_failed(name: &str, offset: u64, cause: io::Error) -> TraceError {
     let reason = match cause.kind() {
         io::ErrorKind::UnexpectedEof => "the compressed stream ends too early: the file is cut short",
-        io::ErrorKind::InvalidData if gzip::is_trailing(&cause) => {
+        io::ErrorKind::InvalidData if members::is_trailing(&cause) => {
             "there is more behind the end of the compressed stream"
         }
         _ => "cannot be read further",

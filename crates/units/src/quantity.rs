@@ -120,6 +120,19 @@ fn exact(number: &str, factor: u64) -> Option<u64> {
     u64::try_from(value / unit).ok().filter(|_| value.is_multiple_of(unit))
 }
 
+/// A whole number in groups of three digits: `145,799`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     //! Goal: values read as people write them, exactly. Method: pairs worked out by hand.
@@ -151,5 +164,10 @@ mod tests {
             (duration_ns("2 weeks", 1), duration_ns("1.6ns", 1), exact_duration_ns("1.6ns", 1)),
             (None, Some(2), None)
         );
+    }
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        assert_eq!([0, 999, 1000, 145_799, 1_000_000].map(grouped), ["0", "999", "1,000", "145,799", "1,000,000"]);
     }
 }

@@ -8,6 +8,7 @@
 use super::config::TopOrder;
 use super::divide::Divider;
 use super::{Spot, ZoneSkew};
+use crate::units::Sectors;
 
 /// A zone of whole groups.
 #[derive(Clone, Debug)]
@@ -64,6 +65,18 @@ impl BottomThenTop {
             let position = 2 * self.turned(index as u32) + 1;
             self.spot_on(group, surface, position, self.half_tracks as u64 + index, sector as u32, self.top)
         }
+    }
+
+    /// Tracks from the one that begins at `offset` to the last bottom, or top, of its group on its surface, and their sectors;
+    /// `None` within a track.
+    pub(super) fn row_from(&self, offset: u64) -> Option<(u64, Sectors)> {
+        let rest = self.group_sectors.remainder(offset);
+        let (length, offset) = match rest.checked_sub(self.bottoms_sectors) {
+            None => (self.bottom, rest),
+            Some(offset) => (self.top, offset),
+        };
+        let (index, sector) = length.divide(offset);
+        (sector == 0).then(|| (self.half_tracks as u64 - index, Sectors(length.divisor())))
     }
 
     /// The spot of a track's first sector, with its offset.

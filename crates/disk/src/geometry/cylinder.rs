@@ -3,6 +3,7 @@
 
 use super::divide::Divider;
 use super::{Spot, ZoneSkew};
+use crate::units::Sectors;
 
 /// A recording zone laid out by cylinders.
 #[derive(Clone, Debug)]
@@ -24,6 +25,12 @@ impl Cylinder {
         let (track, sector) = self.track.divide(offset);
         let (cylinder, surface) = self.surfaces.divide(track);
         self.spot_on(cylinder, surface, sector as u32)
+    }
+
+    /// Tracks from the one that begins at `offset` to the end of the zone, and their sectors; `None` within a track.
+    pub(super) fn row_from(&self, offset: u64, end: u64) -> Option<(u64, Sectors)> {
+        let (track, sector) = self.track.divide(offset);
+        (sector == 0).then(|| (self.track.quotient(end) - track, Sectors(self.track.divisor())))
     }
 
     /// The spot of a sector of a track, with the offset of that track.

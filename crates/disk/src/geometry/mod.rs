@@ -349,6 +349,23 @@ impl Geometry {
         }
     }
 
+    /// Whole tracks of one length, from the one that begins at `pba` on, that follow each other in PBA order, on whatever
+    /// surface: how many, and their sectors. Of an interlaced disk they are all bottoms or all tops. `None` in a layout
+    /// without such rows, among slipped tracks, or within a track.
+    pub fn row_from(&self, pba: Pba) -> Option<(u64, Sectors)> {
+        if self.irregular || pba.0 >= self.sectors {
+            return None;
+        }
+        let index = self.by_address.find(pba.0);
+        let (run, end) = (&self.runs[index], self.runs.get(index + 1).map_or(self.sectors, |next| next.start));
+        match &run.layout {
+            Layout::Horizontal(zone) => zone.stroke_from(pba.0 - run.start),
+            Layout::Cylinder(zone) => zone.row_from(pba.0 - run.start, end - run.start),
+            Layout::BottomThenTop(zone) => zone.row_from(pba.0 - run.start),
+            Layout::Measured(_) => None,
+        }
+    }
+
     /// The track at a radial position of a surface.
     pub fn track(&self, radial_track: u32, surface: u8) -> Extent {
         self.track_place(radial_track, surface).track()

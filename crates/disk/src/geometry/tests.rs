@@ -217,6 +217,27 @@ proptest! {
         }
     }
 
+    /// Goal: what lies in a row follows in PBA order and is of one length and, on an interlaced disk, of one kind. Method: hold it
+    /// against the walk.
+    #[test]
+    fn tracks_of_a_row_follow_each_other(config in any_config()) {
+        let geometry = Geometry::new(&config).unwrap();
+        let walked = Walk::of(&config);
+        let mut start = 0;
+        for (index, track) in walked.iter().enumerate() {
+            let row = geometry.row_from(Pba(start));
+            prop_assert_eq!(row.is_some(), config.slips.is_none());
+            prop_assert!(track.sectors == 1 || geometry.row_from(Pba(start + 1)).is_none());
+            let (left, sectors) = row.unwrap_or((1, Sectors(track.sectors as u64)));
+            let (own, interlaced) = (&walked[index], geometry.is_interlaced());
+            for next in &walked[index..index + left as usize] {
+                prop_assert_eq!(next.sectors as u64, sectors.0);
+                prop_assert!(!interlaced || (next.radial_track % 2, next.surface) == (own.radial_track % 2, own.surface));
+            }
+            start += track.sectors as u64;
+        }
+    }
+
     #[test]
     fn zones_cover_the_disk_and_name_their_tracks(config in any_config()) {
         let geometry = Geometry::new(&config).unwrap();

@@ -29,6 +29,7 @@ use crate::info::LayerInfo;
 use crate::journal_records;
 use crate::layer::{Cache, Coming, Layer, MapMemory, Piece};
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
+use crate::map::sparse::Sparse;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Kind, Medium, Plan, StepOp};
@@ -122,7 +123,9 @@ impl Set {
 struct SetAssociative {
     natives: Regions,
     /// What of each native region is cached, at which sector of its cache region, or trimmed.
-    lists: Vec<RunList>,
+    lists: Sparse<RunList>,
+    /// That of a region of which nothing was ever cached.
+    no_runs: RunList,
     sets: Vec<Set>,
     medium: Medium,
     rewriter: Rewriter,
@@ -163,7 +166,8 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
         }
     };
     Ok(Box::new(SetAssociative {
-        lists: vec![RunList::default(); natives.len()],
+        lists: Sparse::new(natives.len()),
+        no_runs: RunList::default(),
         natives,
         sets,
         medium,
@@ -244,10 +248,18 @@ impl SetAssociative {
         self.map_absent(lba, sectors);
     }
 
+    fn list(&self, region: usize) -> &RunList {
+        self.lists.get(region).unwrap_or(&self.no_runs)
+    }
+
+    fn list_mut(&mut self, region: usize) -> &mut RunList {
+        self.lists.change(region, |_| RunList::default())
+    }
+
     /// A run of one native region lies at a place of its cache region, or nowhere.
     fn map(&mut self, region: usize, lba: Lba, sectors: Sectors, place: u32) {
         let offset = (lba - self.natives.first_lba(region)).0 as u32;
-        self.lists[region].overlay(ShortRun { offset, length: sectors.0 as u32, place }, false, |_, _, _| {});
+        self.list_mut(region).overlay(ShortRun { offset, length: sectors.0 as u32, place }, false, |_, _, _| {});
     }
 
     fn map_absent(&mut self, lba: Lba, sectors: Sectors) {
@@ -255,7 +267,7 @@ impl SetAssociative {
         natives.split(lba, sectors, |region, lba, sectors| {
             let offset = (lba - natives.first_lba(region)).0 as u32;
             let run = ShortRun { offset, length: sectors.0 as u32, place: ABSENT };
-            lists[region].overlay(run, false, |_, _, _| {});
+            lists.change(region, |_| RunList::default()).overlay(run, false, |_, _, _| {});
         });
     }
 
@@ -274,7 +286,7 @@ impl SetAssociative {
             let first = self.natives.first_lba(region);
             let (home, cache) = (self.natives.extent(region).start, self.set_of(region).start);
             let from = (lba - first).0 as u32;
-            self.lists[region].cover(from, from + sectors.0 as u32, |offset, length, place| {
+            self.list(region).cover(from, from + sectors.0 as u32, |offset, length, place| {
                 let at = match place {
                     Some(ABSENT) => None,
                     Some(place) => Some((self.medium, cache + Sectors(place as u64))),
@@ -315,7 +327,8 @@ impl SetAssociative {
     /// sectors alone stay in the map: merging them would free nothing.
     fn find_present(&mut self, index: usize) {
         self.present.clear();
-        let is_cached = |region: &usize| self.lists[*region].runs().any(|run| !run.is_absent());
+        let has_cached = |list: &RunList| list.runs().any(|run| !run.is_absent());
+        let is_cached = |region: &usize| self.lists.get(*region).is_some_and(has_cached);
         let present = self.natives_of(index).filter(is_cached);
         self.present.extend(present);
     }
@@ -323,7 +336,7 @@ impl SetAssociative {
     /// Reads a native region, modifies it with what is mapped, writes it back.
     fn merge(&mut self, region: usize, plan: &mut Plan) {
         let (extent, first) = (self.natives.extent(region), self.natives.first_lba(region));
-        let list = std::mem::take(&mut self.lists[region]);
+        let list = std::mem::take(self.list_mut(region));
         let first_mapped = list.runs().next().expect("a region present has runs").offset;
         let from = Sectors(if self.whole { 0 } else { first_mapped as u64 });
         let target = Rewrite { lba: first + from, sectors: extent.sectors - from, home: extent.start + from };
@@ -396,7 +409,7 @@ impl SetAssociative {
 
     /// Nothing of `region` is in the map any more.
     fn forget(&mut self, region: usize) {
-        self.lists[region] = RunList::default();
+        *self.list_mut(region) = RunList::default();
         self.rewriter.ended();
     }
 
@@ -406,7 +419,7 @@ impl SetAssociative {
         let mut cached = Vec::new();
         for region in self.natives_of(index) {
             let mut free = 0;
-            for run in self.lists[region].runs() {
+            for run in self.list(region).runs() {
                 if run.offset < free || run.length == 0 || u64::from(run.end()) > self.natives.sectors(region).0 {
                     return violation(1, format!("{run:?} of region {region}, where {free} come before"));
                 }
@@ -456,7 +469,7 @@ impl Layer for SetAssociative {
 
     fn foresee(&self, lba: Lba, coming: Coming) {
         if lba.0 < self.natives.capacity().0 {
-            self.lists[self.natives.locate(lba).region].foresee(coming);
+            self.list(self.natives.locate(lba).region).foresee(coming);
         }
     }
 
@@ -488,8 +501,8 @@ impl Layer for SetAssociative {
         let natives_per_set = self.natives.len().div_ceil(self.sets.len()) as u64;
         let bits = bits_for(natives_per_set) + bits_for(self.natives.sectors_max().0);
         let cache_sectors: u64 = self.sets.iter().map(|set| set.sectors).sum();
-        let lists: u64 = self.lists.iter().map(RunList::measured_bytes).sum();
-        let fixed = self.lists.len() * std::mem::size_of::<RunList>() + self.sets.len() * std::mem::size_of::<Set>();
+        let lists: u64 = self.lists.iter().map(|(_, list)| list.measured_bytes()).sum();
+        let fixed = self.lists.measured_bytes() as usize + self.sets.len() * std::mem::size_of::<Set>();
         MapMemory {
             formula_bytes: (cache_sectors * bits).div_ceil(8),
             measured_bytes: lists + fixed as u64 + self.natives.measured_bytes(),
@@ -500,7 +513,7 @@ impl Layer for SetAssociative {
         for (index, set) in self.sets.iter().enumerate() {
             for region in self.natives_of(index) {
                 let first = self.natives.first_lba(region);
-                notes.extend(self.lists[region].runs().map(|run| {
+                notes.extend(self.list(region).runs().map(|run| {
                     let (lba, sectors) = (first + Sectors(run.offset as u64), Sectors(run.length as u64));
                     let pba = set.start + Sectors(run.place as u64);
                     let record = match run.is_absent() {

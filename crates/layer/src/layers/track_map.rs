@@ -130,9 +130,8 @@ pub(super) struct Map<N> {
     /// The layer's name in the registry.
     name: &'static str,
     zones: MapZones,
-    /// The place of each pseudo-track, both by home number, `stride` to a zone.
-    places: Vec<N>,
-    stride: usize,
+    /// By zone the place of each pseudo-track, both by home number; nothing where all have stayed at home.
+    places: Vec<Option<Box<[N]>>>,
     /// Pieces of the longest track.
     pieces_of_track: u64,
     away: Option<Away>,
@@ -153,26 +152,26 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 impl<N: PlaceNumber> Map<N> {
     /// Everything is at home. A zone has no more pieces than `N` can number.
     pub(super) fn new(name: &'static str, zones: MapZones, options: MoveOptions) -> Map<N> {
-        let stride = zones.pieces_max();
-        let mut places = Vec::with_capacity(zones.count() * stride);
-        places.extend((0..zones.count()).flat_map(|_| 0..stride).map(|place| N::of(place as u16)));
+        let places = vec![None; zones.count()];
         let pieces_of_track = zones.pieces_of_track();
-        Map { name, zones, places, stride, pieces_of_track, away: None, options }
+        Map { name, zones, places, pieces_of_track, away: None, options }
     }
 
+    /// The places of a zone's pseudo-tracks, unless all are at home.
     #[inline]
-    fn places_of(&self, zone: u32) -> &[N] {
-        let first = zone as usize * self.stride;
-        &self.places[first..first + self.stride]
+    fn places_of(&self, zone: u32) -> Option<&[N]> {
+        self.places[zone as usize].as_deref()
     }
 
     #[inline]
     fn place_of(&self, zone: u32, piece: u16) -> u16 {
-        self.places[zone as usize * self.stride + piece as usize].into()
+        self.places_of(zone).map_or(piece, |places| places[piece as usize].into())
     }
 
     fn set_place(&mut self, zone: u32, piece: u16, place: u16) {
-        self.places[zone as usize * self.stride + piece as usize] = N::of(place);
+        let pieces = self.zones.zone(zone).pieces;
+        let at_home = || (0..pieces).map(N::of).collect();
+        self.places[zone as usize].get_or_insert_with(at_home)[piece as usize] = N::of(place);
     }
 
     /// Pieces before and after one that lie before and after it, as far as a track may reach: none of pseudo-tracks, which
@@ -211,7 +210,7 @@ impl<N: PlaceNumber> Map<N> {
         }
         let wanted = N::of(place);
         // Sixteen at a time, which the compiler turns into one comparison.
-        let places = self.places_of(zone);
+        let places = self.places_of(zone).expect("a piece that has moved is in a table");
         let chunk = places.chunks(16).position(|chunk| chunk.iter().fold(false, |found, &at| found | (at == wanted)));
         let first = 16 * chunk.expect("invariant 1: every place is some piece's");
         let within = places[first..].iter().position(|&at| at == wanted).expect("found in this chunk");
@@ -310,8 +309,10 @@ impl<N: PlaceNumber> Map<N> {
         for (&piece, _) in touched.iter().filter(|&(_, &relation)| relation == Relation::Partly) {
             is_barred[piece as usize] = true;
         }
-        let places = self.places_of(hot.zone).iter().map(|&place| place.into());
-        let on_tops = (0..zone.pieces).zip(places).filter(|&(_, place): &(u16, u16)| place >= zone.bottoms);
+        let places = self.places_of(hot.zone);
+        let place_of = |piece: u16| places.map_or(piece, |places| places[piece as usize].into());
+        let placed = (0..zone.pieces).map(|piece| (piece, place_of(piece)));
+        let on_tops = placed.filter(|&(_, place)| place >= zone.bottoms);
         let mut best = None;
         for (cold, place) in on_tops {
             let cold_sectors = sectors[cold as usize];
@@ -533,7 +534,8 @@ impl<N: PlaceNumber> Translation for Map<N> {
 
     fn checkpoint(&self, notes: &mut Vec<Note>) {
         for zone in 0..self.zones.count() as u32 {
-            let moved = (0..self.zones.zone(zone).pieces).filter(|&piece| self.place_of(zone, piece) != piece);
+            let pieces = if self.places_of(zone).is_some() { self.zones.zone(zone).pieces } else { 0 };
+            let moved = (0..pieces).filter(|&piece| self.place_of(zone, piece) != piece);
             notes.extend(moved.map(|piece| self.swapped(Move { zone, hot: piece, cold: piece })));
         }
         notes.extend(self.away.map(|away| self.displaced(away.moved, away.backup)));
@@ -541,9 +543,10 @@ impl<N: PlaceNumber> Translation for Map<N> {
 
     fn self_check(&self, _home: &Home) -> Result<(), Violation> {
         for zone in 0..self.zones.count() as u32 {
+            let Some(places) = self.places_of(zone) else { continue };
             let mut seen = vec![false; 1 << N::BITS];
             let number = |place: &N| -> u16 { (*place).into() };
-            let mut places = self.places_of(zone).iter().map(number);
+            let mut places = places.iter().map(number);
             if let Some(place) = places.find(|&place| std::mem::replace(&mut seen[place as usize], true)) {
                 let detail = format!("two pieces of zone {zone} are at place {place}");
                 return Err(Violation { layer: self.name, invariant: 1, detail });
@@ -562,7 +565,8 @@ impl<N: PlaceNumber> Translation for Map<N> {
     }
 
     fn measured_bytes(&self) -> u64 {
-        (self.places.capacity() * size_of::<N>()) as u64 + self.zones.measured_bytes()
+        let moved: usize = self.places.iter().flatten().map(|places| places.len() * size_of::<N>()).sum();
+        (self.places.capacity() * size_of::<Option<Box<[N]>>>() + moved) as u64 + self.zones.measured_bytes()
     }
 }
 

@@ -19,7 +19,7 @@ use crate::layer::{Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::region::{RegionSize, Regions};
+use crate::region::{Footprints, RegionSize, Regions, check_count};
 use crate::violation::Violation;
 use crate::zones::Zones;
 
@@ -70,16 +70,17 @@ struct Zoned {
 fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     let parameters = &context.parameters;
     let sectors = Sectors(parameters.bytes("zone_size") / context.disk.sector_bytes as u64);
-    let extents = extents(&context.disk, sectors);
+    check_count(&context.disk, "zone_size", sectors)?;
+    let places = places(&context.disk, sectors);
     let too_many = |key: &str| ConfigError(format!("{key}={}: expected less than 2³²", parameters.count(key)));
     let count = |key| u32::try_from(parameters.count(key)).map_err(|_| too_many(key));
     let (conventional, open, active) = (count("conventional_zones")?, count("open_zones")?, count("active_zones")?);
-    if extents.len() < 2 || extents.len() as u64 > u64::from(u32::MAX) || conventional as usize >= extents.len() {
+    if places.len() < 2 || places.len() as u64 > u64::from(u32::MAX) || conventional as usize >= places.len() {
         let bytes = parameters.bytes("zone_size");
         let reason = format!(
             "zone_size={bytes}, conventional_zones={conventional}: {} zones fit on a disk of {} sectors; expected two or \
              more, not all of them conventional",
-            extents.len(),
+            places.len(),
             context.disk.geometry.sectors().0
         );
         return Err(ConfigError(reason));
@@ -87,8 +88,8 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     if active > 0 && open > active {
         return Err(ConfigError(format!("open_zones={open}: expected no more than active_zones={active}")));
     }
-    for extent in &extents[..conventional as usize] {
-        if let Some(lost) = harm(&context.disk, *extent) {
+    for extent in (0..conventional as usize).map(|index| places.extent(index)) {
+        if let Some(lost) = harm(&context.disk, extent) {
             let reason = format!(
                 "conventional_zones={conventional}: a write in the zone at sector {} destroys sector {}; expected zones on \
                  tracks that do not overlap",
@@ -97,21 +98,14 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
             return Err(ConfigError(reason));
         }
     }
-    Ok(Box::new(Zoned { zones: Zones::new(Regions::from_extents(&extents), conventional, open, active) }))
+    Ok(Box::new(Zoned { zones: Zones::new(places, conventional, open, active) }))
 }
 
 /// Zones of `sectors` each. One that would harm itself, as where strokes meet, is left out.
-fn extents(disk: &Disk, sectors: Sectors) -> Vec<Extent> {
-    let regions = Regions::carve(disk, RegionSize::Sectors(sectors));
-    let mut destroyed = Vec::new();
-    let harms_itself = |extent: &Extent| {
-        destroyed.clear();
-        disk.recording.destroys(&disk.geometry, *extent, &mut destroyed);
-        destroyed.iter().any(|lost| lost.intersection(*extent).is_some())
-    };
-    let all = (0..regions.len()).map(|index| regions.extent(index));
-    let mut harms_itself = harms_itself;
-    all.filter(|extent| !harms_itself(extent)).collect()
+fn places(disk: &Disk, sectors: Sectors) -> Regions {
+    let mut footprints = Footprints::new(disk);
+    let is_whole = |extent: Extent| footprints.of(extent).iter().all(|lost| lost.intersection(extent).is_none());
+    Regions::carve(disk, RegionSize::Sectors(sectors)).filtered(is_whole)
 }
 
 /// What a write of some track within `extent` destroys, if any does.

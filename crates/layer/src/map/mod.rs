@@ -6,3 +6,4 @@ mod leaves;
 pub mod prefetch;
 pub mod run_list;
 pub mod run_map;
+pub mod sparse;

@@ -11,8 +11,9 @@
 
 use imbrex_disk::{Disk, Extent, Lba, Pba, Sectors};
 
+use super::carve::Carver;
+use super::rows::{Guesses, Row, Rows};
 use crate::context::Context;
-use crate::map::run_map::RunMap;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 
 /// The parameter that sizes regions in bytes.
@@ -31,8 +32,8 @@ pub const REGION_TRACKS: ParameterInfo = ParameterInfo {
     help: "size of a region in whole tracks, instead of region_size; 0: use region_size",
 };
 
-/// Regions of a disk at most: laying out more takes seconds, and their maps gigabytes.
-const REGIONS_MAX: u64 = 1 << 24;
+/// Regions of a disk at most: with more, laying it out would take long, and what is kept of each more than there is memory for.
+const REGIONS_MAX: u64 = 1 << 22;
 
 /// Refuses a size of regions that cuts the disk into more of them than memory has room for.
 pub fn check_count(disk: &Disk, key: &str, sectors: Sectors) -> Result<(), ConfigError> {
@@ -89,23 +90,20 @@ pub struct RegionOffset {
 }
 
 /// Regions in the order of their PBAs, with the LBAs laid through them.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Regions {
-    /// First PBAs.
-    starts: Vec<u64>,
+    rows: Rows,
     /// Sectors of every region, where all are alike: the fast path.
     uniform: Option<u64>,
-    /// First LBAs, and the capacity at the end; empty where `uniform`.
-    first_lbas: Vec<u64>,
-    /// The region that begins or contains every 2^`index_shift`th LBA, so that a look-up need not search among them all.
-    index: Vec<u32>,
-    index_shift: u32,
+    /// Rows by the numbers of regions, and by LBA.
+    by_number: Guesses,
+    by_lba: Guesses,
 }
 
 impl Regions {
     /// The regions that fit on `disk`.
     pub fn carve(disk: &Disk, size: RegionSize) -> Regions {
-        Regions::from_extents(&Carver::new(disk, size).carve())
+        Regions::of(Carver::new(disk, size).carve())
     }
 
     /// The regions that the parameters [`REGION_SIZE`] and [`REGION_TRACKS`] ask for.
@@ -131,103 +129,133 @@ impl Regions {
 
     /// Regions at these places, ordered by PBA.
     pub fn from_extents(extents: &[Extent]) -> Regions {
-        let starts = extents.iter().map(|extent| extent.start.0).collect();
-        let first = extents.first().map_or(0, |extent| extent.sectors.0);
-        if extents.iter().all(|extent| extent.sectors.0 == first) {
-            return Regions { starts, uniform: Some(first), ..Regions::default() };
-        }
-        let mut first_lbas = vec![0];
-        for extent in extents {
-            first_lbas.push(first_lbas[first_lbas.len() - 1] + extent.sectors.0);
-        }
-        let capacity = first_lbas[extents.len()];
-        let index_shift = (capacity / extents.len() as u64).max(1).ilog2();
-        let mut region = 0;
-        let region_at = |lba| {
-            while first_lbas[region + 1] <= lba {
-                region += 1;
-            }
-            region as u32
+        let mut rows = Rows::default();
+        extents.iter().for_each(|&extent| rows.push(extent));
+        Regions::of(rows)
+    }
+
+    fn of(rows: Rows) -> Regions {
+        let first = rows.rows().first().map_or(0, |row| row.sectors);
+        let is_uniform = rows.rows().iter().all(|row| row.sectors == first);
+        let by_number = Guesses::new(rows.rows(), rows.len() as u64, |row| u64::from(row.first));
+        let by_lba = match is_uniform {
+            true => Guesses::default(),
+            false => Guesses::new(rows.rows(), rows.capacity(), |row| row.lba),
         };
-        let index = (0..capacity).step_by(1 << index_shift).map(region_at).collect();
-        Regions { starts, uniform: None, first_lbas, index, index_shift }
+        Regions { uniform: is_uniform.then_some(first), by_number, by_lba, rows }
+    }
+
+    #[inline]
+    fn row(&self, index: usize) -> &Row {
+        self.by_number.row(self.rows.rows(), index as u64, |row| u64::from(row.first))
     }
 
     /// How many regions there are.
     pub fn len(&self) -> usize {
-        self.starts.len()
+        self.rows.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.len() == 0
     }
 
     /// Sectors of all regions.
     pub fn capacity(&self) -> Sectors {
-        self.first_lba(self.len()) - Lba(0)
+        Sectors(self.rows.capacity())
     }
 
     /// Where region `index` lies.
+    #[inline]
     pub fn extent(&self, index: usize) -> Extent {
-        Extent::new(Pba(self.starts[index]), self.sectors(index))
+        assert!(index < self.len(), "region {index} of {}", self.len());
+        let row = self.row(index);
+        Extent::new(Pba(row.start(index as u64 - u64::from(row.first))), Sectors(row.sectors))
     }
 
     /// Sectors of region `index`.
+    #[inline]
     pub fn sectors(&self, index: usize) -> Sectors {
-        Sectors(self.uniform.unwrap_or_else(|| self.first_lbas[index + 1] - self.first_lbas[index]))
+        Sectors(self.uniform.unwrap_or_else(|| self.row(index).sectors))
     }
 
     /// Sectors of the largest region.
     pub fn sectors_max(&self) -> Sectors {
-        (0..self.len()).map(|index| self.sectors(index)).max().unwrap_or(Sectors::ZERO)
+        Sectors(self.rows.rows().iter().map(|row| row.sectors).max().unwrap_or(0))
+    }
+
+    /// Sectors of the smallest region.
+    pub fn sectors_min(&self) -> Sectors {
+        Sectors(self.rows.rows().iter().map(|row| row.sectors).min().unwrap_or(0))
     }
 
     /// The first LBA of region `index`; the capacity for the one past the last.
+    #[inline]
     pub fn first_lba(&self, index: usize) -> Lba {
         Lba(match self.uniform {
             Some(sectors) => index as u64 * sectors,
-            None => self.first_lbas[index],
+            None if index == self.len() => self.rows.capacity(),
+            None => {
+                let row = self.row(index);
+                row.lba + (index as u64 - u64::from(row.first)) * row.sectors
+            }
         })
     }
 
     /// The region and offset of `lba`.
     #[inline]
     pub fn locate(&self, lba: Lba) -> RegionOffset {
-        let region = match self.uniform {
-            Some(sectors) => (lba.0 / sectors) as usize,
-            None => {
-                let mut region = self.index[(lba.0 >> self.index_shift) as usize] as usize;
-                while self.first_lbas[region + 1] <= lba.0 {
-                    region += 1;
-                }
-                region
-            }
-        };
-        debug_assert!(region < self.len(), "{lba} lies past the {} regions", self.len());
-        RegionOffset { region, offset: lba - self.first_lba(region) }
+        debug_assert!(lba.0 < self.rows.capacity(), "{lba} lies past the {} regions", self.len());
+        if let Some(sectors) = self.uniform {
+            return RegionOffset { region: (lba.0 / sectors) as usize, offset: Sectors(lba.0 % sectors) };
+        }
+        let row = self.by_lba.row(self.rows.rows(), lba.0, |row| row.lba);
+        let (index, offset) = ((lba.0 - row.lba) / row.sectors, (lba.0 - row.lba) % row.sectors);
+        RegionOffset { region: row.first as usize + index as usize, offset: Sectors(offset) }
     }
 
     /// The native place of `lba`.
     #[inline]
     pub fn native(&self, lba: Lba) -> Pba {
         let at = self.locate(lba);
-        Pba(self.starts[at.region]) + at.offset
+        self.extent(at.region).start + at.offset
     }
 
     /// The LBA whose native place `pba` is, if it lies in a region.
     pub fn lba_at(&self, pba: Pba) -> Option<Lba> {
-        let region = self.starts.partition_point(|&start| start <= pba.0).checked_sub(1)?;
+        let region = self.rows.begun_by(pba.0).checked_sub(1)?;
         let extent = self.extent(region);
         extent.contains(pba).then(|| self.first_lba(region) + (pba - extent.start))
     }
 
     /// The regions that share a sector with `extent`, which is not empty.
     pub fn overlapping(&self, extent: Extent) -> std::ops::Range<usize> {
-        let after = self.starts.partition_point(|&start| start <= extent.start.0);
-        let reaches_in = after > 0 && self.extent(after - 1).end() > extent.start;
-        let further = self.starts[after..].iter().take_while(|&&start| start < extent.end().0).count();
-        after - usize::from(reaches_in)..after + further
+        self.rows.overlapping(extent)
+    }
+
+    /// Those of the regions whose numbers lie in `range`.
+    pub fn slice(&self, range: std::ops::Range<usize>) -> Regions {
+        let mut rows = Rows::default();
+        rows.push_slice(&self.rows, range);
+        Regions::of(rows)
+    }
+
+    /// All but those whose numbers lie in `range`.
+    pub fn without(&self, range: std::ops::Range<usize>) -> Regions {
+        let mut rows = Rows::default();
+        rows.push_slice(&self.rows, 0..range.start);
+        rows.push_slice(&self.rows, range.end..self.len());
+        Regions::of(rows)
+    }
+
+    /// Those of the regions that `keep` accepts.
+    pub fn filtered(&self, mut keep: impl FnMut(Extent) -> bool) -> Regions {
+        let mut rows = Rows::default();
+        (0..self.len())
+            .map(|index| self.extent(index))
+            .filter(|&extent| keep(extent))
+            .for_each(|extent| rows.push(extent));
+        Regions::of(rows)
     }
 
     /// Calls `visit` with the parts of a run that lie in one region each: region, first LBA, sectors.
@@ -245,10 +273,7 @@ impl Regions {
     /// Takes `count` neighbouring regions out at `position`: (those taken, the rest).
     pub fn take(&self, disk: &Disk, count: usize, position: Position) -> (Regions, Regions) {
         let block = self.block(disk, count, position);
-        let outside = (0..block.start).chain(block.end..self.len());
-        let rest: Vec<Extent> = outside.map(|index| self.extent(index)).collect();
-        let taken: Vec<Extent> = block.map(|index| self.extent(index)).collect();
-        (Regions::from_extents(&taken), Regions::from_extents(&rest))
+        (self.slice(block.clone()), self.without(block))
     }
 
     /// Which regions are the `count` neighbouring ones at `position`.
@@ -265,147 +290,33 @@ impl Regions {
 
     /// Takes out a spare that every other region fits into: of the largest regions, the one nearest to the middle.
     pub fn take_spare(&self, disk: &Disk) -> Result<(Option<Extent>, Regions), ConfigError> {
-        let largest = self.sectors_max();
-        let middle = self.middle(disk);
-        let spare = (0..self.len())
-            .filter(|&index| self.sectors(index) == largest)
+        let (largest, middle) = (self.sectors_max(), self.middle(disk));
+        let nearest = |row: &Row| middle.clamp(row.first as usize, row.end() - 1);
+        let largest = self.rows.rows().iter().filter(|row| row.sectors == largest.0).map(nearest);
+        let spare = largest
             .min_by_key(|&index| index.abs_diff(middle))
             .ok_or_else(|| ConfigError("no region is left for a spare: make region_size smaller".into()))?;
-        let rest: Vec<_> = (0..self.len()).filter(|&index| index != spare).map(|index| self.extent(index)).collect();
-        Ok((Some(self.extent(spare)), Regions::from_extents(&rest)))
+        Ok((Some(self.extent(spare)), self.without(spare..spare + 1)))
     }
 
     /// The first region at the middle diameter or further in.
     fn middle(&self, disk: &Disk) -> usize {
         let middle = disk.geometry.radial_tracks() / 2;
-        self.starts.partition_point(|&start| disk.geometry.locate(Pba(start)).radial_track < middle)
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let index = low + (high - low) / 2;
+            match disk.geometry.locate(self.extent(index).start).radial_track < middle {
+                true => low = index + 1,
+                false => high = index,
+            }
+        }
+        low
     }
 
     /// Bytes of memory that it takes now.
     pub fn measured_bytes(&self) -> u64 {
-        (self.starts.len() + self.first_lbas.len()) as u64 * 8 + self.index.len() as u64 * 4
+        self.rows.measured_bytes() + self.by_number.measured_bytes() + self.by_lba.measured_bytes()
     }
-}
-
-/// A carving under way.
-struct Carver<'a> {
-    disk: &'a Disk,
-    size: RegionSize,
-    /// Places that a later region would destroy: no region may lie there, in any pass.
-    barred: RunMap<()>,
-    destroyed: Vec<Extent>,
-}
-
-/// Passes after which regions still hit by a later one are given up: each pass bars what the one before it found.
-const PASSES_MAX: u32 = 4;
-
-impl<'a> Carver<'a> {
-    fn new(disk: &'a Disk, size: RegionSize) -> Carver<'a> {
-        Carver { disk, size, barred: RunMap::default(), destroyed: Vec::new() }
-    }
-
-    fn carve(mut self) -> Vec<Extent> {
-        for _ in 1..PASSES_MAX {
-            let (regions, is_safe) = self.pass();
-            if is_safe {
-                return regions;
-            }
-        }
-        let (regions, _) = self.pass();
-        let barred = &self.barred;
-        regions.into_iter().filter(|region| barred.first_overlap(region.start.0, region.sectors.0).is_none()).collect()
-    }
-
-    /// Lays regions from the first sector to the last; whether none of them destroys an earlier one.
-    fn pass(&mut self) -> (Vec<Extent>, bool) {
-        // Regions come in the order of their sectors, so what lies behind the next one is of no interest any more.
-        let mut taken = self.barred.clone();
-        let mut regions: Vec<Extent> = Vec::new();
-        let mut is_safe = true;
-        let mut next = Pba(0);
-        while let Some(region) = self.region_at(next) {
-            taken.forget_before(region.start.0);
-            if let Some((_, end)) = taken.first().filter(|&(start, _)| start < region.end().0) {
-                next = Pba(end);
-                continue;
-            }
-            next = region.end();
-            self.destroyed.clear();
-            self.disk.recording.destroys(&self.disk.geometry, region, &mut self.destroyed);
-            for extent in &self.destroyed {
-                // A guard right behind the region is passed over; one further on bars what comes there.
-                if extent.start <= next {
-                    next = next.max(extent.end());
-                } else {
-                    taken.insert(extent.start.0, extent.sectors.0, ());
-                }
-                if extent.start < region.start && hits_any(&regions, *extent) {
-                    self.barred.insert(extent.start.0, extent.sectors.0, ());
-                    is_safe = false;
-                }
-            }
-            regions.push(region);
-            next = self.repeat(&mut regions, next, &taken);
-        }
-        (regions, is_safe)
-    }
-
-    /// Lays the regions that follow the last one in its stroke, where all that each destroys is what lies right behind it, and
-    /// is the same for all; `next` is what comes behind that. Returns where to go on.
-    fn repeat(&self, regions: &mut Vec<Extent>, next: Pba, taken: &RunMap<()>) -> Pba {
-        let (geometry, last) = (&self.disk.geometry, regions[regions.len() - 1]);
-        let is_behind = self.destroyed.iter().all(|lost| lost.start >= last.end() && lost.end() <= next);
-        let (RegionSize::Tracks(_), true) = (self.size, is_behind) else { return next };
-        let Some((left, track)) = geometry.stroke_from(last.start) else { return next };
-        let (step, end) = (next - last.start, last.start + Sectors(left * track.0));
-        let is_free = taken.first().is_none_or(|(start, _)| start >= end.0);
-        if !step.0.is_multiple_of(track.0) || !is_free || !self.disk.recording.is_alike_in_stroke(geometry, last.start)
-        {
-            return next;
-        }
-        let mut next = next;
-        while next + step <= end {
-            regions.push(Extent::new(next, last.sectors));
-            next += step;
-        }
-        next
-    }
-
-    /// The region that begins at `start`, or at the next track where regions are whole tracks.
-    fn region_at(&self, start: Pba) -> Option<Extent> {
-        let end = Pba(self.disk.geometry.sectors().0);
-        match self.size {
-            RegionSize::Sectors(sectors) => {
-                (start.0 + sectors.0 <= end.0 && !sectors.is_zero()).then(|| Extent::new(start, sectors))
-            }
-            RegionSize::Tracks(tracks) => {
-                if start >= end || tracks == 0 {
-                    return None;
-                }
-                let track = self.disk.geometry.track_of(start);
-                let first = if track.start == start { start } else { track.end() };
-                if let Some((left, sectors)) = self.disk.geometry.stroke_from(first)
-                    && left >= tracks as u64
-                {
-                    return Some(Extent::new(first, Sectors(sectors.0 * tracks as u64)));
-                }
-                let mut last = first;
-                for _ in 0..tracks {
-                    if last >= end {
-                        return None;
-                    }
-                    last = self.disk.geometry.track_of(last).end();
-                }
-                Some(Extent::between(first, last))
-            }
-        }
-    }
-}
-
-/// Whether `extent` shares a sector with one of `regions`, which are ordered.
-fn hits_any(regions: &[Extent], extent: Extent) -> bool {
-    let after = regions.partition_point(|region| region.end() <= extent.start);
-    regions.get(after).is_some_and(|region| region.intersection(extent).is_some())
 }
 
 #[cfg(test)]
@@ -413,6 +324,7 @@ mod tests {
     //! Goal: regions never harm each other, on any toy. Method: a whole write of each region is held against all others;
     //! addresses are held against a list of sectors.
 
+    use super::super::carve::PASSES_MAX;
     use super::*;
     use crate::verify::toy;
 

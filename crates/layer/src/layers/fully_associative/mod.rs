@@ -89,7 +89,7 @@ const PARAMETERS: &[ParameterInfo] = &[
     },
     ParameterInfo {
         key: "reserve_bands",
-        kind: ParameterKind::Count,
+        kind: ParameterKind::CountFrom(1),
         default: "1",
         help: "the threshold: cleaning starts where a log or stream would leave fewer bands free; at least one",
     },

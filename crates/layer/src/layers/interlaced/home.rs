@@ -265,6 +265,18 @@ impl Home {
         (!is_set_aside).then(|| Lba(pba.0 - self.jumped[gaps]))
     }
 
+    /// How many logical sectors are at home in `extent`, which ends where tracks do.
+    pub fn lbas_in(&self, extent: Extent) -> u64 {
+        self.lbas_before(extent.end()) - self.lbas_before(extent.start)
+    }
+
+    fn lbas_before(&self, pba: Pba) -> u64 {
+        match self.by_pba.before(pba.0).checked_sub(1) {
+            Some(gap) if pba.0 < self.gap_ends[gap] => self.by_pba.starts()[gap] - self.jumped[gap],
+            gap => pba.0 - self.jumped[gap.map_or(0, |gap| gap + 1)],
+        }
+    }
+
     /// Where a physical sector lies.
     #[inline]
     pub fn locate(&self, pba: Pba) -> Place {

@@ -8,13 +8,14 @@
 //! 1. Stretches cover all LBAs, in order, without gap.
 //! 2. A zone has at most 256 pseudo-tracks, or 65,536 blocks.
 
-use imbrex_disk::{Extent, Lba, Sectors, SharedDisk};
+use imbrex_disk::{Extent, Lba, Sectors};
 
 use super::finder::Finder;
+use super::groups::{Group, groups};
 use super::home::Home;
 
 /// Bottoms of a zone, and tops likewise.
-const STRETCH_TRACKS: usize = 128;
+const STRETCH_TRACKS: u64 = 128;
 
 /// Consecutive LBAs of the bottoms, or of the tops, of a zone.
 #[derive(Clone, Copy, Debug)]
@@ -76,9 +77,7 @@ impl MapZones {
             home.disk().geometry.zones().iter().map(|zone| zone.track_sectors).max().expect("a disk has a zone");
         let pieces_of_track = longest.div_ceil(piece_sectors_max) as u64;
         let mut builder = Builder { home, piece_sectors_max, next_lba: 0, stretches: Vec::new(), zones: Vec::new() };
-        for (bottoms, tops) in groups(home.disk()) {
-            builder.group(&bottoms, &tops);
-        }
+        groups(home.disk()).for_each(|group| builder.group(&group));
         let (mut stretches, mut zones) = (builder.stretches, builder.zones);
         stretches.shrink_to_fit();
         zones.shrink_to_fit();
@@ -99,11 +98,6 @@ impl MapZones {
     /// Zone number `index`.
     pub fn zone(&self, index: u32) -> &MapZone {
         &self.zones[index as usize]
-    }
-
-    /// Pieces of the largest zone.
-    pub fn pieces_max(&self) -> usize {
-        self.zones.iter().map(|zone| zone.pieces as usize).max().unwrap_or(0)
     }
 
     /// The piece that `lba` is at home in; none in what is left over.
@@ -156,25 +150,25 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Cuts a group, given its bottoms and its tops in PBA order.
-    fn group(&mut self, bottoms: &[Extent], tops: &[Extent]) {
+    /// Cuts a group.
+    fn group(&mut self, group: &Group) {
         let first_zone = self.zones.len() as u32;
-        let parts = bottoms.len().div_ceil(STRETCH_TRACKS).max(tops.len().div_ceil(STRETCH_TRACKS));
-        let longest = bottoms.iter().chain(tops).map(|track| track.sectors.0).max().expect("a group has tracks");
-        let piece_sectors = (longest as u32).min(self.piece_sectors_max);
+        let (bottoms, tops) = (group.bottoms.parts(STRETCH_TRACKS), group.tops.parts(STRETCH_TRACKS));
+        let longest = group.bottoms.longest().max(group.tops.longest()).expect("a group has tracks");
+        let piece_sectors = (longest.0 as u32).min(self.piece_sectors_max);
         let zone = MapZone { starts: [0; 2], piece_sectors, bottoms: 0, pieces: 0 };
-        self.zones.extend((0..parts).map(|_| zone));
-        for (index, part) in bottoms.chunks(STRETCH_TRACKS).enumerate() {
-            self.stretch(first_zone + index as u32, 0, piece_sectors, part);
+        self.zones.extend((0..bottoms.len().max(tops.len())).map(|_| zone));
+        for (index, part) in (first_zone..).zip(&bottoms) {
+            self.stretch(index, 0, piece_sectors, part);
         }
-        for (index, part) in tops.chunks(STRETCH_TRACKS).enumerate() {
-            self.stretch(first_zone + index as u32, 1, piece_sectors, part);
+        for (index, part) in (first_zone..).zip(&tops) {
+            self.stretch(index, 1, piece_sectors, part);
         }
     }
 
+    /// Adds tracks that follow each other, but for those that are set aside.
     fn stretch(&mut self, zone: u32, kind: usize, piece_sectors: u32, tracks: &[Extent]) {
-        let held = tracks.iter().filter(|track| self.home.lba(track.start).is_some());
-        let sectors: u64 = held.map(|track| track.sectors.0).sum();
+        let sectors: u64 = tracks.iter().map(|&tracks| self.home.lbas_in(tracks)).sum();
         let start = self.next_lba;
         let entry = &mut self.zones[zone as usize];
         let (first, pieces) = (entry.pieces, (sectors / piece_sectors as u64) as u16);
@@ -188,28 +182,6 @@ impl Builder<'_> {
         }
         self.next_lba += sectors;
     }
-}
-
-/// The groups of a disk in PBA order: bottoms that follow each other, then the tops after them.
-pub fn groups(disk: &SharedDisk) -> impl Iterator<Item = (Vec<Extent>, Vec<Extent>)> + '_ {
-    let geometry = &disk.geometry;
-    let mut next = imbrex_disk::Pba(0);
-    std::iter::from_fn(move || {
-        if next.0 >= geometry.sectors().0 {
-            return None;
-        }
-        let mut group = (Vec::new(), Vec::new());
-        while next.0 < geometry.sectors().0 {
-            let place = geometry.locate(next);
-            let is_top = Home::is_top(place.radial_track);
-            if !is_top && !group.1.is_empty() {
-                break;
-            }
-            if is_top { &mut group.1 } else { &mut group.0 }.push(place.track());
-            next = place.track().end();
-        }
-        Some(group)
-    })
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod account;
 pub mod backup;
 pub mod driver;
 pub mod finder;
+pub mod groups;
 pub mod heat;
 pub mod home;
 pub mod host;

@@ -21,7 +21,7 @@ pub const SAFETY: ParameterInfo = ParameterInfo {
 /// How many host writes make an interval, at whose end hot tracks are chosen.
 const INTERVAL: ParameterInfo = ParameterInfo {
     key: "interval",
-    kind: ParameterKind::Count,
+    kind: ParameterKind::CountFrom(1),
     default: "20000",
     help: "host writes from one choice of hot tracks to the next",
 };
@@ -38,7 +38,7 @@ const HOTNESS: ParameterInfo = ParameterInfo {
 /// How many of the hottest tracks are looked at after an interval.
 pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
     key: "hot_tracks",
-    kind: ParameterKind::Count,
+    kind: ParameterKind::CountFrom(1),
     default: "100",
     help: "hottest bottom tracks considered at the end of an interval",
 };
@@ -46,7 +46,7 @@ pub const HOT_TRACKS: ParameterInfo = ParameterInfo {
 /// How many times hotter a track must be than the one that it displaces.
 const HOT_RATIO: ParameterInfo = ParameterInfo {
     key: "hot_ratio",
-    kind: ParameterKind::Count,
+    kind: ParameterKind::CountFrom(1),
     default: "2",
     help: "a track is moved only if this many times as much was written to it as to the one it displaces",
 };
@@ -78,7 +78,7 @@ pub const SAVED_PER_SECTOR: u64 = 4;
 /// How often a phase of a move is made between requests, when the moves of an interval are still not done at the end of the next.
 const BACKGROUND_EVERY: ParameterInfo = ParameterInfo {
     key: "background_every",
-    kind: ParameterKind::Count,
+    kind: ParameterKind::CountFrom(1),
     default: "64",
     help: "moves pending when an interval ends run a phase every so many requests",
 };

@@ -76,7 +76,12 @@ pub const INFO: LayerInfo = LayerInfo {
         ),
         parameter("cache_size", ParameterKind::Bytes, "100GiB", "raw size of the cache"),
         parameter("cache_position", ParameterKind::Choice(Position::WORDS), "od", "where on the disk the cache lies"),
-        parameter("map_entries", ParameterKind::Count, "182270", "extents that the map holds before cleaning starts"),
+        parameter(
+            "map_entries",
+            ParameterKind::CountFrom(2),
+            "182270",
+            "extents that the map holds before cleaning starts",
+        ),
         parameter("map_position", ParameterKind::Choice(Position::WORDS), "md", "where on the disk the map lies"),
         parameter(
             "map_merge_every",

@@ -8,8 +8,8 @@
 
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
-use super::tracks::{HEAD_TRACKS_MAX, Others, is_destroyed};
-use crate::region::Regions;
+use super::tracks::{Others, is_destroyed};
+use crate::region::{HEAD_TRACKS_MAX, Regions};
 
 /// A search from the first to the last of some regions.
 struct Search<'a, O: Others> {

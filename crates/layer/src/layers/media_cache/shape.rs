@@ -67,7 +67,7 @@ impl Parting<'_> {
     ) -> Result<Tracks, ConfigError> {
         let make = |disk: &Disk, taken: &Regions, others: &NotTaken<'_>| Tracks::between(disk, taken, others);
         let tracks = self.part_as(position, what, looks_enough, make, suffices)?;
-        tracks.iter().for_each(|track| self.used.insert(track.start.0, track.sectors.0, ()));
+        tracks.runs(0, tracks.sectors(), |_, run| self.used.insert(run.start.0, run.sectors.0, ()));
         Ok(tracks)
     }
 
@@ -96,7 +96,7 @@ impl Parting<'_> {
             let remedy = "make it or the bands smaller";
             return Err(ConfigError(format!("the {what} does not fit on this disk beside its bands: {remedy}")));
         };
-        self.rest = self.rest.take(self.disk, count, position).1;
+        self.rest = self.rest.without(self.rest.block(self.disk, count, position));
         Ok(made)
     }
 
@@ -109,9 +109,8 @@ impl Parting<'_> {
     /// What `make` makes of the `count` regions at `position`.
     fn made<T>(&self, count: usize, position: Position, make: impl Fn(&Disk, &Regions, &NotTaken<'_>) -> T) -> T {
         let block = self.rest.block(self.disk, count, position);
-        let taken: Vec<Extent> = block.clone().map(|index| self.rest.extent(index)).collect();
-        let others = NotTaken { rest: &self.rest, taken: block, used: &self.used };
-        make(self.disk, &Regions::from_extents(&taken), &others)
+        let taken = self.rest.slice(block.clone());
+        make(self.disk, &taken, &NotTaken { rest: &self.rest, taken: block, used: &self.used })
     }
 }
 

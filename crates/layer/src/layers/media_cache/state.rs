@@ -62,8 +62,6 @@ impl MediaCache {
             let tracks = (parameters.count(key) as usize).min(shape.map.len());
             shape.map.offset(tracks)
         };
-        let bands = &shape.bands;
-        let band_sectors_min = (0..bands.len()).map(|band| bands.sectors(band)).min().unwrap_or(Sectors(u64::MAX));
         let settings = Settings {
             map_entries: parameters.count("map_entries") as usize,
             map_merge_every: parameters.count("map_merge_every"),
@@ -71,7 +69,7 @@ impl MediaCache {
             map_update_sectors: map_sectors("map_update_tracks"),
             collect_sectors: in_sectors("collect_per_block"),
             stream_sectors: in_sectors("stream_size").max(1),
-            band_sectors_min,
+            band_sectors_min: shape.bands.sectors_min(),
             idle_after: SimDuration(parameters.duration_ns("idle")),
             idle_rest: SimDuration(parameters.duration_ns("idle_rest")),
             entries_end_at_bands: parameters.choice("cache_entry") == "band",

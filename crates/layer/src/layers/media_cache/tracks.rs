@@ -8,13 +8,12 @@
 //! 1. Tracks are disjoint, ordered by PBA, and whole tracks of the geometry but for the last.
 //! 2. A write of track i destroys none but tracks i + 1 to i + `reach`, and nothing that belongs to anyone else.
 
+use std::ops::Range;
+
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
 use crate::map::run_map::RunMap;
-use crate::region::Regions;
-
-/// Neighbours on the same surface that could destroy a track: heads are narrower than this.
-pub(super) const HEAD_TRACKS_MAX: u32 = 32;
+use crate::region::{HEAD_TRACKS_MAX, Regions, alike_tracks};
 
 /// Tracks behind a likely one that are looked at before all are searched.
 const NEAR_TRACKS: usize = 4;
@@ -45,27 +44,32 @@ impl Tracks {
     /// The usable tracks between the first and the last region of `taken`; `others` is what belongs to anyone else.
     pub(super) fn between(disk: &Disk, taken: &Regions, others: &impl Others) -> Tracks {
         let area = Extent::between(taken.extent(0).start, taken.extent(taken.len() - 1).end());
-        let mut candidates = Vec::new();
-        let mut next = area.start;
+        let (mut candidates, mut rows, mut next) = (Vec::new(), Vec::new(), area.start);
         while next < area.end() {
             let track = disk.geometry.track_of(next);
-            let is_free = !others.touch(track);
-            if is_free && (taken.lba_at(track.start).is_some() || !is_destroyed(disk, track, others)) {
-                candidates.push(track);
+            let alike = tracks_alone(disk, area, track, others);
+            if alike > 0 {
+                let first = candidates.len();
+                let at = |index: u64| Extent::new(track.start + Sectors(index * track.sectors.0), track.sectors);
+                candidates.extend((0..alike).map(at));
+                rows.push(first..candidates.len());
+            } else {
+                let is_free = !others.touch(track);
+                if is_free && (taken.lba_at(track.start).is_some() || !is_destroyed(disk, track, others)) {
+                    candidates.push(track);
+                }
             }
-            next = track.end();
+            next = track.start + Sectors(alike.max(1) * track.sectors.0);
         }
-        Tracks::kept(disk, area, &candidates, others)
+        Tracks::kept(&reaches(disk, area, &candidates, &rows, others), &candidates)
     }
 
-    fn kept(disk: &Disk, area: Extent, candidates: &[Extent], others: &impl Others) -> Tracks {
-        let reaches: Vec<Option<usize>> =
-            (0..candidates.len()).map(|index| reach(disk, area, candidates, index, others)).collect();
+    fn kept(reaches: &[Option<usize>], candidates: &[Extent]) -> Tracks {
         let mut sorted: Vec<usize> = reaches.iter().flatten().copied().collect();
         sorted.sort_unstable();
         let usual = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
         let mut tracks = Tracks { offsets: vec![0], ..Tracks::default() };
-        for (track, reach) in candidates.iter().zip(&reaches) {
+        for (track, reach) in candidates.iter().zip(reaches) {
             // What reaches further than most ends a stroke: it destroys the beginning of another.
             if let Some(reach) = reach.filter(|&reach| reach <= usual) {
                 tracks.starts.push(track.start.0);
@@ -180,6 +184,44 @@ impl Tracks {
     }
 }
 
+/// How many tracks from `track` on lie far enough from the ends of their stroke, of `area`, and from all that belongs to others, that
+/// nothing but tracks like them is near.
+fn tracks_alone(disk: &Disk, area: Extent, track: Extent, others: &impl Others) -> u64 {
+    let (reach, near) = (u64::from(HEAD_TRACKS_MAX), Sectors(u64::from(HEAD_TRACKS_MAX) * track.sectors.0));
+    if track.start < area.start + near {
+        return 0;
+    }
+    let first = track.start - near;
+    let is_one_stroke = |&(_, sectors): &(u64, Sectors)| sectors == track.sectors;
+    if disk.geometry.stroke_from(first).filter(is_one_stroke).is_none() {
+        return 0;
+    }
+    let in_area = (area.end() - track.start).0 / track.sectors.0;
+    let count = alike_tracks(disk, first).saturating_sub(reach).min(in_area.saturating_sub(reach));
+    let around = Extent::between(first, track.start + Sectors((count + reach) * track.sectors.0));
+    if count <= reach || others.touch(around) { 0 } else { count }
+}
+
+/// [`reach`] of each of `tracks`: `rows` of them lie alone, so that one stands for those that have enough of them behind it.
+fn reaches(
+    disk: &Disk,
+    area: Extent,
+    tracks: &[Extent],
+    rows: &[Range<usize>],
+    others: &impl Others,
+) -> Vec<Option<usize>> {
+    let mut reaches = Vec::with_capacity(tracks.len());
+    for row in rows.iter().cloned().chain(std::iter::once(tracks.len()..tracks.len())) {
+        reaches.extend((reaches.len()..row.start).map(|index| reach(disk, area, tracks, index, others)));
+        let alike = row.end.saturating_sub(HEAD_TRACKS_MAX as usize);
+        let one = if row.start < alike { reach(disk, area, tracks, row.start, others) } else { None };
+        if one.is_some_and(|one| one <= HEAD_TRACKS_MAX as usize) {
+            reaches.resize(alike, one);
+        }
+    }
+    reaches
+}
+
 /// How many of the tracks after number `index` its write can destroy; nothing if it destroys something else.
 fn reach(disk: &Disk, area: Extent, tracks: &[Extent], index: usize, others: &impl Others) -> Option<usize> {
     let mut destroyed = Vec::new();
@@ -221,4 +263,59 @@ fn in_one_run(disk: &Disk, one: Extent, other: Extent, distance: u32) -> Option<
     let (tracks, sectors) = disk.geometry.stroke_from(first.start)?;
     let is_in_it = u64::from(distance) < tracks && last.start == first.start + Sectors(sectors.0 * u64::from(distance));
     is_in_it.then(|| Extent::between(first.start, last.end()))
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: tracks that are taken to be alike are those that looking at each finds. Method: both, on disks in strokes, at all
+    //! positions, with others beside and amid the tracks.
+
+    use super::*;
+    use crate::region::{Position, RegionSize};
+    use imbrex_disk::Profile;
+
+    fn disk(head: &str) -> imbrex_disk::SharedDisk {
+        let text = format!(
+            "name = \"drawn\"\nsummary = \"drawn\"\ndefault_layer = \"conventional\"\n[geometry]\nlayout = \"horizontal\"\n\
+             surfaces = 3\nrotation_ns = 10000000\ntracks = 2400\nstroke_tracks_od = 300\nstroke_tracks_id = 150\n\
+             track_sectors_od = 60\ntrack_sectors_id = 30\n[geometry.horizontal]\nsplit = 0.5\n\
+             [mechanics]\n[mechanics.seek]\nmodel = \"linear\"\nmin_ns = 1\nmax_ns = 2\n[recording]\nkind = \"shingled\"\n{head}\n"
+        );
+        Profile::parse("drawn.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}")).disk()
+    }
+
+    fn each(disk: &Disk, taken: &Regions, others: &RunMap<()>) -> Tracks {
+        let area = Extent::between(taken.extent(0).start, taken.extent(taken.len() - 1).end());
+        let (mut candidates, mut next) = (Vec::new(), area.start);
+        while next < area.end() {
+            let track = disk.geometry.track_of(next);
+            let is_wanted = taken.lba_at(track.start).is_some() || !is_destroyed(disk, track, others);
+            candidates.extend((!others.touch(track) && is_wanted).then_some(track));
+            next = track.end();
+        }
+        Tracks::kept(&reaches(disk, area, &candidates, &[], others), &candidates)
+    }
+
+    #[test]
+    fn finds_what_looking_at_every_track_finds() {
+        let mut found = 0;
+        for head in ["head_tracks = 2", "head_tracks = 5\nhead_steps = [{ from_share = 0.7, head_tracks = 1 }]"] {
+            let disk = disk(head);
+            let regions = Regions::carve(&disk, RegionSize::Tracks(3));
+            for position in Position::WORDS.iter().filter_map(|word| Position::named(word)) {
+                for count in [1, 40, 200, 700, regions.len() / 2 + 7, regions.len() - 1] {
+                    let (taken, rest) = regions.take(&disk, count, position);
+                    let mut others: RunMap<()> = RunMap::default();
+                    (0..rest.len())
+                        .for_each(|index| others.insert(rest.extent(index).start.0, rest.sectors(index).0, ()));
+                    others.insert(taken.extent(count / 3).start.0, 1, ());
+                    let (got, expected) = (Tracks::between(&disk, &taken, &others), each(&disk, &taken, &others));
+                    assert_eq!(got.starts, expected.starts, "{head}, {count} regions");
+                    assert_eq!((got.offsets, got.reach), (expected.offsets, expected.reach));
+                    found += got.starts.len();
+                }
+            }
+        }
+        assert!(found > 5000, "{found} tracks");
+    }
 }

@@ -61,11 +61,14 @@ pub(super) enum CachedRuns {
 
 impl Default for CachedRuns {
     fn default() -> CachedRuns {
-        CachedRuns::Few { len: 0, runs: [NO_RUN; FEW] }
+        CachedRuns::NONE
     }
 }
 
 impl CachedRuns {
+    /// No runs.
+    pub const NONE: CachedRuns = CachedRuns::Few { len: 0, runs: [NO_RUN; FEW] };
+
     /// Sectors of it in the cache; absent runs take no cache space.
     pub fn sectors(&self) -> u32 {
         self.runs().iter().map(CachedRun::cached_sectors).sum()

@@ -49,13 +49,13 @@ fn sblocks_of(state: &State, number: usize) -> std::ops::Range<u64> {
 fn check_sblocks(state: &State, number: usize) -> Result<(), Violation> {
     let section = &state.sections[number];
     for sblock in sblocks_of(state, number) {
-        let position = state.sblocks[sblock as usize].position;
+        let position = state.position(sblock);
         let offset =
             position.0.checked_sub(section.sblock_ring.tail().0).filter(|_| section.sblock_ring.holds(position));
         let slot = offset.and_then(|offset| section.slots.get((offset / state.shape.sblock_sectors) as usize));
         let aligned = offset.is_some_and(|offset| offset % state.shape.sblock_sectors == 0);
         let detail = || format!("S-block {sblock} at {position:?} lies in slot {slot:?} of section {number}");
-        ensure(aligned && slot == Some(&sblock), 2, detail)?;
+        ensure(aligned && slot == Some(sblock), 2, detail)?;
     }
     Ok(())
 }
@@ -65,7 +65,7 @@ fn check_cached(state: &State, number: usize) -> Result<(), Violation> {
     let starts = entry_starts(section);
     let mut live = 0;
     for sblock in sblocks_of(state, number) {
-        let cached = &state.sblocks[sblock as usize].cached;
+        let cached = state.cached(sblock);
         let mut end = 0;
         for run in cached.runs() {
             let detail = || format!("S-block {sblock}: {run:?} after one that ends at {end}");
@@ -108,9 +108,9 @@ fn check_open(state: &State, number: usize) -> Result<(), Violation> {
     let Some(open) = section.open else {
         return Ok(());
     };
-    let newest = section.slots.back() == Some(&open.sblock);
+    let newest = section.slots.back() == Some(open.sblock);
     let partly = open.filled > 0 && open.filled < state.shape.sblock_sectors;
-    let elsewhere = state.sblocks[open.sblock as usize].position != state.open_position(number);
+    let elsewhere = state.position(open.sblock) != state.open_position(number);
     ensure(newest && partly && elsewhere, 6, || {
         format!("section {number}: {open:?}, slots end in {:?}", section.slots.back())
     })
@@ -135,13 +135,10 @@ fn bits_for(count: u64) -> u64 {
 impl State {
     /// Bytes that its structures take now.
     pub fn measured_bytes(&self) -> u64 {
-        let sblocks = self.sblocks.capacity() * size_of::<super::state::SBlock>();
-        let runs: usize = self.sblocks.iter().map(|sblock| sblock.cached.measured_bytes()).sum();
         let queues = |section: &Section| {
-            section.slots.capacity() * size_of::<u64>() + section.entries.capacity() * size_of::<Entry>()
+            section.slots.measured_bytes() + (section.entries.capacity() * size_of::<Entry>()) as u64
         };
-        let sections =
-            self.sections.capacity() * size_of::<Section>() + self.sections.iter().map(queues).sum::<usize>();
-        (sblocks + runs + sections) as u64
+        let sections = (self.sections.capacity() * size_of::<Section>()) as u64;
+        self.sblocks_bytes() + sections + self.sections.iter().map(queues).sum::<u64>()
     }
 }

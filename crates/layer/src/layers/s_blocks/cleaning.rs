@@ -68,11 +68,18 @@ impl SBlocks {
     /// would be hidden whole is not read.
     fn read_merged(&self, section: usize, sblock: u64, from: u64, plan: &mut Plan) {
         let size = self.state.shape.sblock_sectors;
-        let block = &self.state.sblocks[sblock as usize];
-        let overlaid = || block.cached.within(from as u32, size as u32);
+        let cached = self.state.cached(sblock);
+        let overlaid = || cached.within(from as u32, size as u32);
         let first = self.state.first_lba(sblock);
         if overlaid().map(|run| run.sectors as u64).sum::<u64>() < size - from {
-            self.read_ring(section, Buffer::SBlocks, block.position.plus(from), first + from, size - from, plan);
+            self.read_ring(
+                section,
+                Buffer::SBlocks,
+                self.state.position(sblock).plus(from),
+                first + from,
+                size - from,
+                plan,
+            );
         }
         for run in overlaid() {
             let lba = first + run.offset as u64;
@@ -173,7 +180,7 @@ impl SBlocks {
     fn copy_oldest_sblock(&mut self, section: usize, plan: &mut Plan) {
         let size = self.state.shape.sblock_sectors;
         let state = &self.state.sections[section];
-        let sblock = state.slots[0];
+        let sblock = state.slots.front().expect("a slot is copied where one is live");
         let (tail, head) = (state.sblock_ring.tail(), state.sblock_ring.head());
         let lba = self.state.first_lba(sblock);
         self.read_ring(section, Buffer::SBlocks, tail, lba, size, plan);

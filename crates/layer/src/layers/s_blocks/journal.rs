@@ -32,9 +32,9 @@ fn checkpoint_section(state: &State, number: usize, notes: &mut Vec<Note>) {
     let section = &state.sections[number];
     let (sblock_tail, cache_tail) = (section.sblock_ring.tail(), section.cache_ring.tail());
     notes.push(Record::Restart { section: number as u64, sblock_tail, cache_tail }.encode());
-    for (index, &sblock) in section.slots.iter().enumerate() {
+    for (index, sblock) in section.slots.iter().enumerate() {
         let position = sblock_tail.plus(index as u64 * state.shape.sblock_sectors);
-        if sblock != DEAD && state.sblocks[sblock as usize].position == position {
+        if sblock != DEAD && state.position(sblock) == position {
             notes.push(Record::Placed { sblock, position, tail: sblock_tail, is_direct: false }.encode());
         }
     }
@@ -70,7 +70,7 @@ fn cached_runs(state: &State, number: usize, notes: &mut Vec<Note>) {
 fn trims(state: &State, number: usize, notes: &mut Vec<Note>) {
     let native = state.shape.native_sblocks;
     for sblock in number as u64 * native..(number as u64 + 1) * native {
-        for run in state.sblocks[sblock as usize].cached.runs().iter().filter(|run| run.is_absent()) {
+        for run in state.cached(sblock).runs().iter().filter(|run| run.is_absent()) {
             let lba = Lba(state.first_lba(sblock) + run.offset as u64);
             notes.push(Record::Trimmed { lba, sectors: Sectors(run.sectors as u64) }.encode());
         }

@@ -34,6 +34,7 @@ mod policy;
 mod record;
 mod ring;
 mod shape;
+mod slots;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -83,19 +84,19 @@ const PARAMETERS: &[ParameterInfo] = &[
     },
     ParameterInfo {
         key: "sblock_share",
-        kind: ParameterKind::Share,
+        kind: ParameterKind::ShareAboveZero,
         default: "1%",
         help: "share of the payload that is spare S-blocks",
     },
     ParameterInfo {
         key: "cache_share",
-        kind: ParameterKind::Share,
+        kind: ParameterKind::ShareAboveZero,
         default: "1%",
         help: "share of the payload that is cache buffers",
     },
     ParameterInfo {
         key: "sections",
-        kind: ParameterKind::Count,
+        kind: ParameterKind::CountFrom(1),
         default: "1500",
         help: "sections: too few make long defrags, too many leave fewer than two spare S-blocks in each",
     },
@@ -196,7 +197,7 @@ impl SBlocks {
             let first = self.state.first_lba(sblock);
             let section = self.state.section_of_sblock(sblock);
             let mut next = offset;
-            for run in self.state.sblocks[sblock as usize].cached.within(offset, offset + part) {
+            for run in self.state.cached(sblock).within(offset, offset + part) {
                 self.place_in_sblock(sblock, next, run.offset, &mut visit);
                 let lba = first + run.offset as u64;
                 if run.is_absent() {
@@ -222,7 +223,7 @@ impl SBlocks {
             self.place_in_ring(section, Buffer::SBlocks, position, first + from, filled - from, visit);
         }
         if filled < to {
-            let position = self.state.sblocks[sblock as usize].position.plus(filled);
+            let position = self.state.position(sblock).plus(filled);
             self.place_in_ring(section, Buffer::SBlocks, position, first + filled, to - filled, visit);
         }
     }

@@ -12,6 +12,7 @@ use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
 use super::ring::Ring;
 use super::shape::Shape;
+use crate::region::alike_tracks;
 
 /// Where the rings of a section begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,10 +95,14 @@ impl Placer<'_> {
             if self.strays(part)? {
                 return Ok(Some(part.end()));
             }
-            if part.end() == ring.end() {
+            // What one whole track destroys, those that lie alike do.
+            let whole = if part == track { (ring.end() - track.start).0 / track.sectors.0 } else { 1 };
+            let alike = if whole > 1 { alike_tracks(self.disk, track.start).min(whole) } else { 1 };
+            let next = part.end() + Sectors((alike - 1) * track.sectors.0);
+            if next == ring.end() {
                 return Ok(None);
             }
-            track = self.disk.geometry.track_of(part.end());
+            track = self.disk.geometry.track_of(next);
         }
     }
 

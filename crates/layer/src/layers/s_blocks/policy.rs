@@ -36,7 +36,7 @@ impl Policy {
             Policy::ClosestToTail => in_order_of_slots(state, section).next(),
             Policy::MostCachedBlocks => {
                 // `max_by_key` keeps the last of equals: from the head on, that is the one nearest the tail.
-                let sectors = |sblock: &u64| state.sblocks[*sblock as usize].cached.sectors();
+                let sectors = |sblock: &u64| state.cached(*sblock).sectors();
                 in_order_of_slots(state, section).rev().max_by_key(sectors)
             }
             Policy::CacheTail => oldest_cached(state, section),
@@ -49,10 +49,11 @@ impl Policy {
 fn in_order_of_slots(state: &State, section: usize) -> impl DoubleEndedIterator<Item = u64> + '_ {
     let section = &state.sections[section];
     let tail = section.sblock_ring.tail();
-    section.slots.iter().enumerate().filter_map(move |(index, &sblock)| {
+    (0..section.slots.len()).filter_map(move |index| {
+        let sblock = section.slots.get(index)?;
         let position = tail.plus(index as u64 * state.shape.sblock_sectors);
-        let holds = sblock != DEAD && state.sblocks[sblock as usize].position == position;
-        (holds && state.sblocks[sblock as usize].cached.sectors() > 0).then_some(sblock)
+        let holds = sblock != DEAD && state.position(sblock) == position;
+        (holds && state.cached(sblock).sectors() > 0).then_some(sblock)
     })
 }
 

@@ -13,6 +13,8 @@
 
 use imbrex_disk::Sectors;
 
+use super::ring::Position;
+
 /// The sizes that all sections share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
@@ -46,6 +48,11 @@ impl Shape {
     /// S-blocks of the drive, spare ones apart.
     pub fn sblocks(&self) -> u64 {
         self.sections * self.native_sblocks
+    }
+
+    /// Where a fresh drive has an S-block, in its buffer.
+    pub fn first_position(&self, sblock: u64) -> Position {
+        Position(sblock % self.native_sblocks * self.sblock_sectors)
     }
 
     /// Live sectors that one go of a defrag may copy: what the head may enter of the guard.

@@ -14,8 +14,10 @@ use super::placement::RingStarts;
 use super::record::Record;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
+use super::slots::Slots;
 use crate::layer::Coming;
 use crate::map::prefetch::{prefetch, prefetch_all};
+use crate::map::sparse::Sparse;
 
 /// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
 pub(super) const DEAD: u64 = u64::MAX;
@@ -48,7 +50,7 @@ pub(super) struct Section {
     /// The S-block buffer.
     pub sblock_ring: Ring,
     /// What its slots were written for, from the tail on.
-    pub slots: VecDeque<u64>,
+    pub slots: Slots,
     /// The cache buffer.
     pub cache_ring: Ring,
     /// What was written to it, from the tail on.
@@ -72,35 +74,58 @@ pub(super) struct EntryPiece {
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub shape: Shape,
-    pub sblocks: Vec<SBlock>,
+    sblocks: Sparse<SBlock>,
     pub sections: Vec<Section>,
 }
 
 impl State {
     /// A fresh drive: every S-block in the order of its LBAs from the start of its buffer, the caches empty.
     pub fn new(shape: Shape, starts: &[RingStarts]) -> State {
-        let sblock = |number: u64| {
-            let position = Position(number % shape.native_sblocks * shape.sblock_sectors);
-            SBlock { position, cached: CachedRuns::default() }
-        };
         let section = |(number, starts): (u64, &RingStarts)| {
             let (mut sblock_ring, cache_ring) = starts.rings(&shape);
             sblock_ring.claim(shape.section_sectors()).expect("the native S-blocks fit their buffer");
             let first = number * shape.native_sblocks;
-            let slots = (first..first + shape.native_sblocks).collect();
+            let slots = Slots::native(first..first + shape.native_sblocks);
             Section { sblock_ring, slots, cache_ring, entries: VecDeque::new(), live_sectors: 0, open: None }
         };
-        let sblocks = (0..shape.sblocks()).map(sblock).collect();
-        State { shape, sblocks, sections: (0..shape.sections).zip(starts).map(section).collect() }
+        let sections = (0..shape.sections).zip(starts).map(section).collect();
+        State { sblocks: Sparse::new(shape.sblocks() as usize), sections, shape }
+    }
+
+    /// Where the copy of an S-block begins.
+    #[inline]
+    pub fn position(&self, sblock: u64) -> Position {
+        self.sblocks.get(sblock as usize).map_or_else(|| self.shape.first_position(sblock), |sblock| sblock.position)
+    }
+
+    /// What of an S-block the cache overlays.
+    #[inline]
+    pub fn cached(&self, sblock: u64) -> &CachedRuns {
+        self.sblocks.get(sblock as usize).map_or(&CachedRuns::NONE, |sblock| &sblock.cached)
+    }
+
+    /// An S-block, to be changed.
+    fn sblock_mut(&mut self, sblock: u64) -> &mut SBlock {
+        let shape = &self.shape;
+        let first = |number| SBlock { position: shape.first_position(number as u64), cached: CachedRuns::default() };
+        self.sblocks.change(sblock as usize, first)
+    }
+
+    /// Bytes that the table of S-blocks takes, and their runs beside it.
+    pub fn sblocks_bytes(&self) -> u64 {
+        let runs: usize = self.sblocks.iter().map(|(_, sblock)| sblock.cached.measured_bytes()).sum();
+        self.sblocks.measured_bytes() + runs as u64
     }
 
     /// Has fetched what a command at `lba` will ask for.
     pub fn foresee(&self, lba: u64, coming: Coming) {
         let sblock = lba / self.shape.sblock_sectors;
-        let Some(item) = self.sblocks.get(sblock as usize) else { return };
+        if sblock >= self.shape.sblocks() {
+            return;
+        }
         let section = &self.sections[self.section_of_sblock(sblock)];
         if coming == Coming::Later {
-            prefetch(item);
+            self.sblocks.get(sblock as usize).into_iter().for_each(prefetch);
             prefetch_all(std::slice::from_ref(section));
         } else if let Some(newest) = section.entries.back() {
             prefetch(newest);
@@ -130,8 +155,7 @@ impl State {
     /// Whether the oldest slot of a section holds its S-block's copy.
     pub fn oldest_slot_is_live(&self, section: usize) -> bool {
         let section = &self.sections[section];
-        let holds =
-            |&sblock: &u64| sblock != DEAD && self.sblocks[sblock as usize].position == section.sblock_ring.tail();
+        let holds = |sblock: u64| sblock != DEAD && self.position(sblock) == section.sblock_ring.tail();
         section.slots.front().is_some_and(holds)
     }
 
@@ -159,7 +183,7 @@ impl State {
         let to = (from as u64 + rest).min(self.shape.sblock_sectors) as u32;
         let mut piece = EntryPiece { lba, sectors: (to - from) as u64, position, live: false };
         let ours = |run: &CachedRun| run.position == position.plus((run.offset - from) as u64);
-        if let Some(run) = self.sblocks[sblock as usize].cached.within(from, to).find(ours) {
+        if let Some(run) = self.cached(sblock).within(from, to).find(ours) {
             piece.live = run.offset == from;
             piece.sectors = if piece.live { run.sectors } else { run.offset - from } as u64;
         }
@@ -253,22 +277,26 @@ impl State {
             let part = (size - offset).min(end - next);
             let section = self.section_of_sblock(sblock);
             let run = CachedRun { offset: offset as u32, sectors: part as u32, position: place(next) };
+            let hidden = u64::from(self.sblock_mut(sblock).cached.overlay(run));
             let live = &mut self.sections[section].live_sectors;
             *live += if run.is_absent() { 0 } else { part };
-            *live -= self.sblocks[sblock as usize].cached.overlay(run) as u64;
+            *live -= hidden;
             next += part;
         }
     }
 
     fn uncache(&mut self, sblock: u64, from: u64, to: u64) {
-        let removed = self.sblocks[sblock as usize].cached.remove(from as u32, to as u32);
+        if self.cached(sblock).runs().is_empty() {
+            return;
+        }
+        let removed = self.sblock_mut(sblock).cached.remove(from as u32, to as u32);
         let section = self.section_of_sblock(sblock);
         self.sections[section].live_sectors -= removed as u64;
     }
 
     fn apply_placed(&mut self, sblock: u64, at: Position, tail: Position, merged: bool) -> Result<(), &'static str> {
         self.claim_slot(sblock, at, tail)?;
-        self.sblocks[sblock as usize].position = at;
+        self.sblock_mut(sblock).position = at;
         if merged {
             self.uncache(sblock, 0, self.shape.sblock_sectors);
         }
@@ -293,7 +321,7 @@ impl State {
         self.uncache(sblock, from, filled);
         self.sections[section].open = Some(OpenSlot { sblock, filled });
         if filled == self.shape.sblock_sectors {
-            self.sblocks[sblock as usize].position = at;
+            self.sblock_mut(sblock).position = at;
             self.sections[section].open = None;
         }
         Ok(())
@@ -305,7 +333,7 @@ impl State {
         }
         let section = self.section_of_sblock(sblock);
         let open = self.sections[section].open.filter(|open| open.sblock == sblock).ok_or("it is not being filled")?;
-        self.sblocks[sblock as usize].position = self.open_position(section);
+        self.sblock_mut(sblock).position = self.open_position(section);
         self.uncache(sblock, open.filled, self.shape.sblock_sectors);
         self.sections[section].open = None;
         Ok(())
@@ -372,9 +400,9 @@ impl State {
         section.cache_ring.restart(cache_tail);
         section.live_sectors = 0;
         section.open = None;
-        let first = (number * self.shape.native_sblocks) as usize;
-        for sblock in &mut self.sblocks[first..first + self.shape.native_sblocks as usize] {
-            *sblock = SBlock { position: Position::NOWHERE, cached: CachedRuns::default() };
+        let first = number * self.shape.native_sblocks;
+        for sblock in first..first + self.shape.native_sblocks {
+            *self.sblock_mut(sblock) = SBlock { position: Position::NOWHERE, cached: CachedRuns::default() };
         }
         Ok(())
     }

@@ -10,12 +10,12 @@
 //! 1. Only tops are reserved: writing them destroys nothing.
 //! 2. Positions grow for ever; those in use span no more than the ring's sectors.
 
-use imbrex_disk::{Extent, Lba, Pba, Sectors};
+use imbrex_disk::{Lba, Pba, Sectors};
 
 use crate::layer::Cache;
 use crate::layers::interlaced::finder::Finder;
+use crate::layers::interlaced::groups::{Group, groups};
 use crate::layers::interlaced::home::Planner;
-use crate::layers::interlaced::map_zones::groups;
 use crate::layers::interlaced::{Track, TrackRun};
 use crate::parameters::ConfigError;
 use crate::plan::Medium;
@@ -65,13 +65,13 @@ pub struct Rings {
 impl Rings {
     /// Reserves `share_millionths` of the tops of each of `count` stretches; groups that are fewer make fewer rings.
     pub fn set_aside(planner: &mut Planner<'_>, count: u64, share_millionths: u64) -> Result<Rings, ConfigError> {
-        let groups: Vec<(Vec<Extent>, Vec<Extent>)> = groups(planner.disk()).collect();
+        let groups: Vec<Group> = groups(planner.disk()).collect();
         let count = count.clamp(1, groups.len() as u64);
         let (mut rings, mut tracks, mut starts) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..count {
             let bound = |index: u64| (index * groups.len() as u64 / count) as usize;
             let stretch = &groups[bound(index)..bound(index + 1)];
-            let first = stretch[0].0.first().or(stretch[0].1.first()).expect("a group has tracks");
+            let first = stretch[0].bottoms.first().or(stretch[0].tops.first()).expect("a group has tracks");
             let ring = reserve(planner, stretch, share_millionths, rings.len() as u32, &mut tracks);
             // A stretch without a free top uses the ring before it.
             if let Some(ring) = ring {
@@ -186,23 +186,24 @@ impl Rings {
 /// Reserves the share of a stretch's tops, from its middle on, so that they are near to all of its bottoms.
 fn reserve(
     planner: &mut Planner<'_>,
-    stretch: &[(Vec<Extent>, Vec<Extent>)],
+    stretch: &[Group],
     share_millionths: u64,
     ring: u32,
     tracks: &mut Vec<Reserved>,
 ) -> Option<Ring> {
-    let tops = stretch.iter().map(|(_, tops)| tops.len() as u64).sum::<u64>();
+    let tops: u64 = stretch.iter().map(|group| group.tops.count()).sum();
     let wanted = (tops * share_millionths).div_ceil(1_000_000).max(1) as usize;
     let middle = stretch.len() / 2;
     let begin = tracks.len();
     let mut sectors = 0;
-    for (_, tops) in stretch[middle..].iter().chain(&stretch[..middle]) {
-        for top in tops {
-            if tracks.len() - begin < wanted && planner.set_aside_top(*top) {
-                let track = Track::of(&planner.disk().geometry.locate(top.start));
-                tracks.push(Reserved { track, ring, first: sectors });
-                sectors += top.sectors.0;
-            }
+    for top in stretch[middle..].iter().chain(&stretch[..middle]).flat_map(|group| group.tops.iter()) {
+        if tracks.len() - begin == wanted {
+            break;
+        }
+        if planner.set_aside_top(top) {
+            let track = Track::of(&planner.disk().geometry.locate(top.start));
+            tracks.push(Reserved { track, ring, first: sectors });
+            sectors += top.sectors.0;
         }
     }
     (sectors > 0).then_some(Ring { tracks: (begin as u32, tracks.len() as u32), sectors, head: 0 })

@@ -144,8 +144,13 @@ fn the_papers_drive_has_its_sizes() {
 #[test]
 fn the_map_takes_what_the_formula_says() {
     // 294,000 S-blocks of 8 bits (198 slots), 750,000 cached blocks of 16 bits (49,000 blocks) and 9 (500 places).
-    let layer = super::layer(paper(1500), Direct::Stream);
-    let memory = layer.memory();
-    assert_eq!(memory.formula_bytes, (294_000 * 8 + 750_000 * 25) / 8);
-    assert!(memory.measured_bytes > memory.formula_bytes);
+    let mut layer = super::layer(paper(1500), Direct::Stream);
+    let fresh = layer.memory();
+    assert_eq!(fresh.formula_bytes, (294_000 * 8 + 750_000 * 25) / 8);
+    // Nothing is kept of what nobody wrote: a section each, and a pointer for 64 S-blocks.
+    assert!(fresh.measured_bytes < 1500 * 400 + 294_000 / 64 * 9, "{fresh:?}");
+    layer.plan(&[Command::write(0, 8)], &mut Plan::default());
+    // The first write makes a page of 64 lines of memory, and queues of a few entries.
+    let grown = layer.memory().measured_bytes - fresh.measured_bytes;
+    assert!((64 * 64..64 * 64 + 500).contains(&grown), "{grown} bytes");
 }

@@ -1,0 +1,135 @@
+//! Laying regions over a disk from its first sector to its last, with a guard behind each as long as the recording demands.
+//!
+//! Rows of regions that lie alike are laid at once, so that a drive is cut into whole tracks as fast as it has strokes.
+//!
+//! Invariants: those of [`super::regions`].
+
+use imbrex_disk::{Disk, Extent, Pba, Sectors};
+
+use super::footprint::Footprints;
+use super::regions::RegionSize;
+use super::rows::Rows;
+use crate::map::run_map::RunMap;
+
+/// A carving under way.
+pub(super) struct Carver<'a> {
+    disk: &'a Disk,
+    size: RegionSize,
+    /// Places that a later region would destroy: no region may lie there, in any pass.
+    pub(super) barred: RunMap<()>,
+    footprints: Footprints<'a>,
+}
+
+/// Passes after which regions still hit by a later one are given up: each pass bars what the one before it found.
+pub(super) const PASSES_MAX: u32 = 4;
+
+impl<'a> Carver<'a> {
+    pub(super) fn new(disk: &'a Disk, size: RegionSize) -> Carver<'a> {
+        Carver { disk, size, barred: RunMap::default(), footprints: Footprints::new(disk) }
+    }
+
+    pub(super) fn carve(mut self) -> Rows {
+        for _ in 1..PASSES_MAX {
+            let (regions, is_safe) = self.pass();
+            if is_safe {
+                return regions;
+            }
+        }
+        let (regions, _) = self.pass();
+        let (mut kept, mut next) = (Rows::default(), 0);
+        for (start, sectors, ()) in self.barred.iter() {
+            let hit = regions.overlapping(Extent::new(Pba(start), Sectors(sectors)));
+            kept.push_slice(&regions, next..hit.start.max(next));
+            next = next.max(hit.end);
+        }
+        kept.push_slice(&regions, next..regions.len());
+        kept
+    }
+
+    /// Lays regions from the first sector to the last; whether none of them destroys an earlier one.
+    fn pass(&mut self) -> (Rows, bool) {
+        // Regions come in the order of their sectors, so what lies behind the next one is of no interest any more.
+        let mut taken = self.barred.clone();
+        let mut regions = Rows::default();
+        let mut is_safe = true;
+        let mut next = Pba(0);
+        while let Some(region) = self.region_at(next) {
+            taken.forget_before(region.start.0);
+            if let Some((_, end)) = taken.first().filter(|&(start, _)| start < region.end().0) {
+                next = Pba(end);
+                continue;
+            }
+            next = region.end();
+            for extent in self.footprints.of(region) {
+                // A guard right behind the region is passed over; one further on bars what comes there.
+                if extent.start <= next {
+                    next = next.max(extent.end());
+                } else {
+                    taken.insert(extent.start.0, extent.sectors.0, ());
+                }
+                if extent.start < region.start && !regions.overlapping(*extent).is_empty() {
+                    self.barred.insert(extent.start.0, extent.sectors.0, ());
+                    is_safe = false;
+                }
+            }
+            regions.push(region);
+            next = self.repeat(&mut regions, region, next, &taken);
+        }
+        (regions, is_safe)
+    }
+
+    /// Lays the regions that follow `last`, which was laid, in its row of tracks, where all that each destroys is what lies right
+    /// behind it, and is the same for all; `next` is what comes behind that. Returns where to go on.
+    fn repeat(&mut self, regions: &mut Rows, last: Extent, next: Pba, taken: &RunMap<()>) -> Pba {
+        let RegionSize::Tracks(_) = self.size else { return next };
+        let Some((left, track)) = self.row_from(last.start) else { return next };
+        let is_behind = self.footprints.of(last).iter().all(|lost| lost.start >= last.end() && lost.end() <= next);
+        let (step, end) = (next - last.start, last.start + Sectors(left * track.0));
+        let is_free = taken.first().is_none_or(|(start, _)| start >= end.0);
+        let is_alike = || self.disk.recording.is_alike_in_stroke(&self.disk.geometry, last.start);
+        if next + step > end || !step.0.is_multiple_of(track.0) || !is_behind || !is_free || !is_alike() {
+            return next;
+        }
+        let count = (end - next).0 / step.0;
+        regions.push_many(Extent::new(next, last.sectors), step.0, count);
+        next + Sectors(count * step.0)
+    }
+
+    /// Whole tracks from the one that begins at `pba` on: of a stroke, or, where writing harms nothing, whichever follow each other.
+    fn row_from(&self, pba: Pba) -> Option<(u64, Sectors)> {
+        match self.disk.recording.is_harmless() {
+            true => self.disk.geometry.row_from(pba),
+            false => self.disk.geometry.stroke_from(pba),
+        }
+    }
+
+    /// The region that begins at `start`, or at the next track where regions are whole tracks.
+    pub(super) fn region_at(&self, start: Pba) -> Option<Extent> {
+        let end = Pba(self.disk.geometry.sectors().0);
+        match self.size {
+            RegionSize::Sectors(sectors) => {
+                (start.0 + sectors.0 <= end.0 && !sectors.is_zero()).then(|| Extent::new(start, sectors))
+            }
+            RegionSize::Tracks(tracks) => {
+                if start >= end || tracks == 0 {
+                    return None;
+                }
+                let track = self.disk.geometry.track_of(start);
+                let first = if track.start == start { start } else { track.end() };
+                if let Some((left, sectors)) = self.row_from(first)
+                    && left >= tracks as u64
+                {
+                    return Some(Extent::new(first, Sectors(sectors.0 * tracks as u64)));
+                }
+                let mut last = first;
+                for _ in 0..tracks {
+                    if last >= end {
+                        return None;
+                    }
+                    last = self.disk.geometry.track_of(last).end();
+                }
+                Some(Extent::between(first, last))
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Regions in rows: those that follow each other at one distance and have one length are known by the first of them. A drive of
+//! millions of regions has as many rows as it has strokes, so it is laid out, and looked up, by these.
+//!
+//! Invariants:
+//! 1. Rows are ordered by PBA, and so are their regions, which share no sector.
+//! 2. A row takes in whatever continues it: what is pushed one by one and what is pushed at once make the same rows.
+
+use std::ops::Range;
+
+use imbrex_disk::{Extent, Pba, Sectors};
+
+/// Regions of one length at one distance from each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Row {
+    /// First sector of its first region.
+    start: u64,
+    /// From one start to the next; 0 while there is one region alone.
+    step: u64,
+    /// Sectors of a region.
+    pub sectors: u64,
+    /// LBA of its first region.
+    pub lba: u64,
+    /// Number of its first region.
+    pub first: u32,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Row {
+    /// First sector of its region number `index`.
+    #[inline]
+    pub fn start(&self, index: u64) -> u64 {
+        self.start + index * self.step
+    }
+
+    /// Number of one past its last region.
+    pub fn end(&self) -> usize {
+        self.first as usize + self.count as usize
+    }
+
+    /// How many of its regions begin at `position` or before it.
+    fn begun_by(&self, position: u64) -> u64 {
+        match (position.checked_sub(self.start), self.step) {
+            (None, _) => 0,
+            (Some(_), 0) => 1,
+            (Some(distance), step) => (distance / step + 1).min(u64::from(self.count)),
+        }
+    }
+
+    /// Whether a region of `sectors` at `start` is its next.
+    fn goes_on_with(&self, start: u64, sectors: u64) -> bool {
+        sectors == self.sectors && (self.step == 0 || start == self.start(u64::from(self.count)))
+    }
+}
+
+/// Rows of regions, in order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Rows {
+    rows: Vec<Row>,
+    len: usize,
+    capacity: u64,
+}
+
+impl Rows {
+    /// How many regions there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Sectors of all regions.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Adds a region behind all others.
+    pub fn push(&mut self, region: Extent) {
+        let (start, sectors) = (region.start.0, region.sectors.0);
+        match self.rows.last_mut() {
+            Some(row) if row.goes_on_with(start, sectors) => {
+                row.step = if row.step == 0 { start - row.start } else { row.step };
+                row.count += 1;
+            }
+            _ => {
+                let first = u32::try_from(self.len).expect("a disk has fewer than 2³² regions");
+                self.rows.push(Row { start, step: 0, sectors, lba: self.capacity, first, count: 1 });
+            }
+        }
+        self.len += 1;
+        self.capacity += sectors;
+    }
+
+    /// Adds `count` regions like `first`, each `step` behind the one before it.
+    pub fn push_many(&mut self, first: Extent, step: u64, count: u64) {
+        let mut pushed = 0;
+        while pushed < count {
+            let next = Extent::new(first.start + Sectors(pushed * step), first.sectors);
+            self.push(next);
+            pushed += 1;
+            let row = self.rows.last_mut().expect("it was just pushed");
+            if row.count > 1 && row.step == step {
+                let rest = count - pushed;
+                row.count += u32::try_from(rest).expect("a disk has fewer than 2³² regions");
+                self.len += rest as usize;
+                self.capacity += rest * first.sectors.0;
+                return;
+            }
+        }
+    }
+
+    /// Adds the regions of `others` with these numbers.
+    pub fn push_slice(&mut self, others: &Rows, range: Range<usize>) {
+        let from = others.rows.partition_point(|row| row.end() <= range.start);
+        for row in others.rows[from..].iter().take_while(|row| (row.first as usize) < range.end) {
+            let skipped = range.start.saturating_sub(row.first as usize) as u64;
+            let count = (range.end.min(row.end()) - row.first as usize) as u64 - skipped;
+            self.push_many(Extent::new(Pba(row.start(skipped)), Sectors(row.sectors)), row.step, count);
+        }
+    }
+
+    /// How many regions begin at `position` or before it.
+    pub fn begun_by(&self, position: u64) -> usize {
+        let row = self.rows.partition_point(|row| row.start <= position);
+        row.checked_sub(1).map_or(0, |row| self.rows[row].first as usize + self.rows[row].begun_by(position) as usize)
+    }
+
+    /// Where region `index` lies.
+    pub fn extent(&self, index: usize) -> Extent {
+        let row = &self.rows[self.rows.partition_point(|row| row.end() <= index)];
+        Extent::new(Pba(row.start((index - row.first as usize) as u64)), Sectors(row.sectors))
+    }
+
+    /// The regions that share a sector with `extent`, which is not empty.
+    pub fn overlapping(&self, extent: Extent) -> Range<usize> {
+        let begun = self.begun_by(extent.start.0);
+        let reaches_in = begun > 0 && self.extent(begun - 1).end() > extent.start;
+        begun - usize::from(reaches_in)..self.begun_by(extent.end().0 - 1)
+    }
+
+    /// Bytes of memory that it takes now.
+    pub fn measured_bytes(&self) -> u64 {
+        (self.rows.capacity() * size_of::<Row>()) as u64
+    }
+}
+
+/// A table of first guesses: which row holds a key, by that of its first region.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Guesses {
+    /// For bucket b, the row that holds b · 2^shift.
+    rows: Vec<u32>,
+    shift: u32,
+}
+
+impl Guesses {
+    /// A table with about as many buckets as there are rows, for keys below `end`.
+    pub fn new(rows: &[Row], end: u64, key: impl Fn(&Row) -> u64) -> Guesses {
+        let shift = (end / (rows.len() as u64).max(1)).max(1).ilog2();
+        let mut row = 0;
+        let holds = |position: u64| {
+            while row + 1 < rows.len() && key(&rows[row + 1]) <= position {
+                row += 1;
+            }
+            row as u32
+        };
+        let buckets = (end >> shift) + 2;
+        Guesses { rows: (0..buckets).map(|bucket| bucket << shift).map(holds).collect(), shift }
+    }
+
+    /// The row that holds `position`.
+    #[inline]
+    pub fn row<'a>(&self, rows: &'a [Row], position: u64, key: impl Fn(&Row) -> u64) -> &'a Row {
+        let bucket = (position >> self.shift) as usize;
+        let (low, high) = (self.rows[bucket] as usize, self.rows[bucket + 1] as usize);
+        let after = &rows[low + 1..=high];
+        &rows[low + after.partition_point(|row| key(row) <= position)]
+    }
+
+    /// Bytes of memory that it takes now.
+    pub fn measured_bytes(&self) -> u64 {
+        (self.rows.capacity() * size_of::<u32>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: rows equal a list of regions. Method: random stretches of regions, pushed one by one and at once, looked up both ways;
+    //! slices of them likewise.
+
+    use super::*;
+    use proptest::prelude::*;
+
+    fn listed(rows: &Rows) -> Vec<Extent> {
+        (0..rows.len()).map(|index| rows.extent(index)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn rows_equal_a_list(
+            stretches in prop::collection::vec((0u64..4, 1u64..4, 0u64..3, 1u64..6), 0..20),
+            cut in (0usize..40, 0usize..40),
+        ) {
+            let (mut one_by_one, mut at_once, mut naive, mut next) = (Rows::default(), Rows::default(), Vec::new(), 0);
+            for (gap, sectors, guard, count) in stretches {
+                let first = Extent::new(Pba(next + gap), Sectors(sectors));
+                at_once.push_many(first, sectors + guard, count);
+                for number in 0..count {
+                    let region = Extent::new(first.start + Sectors(number * (sectors + guard)), first.sectors);
+                    one_by_one.push(region);
+                    naive.push(region);
+                    next = region.end().0;
+                }
+            }
+            prop_assert_eq!(&one_by_one, &at_once, "invariant 2");
+            prop_assert_eq!(&listed(&at_once), &naive);
+            prop_assert_eq!(at_once.capacity(), naive.iter().map(|region| region.sectors.0).sum::<u64>());
+            for start in 0..next {
+                let extent = Extent::new(Pba(start), Sectors(5));
+                let met: Vec<usize> = (0..naive.len()).filter(|&index| naive[index].intersection(extent).is_some()).collect();
+                prop_assert_eq!(at_once.overlapping(extent).collect::<Vec<_>>(), met);
+                let begun = naive.iter().filter(|region| region.start.0 <= start).count();
+                prop_assert_eq!(at_once.begun_by(start), begun);
+            }
+            let from = cut.0.min(naive.len());
+            let to = cut.1.clamp(from, naive.len().max(from)).min(naive.len());
+            let mut slice = Rows::default();
+            slice.push_slice(&at_once, from..to);
+            prop_assert_eq!(listed(&slice), &naive[from..to]);
+            let guesses = Guesses::new(at_once.rows(), at_once.len() as u64, |row| u64::from(row.first));
+            for index in 0..naive.len() {
+                let row = guesses.row(at_once.rows(), index as u64, |row| u64::from(row.first));
+                prop_assert!((row.first as usize..row.end()).contains(&index));
+            }
+        }
+    }
+}
