@@ -24,6 +24,7 @@
 //!    but recovery may add some of them: the record `Bare`.)
 
 mod cleaning;
+mod free_runs;
 mod host;
 mod journal;
 mod record;
