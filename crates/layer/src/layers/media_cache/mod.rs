@@ -190,7 +190,7 @@ impl Layer for MediaCache {
     }
 
     fn foresee(&self, lba: Lba, coming: Coming) {
-        if coming == Coming::Later {
+        if coming == Coming::Next {
             self.map.prefetch(lba);
         }
     }
