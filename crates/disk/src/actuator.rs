@@ -6,11 +6,13 @@
 //! 2. The same accesses from the same state at the same times take the same time: no randomness, no floating clock.
 
 mod pass;
+mod recent;
 #[cfg(test)]
 mod tests;
 
 pub use pass::{Pass, Passing};
 
+use self::recent::Recent;
 use crate::access::{Access, AccessTime};
 use crate::head::Head;
 use crate::head_log::HeadLog;
@@ -34,6 +36,7 @@ pub struct Actuator {
     head: Head,
     accounting: Accounting,
     log: Option<HeadLog>,
+    recent: Recent,
 }
 
 impl Actuator {
@@ -44,7 +47,7 @@ impl Actuator {
             Rotation::Half => Accounting::Half(Half::default()),
             Rotation::None => Accounting::None,
         };
-        Actuator { disk, head: Head::START, accounting, log: None }
+        Actuator { disk, head: Head::START, accounting, log: None, recent: Recent::default() }
     }
 
     /// The same, recording where its head is in `log`.
@@ -62,7 +65,10 @@ impl Actuator {
         assert!(access.extent.end().0 <= sectors.0, "an access lies on the disk of {} sectors: {access:?}", sectors.0);
         let (disk, head, log) = (&*self.disk, &mut self.head, self.log.as_mut());
         match &mut self.accounting {
-            Accounting::Exact => exact::access(disk, head, now, access, log),
+            Accounting::Exact => {
+                let first = self.recent.piece(&disk.geometry, access.extent);
+                exact::access(disk, head, now, access, first, log)
+            }
             Accounting::Half(half) => half.access(disk, head, now, access, log),
             Accounting::None => none::access(disk, head, now, access, log),
         }
@@ -106,8 +112,9 @@ impl Actuator {
         &self.disk
     }
 
-    /// Told that a new host operation begins: resets what `half` remembers of the current operation.
+    /// Told that a new host operation begins: resets what is remembered of the current operation.
     pub fn begin_operation(&mut self) {
+        self.recent.forget();
         if let Accounting::Half(half) = &mut self.accounting {
             half.begin_operation();
         }

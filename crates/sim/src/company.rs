@@ -1,10 +1,13 @@
-//! Company: whether a waiting command may overlap another. Stretches of the drive are counted in a small table, so that most
-//! commands, which are alone in theirs, need not be compared with every other.
+//! Company: whether a waiting command may overlap another, or lie in certain sectors. Stretches of the drive are counted in a small
+//! table, so that most commands, which are alone in theirs, need not be compared with every other.
 //!
 //! Invariants:
 //! 1. A command of which [`Company::is_alone`] is true overlaps no other that was added and not removed.
+//! 2. Of those none begins within sectors of which [`Company::may_begin_within`] is false.
 
-use imbrex_disk::Command;
+use std::ops::Range;
+
+use imbrex_disk::{Command, Lba};
 
 /// A stretch is so many sectors, two to this power.
 const STRETCH_BITS: u32 = 13;
@@ -59,6 +62,16 @@ impl Company {
         // Two of its own stretches may share an entry, which is then looked at more closely for nothing.
         self.wide == 0 && last - first < STRETCHES_MAX && (first..=last).all(|at| self.counts[entry(at)] == 1)
     }
+
+    /// Whether a command that is counted may begin within `sectors`.
+    #[inline]
+    pub fn may_begin_within(&self, sectors: &Range<Lba>) -> bool {
+        if sectors.is_empty() {
+            return false;
+        }
+        let (first, last) = (sectors.start.0 >> STRETCH_BITS, (sectors.end.0 - 1) >> STRETCH_BITS);
+        self.wide > 0 || last - first >= STRETCHES_MAX || (first..=last).any(|at| self.counts[entry(at)] > 0)
+    }
 }
 
 /// The first and the last stretch that `command` touches.
@@ -80,11 +93,13 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Goal: invariant 1. Method: commands of all sizes come and go, against every pair.
+        /// Goal: the invariants. Method: commands of all sizes come and go, against every pair, and against sectors drawn.
         #[test]
-        fn what_is_alone_overlaps_nothing(
+        fn what_is_alone_overlaps_nothing_and_nothing_begins_where_none_may(
             drawn in prop::collection::vec((0u64..400_000, 0u32..60_000, any::<bool>(), any::<bool>()), 1..60),
+            (from, length) in (0u64..400_000, 0u64..40_000),
         ) {
+            let asked = Lba(from)..Lba(from + length);
             let (mut company, mut there) = (Company::new(), Vec::new());
             for (lba, sectors, is_small, leaves) in drawn {
                 let command = Command::write(lba, if is_small { sectors % 64 } else { sectors });
@@ -97,10 +112,21 @@ mod tests {
                     let overlaps = there.iter().enumerate().any(|(other, two)| other != index && one.overlaps(two));
                     prop_assert!(!(overlaps && company.is_alone(one)), "{:?} of {:?}", one, there);
                 }
+                let begins = there.iter().any(|command| asked.contains(&command.lba));
+                prop_assert!(!begins || company.may_begin_within(&asked), "{:?} of {:?}", asked, there);
             }
             there.iter().for_each(|command| company.remove(command));
             prop_assert!(company.wide == 0 && company.counts.iter().all(|count| *count == 0));
         }
+    }
+
+    #[test]
+    fn few_sectors_far_from_every_command_have_none() {
+        let mut company = Company::new();
+        company.add(&Command::write(8190, 4));
+        let may_begin = |from, to| company.may_begin_within(&(Lba(from)..Lba(to)));
+        assert!(may_begin(8190, 8191) && may_begin(8192, 9000) && !may_begin(8190, 8190));
+        assert!(!may_begin(1 << 30, (1 << 30) + 4096) && may_begin(0, u64::MAX));
     }
 
     #[test]

@@ -263,6 +263,9 @@ impl Queue {
     /// room left.
     pub fn beginning_within(&self, sectors: &Range<Lba>, found: &mut Vec<Slot>) {
         found.clear();
+        if !self.company.may_begin_within(sectors) {
+            return;
+        }
         let (start, length) = (sectors.start.0, sectors.end.0 - sectors.start.0);
         let is_within = |lba: u64| lba.wrapping_sub(start) < length;
         // Most often none is, which takes no branches to find out.

@@ -8,24 +8,24 @@
 //!    the skew does not suffice.
 
 use crate::access::{Access, AccessTime};
-use crate::geometry::{Geometry, Place};
+use crate::geometry::{Geometry, Place, TrackPiece};
 use crate::head::Head;
 use crate::head_log::HeadLog;
 use crate::units::{SimDuration, SimTime};
 use crate::{Direction, Disk};
 
-/// Performs an access from `now` on.
+/// Performs an access from `now` on, of which `piece` is the first piece.
 #[inline]
 pub(crate) fn access(
     disk: &Disk,
     head: &mut Head,
     now: SimTime,
     access: &Access,
+    mut piece: TrackPiece,
     mut log: Option<&mut HeadLog>,
 ) -> AccessTime {
     let geometry = &disk.geometry;
     let mut tracks = geometry.tracks(access.extent);
-    let mut piece = geometry.piece(access.extent.start, access.extent.sectors);
     tracks.pass_over(&piece);
     let starts_anywhere = disk.mechanics.zero_latency() && geometry.is_whole_tracks(access.extent, &piece);
     let mut time = AccessTime::default();

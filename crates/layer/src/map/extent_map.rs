@@ -83,6 +83,14 @@ fn part(run: Run, first: u64, end: u64) -> Run {
     Run { first, length: (end - first) as u32, place }
 }
 
+/// Sectors of which none is mapped, with their spot in the map: good until the map changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap {
+    lba: Lba,
+    sectors: Sectors,
+    spot: Spot,
+}
+
 /// The map.
 #[derive(Clone, Debug, Default)]
 pub struct ExtentMap {
@@ -115,7 +123,7 @@ impl ExtentMap {
     pub fn insert(&mut self, lba: Lba, sectors: Sectors, target: Mapped, mut replaced: impl FnMut(MappedRun)) {
         assert!(sectors.0 > 0 && sectors.0 <= u32::MAX as u64, "a run of {} sectors", sectors.0);
         let run = Run { first: lba.0, length: sectors.0 as u32, place: target.to_place() };
-        let mut spot = self.runs.after(run.first);
+        let mut spot = self.runs.after_to_insert(run.first);
         // Most inserts hide nothing, or just what was written there before.
         if !self.is_clear_at(spot, run.first, run.end()) {
             match self.runs.before(spot).filter(|old| old.first == run.first && old.length == run.length) {
@@ -133,18 +141,40 @@ impl ExtentMap {
         self.sectors += sectors.0;
     }
 
+    /// The range, if nothing of it is mapped.
+    #[inline]
+    pub fn gap(&self, lba: Lba, sectors: Sectors) -> Option<Gap> {
+        let spot = self.runs.after(lba.0);
+        self.is_clear_at(spot, lba.0, lba.0 + sectors.0).then_some(Gap { lba, sectors, spot })
+    }
+
+    /// The run that ends where the gap begins, and that which begins `sectors` behind its beginning.
+    #[inline]
+    pub fn beside(&self, gap: &Gap, sectors: Sectors) -> (Option<MappedRun>, Option<MappedRun>) {
+        let (start, end) = (gap.lba.0, gap.lba.0 + sectors.0);
+        let before = self.runs.before(gap.spot).filter(|run| run.end() == start);
+        let is_after = self.runs.first_from(gap.spot) == Some(end);
+        let after = is_after.then(|| self.runs.at(gap.spot).expect("a run begins there").1);
+        (before.map(MappedRun::from), after.map(MappedRun::from))
+    }
+
+    /// Maps the first `sectors` of a gap to `target`; the map is as it was when the gap was found.
+    #[inline]
+    pub fn fill(&mut self, gap: Gap, sectors: Sectors, target: Mapped) {
+        assert!(sectors.0 > 0 && sectors <= gap.sectors, "{} of {} sectors that are clear", sectors.0, gap.sectors.0);
+        let run = Run { first: gap.lba.0, length: sectors.0 as u32, place: target.to_place() };
+        debug_assert_eq!(self.runs.after(run.first), gap.spot, "the map has changed since the gap was found");
+        self.runs.insert(gap.spot, run);
+        self.sectors += sectors.0;
+    }
+
     /// Has what a look-up of `lba` reads fetched.
     #[inline]
     pub fn prefetch(&self, lba: Lba) {
         self.runs.prefetch(lba.0);
     }
 
-    /// Whether nothing of the range is mapped.
-    pub fn is_clear(&self, lba: Lba, sectors: Sectors) -> bool {
-        self.is_clear_at(self.runs.after(lba.0), lba.0, lba.0 + sectors.0)
-    }
-
-    /// The same, where `spot` is that after the range's first sector.
+    /// Whether nothing of a range is mapped, where `spot` is that after its first sector.
     #[inline]
     fn is_clear_at(&self, spot: Spot, start: u64, end: u64) -> bool {
         self.runs.before(spot).is_none_or(|before| before.end() <= start)
@@ -201,20 +231,6 @@ impl ExtentMap {
     pub fn run_at(&self, lba: Lba) -> Option<MappedRun> {
         let run = self.runs.before(self.runs.after(lba.0))?;
         (lba.0 < run.end()).then(|| run.into())
-    }
-
-    /// The run that ends where the range begins, and that which begins where it ends.
-    pub fn neighbours(&self, lba: Lba, sectors: Sectors) -> (Option<MappedRun>, Option<MappedRun>) {
-        let (start, end) = (lba.0, lba.0 + sectors.0);
-        let spot = if start > 0 { self.runs.after(start - 1) } else { self.runs.first() };
-        let before = self.runs.before(spot).filter(|run| run.end() == start);
-        let next = self.runs.at(spot).map(|(_, run)| run);
-        // Where nothing begins in the range, what begins at its end comes next.
-        let after = match next {
-            Some(run) if run.first < end => self.runs.before(self.runs.after(end)),
-            next => next,
-        };
-        (before.map(MappedRun::from), after.filter(|run| run.first == end).map(MappedRun::from))
     }
 
     /// Calls `visit` with every part of the range in order: mapped pieces, and the gaps between them as `None`.
@@ -297,10 +313,14 @@ mod tests {
                     naive[(lba + i) as usize] = target.map(|target| target.plus(i));
                 }
                 naive_pieces(&naive, &map);
-                let (before, after) = map.neighbours(Lba(lba), Sectors(length));
-                let at = |lba| map.run_at(Lba(lba));
-                prop_assert_eq!(before, lba.checked_sub(1).and_then(at).filter(|run| run.end().0 == lba));
-                prop_assert_eq!(after, at(lba + length).filter(|run| run.lba.0 == lba + length));
+                let gap = map.gap(Lba(lba), Sectors(length));
+                prop_assert_eq!(gap.is_some(), target.is_none());
+                if let Some(gap) = gap {
+                    let (before, after) = map.beside(&gap, Sectors(length));
+                    let at = |lba| map.run_at(Lba(lba));
+                    prop_assert_eq!(before, lba.checked_sub(1).and_then(at).filter(|run| run.end().0 == lba));
+                    prop_assert_eq!(after, at(lba + length).filter(|run| run.lba.0 == lba + length));
+                }
                 let mut covered = 0;
                 map.cover(Lba(3), Sectors(50), |at, sectors, target| {
                     assert_eq!(at.0, 3 + covered);
@@ -368,14 +388,17 @@ mod tests {
                 let length = if what == 0 { length * 700 } else { length };
                 let target = if what == 1 { Mapped::Absent } else { Mapped::At(Pba(1_000_000 + number as u64 * 20_000)) };
                 let expected = twin.remove(lba, lba + length);
-                let clear = map.is_clear(Lba(lba), Sectors(length));
-                prop_assert_eq!(clear, expected.is_empty());
+                let gap = map.gap(Lba(lba), Sectors(length));
+                prop_assert_eq!(gap.is_some(), expected.is_empty());
                 prop_assert_eq!(map.pieces(Lba(lba), Sectors(length)).collect::<Vec<_>>(), &expected[..]);
                 let mut hidden = Vec::new();
                 if what < 5 {
                     map.remove(Lba(lba), Sectors(length), |run| hidden.push(run));
                 } else {
-                    map.insert(Lba(lba), Sectors(length), target, |run| hidden.push(run));
+                    match gap.filter(|_| what < 10) {
+                        Some(gap) => map.fill(gap, Sectors(length), target),
+                        None => map.insert(Lba(lba), Sectors(length), target, |run| hidden.push(run)),
+                    }
                     twin.0.insert(lba, (length, target));
                 }
                 prop_assert_eq!(hidden, expected);

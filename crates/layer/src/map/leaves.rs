@@ -5,12 +5,14 @@
 //! ```
 //!
 //! A leaf keeps what a search compares, the first numbers of its runs, side by side and apart from the rest: the processor
-//! fetches these few lines of memory at once and not one after the other. A look-up walks down once, an insertion too.
+//! fetches these few lines of memory at once and not one after the other. A look-up walks down once, an insertion too, and not at
+//! all where it goes on behind the last one.
 //!
 //! Invariants:
 //! 1. Runs are ordered by first number; that they are disjoint is the caller's business.
 //! 2. No leaf and no branch is empty, and a fence is the first number of the first run behind it.
 //! 3. What was removed leaves neighbours that would fill half a leaf, or half a branch, as one.
+//! 4. The spot that is remembered lies behind the run that was inserted last, in its leaf.
 
 use super::prefetch::prefetch_all;
 
@@ -56,7 +58,9 @@ impl Spot {
     }
 }
 
+/// In this order, so that how many runs there are lies in a line that a search reads anyway.
 #[derive(Clone, Debug)]
+#[repr(C)]
 struct Leaf {
     len: usize,
     firsts: [u64; LEAF_RUNS],
@@ -81,10 +85,14 @@ impl Leaf {
         (self.firsts[slot], self.lengths[slot], self.places[slot]) = (run.first, run.length, run.place);
     }
 
+    #[inline]
     fn insert(&mut self, slot: usize, run: Run) {
-        self.firsts.copy_within(slot..self.len, slot + 1);
-        self.lengths.copy_within(slot..self.len, slot + 1);
-        self.places.copy_within(slot..self.len, slot + 1);
+        // In some maps most runs come at the end.
+        if slot < self.len {
+            self.firsts.copy_within(slot..self.len, slot + 1);
+            self.lengths.copy_within(slot..self.len, slot + 1);
+            self.places.copy_within(slot..self.len, slot + 1);
+        }
         self.len += 1;
         self.set(slot, run);
     }
@@ -125,6 +133,8 @@ pub(super) struct Leaves {
     fences: Vec<u64>,
     branches: Vec<Branch>,
     len: usize,
+    /// Where the next run goes if it follows the one inserted last; forgotten when leaves change otherwise.
+    behind_last: Option<Spot>,
 }
 
 impl Leaves {
@@ -140,11 +150,6 @@ impl Leaves {
         (leaves * leaf + self.branches.len() * std::mem::size_of::<(u64, Branch)>()) as u64
     }
 
-    /// The spot of the first run.
-    pub fn first(&self) -> Spot {
-        Spot::FIRST
-    }
-
     /// The spot behind the last run that begins at `number` or before it.
     #[inline]
     pub fn after(&self, number: u64) -> Spot {
@@ -155,14 +160,21 @@ impl Leaves {
         Spot { branch: index, leaf, slot }
     }
 
+    /// The same, for an insertion: runs often come one behind the other.
+    #[inline]
+    pub fn after_to_insert(&self, number: u64) -> Spot {
+        let follows = |&spot: &Spot| {
+            self.before(spot).is_some_and(|last| last.first <= number)
+                && self.first_from(spot).is_none_or(|next| number < next)
+        };
+        self.behind_last.filter(follows).unwrap_or_else(|| self.after(number))
+    }
+
     /// Has the leaf of `number` fetched.
     #[inline]
     pub fn prefetch(&self, number: u64) {
         if let Some(branch) = self.branches.get(child(&self.fences, number)) {
-            let leaf = &branch.leaves[child(&branch.fences, number)];
-            prefetch_all(&leaf.firsts);
-            prefetch_all(&leaf.lengths);
-            prefetch_all(&leaf.places);
+            prefetch_all(std::slice::from_ref(&*branch.leaves[child(&branch.fences, number)]));
         }
     }
 
@@ -220,6 +232,7 @@ impl Leaves {
     /// Inserts a run at the spot behind all that begin before it.
     pub fn insert(&mut self, spot: Spot, run: Run) {
         self.len += 1;
+        self.behind_last = None;
         let Some(branch) = self.branches.get_mut(spot.branch) else {
             let mut leaf = Leaf::empty();
             leaf.insert(0, run);
@@ -229,6 +242,7 @@ impl Leaves {
         let leaf = &mut branch.leaves[spot.leaf];
         if leaf.len < LEAF_RUNS {
             leaf.insert(spot.slot, run);
+            self.behind_last = Some(spot.behind());
             if spot.slot == 0 {
                 self.mend_fences(spot);
             }
@@ -245,6 +259,7 @@ impl Leaves {
         let count = ending.inspect(|&slot| removed(leaf.run(slot))).count();
         leaf.remove(spot.slot..spot.slot + count);
         self.len -= count;
+        self.behind_last = None;
         self.tidy(spot);
     }
 
@@ -346,13 +361,30 @@ impl Leaves {
                 }
             }
         }
+        let is_behind = |&spot: &Spot| self.before(spot).is_some_and(|run| self.after(run.first) == spot);
+        if let Some(spot) = self.behind_last.filter(|spot| !is_behind(spot)) {
+            return Some(format!("{spot:?} is remembered"));
+        }
         let counted = self.iter().count();
         (counted != self.len || self.fences.len() != self.branches.len()).then(|| format!("{counted} of {}", self.len))
     }
 }
 
-/// The last of these fences that is not past `number`; the first where all are.
+/// Fences that are compared all at once.
+const COMPARED_MAX: usize = 8;
+
+/// The last of these fences that is not past `number`; the first where all are. It looks at three of them at a time, for each step
+/// waits for memory: halves would take twice as many.
 #[inline]
 fn child(fences: &[u64], number: u64) -> usize {
-    fences.partition_point(|&fence| fence <= number).saturating_sub(1)
+    let (mut first, mut rest) = (0, fences);
+    while rest.len() > COMPARED_MAX {
+        let quarter = rest.len() / 4;
+        let passed: usize = (1..4).map(|part| usize::from(rest[part * quarter] <= number)).sum();
+        let end = if passed == 3 { rest.len() } else { (passed + 1) * quarter };
+        first += passed * quarter;
+        rest = &rest[passed * quarter..end];
+    }
+    let begun: usize = rest.iter().map(|&fence| usize::from(fence <= number)).sum();
+    (first + begun).saturating_sub(1)
 }

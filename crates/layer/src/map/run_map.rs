@@ -66,12 +66,6 @@ impl<V: Along> RunMap<V> {
         self.runs.insert(start, (length, value));
     }
 
-    /// Maps `[start, start + length)`, of which nothing is mapped, to `value`.
-    pub fn insert_new(&mut self, start: u64, length: u64, value: V) {
-        debug_assert!(self.first_overlap(start, length).is_none(), "something is mapped of {length} from {start}");
-        self.runs.insert(start, (length, value));
-    }
-
     /// Unmaps `[start, start + length)`.
     pub fn remove(&mut self, start: u64, length: u64) {
         let end = start + length;
@@ -125,15 +119,6 @@ impl<V: Along> RunMap<V> {
     /// All runs: (start, length, value), in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, V)> + '_ {
         self.runs.iter().map(|(&start, &(length, value))| (start, length, value))
-    }
-
-    /// What of the first run that shares a number with `[start, start + length)` lies from `start` on: start, length and
-    /// value.
-    pub fn first_in(&self, start: u64, length: u64) -> Option<(u64, u64, V)> {
-        let before = self.runs.range(..=start).next_back().filter(|&(&first, &(run, _))| first + run > start);
-        let (&first, &(run, value)) = before.or_else(|| self.runs.range(start..).next())?;
-        let from = first.max(start);
-        (from < start + length).then(|| (from, first + run - from, value.along(from - first)))
     }
 
     /// The first run that shares a number with `[start, start + length)`: its start and end.

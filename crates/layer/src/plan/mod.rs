@@ -198,30 +198,36 @@ impl Plan {
     }
 
     /// Opens a group, with its first phase.
+    #[inline]
     pub fn open(&mut self, kind: GroupKind) {
         self.push_phase(kind, true);
     }
 
     /// Begins the next phase of the group that was opened last, perhaps by an earlier plan.
+    #[inline]
     pub fn next_phase(&mut self, kind: GroupKind) {
         self.push_phase(kind, false);
     }
 
+    #[inline]
     fn push_phase(&mut self, kind: GroupKind, opens_group: bool) {
         self.phases.push(Phase { kind, opens_group, first_step: self.steps.len() as u32 });
     }
 
     /// Appends a read of data from the platters: `sectors` from `pba` on are staged under `lba`.
+    #[inline]
     pub fn read(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
         self.access(StepOp::Read, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
     }
 
     /// Appends a write of data to the platters: `sectors` that are staged under `lba` go to `pba`.
+    #[inline]
     pub fn write(&mut self, cause: Cause, pba: Pba, lba: Lba, sectors: Sectors) {
         self.access(StepOp::Write, Medium::Disk, Kind::Data, cause, pba, lba, sectors);
     }
 
     /// Appends a read or write with every field of the step given.
+    #[inline]
     #[allow(clippy::too_many_arguments)] // a step has seven fields; the shorter forms above serve most callers
     pub fn access(
         &mut self,
@@ -244,6 +250,7 @@ impl Plan {
     }
 
     /// Appends a record to the journal.
+    #[inline]
     pub fn note(&mut self, note: Note) {
         let index = self.notes.len() as u64;
         self.notes.push(note);
@@ -252,12 +259,14 @@ impl Plan {
 
     /// Appends a barrier: everything before it, steps of earlier plans too, becomes durable before anything after it. A second one
     /// in a row is left out.
+    #[inline]
     pub fn barrier(&mut self) {
         if self.steps.last().is_none_or(|step| step.op != StepOp::Barrier) {
             self.marker(StepOp::Barrier, Pba(0));
         }
     }
 
+    #[inline]
     fn marker(&mut self, op: StepOp, pba: Pba) {
         let step =
             Step { op, medium: Medium::Disk, kind: Kind::Map, cause: Cause::Journal, sectors: 0, pba, lba: Lba(0) };
@@ -271,6 +280,7 @@ impl Plan {
     }
 
     /// The steps of phase number `index`.
+    #[inline]
     pub fn steps_of(&self, index: usize) -> &[Step] {
         let first = self.phases[index].first_step as usize;
         let end = self.phases.get(index + 1).map_or(self.steps.len(), |next| next.first_step as usize);

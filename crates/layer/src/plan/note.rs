@@ -14,6 +14,7 @@ pub struct Note {
 
 impl Note {
     /// A record of `tag` with up to four operands, the rest zero.
+    #[inline]
     pub fn new(tag: u8, operands: &[u64]) -> Note {
         assert!(operands.len() <= 4, "a note has at most four operands, not {}", operands.len());
         let mut fields = [0; 4];

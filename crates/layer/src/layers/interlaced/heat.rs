@@ -99,9 +99,10 @@ impl HeatLog {
         self.writes >= self.interval
     }
 
-    /// Sorts the log, for counting, and joins entries of one key as far as an entry can count.
+    /// Sorts the log, for counting, and joins entries of one key as far as an entry can count. What is left of earlier intervals is
+    /// sorted already, which a stable sort makes use of.
     pub fn sort(&mut self) {
-        self.entries.sort_unstable_by_key(Entry::rank);
+        self.entries.sort_by_key(Entry::rank);
         self.entries.dedup_by(|next, last| {
             let sum = last.sectors.checked_add(next.sectors).filter(|_| next.key() == last.key());
             last.sectors = sum.unwrap_or(last.sectors);

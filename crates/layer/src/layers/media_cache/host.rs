@@ -10,7 +10,7 @@ use super::journal::{Entry, Journal};
 use super::record::Record;
 use super::state::MediaCache;
 use super::store::Store;
-use crate::map::extent_map::{Mapped, MappedRun};
+use crate::map::extent_map::{Gap, Mapped, MappedRun};
 use crate::plan::{Cause, Kind, Medium, Plan, StepOp};
 
 impl MediaCache {
@@ -239,9 +239,10 @@ impl MediaCache {
     /// them; how many that is. What is freed for a write lets that write go on, and no other.
     fn write_piece(&mut self, lba: Lba, sectors: Sectors, plan: &mut Plan) -> Sectors {
         loop {
-            let cached = match self.map.is_clear(lba, sectors) {
-                true => None,
-                false => self.map.pieces(lba, sectors).find(|run| run.target != Mapped::Absent),
+            let gap = self.map.gap(lba, sectors);
+            let cached = match gap {
+                Some(_) => None,
+                None => self.map.pieces(lba, sectors).find(|run| run.target != Mapped::Absent),
             };
             let uncached = match cached {
                 Some(MappedRun { lba: at, sectors, target: Mapped::At(pba) }) if at == lba => {
@@ -253,11 +254,11 @@ impl MediaCache {
                 None => sectors,
             };
             let entry = self.entry_for(lba, uncached);
-            let Store::InPlace(zones) = &self.store else { unreachable!("zones are overwritten in place") };
+            let Store::InPlace(zones) = &mut self.store else { unreachable!("zones are overwritten in place") };
             let place = zones.place(entry);
             let has_entries = self.has_entries_for(lba, place.map_or(entry, |place| place.sectors));
             if let Some(place) = place.filter(|_| has_entries) {
-                self.write_new(lba, place, plan);
+                self.write_new(lba, place, gap, plan);
                 return place.sectors;
             }
             self.record_placed(plan);
@@ -280,7 +281,7 @@ impl MediaCache {
         most.min(band_end - lba)
     }
 
-    fn write_new(&mut self, lba: Lba, place: Extent, plan: &mut Plan) {
+    fn write_new(&mut self, lba: Lba, place: Extent, gap: Option<Gap>, plan: &mut Plan) {
         Self::open_host(plan);
         if self.placed.is_empty() {
             // The place may have held something else until a moment ago.
@@ -288,14 +289,24 @@ impl MediaCache {
         }
         plan.write(Cause::Host, place.start, lba, place.sectors);
         self.placed.push(Entry { lba: lba.0, pba: place.start.0, sectors: place.sectors.0 as u32 });
-        self.take_in_zone(lba, place);
+        match gap {
+            Some(gap) => self.take_into_gap(gap, lba, place),
+            None => self.take_in_zone(lba, place),
+        }
     }
 
-    /// The sectors from `lba` on live at `place`; with what comes before and after them in both spaces they are one run,
-    /// where that is of one band and one zone, and not longer than an entry may be.
+    /// The sectors from `lba` on, which were in no place or trimmed, live at `place`.
     pub(super) fn take_in_zone(&mut self, lba: Lba, place: Extent) {
+        self.map.remove(lba, place.sectors, |run| assert_eq!(run.target, Mapped::Absent, "{run:?} is cached"));
+        let gap = self.map.gap(lba, place.sectors).expect("nothing is mapped there any more");
+        self.take_into_gap(gap, lba, place);
+    }
+
+    /// The sectors from `lba` on, where the gap begins, live at `place`; with what comes before and after them in both spaces they
+    /// are one run, where that is of one band and one zone, and not longer than an entry may be.
+    fn take_into_gap(&mut self, gap: Gap, lba: Lba, place: Extent) {
         let (mut first, mut whole) = (lba, place);
-        let (before, after) = self.map.neighbours(lba, place.sectors);
+        let (before, after) = self.map.beside(&gap, place.sectors);
         if let Some(before) = before {
             let joined = |pba: Pba| (pba + before.sectors == place.start).then(|| Extent::between(pba, place.end()));
             if let Some(joined) = before.place().and_then(joined).filter(|&joined| self.is_entry(before.lba, joined)) {
@@ -308,7 +319,11 @@ impl MediaCache {
                 whole = joined;
             }
         }
-        self.map_run(first, whole.sectors, Mapped::At(whole.start));
+        if whole == place {
+            self.map.fill(gap, place.sectors, Mapped::At(place.start));
+        } else {
+            self.map_run(first, whole.sectors, Mapped::At(whole.start));
+        }
         let Store::InPlace(zones) = &mut self.store else { unreachable!("zones are overwritten in place") };
         zones.add(first, whole);
     }

@@ -24,6 +24,7 @@
 //!    but recovery may add some of them: the record `Bare`.)
 
 mod cleaning;
+mod free_runs;
 mod host;
 mod journal;
 mod record;
@@ -194,7 +195,7 @@ impl Layer for MediaCache {
     }
 
     fn foresee(&self, lba: Lba, coming: Coming) {
-        if coming == Coming::Later {
+        if coming == Coming::Next {
             self.map.prefetch(lba);
         }
     }
