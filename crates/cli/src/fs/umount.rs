@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use imbrex::Failure;
 use imbrex_serve::fuse::SYNC_ATTRIBUTE;
@@ -12,6 +13,9 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::stat;
 use crate::error::ExitCode;
+
+/// A program that has just ended, or that another begins, may hold what is open for a moment longer.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Unmounts.
 pub fn run(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
@@ -57,9 +61,16 @@ pub fn clear(directory: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
+/// Unmounts, once nobody has anything open there any more, if that is soon.
 fn let_go(directory: &Path) -> Result<(), Failure> {
-    let place = directory.display();
-    match unmount(directory, UnmountFlags::NOFOLLOW) {
+    let (place, since) = (directory.display(), Instant::now());
+    let outcome = loop {
+        match unmount(directory, UnmountFlags::NOFOLLOW) {
+            Err(Errno::BUSY) if since.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 50),
+            outcome => break outcome,
+        }
+    };
+    match outcome {
         Ok(()) => Ok(()),
         Err(Errno::BUSY) => Err(Failure::failed(format!("{place} is in use"))
             .or_try(format!("close what is open in it and leave it; `fuser -vm {place}` says who is there"))),

@@ -102,6 +102,23 @@ fn metadata_may_lie_in_a_file_of_their_own_which_is_found_beside_the_drive() {
 }
 
 #[test]
+fn unmounting_waits_a_moment_for_what_is_still_open() {
+    if !has_fuse() {
+        return;
+    }
+    let bench = Bench::new("strict-append");
+    let mounted = bench.mount(&[]);
+    let file = std::fs::File::create(mounted.path("file")).unwrap();
+    let closing = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        drop(file);
+    });
+    mounted.unmount();
+    closing.join().unwrap();
+    bench.check();
+}
+
+#[test]
 fn what_is_dead_is_cleaned_by_hand() {
     if !has_fuse() {
         return;
