@@ -109,8 +109,8 @@ pub fn explain(report: &mut Report, rows_of_disks: &[Vec<Row>]) {
     ));
     report.remarks.push(
         "ext4's part is run by threads that meet as they do on the wall clock, so what its journal gathers, and its time, differ from run \
-         to run, by up to a tenth in two; all else is the same to the nanosecond. createfiles.f makes only directories beforehand. The \
-         latencies of SMRfs with ext4 are not known in time of the disk: they are judged on `strict-append` with a namespace of ours."
+         to run, and the busier the machine is with other things, the longer it takes: createfiles came to 1.13 on a quiet one and to 1.30 \
+         on a full one. All else is the same to the nanosecond. createfiles.f makes only directories beforehand. The latencies of SMRfs with ext4 are not known in time of the disk: they are judged on `strict-append` with a namespace of ours."
             .into(),
     );
 }
