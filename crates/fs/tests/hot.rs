@@ -21,7 +21,7 @@ use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Naive, Operation, perform, scripts, with_hot_zones};
 use imbrex_fs::{Bounds, Clock, Fs, FsError};
-use sequences::{judge_sequences_of_three, setting};
+use sequences::{judge_long_sequences_with_reads, judge_sequences_of_three, on};
 
 #[test]
 fn sequences_of_three_operations_are_found_as_promised() {
@@ -30,19 +30,7 @@ fn sequences_of_three_operations_are_found_as_promised() {
 
 #[test]
 fn long_sequences_with_reads_are_found_as_promised() {
-    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
-    for (name, usual) in with_hot_zones() {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            let trial = Trial { random_subsets: 2, ..trial };
-            for seed in first..first + count {
-                let operations = scripts::long_with_reads(seed, 140);
-                let tally = judge(&trial, &operations)
-                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, seed {seed}: {why}\n{operations:#?}"));
-                println!("{name}, {bounds} bounds: {tally:?}");
-            }
-        }
-    }
+    judge_long_sequences_with_reads(with_hot_zones());
 }
 
 #[test]
@@ -62,18 +50,6 @@ fn array(hot_blocks: u64, copies: usize) -> Trial {
     let metadata = vec![Geometry { blocks: 300, kind: Kind::Plain }; copies];
     let trial = Trial::new(Geometry { blocks: 32 * 14, kind }, vec![("hot_files".into(), "copies".into())]);
     Trial { drives: 3, metadata, store: Some("log"), parity: 1, hot_blocks, ..trial }
-}
-
-/// Runs `task` with a new file system on `trial`.
-fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -> T + 'static) -> T {
-    let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
-    let own = clock.clone();
-    let done = clock.run(async move {
-        let (fs, rig) = fresh(&own, &trial).await.unwrap();
-        task(fs, rig, own).await
-    });
-    clock.forget_all();
-    done.unwrap()
 }
 
 /// Makes and writes a file of so many blocks; it is durable, and what may come into the zone is there.

@@ -20,7 +20,7 @@ use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::{Harm, Trial};
 use imbrex_fs::verify::{Operation, perform, scripts, with_files_alone};
 use imbrex_fs::{Bounds, Clock, Fs, FsError};
-use sequences::{judge_sequences_of_three, setting};
+use sequences::{judge_sequences_of_three, on, setting};
 use uuid::Uuid;
 
 const DRIVES: usize = 3;
@@ -89,18 +89,6 @@ fn array(hot_blocks: u64) -> Trial {
     let metadata = vec![Geometry { blocks: 300, kind: Kind::Plain }; 2];
     let trial = Trial::new(Geometry { blocks: 32 * 14, kind }, Vec::new());
     Trial { drives: DRIVES, metadata, store: Some("log"), parity: 1, hot_blocks, ..trial }
-}
-
-/// Runs `task` with a new file system on `trial`.
-fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -> T + 'static) -> T {
-    let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
-    let own = clock.clone();
-    let done = clock.run(async move {
-        let (fs, rig) = fresh(&own, &trial).await.unwrap();
-        task(fs, rig, own).await
-    });
-    clock.forget_all();
-    done.unwrap()
 }
 
 /// Makes and writes a file of so many blocks; it is durable.

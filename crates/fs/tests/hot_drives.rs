@@ -21,8 +21,8 @@ use imbrex_fs::verify::operation::{find, pattern};
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::{Harm, Trial};
 use imbrex_fs::verify::{Operation, perform, scripts, with_hot_zones_on_drives};
-use imbrex_fs::{Bounds, Clock, Fs, FsError};
-use sequences::{judge_sequences_of_three, setting};
+use imbrex_fs::{Clock, Fs, FsError};
+use sequences::{judge_long_sequences_with_reads, judge_sequences_of_three, on};
 use uuid::Uuid;
 
 const DRIVES: usize = 4;
@@ -38,19 +38,7 @@ fn sequences_of_three_operations_are_found_as_promised() {
 
 #[test]
 fn long_sequences_with_reads_are_found_as_promised() {
-    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
-    for (name, usual) in with_hot_zones_on_drives() {
-        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
-        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
-            let trial = Trial { random_subsets: 2, ..trial };
-            for seed in first..first + count {
-                let operations = scripts::long_with_reads(seed, 140);
-                let tally = judge(&trial, &operations)
-                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, seed {seed}: {why}\n{operations:#?}"));
-                println!("{name}, {bounds} bounds: {tally:?}");
-            }
-        }
-    }
+    judge_long_sequences_with_reads(with_hot_zones_on_drives());
 }
 
 /// What a drive has that dies while copies are written and made durable is no copy that counts, also when it is there again.
@@ -88,17 +76,12 @@ fn array() -> Trial {
     Trial { drives: DRIVES, metadata, store: Some("log"), parity: 1, hot_blocks, hot_on: HotOn::Drives, ..trial }
 }
 
-/// Runs `task` with a new file system on `trial`.
-fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -> T + 'static) -> T {
-    let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
-    let own = clock.clone();
-    let done = clock.run(async move {
-        let (fs, rig) = fresh(&own, &trial).await.unwrap();
+/// Runs `task` with a new file system on `trial` whose hot zone is in use.
+fn with_zone<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -> T + 'static) -> T {
+    on(trial, async move |fs: Fs, rig: Rig, clock: Clock| {
         perform(&fs, &Operation::Wait(1)).await.unwrap();
-        task(fs, rig, own).await
-    });
-    clock.forget_all();
-    done.unwrap()
+        task(fs, rig, clock).await
+    })
 }
 
 /// Writes files of so many blocks, `f0` first; they are durable, and those that come into the zone are there.
@@ -146,7 +129,7 @@ const SIX: [usize; 6] = [3, 5, 2, 4, 1, 3];
 
 #[test]
 fn each_copy_is_whole_on_one_drive_and_reads_are_served_from_there() {
-    on(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
+    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
         write_files(&fs, &SIX).await;
         // The emptiest comes first: 3, 5, 2 and 4 to a drive each, 1 to that with 2, 3 to one of those with 3.
         let used = |fs: &Fs| fs.status().hot_parts.iter().map(|part| part.used).collect::<Vec<u64>>();
@@ -176,7 +159,7 @@ fn each_copy_is_whole_on_one_drive_and_reads_are_served_from_there() {
 #[test]
 fn a_drive_that_is_missing_costs_its_copies_and_is_not_believed_when_it_is_back() {
     for drive in 0..DRIVES {
-        on(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
             write_files(&fs, &SIX).await;
             let files = fs.status().hot.files;
             fs.unmount().await.unwrap();
@@ -205,7 +188,7 @@ fn a_drive_that_is_missing_costs_its_copies_and_is_not_believed_when_it_is_back(
 #[test]
 fn a_drive_that_is_put_back_as_it_was_has_its_copies_dropped() {
     for drive in 0..DRIVES {
-        on(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
             write_files(&fs, &SIX).await;
             fs.unmount().await.unwrap();
             let then = rig.contents();
@@ -243,7 +226,7 @@ fn forge(block: &mut [u8]) {
 
 /// Puts a drive back as it once was, when a file of one block had another content of the same checksum. What is read of the file then.
 fn read_after_forgery(sabotage: Option<Sabotage>) -> bool {
-    on(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+    with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
         write_files(&fs, &[1]).await;
         let part = fs.status().hot_parts.iter().position(|part| part.used > 0).unwrap();
         fs.unmount().await.unwrap();
@@ -274,7 +257,7 @@ fn bytes_of_another_time_are_not_given_even_where_their_checksum_is_right() {
 #[test]
 fn a_drive_that_dies_in_use_costs_its_copies() {
     for drive in 0..DRIVES {
-        on(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
             write_files(&fs, &SIX).await;
             rig.models()[drive].fail_after(0);
             // Read, before anybody knows; then written to.
@@ -304,7 +287,7 @@ fn a_drive_that_dies_in_use_costs_its_copies() {
 fn a_block_that_is_altered_is_never_given_and_made_anew() {
     let blocks = |drive: usize| (drive, 2..2 + 1 + PART_BLOCKS);
     for (drive, block) in (0..DRIVES).map(blocks).flat_map(|(drive, all)| all.map(move |block| (drive, block))) {
-        on(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
+        with_zone(&array(), async move |fs: Fs, rig: Rig, clock: Clock| {
             write_files(&fs, &SIX).await;
             fs.unmount().await.unwrap();
             let mut contents = rig.contents();
@@ -334,7 +317,7 @@ fn a_block_that_is_altered_is_never_given_and_made_anew() {
 
 #[test]
 fn scrub_repairs_what_is_altered_and_a_stamp_too() {
-    on(&array(), async move |fs: Fs, rig: Rig, _: Clock| {
+    with_zone(&array(), async move |fs: Fs, rig: Rig, _: Clock| {
         write_files(&fs, &SIX).await;
         for block in [PART_FIRST - 1, PART_FIRST] {
             rig.models()[1].alter(|contents| contents.corrupt(block, |bytes| bytes[9] ^= 1));
@@ -369,7 +352,7 @@ fn part_of_one(fs: &Fs) -> PartStatus {
 /// A drive takes over the part where it has room for it, whatever the one before it had.
 #[test]
 fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
-    on(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
+    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
         // The devices: four drives, the metadata, then those that come. Drive 4 is device 5.
@@ -411,7 +394,7 @@ fn after_a_replacement_the_part_is_on_the_new_drive_where_that_has_room() {
 fn a_replacement_that_is_cut_anywhere_goes_on() {
     let clock = Clock::in_virtual_time();
     let own = clock.clone();
-    let contents = on(&array(), async move |fs: Fs, rig: Rig, _: Clock| {
+    let contents = with_zone(&array(), async move |fs: Fs, rig: Rig, _: Clock| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
         rig.contents()
@@ -459,7 +442,7 @@ fn a_replacement_that_is_cut_anywhere_goes_on() {
 /// drive that came in the place of another, and also when the metadata are lost twice.
 #[test]
 fn salvage_takes_the_zone_for_no_group_and_keeps_it() {
-    on(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
+    with_zone(&array(), async |fs: Fs, rig: Rig, clock: Clock| {
         write_files(&fs, &SIX).await;
         fs.unmount().await.unwrap();
         let mut missing = Vec::new();
@@ -542,7 +525,7 @@ fn drives_that_cannot_give_so_much_are_refused_with_how_much_they_could() {
         let words = outcome.unwrap_err().to_string();
         assert!(words.contains(word), "{words}");
     }
-    on(&Trial { metadata: vec![array().metadata[0]; 2], ..array() }, async |fs: Fs, rig: Rig, clock: Clock| {
+    with_zone(&Trial { metadata: vec![array().metadata[0]; 2], ..array() }, async |fs: Fs, rig: Rig, clock: Clock| {
         assert!(fs.superblock().options.is_empty(), "with two copies of the metadata it has copies too");
         fs.unmount().await.unwrap();
         let options = MountOptions { options: vec![("hot_files".into(), "alone".into())], ..MountOptions::default() };

@@ -3,9 +3,8 @@
 
 use uuid::Uuid;
 
-use crate::device::BLOCK_BYTES;
 use crate::format::change::GroupLayout;
-use crate::format::coding::{Decoder, Encoder, Malformed, checksum};
+use crate::format::coding::{Decoder, Malformed, seal, unseal};
 
 const MAGIC: &[u8; 8] = b"imbrexzn";
 const VERSION: u32 = 1;
@@ -28,35 +27,19 @@ pub struct ZoneHeader {
 impl ZoneHeader {
     /// Its block.
     pub fn encode(&self) -> Vec<u8> {
-        let mut to = Encoder::default();
-        to.bytes.extend_from_slice(MAGIC);
-        to.u32(VERSION);
-        to.u32(0); // the checksum
-        to.u128(self.file_system.as_u128());
-        to.u32(self.group);
-        to.u8(self.column);
-        self.layout.encode(&mut to);
-        self.drives.iter().for_each(|drive| to.u128(drive.as_u128()));
-        assert!(to.bytes.len() <= BLOCK_BYTES, "the header of a zone of {} bytes", to.bytes.len());
-        to.bytes.resize(BLOCK_BYTES, 0);
-        let sum = checksum(&[&to.bytes]);
-        to.bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-        to.bytes
+        seal(MAGIC, VERSION, |to| {
+            to.u128(self.file_system.as_u128());
+            to.u32(self.group);
+            to.u8(self.column);
+            self.layout.encode(to);
+            self.drives.iter().for_each(|drive| to.u128(drive.as_u128()));
+        })
     }
 
     /// Reads one; nothing where there is none, or a damaged one.
     pub fn decode(block: &[u8]) -> Option<ZoneHeader> {
-        if block.len() < BLOCK_BYTES || &block[..8] != MAGIC {
-            return None;
-        }
-        let mut bytes = block[..BLOCK_BYTES].to_vec();
-        let sum = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
-        bytes[12..16].fill(0);
-        let is_ours = checksum(&[&bytes]) == sum;
-        let mut from = Decoder::new(&bytes[8..]);
-        let is_known = from.u32().ok()? == VERSION;
-        from.u32().ok()?;
-        if is_ours && is_known { decode_rest(&mut from).ok() } else { None }
+        let (version, mut from) = unseal(MAGIC, block)?;
+        (version == VERSION).then(|| decode_rest(&mut from).ok())?
     }
 }
 
@@ -71,6 +54,7 @@ fn decode_rest(from: &mut Decoder<'_>) -> Result<ZoneHeader, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::BLOCK_BYTES;
     use crate::format::change::ZoneOf;
 
     #[test]

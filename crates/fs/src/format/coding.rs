@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::device::BLOCK_BYTES;
+
 /// What was read is not what was written.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{0}")]
@@ -104,6 +106,38 @@ impl<'a> Decoder<'a> {
         }
         Ok(count)
     }
+}
+
+/// Where the checksum of a sealed block lies in it, behind magic number and version.
+const SEAL: std::ops::Range<usize> = 12..16;
+
+/// A block by itself on a device: its magic number, a version, the checksum of the whole block, what `body` writes, and zeros.
+pub fn seal(magic: &[u8; 8], version: u32, body: impl FnOnce(&mut Encoder)) -> Vec<u8> {
+    let mut to = Encoder::default();
+    to.bytes.extend_from_slice(magic);
+    to.u32(version);
+    to.u32(0); // the checksum
+    body(&mut to);
+    assert!(to.bytes.len() <= BLOCK_BYTES, "{} bytes are more than a block", to.bytes.len());
+    to.bytes.resize(BLOCK_BYTES, 0);
+    put_seal(&mut to.bytes);
+    to.bytes
+}
+
+/// Writes the checksum of a block, whatever is there, into it.
+pub fn put_seal(block: &mut [u8]) {
+    block[SEAL].fill(0);
+    let sum = checksum(&[block]);
+    block[SEAL].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The version of a sealed block with this magic number, if it is whole, and what is behind the checksum.
+pub fn unseal<'a>(magic: &[u8; 8], block: &'a [u8]) -> Option<(u32, Decoder<'a>)> {
+    let block = block.get(..BLOCK_BYTES).filter(|block| block.starts_with(magic))?;
+    let sum = checksum(&[&block[..SEAL.start], &[0; SEAL.end - SEAL.start], &block[SEAL.end..]]);
+    let mut from = Decoder::new(&block[magic.len()..]);
+    let (version, sealed) = (from.u32().ok()?, from.u32().ok()?);
+    (sum == sealed).then_some((version, from))
 }
 
 /// A checksum over several pieces, in order.

@@ -9,8 +9,7 @@
 
 use uuid::Uuid;
 
-use super::coding::{Decoder, Encoder, Malformed, checksum};
-use crate::device::BLOCK_BYTES;
+use super::coding::{Decoder, Malformed, seal, unseal};
 
 const MAGIC: &[u8; 8] = b"imbrexht";
 const VERSION: u32 = 1;
@@ -35,31 +34,19 @@ pub struct HotStamp {
 impl HotStamp {
     /// Its block.
     pub fn encode(&self) -> Vec<u8> {
-        let mut to = Encoder::default();
-        to.bytes.extend_from_slice(MAGIC);
-        to.u32(VERSION);
-        to.u32(0); // the checksum
-        to.u128(self.file_system.as_u128());
-        to.u128(self.drive.as_u128());
-        to.u8(self.part);
-        to.u64(self.generation);
-        to.u64(self.continues);
-        to.bytes.resize(BLOCK_BYTES, 0);
-        let sum = checksum(&[&to.bytes]);
-        to.bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-        to.bytes
+        seal(MAGIC, VERSION, |to| {
+            to.u128(self.file_system.as_u128());
+            to.u128(self.drive.as_u128());
+            to.u8(self.part);
+            to.u64(self.generation);
+            to.u64(self.continues);
+        })
     }
 
     /// Reads one; nothing where there is none, or a damaged one.
     pub fn decode(block: &[u8]) -> Option<HotStamp> {
-        if block.len() < BLOCK_BYTES || &block[..8] != MAGIC {
-            return None;
-        }
-        let mut bytes = block[..BLOCK_BYTES].to_vec();
-        let sum = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
-        bytes[12..16].fill(0);
-        let is_ours = checksum(&[&bytes]) == sum && bytes[8..12] == VERSION.to_le_bytes();
-        if is_ours { decode_rest(&mut Decoder::new(&bytes[16..])).ok() } else { None }
+        let (version, mut from) = unseal(MAGIC, block)?;
+        (version == VERSION).then(|| decode_rest(&mut from).ok())?
     }
 
     /// Whether what lies behind it is of the generation that the log names.
@@ -76,6 +63,7 @@ fn decode_rest(from: &mut Decoder<'_>) -> Result<HotStamp, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::BLOCK_BYTES;
 
     #[test]
     fn it_is_read_as_it_was_written_and_every_altered_byte_is_noticed() {

@@ -4,7 +4,7 @@
 
 use uuid::Uuid;
 
-use super::coding::{Decoder, Encoder, Malformed, checksum};
+use super::coding::{Decoder, Encoder, Malformed, seal, unseal};
 use crate::device::area::Place;
 use crate::device::{BLOCK_BYTES, Geometry, Kind};
 use crate::hot::{HotPart, room_on};
@@ -168,10 +168,10 @@ pub struct Superblock {
 impl Superblock {
     /// Its block.
     pub fn encode(&self) -> Vec<u8> {
-        let mut to = Encoder::default();
-        to.bytes.extend_from_slice(MAGIC);
-        to.u32(FORMAT);
-        to.u32(0); // the checksum
+        seal(MAGIC, FORMAT, |to| self.encode_rest(to))
+    }
+
+    fn encode_rest(&self, to: &mut Encoder) {
         to.u128(self.uuid.as_u128());
         to.u32(self.member);
         to.bytes(self.store.as_bytes());
@@ -180,24 +180,19 @@ impl Superblock {
             to.bytes(key.as_bytes());
             to.bytes(value.as_bytes());
         }
-        put_pair(&mut to, self.data);
-        put_layout(&mut to, &self.layout);
+        put_pair(to, self.data);
+        put_layout(to, &self.layout);
         to.u32(self.members.len() as u32);
-        self.members.iter().for_each(|member| put_member(&mut to, member));
-        put_shape(&mut to, self.shape);
-        put_standing(&mut to, &self.standing);
-        put_pair(&mut to, self.layout.hot);
+        self.members.iter().for_each(|member| put_member(to, member));
+        put_shape(to, self.shape);
+        put_standing(to, &self.standing);
+        put_pair(to, self.layout.hot);
         to.u32(self.hot_parts.len() as u32);
         for part in &self.hot_parts {
             to.u8(part.drive);
             to.u64(part.blocks);
         }
         to.u8(self.taken_part.unwrap_or(NO_PART));
-        assert!(to.bytes.len() <= BLOCK_BYTES, "a superblock of {} bytes", to.bytes.len());
-        to.bytes.resize(BLOCK_BYTES, 0);
-        let sum = checksum(&[&to.bytes]);
-        to.bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-        to.bytes
     }
 
     /// Whether a block says that it is one, damaged or not.
@@ -210,14 +205,8 @@ impl Superblock {
         if block.len() < BLOCK_BYTES || &block[..8] != MAGIC {
             return Err("holds no file system of Imbrex; make one with `imbrex fs mkfs`".into());
         }
-        let mut bytes = block[..BLOCK_BYTES].to_vec();
-        let sum = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
-        bytes[12..16].fill(0);
-        if checksum(&[&bytes]) != sum {
-            return Err("its superblock is damaged: it does not match its checksum".into());
-        }
-        let mut from = Decoder::new(&bytes[8..]);
-        let version = from.u32().map_err(|error| error.to_string())?;
+        let unsealed = unseal(MAGIC, block);
+        let (version, mut from) = unsealed.ok_or("its superblock is damaged: it does not match its checksum")?;
         if !(VERSION..=FORMAT).contains(&version) {
             let advice = if version > FORMAT {
                 "use a newer one"
@@ -293,7 +282,6 @@ impl Superblock {
 }
 
 fn decode_rest(from: &mut Decoder<'_>, version: u32) -> Result<Superblock, Malformed> {
-    from.u32()?;
     let uuid = Uuid::from_u128(from.u128()?);
     let member = from.u32()?;
     let store = text(from)?;
@@ -480,6 +468,7 @@ fn get_member(from: &mut Decoder<'_>) -> Result<Member, Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::coding::put_seal;
     use super::*;
 
     fn example() -> Superblock {
@@ -513,9 +502,7 @@ mod tests {
     fn in_format(block: &[u8], version: u32) -> Vec<u8> {
         let mut block = block.to_vec();
         block[8..12].copy_from_slice(&version.to_le_bytes());
-        block[12..16].fill(0);
-        let sum = checksum(&[&block]);
-        block[12..16].copy_from_slice(&sum.to_le_bytes());
+        put_seal(&mut block);
         block
     }
 

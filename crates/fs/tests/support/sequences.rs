@@ -1,11 +1,13 @@
-//! What tests of power cuts share: settings for longer runs, and the judgement of sequences of three operations.
+//! What tests of power cuts share: settings for longer runs, the judgement of short and long sequences of operations, and a new
+//! file system to do something with.
 
 #![allow(clippy::unwrap_used, dead_code)] // in a test a panic is the report; not every test uses all of it
 
-use imbrex_fs::Bounds;
-use imbrex_fs::verify::cuts::judge;
+use imbrex_fs::verify::cuts::{fresh, judge};
+use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Toy, scripts};
+use imbrex_fs::{Bounds, Clock, Fs};
 
 /// What `IMBREX_FS_…` says, for longer runs.
 pub fn setting(name: &str, usual: u64) -> u64 {
@@ -25,4 +27,34 @@ pub fn judge_sequences_of_three(toys: Vec<Toy>) {
             }
         }
     }
+}
+
+/// Judges long sequences with reads, `IMBREX_FS_LONG` of them from seed `IMBREX_FS_SEED` on, on each of `toys`, with the usual and
+/// with the smallest bounds.
+pub fn judge_long_sequences_with_reads(toys: Vec<Toy>) {
+    let (first, count) = (setting("IMBREX_FS_SEED", 1), setting("IMBREX_FS_LONG", 1));
+    for (name, usual) in toys {
+        let smallest = Trial { bounds: Bounds::smallest(), ..usual.clone() };
+        for (bounds, trial) in [("usual", usual), ("smallest", smallest)] {
+            let trial = Trial { random_subsets: 2, ..trial };
+            for seed in first..first + count {
+                let operations = scripts::long_with_reads(seed, 140);
+                let tally = judge(&trial, &operations)
+                    .unwrap_or_else(|why| panic!("{name}, {bounds} bounds, seed {seed}: {why}\n{operations:#?}"));
+                println!("{name}, {bounds} bounds: {tally:?}");
+            }
+        }
+    }
+}
+
+/// Runs `task` with a new file system on `trial`.
+pub fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -> T + 'static) -> T {
+    let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
+    let own = clock.clone();
+    let done = clock.run(async move {
+        let (fs, rig) = fresh(&own, &trial).await.unwrap();
+        task(fs, rig, own).await
+    });
+    clock.forget_all();
+    done.unwrap()
 }
