@@ -153,13 +153,23 @@ fn conclude_by_blocks(bench: &mut Bench<'_>, small: Filled) -> Result<(), Target
     );
     let sure = if small.is_spread { Confidence::Medium } else { Confidence::High };
     bench.verdict.conclude("cache_writes_4k_depth_1", Value::Number(count), "writes", sure, because.clone(), &[SMALL]);
-    let parts = Value::Number(small.parts.max(1) as f64);
-    let told = format!("{} writes waited at about that time", small.parts);
-    bench.verdict.conclude("cache_parts", parts, "parts", Confidence::Medium, told, &[SMALL]);
+    conclude_parts(bench, &small);
     let bytes = Value::Number(count * BLOCK_BYTES as f64);
     bench.verdict.conclude("cache_bytes", bytes, "B", sure, because, &[SMALL]);
     // After a full cache has been cleaned it is empty, or cleans itself; where it cleans when idle it is given the time.
     bench.drain(BANDS)
+}
+
+/// Into how many parts it falls that fill at a time: one stall of each, unless stalls went on all the time.
+fn conclude_parts(bench: &mut Bench<'_>, small: &Filled) {
+    let (parts, sure, told) = if small.is_spread {
+        let told = "writes waited now and again all the time, not at one".to_string();
+        (Value::CannotTell, Confidence::Low, told)
+    } else {
+        let told = format!("{} writes waited at about that time", small.parts);
+        (Value::Number(small.parts.max(1) as f64), Confidence::Medium, told)
+    };
+    bench.verdict.conclude("cache_parts", parts, "parts", sure, told, &[SMALL]);
 }
 
 /// Merges of the map: stalls all alike, at even distances.
