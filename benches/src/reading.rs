@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use imbrex_disk::SimTime;
+use imbrex_trace::throughput::{drain, msr_lines};
 use imbrex_trace::{Input, TraceOptions, writers};
 
 use crate::Row;
 use crate::machine::ProcessorTime;
 
 /// Lines of the CSV: some 50 MB.
-const LINES: u64 = 1_000_000;
+const LINES: usize = 1_000_000;
 
 /// Readings of each, in turn. Of rates the best is kept, of ratios the one in the middle.
 const ROUNDS: usize = 3;
@@ -22,7 +22,7 @@ pub fn measure(only: &str, report: &mut dyn FnMut(Row)) {
     if !CSV.contains(only) && !PARQUET.contains(only) {
         return;
     }
-    let csv = csv().into_bytes();
+    let csv = msr_lines(LINES, 7);
     let parquet = parquet(&csv);
     let (mut best, mut ratios) = (f64::INFINITY, Vec::new());
     for _ in 0..ROUNDS {
@@ -62,27 +62,8 @@ fn parquet(csv: &[u8]) -> Vec<u8> {
 
 fn seconds(bytes: Vec<u8>) -> f64 {
     let begun = ProcessorTime::now();
-    let mut source =
-        imbrex_trace::open(Input::bytes("bench", bytes), &TraceOptions::default()).expect("it is well formed").source;
-    let mut requests = 0;
-    while source.next(SimTime::ZERO).expect("it is well formed").is_some() {
-        requests += 1;
-    }
-    assert_eq!(requests, LINES, "every line is a request");
+    let opened = imbrex_trace::open(Input::bytes("bench", bytes), &TraceOptions::default()).expect("it is well formed");
+    let drained = drain(&mut *{ opened.source }).expect("it is well formed");
+    assert_eq!(drained.requests, LINES as u64, "every line is a request");
     begun.elapsed_seconds()
-}
-
-/// A trace like the published ones, from a small generator of our own.
-fn csv() -> String {
-    use std::fmt::Write;
-    let (mut text, mut state, mut ticks) = (String::new(), 1u64, 128_166_372_003_061_629u64);
-    for _ in 0..LINES {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ticks += state >> 50;
-        let operation = if state >> 63 == 0 { "Read" } else { "Write" };
-        let offset = (state >> 20) % (1 << 34) * 512;
-        let size = ((state >> 13) % 16 + 1) * 4096;
-        writeln!(text, "{ticks},usr,0,{operation},{offset},{size},{}", state >> 47).expect("a string takes it");
-    }
-    text
 }
