@@ -235,6 +235,22 @@ fn a_profile_file_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_folder_of_results_may_be_called_like_the_workload_and_goes_where_nothing_ran() {
+    let place = tempfile::tempdir().expect("a folder");
+    let run = |words: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_imbrex")).args(words).current_dir(place.path()).output().expect("it starts")
+    };
+    for _ in 0..2 {
+        let output = run(&["simulate", "demo", "--limit", "50", "--drive", "cmr-7200", "--out", "demo"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(place.path().join("demo/summary.json").exists());
+    let output = run(&["simulate", "nonsuch", "--drive", "cmr-7200", "--out", "other"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!place.path().join("other").exists(), "an empty folder was left");
+}
+
+#[test]
 fn an_out_that_cannot_be_written_is_told_before_the_run() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let in_the_way = file(folder.path(), "taken", "x");

@@ -160,7 +160,9 @@ impl Workload {
         if word == "-" {
             return trace(args, Origin::File(Mutex::new(spooled()?)), "standard input", progress);
         }
-        let is_file = Path::new(word).exists();
+        // A folder is no workload: the one that `--out` makes may be called like the workload itself.
+        let is_folder = Path::new(word).is_dir();
+        let is_file = !is_folder && Path::new(word).exists();
         if !is_file && (word.contains('=') || word.contains(';')) {
             refuse_format(args, word)?;
             let spec = WorkloadSpec::parse(word).map_err(Failure::usage)?;
@@ -169,6 +171,9 @@ impl Workload {
         if let Some(entry) = generators::named(word).filter(|_| !is_file) {
             refuse_format(args, word)?;
             return Ok(built_in(args, entry, progress));
+        }
+        if is_folder {
+            return Err(Failure::usage(format!("'{word}' is a folder")).or_try("a trace file inside it"));
         }
         if !is_file {
             return Err(Failure::usage(format!("no file and no built-in workload is called '{word}'"))
@@ -179,9 +184,6 @@ impl Workload {
                 .map_err(|error| Failure::failed(format!("cannot read the workload {word}: {error}")))?;
             let spec = WorkloadSpec::parse_toml(&text).map_err(|error| Failure::usage(format!("{word}: {error}")))?;
             return Ok(from_words(args, spec, word));
-        }
-        if Path::new(word).is_dir() {
-            return Err(Failure::usage(format!("'{word}' is a folder")).or_try("a trace file inside it"));
         }
         trace(args, Origin::File(Mutex::new(open_trace(word)?)), word, progress)
     }

@@ -24,6 +24,7 @@ mod whole;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use ios::{IoPart, IoSpool};
 pub use plans::{PlanPart, PlanSpool};
@@ -74,6 +75,19 @@ impl FilesError {
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// Takes the folder away again if it was made here and nothing came into it: of a run that is refused nothing stays.
+    _made: Option<Arc<Made>>,
+}
+
+/// A folder that was not there before.
+#[derive(Debug)]
+struct Made(PathBuf);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // Where something lies in it, the system refuses, as it should.
+        let _ = std::fs::remove_dir(&self.0);
+    }
 }
 
 /// Makes the folder if need be, and tries to write in it.
@@ -83,12 +97,13 @@ pub fn prepare(folder: &Path) -> Result<Folder, FilesError> {
         reason: error.to_string(),
         remedy: remedy(error, folder),
     };
+    let made = (!folder.exists()).then(|| Arc::new(Made(folder.to_path_buf())));
     std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
     let mut probe = WholeFile::create(&folder.join("probe")).map_err(|error| fail(&error))?;
     // A full disk often lets files be made but not filled.
     probe.write_all(&[0; 4096]).and_then(|()| probe.settle()).map_err(|error| fail(&error))?;
     drop(probe);
-    Ok(Folder { path: folder.to_path_buf() })
+    Ok(Folder { path: folder.to_path_buf(), _made: made })
 }
 
 fn remedy(error: &io::Error, folder: &Path) -> &'static str {
