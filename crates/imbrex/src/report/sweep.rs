@@ -33,9 +33,19 @@ impl Words {
     }
 }
 
-/// A name for each drive that says what tells it from those that begin like it; the whole text where nothing does.
+/// What the texts of all drives begin with where they have one profile: `PROFILE+`. Empty where they have several.
+fn common_profile(summary: &Summary) -> &str {
+    let first = summary.drives.first().map_or("", |drive| drive.drive.as_str());
+    let Some(plus) = first.split(':').next().and_then(|head| head.find('+')) else { return "" };
+    let profile = &first[..=plus];
+    if summary.drives.iter().all(|drive| drive.drive.starts_with(profile)) { profile } else { "" }
+}
+
+/// A name for each drive that says what tells it from those that begin like it; the whole text where nothing does. A profile that
+/// all have is left out.
 pub(super) fn short_names(summary: &Summary) -> Vec<String> {
     let words: Vec<Words> = summary.drives.iter().map(|drive| Words::of(&drive.drive)).collect();
+    let common = common_profile(summary).len();
     let heads: BTreeSet<&str> = words
         .iter()
         .zip(&summary.drives)
@@ -51,9 +61,9 @@ pub(super) fn short_names(summary: &Summary) -> Vec<String> {
             let settings: Vec<String> =
                 own.settings.keys().filter(differs).map(|key| format!("{key}={}", own.settings[key])).collect();
             match (settings.is_empty(), heads.len() == 1 && !drive.baseline) {
-                (true, _) => drive.drive.clone(),
+                (true, _) => drive.drive[common..].to_string(),
                 (false, true) => settings.join(", "),
-                (false, false) => format!("{}: {}", own.head, settings.join(", ")),
+                (false, false) => format!("{}: {}", &own.head[common..], settings.join(", ")),
             }
         })
         .collect();
@@ -68,6 +78,7 @@ pub(super) fn short_names(summary: &Summary) -> Vec<String> {
 pub(super) fn figure(summary: &Summary) -> Option<Figure> {
     let words: Vec<Words> = summary.drives.iter().map(|drive| Words::of(&drive.drive)).collect();
     let (key, unit) = swept(&words)?;
+    let common = common_profile(summary).len();
     // Each line: the drives that are alike in all else.
     let mut lines: BTreeMap<String, Vec<(f64, usize)>> = BTreeMap::new();
     for (index, own) in words.iter().enumerate() {
@@ -75,7 +86,7 @@ pub(super) fn figure(summary: &Summary) -> Option<Figure> {
         let others = own.settings.iter().filter(|(other, _)| **other != key);
         let others: Vec<String> = others.map(|(key, value)| format!("{key}={value}")).collect();
         let colon = if others.is_empty() { "" } else { ": " };
-        lines.entry(format!("{}{colon}{}", own.head, others.join(", "))).or_default().push((value, index));
+        lines.entry(format!("{}{colon}{}", &own.head[common..], others.join(", "))).or_default().push((value, index));
     }
     lines.retain(|_, points| points.len() >= VALUES_MIN);
     let values: Vec<f64> = lines.values().flatten().map(|point| point.0).collect();
@@ -192,6 +203,8 @@ mod tests {
         assert_eq!(short_names(&swept), ["b=2", "b=3", "b=4"]);
         let mixed = summary(&["p+l:a=1", "p+l:a=2", "q"]);
         assert_eq!(short_names(&mixed), ["p+l: a=1", "p+l: a=2", "q"]);
+        let one_profile = summary(&["p+l:a=1", "p+l:a=2", "p+m:b=3", "p+conventional"]);
+        assert_eq!(short_names(&one_profile), ["l: a=1", "l: a=2", "m:b=3", "conventional"]);
     }
 
     #[test]
