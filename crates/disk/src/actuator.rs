@@ -14,6 +14,7 @@ pub use pass::{Pass, Passing};
 
 use self::recent::Recent;
 use crate::access::{Access, AccessTime};
+use crate::geometry::TrackPiece;
 use crate::head::Head;
 use crate::head_log::HeadLog;
 use crate::mechanics::half::Half;
@@ -112,9 +113,15 @@ impl Actuator {
         &self.disk
     }
 
+    /// Told what the next host operation is likely to access first, by whoever has located it already.
+    #[inline]
+    pub fn expect(&mut self, piece: TrackPiece) {
+        self.recent.expect(piece);
+    }
+
     /// Told that a new host operation begins: resets what is remembered of the current operation.
     pub fn begin_operation(&mut self) {
-        self.recent.forget();
+        self.recent.begin();
         if let Accounting::Half(half) = &mut self.accounting {
             half.begin_operation();
         }

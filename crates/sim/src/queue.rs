@@ -10,7 +10,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use imbrex_disk::{Actuator, Command, Direction, Disk, Lba, Operation, Place, Sectors, SimDuration, SimTime, Soonest};
+use imbrex_disk::{
+    Actuator, Command, Direction, Disk, Lba, Operation, Sectors, SimDuration, SimTime, Soonest, TrackPiece,
+};
 
 use crate::company::Company;
 
@@ -27,9 +29,9 @@ pub struct Waiting {
     pub sequence: u64,
     /// Simulated cleaning time that had passed when it entered: what passes from here on stalls it.
     pub cleaning_before: SimDuration,
-    /// Where its first sector lies, for schedulers that ask; stale if the layer moves it meanwhile, which costs only
-    /// a worse choice.
-    pub target: Option<Place>,
+    /// Where its first sectors lie, as far as they lie on one track, for schedulers that ask; stale if the layer moves them
+    /// meanwhile, which costs only a worse choice.
+    pub target: Option<TrackPiece>,
 }
 
 /// Where writes keep their order of arrival though they do not overlap: runs of equal length, such as the zones of a drive
@@ -104,7 +106,7 @@ struct Targets {
 impl Targets {
     fn add(&mut self, slot: u32, waiting: &Waiting) {
         match (&waiting.target, waiting.direction()) {
-            (Some(place), Some(direction)) => self.soonest.add(slot, place, direction),
+            (Some(target), Some(direction)) => self.soonest.add(slot, &target.place, direction),
             _ => self.elsewhere += 1,
         }
     }

@@ -1,4 +1,5 @@
-//! The places of an operation's first accesses. A read-modify-write comes back to what it has read, and need not locate it again.
+//! The places of an operation's first accesses. A read-modify-write comes back to what it has read, and need not locate it again;
+//! and a scheduler by positioning time has located what it chooses before the operation begins.
 //!
 //! Invariants:
 //! 1. What is remembered is what [`Geometry::piece`] says of the same sectors.
@@ -14,13 +15,25 @@ const REMEMBERED: usize = 4;
 pub(super) struct Recent {
     pieces: [Option<(Extent, TrackPiece)>; REMEMBERED],
     len: usize,
+    /// What the next operation is likely to access first.
+    expected: Option<TrackPiece>,
 }
 
 impl Recent {
-    /// A new operation begins.
+    /// The next operation is likely to access this first, and may.
     #[inline]
-    pub(super) fn forget(&mut self) {
+    pub(super) fn expect(&mut self, piece: TrackPiece) {
+        self.expected = Some(piece);
+    }
+
+    /// A new operation begins: of the last one nothing is remembered.
+    #[inline]
+    pub(super) fn begin(&mut self) {
         self.len = 0;
+        if let Some(piece) = self.expected.take() {
+            self.pieces[0] = Some((piece.extent(), piece));
+            self.len = 1;
+        }
     }
 
     /// The first piece of `extent`.
@@ -51,8 +64,12 @@ mod tests {
         let config = GeometryConfig::listed(2, LayoutName::Cylinder, 10_000_000, &[(50, 100), (50, 80)]);
         let geometry = Geometry::new(&config).expect("it is a geometry");
         let mut recent = Recent::default();
-        for _ in 0..2 {
-            recent.forget();
+        for expected in [None, Some((Pba(150), Sectors(8))), Some((Pba(90), Sectors(30)))] {
+            if let Some((start, sectors)) = expected {
+                recent.expect(geometry.piece(start, sectors));
+            }
+            recent.begin();
+            assert_eq!(recent.len, usize::from(expected.is_some()));
             for start in [0, 150, 0, 90, 15_000, 150, 7, 0, 33, 33, 15_000] {
                 for sectors in [8, 30] {
                     let extent = Extent::new(Pba(start), Sectors(sectors));

@@ -1,7 +1,7 @@
 //! Entry: the requests of the workload come into the queue, each at its time, in the drive's sectors and within its
 //! capacity.
 
-use imbrex_disk::{Command, Lba, Operation, Place, Sectors, SimTime};
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime, TrackPiece};
 use imbrex_layer::{Coming, Medium};
 use imbrex_trace::{Request, Source, TraceError, When};
 
@@ -137,14 +137,15 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
         Ok(Command { lba: Lba(start), sectors: length as u32, ..command })
     }
 
-    fn target(&mut self, command: &Command) -> Option<Place> {
+    fn target(&mut self, command: &Command) -> Option<TrackPiece> {
         if command.sectors == 0 {
             return None;
         }
         self.pieces.clear();
-        self.drive.layer.lookup(command.lba, Sectors(1), &mut self.pieces);
-        let (medium, pba) = self.pieces.first()?.at?;
-        (medium == Medium::Disk).then(|| self.drive.disk.geometry.locate(pba))
+        self.drive.layer.lookup(command.lba, Sectors(command.sectors.into()), &mut self.pieces);
+        let first = self.pieces.first()?;
+        let (medium, pba) = first.at?;
+        (medium == Medium::Disk).then(|| self.drive.disk.geometry.piece(pba, first.sectors))
     }
 }
 

@@ -36,6 +36,9 @@ impl<S: Source, O: Observer, C: Carrier> Engine<S, O, C> {
             self.discard_overtaken();
         }
         self.foresee_next();
+        if let Some(target) = &chosen.target {
+            self.timing.actuator_mut().expect(*target);
+        }
         let ready = self.batch.iter().map(|waiting| waiting.entry).max().expect("a batch is not empty")
             + SimDuration(self.drive.host.overhead_ns);
         let begin = self.now.max(self.batch[0].entry);

@@ -33,7 +33,7 @@ impl Elevator {
 /// Of equally near ones the oldest.
 fn nearest_ahead(queue: &Queue, head: u32, inward: bool) -> Option<Slot> {
     let ahead = queue.in_drive().filter_map(|slot| {
-        let track = queue.get(slot).target.map_or(head, |place| place.radial_track);
+        let track = queue.get(slot).target.map_or(head, |target| target.place.radial_track);
         let distance = if inward { track.checked_sub(head) } else { head.checked_sub(track) };
         distance.map(|distance| (distance, slot))
     });

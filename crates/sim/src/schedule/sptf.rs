@@ -47,9 +47,10 @@ const FREE_TRACKS: u32 = 2;
 
 impl Search {
     fn see(&mut self, slot: Slot, waiting: &Waiting, actuator: &Actuator, now: SimTime) {
-        let (Some(place), Operation::Read | Operation::Write) = (&waiting.target, waiting.command.operation) else {
+        let (Some(target), Operation::Read | Operation::Write) = (&waiting.target, waiting.command.operation) else {
             return self.offer(slot, SimDuration::ZERO);
         };
+        let place = &target.place;
         let distance = place.radial_track.abs_diff(actuator.radial_track());
         if distance >= self.too_far {
             return;
@@ -75,7 +76,7 @@ mod tests {
     //! Goal: what the search skips is never the soonest. Method: random queues, against a plain minimum.
 
     use super::*;
-    use imbrex_disk::{Command, Pba, Profile};
+    use imbrex_disk::{Command, Pba, Profile, Sectors};
     use proptest::prelude::*;
 
     proptest! {
@@ -96,16 +97,16 @@ mod tests {
             }
             let mut soonest = (SimDuration(u64::MAX), 0);
             for ((place, is_read), index) in picks.into_iter().zip(0..) {
-                let place = disk.geometry.locate(Pba(place % sectors));
+                let target = disk.geometry.piece(Pba(place % sectors), Sectors(1));
                 let direction = if is_read { Direction::Read } else { Direction::Write };
                 let command = if is_read { Command::read(0, 1) } else { Command::write(0, 1) };
-                let time = actuator.positioning_time(now, &place, direction);
+                let time = actuator.positioning_time(now, &target.place, direction);
                 if time < soonest.0 {
                     soonest = (time, index);
                 }
                 queue.push(Waiting {
                     command, arrival: None, entry: now, sequence: index, cleaning_before: SimDuration::ZERO,
-                    target: Some(place),
+                    target: Some(target),
                 });
             }
             let chosen = Sptf::new(SimDuration::ZERO).choose(&queue, &actuator, now);
