@@ -394,8 +394,10 @@ impl Array {
         let names = self.0.drives.borrow();
         let drives =
             layout.members.iter().map(|at| names.get(at.drive).map_or(Uuid::nil(), |drive| drive.uuid)).collect();
+        let gone = names.all().iter().enumerate().filter(|(_, drive)| !drive.belongs_now());
+        let gone = gone.map(|(number, _)| number as u8).collect();
         let file_system = self.0.file_system;
-        ZoneHeader { file_system, group, column: column as u8, layout: layout.clone(), drives }.encode()
+        ZoneHeader { file_system, group, column: column as u8, layout: layout.clone(), drives, gone }.encode()
     }
 
     fn set_written(&self, at: ZoneOf, written: u64) {
