@@ -25,6 +25,9 @@ const BLOCK: u64 = BLOCK_BYTES as u64;
 const COPIED: [usize; 5] = [3, 5, 2, 4, 1];
 const WITHOUT: usize = 4;
 
+/// Blocks of files that are lost, and that a copy holds.
+type Named = (Vec<(Inode, u64)>, Vec<(Inode, u64)>);
+
 /// Four drives with one parity, and a hot zone in conventional zones of them, or with the metadata on one device.
 fn arrays() -> Vec<(&'static str, Trial)> {
     let kind = |conventional| Kind::Zoned { zone_blocks: ZONE_BLOCKS, zones: 14, conventional, active_max: None };
@@ -61,7 +64,7 @@ async fn write_files(fs: &Fs) -> Vec<(Inode, usize)> {
 }
 
 /// The blocks that neither drives nor parity give: those that nothing gives, and those that a copy does. What is given is right.
-async fn not_in_store(fs: &Fs, files: &[(Inode, usize)]) -> (Vec<(Inode, u64)>, Vec<(Inode, u64)>) {
+async fn not_in_store(fs: &Fs, files: &[(Inode, usize)]) -> Named {
     let (mut lost, mut held) = (Vec::new(), Vec::new());
     for (number, (inode, count)) in files.iter().enumerate() {
         for block in 0..*count as u64 {
@@ -80,7 +83,7 @@ async fn not_in_store(fs: &Fs, files: &[(Inode, usize)]) -> (Vec<(Inode, u64)>, 
     (lost, held)
 }
 
-fn named(mut scrubbed: Scrubbed) -> (Vec<(Inode, u64)>, Vec<(Inode, u64)>) {
+fn named(mut scrubbed: Scrubbed) -> Named {
     scrubbed.lost.sort_unstable();
     scrubbed.held_by_copies.sort_unstable();
     (scrubbed.lost, scrubbed.held_by_copies)

@@ -370,7 +370,7 @@ fn groups_of(fs: &Fs) -> Vec<(u32, GroupLayout)> {
     groups.into_iter().map(|(number, layout, _)| (number, layout)).collect()
 }
 
-/// Whether zones of those `groups` that are there still hold what they held. Zones of drives that are missing, which are not among
+/// Whether zones of those `groups` that are there still hold what they held; one that is just being emptied holds nothing. Zones of drives that are missing, which are not among
 /// the contents by their number, hold it anyway.
 fn is_not_written_over(
     fs: &Fs,
@@ -387,7 +387,7 @@ fn is_not_written_over(
             };
             let first = u64::from(at.zone) * zone_blocks;
             let altered = (first..first + zone_blocks)
-                .find(|block| before.block(*block).is_some_and(|bytes| after.block(*block) != Some(bytes)));
+                .find(|block| before.block(*block).zip(after.block(*block)).is_some_and(|(one, other)| one != other));
             if let Some(block) = altered {
                 return Err(format!("block {block} of drive {} is written over in stripe group {number}", at.drive));
             }
