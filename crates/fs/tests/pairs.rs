@@ -424,7 +424,8 @@ async fn scrub(fs: &Fs, lost: &BTreeSet<u8>, is_sure: bool, tally: &mut Tally) -
         // Metadata of which no copy is whole, or an array that takes no writes any more.
         Err(_) => return Ok(()),
     };
-    let named: BTreeSet<u32> = scrubbed.lost.iter().map(|(inode, _)| *inode).collect();
+    let all = scrubbed.lost.iter().chain(&scrubbed.held_by_copies);
+    let named: BTreeSet<u32> = all.map(|(inode, _)| *inode).collect();
     let unreadable: BTreeSet<u32> = lost.iter().filter_map(|file| find(fs, &format!("f{file}")).ok()).collect();
     if is_sure && named != unreadable {
         return Err(format!("scrub names {named:?}, and {unreadable:?} cannot be read"));

@@ -13,6 +13,7 @@ use imbrex_fs::{Clock, Fs, FsError};
 use serde_json::{Value, json};
 
 use super::devices::{self, Devices, Purpose};
+use super::scrub::held_by_copy;
 use super::{Offline, print, tell_missing, walk};
 use crate::error::ExitCode;
 use crate::output;
@@ -247,9 +248,14 @@ fn damaged_blocks(offline: &Offline, inode: Inode, size: u64) -> Result<Vec<Stri
     while offset < size {
         if read(offline, inode, offset, PIECE_BYTES)?.is_err() {
             for piece in (offset..size.min(offset + PIECE_BYTES)).step_by(BLOCK_BYTES) {
-                if let Err(error) = read(offline, inode, piece, BLOCK_BYTES as u64)? {
-                    wrong.push(format!("bytes {piece} to {}: {error}", (piece + BLOCK_BYTES as u64).min(size)));
-                }
+                let Err(error) = read(offline, inode, piece, BLOCK_BYTES as u64)? else { continue };
+                let end = (piece + BLOCK_BYTES as u64).min(size);
+                let fs = offline.fs.clone();
+                let copy = async move { Ok(fs.read(inode, piece, BLOCK_BYTES).await) };
+                wrong.push(match devices::run(&offline.clock, copy)? {
+                    Ok(_) => held_by_copy(piece, end),
+                    Err(_) => format!("bytes {piece} to {end}: {error}"),
+                });
             }
         }
         offset += PIECE_BYTES;

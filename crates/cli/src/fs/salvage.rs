@@ -267,6 +267,12 @@ fn tell(
     for (count, what) in counted.into_iter().filter(|(count, _)| *count > 0) {
         output::line(&format!("{} {what}", human::count(count)))?;
     }
+    for name in &salvaged.replaced {
+        output::line(&format!("{name} was replaced, and is left alone: what it held lies on another drive"))?;
+    }
+    for name in &salvaged.standing_in {
+        output::line(&format!("{name} was replaced, and is read again: the drive that took its place is missing"))?;
+    }
     for flawed in salvaged.incomplete.iter().chain(&salvaged.older).take(NAMED) {
         output::line(&format!("  /{}: {} blocks missing", path_of(flawed).display(), flawed.missing_blocks))?;
     }
@@ -315,6 +321,8 @@ fn document(args: &SalvageArgs, devices: &[PathBuf], salvaged: &Salvaged, copied
         "unreadable_groups": salvaged.unreadable_groups,
         "unknown_zones": salvaged.unknown_zones,
         "drives_missing": salvaged.missing_drives,
+        "drives_replaced": salvaged.replaced,
+        "drives_standing_in": salvaged.standing_in,
         "units": salvaged.units,
         "strange_units": salvaged.strange_units,
         "untold_blocks": salvaged.untold_blocks,

@@ -83,6 +83,7 @@ pub fn document(fs: &Fs, paths: &[PathBuf], scrubbed: &Scrubbed) -> Result<Value
         "repaired_rows": scrubbed.repaired_rows,
         "metadata_blocks": scrubbed.metadata_blocks,
         "lost": scrubbed.lost.iter().map(lost).collect::<Vec<Value>>(),
+        "held_by_copies": scrubbed.held_by_copies.iter().map(lost).collect::<Vec<Value>>(),
     }))
 }
 
@@ -90,9 +91,11 @@ fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json {
         super::print(found)?;
     } else {
-        for lost in found["lost"].as_array().into_iter().flatten() {
-            let (path, from) = (lost["path"].as_str().unwrap_or_default(), lost["offset"].as_u64().unwrap_or(0));
+        for (path, from) in places(&found["lost"]) {
             output::line(&format!("{path}: bytes {from} to {} are lost", from + BLOCK_BYTES))?;
+        }
+        for (path, from) in places(&found["held_by_copies"]) {
+            output::line(&format!("{path}: {}", held_by_copy(from, from + BLOCK_BYTES)))?;
         }
         output::line(&format!(
             "{} rows read: {} wrong, {} incomplete, {} repaired; {} blocks of the metadata damaged on some device",
@@ -104,6 +107,19 @@ fn tell(found: &Value, as_json: bool) -> Result<ExitCode, Failure> {
         ))?;
     }
     Ok(if found["is_whole"] == true { ExitCode::Done } else { ExitCode::Damage })
+}
+
+/// What is said of bytes that neither the drives nor parity give.
+pub fn held_by_copy(from: u64, to: u64) -> String {
+    format!(
+        "bytes {from} to {to} are damaged beyond parity, and whole in the hot zone: `imbrex fs scrub --repair` writes them anew from it"
+    )
+}
+
+/// The paths and offsets in a list of blocks.
+fn places(blocks: &Value) -> impl Iterator<Item = (&str, u64)> {
+    let blocks = blocks.as_array().into_iter().flatten();
+    blocks.map(|block| (block["path"].as_str().unwrap_or_default(), block["offset"].as_u64().unwrap_or(0)))
 }
 
 /// Scrubs what is mounted on `directory`.

@@ -17,7 +17,7 @@
 //! durable whenever they are. Zones that are in no group may hold anything, and are reset before they are used.
 //!
 //! A group that is *sealed* is read, and not appended to until it has been emptied. It is sealed when a drive of it is
-//! missing, when writing to it failed, when its zones are not equally long, or when nobody can know how long they are.
+//! missing, when writing to it failed, when its zones are not equally long, or when nobody can know how long they are ([`fill`]).
 //! So what a drive holds of a group never becomes outdated while the drive is away: it is right, or not there.
 //!
 //! Invariants:
@@ -29,6 +29,7 @@
 
 mod data;
 mod drives;
+mod fill;
 pub mod parity;
 mod rebuild;
 mod rows;
@@ -95,6 +96,8 @@ struct Group {
     /// Whether its zones have their headers, which are written with the first rows: so no drive turns in vain between them.
     has_headers: bool,
     is_sealed: bool,
+    /// Whether its rows are known from the metadata alone, which still say so: nothing is appended before they do not.
+    is_trusted: bool,
 }
 
 /// What the array did besides what it was asked.
@@ -134,7 +137,7 @@ pub struct Array(Rc<Inner>);
 
 impl Array {
     /// The array of file system `file_system` over `parts`, in their order, with those `groups`. Nothing is written if it
-    /// `is_read_only`.
+    /// `is_read_only`; else what they know of rows is to be forgotten, durably, before the first append.
     pub async fn assemble(
         file_system: Uuid,
         shape: Shape,
@@ -159,7 +162,8 @@ impl Array {
             late_parity: RefCell::default(),
         }));
         for (&group, layout) in groups.all() {
-            array.claim(group, layout)?;
+            let told = groups.rows().get(&group).copied().filter(|_| !is_read_only);
+            array.claim(group, layout, told)?;
         }
         array.look_at_open_groups(is_read_only).await;
         if !is_read_only {
@@ -168,96 +172,35 @@ impl Array {
         Ok(array)
     }
 
-    /// Enters a group that the metadata name, and takes its zones.
-    fn claim(&self, group: u32, layout: &GroupLayout) -> Result<(), FsError> {
+    /// Enters a group that the metadata name, and takes its zones. `told` is how many rows the metadata say that it has.
+    fn claim(&self, group: u32, layout: &GroupLayout, told: Option<u32>) -> Result<(), FsError> {
         let inner = &self.0;
-        let mut drives = inner.drives.borrow_mut();
         let wrong = |why: String| FsError::format("the metadata", format!("stripe group {group}: {why}"));
         let is_shaped = layout.parity() == usize::from(inner.shape.parity) && layout.width <= inner.shape.width;
         if !is_shaped || group >= inner.shape.groups {
             return Err(wrong("it is not of this array's shape".into()));
         }
         for &ZoneOf { drive, zone } in &layout.members {
-            if !drives.claim(ZoneOf { drive, zone }) {
+            if !inner.drives.borrow_mut().claim(ZoneOf { drive, zone }) {
                 return Err(wrong(format!("zone {zone} of drive {drive} is not there, or is another group's")));
             }
         }
-        let lengths: Vec<Option<u64>> = layout.members.iter().map(|&at| rows_in(&drives, at)).collect();
-        let first = lengths[0].unwrap_or(0);
-        let is_even = lengths.iter().all(|length| *length == Some(first));
+        let rows = self.rows_of(layout, told);
+        if let Some(rows) = rows {
+            self.set_untold(layout, rows);
+        }
         // One that nothing was written to before the power went is sealed too, and emptied some time.
-        let group_now = Group { layout: layout.clone(), rows: first, has_headers: true, is_sealed: !is_even };
+        let group_now = Group {
+            layout: layout.clone(),
+            rows: rows.unwrap_or(0),
+            has_headers: true,
+            is_sealed: rows.is_none(),
+            is_trusted: rows.is_some() && self.has_untold(layout),
+        };
         inner.groups.borrow_mut().insert(group, group_now);
         inner.free_numbers.borrow_mut().remove(&group);
         inner.sequence.set(inner.sequence.get().max(layout.sequence));
         Ok(())
-    }
-
-    /// Looks at groups that could be appended to, and seals those whose zones are not what the metadata say: a drive
-    /// that was away, or was put back as it had once been, has zones of another time.
-    async fn look_at_open_groups(&self, is_read_only: bool) {
-        let numbers: Vec<u32> = self.0.groups.borrow().keys().copied().collect();
-        for group in numbers {
-            let (layout, is_open, is_sealed) = {
-                let groups = self.0.groups.borrow();
-                let found = &groups[&group];
-                (found.layout.clone(), !found.is_sealed && found.rows < self.0.shape.rows(), found.is_sealed)
-            };
-            let is_strange = is_open && !self.has_headers(group, &layout).await;
-            if is_strange {
-                self.0.groups.borrow_mut().get_mut(&group).expect("it was there just now").is_sealed = true;
-            }
-            if (is_strange || is_sealed) && !is_read_only {
-                self.finish_zones(&layout).await;
-            }
-        }
-    }
-
-    async fn has_headers(&self, group: u32, layout: &GroupLayout) -> bool {
-        for column in 0..layout.members.len() {
-            match self.header(layout, column).await {
-                Some(header) if header.group == group && header.layout.sequence == layout.sequence => {}
-                _ => return false,
-            }
-        }
-        true
-    }
-
-    /// Closes partly written zones of no group, for they count against a drive's limit of open zones. They are reset
-    /// only when they are used: if old metadata were given by mistake, what these zones hold is still wanted.
-    async fn close_free_zones(&self) {
-        let partly: Vec<(ZoneOf, Device)> = {
-            let drives = self.0.drives.borrow();
-            let partly = drives.free_partly_written(self.0.shape.zone_blocks);
-            partly.into_iter().filter_map(|at| Some((at, drives.device(at.drive)?))).collect()
-        };
-        for (at, device) in partly {
-            let _ = device.finish(at.zone).await;
-        }
-    }
-
-    /// Reads the header of the zone of column `column`.
-    async fn header(&self, layout: &GroupLayout, column: usize) -> Option<ZoneHeader> {
-        let at = layout.members[column];
-        let device = self.0.drives.borrow().reader(at.drive)?;
-        let block = device.read(self.start_of(at), 1).await.ok()?;
-        let header = ZoneHeader::decode(&block)?;
-        (header.file_system == self.0.file_system && usize::from(header.column) == column).then_some(header)
-    }
-
-    /// Closes the zones of a sealed group: those that are partly written count against a drive's limit of open zones.
-    async fn finish_zones(&self, layout: &GroupLayout) {
-        for &at in &layout.members {
-            let is_partly = |zone: &drives::Zone| zone.has_pointer && zone.written < self.0.shape.zone_blocks;
-            let device = {
-                let drives = self.0.drives.borrow();
-                drives.zone(at).filter(|zone| is_partly(zone) && zone.written > 0).and_then(|_| drives.device(at.drive))
-            };
-            if let Some(device) = device {
-                // One that cannot be closed stays open: then fewer others can be, and nothing is lost.
-                let _ = device.finish(at.zone).await;
-            }
-        }
     }
 
     fn start_of(&self, at: ZoneOf) -> u64 {
@@ -390,7 +333,8 @@ impl Array {
             let layout = GroupLayout { sequence, width: width as u8, members };
             // A drive may have failed, or begun to leave, meanwhile.
             if self.prepare(&layout).await && self.is_complete(&layout) {
-                let group = Group { layout: layout.clone(), rows: 0, has_headers: false, is_sealed: false };
+                let group =
+                    Group { layout: layout.clone(), rows: 0, has_headers: false, is_sealed: false, is_trusted: false };
                 self.0.groups.borrow_mut().insert(number, group);
                 return Some((number, layout));
             }
@@ -450,8 +394,10 @@ impl Array {
         let names = self.0.drives.borrow();
         let drives =
             layout.members.iter().map(|at| names.get(at.drive).map_or(Uuid::nil(), |drive| drive.uuid)).collect();
+        let gone = names.all().iter().enumerate().filter(|(_, drive)| !drive.belongs_now());
+        let gone = gone.map(|(number, _)| number as u8).collect();
         let file_system = self.0.file_system;
-        ZoneHeader { file_system, group, column: column as u8, layout: layout.clone(), drives }.encode()
+        ZoneHeader { file_system, group, column: column as u8, layout: layout.clone(), drives, gone }.encode()
     }
 
     fn set_written(&self, at: ZoneOf, written: u64) {
@@ -558,13 +504,6 @@ impl Array {
         }
         failed
     }
-}
-
-/// Rows in a zone, if it is there and keeps its own pointer.
-fn rows_in(drives: &Drives, at: ZoneOf) -> Option<u64> {
-    drives.device(at.drive)?;
-    let zone = drives.zone(at).filter(|zone| zone.has_pointer && !zone.is_bad)?;
-    zone.written.checked_sub(1)
 }
 
 async fn drive_of(part: Part, zone_blocks: u64) -> Drive {

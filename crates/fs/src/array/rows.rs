@@ -174,6 +174,17 @@ impl Array {
         device.read(self.start_of(at) + 1 + row, rows).await
     }
 
+    /// Whether all columns of a row can be read and agree with its parity.
+    pub(super) async fn agrees_with_parity(&self, layout: &GroupLayout, row: u64) -> Result<bool, DeviceFault> {
+        let (there, fault) = self.read_columns(layout, row, 1).await;
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        let data: Vec<&[u8]> = there.range(..usize::from(layout.width)).map(|(_, bytes)| bytes.as_slice()).collect();
+        let made = parity_of(&data, layout.parity());
+        Ok(there.range(usize::from(layout.width)..).map(|(_, bytes)| bytes).eq(&made))
+    }
+
     /// The drive that zone `at` lies on, if it can be read and the zone has these rows.
     fn reader_of(&self, at: ZoneOf, row: u64, rows: u64) -> Option<Device> {
         let drives = self.0.drives.borrow();
@@ -207,7 +218,7 @@ impl Array {
         first_fault
     }
 
-    fn seal(&self, group: u32) {
+    pub(super) fn seal(&self, group: u32) {
         if let Some(group) = self.0.groups.borrow_mut().get_mut(&group) {
             group.is_sealed = true;
         }
@@ -222,6 +233,7 @@ impl Array {
         if found.is_sealed {
             return Err(DeviceFault::new(format!("stripe group {group} takes no more")));
         }
+        assert!(!found.is_trusted, "stripe group {group}: the metadata still tell its rows: invariant 2 of core::fill");
         let width = u64::from(found.layout.width);
         let pointer = u64::from(group) * stride + found.rows * width;
         let row_bytes = width as usize * BLOCK_BYTES;

@@ -22,6 +22,9 @@ pub struct ZoneHeader {
     pub layout: GroupLayout,
     /// The drives of its columns, by their names.
     pub drives: Vec<Uuid>,
+    /// Drives that had been replaced when this was written, by their numbers: so one is known when it comes back, and the metadata
+    /// are lost. Headers of earlier programs name none.
+    pub gone: Vec<u8>,
 }
 
 impl ZoneHeader {
@@ -33,6 +36,7 @@ impl ZoneHeader {
             to.u8(self.column);
             self.layout.encode(to);
             self.drives.iter().for_each(|drive| to.u128(drive.as_u128()));
+            to.bytes(&self.gone);
         })
     }
 
@@ -48,7 +52,8 @@ fn decode_rest(from: &mut Decoder<'_>) -> Result<ZoneHeader, Malformed> {
     let (group, column) = (from.u32()?, from.u8()?);
     let layout = GroupLayout::decode(from)?;
     let drives = (0..layout.members.len()).map(|_| from.u128().map(Uuid::from_u128)).collect::<Result<_, _>>()?;
-    Ok(ZoneHeader { file_system, group, column, layout, drives })
+    let gone = from.bytes()?.to_vec();
+    Ok(ZoneHeader { file_system, group, column, layout, drives, gone })
 }
 
 #[cfg(test)]
@@ -62,7 +67,11 @@ mod tests {
         let members: Vec<ZoneOf> = (0..19).map(|drive| ZoneOf { drive, zone: 70_000 + u32::from(drive) }).collect();
         let drives = (0..19).map(|drive| Uuid::from_u128(900 + drive)).collect();
         let layout = GroupLayout { sequence: 1 << 50, width: 16, members };
-        let header = ZoneHeader { file_system: Uuid::from_u128(5), group: 9, column: 18, layout, drives };
+        let header =
+            ZoneHeader { file_system: Uuid::from_u128(5), group: 9, column: 18, layout, drives, gone: Vec::new() };
+        // As many numbers as may be given, each but the last few to a drive that is gone.
+        let with_gone = ZoneHeader { gone: (0..=249).collect(), ..header.clone() };
+        assert_eq!(ZoneHeader::decode(&with_gone.encode()), Some(with_gone));
         let block = header.encode();
         assert_eq!(ZoneHeader::decode(&block), Some(header));
         for at in 0..BLOCK_BYTES {

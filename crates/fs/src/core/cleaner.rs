@@ -338,7 +338,7 @@ impl Fs {
             let count = (to.blocks - next).min(piece_blocks);
             let (mut bytes, mut sums) = (Vec::with_capacity(count as usize * BLOCK_BYTES), Vec::new());
             for run in runs_behind(pieces, done + next, count) {
-                let (of_run, sums_of_run, _) = self.read_run_mended(run).await?;
+                let (of_run, sums_of_run, _) = self.read_run_mended(run, true).await?;
                 bytes.extend(of_run);
                 sums.extend(sums_of_run);
             }

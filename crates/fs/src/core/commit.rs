@@ -269,11 +269,10 @@ impl Fs {
             return Ok(());
         }
         self.sync().await?;
-        {
-            // What the cleaner has under way leaves records too.
-            let _pass = self.0.cleaning.enter().await;
-            self.write_records().await?;
-        }
+        // What the cleaner has under way leaves records too, and it begins nothing more.
+        let _pass = self.0.cleaning.enter().await;
+        self.write_records().await?;
+        self.tell_rows();
         self.checkpoint_from_now_on().await
     }
 }

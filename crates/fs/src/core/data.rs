@@ -40,13 +40,22 @@ pub enum Seek {
     Hole,
 }
 
+/// What came of making blocks again.
+#[derive(Default)]
+pub(super) struct Mended {
+    /// Those that could not be made.
+    pub lost: Vec<u64>,
+    /// Those that neither the drives nor parity gave, and a copy in the hot zone did.
+    pub from_copies: Vec<u64>,
+}
+
 impl Fs {
     /// Reads up to `length` bytes from `offset` on; fewer at the end of the file.
     pub async fn read(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
         self.read_from(inode, offset, length, true).await
     }
 
-    /// The same, always from the store and never from a copy in the hot zone: for checks.
+    /// The same, always from the store and never from a copy in the hot zone, whatever the store does not give: for checks.
     pub async fn read_stored_only(&self, inode: Inode, offset: u64, length: usize) -> Result<Vec<u8>, FsError> {
         self.read_from(inode, offset, length, false).await
     }
@@ -85,7 +94,7 @@ impl Fs {
             for (number, piece) in bytes.chunks_mut(self.0.bounds.piece_blocks as usize * BLOCK_BYTES).enumerate() {
                 let at = first + number as u64 * self.0.bounds.piece_blocks;
                 if !(takes_copies && self.read_copy(inode, at, piece).await) {
-                    self.read_stored(inode, at, piece).await?;
+                    self.read_stored(inode, at, piece, takes_copies).await?;
                 }
             }
             // What was in memory may have been written meanwhile, behind what was read already.
@@ -98,15 +107,22 @@ impl Fs {
         }
     }
 
-    /// Reads blocks of a file from the device, with their checksums; zeros where nothing is stored.
-    pub(super) async fn read_stored(&self, inode: Inode, first: u64, into: &mut [u8]) -> Result<(), FsError> {
+    /// Reads blocks of a file from the device, with their checksums; zeros where nothing is stored. What it does not give is taken
+    /// from a copy in the hot zone if the read `takes_copies`.
+    pub(super) async fn read_stored(
+        &self,
+        inode: Inode,
+        first: u64,
+        into: &mut [u8],
+        takes_copies: bool,
+    ) -> Result<(), FsError> {
         let end = first + (into.len() / BLOCK_BYTES) as u64;
         let extents = |fs: &Fs| -> Result<Vec<Extent>, FsError> {
             Ok(fs.0.namespace.borrow().node(inode)?.extents.within(first, end).collect())
         };
         loop {
             let before = extents(self)?;
-            let outcome = self.read_extents(&before, first, into).await;
+            let outcome = self.read_extents(&before, first, into, takes_copies).await;
             // The cleaner may have moved it, or somebody cut it: then what was read is not to be trusted.
             if extents(self)? == before {
                 return outcome;
@@ -115,7 +131,13 @@ impl Fs {
     }
 
     /// Pieces are read some at a time: what reads on behind them comes to the device behind all of them.
-    async fn read_extents(&self, extents: &[Extent], first: u64, into: &mut [u8]) -> Result<(), FsError> {
+    async fn read_extents(
+        &self,
+        extents: &[Extent],
+        first: u64,
+        into: &mut [u8],
+        takes_copies: bool,
+    ) -> Result<(), FsError> {
         into.fill(0);
         let (mut reads, mut places) = (Together::new(self.0.bounds.pieces), VecDeque::new());
         let mut put = |place: Option<Range<usize>>, read: Result<Vec<u8>, FsError>| {
@@ -126,7 +148,7 @@ impl Fs {
             let from = (u64::from(extent.at) - first) as usize * BLOCK_BYTES;
             places.push_back(from..from + extent.blocks as usize * BLOCK_BYTES);
             let run = Run { start: extent.start, blocks: u64::from(extent.blocks) };
-            if let Some(read) = reads.begin(self.read_run(run)).await {
+            if let Some(read) = reads.begin(self.read_run(run, takes_copies)).await {
                 outcome = outcome.and(put(places.pop_front(), read));
             }
         }
@@ -138,43 +160,76 @@ impl Fs {
     }
 
     /// Reads a run of the data device and compares it with its checksums.
-    async fn read_run(&self, run: Run) -> Result<Vec<u8>, FsError> {
+    async fn read_run(&self, run: Run, takes_copies: bool) -> Result<Vec<u8>, FsError> {
         let read = self.0.releases.borrow_mut().begin_read();
-        let outcome = self.read_run_mended(run).await;
+        let outcome = self.read_run_mended(run, takes_copies).await;
         self.0.releases.borrow_mut().end_read(read);
         self.free_released();
-        let (bytes, _, damaged) = outcome?;
-        damaged.first().map_or(Ok(bytes), |block| Err(FsError::Damaged { block: *block }))
+        let (bytes, _, mended) = outcome?;
+        mended.lost.first().map_or(Ok(bytes), |block| Err(FsError::Damaged { block: *block }))
     }
 
-    /// The same as [`Fs::read_run_as_it_is`], with damaged blocks made again from parity, or another copy. The last value has those for
-    /// which that was impossible.
-    pub(super) async fn read_run_mended(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>, Vec<u64>), FsError> {
-        let (mut bytes, sums) = self.read_run_as_it_is(run).await?;
-        let damaged = self.mend(run, &mut bytes, &sums, |_| true).await;
-        Ok((bytes, sums, damaged))
+    /// The same as [`Fs::read_run_as_it_is`], with damaged blocks made again from parity, or another copy; also from a copy in the hot
+    /// zone if it `takes_copies`.
+    pub(super) async fn read_run_mended(
+        &self,
+        run: Run,
+        takes_copies: bool,
+    ) -> Result<(Vec<u8>, Vec<u32>, Mended), FsError> {
+        let (mut bytes, sums, read) = match self.read_run_as_it_is(run).await {
+            Ok((bytes, sums)) => (bytes, sums, Mended::default()),
+            Err(FsError::Device(_)) if takes_copies && self.0.has_hot_zone() => self.read_each(run).await?,
+            Err(error) => return Err(error),
+        };
+        let mut mended = self.mend(run, &mut bytes, &sums, |_| true, takes_copies).await;
+        mended.from_copies.extend(read.from_copies);
+        Ok((bytes, sums, mended))
     }
 
-    /// Makes those blocks of a run again that do not match their checksums, among those that `are_meant`. Returns which
-    /// could not be made.
+    /// The bytes of a run of which something cannot be read, block by block: that is taken from copies in the hot zone.
+    async fn read_each(&self, run: Run) -> Result<(Vec<u8>, Vec<u32>, Mended), FsError> {
+        let sums = self.0.checksums.get(run.start, run.blocks).await?;
+        let (mut bytes, mut mended) = (Vec::with_capacity(run.blocks as usize * BLOCK_BYTES), Mended::default());
+        for (block, sum) in (run.start..).zip(&sums) {
+            match self.0.read_blocks(block, 1).await {
+                Ok(read) => bytes.extend(read),
+                Err(error) => {
+                    bytes.extend(self.block_of_copy(block, *sum).await.ok_or(error)?);
+                    mended.from_copies.push(block);
+                }
+            }
+        }
+        Ok((bytes, sums, mended))
+    }
+
+    /// Makes those blocks of a run again that do not match their checksums, among those that `are_meant`.
     pub(super) async fn mend(
         &self,
         run: Run,
         bytes: &mut [u8],
         sums: &[u32],
         are_meant: impl Fn(u64) -> bool,
-    ) -> Vec<u64> {
-        let mut damaged = Vec::new();
+        takes_copies: bool,
+    ) -> Mended {
+        let mut mended = Mended::default();
         for (number, (block, sum)) in (run.start..).zip(bytes.chunks_mut(BLOCK_BYTES).zip(sums)) {
             if !are_meant(number) || checksums::of_block(block) == *sum {
                 continue;
             }
-            match self.0.make_again(number, *sum).await {
+            let made = match self.0.make_again(number, *sum).await {
+                None if takes_copies => {
+                    let copy = self.block_of_copy(number, *sum).await;
+                    mended.from_copies.extend(copy.is_some().then_some(number));
+                    copy
+                }
+                made => made,
+            };
+            match made {
                 Some(made) => block.copy_from_slice(&made),
-                None => damaged.push(number),
+                None => mended.lost.push(number),
             }
         }
-        damaged
+        mended
     }
 
     /// The bytes of a run, and what their checksums should be.

@@ -217,6 +217,22 @@ impl Fs {
         }
     }
 
+    /// What the copy of a file in the zone has of block `block` of the store, if it has one and that matches `sum`.
+    pub(super) async fn block_of_copy(&self, block: u64, sum: u32) -> Option<Vec<u8>> {
+        let core = &self.0;
+        let (inode, at) = self.file_with(block)?;
+        let copy = core.copy_of(inode);
+        if copy.is_empty() || !core.is_believed(&copy) {
+            return None;
+        }
+        let mut bytes = vec![0; BLOCK_BYTES];
+        let read = core.releases.borrow_mut().begin_read();
+        let whole = self.read_blocks_of_copy(&copy, at, &mut bytes).await;
+        core.releases.borrow_mut().end_read(read);
+        self.free_released();
+        whole.filter(|_| checksums::of_block(&bytes) == sum).map(|_| bytes)
+    }
+
     /// Whether what is stored of these blocks of a file lies in the zone alone.
     fn is_alone(&self, inode: Inode, first: u64, blocks: u64) -> bool {
         let namespace = self.0.namespace.borrow();

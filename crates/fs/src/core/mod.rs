@@ -18,6 +18,7 @@ mod commit;
 mod copies;
 mod data;
 mod extents;
+mod fill;
 mod hints;
 mod hot;
 mod inspect;
@@ -223,6 +224,8 @@ pub(crate) struct Core {
     pub gain_ns: Cell<u64>,
     /// The next number that orders records in the data.
     pub sequence: Cell<u64>,
+    /// The first that may not be given before the log says so; 0 where none may be yet.
+    pub sequence_below: Cell<u64>,
     /// What of files in the hot zone is in the store too.
     pub keeping: Keeping,
     /// What lies in the hot zone; it has no blocks where there is none.
@@ -260,11 +263,13 @@ pub enum Sabotage {
     OneCopyWritten,
     /// What a drive holds of the hot zone is believed whatever time it is of.
     StalePartBelieved,
+    /// Stripe groups are appended to before it is durable that what was told of their rows is forgotten.
+    RowsForgottenLate,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Sabotage; 10] = [
+    pub const ALL: [Sabotage; 11] = [
         Sabotage::RecordBeforeData,
         Sabotage::CheckpointWithoutBarrier,
         Sabotage::ReuseBeforeRecord,
@@ -275,6 +280,7 @@ impl Sabotage {
         Sabotage::CopyBeforeDurable,
         Sabotage::OneCopyWritten,
         Sabotage::StalePartBelieved,
+        Sabotage::RowsForgottenLate,
     ];
 
     /// Those that only a hot zone shows.

@@ -335,6 +335,7 @@ fn core_of(
         wrote_ns: Cell::new(0),
         gain_ns: Cell::new(0),
         sequence: Cell::new(sequence),
+        sequence_below: Cell::new(0),
         keeping,
         hot: RefCell::new(hot),
         parts,

@@ -6,7 +6,7 @@
 //! way then, if one was, and else a new one. So the newest record of a block tells of what the file had last.
 //!
 //! Invariants:
-//! 1. No number is given twice, not even after a power cut: before numbers are used the log says up to which one they
+//! 1. No number is given twice, not even after a power cut: before numbers are used the log says, durably, up to which one they
 //!    may be.
 //! 2. No record waits longer than [`super::Bounds::commit_ns`] to be written; `sync` and unmounting leave none waiting.
 //! 3. Live blocks that a power cut or a failed write left without records are moved, and so get some.
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::cleaner::Pieces;
-use super::{Fs, Owner};
+use super::{Fs, Owner, Sabotage};
 use crate::array::Array;
 use crate::device::BLOCK_BYTES;
 use crate::error::FsError;
@@ -39,10 +39,16 @@ impl Fs {
     async fn reserve_numbers(&self) -> Result<bool, FsError> {
         let core = &self.0;
         let mut has_waited = false;
-        while core.sequence.get() + 2 > core.namespace.borrow().groups().sequence_below() {
+        while core.sequence.get() + 2 > core.sequence_below.get() {
             let below = core.sequence.get() + NUMBERS;
-            let record = core.record(&[Change::Sequence { below }]);
-            core.log.commit(record, &core.data).await?;
+            let changes = [Some(Change::Sequence { below }), self.forget_rows()];
+            let record = core.record(&changes.into_iter().flatten().collect::<Vec<Change>>());
+            if core.sabotage != Some(Sabotage::RowsForgottenLate) {
+                core.log.commit(record, &core.data).await?;
+            }
+            // Another task may have gone further meanwhile.
+            core.sequence_below.set(below.max(core.sequence_below.get()));
+            self.rows_are_forgotten();
             has_waited = true;
         }
         Ok(has_waited)
@@ -282,13 +288,13 @@ impl Fs {
         let start = u64::from(group) * stride;
         let live = self.live_runs(start, stride);
         let Some(end) = live.iter().map(Run::end).max() else { return Vec::new() };
-        let capacity = u64::from(layout.width) * array.shape().rows();
-        let (from, to) = (end.saturating_sub(REACH).max(start), (end + REACH).min(start + capacity));
+        let readable = u64::from(layout.width) * array.rows_readable(group);
+        let (from, to) = (end.saturating_sub(REACH).max(start), (end + REACH).min(start + readable));
         let mut told: Vec<Run> = Vec::new();
         let mut next = from;
         while next < to {
             let count = self.0.bounds.piece_blocks.max(1).min(to - next);
-            // What cannot be read is behind what was written, or damaged.
+            // What cannot be read is damaged.
             let Ok(bytes) = array.read(next, count).await else { break };
             for (number, block) in (next - start..).zip(bytes.chunks(BLOCK_BYTES)) {
                 let file_system = array.file_system().as_u128();

@@ -413,7 +413,7 @@ impl Fs {
         let mut bytes = self.0.data.read(run.start, run.blocks).await?;
         // What is dead has checksums that mean nothing.
         let is_meant = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
-        self.mend(run, &mut bytes, &sums, is_meant).await;
+        self.mend(run, &mut bytes, &sums, is_meant, true).await;
         Ok(bytes)
     }
 

@@ -3,12 +3,13 @@
 //! mirror.
 //!
 //! A zone takes no writes in its midst, so repair makes a damaged row right in memory, and copies what files have in it
-//! to another place.
+//! to another place. What the drives and parity do not give is taken from copies in the hot zone.
 
 use std::collections::BTreeSet;
 
 use super::Fs;
 use super::cleaner::{Copied, Pieces};
+use super::data::Mended;
 use crate::array::Array;
 use crate::clock::Cause;
 use crate::error::FsError;
@@ -32,6 +33,8 @@ pub struct Scrubbed {
     pub repaired_rows: u64,
     /// What is lost: files, and the block of each.
     pub lost: Vec<(Inode, u64)>,
+    /// What neither the drives nor parity give, and a copy in the hot zone does.
+    pub held_by_copies: Vec<(Inode, u64)>,
 }
 
 /// What is wrong with some rows.
@@ -74,6 +77,11 @@ impl Fs {
         if repairs {
             self.commit_all().await?;
         }
+        // What was moved and stayed damaged was found again where it lies now.
+        for named in [&mut scrubbed.lost, &mut scrubbed.held_by_copies] {
+            let mut once = BTreeSet::new();
+            named.retain(|block| once.insert(*block));
+        }
         Ok(scrubbed)
     }
 
@@ -91,14 +99,14 @@ impl Fs {
         let mut wrong: Vec<Run> = Vec::new();
         for run in pieces_of_rows(&live, start, width, self.0.bounds.piece_blocks.max(1)) {
             scrubbed.rows += run.blocks / width;
-            if self.look_at_rows(array, run, &live, scrubbed).await? == Verdict::Right {
+            if self.look_at_rows(array, run, &live, None).await? == Verdict::Right {
                 continue;
             }
             // Which of them it is.
             for row in (run.start..run.end()).step_by(width as usize) {
                 let row = Run { start: row, blocks: width };
                 let is_live = live.iter().any(|other| other.start < row.end() && row.start < other.end());
-                match self.look_at_rows(array, row, &live, scrubbed).await? {
+                match self.look_at_rows(array, row, &live, Some(scrubbed)).await? {
                     Verdict::Wrong if is_live => scrubbed.wrong_rows += 1,
                     Verdict::Incomplete if is_live => scrubbed.incomplete_rows += 1,
                     _ => continue,
@@ -112,30 +120,30 @@ impl Fs {
         Ok(())
     }
 
-    /// Whether rows are what their checksums and their parity say. Lost blocks are listed only where a single row is
-    /// looked at, so that none is listed twice.
+    /// Whether rows are what their checksums and their parity say. Blocks that the drives and parity do not give are listed
+    /// in `scrubbed`, where a single row is looked at for that.
     async fn look_at_rows(
         &self,
         array: &Array,
         rows: Run,
         live: &[Run],
-        scrubbed: &mut Scrubbed,
+        scrubbed: Option<&mut Scrubbed>,
     ) -> Result<Verdict, FsError> {
         let is_live = |block: u64| live.iter().any(|run| (run.start..run.end()).contains(&block));
-        let layout = array.layout((rows.start / array.shape().stride()) as u32);
-        let is_one_row = layout.is_some_and(|layout| rows.blocks == u64::from(layout.width));
         let read = self.read_run_as_it_is(rows).await;
         let Ok((bytes, sums)) = read else {
-            let lost = (rows.start..rows.end()).filter(|block| is_one_row && is_live(*block));
-            scrubbed.lost.extend(lost.filter_map(|block| self.file_with(block)));
+            if let Some(scrubbed) = scrubbed {
+                self.look_at_blocks((rows.start..rows.end()).filter(|block| is_live(*block)), scrubbed).await;
+            }
             return Ok(Verdict::Incomplete);
         };
-        let mut mended = bytes.clone();
-        let lost = self.mend(rows, &mut mended, &sums, is_live).await;
-        if is_one_row {
-            scrubbed.lost.extend(lost.iter().filter_map(|block| self.file_with(*block)));
+        let mut made = bytes.clone();
+        let mended = self.mend(rows, &mut made, &sums, is_live, true).await;
+        let is_lost = !mended.lost.is_empty();
+        if let Some(scrubbed) = scrubbed {
+            self.note(mended, scrubbed);
         }
-        if mended != bytes || !lost.is_empty() {
+        if made != bytes || is_lost {
             return Ok(Verdict::Wrong);
         }
         Ok(match array.has_right_columns(rows.start, &bytes).await {
@@ -145,8 +153,23 @@ impl Fs {
         })
     }
 
+    /// The same of blocks of a row that cannot be read as a whole, one by one.
+    async fn look_at_blocks(&self, blocks: impl Iterator<Item = u64>, scrubbed: &mut Scrubbed) {
+        for block in blocks {
+            let read = self.read_run_mended(Run { start: block, blocks: 1 }, true).await;
+            let lost = |_| Mended { lost: vec![block], ..Mended::default() };
+            self.note(read.map_or_else(lost, |(.., mended)| mended), scrubbed);
+        }
+    }
+
+    /// Names the files with blocks that neither the drives nor parity give.
+    fn note(&self, mended: Mended, scrubbed: &mut Scrubbed) {
+        scrubbed.lost.extend(mended.lost.iter().filter_map(|block| self.file_with(*block)));
+        scrubbed.held_by_copies.extend(mended.from_copies.iter().filter_map(|block| self.file_with(*block)));
+    }
+
     /// The file that has block `block`, and which block of it that is.
-    fn file_with(&self, block: u64) -> Option<(Inode, u64)> {
+    pub(super) fn file_with(&self, block: u64) -> Option<(Inode, u64)> {
         let owner = self.0.owners.borrow().range(..=block).next_back().map(|(start, owner)| (*start, *owner));
         let (start, owner) = owner?;
         let extent = self.0.extent_at(owner, start)?;
@@ -162,10 +185,28 @@ impl Fs {
         Ok(moved)
     }
 
-    /// The same for one row. Zones are emptied as long as there is no room for it; that may move it too.
+    /// The same for one row. Where something in it cannot be read the other pieces are moved by themselves.
     async fn move_row_away(&self, row: Run) -> Result<bool, FsError> {
+        let moved = self.move_pieces_away(row).await;
+        if !matches!(moved, Err(FsError::Device(_))) {
+            return moved;
+        }
+        let mut are_all_moved = true;
+        for (_, piece) in self.pieces_on(row) {
+            let moved = self.move_pieces_away(Run { start: piece.start, blocks: 1 }).await;
+            are_all_moved &= match moved {
+                Err(FsError::Device(_)) => false,
+                moved => moved?,
+            };
+        }
+        Ok(are_all_moved)
+    }
+
+    /// Copies all pieces of which something lies in `run`; whether there was room. Zones are emptied as long as there is none; that may
+    /// move them too.
+    async fn move_pieces_away(&self, run: Run) -> Result<bool, FsError> {
         loop {
-            let pieces = self.pieces_on(row);
+            let pieces = self.pieces_on(run);
             if pieces.is_empty() {
                 return Ok(true);
             }

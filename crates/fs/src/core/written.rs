@@ -88,7 +88,7 @@ impl Fs {
         if is_here {
             return Ok(());
         }
-        self.read_stored(inode, first, into).await
+        self.read_stored(inode, first, into, true).await
     }
 }
 

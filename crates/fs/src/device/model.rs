@@ -174,6 +174,14 @@ impl Contents {
         self.failed.insert(zone, condition);
     }
 
+    /// What a block holds; nothing where it was never written, or was destroyed.
+    pub fn block(&self, block: u64) -> Option<&[u8]> {
+        match self.blocks.get(&block)? {
+            Content::Bytes(bytes) => Some(bytes),
+            Content::Destroyed => None,
+        }
+    }
+
     /// Blocks that hold something, in order.
     pub fn used_blocks(&self) -> Vec<u64> {
         self.blocks.keys().copied().collect()

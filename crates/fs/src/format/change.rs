@@ -209,6 +209,11 @@ pub enum Change {
         /// What the part's stamp says or goes on from, if it is to be believed ([`crate::format::hot_stamp`]).
         generation: u64,
     },
+    /// So many rows of these stripe groups are written, where some drive does not tell; nothing is known of any other.
+    Rows {
+        /// Each by its number, with its rows.
+        groups: Vec<(u32, u32)>,
+    },
     /// Records in the data may have sequences below this one.
     Sequence {
         /// The first that none has.
@@ -238,6 +243,7 @@ const HOT: u8 = 14;
 const STRETCH: u8 = 15;
 const HEAT: u8 = 16;
 const HOT_PART: u8 = 17;
+const ROWS: u8 = 18;
 
 /// Bytes of a file's attributes on the media, its tag and number included.
 pub const NODE_BYTES: u64 = 65;
@@ -251,6 +257,10 @@ pub const DRIVE_BYTES: u64 = 19;
 pub const SEQUENCE_BYTES: u64 = 9;
 /// Bytes of a part of the hot zone.
 pub const HOT_PART_BYTES: u64 = 12;
+/// Bytes of what is known of the rows of groups, besides those of each group.
+pub const ROWS_BYTES: u64 = 5;
+/// See [`ROWS_BYTES`].
+pub const ROWS_GROUP_BYTES: u64 = 8;
 /// Stands for no drive.
 const NO_DRIVE: u8 = u8::MAX;
 /// Bytes of an entry besides its name.
@@ -341,14 +351,8 @@ impl Change {
                 to.u8(SEQUENCE);
                 to.u64(*below);
             }
-            Change::Heat { files } => {
-                to.u8(HEAT);
-                to.u32(files.len() as u32);
-                for (inode, heat) in files {
-                    to.u32(*inode);
-                    to.u32(*heat);
-                }
-            }
+            Change::Heat { files } => put_pairs(to, HEAT, files),
+            Change::Rows { groups } => put_pairs(to, ROWS, groups),
         }
     }
 
@@ -394,12 +398,8 @@ impl Change {
                 generation: from.u64()?,
             },
             SEQUENCE => Change::Sequence { below: from.u64()? },
-            HEAT => {
-                let count = from.count(HEAT_BYTES as usize)?;
-                Change::Heat {
-                    files: (0..count).map(|_| Ok((from.u32()?, from.u32()?))).collect::<Result<_, Malformed>>()?,
-                }
-            }
+            HEAT => Change::Heat { files: get_pairs(from)? },
+            ROWS => Change::Rows { groups: get_pairs(from)? },
             _ => return Err(Malformed("there is no change of this kind")),
         })
     }
@@ -419,6 +419,20 @@ fn put_extents(to: &mut Encoder, tag: u8, inode: Inode, extents: &[Extent]) {
 fn get_extents(from: &mut Decoder<'_>) -> Result<Vec<Extent>, Malformed> {
     let count = from.count(EXTENT_BYTES as usize)?;
     (0..count).map(|_| Ok(Extent { at: from.u32()?, blocks: from.u32()?, start: from.u64()? })).collect()
+}
+
+fn put_pairs(to: &mut Encoder, tag: u8, pairs: &[(u32, u32)]) {
+    to.u8(tag);
+    to.u32(pairs.len() as u32);
+    for (of, value) in pairs {
+        to.u32(*of);
+        to.u32(*value);
+    }
+}
+
+fn get_pairs(from: &mut Decoder<'_>) -> Result<Vec<(u32, u32)>, Malformed> {
+    let count = from.count(2 * size_of::<u32>())?;
+    (0..count).map(|_| Ok((from.u32()?, from.u32()?))).collect()
 }
 
 impl GroupLayout {
@@ -502,6 +516,7 @@ mod tests {
             Change::Stretch { inode: 5, from: 6, to: 1 << 31, extents: vec![Extent { at: 7, blocks: 3, start: 9 }] },
             Change::Heat { files: vec![(7, 256), (8, u32::MAX)] },
             Change::HotPart { part: 2, drive: 5, has_room: true, generation: 1 << 40 },
+            Change::Rows { groups: vec![(3, 1), (9, 1 << 20)] },
         ]
     }
 
@@ -545,6 +560,7 @@ mod tests {
         assert_eq!(length(&all[12]), SEQUENCE_BYTES);
         assert_eq!(length(&all[14]), STRETCH_BYTES + EXTENT_BYTES);
         assert_eq!(length(&all[16]), HOT_PART_BYTES);
+        assert_eq!(length(&all[17]), ROWS_BYTES + 2 * ROWS_GROUP_BYTES);
     }
 
     #[test]

@@ -18,10 +18,10 @@ const VERSION_MIRRORED: u32 = 3;
 const VERSION_HOT: u32 = 4;
 /// The format from which on it says which parts of the hot zone lie on drives.
 const VERSION_HOT_DRIVES: u32 = 7;
-/// The format that is written: parts of the hot zone may lie on drives, and changes of kind 17 say how they stand. A program that
-/// knows the formats before alone cannot read those. Format 6 had brought pieces of files in the hot zone and changes of kind 16,
-/// format 5 changes of kind 15.
-pub const FORMAT: u32 = VERSION_HOT_DRIVES;
+/// The format that is written: changes of kind 18 may say how far stripe groups are written. A program that knows the formats before
+/// alone cannot read those. Format 7 had brought parts of the hot zone on drives and changes of kind 17, format 6 pieces of files
+/// in the hot zone and changes of kind 16, format 5 changes of kind 15.
+pub const FORMAT: u32 = 8;
 /// Stands for no part of the hot zone.
 const NO_PART: u8 = u8::MAX;
 /// Bytes of a part of the hot zone.
@@ -515,10 +515,11 @@ mod tests {
         assert_eq!(read(&with_hot_zone(), 5), Ok(Superblock { format: 5, ..with_hot_zone() }));
         assert_eq!(read(&with_hot_zone(), 6), Ok(Superblock { format: 6, ..with_hot_zone() }));
         assert_eq!(read(&on_drives(&[(0, 9)]), 6), Ok(Superblock { format: 6, ..mirrored() }), "it knows no parts");
+        assert_eq!(read(&on_drives(&[(0, 9)]), 7), Ok(Superblock { format: 7, ..on_drives(&[(0, 9)]) }));
         let again = Superblock { format: 3, ..mirrored() };
         assert_eq!(Superblock::decode(&again.encode()), Ok(mirrored()), "what is written is of the newest format");
         assert!(read(&example(), 1).is_err_and(|why| why.contains("format 1") && why.contains("make it anew")));
-        assert!(read(&example(), 8).is_err_and(|why| why.contains("format 8") && why.contains("use a newer one")));
+        assert!(read(&example(), 9).is_err_and(|why| why.contains("format 9") && why.contains("use a newer one")));
     }
 
     fn mirrored() -> Superblock {

@@ -1,10 +1,11 @@
-//! The stripe groups that an array's blocks lie in, drives that were put in the place of others, and the parts of the hot zone on drives: altered by changes, as
-//! the names are, and part of every checkpoint.
+//! The stripe groups that an array's blocks lie in, how far some of them are written, drives that were put in the place of others, and
+//! the parts of the hot zone on drives: altered by changes, as the names are, and part of every checkpoint.
 
 use std::collections::BTreeMap;
 
 use crate::format::change::{
-    Change, DRIVE_BYTES, GROUP_BYTES, GROUP_ZONE_BYTES, GroupLayout, HOT_PART_BYTES, SEQUENCE_BYTES,
+    Change, DRIVE_BYTES, GROUP_BYTES, GROUP_ZONE_BYTES, GroupLayout, HOT_PART_BYTES, ROWS_BYTES, ROWS_GROUP_BYTES,
+    SEQUENCE_BYTES,
 };
 
 /// The groups of an array, its drives as far as they are not those it was made with, and how far the sequence of records went.
@@ -14,6 +15,7 @@ pub struct Groups {
     drives: BTreeMap<u8, DriveRecord>,
     sequence_below: u64,
     hot_parts: BTreeMap<u8, HotPartRecord>,
+    rows: BTreeMap<u32, u32>,
 }
 
 /// How a part of the hot zone stands.
@@ -68,6 +70,16 @@ impl Groups {
         self.sequence_below
     }
 
+    /// The groups of which it is known how many rows are written, and nothing was appended since, where some drive does not tell.
+    pub fn rows(&self) -> &BTreeMap<u32, u32> {
+        &self.rows
+    }
+
+    pub(super) fn put_rows(&mut self, rows: &[(u32, u32)]) {
+        let there = rows.iter().filter(|(group, _)| self.groups.contains_key(group));
+        self.rows = there.copied().collect();
+    }
+
     /// How part `part` of the hot zone stands, as far as anything was said of it since the file system was made.
     pub fn hot_part(&self, part: u8) -> Option<HotPartRecord> {
         self.hot_parts.get(&part).copied()
@@ -87,12 +99,15 @@ impl Groups {
         self.sequence_below = below;
     }
 
+    /// What was known of the rows of a group is not known where it lies elsewhere, or is another one.
     pub(super) fn put_group(&mut self, group: u32, layout: &GroupLayout) {
+        self.rows.remove(&group);
         self.groups.insert(group, layout.clone());
     }
 
     pub(super) fn drop_group(&mut self, group: u32) {
         self.groups.remove(&group);
+        self.rows.remove(&group);
     }
 
     pub(super) fn put_drive(&mut self, number: u8, record: DriveRecord) {
@@ -112,10 +127,13 @@ impl Groups {
             let HotPartRecord { drive, has_room, generation } = *record;
             Change::HotPart { part, drive, has_room, generation }
         });
-        sequence.into_iter().chain(drives).chain(parts).chain(groups).collect()
+        // Behind the groups: it is nothing without them.
+        let rows = self.rows.iter().map(|(group, rows)| (*group, *rows)).collect();
+        let rows = Some(Change::Rows { groups: rows }).filter(|_| !self.rows.is_empty());
+        sequence.into_iter().chain(drives).chain(parts).chain(groups).chain(rows).collect()
     }
 
-    /// Bytes of it in a checkpoint.
+    /// Bytes of it in a checkpoint, at most: with the rows of every group, so that these have room whenever they are known.
     pub fn encoded_bytes(&self) -> u64 {
         let zones: u64 = self.groups.values().map(|layout| layout.members.len() as u64).sum();
         self.groups.len() as u64 * GROUP_BYTES
@@ -123,5 +141,7 @@ impl Groups {
             + self.drives.len() as u64 * DRIVE_BYTES
             + self.hot_parts.len() as u64 * HOT_PART_BYTES
             + SEQUENCE_BYTES
+            + ROWS_BYTES
+            + self.groups.len() as u64 * ROWS_GROUP_BYTES
     }
 }

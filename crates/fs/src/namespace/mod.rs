@@ -235,6 +235,7 @@ impl Namespace {
                 self.groups.put_hot_part(*part, record);
             }
             Change::Sequence { below } => self.groups.put_sequence(*below),
+            Change::Rows { groups } => self.groups.put_rows(groups),
             Change::Checksums { .. } | Change::Heat { .. } => {}
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::format::change::{GroupLayout, ZoneOf};
 
 fn attributes(mode: u32, links: u32, parent: Inode) -> Attributes {
     Attributes { mode, links, parent, ..Attributes::default() }
@@ -116,4 +117,23 @@ fn pieces_are_put_in_the_place_of_others() {
         longest = longest.max(extents.as_slice().len());
     }
     assert!(longest > 20, "{longest} pieces at most");
+}
+
+#[test]
+fn rows_are_known_of_groups_that_are_there_and_lie_where_they_did() {
+    let layout = |sequence, zone| GroupLayout { sequence, width: 1, members: vec![ZoneOf { drive: 0, zone }] };
+    let group = |group, zone| Change::Group { group, layout: layout(5, zone) };
+    let rows = |groups: &[(u32, u32)]| Change::Rows { groups: groups.to_vec() };
+    let mut namespace = Namespace::new(1);
+    let known = |namespace: &Namespace| namespace.groups().rows().clone().into_iter().collect::<Vec<_>>();
+    let all = [group(1, 1), group(2, 2), group(3, 3), rows(&[(1, 7), (2, 8), (3, 9), (4, 1)])];
+    all.iter().for_each(|change| namespace.apply(change));
+    assert_eq!(known(&namespace), [(1, 7), (2, 8), (3, 9)]);
+    let mut again = Namespace::new(1);
+    namespace.groups().describe().iter().for_each(|change| again.apply(change));
+    assert_eq!(known(&again), known(&namespace), "a checkpoint tells them");
+    [group(2, 9), Change::DropGroup { group: 3 }].iter().for_each(|change| namespace.apply(change));
+    assert_eq!(known(&namespace), [(1, 7)], "one moved, one gone");
+    namespace.apply(&rows(&[]));
+    assert_eq!(known(&namespace), []);
 }

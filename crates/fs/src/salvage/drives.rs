@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::Salvaged;
+use super::replaced::{gone, leave_out};
 
 use crate::array::zone_header::ZoneHeader;
 use crate::array::{Array, zones_of};
@@ -107,37 +108,57 @@ fn own_role(superblock: &Superblock) -> Role {
 }
 
 /// A zone that says what it is.
-struct Zone {
-    header: ZoneHeader,
-    uuid: Uuid,
+pub struct Zone {
+    /// What it says.
+    pub header: ZoneHeader,
+    /// The drive that it is on.
+    pub uuid: Uuid,
     zone: u32,
-    written: u64,
+    /// Blocks that are written.
+    pub written: u64,
+    /// Whether the drive tells that; else it is all of them.
+    pub has_pointer: bool,
 }
 
 /// Assembles the array of the drives that were given, of those groups of which enough zones are there. The other groups
 /// are counted.
 pub async fn assemble(superblock: &Superblock, given: &[Given]) -> Result<(Assembled, Salvaged), FsError> {
     let shape = superblock.shape.expect("it was looked at");
-    let (mut zones, mut salvaged) = (Vec::new(), Salvaged::default());
+    let (mut zones, mut unknown, mut salvaged) = (Vec::new(), BTreeMap::new(), Salvaged::default());
     for drive in given {
-        zones.extend(zones_that_say(drive, superblock.uuid, shape, &mut salvaged.unknown_zones).await?);
+        let of_drive = unknown.entry(drive.uuid).or_default();
+        zones.extend(zones_that_say(drive, superblock.uuid, shape, of_drive).await?);
     }
     let numbers = numbers_of(superblock, &zones);
+    let gone = gone(&zones);
+    let replaced = leave_out(&mut zones, &gone, &numbers, superblock.data_members().len());
+    let name = |(uuid, _): (&Uuid, &bool)| {
+        let drive = given.iter().find(|drive| drive.uuid == *uuid);
+        drive.map_or(String::new(), |drive| drive.device.name().into())
+    };
+    salvaged.replaced = replaced.iter().filter(|(_, is_needed)| !**is_needed).map(name).collect();
+    salvaged.standing_in = replaced.iter().filter(|(_, is_needed)| **is_needed).map(name).collect();
+    let given: Vec<&Given> = given.iter().filter(|drive| replaced.get(&drive.uuid) != Some(&false)).collect();
+    salvaged.unknown_zones = given.iter().map(|drive| unknown[&drive.uuid]).sum();
     let mut namespace = Namespace::new(superblock.uuid.as_u128());
     let groups;
-    (groups, salvaged.unreadable_groups) = groups_of(shape, &zones, &numbers, zones_max(given, shape));
+    (groups, salvaged.unreadable_groups) = groups_of(shape, &zones, &numbers, zones_max(&given, shape));
     let mut changes = Vec::new();
-    for (uuid, number) in numbers.iter().filter(|(_, number)| usize::from(**number) >= superblock.data_members().len())
-    {
-        changes.push(Change::Drive { number: *number, uuid: uuid.as_u128(), replaces: None });
+    let is_given = |uuid: &Uuid| given.iter().any(|drive| drive.uuid == *uuid);
+    let made_with = superblock.data_members().len();
+    for (uuid, number) in numbers.iter().filter(|(_, number)| usize::from(**number) >= made_with) {
+        // What lies on one that is gone has gone on to another, which is missing too.
+        let is_gone = gone.contains(number) && !is_given(uuid);
+        let uuid_now = if is_gone { 0 } else { uuid.as_u128() };
+        changes.push(Change::Drive { number: *number, uuid: uuid_now, replaces: None });
         let part = given.iter().find(|drive| drive.uuid == *uuid).and_then(|drive| drive.part);
         changes.extend(part.map(|part| Change::HotPart { part, drive: *number, has_room: true, generation: 0 }));
     }
     let is_used = |number: u8| groups.values().any(|layout| layout.members.iter().any(|at| at.drive == number));
     for (number, member) in superblock.data_members().into_iter().enumerate() {
-        let is_there = given.iter().any(|drive| drive.uuid == superblock.members[member].uuid);
         // One whose place another has taken: nothing lies on it.
-        if !is_there && !changes.is_empty() && !is_used(number as u8) {
+        let is_replaced = gone.contains(&(number as u8)) || !changes.is_empty() && !is_used(number as u8);
+        if is_replaced && !is_given(&superblock.members[member].uuid) {
             changes.push(Change::Drive { number: number as u8, uuid: 0, replaces: None });
         }
     }
@@ -175,7 +196,7 @@ async fn zones_that_say(
         // A zone that keeps no pointer may hold anything, or nothing.
         let has_pointer = states.get(zone as usize).is_some_and(|state| state.condition != ZoneCondition::Conventional);
         *unknown += u64::from(header.is_none() && has_pointer);
-        found.extend(header.map(|header| Zone { header, uuid: drive.uuid, zone, written }));
+        found.extend(header.map(|header| Zone { header, uuid: drive.uuid, zone, written, has_pointer }));
     }
     Ok(found)
 }
@@ -198,7 +219,7 @@ fn numbers_of(superblock: &Superblock, zones: &[Zone]) -> BTreeMap<Uuid, u8> {
 }
 
 /// A bound that no drive's count of zones reaches; a header that names a zone beyond it is not believed.
-fn zones_max(given: &[Given], shape: Shape) -> u32 {
+fn zones_max(given: &[&Given], shape: Shape) -> u32 {
     let most = given.iter().map(|drive| zones_of(&drive.device.geometry(), shape.zone_blocks, 0)).max().unwrap_or(0);
     most.saturating_mul(4)
 }

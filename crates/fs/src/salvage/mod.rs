@@ -22,6 +22,7 @@
 
 mod contents;
 mod drives;
+mod replaced;
 mod scan;
 mod tree;
 
@@ -116,6 +117,10 @@ pub struct Salvaged {
     pub superseded_blocks: u64,
     /// Drives that are missing.
     pub missing_drives: Vec<u8>,
+    /// What drives are called that were given, and whose place others have taken: nothing of them is read.
+    pub replaced: Vec<String>,
+    /// The same of those that are read again, for the drive that took the place is missing.
+    pub standing_in: Vec<String>,
     /// Whether files may have lain in the hot zone alone, of which the drives tell nothing, or what they were earlier.
     pub may_lack_files_alone: bool,
 }

@@ -9,6 +9,7 @@
 //! 3. Nothing is an error, the file system checks itself, and it goes on working.
 //! 4. The device never saw its rules broken.
 //! 5. A copy in the hot zone is what the store has, and whole if nobody altered it.
+//! 6. What a zone of a stripe group held is not written over while the group is there.
 //!
 //! All of this also with harm done to an array within its parity: drives that are missing, a drive that is as it was
 //! earlier, blocks that are altered.
@@ -27,6 +28,7 @@ use crate::core::{Fs, HotOn, MountOptions, Sabotage};
 use crate::device::BLOCK_BYTES;
 use crate::device::model::{Contents, Snapshot};
 use crate::error::FsError;
+use crate::format::change::GroupLayout;
 
 /// Of up to so many blocks that are not durable every subset is tried.
 const EVERY_SUBSET: usize = 6;
@@ -74,13 +76,20 @@ pub async fn fresh(clock: &Clock, trial: &Trial) -> Result<(Fs, Rig), FsError> {
     Ok((fs, rig))
 }
 
+/// Unmounts, and mounts again.
+async fn remount(clock: &Clock, trial: &Trial, fs: &mut Fs, rig: &Rig) -> Result<(), FsError> {
+    fs.unmount().await?;
+    *fs = Fs::mount(clock, &rig.devices(clock, &[]), &mount_options(trial, trial.sabotage)).await?.0;
+    Ok(())
+}
+
 /// Does `operations` on a new file system and on the naive one; what each came to, and the snapshots of the device.
 async fn run(
     clock: Clock,
     trial: Trial,
     operations: Vec<Operation>,
 ) -> Result<(Vec<Step>, Vec<Vec<Snapshot>>, u64), String> {
-    let (fs, rig) = fresh(&clock, &trial).await.map_err(|error| format!("making it: {error}"))?;
+    let (mut fs, rig) = fresh(&clock, &trial).await.map_err(|error| format!("making it: {error}"))?;
     rig.keep_snapshots();
     // A file system is made on a device of which it knows nothing: what it asks then counts for nothing.
     let (first, broken) = (rig.events(), rig.broken_rules());
@@ -106,14 +115,17 @@ async fn run(
                     durable.extend(naive.find(path));
                     names_durable |= naive.find(path).is_ok();
                 }
-                Operation::Sync => (durable, names_durable) = (files.clone(), true),
+                Operation::Sync | Operation::Remount => (durable, names_durable) = (files.clone(), true),
                 Operation::Rename(path, _) | Operation::Link(path, _) | Operation::Exchange(path, _) => {
                     named.extend(naive.find(path));
                 }
                 _ => {}
             }
         }
-        let outcome = perform(&fs, operation).await;
+        let outcome = match operation {
+            Operation::Remount => remount(&clock, &trial, &mut fs, &rig).await,
+            operation => perform(&fs, operation).await,
+        };
         let mut tried = naive.clone();
         let expected = tried.perform(operation);
         match (&outcome, &expected) {
@@ -314,10 +326,12 @@ fn look(
     let devices = rig.devices(&clock, missing);
     let options = mount_options(trial, None);
     let steps_seen = &steps[..(acknowledged + 2).min(steps.len())];
+    let own_rig = rig.clone();
     // The borrow of the steps is not for a task of its own, so it is looked at here.
     let own = clock.clone();
     let found = clock.run(async move {
         let (fs, _) = Fs::mount(&own, &devices, &options).await.map_err(|error| format!("mounting: {error}"))?;
+        let (groups, before) = (groups_of(&fs), own_rig.contents());
         let wrong = fs.self_check();
         if !wrong.is_empty() {
             return Err(wrong.join("; "));
@@ -339,6 +353,7 @@ fn look(
             return Err(format!("{damaged} reads found a copy in the hot zone damaged"));
         }
         goes_on(&fs).await?;
+        is_not_written_over(&fs, &groups, (&before, &own_rig.contents()))?;
         Ok((shown, contents))
     });
     clock.forget_all();
@@ -347,6 +362,38 @@ fn look(
         return Err("the rules of the device were broken after mounting again".into());
     }
     judge_found(steps_seen, acknowledged, &shown, &contents)
+}
+
+/// The stripe groups of the array that it is on, if it is on one.
+fn groups_of(fs: &Fs) -> Vec<(u32, GroupLayout)> {
+    let groups = fs.0.data.array().map(|array| array.groups()).unwrap_or_default();
+    groups.into_iter().map(|(number, layout, _)| (number, layout)).collect()
+}
+
+/// Whether zones of those `groups` that are there still hold what they held; one that is just being emptied holds nothing. Zones of drives that are missing, which are not among
+/// the contents by their number, hold it anyway.
+fn is_not_written_over(
+    fs: &Fs,
+    groups: &[(u32, GroupLayout)],
+    (before, after): (&[Contents], &[Contents]),
+) -> Result<(), String> {
+    let (Some(array), now) = (fs.0.data.array(), groups_of(fs)) else { return Ok(()) };
+    let zone_blocks = array.shape().zone_blocks;
+    for (number, layout) in groups.iter().filter(|group| now.contains(group)) {
+        for at in &layout.members {
+            let (Some(before), Some(after)) = (before.get(usize::from(at.drive)), after.get(usize::from(at.drive)))
+            else {
+                continue;
+            };
+            let first = u64::from(at.zone) * zone_blocks;
+            let altered = (first..first + zone_blocks)
+                .find(|block| before.block(*block).zip(after.block(*block)).is_some_and(|(one, other)| one != other));
+            if let Some(block) = altered {
+                return Err(format!("block {block} of drive {} is written over in stripe group {number}", at.drive));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether it can still be used.

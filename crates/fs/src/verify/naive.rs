@@ -192,7 +192,9 @@ impl Naive {
                 Ok(())
             }
             Operation::Close(path) | Operation::Read(path) | Operation::Fsync(path) => self.find(path).map(drop),
-            Operation::Sync | Operation::Checkpoint | Operation::Clean | Operation::Wait(_) => Ok(()),
+            Operation::Sync | Operation::Checkpoint | Operation::Clean | Operation::Wait(_) | Operation::Remount => {
+                Ok(())
+            }
             Operation::Together(operations) => {
                 // Each is of a file of its own, so their order does not matter; one that is not there is not done.
                 operations.iter().for_each(|operation| drop(self.perform(operation)));

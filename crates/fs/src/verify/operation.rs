@@ -53,6 +53,8 @@ pub enum Operation {
     Clean,
     /// Lets so many seconds pass.
     Wait(u64),
+    /// Unmounts, and mounts again: whoever has the file system mounted does that, and not [`perform`].
+    Remount,
     /// Several at once, none of which changes what the others see.
     Together(Vec<Operation>),
 }
@@ -102,6 +104,7 @@ async fn perform_one(fs: &Fs, operation: &Operation) -> Result<(), FsError> {
     let caller = Caller::default();
     match operation {
         Operation::Together(_) => Err(FsError::NotSupported("operations at once within operations at once")),
+        Operation::Remount => Err(FsError::NotSupported("a mount in the midst of another")),
         Operation::Create(path) => {
             let (directory, name) = parent(fs, path).await?;
             fs.make_node(directory, name, REGULAR | 0o644, 0, caller).await.map(drop)

@@ -242,7 +242,9 @@ impl LogStore {
         }
         // Where there is little room, everything goes to wide groups.
         let is_narrow = self.is_narrow(blocks);
-        let is_meant = |row: u64| (row == 1) == is_narrow || self.array.shape().width == 1;
+        // With drives missing there may be no wide ones.
+        let has_wide = self.array.shape().width > 1 && (is_narrow || widest != Some(1));
+        let is_meant = |row: u64| (row == 1) == is_narrow || !has_wide;
         let own = || free().filter(|(_, band)| !band.is_for_cleaner);
         let meant = || own().filter(|(_, band)| is_meant(band.row));
         let fits = |band: &super::bands::Band| band.written == 0 || band.room() >= blocks + 2 * band.row;

@@ -1,0 +1,71 @@
+//! Drives that were replaced and have come back: what of them is left out.
+//!
+//! When a drive is replaced each column that it has is copied to another drive, and nothing more is written to it; headers that are
+//! written from then on say that it is gone. So what it has of a group that is still there is right, and is needed where the drive
+//! that took the place is missing. What it has of other groups is of an earlier time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use super::drives::Zone;
+
+/// The numbers of drives that were replaced, as headers say.
+pub fn gone(zones: &[Zone]) -> BTreeSet<u8> {
+    zones.iter().flat_map(|zone| zone.header.gone.iter().copied()).collect()
+}
+
+/// The drives that were replaced, with what they hold left out of `zones`; those of which something is needed are true.
+pub fn leave_out(
+    zones: &mut Vec<Zone>,
+    gone: &BTreeSet<u8>,
+    numbers: &BTreeMap<Uuid, u8>,
+    made_with: usize,
+) -> BTreeMap<Uuid, bool> {
+    let given: BTreeSet<Uuid> = zones.iter().map(|zone| zone.uuid).collect();
+    let is_gone = |uuid: &Uuid| numbers.get(uuid).is_some_and(|number| gone.contains(number));
+    // Where all that came later are there, so is the one that took the place.
+    let mut later = numbers.iter().filter(|(uuid, number)| usize::from(**number) >= made_with && !is_gone(uuid));
+    let are_all_there = later.all(|(uuid, _)| given.contains(uuid));
+    let mut replaced: BTreeMap<Uuid, bool> = BTreeMap::new();
+    let mut keep = Vec::with_capacity(zones.len());
+    for zone in zones.iter() {
+        let others = || zones.iter().filter(|other| other.uuid != zone.uuid && is_of_one_group(other, zone));
+        let is_left_out = if is_gone(&zone.uuid) {
+            are_all_there
+                || others().next().is_none()
+                || others().any(|other| other.header.column == zone.header.column)
+        } else {
+            false
+        };
+        if is_gone(&zone.uuid) {
+            *replaced.entry(zone.uuid).or_default() |= !is_left_out;
+        }
+        keep.push(!is_left_out);
+    }
+    for uuid in given.iter().filter(|uuid| !is_gone(uuid) && is_copied(**uuid, zones, numbers)) {
+        replaced.insert(*uuid, false);
+        zones.iter().zip(&mut keep).filter(|(zone, _)| zone.uuid == *uuid).for_each(|(_, keep)| *keep = false);
+    }
+    let mut keep = keep.into_iter();
+    zones.retain(|_| keep.next().expect("there is one for each"));
+    replaced
+}
+
+fn is_of_one_group(one: &Zone, other: &Zone) -> bool {
+    one.header.group == other.header.group && one.header.layout.sequence == other.header.layout.sequence
+}
+
+/// Whether all that a drive has lies on one that came later, as the pointers of that tell: it was replaced, and no group was opened
+/// since.
+fn is_copied(uuid: Uuid, zones: &[Zone], numbers: &BTreeMap<Uuid, u8>) -> bool {
+    let is_copy = |own: &Zone, other: &Zone| {
+        is_of_one_group(own, other)
+            && own.header.column == other.header.column
+            && numbers.get(&own.uuid) < numbers.get(&other.uuid)
+            && other.has_pointer
+            && other.written >= own.written
+    };
+    let mut own = zones.iter().filter(|zone| zone.uuid == uuid);
+    own.all(|own| zones.iter().any(|other| is_copy(own, other)))
+}
