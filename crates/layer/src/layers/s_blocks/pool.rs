@@ -115,8 +115,8 @@ impl Pool {
 
     /// Bytes that it takes beside itself.
     pub fn measured_bytes(&self) -> u64 {
-        let page = |page: &Box<[PackedRun]>| size_of_val(&**page) + size_of::<Box<[PackedRun]>>();
-        let pages: usize = self.sizes.iter().flat_map(|blocks| &blocks.pages).map(page).sum();
+        let pages = self.sizes.iter().flat_map(|blocks| &blocks.pages);
+        let pages: usize = pages.map(|page| size_of_val(page) + size_of_val(&**page)).sum();
         (pages + self.sizes.capacity() * size_of::<Blocks>()) as u64
     }
 

@@ -405,7 +405,7 @@ impl State {
 
     fn apply_restart(&mut self, number: u64, sblock_tail: Position, cache_tail: Position) -> Result<(), &'static str> {
         let section = self.sections.get_mut(number as usize).ok_or("there is no such section")?;
-        if sblock_tail.0 % self.shape.sblock_sectors != 0 {
+        if !sblock_tail.0.is_multiple_of(self.shape.sblock_sectors) {
             return Err("the tail lies within a slot");
         }
         section.slots.clear();
