@@ -514,7 +514,7 @@ fn drives_that_cannot_give_so_much_are_refused_with_how_much_they_could() {
     // 29 blocks of each of four drives are 464 KiB.
     for (trial, word) in [
         (Trial { hot_blocks: 117, ..array() }, "464 KiB at most"),
-        (Trial { geometry: zoned(0), hot_blocks: 1, ..array() }, "0 KiB at most"),
+        (Trial { geometry: zoned(0), hot_blocks: 1, ..array() }, "0 B at most"),
         (Trial { options: alone, metadata: two, ..array() }, "on drives it has copies"),
         (rest, "has the metadata on it"),
         (Trial { store: Some("strict-append"), drives: 1, parity: 0, ..array() }, "has no hot zone"),

@@ -2,17 +2,7 @@
 
 /// Bytes in binary units, with the precision that fits: `4 KiB`, `18.6 GiB`.
 pub fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 || value >= 100.0 || value.fract() == 0.0 {
-        return format!("{value:.0} {}", UNITS[unit]);
-    }
-    format!("{value:.1} {}", UNITS[unit])
+    imbrex_units::quantity::rough_bytes(bytes)
 }
 
 /// A whole number with thin groups: `113,872`.

@@ -98,6 +98,7 @@ fn a_new_drive_takes_little_memory_however_finely_it_is_cut() {
         ("emulated-smr-1", "set-associative", &[("region_size", "1MiB")]),
         ("exos-x18", "s-blocks", &[]),
         ("imr-20t", "block-swap", &[]),
+        ("hm-zoned", "zoned", &[("zone_size", "4MiB")]),
     ] {
         let profile = Profile::named(profile).expect("it comes with the project");
         let mut given = profile.parameters_for(layer);

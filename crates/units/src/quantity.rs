@@ -1,4 +1,4 @@
-//! Sizes and durations as people write them: the one place that reads them.
+//! Sizes and durations as people write them: the one place that reads them, and that says sizes in words to people.
 //!
 //! Invariants:
 //! 1. Arithmetic is exact: decimals are fixed-point integers. What is no whole number of bytes or nanoseconds is rounded to
@@ -120,6 +120,55 @@ fn exact(number: &str, factor: u64) -> Option<u64> {
     u64::try_from(value / unit).ok().filter(|_| value.is_multiple_of(unit))
 }
 
+/// Which way a size goes that has too many digits to be said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounding {
+    /// To the nearest, of two as near to the even one.
+    Nearest,
+    /// Up: what is asked for as the least is enough.
+    Up,
+    /// Down: what is told as the most fits.
+    Down,
+}
+
+/// A size in four digits, in the largest unit of which there is one at least: `1 GiB`, `1.5 KiB`, `256.0 MiB`. Where digits are
+/// missing, zeros at the end stay.
+pub fn said_bytes(bytes: u64, rounding: Rounding) -> String {
+    in_units(bytes, rounding, |whole| 3 - whole.ilog10())
+}
+
+/// A size for a table, with one decimal below a hundred: `18.6 GiB`, `256 MiB`.
+pub fn rough_bytes(bytes: u64) -> String {
+    in_units(bytes, Rounding::Nearest, |whole| u32::from(whole < 100))
+}
+
+/// A size in the largest unit of which there is one at least, with as many decimals as `decimals` says of so many whole units.
+fn in_units(bytes: u64, rounding: Rounding, decimals: impl Fn(u64) -> u32) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let number = bytes.max(1).ilog2() as usize / 10;
+    let digits = |number: usize, whole: u64| {
+        let (unit, places) = (1u128 << (10 * number), decimals(whole.max(1)));
+        let one = 10u128.pow(places);
+        let (down, rest) = (u128::from(bytes) * one / unit, u128::from(bytes) * one % unit);
+        let is_up = match rounding {
+            Rounding::Nearest => 2 * rest > unit || (2 * rest == unit && down % 2 == 1),
+            Rounding::Up => rest > 0,
+            Rounding::Down => false,
+        };
+        let rounded = down + u128::from(is_up);
+        (rounded / one, format!("{:0width$}", rounded % one, width = places as usize), places > 0, rest == 0)
+    };
+    // Rounding may make a whole unit more: 1023.7 MiB a GiB, 99.97 MiB a number with one decimal less.
+    let (whole, ..) = digits(number, bytes >> (10 * number));
+    let (number, whole) = if whole == 1024 { (number + 1, 1) } else { (number, whole as u64) };
+    let (whole, fraction, has_fraction, is_exact) = digits(number, whole);
+    let fraction = if is_exact { fraction.trim_end_matches('0') } else { &fraction };
+    match has_fraction && !fraction.is_empty() {
+        true => format!("{whole}.{fraction} {}", UNITS[number]),
+        false => format!("{whole} {}", UNITS[number]),
+    }
+}
+
 /// A whole number in groups of three digits: `145,799`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -164,6 +213,46 @@ mod tests {
             (duration_ns("2 weeks", 1), duration_ns("1.6ns", 1), exact_duration_ns("1.6ns", 1)),
             (None, Some(2), None)
         );
+    }
+
+    /// Exact figures are short and have no zeros at the end; the others have four digits, or one decimal below a hundred.
+    #[test]
+    fn sizes_are_said_in_the_largest_unit_that_suits() {
+        use Rounding::{Down, Nearest, Up};
+        const KIB: u64 = 1 << 10;
+        const MIB: u64 = 1 << 20;
+        for (size, said, rough) in [
+            (0, "0 B", "0 B"),
+            (1023, "1023 B", "1023 B"),
+            (1024 * MIB, "1 GiB", "1 GiB"),
+            (1536 * MIB, "1.5 GiB", "1.5 GiB"),
+            (1000 * KIB, "1000 KiB", "1000 KiB"),
+            (120 * MIB, "120 MiB", "120 MiB"),
+            (3 << 60, "3 EiB", "3 EiB"),
+            // 256 MiB without 48 KiB: 255.953125.
+            (262_096 * KIB, "256.0 MiB", "256 MiB"),
+            // 39.0625 has six digits.
+            (10_000 * 4096, "39.06 MiB", "39.1 MiB"),
+            // A tie goes to the even one: 1.0625 has four decimals, 1.25 two.
+            (1088 * KIB, "1.062 MiB", "1.1 MiB"),
+            (1280 * KIB, "1.25 MiB", "1.2 MiB"),
+            // What is rounded may reach the next unit, or a digit more.
+            (1024 * MIB - 1, "1.000 GiB", "1.0 GiB"),
+            (100 * MIB - 1, "100.0 MiB", "100 MiB"),
+        ] {
+            assert_eq!((said_bytes(size, Nearest).as_str(), rough_bytes(size).as_str()), (said, rough), "{size}");
+        }
+        let both = |size| [Down, Up].map(|rounding| said_bytes(size, rounding));
+        assert_eq!(both(262_096 * KIB), ["255.9 MiB", "256.0 MiB"]);
+        assert_eq!(both(10_000 * 4096), ["39.06 MiB", "39.07 MiB"]);
+        assert_eq!(both(1024 * MIB - 1), ["1023 MiB", "1.000 GiB"]);
+        assert_eq!(both(1536 * MIB), ["1.5 GiB", "1.5 GiB"]);
+        assert_eq!(both(u64::MAX), ["15.99 EiB", "16.00 EiB"]);
+        // What is said to be enough, or to fit, is so when it is given.
+        for size in (0..50).map(|shift| (1u64 << shift) + (1 << (shift / 2)) + 1) {
+            let [down, up] = both(size).map(|said| bytes(&said).expect("it is a size"));
+            assert!(down <= size && size <= up && up - down <= size / 500, "{size}: {down} to {up}");
+        }
     }
 
     #[test]

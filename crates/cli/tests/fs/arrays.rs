@@ -261,7 +261,12 @@ fn a_hot_zone_on_the_drives_is_made_and_told_of_by_drive() {
     };
     for (words, code, said) in [
         (&["--hot", "1MiB", "--hot-files", "alone"][..], 2, "with --hot-on drives it holds copies"),
-        (&["--hot", "2TiB"], 1, "KiB at most, in conventional zones and on half of each conventional disk"),
+        // Two drives of four zones of 16 MiB, and half of 1 GiB, less three blocks of each: 639.965 MiB.
+        (
+            &["--hot", "2TiB"],
+            1,
+            "of 2 TiB: 639.9 MiB at most, in conventional zones and on half of each conventional disk",
+        ),
         (&[], 2, "--hot <SIZE>"),
     ] {
         let (found, text) = failure(&with(words));

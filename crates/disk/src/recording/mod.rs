@@ -18,6 +18,7 @@ pub mod shingled;
 mod tracks;
 
 pub use kind::{BuildError, Keys, Kind, Recording, Refusal};
+pub use shingled::HEAD_TRACKS_MAX;
 
 /// Every kind there is.
 pub const KINDS: &[Kind] =

@@ -13,6 +13,7 @@
 //! 2. Beyond the last track of a surface nothing is destroyed.
 //! 3. A write in the conventional part of a `horizontal` layout destroys nothing.
 //! 4. The shingling direction is that in which tracks follow each other in PBA order.
+//! 5. No head is wider than [`HEAD_TRACKS_MAX`]: layers look no further around a track.
 
 use serde::Deserialize;
 
@@ -29,6 +30,9 @@ pub const KIND: Kind = Kind {
     summary: "a write destroys the k − 1 tracks after it, at its angles widened by φ (Aghayev 2015 §2)",
     build,
 };
+
+/// The widest head, the written track included: a write reaches no track further away.
+pub const HEAD_TRACKS_MAX: u32 = 32;
 
 /// Millionths: radial shares are compared as whole numbers.
 const MILLION: u64 = 1_000_000;
@@ -105,6 +109,7 @@ fn from_head(head_tracks: u32, section: &Section) -> Result<Shingled, Refusal> {
         let reason = "a head is at least one track wide; give 1 for no overlap";
         return Err(Refusal::new("head_tracks", reason));
     }
+    check_width(head_tracks, "head_tracks", "head_tracks")?;
     let mut heads = vec![(0, head_tracks)];
     for step in &section.head_steps {
         let from = (step.from_share * MILLION as f64).round() as u64;
@@ -116,11 +121,20 @@ fn from_head(head_tracks: u32, section: &Section) -> Result<Shingled, Refusal> {
             );
             return Err(Refusal::new("head_steps", reason));
         }
+        check_width(step.head_tracks, "head_steps", &format!("step from {}: head_tracks", step.from_share))?;
         heads.push((from, step.head_tracks));
     }
     let (phi, sectors) = (section.widening_ns, section.widening_sectors);
     let margin = Margin { earlier_ns: phi, later_ns: phi, sectors };
     Ok(Shingled { heads, direction: None, margin, band_tracks: section.band_tracks })
+}
+
+/// Invariant 5; `name` is how the profile calls the width.
+fn check_width(tracks: u32, key: &'static str, name: &str) -> Result<(), Refusal> {
+    if tracks <= HEAD_TRACKS_MAX {
+        return Ok(());
+    }
+    Err(Refusal::new(key, format!("{name} = {tracks}: expected 1 to {HEAD_TRACKS_MAX} tracks")))
 }
 
 fn from_interference(profile: Interference, section: &Section) -> Result<Shingled, Refusal> {
@@ -137,6 +151,8 @@ fn from_interference(profile: Interference, section: &Section) -> Result<Shingle
             "s_id and s_od are both above 1, and no order of writing uses all tracks then; set one of them to 1";
         return Err(Refusal::new("interference", reason));
     }
+    check_width(profile.s_id, "interference", "s_id")?;
+    check_width(profile.s_od, "interference", "s_od")?;
     let direction = if profile.s_od > 1 { RadialDirection::Outward } else { RadialDirection::Inward };
     let margin = Margin { earlier_ns: profile.phi_ccw_ns, later_ns: profile.phi_cw_ns, sectors: 0 };
     let heads = vec![(0, profile.s_id.max(profile.s_od))];

@@ -238,6 +238,23 @@ fn what_is_as_large_as_the_disk_fits_and_what_is_larger_is_refused() {
 }
 
 #[test]
+fn a_head_wider_than_layers_look_is_refused() {
+    let steps = |tracks: u32| format!("head_tracks = 2\nhead_steps = [{{ from_share = 0.5, head_tracks = {tracks} }}]");
+    let cases = [
+        ("head_tracks", "head_tracks = 33", (|tracks| format!("head_tracks = {tracks}")) as fn(u32) -> String),
+        ("head_steps", "step from 0.5: head_tracks = 33", steps),
+        ("interference", "s_id = 33", |tracks| format!("interference = {{ s_id = {tracks}, s_od = 1 }}")),
+        ("interference", "s_od = 33", |tracks| format!("interference = {{ s_id = 1, s_od = {tracks} }}")),
+    ];
+    for (key, said, words) in cases {
+        let kind = |tracks| format!("kind = 'shingled'\n{}", words(tracks));
+        assert_eq!(recording(&kind(32)).stored_share(32), 32.0 / 63.0, "{key}");
+        let refused = refusal(&kind(33));
+        assert_eq!((refused.key, refused.reason), (key, format!("{said}: expected 1 to 32 tracks")));
+    }
+}
+
+#[test]
 fn steps_of_a_head_rise_from_the_outer_diameter_inwards() {
     let head = |steps: &str| format!("kind = 'shingled'\nhead_tracks = 4\nhead_steps = [{steps}]");
     let step = |share: &str, tracks: u32| format!("{{ from_share = {share}, head_tracks = {tracks} }}");

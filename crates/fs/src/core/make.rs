@@ -1,5 +1,6 @@
 //! Making a file system: how its metadata are laid out, and the first blocks of its devices.
 
+use imbrex_units::quantity::{Rounding, said_bytes};
 use uuid::Uuid;
 
 use super::make_hot::{HotOn, hot_option, hot_parts};
@@ -136,9 +137,13 @@ pub fn plan(parts: Parts<'_>, options: &MakeOptions) -> Result<Plan, FsError> {
     let layout = lay_out(place, of_data, hot).ok_or_else(|| {
         let (zone, smaller) = match hot.0 {
             0 => (String::new(), ""),
-            blocks => (format!(" and a hot zone of {}", in_mib(blocks)), ", or ask for a smaller one"),
+            blocks => (
+                format!(" and a hot zone of {}", size_of_blocks(blocks, Rounding::Nearest)),
+                ", or ask for a smaller one",
+            ),
         };
-        let (given, least, data) = (in_mib(place.blocks), in_mib(least_place(of_data, hot)), in_mib(of_data));
+        let least = size_of_blocks(least_place(of_data, hot), Rounding::Up);
+        let [given, data] = [place.blocks, of_data].map(|blocks| size_of_blocks(blocks, Rounding::Nearest));
         wrong(&format!("{given} of metadata are too few for {data} of data{zone}: give {least} or more{smaller}"))
     })?;
     let options = MakeOptions { options: [options.options.as_slice(), &hot_option].concat(), ..options.clone() };
@@ -266,9 +271,9 @@ fn inside(device: &Device, options: &MakeOptions) -> Result<(Place, (u64, u64)),
     Ok((place, (first, geometry.blocks - first)))
 }
 
-/// Blocks, in the words of an error: mebibytes, rounded up.
-pub(super) fn in_mib(blocks: u64) -> String {
-    format!("{} MiB", blocks.div_ceil((1 << 20) / BLOCK_BYTES as u64))
+/// Blocks as a size, in the words of an error.
+pub(super) fn size_of_blocks(blocks: u64, rounding: Rounding) -> String {
+    said_bytes(blocks.saturating_mul(BLOCK_BYTES as u64), rounding)
 }
 
 /// The smallest place of which [`lay_out`] makes something.

@@ -1,7 +1,8 @@
 //! Making a file system: where its hot zone lies ([`crate::hot`]), and what of the files in it is elsewhere too.
 
-use super::make::{MakeOptions, Parts, in_mib};
-use crate::device::BLOCK_BYTES;
+use imbrex_units::quantity::Rounding;
+
+use super::make::{MakeOptions, Parts, size_of_blocks};
 use crate::hot::{HotPart, Keeping, room_on, split};
 
 /// Where the hot zone lies.
@@ -44,9 +45,10 @@ pub(super) fn hot_parts(parts: Parts<'_>, options: &MakeOptions) -> Result<Vec<H
     }
     let rooms: Vec<u64> = parts.drives.iter().map(|drive| room_on(&drive.geometry())).collect();
     split(options.hot_blocks, &rooms).ok_or_else(|| {
-        let (wanted, kib) = (in_mib(options.hot_blocks), rooms.iter().sum::<u64>() * (BLOCK_BYTES as u64 / 1024));
+        let wanted = size_of_blocks(options.hot_blocks, Rounding::Nearest);
+        let most = size_of_blocks(rooms.iter().sum(), Rounding::Down);
         format!(
-            "and the other drives cannot give a hot zone of {wanted}: {kib} KiB at most, in conventional zones and on half of each \
+            "and the other drives cannot give a hot zone of {wanted}: {most} at most, in conventional zones and on half of each \
              conventional disk"
         )
     })

@@ -26,7 +26,7 @@ use super::interlaced::driver::Interlaced;
 use super::interlaced::heat::{Heat, HeatLog};
 use super::interlaced::home::{Home, Planner};
 use super::interlaced::host::{Host, merge, push_runs_at};
-use super::interlaced::map_zones::{MapZones, ZonePiece};
+use super::interlaced::map_zones::{MapZone, MapZones, ZonePiece};
 use super::interlaced::moves::{Timing, Transfer, Transfers};
 use super::interlaced::options::{MoveOptions, OF_MOVES};
 use super::interlaced::record::{self, FIRST_LAYER_TAG};
@@ -35,6 +35,7 @@ use crate::context::Context;
 use crate::info::LayerInfo;
 use crate::journal_records;
 use crate::layer::Layer;
+use crate::map::sparse::Sparse;
 use crate::parameters::ConfigError;
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Plan};
@@ -131,7 +132,7 @@ pub(super) struct Map<N> {
     name: &'static str,
     zones: MapZones,
     /// By zone the place of each pseudo-track, both by home number; nothing where all have stayed at home.
-    places: Vec<Option<Box<[N]>>>,
+    places: Vec<Option<Sparse<N>>>,
     /// Pieces of the longest track.
     pieces_of_track: u64,
     away: Option<Away>,
@@ -159,19 +160,19 @@ impl<N: PlaceNumber> Map<N> {
 
     /// The places of a zone's pseudo-tracks, unless all are at home.
     #[inline]
-    fn places_of(&self, zone: u32) -> Option<&[N]> {
-        self.places[zone as usize].as_deref()
+    fn places_of(&self, zone: u32) -> Option<&Sparse<N>> {
+        self.places[zone as usize].as_ref()
     }
 
     #[inline]
     fn place_of(&self, zone: u32, piece: u16) -> u16 {
-        self.places_of(zone).map_or(piece, |places| places[piece as usize].into())
+        self.places_of(zone).and_then(|places| places.get(piece as usize)).map_or(piece, |&place| place.into())
     }
 
     fn set_place(&mut self, zone: u32, piece: u16, place: u16) {
         let pieces = self.zones.zone(zone).pieces;
-        let at_home = || (0..pieces).map(N::of).collect();
-        self.places[zone as usize].get_or_insert_with(at_home)[piece as usize] = N::of(place);
+        let places = self.places[zone as usize].get_or_insert_with(|| Sparse::new(pieces as usize));
+        *places.change(piece as usize, |piece| N::of(piece as u16)) = N::of(place);
     }
 
     /// Pieces before and after one that lie before and after it, as far as a track may reach: none of pseudo-tracks, which
@@ -209,11 +210,12 @@ impl<N: PlaceNumber> Map<N> {
             return place;
         }
         let wanted = N::of(place);
-        // Sixteen at a time, which the compiler turns into one comparison.
+        // A page at a time, which the compiler turns into a few comparisons.
         let places = self.places_of(zone).expect("a piece that has moved is in a table");
-        let chunk = places.chunks(16).position(|chunk| chunk.iter().fold(false, |found, &at| found | (at == wanted)));
-        let first = 16 * chunk.expect("invariant 1: every place is some piece's");
-        let within = places[first..].iter().position(|&at| at == wanted).expect("found in this chunk");
+        let holds = |page: &[N]| page.iter().fold(false, |found, &at| found | (at == wanted));
+        let mut made = places.pages().filter_map(|(pieces, page)| Some((pieces.start, page?)));
+        let (first, page) = made.find(|(_, page)| holds(page)).expect("invariant 1: every place is some piece's");
+        let within = page.iter().position(|&at| at == wanted).expect("found in this page");
         (first + within) as u16
     }
 
@@ -275,6 +277,23 @@ impl<N: PlaceNumber> Map<N> {
         }
     }
 
+    /// Calls `visit` with each pseudo-track of a zone that lies on tops, and its place.
+    #[inline]
+    fn for_each_on_tops(&self, zone: u32, mut visit: impl FnMut(u16, u16)) {
+        let MapZone { bottoms, pieces, .. } = *self.zones.zone(zone);
+        let Some(places) = self.places_of(zone) else { return (bottoms..pieces).for_each(|piece| visit(piece, piece)) };
+        for (numbers, page) in places.pages() {
+            let (first, end) = (numbers.start as u16, numbers.end as u16);
+            match page {
+                None => (first.max(bottoms)..end).for_each(|piece| visit(piece, piece)),
+                Some(page) => {
+                    let placed = (first..end).zip(page.iter().map(|&place| place.into()));
+                    placed.filter(|&(_, place)| place >= bottoms).for_each(|(piece, place)| visit(piece, place));
+                }
+            }
+        }
+    }
+
     /// How the pseudo-tracks of a zone that lie in `faced` lie to what writing destroys there; all others are apart.
     fn touched(&self, home: &Home, zone: u32, faced: &[Span]) -> BTreeMap<u16, Relation> {
         let mut runs = Vec::new();
@@ -309,22 +328,18 @@ impl<N: PlaceNumber> Map<N> {
         for (&piece, _) in touched.iter().filter(|&(_, &relation)| relation == Relation::Partly) {
             is_barred[piece as usize] = true;
         }
-        let places = self.places_of(hot.zone);
-        let place_of = |piece: u16| places.map_or(piece, |places| places[piece as usize].into());
-        let placed = (0..zone.pieces).map(|piece| (piece, place_of(piece)));
-        let on_tops = placed.filter(|&(_, place)| place >= zone.bottoms);
         let mut best = None;
-        for (cold, place) in on_tops {
+        self.for_each_on_tops(hot.zone, |cold, place| {
             let cold_sectors = sectors[cold as usize];
             // Nearly all are hotter than the coldest so far, or lie further in.
             if is_barred[cold as usize] || best.is_some_and(|best| best <= (cold_sectors, false, place, 0)) {
-                continue;
+                return;
             }
             let candidate = (cold_sectors, !touched.contains_key(&cold), place, cold);
             if best.is_none_or(|best| candidate < best) {
                 best = Some(candidate);
             }
-        }
+        });
         best.map(|(sectors, is_apart, _, cold)| (sectors, is_apart, cold))
     }
 
@@ -543,10 +558,11 @@ impl<N: PlaceNumber> Translation for Map<N> {
 
     fn self_check(&self, _home: &Home) -> Result<(), Violation> {
         for zone in 0..self.zones.count() as u32 {
-            let Some(places) = self.places_of(zone) else { continue };
+            if self.places_of(zone).is_none() {
+                continue;
+            }
             let mut seen = vec![false; 1 << N::BITS];
-            let number = |place: &N| -> u16 { (*place).into() };
-            let mut places = places.iter().map(number);
+            let mut places = (0..self.zones.zone(zone).pieces).map(|piece| self.place_of(zone, piece));
             if let Some(place) = places.find(|&place| std::mem::replace(&mut seen[place as usize], true)) {
                 let detail = format!("two pieces of zone {zone} are at place {place}");
                 return Err(Violation { layer: self.name, invariant: 1, detail });
@@ -565,8 +581,8 @@ impl<N: PlaceNumber> Translation for Map<N> {
     }
 
     fn measured_bytes(&self) -> u64 {
-        let moved: usize = self.places.iter().flatten().map(|places| places.len() * size_of::<N>()).sum();
-        (self.places.capacity() * size_of::<Option<Box<[N]>>>() + moved) as u64 + self.zones.measured_bytes()
+        let moved: u64 = self.places.iter().flatten().map(Sparse::measured_bytes).sum();
+        (self.places.capacity() * size_of::<Option<Sparse<N>>>()) as u64 + moved + self.zones.measured_bytes()
     }
 }
 

@@ -19,7 +19,7 @@ use crate::layer::{Layer, MapMemory, Piece};
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
 use crate::plan::note::{Note, ReplayError};
 use crate::plan::{Cause, GroupKind, Medium, Plan};
-use crate::region::{Footprints, RegionSize, Regions, check_count};
+use crate::region::{RegionSize, Regions, check_count};
 use crate::violation::Violation;
 use crate::zones::Zones;
 
@@ -103,9 +103,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
 
 /// Zones of `sectors` each. One that would harm itself, as where strokes meet, is left out.
 fn places(disk: &Disk, sectors: Sectors) -> Regions {
-    let mut footprints = Footprints::new(disk);
-    let is_whole = |extent: Extent| footprints.of(extent).iter().all(|lost| lost.intersection(extent).is_none());
-    Regions::carve(disk, RegionSize::Sectors(sectors)).filtered(is_whole)
+    Regions::carve(disk, RegionSize::Sectors(sectors)).whole(disk)
 }
 
 /// What a write of some track within `extent` destroys, if any does.

@@ -4,6 +4,8 @@
 //! Invariants:
 //! 1. An item that was never changed is what its owner says it is at first; the table knows nothing of it.
 
+use std::ops::Range;
+
 /// Items of a page.
 const PAGE_ITEMS: usize = 64;
 
@@ -51,6 +53,16 @@ impl<T> Sparse<T> {
         items.take_while(|&(index, _)| index < self.len)
     }
 
+    /// All pages in order: the numbers of their items, and these unless they are as at first.
+    #[inline]
+    pub fn pages(&self) -> impl Iterator<Item = (Range<usize>, Option<&[T]>)> {
+        self.pages.iter().enumerate().map(|(number, page)| {
+            let first = number * PAGE_ITEMS;
+            let numbers = first..self.len.min(first + PAGE_ITEMS);
+            (numbers.clone(), page.as_ref().map(|items| &items[..numbers.len()]))
+        })
+    }
+
     /// Bytes of memory that it takes now, beside what its items take elsewhere.
     pub fn measured_bytes(&self) -> u64 {
         let made = self.pages.iter().flatten().count() * PAGE_ITEMS * size_of::<T>();
@@ -85,6 +97,14 @@ mod tests {
             for (index, &value) in sparse.iter() {
                 prop_assert_eq!(twin[index], value);
             }
+            let mut next = 0;
+            for (numbers, items) in sparse.pages() {
+                prop_assert_eq!(numbers.start, next);
+                next = numbers.end;
+                let items = items.map_or_else(|| numbers.clone().collect(), Vec::from);
+                prop_assert_eq!(&items, &twin[numbers]);
+            }
+            prop_assert_eq!(next, twin.len());
             let pages: std::collections::BTreeSet<usize> = changes.iter().map(|(index, _)| index / PAGE_ITEMS).collect();
             let made = pages.len() * PAGE_ITEMS * size_of::<usize>();
             prop_assert_eq!(sparse.measured_bytes() as usize, sparse.pages.capacity() * size_of::<usize>() + made);

@@ -73,15 +73,17 @@ impl<'a> Carver<'a> {
                 }
             }
             regions.push(region);
-            next = self.repeat(&mut regions, region, next, &taken);
+            next = self.repeat(&mut regions, region, next, &mut taken);
         }
         (regions, is_safe)
     }
 
     /// Lays the regions that follow `last`, which was laid, in its row of tracks, where all that each destroys is what lies right
     /// behind it, and is the same for all; `next` is what comes behind that. Returns where to go on.
-    fn repeat(&mut self, regions: &mut Rows, last: Extent, next: Pba, taken: &RunMap<()>) -> Pba {
-        let RegionSize::Tracks(_) = self.size else { return next };
+    fn repeat(&mut self, regions: &mut Rows, last: Extent, next: Pba, taken: &mut RunMap<()>) -> Pba {
+        if let RegionSize::Sectors(_) = self.size {
+            return self.repeat_known(regions, last, next, taken);
+        }
         let Some((left, track)) = self.row_from(last.start) else { return next };
         let is_behind = self.footprints.of(last).iter().all(|lost| lost.start >= last.end() && lost.end() <= next);
         let (step, end) = (next - last.start, last.start + Sectors(left * track.0));
@@ -93,6 +95,19 @@ impl<'a> Carver<'a> {
         let count = (end - next).0 / step.0;
         regions.push_many(Extent::new(next, last.sectors), step.0, count);
         next + Sectors(count * step.0)
+    }
+
+    /// The same where regions begin anywhere in a track: those that are known to need the guard that `last` has.
+    fn repeat_known(&mut self, regions: &mut Rows, last: Extent, next: Pba, taken: &mut RunMap<()>) -> Pba {
+        let Some(guard) = self.footprints.guard(last) else { return next };
+        let (next, step) = (last.end() + Sectors(guard), last.sectors.0 + guard);
+        taken.forget_before(next.0);
+        let (first, disk_end) = (Extent::new(next, last.sectors), self.disk.geometry.sectors().0);
+        let free_end = taken.first().map_or(disk_end, |(start, _)| start.min(disk_end));
+        let Some(room) = free_end.checked_sub(first.end().0) else { return next };
+        let count = self.footprints.guarded(first, step, room / step + 1, |sectors| sectors == guard);
+        regions.push_many(first, step, count);
+        next + Sectors(count * step)
     }
 
     /// Whole tracks from the one that begins at `pba` on: of a stroke, or, where writing harms nothing, whichever follow each other.

@@ -4,10 +4,8 @@
 //! Invariants:
 //! 1. What is answered is what the recording answers.
 
+use imbrex_disk::recording::HEAD_TRACKS_MAX;
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
-
-/// Tracks beside a written one that it could destroy: heads are narrower than this.
-pub const HEAD_TRACKS_MAX: u32 = 32;
 
 /// How many tracks from the one that begins at `track` on destroy, written whole, what it destroys, so much further on: those of its
 /// stroke, but for the last, whose writes reach out of it.
@@ -16,6 +14,9 @@ pub fn alike_tracks(disk: &Disk, track: Pba) -> u64 {
     let alike = stroke.filter(|_| disk.recording.is_alike_in_stroke(&disk.geometry, track));
     alike.map_or(1, |(left, _)| left.saturating_sub(u64::from(HEAD_TRACKS_MAX)).max(1))
 }
+
+/// That what a region destroys is not known, or does not lie so that it has a guard.
+const NO_GUARD: u32 = u32::MAX;
 
 /// Whole tracks of one length, from the first that a region began in on.
 #[derive(Clone, Copy)]
@@ -33,6 +34,8 @@ pub struct Footprints<'a> {
     kept_for: (Pba, Sectors),
     /// By sector of the track that the region begins at, what it destroys, counted from where it begins.
     kept: Vec<Option<Box<[Extent]>>>,
+    /// Likewise, the guard of those that have one.
+    guards: Vec<u32>,
     destroyed: Vec<Extent>,
 }
 
@@ -40,7 +43,8 @@ impl<'a> Footprints<'a> {
     /// Nothing is known yet.
     pub fn new(disk: &'a Disk) -> Footprints<'a> {
         let stroke = Stroke { extent: Extent::new(Pba(0), Sectors::ZERO), track_sectors: 1, is_alike: false };
-        Footprints { disk, stroke, kept_for: (Pba(0), Sectors::ZERO), kept: Vec::new(), destroyed: Vec::new() }
+        let kept_for = (Pba(0), Sectors::ZERO);
+        Footprints { disk, stroke, kept_for, kept: Vec::new(), guards: Vec::new(), destroyed: Vec::new() }
     }
 
     /// What a write of `region` destroys.
@@ -60,8 +64,39 @@ impl<'a> Footprints<'a> {
         if self.destroyed.iter().all(is_in_stroke) {
             let moved = |lost: &Extent| Extent::new(Pba(lost.start.0 - region.start.0), lost.sectors);
             self.kept[sector] = Some(self.destroyed.iter().map(moved).collect());
+            self.guards[sector] = guard(region, &self.destroyed).unwrap_or(NO_GUARD);
         }
         &self.destroyed
+    }
+
+    /// How many sectors behind `region` the next of its length can begin, if that is known to keep it clear of all that is destroyed.
+    pub fn guard(&mut self, region: Extent) -> Option<u64> {
+        let sector = self.sector_among_alike(region)?;
+        Some(self.guards[sector]).filter(|&guard| guard != NO_GUARD).map(u64::from)
+    }
+
+    /// How many of a row of `count` regions, `first` and those that follow each other `step` further on, are known to have a guard
+    /// that `fits`.
+    pub fn guarded(&mut self, first: Extent, step: u64, count: u64, fits: impl Fn(u64) -> bool) -> u64 {
+        let Some(mut sector) = self.sector_among_alike(first) else { return 0 };
+        let track = self.stroke.track_sectors as usize;
+        let (room, ahead) = (self.alike_end() - first.end().0, (step % self.stroke.track_sectors) as usize);
+        let known = count.min(room / step + 1);
+        for number in 0..known {
+            let guard = self.guards[sector];
+            if guard == NO_GUARD || !fits(u64::from(guard)) {
+                return number;
+            }
+            sector += ahead;
+            sector -= if sector >= track { track } else { 0 };
+        }
+        known
+    }
+
+    /// Up to where a region may reach so that all it can destroy lies in the stroke.
+    fn alike_end(&self) -> u64 {
+        let Stroke { extent, track_sectors, .. } = self.stroke;
+        extent.end().0.saturating_sub(u64::from(HEAD_TRACKS_MAX) * track_sectors)
     }
 
     /// The sector of its track that `region` begins at, if all that it can destroy lies in a stroke of tracks that are alike.
@@ -70,15 +105,15 @@ impl<'a> Footprints<'a> {
             self.enter_stroke(region.start);
         }
         let Stroke { extent, track_sectors, is_alike } = self.stroke;
-        let reach = Sectors(u64::from(HEAD_TRACKS_MAX) * track_sectors);
-        if !is_alike || region.end() + reach > extent.end() {
+        if !is_alike || region.end().0 > self.alike_end() {
             return None;
         }
         if self.kept_for.1 != region.sectors {
             self.kept_for.1 = region.sectors;
-            self.kept.clear();
+            self.forget();
         }
         self.kept.resize(track_sectors as usize, None);
+        self.guards.resize(track_sectors as usize, NO_GUARD);
         Some(((region.start - extent.start).0 % track_sectors) as usize)
     }
 
@@ -93,9 +128,23 @@ impl<'a> Footprints<'a> {
         let zone = geometry.zone_of(place.radial_track).extent.start;
         if zone != self.kept_for.0 {
             self.kept_for.0 = zone;
-            self.kept.clear();
+            self.forget();
         }
     }
+
+    fn forget(&mut self) {
+        self.kept.clear();
+        self.guards.clear();
+    }
+}
+
+/// How many sectors behind `region` hold all that it destroys, if there is nothing else of it and no room for another region between.
+fn guard(region: Extent, destroyed: &[Extent]) -> Option<u32> {
+    let behind = |end: Pba, lost: &Extent| {
+        (region.end() <= lost.start && lost.start < end + region.sectors).then(|| end.max(lost.end()))
+    };
+    let end = destroyed.iter().try_fold(region.end(), behind)?;
+    u32::try_from((end - region.end()).0).ok().filter(|&guard| guard != NO_GUARD)
 }
 
 #[cfg(test)]
@@ -104,18 +153,10 @@ mod tests {
     //! whose tracks are skewed, against the recording.
 
     use super::*;
-    use imbrex_disk::Profile;
+    use crate::verify::toy;
 
-    fn disk(recording: &str) -> imbrex_disk::SharedDisk {
-        let text = format!(
-            "name = \"drawn\"\nsummary = \"drawn\"\ndefault_layer = \"conventional\"\n[geometry]\nlayout = \"horizontal\"\n\
-             surfaces = 3\nrotation_ns = 10000000\ntracks = 400\nstroke_tracks_od = 90\nstroke_tracks_id = 50\n\
-             track_sectors_od = 16\ntrack_sectors_id = 7\ntrack_skew_ns = 1700000\nhead_skew_ns = 300000\n\
-             [geometry.horizontal]\nsplit = 0.5\n[mechanics]\n[mechanics.seek]\nmodel = \"linear\"\nmin_ns = 1\nmax_ns = 2\n\
-             [recording]\n{recording}\n"
-        );
-        Profile::parse("drawn.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}")).disk()
-    }
+    const SKEWED_STROKES: &str = "tracks = 400\nstroke_tracks_od = 90\nstroke_tracks_id = 50\ntrack_sectors_od = 16\n\
+         track_sectors_id = 7\ntrack_skew_ns = 1700000\nhead_skew_ns = 300000";
 
     #[test]
     fn what_is_kept_is_what_the_recording_says() {
@@ -125,8 +166,8 @@ mod tests {
             "kind = \"shingled\"\nhead_tracks = 3\nhead_steps = [{ from_share = 0.45, head_tracks = 1 }, { from_share = 0.8, head_tracks = 2 }]",
             "kind = \"block-interference\"\ninterference_sectors = 20",
         ] {
-            let disk = disk(recording);
-            let (mut footprints, mut kept) = (Footprints::new(&disk), 0);
+            let disk = toy::in_strokes(SKEWED_STROKES, recording);
+            let (mut footprints, mut kept, mut in_rows) = (Footprints::new(&disk), 0, 0);
             for sectors in [1, 5, 16, 39, 100] {
                 for start in 0..disk.geometry.sectors().0 - sectors {
                     let region = Extent::new(Pba(start), Sectors(sectors));
@@ -135,7 +176,32 @@ mod tests {
                     assert_eq!(footprints.of(region), destroyed, "{recording}: {region:?}");
                     kept += footprints.kept.iter().flatten().count();
                 }
+                // Rows of every step, of which nothing is told but what the recording says of each region.
+                for (start, step) in (0..200).flat_map(|start| (sectors..sectors + 40).map(move |step| (start, step))) {
+                    let first = Extent::new(Pba(start), Sectors(sectors));
+                    let guard = step - sectors;
+                    // Those of the first stroke are asked about before.
+                    (start..800).step_by(step as usize).for_each(|start| {
+                        footprints.of(Extent::new(Pba(start), first.sectors));
+                    });
+                    let told = footprints.guarded(first, step, 30, |sectors| sectors == guard);
+                    for region in (0..told).map(|number| Extent::new(Pba(start + number * step), first.sectors)) {
+                        let mut destroyed = Vec::new();
+                        disk.recording.destroys(&disk.geometry, region, &mut destroyed);
+                        let is_clear = |start| {
+                            let next = Extent::new(Pba(start), region.sectors);
+                            destroyed.iter().all(|lost| lost.intersection(next).is_none())
+                        };
+                        let next = (region.end().0..).find(|&start| is_clear(start));
+                        assert_eq!(next, Some(region.end().0 + guard), "{recording}: behind {region:?}");
+                        let is_behind =
+                            |lost: &Extent| lost.start >= region.end() && lost.end().0 <= region.end().0 + guard;
+                        assert!(destroyed.iter().all(is_behind), "{recording}: {region:?} destroys {destroyed:?}");
+                    }
+                    in_rows += told;
+                }
             }
+            assert!(in_rows > 0, "{recording}");
             assert!(kept > 0, "{recording}");
         }
     }

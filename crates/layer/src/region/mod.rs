@@ -12,5 +12,5 @@ mod regions;
 pub mod rewrite;
 mod rows;
 
-pub use footprint::{Footprints, HEAD_TRACKS_MAX, alike_tracks};
+pub use footprint::alike_tracks;
 pub use regions::{Position, REGION_SIZE, REGION_TRACKS, RegionOffset, RegionSize, Regions, check_count};

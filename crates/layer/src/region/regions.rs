@@ -12,6 +12,7 @@
 use imbrex_disk::{Disk, Extent, Lba, Pba, Sectors};
 
 use super::carve::Carver;
+use super::footprint::Footprints;
 use super::rows::{Guesses, Row, Rows};
 use crate::context::Context;
 use crate::parameters::{ConfigError, ParameterInfo, ParameterKind};
@@ -248,13 +249,24 @@ impl Regions {
         Regions::of(rows)
     }
 
-    /// Those of the regions that `keep` accepts.
-    pub fn filtered(&self, mut keep: impl FnMut(Extent) -> bool) -> Regions {
-        let mut rows = Rows::default();
-        (0..self.len())
-            .map(|index| self.extent(index))
-            .filter(|&extent| keep(extent))
-            .for_each(|extent| rows.push(extent));
+    /// Those of the regions that can be written whole without harm to themselves.
+    pub fn whole(&self, disk: &Disk) -> Regions {
+        let (mut rows, mut footprints) = (Rows::default(), Footprints::new(disk));
+        for row in self.rows.rows() {
+            let (mut number, count) = (0, u64::from(row.count));
+            while number < count {
+                let first = Extent::new(Pba(row.start(number)), Sectors(row.sectors));
+                let known = footprints.guarded(first, row.step(), count - number, |_| true);
+                rows.push_many(first, row.step(), known);
+                number += known;
+                if known == 0 {
+                    if footprints.of(first).iter().all(|lost| lost.intersection(first).is_none()) {
+                        rows.push(first);
+                    }
+                    number += 1;
+                }
+            }
+        }
         Regions::of(rows)
     }
 

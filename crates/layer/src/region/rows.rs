@@ -33,6 +33,11 @@ impl Row {
         self.start + index * self.step
     }
 
+    /// From the start of one of its regions to that of the next.
+    pub fn step(&self) -> u64 {
+        self.step.max(self.sectors)
+    }
+
     /// Number of one past its last region.
     pub fn end(&self) -> usize {
         self.first as usize + self.count as usize

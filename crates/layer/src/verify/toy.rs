@@ -150,6 +150,22 @@ fn kind(section: &str) -> &str {
     section.split('\'').nth(1).expect("a toy's recording begins with its kind in quotes")
 }
 
+/// Strokes of hundreds of tracks.
+#[cfg(test)]
+pub(crate) const LONG_STROKES: &str = "tracks = 2400
+stroke_tracks_od = 300
+stroke_tracks_id = 150
+track_sectors_od = 60
+track_sectors_id = 30";
+
+/// A disk in strokes that turn half way in; `tracks` says of what length.
+#[cfg(test)]
+pub(crate) fn in_strokes(tracks: &str, recording: &str) -> SharedDisk {
+    let geometry =
+        format!("layout = 'horizontal'\nsurfaces = 3\nrotation_ns = 10_000_000\nhorizontal.split = 0.5\n{tracks}");
+    profile("in strokes", &geometry, recording).disk()
+}
+
 fn profile(name: &str, geometry: &str, recording: &str) -> Profile {
     let text = format!(
         "name = 'toy'

@@ -54,7 +54,7 @@ impl Word for ZoneState {
 
 impl Zones {
     pub(super) fn note_of(&self, index: u32) -> Note {
-        let zone = self.states[index as usize];
+        let zone = self.known(index);
         let state = match zone.condition {
             Condition::Full if zone.is_finished && zone.written < self.zone_sectors => ZoneState::Finished,
             Condition::ReadOnly => ZoneState::ReadOnly,
@@ -67,7 +67,7 @@ impl Zones {
     /// Appends the records of every zone that is not as new.
     pub fn checkpoint(&self, notes: &mut Vec<Note>) {
         for index in 0..self.len() {
-            let state = self.states[index as usize];
+            let state = self.known(index);
             let is_fault = matches!(state.condition, Condition::ReadOnly | Condition::Offline | Condition::Full);
             if state.written > 0 || is_fault {
                 notes.push(self.note_of(index));
@@ -90,7 +90,7 @@ impl Zones {
             ZoneState::ReadOnly => Condition::ReadOnly,
             ZoneState::Offline => Condition::Offline,
         };
-        let zone = &mut self.states[index as usize];
+        let zone = self.changed(index);
         (zone.written, zone.on_the_way, zone.is_finished) = (written, 0, state == ZoneState::Finished);
         self.set(index, condition);
         Ok(())
@@ -99,7 +99,7 @@ impl Zones {
     /// Checks that counts and conditions agree.
     pub fn self_check(&self, layer: &'static str) -> Result<(), Violation> {
         let violation = |invariant, detail| Err(Violation { layer, invariant, detail });
-        let count = |is: fn(Condition) -> bool| self.states.iter().filter(|state| is(state.condition)).count();
+        let count = |is: fn(Condition) -> bool| self.states.iter().filter(|(_, state)| is(state.condition)).count();
         let (open, active) = (count(Condition::is_open), count(Condition::is_active));
         let counted = self.explicitly_open as usize + self.implicitly_open.len();
         if open != counted || active != self.active as usize || open > self.open_max as usize {
@@ -110,8 +110,8 @@ impl Zones {
             Condition::Closed => state.accepted() == 0 || state.accepted() == self.zone_sectors,
             condition => condition.is_open() && state.accepted() == self.zone_sectors,
         };
-        match self.states.iter().position(is_wrong) {
-            Some(index) => violation(2, format!("zone {index} is {:?}", self.states[index])),
+        match self.states.iter().find(|(_, state)| is_wrong(state)) {
+            Some((index, state)) => violation(2, format!("zone {index} is {state:?}")),
             None => Ok(()),
         }
     }

@@ -47,6 +47,7 @@ use imbrex_disk::{Lba, Pba, Sectors};
 
 pub use self::condition::{Condition, Zone, ZoneError};
 pub use self::journal::{ZoneRecord, ZoneState};
+use crate::map::sparse::Sparse;
 use crate::plan::Plan;
 use crate::region::Regions;
 
@@ -63,7 +64,9 @@ struct State {
 }
 
 impl State {
-    const fn fresh(condition: Condition) -> State {
+    /// A zone as it was made, where the first `conventional` are conventional.
+    const fn fresh(conventional: u32, index: usize) -> State {
+        let condition = if index < conventional as usize { Condition::Conventional } else { Condition::Empty };
         State { condition, written: 0, on_the_way: 0, is_finished: false }
     }
 
@@ -82,7 +85,8 @@ pub struct Zones {
     conventional: u32,
     open_max: u32,
     active_max: u32,
-    states: Vec<State>,
+    /// Nothing of zones that are still as they were made.
+    states: Sparse<State>,
     /// Implicitly open zones, the one opened first in front.
     implicitly_open: VecDeque<u32>,
     explicitly_open: u32,
@@ -96,15 +100,13 @@ impl Zones {
     pub fn new(places: Regions, conventional: u32, open_max: u32, active_max: u32) -> Zones {
         let zone_sectors = if places.is_empty() { 0 } else { places.sectors(0).0 };
         assert!(places.capacity().0 == zone_sectors * places.len() as u64, "zones differ in size: invariant 4");
-        let condition = |index| if index < conventional { Condition::Conventional } else { Condition::Empty };
-        let states = (0..places.len() as u32).map(|index| State::fresh(condition(index))).collect();
         Zones {
+            states: Sparse::new(places.len()),
             places,
             zone_sectors,
             conventional,
             open_max: if open_max == 0 { u32::MAX } else { open_max },
             active_max: if active_max == 0 { u32::MAX } else { active_max },
-            states,
             implicitly_open: VecDeque::new(),
             explicitly_open: 0,
             active: 0,
@@ -114,12 +116,12 @@ impl Zones {
 
     /// How many.
     pub fn len(&self) -> u32 {
-        self.states.len() as u32
+        self.places.len() as u32
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.states.is_empty()
+        self.places.is_empty()
     }
 
     /// How many are conventional: the first so many.
@@ -178,8 +180,22 @@ impl Zones {
     }
 
     fn state(&self, index: u32) -> Result<State, ZoneError> {
-        let no_such_zone = ZoneError::NoSuchZone { zone: index, zones: self.len() };
-        self.states.get(index as usize).copied().ok_or(no_such_zone)
+        if index >= self.len() {
+            return Err(ZoneError::NoSuchZone { zone: index, zones: self.len() });
+        }
+        Ok(self.known(index))
+    }
+
+    /// The state of a zone that there is.
+    fn known(&self, index: u32) -> State {
+        let made = || State::fresh(self.conventional, index as usize);
+        self.states.get(index as usize).copied().unwrap_or_else(made)
+    }
+
+    /// The same, to be changed.
+    fn changed(&mut self, index: u32) -> &mut State {
+        let conventional = self.conventional;
+        self.states.change(index as usize, |index| State::fresh(conventional, index))
     }
 
     /// Whether these sectors are there.
@@ -190,7 +206,7 @@ impl Zones {
     }
 
     fn refused(&self, zone: u32, what: &'static str) -> ZoneError {
-        ZoneError::Condition { zone, condition: self.states[zone as usize].condition, what }
+        ZoneError::Condition { zone, condition: self.known(zone).condition, what }
     }
 
     /// Accepts a write of `sectors` at `lba`, which will be carried out, or says why it cannot be. For the host the pointer
@@ -221,7 +237,7 @@ impl Zones {
         }
         let more = u32::try_from(sectors).ok().and_then(|sectors| state.on_the_way.checked_add(sectors));
         let more = more.expect("what is on its way to a drive fits in memory, so it is less than 2³² sectors");
-        self.states[index as usize].on_the_way = more;
+        self.changed(index).on_the_way = more;
         if sectors == room {
             self.set(index, Condition::Full);
         }
@@ -249,13 +265,13 @@ impl Zones {
     }
 
     fn advance(&mut self, index: u32, written: u64) {
-        let state = self.states[index as usize];
+        let state = self.known(index);
         let is_moving = !matches!(state.condition, Condition::Conventional | Condition::ReadOnly | Condition::Offline);
         if !is_moving || written <= state.written {
             return;
         }
         let on_the_way = state.accepted().saturating_sub(written) as u32;
-        self.states[index as usize] = State { written, on_the_way, ..state };
+        *self.changed(index) = State { written, on_the_way, ..state };
         self.moved.insert(index);
         if written <= state.accepted() {
             return;
@@ -307,7 +323,7 @@ impl Zones {
             }
             _ => self.set(index, Condition::Full),
         }
-        self.states[index as usize].is_finished = true;
+        self.changed(index).is_finished = true;
         self.moved.insert(index);
         self.note_moved(plan);
         Ok(())
@@ -327,9 +343,9 @@ impl Zones {
     pub fn reset_those_of(&mut self, zones: std::ops::Range<u32>, plan: &mut Plan) -> u32 {
         let mut reset = 0;
         for index in zones.start.max(self.conventional)..zones.end {
-            let state = self.states[index as usize];
+            let state = self.known(index);
             let is_failed = matches!(state.condition, Condition::ReadOnly | Condition::Offline);
-            if state != State::fresh(Condition::Empty) && !is_failed {
+            if state != State::fresh(self.conventional, index as usize) && !is_failed {
                 self.put_back(index, 0, plan);
                 reset += 1;
             }
@@ -367,9 +383,9 @@ impl Zones {
         if to > 0 {
             plan.barrier();
         }
-        let state = &mut self.states[index as usize];
+        let state = self.changed(index);
         (state.written, state.on_the_way, state.is_finished) = (to, 0, false);
-        let condition = match (to, self.states[index as usize].condition) {
+        let condition = match (to, self.known(index).condition) {
             (0, _) => Condition::Empty,
             (_, Condition::Full) if to < self.zone_sectors => Condition::Closed,
             (_, condition) => condition,
@@ -417,7 +433,7 @@ impl Zones {
         if becomes_active && self.active >= self.active_max {
             return Err(ZoneError::TooManyActive { limit: self.active_max });
         }
-        let moved = &mut self.states[index as usize];
+        let moved = self.changed(index);
         (moved.written, moved.on_the_way, moved.is_finished) = (to, 0, false);
         if !state.condition.is_open() || to == self.zone_sectors {
             self.set(index, self.condition_at(index, to));
@@ -452,7 +468,7 @@ impl Zones {
 
     /// Sees to it that one more zone may be open, closing an implicitly open one if need be.
     fn make_room(&mut self, index: u32) -> Result<(), ZoneError> {
-        let is_active = self.states[index as usize].condition.is_active();
+        let is_active = self.known(index).condition.is_active();
         if !is_active && self.active >= self.active_max {
             return Err(ZoneError::TooManyActive { limit: self.active_max });
         }
@@ -467,7 +483,7 @@ impl Zones {
 
     /// The one place where conditions change, so that the counts keep up.
     fn set(&mut self, index: u32, condition: Condition) {
-        let before = std::mem::replace(&mut self.states[index as usize].condition, condition);
+        let before = std::mem::replace(&mut self.changed(index).condition, condition);
         self.active = self.active + u32::from(condition.is_active()) - u32::from(before.is_active());
         self.explicitly_open = self.explicitly_open + u32::from(condition == Condition::ExplicitlyOpen)
             - u32::from(before == Condition::ExplicitlyOpen);
@@ -486,7 +502,7 @@ impl Zones {
 
     /// Bytes of memory that they take now.
     pub fn measured_bytes(&self) -> u64 {
-        self.places.measured_bytes() + (self.states.len() * std::mem::size_of::<State>()) as u64
+        self.places.measured_bytes() + self.states.measured_bytes()
     }
 }
 

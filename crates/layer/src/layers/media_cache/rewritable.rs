@@ -6,10 +6,11 @@
 //! Invariants:
 //! 1. What is found is what looking at every track would find.
 
+use imbrex_disk::recording::HEAD_TRACKS_MAX;
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
 use super::tracks::{Others, is_destroyed};
-use crate::region::{HEAD_TRACKS_MAX, Regions};
+use crate::region::Regions;
 
 /// A search from the first to the last of some regions.
 struct Search<'a, O: Others> {
@@ -104,16 +105,11 @@ mod tests {
     use super::*;
     use crate::map::run_map::RunMap;
     use crate::region::{Position, RegionSize};
-    use imbrex_disk::Profile;
+    use crate::verify::toy;
 
     fn disk(recording: &str) -> imbrex_disk::SharedDisk {
-        let text = format!(
-            "name = \"drawn\"\nsummary = \"drawn\"\ndefault_layer = \"conventional\"\n[geometry]\nlayout = \"horizontal\"\n\
-             surfaces = 3\nrotation_ns = 10000000\ntracks = 2400\nstroke_tracks_od = 300\nstroke_tracks_id = 150\n\
-             track_sectors_od = 60\ntrack_sectors_id = 30\n[geometry.horizontal]\nsplit = 0.5\nconventional_from = 0.4\n\
-             conventional_to = 0.6\n[mechanics]\n[mechanics.seek]\nmodel = \"linear\"\nmin_ns = 1\nmax_ns = 2\n[recording]\n{recording}\n"
-        );
-        Profile::parse("drawn.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}")).disk()
+        let conventional = "horizontal.conventional_from = 0.4\nhorizontal.conventional_to = 0.6";
+        toy::in_strokes(&format!("{}\n{conventional}", toy::LONG_STROKES), recording)
     }
 
     fn each(disk: &Disk, taken: &Regions, others: &RunMap<()>) -> Vec<Extent> {

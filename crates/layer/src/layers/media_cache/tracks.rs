@@ -10,10 +10,11 @@
 
 use std::ops::Range;
 
+use imbrex_disk::recording::HEAD_TRACKS_MAX;
 use imbrex_disk::{Disk, Extent, Pba, Sectors};
 
 use crate::map::run_map::RunMap;
-use crate::region::{HEAD_TRACKS_MAX, Regions, alike_tracks};
+use crate::region::{Regions, alike_tracks};
 
 /// Tracks behind a likely one that are looked at before all are searched.
 const NEAR_TRACKS: usize = 4;
@@ -272,16 +273,10 @@ mod tests {
 
     use super::*;
     use crate::region::{Position, RegionSize};
-    use imbrex_disk::Profile;
+    use crate::verify::toy;
 
     fn disk(head: &str) -> imbrex_disk::SharedDisk {
-        let text = format!(
-            "name = \"drawn\"\nsummary = \"drawn\"\ndefault_layer = \"conventional\"\n[geometry]\nlayout = \"horizontal\"\n\
-             surfaces = 3\nrotation_ns = 10000000\ntracks = 2400\nstroke_tracks_od = 300\nstroke_tracks_id = 150\n\
-             track_sectors_od = 60\ntrack_sectors_id = 30\n[geometry.horizontal]\nsplit = 0.5\n\
-             [mechanics]\n[mechanics.seek]\nmodel = \"linear\"\nmin_ns = 1\nmax_ns = 2\n[recording]\nkind = \"shingled\"\n{head}\n"
-        );
-        Profile::parse("drawn.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}")).disk()
+        toy::in_strokes(toy::LONG_STROKES, &format!("kind = 'shingled'\n{head}"))
     }
 
     fn each(disk: &Disk, taken: &Regions, others: &RunMap<()>) -> Tracks {

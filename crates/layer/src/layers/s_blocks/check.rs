@@ -1,9 +1,10 @@
 //! The layer's invariants, asserted, and the memory its map takes. The numbers are those of the layer's header.
 
 use super::INFO;
+use super::entries::Entry;
 use super::ring::Position;
 use super::shape::Shape;
-use super::state::{DEAD, Entry, Section, State};
+use super::state::{DEAD, Section, State};
 use crate::violation::Violation;
 
 /// Host blocks by which the paper's map of the cache counts (4 KiB).
@@ -36,7 +37,7 @@ fn check_rings(state: &State, number: usize) -> Result<(), Violation> {
     let slots = section.slots.len() as u64 * state.shape.sblock_sectors;
     let slots_detail = || format!("section {number}: slots of {slots} sectors, {} in use", section.sblock_ring.used());
     ensure(slots == section.sblock_ring.used(), 5, slots_detail)?;
-    let entries: u64 = section.entries.iter().map(|entry| entry.sectors).sum();
+    let entries: u64 = section.entries.iter().map(Entry::sectors).sum();
     let entries_detail = || format!("section {number}: entries of {entries}, {} in use", section.cache_ring.used());
     ensure(entries == section.cache_ring.used(), 5, entries_detail)
 }
@@ -65,7 +66,7 @@ fn check_cached(state: &State, number: usize) -> Result<(), Violation> {
     let starts = entry_starts(section);
     let mut live = 0;
     for sblock in sblocks_of(state, number) {
-        let cached = state.cached(sblock);
+        let cached = state.cached(number, sblock);
         let mut end = 0;
         for run in cached.runs() {
             let detail = || format!("S-block {sblock}: {run:?} after one that ends at {end}");
@@ -88,7 +89,7 @@ fn entry_starts(section: &Section) -> Vec<(Position, Entry)> {
     let mut position = section.cache_ring.tail();
     let place = |entry: &Entry| {
         let start = position;
-        position = position.plus(entry.sectors);
+        position = position.plus(entry.sectors());
         (start, *entry)
     };
     section.entries.iter().map(place).collect()
@@ -100,7 +101,7 @@ fn lies_in_an_entry(starts: &[(Position, Entry)], position: Position, lba: u64, 
         return false;
     };
     let offset = position.0 - start.0;
-    entry.lba != DEAD && offset + sectors <= entry.sectors && entry.lba + offset == lba
+    entry.lba() != DEAD && offset + sectors <= entry.sectors() && entry.lba() + offset == lba
 }
 
 fn check_open(state: &State, number: usize) -> Result<(), Violation> {
@@ -135,9 +136,7 @@ fn bits_for(count: u64) -> u64 {
 impl State {
     /// Bytes that its structures take now.
     pub fn measured_bytes(&self) -> u64 {
-        let queues = |section: &Section| {
-            section.slots.measured_bytes() + (section.entries.capacity() * size_of::<Entry>()) as u64
-        };
+        let queues = |section: &Section| section.slots.measured_bytes() + section.entries.measured_bytes();
         let sections = (self.sections.capacity() * size_of::<Section>()) as u64;
         self.sblocks_bytes() + sections + self.sections.iter().map(queues).sum::<u64>()
     }

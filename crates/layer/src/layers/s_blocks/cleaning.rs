@@ -68,7 +68,7 @@ impl SBlocks {
     /// would be hidden whole is not read.
     fn read_merged(&self, section: usize, sblock: u64, from: u64, plan: &mut Plan) {
         let size = self.state.shape.sblock_sectors;
-        let cached = self.state.cached(sblock);
+        let cached = self.state.cached(section, sblock);
         let overlaid = || cached.within(from as u32, size as u32);
         let first = self.state.first_lba(sblock);
         if overlaid().map(|run| run.sectors as u64).sum::<u64>() < size - from {
@@ -154,7 +154,7 @@ impl SBlocks {
             room -= piece.sectors;
             skip += piece.sectors;
             position = position.plus(piece.sectors);
-            if skip == self.state.sections[section].entries[index].sectors {
+            if self.state.sections[section].entries.get(index).is_some_and(|entry| entry.sectors() == skip) {
                 (index, skip) = (index + 1, 0);
             }
         }

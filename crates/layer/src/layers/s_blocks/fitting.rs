@@ -5,6 +5,7 @@
 
 use imbrex_disk::{Disk, Pba, Sectors};
 
+use super::cached::RUN_SECTORS_END;
 use super::placement::{Misfit, RingStarts, place};
 use super::shape::Shape;
 use crate::parameters::{ConfigError, Parameters};
@@ -13,9 +14,11 @@ use crate::parameters::{ConfigError, Parameters};
 const SAMPLED_TRACKS: u64 = 256;
 /// How many ends of a write are tried on each.
 const SAMPLED_ENDS: u64 = 32;
-/// The largest S-block: offsets in it take 32 bits.
-const SBLOCK_SECTORS_MAX: u64 = 1 << 30;
-/// S-blocks of a disk at most: each takes 64 bytes of memory.
+/// The largest S-block.
+const SBLOCK_SECTORS_MAX: u64 = RUN_SECTORS_END as u64 - 1;
+/// The longest cache buffer, guard included: of a position in it 32 bits are kept.
+const CACHE_RING_SECTORS_MAX: u64 = u32::MAX as u64;
+/// S-blocks of a disk at most: each takes 16 bytes of memory.
 const SBLOCKS_MAX: u64 = 1 << 26;
 /// Attempts to place the rings, with a wider guard or a smaller payload each time.
 const ATTEMPTS: usize = 64;
@@ -131,6 +134,14 @@ impl Asked {
                 sblocks.saturating_mul(self.sections)
             )));
         }
+        if cache_sectors + self.guard() > CACHE_RING_SECTORS_MAX {
+            return Err(ConfigError(format!(
+                "{} sections make caches of {cache_sectors} sectors, with a guard of {}: at most {CACHE_RING_SECTORS_MAX} \
+                 together; use more sections, or a smaller cache_share",
+                self.sections,
+                self.guard()
+            )));
+        }
         if spare_sblocks < 2 {
             return Err(ConfigError(format!(
                 "{} sections leave {spare_sblocks} spare S-blocks of {} sectors each (a section has {payload}): \
@@ -206,6 +217,18 @@ mod tests {
     fn too_many_sections_are_refused_with_the_remedy() {
         let refusal = cassuto(1501).shape().unwrap_err().to_string();
         assert!(refusal.contains("1 spare S-blocks") && refusal.contains("fewer sections"), "{refusal}");
+    }
+
+    #[test]
+    fn a_cache_longer_than_its_positions_can_say_is_refused() {
+        // A section of 429,496,729,600 sectors has 2³² of cache at 1 %, and a guard of 20,064 behind it.
+        let asked =
+            |payload| Asked { disk_sectors: 1 << 40, payload: Some(payload), sblock_sectors: 20_000, ..cassuto(1) };
+        let refusal = asked(429_496_729_600).shape().unwrap_err().to_string();
+        assert!(refusal.contains("4294967296 sectors, with a guard of 20064: at most 4294967295"), "{refusal}");
+        // With 20,065 sectors less of cache it fits.
+        let fits = asked(429_496_729_600 - 2_006_500).shape().expect("it fits");
+        assert_eq!(fits.cache_sectors + fits.guard_sectors, u32::MAX.into());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use imbrex_disk::{Lba, Sectors};
 
+use super::cached::CachedRun;
 use super::record::Record;
 use super::state::{DEAD, State};
 use crate::plan::note::Note;
@@ -55,7 +56,7 @@ fn cached_runs(state: &State, number: usize, notes: &mut Vec<Note>) {
     let mut position = tail;
     for (index, entry) in state.sections[number].entries.iter().enumerate() {
         let mut skip = 0;
-        while skip < entry.sectors {
+        while skip < entry.sectors() {
             let piece = state.entry_piece(number, index, skip, position).expect("the entry is there");
             if piece.live {
                 let (lba, sectors) = (Lba(piece.lba), Sectors(piece.sectors));
@@ -70,7 +71,7 @@ fn cached_runs(state: &State, number: usize, notes: &mut Vec<Note>) {
 fn trims(state: &State, number: usize, notes: &mut Vec<Note>) {
     let native = state.shape.native_sblocks;
     for sblock in number as u64 * native..(number as u64 + 1) * native {
-        for run in state.cached(sblock).runs().iter().filter(|run| run.is_absent()) {
+        for run in state.cached(number, sblock).runs().filter(CachedRun::is_absent) {
             let lba = Lba(state.first_lba(sblock) + run.offset as u64);
             notes.push(Record::Trimmed { lba, sectors: Sectors(run.sectors as u64) }.encode());
         }

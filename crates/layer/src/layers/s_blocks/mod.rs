@@ -26,11 +26,13 @@
 mod cached;
 mod check;
 mod cleaning;
+mod entries;
 mod fitting;
 mod host;
 mod journal;
 mod placement;
 mod policy;
+mod pool;
 mod record;
 mod ring;
 mod shape;
@@ -197,7 +199,7 @@ impl SBlocks {
             let first = self.state.first_lba(sblock);
             let section = self.state.section_of_sblock(sblock);
             let mut next = offset;
-            for run in self.state.cached(sblock).within(offset, offset + part) {
+            for run in self.state.cached(section, sblock).within(offset, offset + part) {
                 self.place_in_sblock(sblock, next, run.offset, &mut visit);
                 let lba = first + run.offset as u64;
                 if run.is_absent() {

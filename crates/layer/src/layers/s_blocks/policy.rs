@@ -36,7 +36,7 @@ impl Policy {
             Policy::ClosestToTail => in_order_of_slots(state, section).next(),
             Policy::MostCachedBlocks => {
                 // `max_by_key` keeps the last of equals: from the head on, that is the one nearest the tail.
-                let sectors = |sblock: &u64| state.cached(*sblock).sectors();
+                let sectors = |sblock: &u64| state.cached(section, *sblock).sectors();
                 in_order_of_slots(state, section).rev().max_by_key(sectors)
             }
             Policy::CacheTail => oldest_cached(state, section),
@@ -47,22 +47,20 @@ impl Policy {
 
 /// The section's S-blocks that have cached sectors, from the tail of the S-block buffer on.
 fn in_order_of_slots(state: &State, section: usize) -> impl DoubleEndedIterator<Item = u64> + '_ {
-    let section = &state.sections[section];
-    let tail = section.sblock_ring.tail();
-    (0..section.slots.len()).filter_map(move |index| {
-        let sblock = section.slots.get(index)?;
-        let position = tail.plus(index as u64 * state.shape.sblock_sectors);
-        let holds = sblock != DEAD && state.position(sblock) == position;
-        (holds && state.cached(sblock).sectors() > 0).then_some(sblock)
+    let slots = &state.sections[section].slots;
+    (0..slots.len()).filter_map(move |index| {
+        let sblock = slots.get(index)?;
+        let holds = sblock != DEAD && state.is_in_slot(sblock, section, index);
+        (holds && state.cached(section, sblock).sectors() > 0).then_some(sblock)
     })
 }
 
 /// The S-block of the first live piece from the tail of the cache buffer on.
 fn oldest_cached(state: &State, section: usize) -> Option<u64> {
     let mut position = state.sections[section].cache_ring.tail();
-    for index in 0..state.sections[section].entries.len() {
+    for (index, entry) in state.sections[section].entries.iter().enumerate() {
         let mut skip = 0;
-        while skip < state.sections[section].entries[index].sectors {
+        while skip < entry.sectors() {
             let piece = state.entry_piece(section, index, skip, position)?;
             if piece.live {
                 return Some(piece.lba / state.shape.sblock_sectors);

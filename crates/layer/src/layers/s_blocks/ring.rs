@@ -24,7 +24,7 @@ use crate::plan::Medium;
 pub(super) struct Position(pub u64);
 
 impl Position {
-    /// No place in any ring: what is there is absent, or not yet known.
+    /// No place in any ring: what is there is absent.
     pub const NOWHERE: Position = Position(u64::MAX);
 
     /// The place `sectors` further on.

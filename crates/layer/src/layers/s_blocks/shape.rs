@@ -13,8 +13,6 @@
 
 use imbrex_disk::Sectors;
 
-use super::ring::Position;
-
 /// The sizes that all sections share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
@@ -50,9 +48,9 @@ impl Shape {
         self.sections * self.native_sblocks
     }
 
-    /// Where a fresh drive has an S-block, in its buffer.
-    pub fn first_position(&self, sblock: u64) -> Position {
-        Position(sblock % self.native_sblocks * self.sblock_sectors)
+    /// The slot in which a fresh drive has an S-block.
+    pub fn first_slot(&self, sblock: u64) -> u32 {
+        (sblock % self.native_sblocks) as u32
     }
 
     /// Live sectors that one go of a defrag may copy: what the head may enter of the guard.

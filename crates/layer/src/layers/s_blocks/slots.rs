@@ -4,13 +4,27 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::entries::grow;
+use super::state::DEAD;
+
+/// A dead slot, as it is kept.
+const NO_SBLOCK: u32 = u32::MAX;
+
+fn packed(sblock: u64) -> u32 {
+    if sblock == DEAD { NO_SBLOCK } else { u32::try_from(sblock).expect("a disk has fewer S-blocks") }
+}
+
+fn unpacked(sblock: u32) -> u64 {
+    if sblock == NO_SBLOCK { DEAD } else { u64::from(sblock) }
+}
+
 /// The slots.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     /// The oldest ones: S-blocks as they were at first.
     native: Range<u64>,
     /// Those after them.
-    later: VecDeque<u64>,
+    later: VecDeque<u32>,
 }
 
 impl Slots {
@@ -31,7 +45,7 @@ impl Slots {
 
     /// All of them, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.native.clone().chain(self.later.iter().copied())
+        self.native.clone().chain(self.later.iter().copied().map(unpacked))
     }
 
     /// Slot `index`, counted from the oldest.
@@ -39,7 +53,7 @@ impl Slots {
         let native = (self.native.end - self.native.start) as usize;
         match index.checked_sub(native) {
             None => Some(self.native.start + index as u64),
-            Some(index) => self.later.get(index).copied(),
+            Some(index) => self.later.get(index).copied().map(unpacked),
         }
     }
 
@@ -55,17 +69,18 @@ impl Slots {
 
     /// Adds one behind all others.
     pub fn push_back(&mut self, sblock: u64) {
-        self.later.push_back(sblock);
+        grow(&mut self.later);
+        self.later.push_back(packed(sblock));
     }
 
     /// Adds several likewise.
     pub fn extend(&mut self, sblocks: impl Iterator<Item = u64>) {
-        self.later.extend(sblocks);
+        self.later.extend(sblocks.map(packed));
     }
 
     /// Takes the oldest away.
     pub fn pop_front(&mut self) -> Option<u64> {
-        self.native.next().or_else(|| self.later.pop_front())
+        self.native.next().or_else(|| self.later.pop_front().map(unpacked))
     }
 
     /// Takes all away.
@@ -76,7 +91,7 @@ impl Slots {
 
     /// Bytes that they take beside themselves.
     pub fn measured_bytes(&self) -> u64 {
-        (self.later.capacity() * size_of::<u64>()) as u64
+        (self.later.capacity() * size_of::<u32>()) as u64
     }
 }
 
@@ -94,8 +109,9 @@ mod tests {
             assert_eq!((slots.len(), slots.front(), slots.back()), (5, twin.front().copied(), twin.back().copied()));
             (0..6).for_each(|index| assert_eq!(slots.get(index), twin.get(index).copied()));
             assert_eq!(slots.pop_front(), twin.pop_front());
-            slots.push_back(100 + number);
-            twin.push_back(100 + number);
+            let sblock = if number % 4 == 3 { DEAD } else { 100 + number };
+            slots.push_back(sblock);
+            twin.push_back(sblock);
         }
         slots.clear();
         assert!(slots.is_empty() && slots.back().is_none());

@@ -5,12 +5,12 @@
 //!
 //! Invariants (numbered as in the layer's header): 1 to 6.
 
-use std::collections::VecDeque;
-
 use imbrex_disk::{Lba, Sectors};
 
-use super::cached::{CachedRun, CachedRuns};
+use super::cached::{Cached, CachedRun, CachedRuns};
+use super::entries::{Entries, Entry};
 use super::placement::RingStarts;
+use super::pool::Pool;
 use super::record::Record;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
@@ -22,19 +22,13 @@ use crate::map::sparse::Sparse;
 /// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
 pub(super) const DEAD: u64 = u64::MAX;
 
-/// An S-block: where its copy begins, and what of it the cache overlays. It fills a line of memory.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-pub(super) struct SBlock {
-    pub position: Position,
-    pub cached: CachedRuns,
-}
-
-/// What was written to a cache buffer in one go; live as far as the S-blocks' runs still point into it.
+/// An S-block: where its copy lies, and what of it the cache overlays. Four fill a line of memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub lba: u64,
-    pub sectors: u64,
+#[repr(align(16))]
+struct SBlock {
+    /// The slot of its copy: the low bits of how many there were before it. The slot before the oldest if it has none.
+    slot: u32,
+    cached: CachedRuns,
 }
 
 /// An S-block that a stream is filling: the newest slot of its buffer.
@@ -51,10 +45,12 @@ pub(super) struct Section {
     pub sblock_ring: Ring,
     /// What its slots were written for, from the tail on.
     pub slots: Slots,
+    /// How many there were before them, the low bits of it.
+    oldest_slot: u32,
     /// The cache buffer.
     pub cache_ring: Ring,
     /// What was written to it, from the tail on.
-    pub entries: VecDeque<Entry>,
+    pub entries: Entries,
     /// Live sectors in the cache buffer.
     pub live_sectors: u64,
     /// The slot being filled by a stream.
@@ -75,6 +71,7 @@ pub(super) struct EntryPiece {
 pub(super) struct State {
     pub shape: Shape,
     sblocks: Sparse<SBlock>,
+    pool: Pool,
     pub sections: Vec<Section>,
 }
 
@@ -86,35 +83,58 @@ impl State {
             sblock_ring.claim(shape.section_sectors()).expect("the native S-blocks fit their buffer");
             let first = number * shape.native_sblocks;
             let slots = Slots::native(first..first + shape.native_sblocks);
-            Section { sblock_ring, slots, cache_ring, entries: VecDeque::new(), live_sectors: 0, open: None }
+            let entries = Entries::default();
+            Section { sblock_ring, slots, oldest_slot: 0, cache_ring, entries, live_sectors: 0, open: None }
         };
         let sections = (0..shape.sections).zip(starts).map(section).collect();
-        State { sblocks: Sparse::new(shape.sblocks() as usize), sections, shape }
+        State { sblocks: Sparse::new(shape.sblocks() as usize), pool: Pool::default(), sections, shape }
     }
 
     /// Where the copy of an S-block begins.
     #[inline]
     pub fn position(&self, sblock: u64) -> Position {
-        self.sblocks.get(sblock as usize).map_or_else(|| self.shape.first_position(sblock), |sblock| sblock.position)
+        let section = &self.sections[self.section_of_sblock(sblock)];
+        let slots = self.slot(sblock).wrapping_sub(section.oldest_slot);
+        Position(section.sblock_ring.tail().0.wrapping_add(u64::from(slots) * self.shape.sblock_sectors))
     }
 
-    /// What of an S-block the cache overlays.
+    /// Whether the copy of an S-block lies in a slot of its section, counted from the oldest.
     #[inline]
-    pub fn cached(&self, sblock: u64) -> &CachedRuns {
-        self.sblocks.get(sblock as usize).map_or(&CachedRuns::NONE, |sblock| &sblock.cached)
+    pub fn is_in_slot(&self, sblock: u64, section: usize, index: usize) -> bool {
+        self.slot(sblock) == self.sections[section].oldest_slot.wrapping_add(index as u32)
     }
 
-    /// An S-block, to be changed.
-    fn sblock_mut(&mut self, sblock: u64) -> &mut SBlock {
+    #[inline]
+    fn slot(&self, sblock: u64) -> u32 {
+        self.sblocks.get(sblock as usize).map_or_else(|| self.shape.first_slot(sblock), |sblock| sblock.slot)
+    }
+
+    /// What of an S-block of `section` the cache overlays.
+    #[inline]
+    pub fn cached(&self, section: usize, sblock: u64) -> Cached<'_> {
+        let tail = self.sections[section].cache_ring.tail();
+        let changed = self.sblocks.get(sblock as usize);
+        changed.map_or(Cached::NONE, |sblock| Cached::of(&sblock.cached, &self.pool, tail))
+    }
+
+    /// An S-block, to be changed, and where its runs lie.
+    #[inline]
+    fn sblock_mut(&mut self, sblock: u64) -> (&mut SBlock, &mut Pool) {
         let shape = &self.shape;
-        let first = |number| SBlock { position: shape.first_position(number as u64), cached: CachedRuns::default() };
-        self.sblocks.change(sblock as usize, first)
+        let first = |number| SBlock { slot: shape.first_slot(number as u64), cached: CachedRuns::NONE };
+        (self.sblocks.change(sblock as usize, first), &mut self.pool)
+    }
+
+    /// The copy of an S-block lies in the newest slot of its section.
+    fn place_in_newest_slot(&mut self, sblock: u64) {
+        let section = &self.sections[self.section_of_sblock(sblock)];
+        let newest = section.oldest_slot.wrapping_add(section.slots.len() as u32 - 1);
+        self.sblock_mut(sblock).0.slot = newest;
     }
 
     /// Bytes that the table of S-blocks takes, and their runs beside it.
     pub fn sblocks_bytes(&self) -> u64 {
-        let runs: usize = self.sblocks.iter().map(|(_, sblock)| sblock.cached.measured_bytes()).sum();
-        self.sblocks.measured_bytes() + runs as u64
+        self.sblocks.measured_bytes() + self.pool.measured_bytes()
     }
 
     /// Has fetched what a command at `lba` will ask for.
@@ -154,9 +174,8 @@ impl State {
 
     /// Whether the oldest slot of a section holds its S-block's copy.
     pub fn oldest_slot_is_live(&self, section: usize) -> bool {
-        let section = &self.sections[section];
-        let holds = |sblock: u64| sblock != DEAD && self.position(sblock) == section.sblock_ring.tail();
-        section.slots.front().is_some_and(holds)
+        let holds = |sblock: u64| sblock != DEAD && self.is_in_slot(sblock, section, 0);
+        self.sections[section].slots.front().is_some_and(holds)
     }
 
     /// Splits a run of LBAs at the bounds of S-blocks: calls `visit` with (S-block, first offset, sectors).
@@ -174,18 +193,17 @@ impl State {
     /// as long as it is all live or all dead, within its entry and its S-block.
     pub fn entry_piece(&self, section: usize, index: usize, skip: u64, position: Position) -> Option<EntryPiece> {
         let entry = self.sections[section].entries.get(index)?;
-        let rest = entry.sectors - skip;
-        if entry.lba == DEAD {
+        let rest = entry.sectors() - skip;
+        if entry.lba() == DEAD {
             return Some(EntryPiece { lba: DEAD, sectors: rest, position, live: false });
         }
-        let lba = entry.lba + skip;
+        let lba = entry.lba() + skip;
         let (sblock, from) = (lba / self.shape.sblock_sectors, (lba % self.shape.sblock_sectors) as u32);
         let to = (from as u64 + rest).min(self.shape.sblock_sectors) as u32;
         let mut piece = EntryPiece { lba, sectors: (to - from) as u64, position, live: false };
-        let ours = |run: &CachedRun| run.position == position.plus((run.offset - from) as u64);
-        if let Some(run) = self.cached(sblock).within(from, to).find(ours) {
-            piece.live = run.offset == from;
-            piece.sectors = if piece.live { run.sectors } else { run.offset - from } as u64;
+        if let Some((offset, sectors)) = self.cached(section, sblock).first_at(from, to, position) {
+            piece.live = offset == from;
+            piece.sectors = if piece.live { sectors } else { offset - from } as u64;
         }
         Some(piece)
     }
@@ -194,17 +212,7 @@ impl State {
     pub fn release_cache(&mut self, section: usize, sectors: u64) {
         let section = &mut self.sections[section];
         section.cache_ring.release(sectors);
-        let mut rest = sectors;
-        while rest > 0 {
-            let oldest = section.entries.front_mut().expect("entries cover the buffer: invariant 5");
-            if oldest.sectors > rest {
-                oldest.lba = if oldest.lba == DEAD { DEAD } else { oldest.lba + rest };
-                oldest.sectors -= rest;
-                return;
-            }
-            rest -= oldest.sectors;
-            section.entries.pop_front();
-        }
+        section.entries.release(sectors);
     }
 
     /// Moves the tail of a section's S-block buffer on by a slot.
@@ -212,6 +220,7 @@ impl State {
         let section = &mut self.sections[section];
         section.sblock_ring.release(self.shape.sblock_sectors);
         section.slots.pop_front().expect("slots cover the buffer: invariant 5");
+        section.oldest_slot = section.oldest_slot.wrapping_add(1);
     }
 
     /// Changes the map as a record says; an error says why the record cannot follow those before it.
@@ -248,7 +257,7 @@ impl State {
         self.fill_cache(number, position)?;
         let section = &mut self.sections[number];
         section.cache_ring.claim(sectors)?;
-        section.entries.push_back(Entry { lba, sectors });
+        section.entries.push(Entry::new(lba, sectors));
         let first = lba;
         self.overlay(Lba(lba), Sectors(sectors), |at| position.plus(at - first));
         Ok(())
@@ -277,7 +286,8 @@ impl State {
             let part = (size - offset).min(end - next);
             let section = self.section_of_sblock(sblock);
             let run = CachedRun { offset: offset as u32, sectors: part as u32, position: place(next) };
-            let hidden = u64::from(self.sblock_mut(sblock).cached.overlay(run));
+            let (changed, pool) = self.sblock_mut(sblock);
+            let hidden = u64::from(changed.cached.overlay(run, pool));
             let live = &mut self.sections[section].live_sectors;
             *live += if run.is_absent() { 0 } else { part };
             *live -= hidden;
@@ -286,17 +296,18 @@ impl State {
     }
 
     fn uncache(&mut self, sblock: u64, from: u64, to: u64) {
-        if self.cached(sblock).runs().is_empty() {
+        let section = self.section_of_sblock(sblock);
+        if self.cached(section, sblock).is_empty() {
             return;
         }
-        let removed = self.sblock_mut(sblock).cached.remove(from as u32, to as u32);
-        let section = self.section_of_sblock(sblock);
+        let (changed, pool) = self.sblock_mut(sblock);
+        let removed = changed.cached.remove(from as u32, to as u32, pool);
         self.sections[section].live_sectors -= removed as u64;
     }
 
     fn apply_placed(&mut self, sblock: u64, at: Position, tail: Position, merged: bool) -> Result<(), &'static str> {
         self.claim_slot(sblock, at, tail)?;
-        self.sblock_mut(sblock).position = at;
+        self.place_in_newest_slot(sblock);
         if merged {
             self.uncache(sblock, 0, self.shape.sblock_sectors);
         }
@@ -321,7 +332,7 @@ impl State {
         self.uncache(sblock, from, filled);
         self.sections[section].open = Some(OpenSlot { sblock, filled });
         if filled == self.shape.sblock_sectors {
-            self.sblock_mut(sblock).position = at;
+            self.place_in_newest_slot(sblock);
             self.sections[section].open = None;
         }
         Ok(())
@@ -333,7 +344,7 @@ impl State {
         }
         let section = self.section_of_sblock(sblock);
         let open = self.sections[section].open.filter(|open| open.sblock == sblock).ok_or("it is not being filled")?;
-        self.sblock_mut(sblock).position = self.open_position(section);
+        self.place_in_newest_slot(sblock);
         self.uncache(sblock, open.filled, self.shape.sblock_sectors);
         self.sections[section].open = None;
         Ok(())
@@ -377,7 +388,7 @@ impl State {
         }
         if gap > 0 {
             section.cache_ring.claim(gap)?;
-            section.entries.push_back(Entry { lba: DEAD, sectors: gap });
+            section.entries.push(Entry::new(DEAD, gap));
         }
         Ok(())
     }
@@ -394,15 +405,22 @@ impl State {
 
     fn apply_restart(&mut self, number: u64, sblock_tail: Position, cache_tail: Position) -> Result<(), &'static str> {
         let section = self.sections.get_mut(number as usize).ok_or("there is no such section")?;
+        if !sblock_tail.0.is_multiple_of(self.shape.sblock_sectors) {
+            return Err("the tail lies within a slot");
+        }
         section.slots.clear();
+        section.oldest_slot = (sblock_tail.0 / self.shape.sblock_sectors) as u32;
         section.entries.clear();
         section.sblock_ring.restart(sblock_tail);
         section.cache_ring.restart(cache_tail);
         section.live_sectors = 0;
         section.open = None;
+        let nowhere = section.oldest_slot.wrapping_sub(1);
         let first = number * self.shape.native_sblocks;
         for sblock in first..first + self.shape.native_sblocks {
-            *self.sblock_mut(sblock) = SBlock { position: Position::NOWHERE, cached: CachedRuns::default() };
+            let (changed, pool) = self.sblock_mut(sblock);
+            changed.slot = nowhere;
+            changed.cached.clear(pool);
         }
         Ok(())
     }

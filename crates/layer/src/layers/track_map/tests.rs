@@ -113,12 +113,12 @@ fn memory_is_the_formulas() {
     let home = Planner::new(&disk).expect("it is interlaced").finish();
     let mut map = Map::<u8>::new(INFO.name, MapZones::new(&home), MoveOptions::NONE);
     assert_eq!(map.formula_bytes(tracks), 13_333_333);
-    let bytes = |map: &Map<u8>| map.places.iter().flatten().map(|places| size_of_val(&**places)).sum::<usize>();
+    let bytes = |map: &Map<u8>| map.places.iter().flatten().map(Sparse::measured_bytes).sum::<u64>();
     assert_eq!(bytes(&map), 0, "nothing has moved");
     map.swap(Move { zone: 2, hot: 0, cold: 7 });
-    assert_eq!(bytes(&map), 12, "one group of twelve tracks");
+    assert_eq!(bytes(&map), 8 + 64, "a page of 64 entries and where it lies");
     (0..6).for_each(|zone| map.swap(Move { zone, hot: 0, cold: 1 }));
-    assert_eq!(bytes(&map), 64, "five groups of twelve tracks and one of four");
+    assert_eq!(bytes(&map), 6 * (8 + 64), "a page in each of six groups");
 }
 
 /// A whole drive of 20 TB in far less than 200 MB, whatever the layer: maps take memory for what has moved.
