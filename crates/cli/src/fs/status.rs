@@ -15,7 +15,7 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
     let (status, stat, superblock) = (fs.status(), fs.statfs(), fs.superblock());
     let usage = status.usage;
     let zones = status.zones.iter();
-    let empty = zones.clone().filter(|(written, _)| *written == 0).count();
+    let empty = zones.clone().filter(|(written, _)| *written == 0).count() as u64 + status.zones_unopened;
     let without_live = zones.filter(|(written, live)| *written > 0 && *live == 0).count();
     json!({
         "schema": "imbrex.fs-stat/1",
@@ -36,7 +36,7 @@ pub fn document(fs: &Fs, devices: &[PathBuf], mounted_on: Option<&Path>) -> Valu
         "longest_free_blocks": usage.longest,
         "files": status.files,
         "files_free": stat.files_free,
-        "zones": status.zones.len(),
+        "zones": status.zones.len() as u64 + status.zones_unopened,
         "zones_empty": empty,
         "zones_dead": without_live,
         "log_blocks": { "used": status.log.0, "all": status.log.1 },

@@ -232,6 +232,7 @@ fn a_hot_zone_is_made_and_told_of_and_files_are_read_from_it() {
     assert_eq!(made["hot_bytes"], 1 << 20, "{made}");
     let status = json(&["fs", "stat", word(&drives.meta), "--json"]);
     assert_eq!((&status["hot_zone"]["blocks"], &status["hot_zone"]["files"]), (&256.into(), &0.into()), "{status}");
+    assert!(status["zones"].as_u64() > Some(0) && status["zones"] == status["zones_empty"], "{status}");
     if !has_fuse() {
         return;
     }
@@ -243,6 +244,7 @@ fn a_hot_zone_is_made_and_told_of_and_files_are_read_from_it() {
     let status = json(&["fs", "stat", word(&drives.directory), "--json"]);
     assert_eq!((&status["hot_zone"]["files"], &status["hot_zone"]["used_blocks"]), (&1.into(), &3.into()), "{status}");
     assert!(status["hot_zone"]["hits"].as_u64() > Some(0), "{status}");
+    assert!(status["zones"].as_u64() > status["zones_empty"].as_u64(), "{status}");
     let said = text(&["fs", "stat", word(&drives.directory)]);
     assert!(said.contains("hot zone") && said.contains("copy of 1 file"), "{said}");
     drives.umount();

@@ -83,8 +83,10 @@ pub struct Status {
     pub copies: Vec<(usize, String, State)>,
     /// Blocks of the metadata that were damaged on one copy and are made again from another.
     pub mended_blocks: u64,
-    /// Each zone's written and live blocks.
+    /// Each zone's written and live blocks; in store `log` each stripe group's that there is.
     pub zones: Vec<(u64, u64)>,
+    /// Zones, or stripe groups, that could be opened, beside these.
+    pub zones_unopened: u64,
     /// The hot zone, and what it did since it was mounted.
     pub hot: HotStatus,
     /// The parts of it that lie on drives.
@@ -138,6 +140,7 @@ impl Fs {
             copies: core.metadata.copies(),
             mended_blocks: core.metadata.mended_blocks(),
             zones: core.store.zones(),
+            zones_unopened: core.store.zones_unopened(),
             hot: core.hot_status(),
             hot_parts: core.part_status(),
         }

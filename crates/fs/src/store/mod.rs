@@ -295,6 +295,11 @@ pub trait Store {
     fn zones(&self) -> Vec<(u64, u64)> {
         Vec::new()
     }
+
+    /// Zones that could be opened and are not among [`Store::zones`], which has only those that were.
+    fn zones_unopened(&self) -> u64 {
+        0
+    }
 }
 
 /// The stores, with the kind of device that each is for: the registry of the family.

@@ -650,4 +650,8 @@ impl Store for LogStore {
         let bands = self.bands.borrow();
         bands.all().filter(|(_, band)| band.capacity > 0).map(|(_, band)| (band.written, band.live)).collect()
     }
+
+    fn zones_unopened(&self) -> u64 {
+        self.array.free_groups().len() as u64
+    }
 }
