@@ -10,6 +10,7 @@ use rand_xoshiro::Xoshiro256StarStar;
 
 use crate::advice::advise;
 use crate::bench::Bench;
+use crate::experiments::cleaning_kind::doubt_lazy;
 use crate::experiments::{self, Experiment};
 use crate::lateness::Lateness;
 use crate::target::{Target, TargetError};
@@ -75,6 +76,7 @@ pub fn probe(target: &mut dyn Target, options: &mut ProbeOptions<'_>) -> Verdict
         let reason = (experiment.is_idle)(&verdict).map_or_else(|| over_budget(experiment, &watched), String::from);
         leave_out(&[experiment], &reason, &mut verdict);
     }
+    doubt_lazy(&mut verdict);
     verdict.advice = advise(&verdict);
     verdict.target_ns = watched.spent_ns();
     verdict

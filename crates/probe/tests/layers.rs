@@ -11,6 +11,7 @@ use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use imbrex_probe::Confidence;
 use support::{Answer, Size, answers, draw_with, probed_only};
 
 /// Right and sure, right, asked.
@@ -163,6 +164,17 @@ fn drives_once_wrong_are_not_mistaken() {
         let wrong = sure_and_wrong(&asked(layer, seed, true));
         assert!(wrong.is_empty(), "{layer}, seed {seed}: {}", wrong.join("; "));
     }
+}
+
+/// Blocks on a drive that is a log stay where they were written, since that is their place; when it cleans they do not show.
+#[test]
+fn a_log_is_not_said_to_put_cleaning_off() {
+    let text = draw_with("log-structured", 1, Size::Small).text;
+    let [cleaning, whole] = ["cleaning", "band-size"].map(|test| probed_only(&text, &[test]));
+    let found = cleaning.property("cleaning").expect("it was looked for");
+    assert!(found.confidence < Confidence::High, "{found:?}");
+    assert_eq!(whole.word("cleaning"), None, "{:?}", whole.property("cleaning"));
+    assert!(whole.advice.iter().all(|line| !line.contains("does not clean")), "{:?}", whole.advice);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
 use crate::marks::{Marks, same};
 use crate::rest::has_moved;
 use crate::target::TargetError;
-use crate::verdict::{Confidence, Value};
+use crate::verdict::{Confidence, Value, Verdict};
 
 /// Its line in the registry.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -78,6 +78,26 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
     let because = format!("blocks lie where they were written to, after {longest} minutes too");
     bench.verdict.conclude("cleaning", Value::Word(word), "", sure, because, &EVIDENCE[..1]);
     Ok(())
+}
+
+/// That blocks stay where they were written is no cleaning put off where they have no other place: a log of the whole drive has
+/// none. Only what was seen to leave a cache, or a write that waited for it, tells that there is one.
+pub fn doubt_lazy(verdict: &mut Verdict) {
+    let has_left = ["band_bytes_od", "band_bytes_md", "band_bytes_id", "cache_bytes"].map(|name| verdict.number(name));
+    let is_seen = has_left.iter().any(Option::is_some) || verdict.word("mapping") == Some("static");
+    let was_looked_for = verdict.property("mapping").is_some();
+    let found = verdict.properties.iter_mut().find(|property| property.name == "cleaning");
+    let Some(cleaning) = found.filter(|found| matches!(found.value, Value::Word("lazy" | "lazy or late"))) else {
+        return;
+    };
+    if is_seen {
+        return;
+    }
+    cleaning.confidence = Confidence::Medium;
+    if was_looked_for {
+        cleaning.because.push_str(", but nothing was seen to leave a cache: they may have no other place");
+        (cleaning.value, cleaning.confidence) = (Value::CannotTell, Confidence::Low);
+    }
 }
 
 /// What it waits for, less than `high` nanoseconds, a pause after which it has cleaned.

@@ -4,7 +4,7 @@
 mod band_size;
 mod cache_fill;
 mod cache_place;
-mod cleaning_kind;
+pub(crate) mod cleaning_kind;
 mod cleaning_order;
 mod drive_type;
 mod experiment;
