@@ -137,10 +137,10 @@ fn bands_seen(bands: usize) -> String {
 }
 
 /// Where a band is as large as several of another place, those may be bands that were cleaned together: it is less sure. So is
-/// one of few blocks that was seen twice at most and at no other place.
+/// one of which no other place tells anything: nobody can say of how many bands it is.
 fn doubt_multiples(bench: &mut Bench<'_>) {
     let sizes: Vec<f64> = PLACES.iter().filter_map(|(_, name, _)| bench.verdict.number(name)).collect();
-    let is_alone = sizes.len() == 1 && sizes[0] < FEW_BLOCKS_BYTES as f64;
+    let is_alone = sizes.len() == 1;
     let least = sizes.iter().copied().fold(f64::INFINITY, f64::min);
     let is_multiple = |size: f64| {
         let times = size / least;
@@ -149,8 +149,8 @@ fn doubt_multiples(bench: &mut Bench<'_>) {
     for (_, name, _) in PLACES {
         let found = bench.verdict.properties.iter_mut().find(|property| property.name == name);
         if let Some(property) = found {
-            let [is_one, is_two] = [1, 2].map(|bands| property.because.ends_with(&bands_seen(bands)));
-            let is_in_doubt = |size: f64| (is_one && is_multiple(size)) || (is_alone && (is_one || is_two));
+            let is_one = property.because.ends_with(&bands_seen(1));
+            let is_in_doubt = |size: f64| (is_one && is_multiple(size)) || is_alone;
             if matches!(property.value, Value::Number(size) if is_in_doubt(size)) {
                 property.confidence = Confidence::Medium;
             }
