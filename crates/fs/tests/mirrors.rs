@@ -7,6 +7,8 @@
 
 #[path = "support/sequences.rs"]
 mod sequences;
+#[path = "support/superblocks.rs"]
+mod superblocks;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +23,7 @@ use imbrex_fs::verify::trial::{Harm, Trial};
 use imbrex_fs::verify::{Naive, Operation, mirrored, perform, scripts};
 use imbrex_fs::{Clock, Fs, FsError};
 use sequences::{judge_sequences_of_three, setting};
+use superblocks::make_older;
 use uuid::Uuid;
 
 #[test]
@@ -136,21 +139,13 @@ fn every_altered_block_of_a_copy_is_made_again_from_the_other() {
     });
 }
 
-/// Makes a superblock one of an older format, which knows of no hot zone.
-fn make_older(block: &mut [u8]) {
-    block[8..12].copy_from_slice(&4u32.to_le_bytes());
-    block[12..16].fill(0);
-    let sum = crc32c::crc32c(block);
-    block[12..16].copy_from_slice(&sum.to_le_bytes());
-}
-
 /// What an older program cannot read may be written as soon as it is mounted: so it must refuse from then on.
 #[test]
 fn an_older_format_becomes_the_newest_when_it_is_mounted_for_writing() {
     with_array(|clock, rig, mut naive| async move {
         let mut contents = rig.contents();
         for copy in [FIRST, SECOND] {
-            (0..2).for_each(|block| contents[copy].corrupt(block, make_older));
+            (0..2).for_each(|block| contents[copy].corrupt(block, |block| make_older(block, 4)));
         }
         let rig = Rig::with(contents);
         let formats = async || {

@@ -5,16 +5,23 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
+#[path = "support/sequences.rs"]
+mod sequences;
+#[path = "support/superblocks.rs"]
+mod superblocks;
+
 use imbrex_fs::core::{MountOptions, Sabotage};
 use imbrex_fs::device::model::Contents;
 use imbrex_fs::device::{Geometry, Kind};
 use imbrex_fs::format::superblock::{FORMAT, Superblock};
-use imbrex_fs::verify::cuts::{Tally, fresh, judge};
+use imbrex_fs::verify::cuts::{Tally, judge};
 use imbrex_fs::verify::operation::find;
 use imbrex_fs::verify::rig::Rig;
 use imbrex_fs::verify::trial::Trial;
 use imbrex_fs::verify::{Operation, Toy, arrays, perform};
 use imbrex_fs::{Bounds, Clock, Fs};
+use sequences::on;
+use superblocks::make_older;
 
 /// Arrays of which some drives, or some zones of drives, do not tell how far they are written; and one whose all do.
 fn toys() -> Vec<Toy> {
@@ -27,18 +34,6 @@ fn toys() -> Vec<Toy> {
         with("drives without zones, two parity", Kind::Plain, 160, &arrays[3]),
         arrays[2].clone(),
     ]
-}
-
-/// Runs `task` with a new file system on `trial`.
-fn on<T: 'static>(trial: &Trial, task: impl AsyncFnOnce(Fs, Rig, Clock) -> T + 'static) -> T {
-    let (clock, trial) = (Clock::in_virtual_time(), trial.clone());
-    let own = clock.clone();
-    let done = clock.run(async move {
-        let (fs, rig) = fresh(&own, &trial).await.unwrap();
-        task(fs, rig, own).await
-    });
-    clock.forget_all();
-    done.unwrap()
 }
 
 async fn mounted(clock: &Clock, rig: &Rig, missing: &[usize]) -> Fs {
@@ -232,19 +227,11 @@ fn a_group_is_closed_where_a_drive_of_it_is_missing_or_as_it_once_was() {
     }
 }
 
-/// Makes a superblock one of the format before rows were told.
-fn make_older(block: &mut [u8]) {
-    block[8..12].copy_from_slice(&7u32.to_le_bytes());
-    block[12..16].fill(0);
-    let sum = crc32c::crc32c(block);
-    block[12..16].copy_from_slice(&sum.to_le_bytes());
-}
-
 #[test]
 fn groups_of_the_format_before_are_closed_once() {
     let (_, mut contents) = with_a_file(false);
     let metadata = contents.len() - 1;
-    (0..2).for_each(|block| contents[metadata].corrupt(block, make_older));
+    (0..2).for_each(|block| contents[metadata].corrupt(block, |block| make_older(block, 7)));
     let format = |contents: &[Contents]| Superblock::decode(contents[metadata].block(0).unwrap()).unwrap().format;
     assert_eq!(format(&contents), 7);
     let Found { open, opened, after } = with_another_file(&contents, &[]);
