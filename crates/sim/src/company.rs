@@ -12,7 +12,7 @@ use imbrex_disk::{Command, Lba};
 /// A stretch is so many sectors, two to this power.
 const STRETCH_BITS: u32 = 13;
 /// The table has so many entries, two to this power.
-const TABLE_BITS: u32 = 10;
+const TABLE_BITS: u32 = 12;
 /// A command over more stretches than this is not counted in the table: it has company wherever it lies.
 const STRETCHES_MAX: u64 = 4;
 /// 2⁶⁴ divided by the golden section: neighbouring stretches go to entries far apart.

@@ -149,7 +149,8 @@ enum Layout {
 }
 
 impl Layout {
-    #[inline]
+    // Always: what a spot holds is worked with at once, and costs more to hand over in memory than to find.
+    #[inline(always)]
     fn spot(&self, offset: u64) -> Spot {
         match self {
             Layout::Cylinder(zone) => zone.spot(offset),

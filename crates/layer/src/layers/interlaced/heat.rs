@@ -19,6 +19,10 @@ const ENTRIES_PER_WRITE: usize = 2;
 /// At the end of an interval 1/2^shift of each count is forgotten, so that a count stands for about the last 64 intervals.
 const DECAY_SHIFT: u32 = 6;
 
+/// Bits of a digit in sorting by keys, and the values that it has.
+const DIGIT_BITS: u32 = 11;
+const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
+
 /// Sectors written under a key; six bytes, so that the log stays small.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entry {
@@ -36,12 +40,6 @@ impl Entry {
     #[inline]
     fn key(self) -> u32 {
         (self.key_high as u32) << 16 | self.key_low as u32
-    }
-
-    /// Orders entries by key, then sectors, in one comparison.
-    #[inline]
-    fn rank(&self) -> u64 {
-        (self.key() as u64) << 16 | self.sectors as u64
     }
 }
 
@@ -99,10 +97,12 @@ impl HeatLog {
         self.writes >= self.interval
     }
 
-    /// Sorts the log, for counting, and joins entries of one key as far as an entry can count. What is left of earlier intervals is
-    /// sorted already, which a stable sort makes use of.
+    /// Sorts the log, for counting, and joins entries of one key as far as an entry can count, small ones first.
     pub fn sort(&mut self) {
-        self.entries.sort_by_key(Entry::rank);
+        sort_by_key(&mut self.entries);
+        for same in self.entries.chunk_by_mut(|a, b| a.key() == b.key()).filter(|same| same.len() > 1) {
+            same.sort_unstable_by_key(|entry| entry.sectors);
+        }
         self.entries.dedup_by(|next, last| {
             let sum = last.sectors.checked_add(next.sectors).filter(|_| next.key() == last.key());
             last.sectors = sum.unwrap_or(last.sectors);
@@ -183,12 +183,42 @@ impl HeatLog {
     }
 }
 
+/// Sorts by key: digit by digit from the lowest, as far as the highest key has digits. A log has tens of thousands of entries in no
+/// order, of which a sort by comparison mispredicts every second one.
+fn sort_by_key(entries: &mut Vec<Entry>) {
+    let key_max = entries.iter().map(|entry| entry.key()).max().unwrap_or(0);
+    let digits = (u32::BITS - key_max.leading_zeros()).div_ceil(DIGIT_BITS);
+    let mut sorted = entries.clone();
+    for shift in (0..digits).map(|digit| digit * DIGIT_BITS) {
+        let digit_of = |entry: &Entry| (entry.key() >> shift) as usize & (DIGIT_VALUES - 1);
+        // How many entries have each digit, then where the next of them goes.
+        let mut places = [0u32; DIGIT_VALUES];
+        for entry in entries.iter() {
+            places[digit_of(entry)] += 1;
+        }
+        let mut before = 0;
+        for place in &mut places {
+            before += std::mem::replace(place, before);
+        }
+        for entry in entries.iter() {
+            let place = &mut places[digit_of(entry)];
+            sorted[*place as usize] = *entry;
+            *place += 1;
+        }
+        entries.copy_from_slice(&sorted);
+    }
+}
+
 fn sum(entries: &[Entry]) -> u32 {
     entries.iter().map(|entry| entry.sectors as u32).sum()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -240,6 +270,24 @@ mod tests {
         heat.sort();
         heat.restart(true);
         assert_eq!(heat.counts(0).map(|heat| heat.key).collect::<Vec<_>>(), [5, 6, 7]);
+    }
+
+    proptest! {
+        /// Goal: the log counts as an ordered map does. Method: keys of all sizes, few and many of a kind.
+        #[test]
+        fn counts_as_an_ordered_map_does(
+            writes in proptest::collection::vec((any::<u32>(), 1u32..40), 0..300),
+            shift in 0u32..32,
+        ) {
+            let (mut heat, mut expected) = (HeatLog::new(1_000), BTreeMap::<u32, u32>::new());
+            for (key, sectors) in writes {
+                heat.count(key >> shift, sectors);
+                *expected.entry(key >> shift).or_default() += sectors;
+            }
+            heat.sort();
+            let counted: Vec<(u32, u32)> = heat.counts(0).map(|heat| (heat.key, heat.sectors)).collect();
+            prop_assert_eq!(counted, expected.into_iter().collect::<Vec<_>>());
+        }
     }
 
     #[test]
