@@ -83,7 +83,21 @@ impl BottomThenTop {
     #[inline]
     pub(super) fn track(&self, radial_offset: u32, surface: u8) -> (u64, Spot) {
         let (group, position) = self.group_tracks.divide(radial_offset as u64);
-        let (position, surface) = (position as u32, surface as u64);
+        self.track_in(group, position as u32, surface)
+    }
+
+    /// The same of a bottom track, of the top inside it, and of the top outside it if that is of the same group.
+    #[inline]
+    pub(super) fn bottom_and_tops(&self, radial_offset: u32, surface: u8) -> ([(u64, Spot); 2], Option<(u64, Spot)>) {
+        let (group, position) = self.group_tracks.divide(radial_offset as u64);
+        let track = |position: u32| self.track_in(group, position, surface);
+        let position = position as u32;
+        ([track(position), track(position + 1)], position.checked_sub(1).map(track))
+    }
+
+    #[inline(always)]
+    fn track_in(&self, group: u64, position: u32, surface: u8) -> (u64, Spot) {
+        let surface = surface as u64;
         let start = (group * self.surfaces.divisor() + surface) * self.group_sectors.divisor();
         if position % 2 == 0 {
             let index = (position / 2) as u64;

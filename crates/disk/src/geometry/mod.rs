@@ -323,6 +323,26 @@ impl Geometry {
         }
     }
 
+    /// The first sectors of a bottom track of an interlaced disk and of the tops beside it, as far as there are any: the outer one,
+    /// the inner one.
+    #[inline]
+    pub fn bottom_and_tops(&self, radial_track: u32, surface: u8) -> (Place, [Option<Place>; 2]) {
+        debug_assert!(self.is_bottom(radial_track), "track {radial_track} is no bottom");
+        if !self.irregular && radial_track < self.radial_tracks && surface < self.surfaces {
+            let run = &self.runs[self.by_radius.find(radial_track as u64)];
+            if let Layout::BottomThenTop(zone) = &run.layout {
+                let place = |(offset, spot): (u64, Spot)| self.place(run, &spot, run.start + offset);
+                let ([own, inner], outer) = zone.bottom_and_tops(radial_track - run.radial_start, surface);
+                // The top outside the first bottom of a group belongs to the group before.
+                let outer = outer.map(place).or_else(|| Some(self.track_place(radial_track.checked_sub(1)?, surface)));
+                return (place(own), [outer, Some(place(inner))]);
+            }
+        }
+        let top =
+            |radial_track: u32| (radial_track < self.radial_tracks).then(|| self.track_place(radial_track, surface));
+        (self.track_place(radial_track, surface), [radial_track.checked_sub(1).and_then(top), top(radial_track + 1)])
+    }
+
     /// The sector at a place: the inverse of [`Geometry::locate`].
     #[inline]
     pub fn pba(&self, radial_track: u32, surface: u8, sector: u32) -> Pba {

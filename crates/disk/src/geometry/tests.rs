@@ -217,6 +217,23 @@ proptest! {
         }
     }
 
+    /// Goal: tops are found beside their bottom as each is found alone. Method: every bottom of interlaced disks.
+    #[test]
+    fn tops_are_found_beside_their_bottom(config in any_config()) {
+        prop_assume!(config.layout == LayoutName::BottomThenTop);
+        let geometry = Geometry::new(&config).unwrap();
+        for (radial_track, surface) in (0..geometry.radial_tracks()).step_by(2).flat_map(|track| {
+            (0..geometry.surfaces()).map(move |surface| (track, surface))
+        }) {
+            let (own, tops) = geometry.bottom_and_tops(radial_track, surface);
+            prop_assert_eq!(own, geometry.track_place(radial_track, surface));
+            let inner = radial_track + 1;
+            let inner = (inner < geometry.radial_tracks()).then(|| geometry.track_place(inner, surface));
+            let outer = radial_track.checked_sub(1).map(|outer| geometry.track_place(outer, surface));
+            prop_assert_eq!(tops, [outer, inner]);
+        }
+    }
+
     /// Goal: what lies in a row follows in PBA order and is of one length and, on an interlaced disk, of one kind. Method: hold it
     /// against the walk.
     #[test]

@@ -337,7 +337,7 @@ impl Cache {
         let (from, to) = (self.cached_run(at_home, index), at_home.pba);
         transfers.push(Transfer { from, to, to_bottom: true, saved: false, timing: Timing::Normal });
         let (mut faced, mut kept) = (Vec::new(), Vec::new());
-        home.push_faced(&at_home, &mut faced);
+        home.push_faced(&[at_home], &mut faced);
         faced.iter().for_each(|span| push_runs_at(map, home, span, &mut kept));
         transfers.push_kept(&kept);
         let (track, slot) = (at_home.radial_track, &self.slots[index]);

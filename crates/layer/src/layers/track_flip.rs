@@ -281,7 +281,7 @@ impl Flips {
         let low = Span { track: *bottom, first: bottom_first, end: bottom_first + sectors };
         let high = Span { track: *top, first: top_first, end: top_first + sectors };
         let (mut faced, mut kept) = (Vec::new(), Vec::new());
-        home.push_faced(&TrackRun::on(bottom, low.first, low.end, Lba(0)), &mut faced);
+        home.push_faced(&[TrackRun::on(bottom, low.first, low.end, Lba(0))], &mut faced);
         for span in &faced {
             // What is swapped anyway is left out.
             let (before, after) = match span.track == high.track {

@@ -259,7 +259,7 @@ impl<N: PlaceNumber> Map<N> {
     /// What writing runs on bottoms destroys.
     fn faced_by(&self, home: &Home, written: &[TrackRun]) -> Vec<Span> {
         let mut faced = Vec::new();
-        written.iter().for_each(|run| home.push_faced(run, &mut faced));
+        home.push_faced(written, &mut faced);
         merge(&mut faced);
         faced
     }

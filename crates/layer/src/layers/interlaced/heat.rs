@@ -19,6 +19,9 @@ const ENTRIES_PER_WRITE: usize = 2;
 /// At the end of an interval 1/2^shift of each count is forgotten, so that a count stands for about the last 64 intervals.
 const DECAY_SHIFT: u32 = 6;
 
+/// Bits of a rank below the key.
+const SECTOR_BITS: u32 = u16::BITS;
+
 /// Bits of a digit in sorting by keys, and the values that it has.
 const DIGIT_BITS: u32 = 11;
 const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
@@ -35,6 +38,21 @@ impl Entry {
     #[inline]
     fn new(key: u32, sectors: u32) -> Entry {
         Entry { key_high: (key >> 16) as u16, key_low: key as u16, sectors: sectors.min(u16::MAX as u32) as u16 }
+    }
+
+    /// A number that orders entries by key, then sectors.
+    #[inline]
+    fn rank(self) -> u64 {
+        (self.key() as u64) << SECTOR_BITS | self.sectors as u64
+    }
+
+    #[inline]
+    fn of_rank(rank: u64) -> Entry {
+        Entry {
+            key_high: (rank >> (16 + SECTOR_BITS)) as u16,
+            key_low: (rank >> SECTOR_BITS) as u16,
+            sectors: rank as u16,
+        }
     }
 
     #[inline]
@@ -99,15 +117,20 @@ impl HeatLog {
 
     /// Sorts the log, for counting, and joins entries of one key as far as an entry can count, small ones first.
     pub fn sort(&mut self) {
-        sort_by_key(&mut self.entries);
-        for same in self.entries.chunk_by_mut(|a, b| a.key() == b.key()).filter(|same| same.len() > 1) {
-            same.sort_unstable_by_key(|entry| entry.sectors);
+        let mut ranks: Vec<u64> = self.entries.iter().map(|entry| entry.rank()).collect();
+        sort_by_key(&mut ranks);
+        self.entries.clear();
+        for same in ranks.chunk_by_mut(|a, b| a >> SECTOR_BITS == b >> SECTOR_BITS) {
+            same.sort_unstable();
+            let mut joined = Entry::of_rank(same[0]);
+            for next in same[1..].iter().map(|&rank| Entry::of_rank(rank)) {
+                match joined.sectors.checked_add(next.sectors) {
+                    Some(sum) => joined.sectors = sum,
+                    None => self.entries.push(std::mem::replace(&mut joined, next)),
+                }
+            }
+            self.entries.push(joined);
         }
-        self.entries.dedup_by(|next, last| {
-            let sum = last.sectors.checked_add(next.sectors).filter(|_| next.key() == last.key());
-            last.sectors = sum.unwrap_or(last.sectors);
-            sum.is_some()
-        });
     }
 
     /// Begins the next interval with no counts, or with most of what each was. The log is sorted.
@@ -183,29 +206,27 @@ impl HeatLog {
     }
 }
 
-/// Sorts by key: digit by digit from the lowest, as far as the highest key has digits. A log has tens of thousands of entries in no
-/// order, of which a sort by comparison mispredicts every second one.
-fn sort_by_key(entries: &mut Vec<Entry>) {
-    let key_max = entries.iter().map(|entry| entry.key()).max().unwrap_or(0);
-    let digits = (u32::BITS - key_max.leading_zeros()).div_ceil(DIGIT_BITS);
-    let mut sorted = entries.clone();
-    for shift in (0..digits).map(|digit| digit * DIGIT_BITS) {
-        let digit_of = |entry: &Entry| (entry.key() >> shift) as usize & (DIGIT_VALUES - 1);
-        // How many entries have each digit, then where the next of them goes.
+/// Sorts ranks by key: digit by digit from the lowest, as far as the highest key has digits. A log has tens of thousands of entries in
+/// no order, of which a sort by comparison mispredicts every second one.
+fn sort_by_key(ranks: &mut Vec<u64>) {
+    let key_max = ranks.iter().max().map_or(0, |rank| rank >> SECTOR_BITS);
+    let digits = (u64::BITS - key_max.leading_zeros()).div_ceil(DIGIT_BITS);
+    let mut sorted = vec![0; ranks.len()];
+    for shift in (0..digits).map(|digit| SECTOR_BITS + digit * DIGIT_BITS) {
+        let digit_of = |rank: u64| (rank >> shift) as usize & (DIGIT_VALUES - 1);
+        // How many have each digit, then where the next of them goes.
         let mut places = [0u32; DIGIT_VALUES];
-        for entry in entries.iter() {
-            places[digit_of(entry)] += 1;
-        }
+        ranks.iter().for_each(|&rank| places[digit_of(rank)] += 1);
         let mut before = 0;
         for place in &mut places {
             before += std::mem::replace(place, before);
         }
-        for entry in entries.iter() {
-            let place = &mut places[digit_of(entry)];
-            sorted[*place as usize] = *entry;
+        for &rank in ranks.iter() {
+            let place = &mut places[digit_of(rank)];
+            sorted[*place as usize] = rank;
             *place += 1;
         }
-        entries.copy_from_slice(&sorted);
+        std::mem::swap(ranks, &mut sorted);
     }
 }
 

@@ -335,18 +335,18 @@ impl Home {
         TrackRun::on(&Track::of(place), 0, place.track_sectors, Lba(lba.0 - place.sector as u64))
     }
 
-    /// Appends the sectors of both neighbouring tops that a write of `run`, on a bottom, destroys: first those of the
-    /// outer neighbour.
+    /// Appends the sectors of both neighbouring tops that a write of `written`, parts of bottoms, destroys: part by part, first
+    /// those of the outer neighbour.
     #[inline]
-    pub fn push_faced(&self, run: &TrackRun, faced: &mut Vec<Span>) {
-        debug_assert!(!run.harmless, "this write destroys nothing: {run:?}");
-        let geometry = &self.disk.geometry;
-        let own = geometry.track_place(run.radial_track, run.surface);
-        if run.radial_track > 0 {
-            self.push_faced_on(&own, run, &geometry.track_place(run.radial_track - 1, run.surface), faced);
-        }
-        if run.radial_track + 1 < geometry.radial_tracks() {
-            self.push_faced_on(&own, run, &geometry.track_place(run.radial_track + 1, run.surface), faced);
+    pub fn push_faced(&self, written: &[TrackRun], faced: &mut Vec<Span>) {
+        let track_of = |run: &TrackRun| (run.radial_track, run.surface);
+        for parts in written.chunk_by(|one, next| track_of(one) == track_of(next)) {
+            let (radial_track, surface) = track_of(&parts[0]);
+            let (own, tops) = self.disk.geometry.bottom_and_tops(radial_track, surface);
+            for run in parts {
+                debug_assert!(!run.harmless, "this write destroys nothing: {run:?}");
+                tops.iter().flatten().for_each(|top| self.push_faced_on(&own, run, top, faced));
+            }
         }
     }
 
@@ -417,7 +417,7 @@ mod tests {
                     for end in first + 1..=track.sectors {
                         let run = TrackRun::on(&track, first, end, Lba(0));
                         let (mut faced, mut destroyed) = (Vec::new(), Vec::new());
-                        home.push_faced(&run, &mut faced);
+                        home.push_faced(&[run], &mut faced);
                         recording.destroys(geometry, run.extent(), &mut destroyed);
                         let sectors = |extents: Vec<Extent>| -> Vec<u64> {
                             let mut sectors: Vec<u64> = extents.iter().flat_map(|e| e.start.0..e.end().0).collect();

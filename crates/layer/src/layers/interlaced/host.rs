@@ -180,9 +180,7 @@ impl Host {
     #[inline]
     fn find_endangered<T: Translation>(&mut self, map: &T, written: &[TrackRun]) {
         self.faced.clear();
-        for run in written {
-            self.home.push_faced(run, &mut self.faced);
-        }
+        self.home.push_faced(written, &mut self.faced);
         if written.len() > 1 {
             merge(&mut self.faced);
         }

@@ -306,7 +306,7 @@ impl Translation for BufferMap {
         }
         let (mut faced, mut kept) = (Vec::new(), Vec::new());
         for run in runs.iter().filter(|_| !at_home.harmless) {
-            home.push_faced(&at_home.part(run.lba, run.end()), &mut faced);
+            home.push_faced(&[at_home.part(run.lba, run.end())], &mut faced);
         }
         merge(&mut faced);
         faced.iter().for_each(|span| push_runs_at(self, home, span, &mut kept));
