@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use super::band_sizes::{Size, confidence};
 use super::experiment::{Experiment, only_for_cached};
 use crate::bench::{BLOCK_BYTES, Bench, DEPTH, MIB};
 use crate::marks::{Marks, Times, is_elsewhere, same};
@@ -70,13 +71,8 @@ const FILLER_BYTES: u64 = 508 << 10;
 
 /// So many blocks seem to have left by chance.
 const SCATTERED_MIN: usize = 4;
-/// A single band of few blocks may be two that lie side by side.
-const FEW_BLOCKS_BYTES: u64 = 21 * MIB / 2;
 /// A band that is seen again begins and ends where it did, but for such a part of it.
 const AGAIN_PART: u64 = 64;
-/// A size is a multiple of another if no more than this is left.
-const MULTIPLE: f64 = 0.04;
-
 /// Blocks, where they were read before they were written, and after.
 struct Region {
     marks: Marks,
@@ -99,9 +95,9 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
         bench.verdict.conclude("band_bytes_md", Value::CannotTell, "B", Confidence::Low, because, &[]);
         return Ok(());
     }
-    let mut returned = Returned::default();
+    let (mut returned, mut told) = (Returned::default(), Vec::new());
     let span = BLOCKS * MIB;
-    for (share, name, series) in PLACES {
+    for (share, _, series) in PLACES {
         let offset = bench.at_share(share).min(bench.last_offset(span + 2 * MIB));
         let mut size = None;
         for on in [0, NEXT_REGION, 2 * NEXT_REGION] {
@@ -112,49 +108,28 @@ fn run(bench: &mut Bench<'_>) -> Result<(), TargetError> {
             }
             bench.drain(2 * BLOCKS / 8)?;
         }
-        let (value, sure, because) = match size {
-            Some((bytes, bands)) => (
-                Value::Number(bytes as f64),
-                if bands < 2 && bytes < FEW_BLOCKS_BYTES { Confidence::Medium } else { Confidence::High },
-                format!(
-                    "blocks over {:.2} MiB left the cache together{}",
-                    bytes as f64 / MIB as f64,
-                    bands_seen(bands)
-                ),
-            ),
-            None => (Value::CannotTell, Confidence::Low, "no blocks left the cache together".to_string()),
-        };
-        bench.verdict.conclude(name, value, "B", sure, because, &[series]);
+        told.push(size);
+        conclude_sizes(bench, &told);
         bench.drain(2 * BLOCKS / 8)?;
     }
-    doubt_multiples(bench);
     conclude_mapping(bench, &returned);
     Ok(())
 }
 
-fn bands_seen(bands: usize) -> String {
-    format!("; {bands} {} seen", if bands == 1 { "band" } else { "bands" })
-}
-
-/// Where a band is as large as several of another place, those may be bands that were cleaned together: it is less sure. So is
-/// one of which no other place tells anything: nobody can say of how many bands it is.
-fn doubt_multiples(bench: &mut Bench<'_>) {
-    let sizes: Vec<f64> = PLACES.iter().filter_map(|(_, name, _)| bench.verdict.number(name)).collect();
-    let is_alone = sizes.len() == 1;
-    let least = sizes.iter().copied().fold(f64::INFINITY, f64::min);
-    let is_multiple = |size: f64| {
-        let times = size / least;
-        times > 1.5 && (times - times.round()).abs() < MULTIPLE
-    };
-    for (_, name, _) in PLACES {
-        let found = bench.verdict.properties.iter_mut().find(|property| property.name == name);
-        if let Some(property) = found {
-            let is_one = property.because.ends_with(&bands_seen(1));
-            let is_in_doubt = |size: f64| (is_one && is_multiple(size)) || is_alone;
-            if matches!(property.value, Value::Number(size) if is_in_doubt(size)) {
-                property.confidence = Confidence::Medium;
+/// What the places measured so far tell together.
+fn conclude_sizes(bench: &mut Bench<'_>, told: &[Option<Size>]) {
+    for ((_, name, series), size) in PLACES.into_iter().zip(told) {
+        let (value, because) = match size {
+            Some(Size { bytes, bands }) => {
+                let seen = if *bands == 1 { "band" } else { "bands" };
+                let mib = *bytes as f64 / MIB as f64;
+                let because = format!("blocks over {mib:.2} MiB left the cache together; {bands} {seen} seen");
+                (Value::Number(*bytes as f64), because)
             }
-        }
+            None => (Value::CannotTell, "no blocks left the cache together".to_string()),
+        };
+        let sure = size.map_or(Confidence::Low, |size| confidence(size, told, PLACES.len()));
+        bench.verdict.conclude(name, value, "B", sure, because, &[series]);
     }
 }
 
@@ -177,13 +152,13 @@ fn conclude_mapping(bench: &mut Bench<'_>, returned: &Returned) {
     bench.verdict.conclude("mapping", value, "", sure, because, &evidence);
 }
 
-/// The size of a band near `offset`, and how many were seen.
+/// The size of a band near `offset`.
 fn measure(
     bench: &mut Bench<'_>,
     offset: u64,
     series: &'static str,
     returned: &mut Returned,
-) -> Result<Option<(u64, usize)>, TargetError> {
+) -> Result<Option<Size>, TargetError> {
     let blocks: Vec<u64> = (0..BLOCKS).map(|index| offset + index * MIB).collect();
     let (mut found, mut points) = (Vec::new(), Vec::new());
     for apart in apart_bytes(bench) {
@@ -194,7 +169,7 @@ fn measure(
             bench.keep_points(series, "MiB", "step", points.clone());
             match refine(bench, offset, &run, apart, 0)? {
                 Some(band) if !is_filled_in_place(bench) || leaves_again(bench, offset, &run, apart, &band)? => {
-                    return Ok(Some((band.end - band.start, found.len())));
+                    return Ok(Some(Size { bytes: band.end - band.start, bands: found.len() }));
                 }
                 Some(_) => found.clear(),
                 None => return Ok(None),

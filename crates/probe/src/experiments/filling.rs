@@ -5,6 +5,7 @@
 //! that is longer than every one before it and has more after it before long, or that is longer than any merge can be.
 
 use crate::bench::{Bench, MIB};
+use crate::statistics::is_near;
 use crate::target::{Operation, TargetError};
 
 /// Where the writes go.
@@ -28,7 +29,7 @@ pub struct Filled {
     /// Stalls at the time when the cache was full: one of each of its parts.
     pub parts: usize,
     /// Stalls went on all the time, and most of them began long after the first: logs that are cleaned a band at a time, some
-    /// of which held something, or sets so unequal that the first are full again before the last.
+    /// of which held something, or sets so unequal that the first are full again before the last. Not those of a [`Round`].
     pub is_spread: bool,
     /// The longest stalls, nanoseconds: of how many writes which waited.
     pub stalls: Vec<(u64, u64)>,
@@ -52,6 +53,13 @@ const WRITES_MAX: u64 = 50_000_000;
 const PART_MAX: u64 = 12;
 /// Stalls begin long after the first if that is more than this part of all writes before it.
 const LATE_PART: u64 = 20;
+/// Sets are many from here on. All of them were full once if no write waits for so long a part of what the first took, and for
+/// so many times longer than between any two of them: logs that free a band at a time are as far apart within as after a round.
+const ROUND_MIN: usize = 16;
+const QUIET_PART: u64 = 4;
+const QUIET_TIMES: u64 = 2;
+/// Two means of when sets were full that differ by less than this are one.
+const MEANS_ALIKE: f64 = 0.02;
 /// Bytes of a region.
 const REGION_BYTES: u64 = 1 << 30;
 
@@ -102,6 +110,14 @@ impl Places {
     }
 }
 
+/// Stalls of a cache in many sets, of which each was full once.
+#[derive(Debug)]
+struct Round {
+    /// Writes that the cache takes.
+    count: u64,
+    sets: usize,
+}
+
 /// Watches for the stall at which the cache was full. What counts is the time from one answer to the next, whatever the
 /// depth.
 struct Watch {
@@ -133,13 +149,14 @@ impl Watch {
     }
 
     /// Whether enough was seen after a cache was full at `at`: where what it held before counts, until its parts are full a
-    /// second time.
+    /// second time; where sets are full one by one, until all were.
     fn is_enough(&self, at: u64) -> bool {
         if at > SMALL_WRITES {
             // A stall alone is that of a whole cache, or of the first of many sets: then the others' are to come.
             let others = self.stalls.iter().map(|(index, _)| *index).find(|&index| index > at + at / 50);
             let from = if self.is_alone(at) { others.unwrap_or(at + at) } else { at };
-            return self.count > from + at / 8;
+            let is_over = || self.count > at + at || self.round(at).is_some();
+            return self.count > from + at / 8 && (is_over() || !self.is_spread(at, self.full_in_the_middle(at)));
         }
         let last = self.stalls.last().map_or(at, |(index, _)| *index);
         let is_second_over = last > at + 3 * at / 4 && self.count > last + at / 4;
@@ -154,6 +171,26 @@ impl Watch {
     /// Whether most stalls began long after the first, at `at`, so that what lies between, at `count`, is a guess.
     fn is_spread(&self, at: u64, count: u64) -> bool {
         (at > SMALL_WRITES || self.goes_on(at)) && count > at + at / LATE_PART
+    }
+
+    /// The sets that were full one by one from `at` on, if all were, and none twice. Alike sets take `s` writes each; the one
+    /// that was full after `t` gets `s / t` of all writes, and all of them together get all: `s` is one by the sum of all `1 / t`,
+    /// and the cache the harmonic mean of the `t`. If the sets differed in what they take, and not in what they get, it would be
+    /// the arithmetic mean: only where these are alike is it known.
+    fn round(&self, at: u64) -> Option<Round> {
+        let (last, _) = *self.stalls.last()?;
+        let quiet = self.count - last;
+        if last >= at + at || quiet < at / QUIET_PART {
+            return None;
+        }
+        let full: Vec<u64> = self.stalls.iter().map(|(index, _)| *index).filter(|&index| index >= at).collect();
+        let widest = full.windows(2).map(|pair| pair[1] - pair[0]).max()?;
+        let sets = full.len() as f64;
+        let harmonic = sets / full.iter().map(|&full| 1.0 / full as f64).sum::<f64>();
+        let arithmetic = full.iter().sum::<u64>() as f64 / sets;
+        let is_known = full.len() >= ROUND_MIN && is_near(harmonic, arithmetic, MEANS_ALIKE);
+        (is_known && quiet >= QUIET_TIMES * widest)
+            .then_some(Round { count: harmonic.round() as u64, sets: full.len() })
     }
 
     /// Whether writes stall again when less was written than the cache takes: only a part was emptied then, as where a
@@ -245,9 +282,12 @@ pub fn fill(bench: &mut Bench<'_>, spread: Spread, bytes: u64, depth: usize) -> 
     })?;
     if let (Spread::Whole, Some(at)) = (spread, filled.count) {
         let count = watch.full_in_the_middle(at);
-        filled.count = Some(count);
-        filled.is_spread = watch.is_spread(at, count);
-        filled.parts = watch.stalls.iter().filter(|(index, _)| index.abs_diff(count) <= count / 50).count();
+        let is_spread = watch.is_spread(at, count);
+        let parts = watch.stalls.iter().filter(|(index, _)| index.abs_diff(count) <= count / 50).count();
+        let round = watch.round(at).filter(|_| is_spread && at > SMALL_WRITES);
+        filled.is_spread = is_spread && round.is_none();
+        let (count, parts) = round.map_or((count, parts), |round| (round.count, round.sets));
+        (filled.count, filled.parts) = (Some(count), parts);
     }
     bench.random = random;
     filled.at_once = at_once(&mut ends, rotation);
@@ -275,9 +315,10 @@ fn come_in_waves(numbers: &[u64], narrow: u64) -> bool {
 /// farther on would hold more of the same waves.
 fn first_dense(numbers: &[u64]) -> Option<u64> {
     let width = numbers.first()? / 40;
+    let mut end = 0;
     let within = |from: usize| {
-        let end = numbers[from] + width;
-        numbers[from..].iter().take_while(|&&number| number <= end).count()
+        end += numbers[end..].iter().take_while(|&&number| number <= numbers[from] + width).count();
+        end - from
     };
     let counts: Vec<usize> = (0..numbers.len()).map(within).collect();
     let most = counts.iter().copied().max()?;
@@ -314,8 +355,8 @@ mod tests {
         assert_eq!(watch.full_in_the_middle(42_077), 42_085);
     }
 
-    /// Goal: a cache in many sets is not taken to be full when the first of them is, long before the others, and what is made of such
-    /// stalls is not for sure. Method: the stalls of 1024 sets of 1 MiB each, which are 262,144 writes.
+    /// Goal: a cache in many sets is not taken to be full when the first of them is, long before the others. Method: sets that were
+    /// full late, and have not all been.
     #[test]
     fn the_first_of_many_sets_is_not_the_cache() {
         let mut watch = Watch::new(10.0);
@@ -325,18 +366,86 @@ mod tests {
         assert!(!watch.is_enough(at), "others may be full soon");
         watch.stalls.extend((0..40).map(|set| (250_000 + 300 * set, 18_000)));
         watch.count = 280_000;
-        assert!(watch.is_enough(at));
-        let count = watch.full_in_the_middle(at);
-        assert!(count.abs_diff(262_144) < 262_144 / 20, "{count}");
-        assert!(watch.is_spread(at, count));
+        assert!(!watch.is_enough(at) && watch.round(at).is_none(), "others may be full soon");
+        assert!(watch.is_spread(at, watch.full_in_the_middle(at)), "so that it is not for sure");
         // A cache that is emptied as a whole is full again when as much was written once more.
         watch.stalls = vec![(at, 15_700)];
         watch.count = 3 * at;
         assert!(watch.is_enough(at) && !watch.is_spread(at, watch.full_in_the_middle(at)));
         // One that frees a band at a time stalls again and again: no more need be seen.
-        watch.stalls = (0..60).map(|band| (at + 500 * band, 15_700)).collect();
+        watch.stalls = (0..54).map(|band| (at + 500 * band, 15_700)).collect();
         watch.count = at + at / 8 + 1;
         assert!(watch.is_enough(at) && !watch.is_spread(at, watch.full_in_the_middle(at)));
+    }
+
+    /// When writes all over a drive of so many regions wait, where it has so many sets of `blocks` blocks, some of which hold
+    /// something.
+    fn stalls_of_sets(sets: u64, blocks: u64, regions: u64, writes: u64, held: &[u64]) -> Vec<(u64, u64)> {
+        let mut fills: Vec<u64> = (0..sets as usize).map(|set| held.get(set).copied().unwrap_or(0)).collect();
+        let mut stalls = Vec::new();
+        for index in 0..writes {
+            let slot = (u128::from(GOLDEN.wrapping_mul(index)) * u128::from(regions * blocks)) >> 64;
+            let set = (slot as u64 / blocks % sets) as usize;
+            if fills[set] == blocks {
+                stalls.push((index, 15_700));
+                fills[set] = 0;
+            }
+            fills[set] += 1;
+        }
+        stalls
+    }
+
+    /// Goal: what a cache in many sets takes is told once each of them was full, and not before. Method: 600 sets of 256 blocks, half of
+    /// which have a region more than others, and some of which hold something: 153,600 writes.
+    #[test]
+    fn what_many_sets_take_is_known_when_each_was_full() {
+        let mut watch = Watch::new(10.0);
+        let all = stalls_of_sets(600, 256, 600 * 25 + 300, 450_000, &[30, 5, 20, 10]);
+        let at = all[0].0;
+        assert!(at > SMALL_WRITES, "{at}");
+        let see = |watch: &mut Watch, count: u64| {
+            watch.count = count;
+            watch.stalls = all.iter().copied().filter(|(index, _)| *index < count).collect();
+            watch.is_enough(at)
+        };
+        let enough = (at + 1..).step_by(100).find(|&count| see(&mut watch, count)).expect("it comes");
+        assert!(all[599].0 < enough && enough < all[600].0, "{enough}");
+        let round = watch.round(at).expect("it is over");
+        assert_eq!(round.sets, 600);
+        assert!(round.count.abs_diff(153_600) < 153_600 / 200, "{}", round.count);
+        assert!(see(&mut watch, 3 * at) && watch.round(at).is_none(), "sets that were full twice count twice");
+    }
+
+    /// Goal: logs that free a band at a time take what their first wave tells or nothing for sure, whenever one looks. Method: twenty
+    /// logs of two to twelve bands, one of which held something.
+    #[test]
+    fn waves_of_logs_that_free_a_band_at_a_time_are_not_taken_for_rounds() {
+        for bands in 2..12 {
+            let mut watch = Watch::new(10.0);
+            let (log, at) = (240_000, 216_000);
+            let waves = |full: u64| (0..24).map(move |wave| full + wave * log / bands);
+            let mut all: Vec<u64> = (1..20).flat_map(|nth| waves(log + 10 * nth)).chain(waves(at)).collect();
+            all.sort_unstable();
+            for count in (at + 1..2 * at).step_by(1_000) {
+                watch.count = count;
+                watch.stalls = all.iter().filter(|&&index| index < count).map(|&index| (index, 15_700)).collect();
+                let is_right = watch.round(at).is_none_or(|round| round.count.abs_diff(log) < log / 50);
+                assert!(is_right, "{bands} bands, {count} writes: {:?}", watch.round(at));
+            }
+        }
+    }
+
+    /// Goal: of sets that take more or less than others it is not known what they take together. Method: from one to almost twice
+    /// as much, all of which get as much.
+    #[test]
+    fn sets_of_many_sizes_are_no_round() {
+        let mut watch = Watch::new(10.0);
+        let at = 200_000;
+        watch.stalls = (0..200).map(|set| (at + at * set * 7 / 2_000, 15_700)).collect();
+        watch.count = 2 * at;
+        assert!(watch.count - watch.stalls[199].0 > at / QUIET_PART && watch.round(at).is_none());
+        watch.stalls.retain(|(index, _)| *index < at + at / 5);
+        assert!(watch.round(at).is_some());
     }
 
     /// Goal: answers that something else holds up for any time now and then are no full cache.

@@ -2,6 +2,7 @@
 //! before them.
 
 mod band_size;
+mod band_sizes;
 mod cache_fill;
 mod cache_place;
 pub(crate) mod cleaning_kind;
