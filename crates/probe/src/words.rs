@@ -2,22 +2,14 @@
 
 use imbrex_units::quantity;
 
-const MIB: f64 = (1u64 << 20) as f64;
-const GIB: f64 = (1u64 << 30) as f64;
-
 /// A whole number in groups of three digits: `145,799`.
 pub fn count(number: f64) -> String {
     quantity::grouped(number.round_ties_even() as u64)
 }
 
-/// A size in bytes: `13.3 GiB`, `1.8 MiB`, `26 KiB`.
+/// A size in bytes, as the table of a verdict has it: `13.3 GiB`, `1.8 MiB`, `26 KiB`.
 pub fn size(bytes: f64) -> String {
-    match bytes {
-        bytes if bytes >= 0.95 * GIB => format!("{:.1} GiB", bytes / GIB),
-        bytes if bytes >= 10.0 * MIB => format!("{:.0} MiB", bytes / MIB),
-        bytes if bytes >= MIB => format!("{:.1} MiB", bytes / MIB),
-        bytes => format!("{:.0} KiB", bytes / 1024.0),
-    }
+    quantity::rough_bytes(bytes.round_ties_even() as u64)
 }
 
 /// How many turns of the platter: `2.49 turns of the platter`.
@@ -34,7 +26,7 @@ mod tests {
         assert_eq!([count(7.0), count(145_799.4), count(1e6)], ["7", "145,799", "1,000,000"]);
         assert_eq!(
             [size(26_624.0), size(1_887_239.0), size(5e7), size(1.43e10)],
-            ["26 KiB", "1.8 MiB", "48 MiB", "13.3 GiB"]
+            ["26 KiB", "1.8 MiB", "47.7 MiB", "13.3 GiB"]
         );
         assert_eq!(turns(2.487), "2.49 turns of the platter");
     }
