@@ -147,16 +147,19 @@ fn assert_not_mistaken(count: u64, is_whole: bool) {
 }
 
 /// Drives beyond those of the short run, of which something was told wrong once, or by which the probe came to grief.
-const ONCE_WRONG: [(&str, u64); 9] = [
+const ONCE_WRONG: [(&str, u64); 12] = [
     ("fully-associative", 48),
     ("fully-associative", 51),
     ("fully-associative", 81),
     ("fully-associative", 165),
+    ("fully-associative", 282),
+    ("fully-associative", 561),
     ("block-swap", 122),
     ("imr-rmw", 122),
     ("set-associative", 147),
     ("set-associative", 171),
     ("set-associative", 186),
+    ("set-associative", 252),
 ];
 
 #[test]

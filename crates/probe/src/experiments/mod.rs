@@ -15,6 +15,7 @@ mod journal;
 mod lost;
 mod mechanics;
 mod rotation;
+mod stalls;
 mod zones;
 
 pub use experiment::Experiment;
