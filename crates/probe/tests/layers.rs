@@ -170,6 +170,24 @@ fn drives_once_wrong_are_not_mistaken() {
     }
 }
 
+/// Drives beyond those of the short run on which a question was once left open.
+const ONCE_UNSURE: [(&str, u64, &str); 3] = [
+    // A log that frees less than is written at either end of the drive.
+    ("fully-associative", 60, "cache_place"),
+    // Sets that are full one by one: of 958 MiB, and of 91 MiB with something in them.
+    ("set-associative", 66, "cache_bytes"),
+    ("set-associative", 186, "cache_bytes"),
+];
+
+#[test]
+fn drives_once_unsure_are_told_surely() {
+    for (layer, seed, question) in ONCE_UNSURE {
+        let answers = asked(layer, seed, true);
+        let answer = answers.iter().find(|answer| answer.question == question).expect("it is asked");
+        assert!(answer.is_sure && answer.is_right, "{layer}, seed {seed}: {}", answer.text);
+    }
+}
+
 /// Blocks on a drive that is a log stay where they were written, since that is their place; when it cleans they do not show.
 #[test]
 fn a_log_is_not_said_to_put_cleaning_off() {
