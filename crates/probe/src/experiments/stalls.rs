@@ -300,43 +300,91 @@ mod tests {
     }
 
     /// Goal: what a cache in many sets takes is told once each of them was full, and not before. Method: 600 sets of 256 blocks, half of
-    /// which have a region more than others, and some of which hold something: 153,600 writes.
+    /// which have a region more than others, so that they are full before them, and some of which hold something: 153,600 writes.
     #[test]
     fn what_many_sets_take_is_known_when_each_was_full() {
+        for (regions, held) in [(12, &[][..]), (25, &[20, 5, 10])] {
+            let mut watch = Watch::new(10.0);
+            let all = stalls_of_sets(600, 256, 600 * regions + 300, 450_000, held);
+            let (at, last) = (all[0].0, all[599].0);
+            assert!(at > SMALL_WRITES, "{at}");
+            let see = |watch: &mut Watch, count: u64| {
+                watch.count = count;
+                watch.stalls = all.iter().copied().filter(|(index, _)| *index < count).collect();
+                watch.round(at)
+            };
+            for count in (at + 1..=last).step_by(100) {
+                assert!(see(&mut watch, count).is_none(), "{regions} regions: {count} of {last} writes");
+            }
+            let round = (last..all[600].0).step_by(100).find_map(|count| see(&mut watch, count)).expect("it is over");
+            assert_eq!(round.sets, 600);
+            assert!(round.count.abs_diff(153_600) < 153_600 / 200, "{}", round.count);
+        }
+    }
+
+    /// Goal: it is not ended before. Method: as many sets with 25 regions each or one more, which are full long after the first.
+    #[test]
+    fn sets_full_one_by_one_are_watched_until_all_are() {
         let mut watch = Watch::new(10.0);
-        let all = stalls_of_sets(600, 256, 600 * 25 + 300, 450_000, &[30, 5, 20, 10]);
+        let all = stalls_of_sets(600, 256, 600 * 25 + 300, 450_000, &[20, 5, 10]);
         let at = all[0].0;
-        assert!(at > SMALL_WRITES, "{at}");
-        let see = |watch: &mut Watch, count: u64| {
+        let is_enough = |&count: &u64| {
             watch.count = count;
             watch.stalls = all.iter().copied().filter(|(index, _)| *index < count).collect();
             watch.is_enough(at)
         };
-        let enough = (at + 1..).step_by(100).find(|&count| see(&mut watch, count)).expect("it comes");
+        let enough = (at + 1..).step_by(100).find(is_enough).expect("it comes");
         assert!(all[599].0 < enough && enough < all[600].0, "{enough}");
-        let round = watch.round(at).expect("it is over");
-        assert_eq!(round.sets, 600);
-        assert!(round.count.abs_diff(153_600) < 153_600 / 200, "{}", round.count);
-        assert!(see(&mut watch, 3 * at) && watch.round(at).is_none(), "sets that were full twice count twice");
+        let full = watch.full(at);
+        assert!(!full.is_spread && full.parts == 600 && full.count.abs_diff(153_600) < 153_600 / 200, "{full:?}");
+    }
+
+    /// Goal: sets that were full twice tell nothing.
+    #[test]
+    fn a_set_that_was_full_twice_is_none_of_a_round() {
+        let (mut watch, at) = (Watch::new(10.0), 200_000);
+        watch.stalls = (0..40).map(|set| (at + 300 * set, 15_700)).collect();
+        watch.count = 2 * at;
+        assert_eq!(watch.round(at).expect("each was full once").sets, 40);
+        watch.stalls.push((2 * at, 15_700));
+        watch.count = 4 * at;
+        assert!(watch.round(at).is_none());
     }
 
     /// Goal: logs that free a band at a time take what their first wave tells or nothing for sure, whenever one looks. Method: twenty
-    /// logs of two to twelve bands, one of which held something.
+    /// logs of two to twelve bands, one of which held something, or each another amount.
     #[test]
     fn waves_of_logs_that_free_a_band_at_a_time_are_not_taken_for_rounds() {
+        const LOG: u64 = 240_000;
+        let waves = |full: u64, bands: u64| (0..24).map(move |wave| full + wave * LOG / bands);
         for bands in 2..12 {
-            let mut watch = Watch::new(10.0);
-            let (log, at) = (240_000, 216_000);
-            let waves = |full: u64| (0..24).map(move |wave| full + wave * log / bands);
-            let mut all: Vec<u64> = (1..20).flat_map(|nth| waves(log + 10 * nth)).chain(waves(at)).collect();
-            all.sort_unstable();
-            for count in (at + 1..2 * at).step_by(1_000) {
-                watch.count = count;
-                watch.stalls = all.iter().filter(|&&index| index < count).map(|&index| (index, 15_700)).collect();
-                let is_right = watch.round(at).is_none_or(|round| round.count.abs_diff(log) < log / 50);
-                assert!(is_right, "{bands} bands, {count} writes: {:?}", watch.round(at));
+            let alike = (1..20).map(|nth| LOG + 10 * nth).chain([216_000]);
+            let unequal = (0..20).map(|nth| 228_000 + 600 * nth);
+            for full in [alike.collect::<Vec<u64>>(), unequal.collect()] {
+                let mut all: Vec<u64> = full.iter().flat_map(|&full| waves(full, bands)).collect();
+                all.sort_unstable();
+                let (mut watch, at) = (Watch::new(10.0), all[0]);
+                for count in (at + 1..2 * at).step_by(1_000) {
+                    watch.count = count;
+                    watch.stalls = all.iter().filter(|&&index| index < count).map(|&index| (index, 15_700)).collect();
+                    let is_right = watch.round(at).is_none_or(|round| round.count.abs_diff(LOG) < LOG / 30);
+                    assert!(is_right, "{bands} bands, {count} writes: {:?}", watch.round(at));
+                }
             }
         }
+    }
+
+    /// Goal: of sets that take more or less than others it is not known what they take together. Method: from one to almost twice
+    /// as much, all of which get as much.
+    #[test]
+    fn sets_of_many_sizes_are_no_round() {
+        let mut watch = Watch::new(10.0);
+        let at = 200_000;
+        watch.stalls = (0..200).map(|set| (at + at * set * 7 / 2_000, 15_700)).collect();
+        watch.count = 2 * at;
+        assert!(watch.count - watch.stalls[199].0 > at / QUIET_PART && watch.round(at).is_none());
+        watch.stalls.retain(|(index, _)| *index < at + at / 5);
+        assert!(watch.round(at).is_some());
     }
 
     /// Goal: what may be sets that were each full once, or logs that free a band at a time, is a guess where those take other sizes.
@@ -361,19 +409,6 @@ mod tests {
         watch.count = 87_691;
         let full = watch.full(50_109);
         assert!(!full.is_spread && full.count.abs_diff(50_109) < 100, "{full:?}");
-    }
-
-    /// Goal: of sets that take more or less than others it is not known what they take together. Method: from one to almost twice
-    /// as much, all of which get as much.
-    #[test]
-    fn sets_of_many_sizes_are_no_round() {
-        let mut watch = Watch::new(10.0);
-        let at = 200_000;
-        watch.stalls = (0..200).map(|set| (at + at * set * 7 / 2_000, 15_700)).collect();
-        watch.count = 2 * at;
-        assert!(watch.count - watch.stalls[199].0 > at / QUIET_PART && watch.round(at).is_none());
-        watch.stalls.retain(|(index, _)| *index < at + at / 5);
-        assert!(watch.round(at).is_some());
     }
 
     /// Goal: answers that something else holds up for any time now and then are no full cache.
