@@ -157,7 +157,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
             let position = Position::named(parameters.choice("cache_position")).expect("one of the words");
             let (cache, natives) = regions.take(&context.disk, caches, position);
             let set = |index| Set::empty(cache.extent(index).start, cache.sectors(index));
-            (natives, (0..caches).map(set).collect())
+            (natives, (0..caches).map(set).collect::<Vec<Set>>())
         }
         Medium::Flash => {
             let sectors = regions.sectors_max();
@@ -167,7 +167,7 @@ fn build(context: &Context) -> Result<Box<dyn Layer>, ConfigError> {
     };
     Ok(Box::new(SetAssociative {
         lists: Sparse::new(natives.len()),
-        no_runs: RunList::default(),
+        no_runs: RunList::new(sets.iter().map(|set| set.sectors as u32).max().expect("there is a cache region")),
         natives,
         sets,
         medium,
@@ -253,7 +253,7 @@ impl SetAssociative {
     }
 
     fn list_mut(&mut self, region: usize) -> &mut RunList {
-        self.lists.change(region, |_| RunList::default())
+        self.lists.change(region, |_| self.no_runs.clone())
     }
 
     /// A run of one native region lies at a place of its cache region, or nowhere.
@@ -263,11 +263,11 @@ impl SetAssociative {
     }
 
     fn map_absent(&mut self, lba: Lba, sectors: Sectors) {
-        let (natives, lists) = (&self.natives, &mut self.lists);
+        let (natives, lists, no_runs) = (&self.natives, &mut self.lists, &self.no_runs);
         natives.split(lba, sectors, |region, lba, sectors| {
             let offset = (lba - natives.first_lba(region)).0 as u32;
             let run = ShortRun { offset, length: sectors.0 as u32, place: ABSENT };
-            lists.change(region, |_| RunList::default()).overlay(run, false, |_, _, _| {});
+            lists.change(region, |_| no_runs.clone()).overlay(run, false, |_, _, _| {});
         });
     }
 
@@ -336,7 +336,7 @@ impl SetAssociative {
     /// Reads a native region, modifies it with what is mapped, writes it back.
     fn merge(&mut self, region: usize, plan: &mut Plan) {
         let (extent, first) = (self.natives.extent(region), self.natives.first_lba(region));
-        let list = std::mem::take(self.list_mut(region));
+        let list = self.list_mut(region).take();
         let first_mapped = list.runs().next().expect("a region present has runs").offset;
         let from = Sectors(if self.whole { 0 } else { first_mapped as u64 });
         let target = Rewrite { lba: first + from, sectors: extent.sectors - from, home: extent.start + from };
@@ -409,7 +409,7 @@ impl SetAssociative {
 
     /// Nothing of `region` is in the map any more.
     fn forget(&mut self, region: usize) {
-        *self.list_mut(region) = RunList::default();
+        self.list_mut(region).clear();
         self.rewriter.ended();
     }
 

@@ -3,6 +3,7 @@
 
 pub mod extent_map;
 mod leaves;
+mod packed_runs;
 pub mod place_map;
 pub mod prefetch;
 pub mod run_list;

@@ -55,7 +55,7 @@ impl BandZone {
         BandZone {
             band_sectors,
             homes: (0..data as u32).collect(),
-            runs: vec![RunList::default(); data],
+            runs: vec![RunList::new((data + free) as u32 * band_sectors); data],
             free: (data as u32..(data + free) as u32).collect(),
             logs: VecDeque::new(),
             head: band_sectors,
@@ -101,7 +101,7 @@ impl BandZone {
     }
 
     fn overlay(&mut self, logical: u32, run: ShortRun, may_join: bool) -> bool {
-        let (mut runs, mut freed) = (std::mem::take(&mut self.runs[logical as usize]), false);
+        let (mut runs, mut freed) = (self.runs[logical as usize].take(), false);
         runs.overlay(run, may_join, |_, length, place| {
             freed |= place.is_some_and(|place| self.kill(place, length));
         });
@@ -111,7 +111,7 @@ impl BandZone {
 
     /// Forgets the runs in `from..to` of a logical band.
     fn forget(&mut self, logical: u32, from: u32, to: u32) -> bool {
-        let (mut runs, mut freed) = (std::mem::take(&mut self.runs[logical as usize]), false);
+        let (mut runs, mut freed) = (self.runs[logical as usize].take(), false);
         runs.remove(from, to, |run| freed |= self.kill(run.place, run.length));
         self.runs[logical as usize] = runs;
         freed

@@ -41,8 +41,8 @@ fn check_places(state: &State) -> Result<(), Broken> {
 fn check_summary(state: &State, index: usize, zone: &LogZone) -> Result<(), Broken> {
     let mut place = state.first_place(index);
     let mut live = 0;
-    for entry in &zone.summary {
-        state.for_each_live(*entry, place, |run| live += run.blocks);
+    for entry in zone.summary.iter() {
+        state.for_each_live(entry, place, |run| live += run.blocks);
         place += entry.blocks;
     }
     let reached = place - state.first_place(index);

@@ -8,7 +8,8 @@
 //! 2. Between the first record and the last, live blocks are counted of named zones alone.
 
 use super::record::Record;
-use super::state::{CHUNK_BLOCKS, Entry, LogZone, Placed, STREAMS, State, Use, for_each_zone};
+use super::state::{CHUNK_BLOCKS, LogZone, Placed, STREAMS, State, Use, for_each_zone};
+use super::summary::{Entry, Summary};
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
 use crate::plan::note::Note;
 
@@ -18,7 +19,7 @@ const CLOSED: u64 = STREAMS as u64;
 impl State {
     /// Begins a checkpoint: forgets everything, because the records that follow say all.
     pub(super) fn restart(&mut self, clock: u64) {
-        self.chunks.iter_mut().for_each(|list| *list = RunList::default());
+        self.chunks.iter_mut().for_each(RunList::clear);
         self.zones.iter_mut().for_each(|zone| *zone = LogZone::free());
         self.free.clear();
         self.open = [None; STREAMS];
@@ -82,7 +83,8 @@ impl State {
         }
         for (index, zone) in self.zones.iter_mut().enumerate() {
             if zone.holds == Use::Free && zone.live > 0 {
-                let summary = vec![Entry { block: index as u32 * zone_blocks, blocks: zone_blocks }];
+                let mut summary = Summary::default();
+                summary.push(Entry { block: index as u32 * zone_blocks, blocks: zone_blocks });
                 (zone.holds, zone.factory, zone.fill, zone.summary) = (Use::Closed, true, zone_blocks, summary);
             } else {
                 pad(&mut zone.summary, zone.fill_named.saturating_sub(zone.fill));
@@ -101,8 +103,8 @@ impl State {
             let (filled_blocks, written_at) = (zone.fill as u64, zone.written_at);
             notes.push(Record::Zone { zone: index as u64, filled_blocks, written_at, stream }.encode());
             let mut place = self.first_place(index);
-            for entry in &zone.summary {
-                self.for_each_live(*entry, place, |live| {
+            for entry in zone.summary.iter() {
+                self.for_each_live(entry, place, |live| {
                     let (block, blocks, place) = (live.block as u64, live.blocks as u64, live.place as u64);
                     notes.push(Record::Kept { block, blocks, place }.encode());
                 });
@@ -120,7 +122,7 @@ impl State {
 }
 
 /// Appends a dead part of `blocks` to a zone's summary.
-fn pad(summary: &mut Vec<Entry>, blocks: u32) {
+fn pad(summary: &mut Summary, blocks: u32) {
     if blocks > 0 {
         summary.push(Entry { block: ABSENT, blocks });
     }

@@ -105,7 +105,7 @@ impl LogStructured {
         let first_place = self.state.first_place(victim.zone);
         let mut wanted = self.step_blocks;
         while wanted > 0 {
-            let Some(mut entry) = zone.summary.get(victim.entry).copied() else { break };
+            let Some(mut entry) = zone.summary.get(victim.entry) else { break };
             if victim.skip == entry.blocks {
                 victim = Victim {
                     entry: victim.entry + 1,

@@ -31,6 +31,7 @@ mod cleaning;
 mod host;
 mod record;
 mod state;
+mod summary;
 #[cfg(test)]
 mod tests;
 

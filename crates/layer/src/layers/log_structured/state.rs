@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use imbrex_disk::{Lba, Pba, Sectors};
 
 use super::record::Record;
+use super::summary::{Entry, Summary};
 use crate::map::run_list::{ABSENT, RunList, ShortRun};
 use crate::region::Regions;
 
@@ -47,13 +48,6 @@ pub(super) enum Use {
     Closed,
 }
 
-/// Blocks appended one after the other; [`ABSENT`] in place of the first for a part of the zone that is dead.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
-    pub block: u32,
-    pub blocks: u32,
-}
-
 /// A zone of the log.
 #[derive(Clone, Debug)]
 pub(super) struct LogZone {
@@ -69,7 +63,7 @@ pub(super) struct LogZone {
     /// The clock when the youngest of its contents was written by the host.
     pub written_at: u64,
     /// What was appended, in order.
-    pub summary: Vec<Entry>,
+    pub summary: Summary,
 }
 
 impl LogZone {
@@ -81,16 +75,13 @@ impl LogZone {
             fill_named: 0,
             live: 0,
             written_at: 0,
-            summary: Vec::new(),
+            summary: Summary::default(),
         }
     }
 
     fn append(&mut self, block: u32, blocks: u32) {
         self.fill += blocks;
-        match self.summary.last_mut() {
-            Some(last) if last.block != ABSENT && block == last.block + last.blocks => last.blocks += blocks,
-            _ => self.summary.push(Entry { block, blocks }),
-        }
+        self.summary.append(block, blocks);
     }
 }
 
@@ -143,7 +134,7 @@ impl State {
         let zone_blocks = (regions.sectors(0).0 / block_sectors) as u32;
         let blocks = data_zones as u32 * zone_blocks;
         let mut state = State {
-            chunks: vec![RunList::default(); blocks.div_ceil(CHUNK_BLOCKS) as usize],
+            chunks: vec![RunList::new(regions.len() as u32 * zone_blocks); blocks.div_ceil(CHUNK_BLOCKS) as usize],
             zones: vec![LogZone::free(); regions.len()],
             free: VecDeque::new(),
             open: [None; STREAMS],
@@ -285,6 +276,7 @@ impl State {
         }
         if self.zones[zone].fill == self.zone_blocks {
             self.zones[zone].holds = Use::Closed;
+            self.zones[zone].summary.close();
             self.open[stream as usize] = None;
             self.free_if_dead(zone);
         }
@@ -302,7 +294,7 @@ impl State {
             let place = if placed.place == ABSENT { ABSENT } else { placed.place + done };
             // Runs never join over the end of a zone: a guard may lie there.
             let may_join = place == ABSENT || place % zone_blocks > 0;
-            let mut list = std::mem::take(&mut self.chunks[chunk]);
+            let mut list = self.chunks[chunk].take();
             list.overlay(ShortRun { offset, length, place }, may_join, |offset, length, hidden| {
                 hidden_at = hidden_at.max(self.kill(block - block % CHUNK_BLOCKS + offset, length, hidden));
             });
@@ -357,11 +349,11 @@ impl State {
 
     pub fn measured_bytes(&self) -> u64 {
         let lists: u64 = self.chunks.iter().map(RunList::measured_bytes).sum();
-        let summaries: usize = self.zones.iter().map(|zone| zone.summary.capacity()).sum();
+        let summaries: u64 = self.zones.iter().map(|zone| zone.summary.measured_bytes()).sum();
         let headers =
             self.chunks.len() * std::mem::size_of::<RunList>() + self.zones.len() * std::mem::size_of::<LogZone>();
         let free = self.free.capacity() * std::mem::size_of::<usize>();
-        lists + (summaries * std::mem::size_of::<Entry>() + headers + free) as u64 + self.regions.measured_bytes()
+        lists + summaries + (headers + free) as u64 + self.regions.measured_bytes()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The layer's invariants, asserted, and the memory its map takes. The numbers are those of the layer's header.
 
 use super::INFO;
-use super::entries::Entry;
+use super::entries::{Entry, Spot};
 use super::ring::Position;
 use super::shape::Shape;
 use super::state::{DEAD, Section, State};
@@ -37,7 +37,7 @@ fn check_rings(state: &State, number: usize) -> Result<(), Violation> {
     let slots = section.slots.len() as u64 * state.shape.sblock_sectors;
     let slots_detail = || format!("section {number}: slots of {slots} sectors, {} in use", section.sblock_ring.used());
     ensure(slots == section.sblock_ring.used(), 5, slots_detail)?;
-    let entries: u64 = section.entries.iter().map(Entry::sectors).sum();
+    let entries: u64 = section.entries.iter().map(|(_, entry)| entry.sectors).sum();
     let entries_detail = || format!("section {number}: entries of {entries}, {} in use", section.cache_ring.used());
     ensure(entries == section.cache_ring.used(), 5, entries_detail)
 }
@@ -87,10 +87,10 @@ fn check_cached(state: &State, number: usize) -> Result<(), Violation> {
 /// The entries of a section with their positions, in order.
 fn entry_starts(section: &Section) -> Vec<(Position, Entry)> {
     let mut position = section.cache_ring.tail();
-    let place = |entry: &Entry| {
+    let place = |(_, entry): (Spot, Entry)| {
         let start = position;
-        position = position.plus(entry.sectors());
-        (start, *entry)
+        position = position.plus(entry.sectors);
+        (start, entry)
     };
     section.entries.iter().map(place).collect()
 }
@@ -101,7 +101,7 @@ fn lies_in_an_entry(starts: &[(Position, Entry)], position: Position, lba: u64, 
         return false;
     };
     let offset = position.0 - start.0;
-    entry.lba() != DEAD && offset + sectors <= entry.sectors() && entry.lba() + offset == lba
+    entry.lba != DEAD && offset + sectors <= entry.sectors && entry.lba + offset == lba
 }
 
 fn check_open(state: &State, number: usize) -> Result<(), Violation> {

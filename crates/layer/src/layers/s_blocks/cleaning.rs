@@ -9,6 +9,7 @@
 use imbrex_disk::{Lba, Sectors};
 
 use super::SBlocks;
+use super::entries::Entries;
 use super::record::Record;
 use super::ring::Position;
 use super::state::EntryPiece;
@@ -97,7 +98,7 @@ impl SBlocks {
         let mut opened = false;
         loop {
             let tail = self.state.sections[section].cache_ring.tail();
-            let Some(oldest) = self.state.entry_piece(section, 0, 0, tail) else {
+            let Some(oldest) = self.state.entry_piece(section, Entries::OLDEST, 0, tail) else {
                 return;
             };
             if !oldest.live {
@@ -143,9 +144,10 @@ impl SBlocks {
         pieces.clear();
         let mut room = self.state.shape.copy_sectors();
         let mut position = self.state.sections[section].cache_ring.tail();
-        let (mut index, mut skip) = (0, 0);
+        let (mut spot, mut skip) = (Entries::OLDEST, 0);
+        let entries = &self.state.sections[section].entries;
         while room > 0 {
-            let Some(mut piece) = self.state.entry_piece(section, index, skip, position).filter(|piece| piece.live)
+            let Some(mut piece) = self.state.entry_piece(section, spot, skip, position).filter(|piece| piece.live)
             else {
                 return;
             };
@@ -154,8 +156,8 @@ impl SBlocks {
             room -= piece.sectors;
             skip += piece.sectors;
             position = position.plus(piece.sectors);
-            if self.state.sections[section].entries.get(index).is_some_and(|entry| entry.sectors() == skip) {
-                (index, skip) = (index + 1, 0);
+            if entries.get(spot).is_some_and(|entry| entry.sectors == skip) {
+                (spot, skip) = (entries.behind(spot), 0);
             }
         }
     }

@@ -1,4 +1,12 @@
-//! What was written to a cache buffer, from the tail on, at 12 bytes an entry.
+//! What was written to a cache buffer, from the tail on: a word for an entry, or four where it does not fit in one.
+//!
+//! ```text
+//!   short   LBA within the section │ sectors       the sectors in as many low bits as the LBAs of a section leave
+//!   long    a zero in their place  │ LBA, two words │ sectors
+//! ```
+//!
+//! Invariants:
+//! 1. No entry is empty.
 
 use std::collections::VecDeque;
 
@@ -7,89 +15,201 @@ use super::state::DEAD;
 /// What was written in one go; live as far as the S-blocks' runs still point into it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
-    /// The low and the high half of the first LBA.
-    lba: [u32; 2],
-    sectors: u32,
-}
-
-impl Entry {
-    /// An entry; [`DEAD`] for an LBA that is not known any more.
-    pub fn new(lba: u64, sectors: u64) -> Entry {
-        let sectors = u32::try_from(sectors).expect("a cache buffer is shorter than 2³² sectors");
-        Entry { lba: [lba as u32, (lba >> 32) as u32], sectors }
-    }
-
-    /// Its first LBA, or [`DEAD`].
-    pub fn lba(&self) -> u64 {
-        u64::from(self.lba[0]) | u64::from(self.lba[1]) << 32
-    }
-
+    /// Its first LBA, or [`DEAD`] if that is not known any more.
+    pub lba: u64,
     /// How many sectors.
-    pub fn sectors(&self) -> u64 {
-        u64::from(self.sectors)
-    }
-
-    /// What is left of it without its first `sectors`.
-    fn without(&self, sectors: u64) -> Entry {
-        let lba = if self.lba() == DEAD { DEAD } else { self.lba() + sectors };
-        Entry::new(lba, self.sectors() - sectors)
-    }
+    pub sectors: u64,
 }
+
+/// Words of a long entry.
+const LONG_WORDS: usize = 4;
+/// Bits for the sectors of a short entry, at most.
+const SECTORS_BITS_MAX: u32 = 16;
+
+/// Where an entry is, until one is taken away.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Spot(usize);
 
 /// The entries.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Entries(VecDeque<Entry>);
+#[derive(Clone, Debug)]
+pub(super) struct Entries {
+    words: VecDeque<u32>,
+    first_lba: u64,
+    sectors_bits: u32,
+}
 
 impl Entries {
-    /// All of them, the oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.0.iter()
+    /// Spot of the oldest.
+    pub const OLDEST: Spot = Spot(0);
+
+    /// No entries, of a section of so many LBAs that begins at `first_lba`.
+    pub fn new(first_lba: u64, section_sectors: u64) -> Entries {
+        let lba_bits = u64::BITS - section_sectors.saturating_sub(1).leading_zeros();
+        let sectors_bits = u32::BITS.saturating_sub(lba_bits).min(SECTORS_BITS_MAX);
+        Entries { words: VecDeque::new(), first_lba, sectors_bits }
     }
 
-    /// Entry `index`, counted from the oldest.
-    pub fn get(&self, index: usize) -> Option<&Entry> {
-        self.0.get(index)
+    /// All of them, the oldest first, with their spots.
+    pub fn iter(&self) -> impl Iterator<Item = (Spot, Entry)> + '_ {
+        let mut spot = Entries::OLDEST;
+        std::iter::from_fn(move || {
+            let entry = self.get(spot)?;
+            let at = spot;
+            spot = self.behind(at);
+            Some((at, entry))
+        })
     }
 
-    /// The newest.
-    pub fn back(&self) -> Option<&Entry> {
-        self.0.back()
+    /// The entry at a spot.
+    #[inline]
+    pub fn get(&self, Spot(at): Spot) -> Option<Entry> {
+        let word = *self.words.get(at)?;
+        Some(match self.short_sectors(word) {
+            0 => Entry {
+                lba: u64::from(self.words[at + 1]) | u64::from(self.words[at + 2]) << u32::BITS,
+                sectors: u64::from(self.words[at + 3]),
+            },
+            sectors => {
+                Entry { lba: self.first_lba + (u64::from(word) >> self.sectors_bits), sectors: u64::from(sectors) }
+            }
+        })
+    }
+
+    /// The spot behind one at which there is an entry.
+    #[inline]
+    pub fn behind(&self, Spot(at): Spot) -> Spot {
+        Spot(at + self.words_of(self.words[at]))
+    }
+
+    /// The end of what they take, for the next is put there.
+    #[inline]
+    pub fn end(&self) -> Option<&u32> {
+        self.words.back()
     }
 
     /// Adds one behind all others.
     pub fn push(&mut self, entry: Entry) {
-        grow(&mut self.0);
-        self.0.push_back(entry);
+        match self.short(entry) {
+            Some(word) => {
+                grow(&mut self.words, 1);
+                self.words.push_back(word);
+            }
+            None => {
+                grow(&mut self.words, LONG_WORDS);
+                self.words.extend(long(entry));
+            }
+        }
     }
 
     /// Takes `sectors` away from the oldest on.
     pub fn release(&mut self, mut sectors: u64) {
         while sectors > 0 {
-            let oldest = self.0.front_mut().expect("entries cover the buffer: invariant 5");
-            if oldest.sectors() > sectors {
-                *oldest = oldest.without(sectors);
-                return;
+            let oldest = self.get(Entries::OLDEST).expect("entries cover the buffer: invariant 5");
+            if oldest.sectors > sectors {
+                return self.shorten_oldest(oldest, sectors);
             }
-            sectors -= oldest.sectors();
-            self.0.pop_front();
+            sectors -= oldest.sectors;
+            self.words.drain(..self.words_of(self.words[0]));
         }
     }
 
     /// Takes all away.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.words.clear();
     }
 
     /// Bytes that they take beside themselves.
     pub fn measured_bytes(&self) -> u64 {
-        (self.0.capacity() * size_of::<Entry>()) as u64
+        (self.words.capacity() * size_of::<u32>()) as u64
+    }
+
+    fn shorten_oldest(&mut self, oldest: Entry, sectors: u64) {
+        let lba = if oldest.lba == DEAD { DEAD } else { oldest.lba + sectors };
+        let rest = Entry { lba, sectors: oldest.sectors - sectors };
+        match self.short_sectors(self.words[0]) {
+            0 => long(rest).into_iter().zip(&mut self.words).for_each(|(word, place)| *place = word),
+            _ => self.words[0] = self.short(rest).expect("what is left of a short entry is short"),
+        }
+    }
+
+    fn words_of(&self, word: u32) -> usize {
+        if self.short_sectors(word) == 0 { LONG_WORDS } else { 1 }
+    }
+
+    fn short_sectors(&self, word: u32) -> u32 {
+        word & ((1 << self.sectors_bits) - 1)
+    }
+
+    /// An entry in one word, if it fits.
+    fn short(&self, entry: Entry) -> Option<u32> {
+        let lba =
+            entry.lba.checked_sub(self.first_lba).filter(|&lba| lba <= u64::from(u32::MAX >> self.sectors_bits))?;
+        (entry.sectors >> self.sectors_bits == 0).then_some((lba << self.sectors_bits | entry.sectors) as u32)
     }
 }
 
-/// Makes room for one more, and where there was none for a few: an eighth of what there is, so that a thousand queues that grow
-/// together do not take twice what they need.
-pub(super) fn grow<T>(queue: &mut VecDeque<T>) {
-    if queue.len() == queue.capacity() {
-        queue.reserve_exact(4.max(queue.len() / 8));
+fn long(entry: Entry) -> [u32; LONG_WORDS] {
+    let sectors = u32::try_from(entry.sectors).expect("a cache buffer is shorter than 2³¹ sectors");
+    [0, entry.lba as u32, (entry.lba >> u32::BITS) as u32, sectors]
+}
+
+/// By how many words a queue grows, at least.
+const GROWTH_MIN: usize = 32;
+
+/// Makes room for some more: an eighth of what there is, so that a thousand queues that grow together do not take twice what they need.
+pub(super) fn grow(queue: &mut VecDeque<u32>, more: usize) {
+    if queue.len() + more > queue.capacity() {
+        queue.reserve_exact(GROWTH_MIN.max(queue.len() / 8));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: entries equal a queue. Method: random ones, short and long, are added to both and taken away in part, in sections whose LBAs
+    //! leave many bits for sectors, few, and none.
+
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn entries_equal_a_queue(
+            section_sectors in prop::sample::select(vec![1, 1000, 1 << 28, 1 << 32, 1 << 40]),
+            steps in prop::collection::vec((any::<u64>(), 1u64..40, 0u64..30), 1..80),
+        ) {
+            let first = 3 * section_sectors;
+            let (mut entries, mut twin) = (Entries::new(first, section_sectors), VecDeque::new());
+            for (at, sectors, released) in steps {
+                let lba = if at % 8 == 0 { DEAD } else { first + at % section_sectors };
+                let sectors = if at % 16 == 1 { sectors << 20 } else { sectors };
+                twin.push_back((lba, sectors));
+                entries.push(Entry { lba, sectors });
+                let mut left = released.min(twin.iter().map(|(_, sectors)| sectors).sum());
+                entries.release(left);
+                while left > 0 {
+                    let (lba, sectors) = twin.pop_front().expect("no more is taken than there is");
+                    let taken = sectors.min(left);
+                    left -= taken;
+                    if taken < sectors {
+                        twin.push_front((if lba == DEAD { DEAD } else { lba + taken }, sectors - taken));
+                    }
+                }
+                let held: VecDeque<_> = entries.iter().map(|(_, entry)| (entry.lba, entry.sectors)).collect();
+                prop_assert_eq!(&held, &twin);
+                prop_assert!(entries.iter().all(|(spot, entry)| entries.get(spot) == Some(entry)));
+            }
+            entries.clear();
+            prop_assert!(entries.get(Entries::OLDEST).is_none());
+        }
+    }
+
+    #[test]
+    fn an_entry_takes_one_word_where_it_fits() {
+        // 2²⁴ LBAs leave 8 bits: up to 255 sectors.
+        for (lba, sectors, words) in [(77 + (1 << 24) - 1, 255, 1), (77, 256, 4), (DEAD, 1, 4)] {
+            let mut entries = Entries::new(77, 1 << 24);
+            entries.push(Entry { lba, sectors });
+            assert_eq!(entries.words.len(), words, "{sectors} sectors at {lba}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use imbrex_disk::{Disk, Pba, Sectors};
 
-use super::cached::RUN_SECTORS_END;
+use super::cached::CACHE_RING_SECTORS_MAX;
 use super::placement::{Misfit, RingStarts, place};
 use super::shape::Shape;
 use crate::parameters::{ConfigError, Parameters};
@@ -14,11 +14,9 @@ use crate::parameters::{ConfigError, Parameters};
 const SAMPLED_TRACKS: u64 = 256;
 /// How many ends of a write are tried on each.
 const SAMPLED_ENDS: u64 = 32;
-/// The largest S-block.
-const SBLOCK_SECTORS_MAX: u64 = RUN_SECTORS_END as u64 - 1;
-/// The longest cache buffer, guard included: of a position in it 32 bits are kept.
-const CACHE_RING_SECTORS_MAX: u64 = u32::MAX as u64;
-/// S-blocks of a disk at most: each takes 16 bytes of memory.
+/// The largest S-block: with it behind any position, 32 bits still say where it ends.
+const SBLOCK_SECTORS_MAX: u64 = (1 << 30) - 1;
+/// S-blocks of a disk at most: each takes 4 bytes of memory.
 const SBLOCKS_MAX: u64 = 1 << 26;
 /// Attempts to place the rings, with a wider guard or a smaller payload each time.
 const ATTEMPTS: usize = 64;
@@ -221,14 +219,14 @@ mod tests {
 
     #[test]
     fn a_cache_longer_than_its_positions_can_say_is_refused() {
-        // A section of 429,496,729,600 sectors has 2³² of cache at 1 %, and a guard of 20,064 behind it.
+        // A section of 214,748,364,800 sectors has 2³¹ of cache at 1 %, and a guard of 20,064 behind it.
         let asked =
             |payload| Asked { disk_sectors: 1 << 40, payload: Some(payload), sblock_sectors: 20_000, ..cassuto(1) };
-        let refusal = asked(429_496_729_600).shape().unwrap_err().to_string();
-        assert!(refusal.contains("4294967296 sectors, with a guard of 20064: at most 4294967295"), "{refusal}");
+        let refusal = asked(214_748_364_800).shape().unwrap_err().to_string();
+        assert!(refusal.contains("2147483648 sectors, with a guard of 20064: at most 2147483647"), "{refusal}");
         // With 20,065 sectors less of cache it fits.
-        let fits = asked(429_496_729_600 - 2_006_500).shape().expect("it fits");
-        assert_eq!(fits.cache_sectors + fits.guard_sectors, u32::MAX.into());
+        let fits = asked(214_748_364_800 - 2_006_500).shape().expect("it fits");
+        assert_eq!(fits.cache_sectors + fits.guard_sectors, (1 << 31) - 1);
     }
 
     #[test]

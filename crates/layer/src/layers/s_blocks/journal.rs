@@ -54,10 +54,10 @@ fn checkpoint_section(state: &State, number: usize, notes: &mut Vec<Note>) {
 fn cached_runs(state: &State, number: usize, notes: &mut Vec<Note>) {
     let tail = state.sections[number].cache_ring.tail();
     let mut position = tail;
-    for (index, entry) in state.sections[number].entries.iter().enumerate() {
+    for (spot, entry) in state.sections[number].entries.iter() {
         let mut skip = 0;
-        while skip < entry.sectors() {
-            let piece = state.entry_piece(number, index, skip, position).expect("the entry is there");
+        while skip < entry.sectors {
+            let piece = state.entry_piece(number, spot, skip, position).expect("the entry is there");
             if piece.live {
                 let (lba, sectors) = (Lba(piece.lba), Sectors(piece.sectors));
                 notes.push(Record::Cached { lba, sectors, position, tail }.encode());

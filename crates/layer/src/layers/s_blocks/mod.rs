@@ -32,7 +32,6 @@ mod host;
 mod journal;
 mod placement;
 mod policy;
-mod pool;
 mod record;
 mod ring;
 mod shape;

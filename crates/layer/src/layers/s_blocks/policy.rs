@@ -58,10 +58,10 @@ fn in_order_of_slots(state: &State, section: usize) -> impl DoubleEndedIterator<
 /// The S-block of the first live piece from the tail of the cache buffer on.
 fn oldest_cached(state: &State, section: usize) -> Option<u64> {
     let mut position = state.sections[section].cache_ring.tail();
-    for (index, entry) in state.sections[section].entries.iter().enumerate() {
+    for (spot, entry) in state.sections[section].entries.iter() {
         let mut skip = 0;
-        while skip < entry.sectors() {
-            let piece = state.entry_piece(section, index, skip, position)?;
+        while skip < entry.sectors {
+            let piece = state.entry_piece(section, spot, skip, position)?;
             if piece.live {
                 return Some(piece.lba / state.shape.sblock_sectors);
             }

@@ -69,7 +69,7 @@ impl Slots {
 
     /// Adds one behind all others.
     pub fn push_back(&mut self, sblock: u64) {
-        grow(&mut self.later);
+        grow(&mut self.later, 1);
         self.later.push_back(packed(sblock));
     }
 

@@ -8,9 +8,8 @@
 use imbrex_disk::{Lba, Sectors};
 
 use super::cached::{Cached, CachedRun, CachedRuns};
-use super::entries::{Entries, Entry};
+use super::entries::{Entries, Entry, Spot};
 use super::placement::RingStarts;
-use super::pool::Pool;
 use super::record::Record;
 use super::ring::{Position, Ring};
 use super::shape::Shape;
@@ -21,15 +20,6 @@ use crate::map::sparse::Sparse;
 
 /// A slot of an S-block buffer, or a cache entry, whose owner is not known any more.
 pub(super) const DEAD: u64 = u64::MAX;
-
-/// An S-block: where its copy lies, and what of it the cache overlays. Four fill a line of memory.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(16))]
-struct SBlock {
-    /// The slot of its copy: the low bits of how many there were before it. The slot before the oldest if it has none.
-    slot: u32,
-    cached: CachedRuns,
-}
 
 /// An S-block that a stream is filling: the newest slot of its buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,8 +60,10 @@ pub(super) struct EntryPiece {
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub shape: Shape,
-    sblocks: Sparse<SBlock>,
-    pool: Pool,
+    /// The slot of the copy of each S-block: the low bits of how many there were before it. The slot before the oldest if it has none.
+    slots: Sparse<u32>,
+    /// What of the S-blocks the caches overlay.
+    cached: CachedRuns,
     pub sections: Vec<Section>,
 }
 
@@ -83,11 +75,11 @@ impl State {
             sblock_ring.claim(shape.section_sectors()).expect("the native S-blocks fit their buffer");
             let first = number * shape.native_sblocks;
             let slots = Slots::native(first..first + shape.native_sblocks);
-            let entries = Entries::default();
+            let entries = Entries::new(number * shape.section_sectors(), shape.section_sectors());
             Section { sblock_ring, slots, oldest_slot: 0, cache_ring, entries, live_sectors: 0, open: None }
         };
         let sections = (0..shape.sections).zip(starts).map(section).collect();
-        State { sblocks: Sparse::new(shape.sblocks() as usize), pool: Pool::default(), sections, shape }
+        State { slots: Sparse::new(shape.sblocks() as usize), cached: CachedRuns::new(&shape), sections, shape }
     }
 
     /// Where the copy of an S-block begins.
@@ -106,35 +98,30 @@ impl State {
 
     #[inline]
     fn slot(&self, sblock: u64) -> u32 {
-        self.sblocks.get(sblock as usize).map_or_else(|| self.shape.first_slot(sblock), |sblock| sblock.slot)
+        self.slots.get(sblock as usize).copied().unwrap_or_else(|| self.shape.first_slot(sblock))
+    }
+
+    fn set_slot(&mut self, sblock: u64, slot: u32) {
+        let shape = &self.shape;
+        *self.slots.change(sblock as usize, |sblock| shape.first_slot(sblock as u64)) = slot;
     }
 
     /// What of an S-block of `section` the cache overlays.
     #[inline]
     pub fn cached(&self, section: usize, sblock: u64) -> Cached<'_> {
-        let tail = self.sections[section].cache_ring.tail();
-        let changed = self.sblocks.get(sblock as usize);
-        changed.map_or(Cached::NONE, |sblock| Cached::of(&sblock.cached, &self.pool, tail))
-    }
-
-    /// An S-block, to be changed, and where its runs lie.
-    #[inline]
-    fn sblock_mut(&mut self, sblock: u64) -> (&mut SBlock, &mut Pool) {
-        let shape = &self.shape;
-        let first = |number| SBlock { slot: shape.first_slot(number as u64), cached: CachedRuns::NONE };
-        (self.sblocks.change(sblock as usize, first), &mut self.pool)
+        self.cached.of(sblock, self.sections[section].cache_ring.tail())
     }
 
     /// The copy of an S-block lies in the newest slot of its section.
     fn place_in_newest_slot(&mut self, sblock: u64) {
         let section = &self.sections[self.section_of_sblock(sblock)];
         let newest = section.oldest_slot.wrapping_add(section.slots.len() as u32 - 1);
-        self.sblock_mut(sblock).0.slot = newest;
+        self.set_slot(sblock, newest);
     }
 
-    /// Bytes that the table of S-blocks takes, and their runs beside it.
+    /// Bytes that the slots and the runs of S-blocks take.
     pub fn sblocks_bytes(&self) -> u64 {
-        self.sblocks.measured_bytes() + self.pool.measured_bytes()
+        self.slots.measured_bytes() + self.cached.measured_bytes()
     }
 
     /// Has fetched what a command at `lba` will ask for.
@@ -143,12 +130,11 @@ impl State {
         if sblock >= self.shape.sblocks() {
             return;
         }
+        self.cached.foresee(sblock, coming);
         let section = &self.sections[self.section_of_sblock(sblock)];
-        if coming == Coming::Later {
-            self.sblocks.get(sblock as usize).into_iter().for_each(prefetch);
-            prefetch_all(std::slice::from_ref(section));
-        } else if let Some(newest) = section.entries.back() {
-            prefetch(newest);
+        match coming {
+            Coming::Later => prefetch_all(std::slice::from_ref(section)),
+            Coming::Next => section.entries.end().into_iter().for_each(prefetch),
         }
     }
 
@@ -189,15 +175,15 @@ impl State {
         }
     }
 
-    /// The piece of the cache buffer of `section` that begins `skip` sectors into entry number `index`, at `position`:
+    /// The piece of the cache buffer of `section` that begins `skip` sectors into the entry at a spot, at `position`:
     /// as long as it is all live or all dead, within its entry and its S-block.
-    pub fn entry_piece(&self, section: usize, index: usize, skip: u64, position: Position) -> Option<EntryPiece> {
-        let entry = self.sections[section].entries.get(index)?;
-        let rest = entry.sectors() - skip;
-        if entry.lba() == DEAD {
+    pub fn entry_piece(&self, section: usize, spot: Spot, skip: u64, position: Position) -> Option<EntryPiece> {
+        let entry = self.sections[section].entries.get(spot)?;
+        let rest = entry.sectors - skip;
+        if entry.lba == DEAD {
             return Some(EntryPiece { lba: DEAD, sectors: rest, position, live: false });
         }
-        let lba = entry.lba() + skip;
+        let lba = entry.lba + skip;
         let (sblock, from) = (lba / self.shape.sblock_sectors, (lba % self.shape.sblock_sectors) as u32);
         let to = (from as u64 + rest).min(self.shape.sblock_sectors) as u32;
         let mut piece = EntryPiece { lba, sectors: (to - from) as u64, position, live: false };
@@ -257,7 +243,7 @@ impl State {
         self.fill_cache(number, position)?;
         let section = &mut self.sections[number];
         section.cache_ring.claim(sectors)?;
-        section.entries.push(Entry::new(lba, sectors));
+        section.entries.push(Entry { lba, sectors });
         let first = lba;
         self.overlay(Lba(lba), Sectors(sectors), |at| position.plus(at - first));
         Ok(())
@@ -286,8 +272,7 @@ impl State {
             let part = (size - offset).min(end - next);
             let section = self.section_of_sblock(sblock);
             let run = CachedRun { offset: offset as u32, sectors: part as u32, position: place(next) };
-            let (changed, pool) = self.sblock_mut(sblock);
-            let hidden = u64::from(changed.cached.overlay(run, pool));
+            let hidden = u64::from(self.cached.overlay(sblock, run));
             let live = &mut self.sections[section].live_sectors;
             *live += if run.is_absent() { 0 } else { part };
             *live -= hidden;
@@ -296,13 +281,9 @@ impl State {
     }
 
     fn uncache(&mut self, sblock: u64, from: u64, to: u64) {
+        let removed = self.cached.remove(sblock, from as u32, to as u32);
         let section = self.section_of_sblock(sblock);
-        if self.cached(section, sblock).is_empty() {
-            return;
-        }
-        let (changed, pool) = self.sblock_mut(sblock);
-        let removed = changed.cached.remove(from as u32, to as u32, pool);
-        self.sections[section].live_sectors -= removed as u64;
+        self.sections[section].live_sectors -= u64::from(removed);
     }
 
     fn apply_placed(&mut self, sblock: u64, at: Position, tail: Position, merged: bool) -> Result<(), &'static str> {
@@ -388,7 +369,7 @@ impl State {
         }
         if gap > 0 {
             section.cache_ring.claim(gap)?;
-            section.entries.push(Entry::new(DEAD, gap));
+            section.entries.push(Entry { lba: DEAD, sectors: gap });
         }
         Ok(())
     }
@@ -418,9 +399,8 @@ impl State {
         let nowhere = section.oldest_slot.wrapping_sub(1);
         let first = number * self.shape.native_sblocks;
         for sblock in first..first + self.shape.native_sblocks {
-            let (changed, pool) = self.sblock_mut(sblock);
-            changed.slot = nowhere;
-            changed.cached.clear(pool);
+            self.set_slot(sblock, nowhere);
+            self.cached.remove(sblock, 0, self.shape.sblock_sectors as u32);
         }
         Ok(())
     }

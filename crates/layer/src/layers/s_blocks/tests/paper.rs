@@ -147,31 +147,33 @@ fn the_map_takes_what_the_formula_says() {
     let mut layer = super::layer(paper(1500), Direct::Stream);
     let fresh = layer.memory();
     assert_eq!(fresh.formula_bytes, (294_000 * 8 + 750_000 * 25) / 8);
-    // Nothing is kept of what nobody wrote: a section each, and a pointer for 64 S-blocks.
+    // Nothing is kept of what nobody wrote: a section each, and a pointer for 64 S-blocks and for 64 lists of 32.
     assert!(fresh.measured_bytes < 1500 * 400 + 294_000 / 64 * 9, "{fresh:?}");
     layer.plan(&[Command::write(0, 8)], &mut Plan::default());
-    // The first write makes a page of 64 S-blocks, 16 bytes each, and a queue of four entries, 12 bytes each.
+    // The first write makes a page of 64 lists, 24 bytes each, room for four runs of 6 bytes, and a queue of 32 words.
     let grown = layer.memory().measured_bytes - fresh.measured_bytes;
-    assert_eq!(grown, 64 * 16 + 4 * 12);
+    assert_eq!(grown, 64 * 24 + 4 * 6 + 32 * 4);
 }
 
-/// Goal: a drive all of whose S-blocks are written to takes as much memory as is said of each, however its sections fill: one of 8 TB
-/// well below 300 MB. Method: one run of each S-block, then a second one, which needs a block of two.
+/// Goal: a drive all of whose S-blocks are written to takes as much memory as is said of each run: one of 8 TB whose caches hold 20
+/// million well below 300 MB. Method: one run of each S-block, then a second one.
 #[test]
-fn every_sblock_and_every_run_takes_a_few_bytes() {
+fn every_run_takes_a_few_bytes() {
     let mut layer = super::layer(paper(1500), Direct::Off);
     let fresh = layer.memory().measured_bytes;
     let mut write_each = |offset: u64| {
         (0..294_000).for_each(|sblock| layer.plan(&[Command::write(sblock * 2000 + offset, 8)], &mut Plan::default()));
         layer.memory().measured_bytes - fresh
     };
-    // 1500 sections have 196 S-blocks each: their pages cover them. A queue of 196 entries has at most an eighth more, and a few.
-    let table = 294_000_u64.next_multiple_of(64) * 16;
-    let entries = |count: u64| 1500 * count * 12..1500 * (count + count / 8 + 4) * 12;
-    let once = write_each(0);
-    assert!(entries(196).contains(&(once - table)), "{once} bytes");
-    // 24 bytes a block of two runs, in pages of 512 blocks with a pointer and a length each.
-    let pool = 294_000_u64.div_ceil(512) * (512 * 24 + 16);
-    let twice = write_each(100);
-    assert!(entries(392).contains(&(twice - table - pool)), "{twice} bytes");
+    // 9188 lists of 32 S-blocks each: their pages cover them. A list and the queue of a section have at most an eighth more than their
+    // runs, of 6 bytes, and their entries, of 4, and a few.
+    let lists = 294_000_u64.div_ceil(32);
+    let table = lists.next_multiple_of(64) * 24;
+    let runs = |count: u64| 294_000 * count * 6..lists * (32 * count + 4 * count + 8) * 6;
+    let entries = |count: u64| 294_000 * count * 4..1500 * (196 * count + 25 * count + 32) * 4;
+    for (count, offset) in [(1, 0), (2, 100)] {
+        let (bytes, runs, entries) = (write_each(offset), runs(count), entries(count));
+        let expected = table + runs.start + entries.start..table + runs.end + entries.end;
+        assert!(expected.contains(&bytes), "{bytes} bytes, expected {expected:?}");
+    }
 }

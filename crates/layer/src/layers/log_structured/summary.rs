@@ -1,0 +1,111 @@
+//! What was appended to a zone, in order: four bytes for an append of one block, twelve for a longer one.
+//!
+//! Invariants:
+//! 1. Entries are not empty, and those that are longer than a block are listed beside the first blocks, in order.
+
+use crate::map::run_list::ABSENT;
+
+/// Blocks appended one after the other; [`ABSENT`] in place of the first for a part of the zone that is dead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    pub block: u32,
+    pub blocks: u32,
+}
+
+/// An entry of more than one block.
+#[derive(Clone, Copy, Debug)]
+struct Longer {
+    index: u32,
+    blocks: u32,
+}
+
+/// The entries of a zone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Summary {
+    firsts: Vec<u32>,
+    longer: Vec<Longer>,
+}
+
+impl Summary {
+    /// Entry number `index`.
+    pub fn get(&self, index: usize) -> Option<Entry> {
+        let block = *self.firsts.get(index)?;
+        let at = self.longer.binary_search_by_key(&index, |longer| longer.index as usize);
+        Some(Entry { block, blocks: at.map_or(1, |at| self.longer[at].blocks) })
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
+        let mut longer = self.longer.iter().peekable();
+        (0..).zip(&self.firsts).map(move |(index, &block)| {
+            let blocks = longer.next_if(|longer| longer.index == index).map_or(1, |longer| longer.blocks);
+            Entry { block, blocks }
+        })
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, entry: Entry) {
+        if entry.blocks > 1 {
+            self.longer.push(Longer { index: self.firsts.len() as u32, blocks: entry.blocks });
+        }
+        self.firsts.push(entry.block);
+    }
+
+    /// Adds blocks that were written: to the last entry, where they go on behind it.
+    pub fn append(&mut self, block: u32, blocks: u32) {
+        let last_index = self.firsts.len().wrapping_sub(1);
+        let is_longer = self.longer.last().is_some_and(|longer| longer.index as usize == last_index);
+        match (self.firsts.last(), self.longer.last_mut().filter(|_| is_longer)) {
+            (Some(&first), Some(last)) if first != ABSENT && block == first + last.blocks => last.blocks += blocks,
+            (Some(&first), None) if first != ABSENT && block == first + 1 => {
+                self.longer.push(Longer { index: last_index as u32, blocks: 1 + blocks });
+            }
+            _ => self.push(Entry { block, blocks }),
+        }
+    }
+
+    /// No more will come: room for it is given back.
+    pub fn close(&mut self) {
+        self.firsts.shrink_to_fit();
+        self.longer.shrink_to_fit();
+    }
+
+    /// Bytes that it takes beside itself.
+    pub fn measured_bytes(&self) -> u64 {
+        (self.firsts.capacity() * size_of::<u32>() + self.longer.capacity() * size_of::<Longer>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: a summary equals a vector of entries. Method: random appends and pushes on both, many of which go on behind the last.
+
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equals_a_vector(steps in prop::collection::vec((0u8..6, 0u32..9, 1u32..4), 0..60)) {
+            let (mut summary, mut twin) = (Summary::default(), Vec::<Entry>::new());
+            for (what, block, blocks) in steps {
+                let next = twin.last().filter(|last| last.block != ABSENT).map(|last| last.block + last.blocks);
+                let block = if what < 3 { next.unwrap_or(block) } else { block };
+                match twin.last_mut() {
+                    _ if what == 5 => twin.push(Entry { block: ABSENT, blocks }),
+                    Some(last) if next == Some(block) => last.blocks += blocks,
+                    _ => twin.push(Entry { block, blocks }),
+                }
+                if what == 5 {
+                    summary.push(Entry { block: ABSENT, blocks });
+                } else {
+                    summary.append(block, blocks);
+                }
+                prop_assert_eq!(summary.iter().collect::<Vec<_>>(), twin.clone());
+            }
+            (0..=twin.len()).for_each(|index| assert_eq!(summary.get(index), twin.get(index).copied()));
+            summary.close();
+            let longer = twin.iter().filter(|entry| entry.blocks > 1).count();
+            prop_assert_eq!(summary.measured_bytes() as usize, twin.len() * 4 + longer * 8);
+        }
+    }
+}

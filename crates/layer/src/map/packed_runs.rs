@@ -1,0 +1,409 @@
+//! An array of runs in as few bytes as they need: six, eight or twelve for each. The memory of [`super::run_list`].
+//!
+//! ```text
+//!   offsets ─►      room      ◄─ values, the last run's first
+//!
+//!   narrow   offset 16 bits │ length and place 32 bits together, as many of them for the place as the places need
+//!   middle   offset 16 bits │ length 16 bits │ place 32 bits
+//!   wide     offset 32 bits │ length 32 bits │ place 32 bits
+//! ```
+//!
+//! All runs of an array have one form. It begins narrow, and becomes wider when a run comes that needs it. A search compares offsets
+//! that lie side by side, so the processor fetches their lines at once and not one after the other.
+//!
+//! Invariants:
+//! 1. Every run fits the form of its array, and so does every part of it.
+//! 2. Lengths are kept less one, for there is no empty run.
+
+use super::prefetch::{prefetch, prefetch_all};
+use super::run_list::{ABSENT, ShortRun};
+
+/// A search halves the array until so many offsets are left, and compares all of these at once.
+const COMPARED: usize = 32;
+/// Of an array of no more runs all is fetched before it is searched.
+const FETCHED_MAX: usize = 128;
+/// One more than the last offset of 16 bits.
+const SHORT_END: u32 = 1 << 16;
+/// The first room of an array, in runs; it grows in steps of twice as many. With what an allocator keeps beside them, narrow runs then
+/// fill sixteens of bytes.
+const ROOM_MIN: usize = 4;
+/// A large array grows by this part of itself: were it the whole, a third of the memory of thousands of arrays would be empty.
+const GROWTH_PART: usize = 8;
+
+/// How the runs of an array are kept, each form wider than the one before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+enum Form {
+    Narrow,
+    Middle,
+    Wide,
+}
+
+impl Form {
+    #[inline]
+    fn offset_words(self) -> usize {
+        1 + usize::from(self == Form::Wide)
+    }
+
+    #[inline]
+    fn value_words(self) -> usize {
+        2 + self as usize
+    }
+
+    #[inline]
+    fn words(self) -> usize {
+        self.offset_words() + self.value_words()
+    }
+}
+
+/// The array.
+#[derive(Clone, Debug)]
+pub(super) struct PackedRuns {
+    words: Box<[u16]>,
+    len: u32,
+    form: Form,
+    /// Bits of a place in the narrow form.
+    place_bits: u8,
+}
+
+fn joined(words: [u16; 2]) -> u32 {
+    u32::from(words[0]) | u32::from(words[1]) << 16
+}
+
+fn split(value: u32) -> [u16; 2] {
+    [value as u16, (value >> 16) as u16]
+}
+
+impl PackedRuns {
+    /// An empty array, of runs whose places are below `places`.
+    pub fn new(places: u32) -> PackedRuns {
+        let place_bits = (u32::BITS - places.leading_zeros()) as u8;
+        PackedRuns { words: Box::default(), len: 0, form: Form::Narrow, place_bits }
+    }
+
+    /// Empties the array and gives back its memory.
+    pub fn clear(&mut self) {
+        (self.words, self.len, self.form) = (Box::default(), 0, Form::Narrow);
+    }
+
+    /// What is in the array, which is empty afterwards.
+    pub fn take(&mut self) -> PackedRuns {
+        let words = std::mem::take(&mut self.words);
+        let taken = PackedRuns { words, ..*self };
+        (self.len, self.form) = (0, Form::Narrow);
+        taken
+    }
+
+    /// How many runs there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Bytes that it takes beside itself.
+    pub fn measured_bytes(&self) -> u64 {
+        size_of_val(&*self.words) as u64
+    }
+
+    /// Has what a search reads fetched, and where the array is short all that a change moves.
+    #[inline]
+    pub fn foresee(&self) {
+        let (offsets, values) = (self.len() * self.form.offset_words(), self.len() * self.form.value_words());
+        if self.len() <= FETCHED_MAX {
+            prefetch_all(&self.words[..offsets]);
+            prefetch_all(&self.words[self.words.len() - values..]);
+        } else {
+            prefetch(&self.words[offsets / 2]);
+        }
+    }
+
+    /// Where run number `index` begins.
+    #[inline]
+    pub fn offset(&self, index: usize) -> u32 {
+        match self.form {
+            Form::Narrow | Form::Middle => u32::from(self.words[index]),
+            Form::Wide => joined([self.words[2 * index], self.words[2 * index + 1]]),
+        }
+    }
+
+    /// Run number `index`.
+    #[inline]
+    pub fn run(&self, index: usize) -> ShortRun {
+        let offset = self.offset(index);
+        if self.form == Form::Narrow {
+            let (length, place) = self.unpacked(joined(*self.value(index)));
+            return ShortRun { offset, length: length + 1, place };
+        }
+        if self.form == Form::Middle {
+            let [length, low, high] = *self.value(index);
+            return ShortRun { offset, length: u32::from(length) + 1, place: joined([low, high]) };
+        }
+        let [short, long, low, high] = *self.value(index);
+        ShortRun { offset, length: joined([short, long]) + 1, place: joined([low, high]) }
+    }
+
+    /// How many runs begin at `offset` or before it.
+    #[inline]
+    pub fn begun_by(&self, offset: u32) -> usize {
+        if self.form == Form::Wide {
+            return self.wide_begun_by(offset);
+        }
+        let offset = offset.min(SHORT_END - 1) as u16;
+        let offsets = &self.words[..self.len()];
+        let (mut first, mut len) = (0, offsets.len());
+        while len > COMPARED {
+            let half = len / 2;
+            // All bits or none, so that the processor need not guess.
+            first += half & usize::from(offsets[first + half] <= offset).wrapping_neg();
+            len -= half;
+        }
+        // A window of so many is compared without a rest to go through one by one; what lies before it begins earlier still.
+        let first = first.min(offsets.len().saturating_sub(COMPARED));
+        match offsets[first..].first_chunk::<COMPARED>() {
+            Some(window) => first + begun_of(window, offset),
+            None => begun_of(offsets, offset),
+        }
+    }
+
+    fn wide_begun_by(&self, offset: u32) -> usize {
+        let (mut first, mut end) = (0, self.len());
+        while first < end {
+            let middle = first.midpoint(end);
+            if self.offset(middle) <= offset {
+                first = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        first
+    }
+
+    /// Changes run number `index`.
+    #[inline]
+    pub fn set(&mut self, index: usize, run: ShortRun) {
+        self.make_room(self.len(), std::slice::from_ref(&run));
+        self.put(index, run);
+    }
+
+    /// Inserts a run before number `index`.
+    #[inline]
+    pub fn insert(&mut self, index: usize, run: ShortRun) {
+        self.make_room(self.len() + 1, std::slice::from_ref(&run));
+        self.move_runs(index, index + 1);
+        self.put(index, run);
+    }
+
+    /// Puts `parts` in the place of `met` runs from number `first` on.
+    pub fn splice(&mut self, first: usize, met: usize, parts: &[ShortRun]) {
+        self.make_room(self.len() - met + parts.len(), parts);
+        self.move_runs(first + met, first + parts.len());
+        (first..).zip(parts).for_each(|(index, &run)| self.put(index, run));
+    }
+
+    /// Moves the runs from number `from` on to number `to` and those behind it.
+    #[inline]
+    fn move_runs(&mut self, from: usize, to: usize) {
+        let (len, end) = (self.len(), self.words.len());
+        let new_len = len - from + to;
+        if from < len && from != to {
+            let (per_offset, per_value) = (self.form.offset_words(), self.form.value_words());
+            self.words.copy_within(from * per_offset..len * per_offset, to * per_offset);
+            self.words.copy_within(end - len * per_value..end - from * per_value, end - new_len * per_value);
+        }
+        self.len = new_len as u32;
+    }
+
+    /// The words of the value of run number `index`, as many as its form has.
+    #[inline]
+    fn value<const WORDS: usize>(&self, index: usize) -> &[u16; WORDS] {
+        let at = self.words.len() - (index + 1) * WORDS;
+        self.words[at..].first_chunk().expect("a run has room for its value")
+    }
+
+    #[inline]
+    fn set_value<const WORDS: usize>(&mut self, index: usize, value: [u16; WORDS]) {
+        let at = self.words.len() - (index + 1) * WORDS;
+        *self.words[at..].first_chunk_mut().expect("a run has room for its value") = value;
+    }
+
+    /// In the narrow form what stands for the place of what is trimmed; more than any other place.
+    #[inline]
+    fn absent_code(&self) -> u32 {
+        ((1_u64 << self.place_bits) - 1) as u32
+    }
+
+    /// The length, less one, and the place of a narrow run.
+    #[inline]
+    fn unpacked(&self, value: u32) -> (u32, u32) {
+        let code = value & self.absent_code();
+        let place = if code == self.absent_code() { ABSENT } else { code };
+        ((u64::from(value) >> self.place_bits) as u32, place)
+    }
+
+    /// The form that a run needs, with every part of it.
+    #[inline]
+    fn form_of(&self, run: &ShortRun) -> Form {
+        let (less_one, absent) = (run.length - 1, run.is_absent());
+        let is_packed = u64::from(less_one) >> (u32::BITS - u32::from(self.place_bits)) == 0
+            && (absent || u64::from(run.place) + u64::from(less_one) < u64::from(self.absent_code()));
+        match u64::from(run.offset) + u64::from(run.length) <= u64::from(SHORT_END) {
+            true if is_packed => Form::Narrow,
+            true => Form::Middle,
+            false => Form::Wide,
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, index: usize, run: ShortRun) {
+        let (length, [low, high]) = (run.length - 1, split(run.place));
+        if self.form == Form::Wide {
+            let [short, long] = split(length);
+            self.words[2 * index..2 * index + 2].copy_from_slice(&split(run.offset));
+            return self.set_value(index, [short, long, low, high]);
+        }
+        self.words[index] = run.offset as u16;
+        if self.form == Form::Narrow {
+            let code = run.place.min(self.absent_code());
+            self.set_value(index, split((u64::from(length) << self.place_bits) as u32 | code));
+        } else {
+            self.set_value(index, [length as u16, low, high]);
+        }
+    }
+
+    /// Makes room for `runs` in all, these `coming` ones among them.
+    #[inline]
+    fn make_room(&mut self, runs: usize, coming: &[ShortRun]) {
+        let form = coming.iter().map(|run| self.form_of(run)).fold(self.form, Form::max);
+        if form != self.form || runs * form.words() > self.words.len() {
+            self.remake(form, runs);
+        }
+    }
+
+    #[cold]
+    fn remake(&mut self, form: Form, runs: usize) {
+        let room = self.words.len() / self.form.words();
+        let room = if runs > room { room_for(runs.max(room + room / GROWTH_PART)) } else { room };
+        let words = vec![0; room * form.words()].into_boxed_slice();
+        let mut remade = PackedRuns { words, form, ..*self };
+        if form == self.form {
+            let (offsets, values) = (self.len() * form.offset_words(), self.len() * form.value_words());
+            let (start, end) = (remade.words.len() - values, self.words.len() - values);
+            remade.words[..offsets].copy_from_slice(&self.words[..offsets]);
+            remade.words[start..].copy_from_slice(&self.words[end..]);
+        } else {
+            (0..self.len()).for_each(|index| remade.put(index, self.run(index)));
+        }
+        *self = remade;
+    }
+}
+
+/// How many of these offsets are `offset` or less.
+#[inline]
+fn begun_of(offsets: &[u16], offset: u16) -> usize {
+    usize::from(offsets.iter().map(|&begin| u16::from(begin <= offset)).sum::<u16>())
+}
+
+/// The room of an array that needs so much.
+fn room_for(runs: usize) -> usize {
+    (runs - ROOM_MIN.min(runs)).next_multiple_of(2 * ROOM_MIN) + ROOM_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    //! Goal: an array equals a vector of runs, whatever its form and when that changes. Method: random splices on both, with offsets,
+    //! lengths and places on both sides of what each form holds; and the bytes that one form and the next take.
+
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Runs whose first ones are narrow: places are below 2²⁸, so 4 bits are left for lengths.
+    const PLACES: u32 = (1 << 28) - 1;
+
+    fn any_run() -> impl Strategy<Value = ShortRun> {
+        let offset = prop_oneof![40 => 0..1000_u32, 1 => 65_500..65_600_u32, 1 => u32::MAX - 99..u32::MAX - 40];
+        let length = prop_oneof![40 => 1..=16_u32, 1 => 17..40_u32, 1 => 65_500..65_600_u32];
+        let place = prop_oneof![40 => 0..PLACES - 16, 1 => PLACES - 16..PLACES, 4 => Just(ABSENT)];
+        (offset, length, place).prop_map(|(offset, length, place)| {
+            let length = length.min(u32::MAX - offset);
+            ShortRun {
+                offset,
+                length,
+                place: place.min(ABSENT - 1 - length).max(if place == ABSENT { ABSENT } else { 0 }),
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn equals_a_vector(
+            forms in 1usize..60,
+            steps in prop::collection::vec((any::<u16>(), 0usize..3, prop::collection::vec(any_run(), 0..4)), 1..150),
+        ) {
+            let (mut array, mut twin) = (PackedRuns::new(PLACES), Vec::new());
+            for (number, (at, met, parts)) in steps.into_iter().enumerate() {
+                // What needs a wider form comes late, so that every form is seen at work.
+                let parts: Vec<_> = parts.into_iter().filter(|run| array.form_of(run) as usize <= number / forms).collect();
+                let first = usize::from(at) % (twin.len() + 1);
+                let met = met.min(twin.len() - first);
+                twin.splice(first..first + met, parts.iter().copied());
+                array.splice(first, met, &parts);
+                if let (Some(run), Some(last)) = (parts.first(), twin.last_mut()) {
+                    *last = *run;
+                    array.set(twin.len() - 1, *run);
+                }
+                prop_assert_eq!((0..array.len()).map(|index| array.run(index)).collect::<Vec<_>>(), twin.clone());
+                prop_assert!((0..array.len()).all(|index| array.offset(index) == twin[index].offset));
+            }
+            let taken = array.take();
+            prop_assert_eq!((taken.len(), array.len(), array.measured_bytes()), (twin.len(), 0, 0));
+        }
+
+        #[test]
+        fn a_search_equals_one_of_a_vector(first in prop_oneof![Just(0), Just(64_000), Just(1 << 31)], count in 0usize..700) {
+            let mut array = PackedRuns::new(PLACES);
+            let offsets: Vec<u32> = (0..count as u32).map(|index| first + index * 3).collect();
+            for (index, &offset) in offsets.iter().enumerate() {
+                array.splice(index, 0, &[ShortRun { offset, length: 2, place: 5 }]);
+            }
+            for offset in (first.saturating_sub(2)..first + 3 * count as u32 + 2).chain([u32::MAX]) {
+                prop_assert_eq!(array.begun_by(offset), offsets.partition_point(|&begin| begin <= offset));
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_takes_as_many_bytes_as_it_needs() {
+        let narrow = ShortRun { offset: 65_520, length: 16, place: PLACES - 16 };
+        let cases = [
+            (narrow, 6),
+            (ShortRun { place: ABSENT, ..narrow }, 6),
+            (ShortRun { offset: 0, length: 17, place: 0 }, 8),
+            (ShortRun { place: PLACES - 15, ..narrow }, 8),
+            (ShortRun { offset: 65_521, ..narrow }, 12),
+        ];
+        for (run, bytes) in cases {
+            let mut array = PackedRuns::new(PLACES);
+            array.splice(0, 0, &[run]);
+            assert_eq!((array.run(0), array.measured_bytes()), (run, 4 * bytes), "{run:?}");
+        }
+        // With as many places as there can be, one bit less than none is left for lengths: runs of one are narrow.
+        let mut array = PackedRuns::new(u32::MAX);
+        for (length, bytes) in [(1, 24), (2, 32)] {
+            let run = ShortRun { offset: 3, length, place: u32::MAX - 1 - length };
+            array.splice(0, array.len(), &[run]);
+            assert_eq!((array.run(0), array.measured_bytes()), (run, bytes));
+        }
+    }
+
+    #[test]
+    fn an_array_that_grows_has_an_eighth_of_room() {
+        let mut array = PackedRuns::new(PLACES);
+        for index in 0..5000_u32 {
+            array.splice(index as usize, 0, &[ShortRun { offset: index, length: 1, place: index }]);
+            let (room, len) = (array.measured_bytes() as usize / 6, array.len());
+            assert!(room < len + len / 8 + 8, "{room} for {len}");
+            // 20 runs take 120 bytes, and 8 beside them.
+            assert_eq!((room * 6 + 8) % 16, 0);
+        }
+    }
+}
