@@ -10,6 +10,9 @@ use super::divide::Divider;
 use super::{Spot, ZoneSkew};
 use crate::units::Sectors;
 
+/// The first sector of a track: its offset from the zone's first, and its spot.
+type First = (u64, Spot);
+
 /// A zone of whole groups.
 #[derive(Clone, Debug)]
 pub(super) struct BottomThenTop {
@@ -81,25 +84,25 @@ impl BottomThenTop {
 
     /// The spot of a track's first sector, with its offset.
     #[inline]
-    pub(super) fn track(&self, radial_offset: u32, surface: u8) -> (u64, Spot) {
+    pub(super) fn track(&self, radial_offset: u32, surface: u8) -> First {
         let (group, position) = self.group_tracks.divide(radial_offset as u64);
         self.track_in(group, position as u32, surface)
     }
 
     /// The same of a bottom track, of the top inside it, and of the top outside it if that is of the same group.
     #[inline]
-    pub(super) fn bottom_and_tops(&self, radial_offset: u32, surface: u8) -> ([(u64, Spot); 2], Option<(u64, Spot)>) {
+    pub(super) fn bottom_and_tops(&self, radial_offset: u32, surface: u8) -> (First, First, Option<First>) {
         let (group, position) = self.group_tracks.divide(radial_offset as u64);
         let track = |position: u32| self.track_in(group, position, surface);
         let position = position as u32;
-        ([track(position), track(position + 1)], position.checked_sub(1).map(track))
+        (track(position), track(position + 1), position.checked_sub(1).map(track))
     }
 
     #[inline(always)]
-    fn track_in(&self, group: u64, position: u32, surface: u8) -> (u64, Spot) {
+    fn track_in(&self, group: u64, position: u32, surface: u8) -> First {
         let surface = surface as u64;
         let start = (group * self.surfaces.divisor() + surface) * self.group_sectors.divisor();
-        if position % 2 == 0 {
+        if position.is_multiple_of(2) {
             let index = (position / 2) as u64;
             let spot = self.spot_on(group, surface, position, index, 0, self.bottom);
             (start + index * self.bottom.divisor(), spot)

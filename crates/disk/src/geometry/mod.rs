@@ -332,7 +332,7 @@ impl Geometry {
             let run = &self.runs[self.by_radius.find(radial_track as u64)];
             if let Layout::BottomThenTop(zone) = &run.layout {
                 let place = |(offset, spot): (u64, Spot)| self.place(run, &spot, run.start + offset);
-                let ([own, inner], outer) = zone.bottom_and_tops(radial_track - run.radial_start, surface);
+                let (own, inner, outer) = zone.bottom_and_tops(radial_track - run.radial_start, surface);
                 // The top outside the first bottom of a group belongs to the group before.
                 let outer = outer.map(place).or_else(|| Some(self.track_place(radial_track.checked_sub(1)?, surface)));
                 return (place(own), [outer, Some(place(inner))]);
