@@ -27,6 +27,12 @@ if [ "${1:-build}" = test ]; then
     need nbdfuse "$(apt-cache show nbdfuse >/dev/null 2>&1 && echo nbdfuse || echo libnbd-bin)"
     need qemu-io qemu-utils
     need mkfs.ext4 e2fsprogs
+    # File systems that commands must refuse to erase.
+    need mkfs.xfs xfsprogs
+    need mkfs.btrfs btrfs-progs
+    need mkfs.vfat dosfstools
+    need mkfs.f2fs f2fs-tools
+    need losetup mount
     need fusermount3 fuse3
     need openssl openssl
     # The guest, made of Debian packages: a kernel with ublk and zoned block devices.

@@ -11,6 +11,7 @@
 //! ```
 
 mod args;
+mod consent;
 mod drive;
 mod error;
 mod fit;

@@ -8,6 +8,8 @@ use crate::args::Cli;
 use crate::error::ExitCode;
 use crate::output;
 use imbrex::Failure;
+use imbrex::files::ours::refuse_foreign;
+use imbrex::files::replace;
 
 /// Prints completions for `shell`.
 pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
@@ -21,7 +23,16 @@ pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
 pub fn pages(folder: &Path) -> Result<ExitCode, Failure> {
     let failed = |error| Failure::failed(format!("cannot write man pages into {}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
-    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), folder).map_err(failed)?;
+    // Made elsewhere first: a page of that name that is somebody else's stays.
+    let made = tempfile::tempdir().map_err(failed)?;
+    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), made.path()).map_err(failed)?;
+    let entries = std::fs::read_dir(made.path()).map_err(failed)?;
+    let names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    refuse_foreign(folder, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    for name in &names {
+        let page = std::fs::read(made.path().join(name)).map_err(failed)?;
+        replace(&folder.join(name), &page)?;
+    }
     eprintln!("man pages are in {}: man -l {}", folder.display(), folder.join("imbrex.1").display());
     Ok(ExitCode::Done)
 }

@@ -12,8 +12,9 @@ use crate::{interrupt, output, trace_info};
 use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::conversion::{self, GENERATOR_SECTORS};
+use imbrex::files::check_output;
 use imbrex::human;
-use imbrex::workload::{Counted, Workload};
+use imbrex::workload::{Counted, Workload, inputs_of};
 
 /// Runs the command.
 pub fn run(command: &TraceCommand, quiet: bool) -> Result<ExitCode, Failure> {
@@ -35,6 +36,8 @@ fn convert(
     progress: &Progress,
 ) -> Result<ExitCode, Failure> {
     let writer = conversion::writer_for(path, to)?;
+    // Before the trace is read through, which may take minutes.
+    check_output(path, &inputs_of(&args.workload)).map_err(Failure::failed)?;
     let workload = Workload::find(&args.workload, &args.options()?, progress)?;
     let written = conversion::convert(&workload, path, writer, progress)?.written;
     if json {

@@ -15,7 +15,8 @@ use imbrex::Failure;
 use imbrex::Progress;
 use imbrex::chart::{Axis, Chart, Series, Shape, Style, Unit};
 use imbrex::conversion;
-use imbrex::workload::Workload;
+use imbrex::files::check_output;
+use imbrex::workload::{Workload, inputs_of};
 use imbrex::{files, human};
 
 /// Points of the plot at most: of a longer trace every n-th request is drawn.
@@ -23,6 +24,9 @@ const PLOT_POINTS: usize = 6000;
 
 /// Runs the command.
 pub fn run(args: &WorkloadArgs, json: bool, plot: Option<&Path>, progress: &Progress) -> Result<ExitCode, Failure> {
+    if let Some(path) = plot {
+        check_output(path, &inputs_of(&args.workload)).map_err(Failure::failed)?;
+    }
     let workload = Workload::find(&args.workload, &args.options()?, progress)?;
     let mut points = Points::default();
     let described = conversion::describe(&workload, progress, &mut |number, request| points.see(number, request))?;

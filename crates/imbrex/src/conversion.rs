@@ -10,7 +10,7 @@ use imbrex_trace::{Request, Source, TraceError};
 use serde::Serialize;
 
 use crate::error::{Failure, FailureKind};
-use crate::files::Draft;
+use crate::files::{Draft, check_output};
 use crate::progress::Progress;
 use crate::workload::{Counted, Workload};
 
@@ -28,13 +28,15 @@ pub struct Converted {
     pub written: Written,
 }
 
-/// Writes `workload` into the file `path`, in the format that `writer_for` found. The file appears only when it is whole.
+/// Writes `workload` into the file `path`, in the format that `writer_for` found. The file appears only when it is
+/// whole; one that the workload is read from is refused.
 pub fn convert(
     workload: &Workload,
     path: &Path,
     writer: &'static WriterInfo,
     progress: &Progress,
 ) -> Result<Converted, Failure> {
+    check_output(path, workload.inputs()).map_err(Failure::failed)?;
     let mut source = workload.open(GENERATOR_SECTORS)?;
     let draft = Draft::create(path)?;
     let bar = progress.requests(writer.name, workload.expected_requests());

@@ -208,6 +208,7 @@ pub struct Prepared {
 impl Prepared {
     /// Runs `workload` on every drive, and writes the files that the options ask for.
     pub fn run(mut self, workload: &Workload, progress: &Progress) -> Result<Simulated, Failure> {
+        self.sinks.refuse_inputs(workload.inputs())?;
         let not_run = self.fit(workload, progress)?;
         let drives = &self.simulation.drives;
         // Where drives do not grow, a generator makes its requests for what its words name: they are wrapped or scaled.

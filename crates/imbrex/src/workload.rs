@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -48,6 +48,8 @@ pub struct Workload {
     /// Remarks of the reader.
     pub facts: Facts,
     limit: Option<u64>,
+    /// The files that it is read from.
+    inputs: Vec<PathBuf>,
     /// All devices of a trace of several.
     devices: Option<Vec<DeviceSummary>>,
     kind: Kind,
@@ -157,6 +159,17 @@ impl Workload {
 
     /// The same, read as `args` say.
     pub fn find(word: &str, args: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
+        let mut found = Workload::find_without_inputs(word, args, progress)?;
+        found.inputs = inputs_of(word);
+        Ok(found)
+    }
+
+    /// Returns the files that the workload is read from, which no output may replace.
+    pub fn inputs(&self) -> &[PathBuf] {
+        &self.inputs
+    }
+
+    fn find_without_inputs(word: &str, args: &WorkloadOptions, progress: &Progress) -> Result<Workload, Failure> {
         if word == "-" {
             return trace(args, Origin::File(Mutex::new(spooled()?)), "standard input", progress);
         }
@@ -320,6 +333,7 @@ fn from_words(args: &WorkloadOptions, spec: WorkloadSpec, name: &str) -> Workloa
         counts: None,
         facts: Facts::default(),
         limit: args.limit,
+        inputs: Vec::new(),
         devices: None,
         kind: Kind::Words(spec),
     }
@@ -338,6 +352,7 @@ fn built_in(args: &WorkloadOptions, entry: &'static BuiltIn, progress: &Progress
         counts: None,
         facts: Facts::default(),
         limit: args.limit,
+        inputs: Vec::new(),
         devices: None,
         kind: Kind::BuiltIn { entry, seed: Some(seed) },
     }
@@ -372,6 +387,16 @@ pub fn open_trace(path: &str) -> Result<File, Failure> {
     let mut file = merged.into_inner().map_err(|error| failed(error.into_error()))?;
     file.seek(SeekFrom::Start(0)).map_err(failed)?;
     Ok(file)
+}
+
+/// Returns the files that the workload called `word` is read from: none for words and built-in workloads.
+pub fn inputs_of(word: &str) -> Vec<PathBuf> {
+    let path = Path::new(word);
+    match processors(path) {
+        parts if parts.len() > 1 => parts,
+        _ if path.is_file() => vec![path.to_path_buf()],
+        _ => Vec::new(),
+    }
 }
 
 /// The files that blktrace wrote beside this one, this among them: `NAME.blktrace.` and a number.
@@ -442,6 +467,7 @@ fn trace(args: &WorkloadOptions, origin: Origin, path: &str, progress: &Progress
         counts: Some(read.counts),
         facts: read.facts,
         limit: args.limit,
+        inputs: Vec::new(),
         devices,
         kind: Kind::Trace { origin, name: path.into(), options },
     })

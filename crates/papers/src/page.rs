@@ -13,6 +13,7 @@ use super::report::Report;
 use super::results::Results;
 use super::{Experiment, all, guide, index};
 use imbrex::error::Failure;
+use imbrex::files::ours::refuse_foreign;
 use imbrex::files::replace;
 
 /// A report as it is printed.
@@ -43,6 +44,7 @@ pub fn as_json(reports: &[(&Experiment, Report)]) -> Result<String, Failure> {
 pub fn write(folder: &Path, experiment: &Experiment, report: &Report) -> Result<(), Failure> {
     let sections = folder.join("reproduction");
     let figures = folder.join("figures");
+    refuse_foreign(folder, &["reproduction.md"])?;
     for made in [&sections, &figures] {
         std::fs::create_dir_all(made)
             .map_err(|error| Failure::failed(format!("cannot make the folder {}: {error}", made.display())))?;

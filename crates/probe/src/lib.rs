@@ -15,7 +15,6 @@ mod lateness;
 mod marks;
 mod rest;
 pub mod run;
-pub mod safety;
 pub mod statistics;
 pub mod target;
 pub mod targets;

@@ -68,6 +68,9 @@ pub enum TargetError {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// The target must not be written.
+    #[error(transparent)]
+    Refused(#[from] imbrex_safety::Refusal),
     /// The user wants an end.
     #[error("interrupted")]
     Interrupted,

@@ -11,6 +11,7 @@
 
 pub mod browser;
 pub mod contents;
+pub mod loop_device;
 pub mod nbd_client;
 pub mod patience;
 pub mod program;

@@ -3,7 +3,7 @@
 passed=0 failed=0 skipped=0
 source /test/lib.sh
 # What `make test` runs.
-core=' 10-ublk-attributes 20-ublk-ext4 70-zoned '
+core=' 10-ublk-attributes 15-in-use 20-ublk-ext4 70-zoned '
 is_wanted() { # NAME
     case $GUEST_ONLY in
     '') true ;;

@@ -20,9 +20,17 @@ pub struct ProbeArgs {
     #[arg(long)]
     pub destroy_data: bool,
 
-    /// With --destroy-data: also where the drive holds a partition table or a file system. One that is mounted or otherwise in
-    /// use is never written.
+    /// With --destroy-data: also where the drive holds a partition table, a file system or other data. One that is mounted or
+    /// otherwise in use is never written.
     #[arg(long, requires = "destroy_data")]
+    pub force: bool,
+
+    /// With --destroy-data: do not ask on a terminal. Does not stand for --force.
+    #[arg(long, requires = "destroy_data")]
+    pub yes: bool,
+
+    /// The former name of --force.
+    #[arg(long, requires = "destroy_data", hide = true)]
     pub really: bool,
 
     /// Time on the drive's clock that the tests may take: what tells most for its time goes first, and what does not fit

@@ -28,7 +28,8 @@ fn not_made(image: &Path, error: DeviceError) -> Failure {
 
 /// Makes the image.
 pub fn run(image: &Path, words: &str, as_json: bool) -> Result<ExitCode, Failure> {
-    if image.exists() {
+    // A link to nothing is something too.
+    if image.symlink_metadata().is_ok() {
         return Err(Failure::failed(format!("{} is there already, and was left alone", image.display()))
             .or_try("another name, or remove it first"));
     }

@@ -1,11 +1,12 @@
 //! `imbrex drive import`: DiskSim's description of a drive as a profile.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use imbrex_calibrate::disksim;
 
 use crate::error::ExitCode;
-use crate::probe::write_whole;
+use crate::probe::{check_writable, write_whole};
 use imbrex::Failure;
 
 /// Runs the command.
@@ -18,8 +19,10 @@ pub fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result<ExitCo
     if let Some(out) = out.filter(|out| out.extension().is_none_or(|ending| ending != "toml")) {
         return Err(Failure::usage(format!("--out {}: a profile's name ends in .toml", out.display())));
     }
+    let inputs = RefCell::new(Vec::new());
     let read = |file: &str| {
         let path = folder.join(file);
+        inputs.borrow_mut().push(path.clone());
         std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
     };
     let imported = disksim::import(name, &read).map_err(Failure::failed)?;
@@ -29,7 +32,10 @@ pub fn run(description: &Path, out: Option<&Path>, quiet: bool) -> Result<ExitCo
         }
     }
     match out {
-        Some(out) => write_whole(out, &imported.toml)?,
+        Some(out) => {
+            check_writable(out, "--out", &inputs.borrow())?;
+            write_whole(out, &imported.toml)?;
+        }
         None => crate::output::part(&imported.toml)?,
     }
     Ok(ExitCode::Done)

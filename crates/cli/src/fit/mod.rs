@@ -1,5 +1,7 @@
 //! `imbrex fit`: a profile brought closer to what was measured of a real drive.
 
+use std::path::PathBuf;
+
 use imbrex_calibrate::compare::Comparison;
 use imbrex_calibrate::fit::{Fit, Fitted};
 use imbrex_calibrate::replay::replay;
@@ -20,7 +22,7 @@ use imbrex::measured::{fit_document, fit_to};
 pub fn run(args: &FitArgs, quiet: bool) -> Result<ExitCode, Failure> {
     for (path, option) in [(&args.out, "--out"), (&args.report, "--report")] {
         if let Some(path) = path {
-            check_writable(path, option)?;
+            check_writable(path, option, &[args.measured.measured.clone(), PathBuf::from(&args.from)])?;
         }
     }
     let progress = Progress::on_terminal(quiet).stopping_when(interrupt::requested);

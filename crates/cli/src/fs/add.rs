@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::devices::{self, Purpose};
 use super::{Offline, asking, print, replace};
+use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::output;
 
@@ -17,8 +18,8 @@ use crate::output;
 pub struct New<'a> {
     /// Where it is.
     pub path: &'a Path,
-    /// Whether what it holds may be lost.
-    pub force: bool,
+    /// Whether what it holds may be lost, and whether the user has said yes.
+    pub consent: Consent,
     /// Whether it waits for another to fail.
     pub is_spare: bool,
 }
@@ -29,16 +30,17 @@ pub fn run(paths: &[PathBuf], new: &New<'_>, as_json: bool, quiet: bool) -> Resu
         && directory.is_dir()
     {
         let with = asking::device_for(directory, new.path)?;
-        let order = json!({ "order": "add", "with": with, "force": new.force, "spare": new.is_spare });
+        devices::ask_for(new.path, new.consent)?;
+        let order = json!({ "order": "add", "with": with, "force": new.consent.force, "spare": new.is_spare });
         return tell(&asking::ask(directory, "adding", order, as_json || quiet)?, as_json);
     }
     let offline = Offline::open(paths, Purpose::Work)?;
     if let Some(known) = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path)) {
         return Err(replace::there_already(&offline.fs, known));
     }
-    let device = devices::open(&offline.clock, new.path, Purpose::Work, false)?;
+    let device = devices::open_new(&offline.clock, &[new.path], new.consent, |_| Ok(()))?.remove(0);
     let before = offline.fs.statfs().blocks;
-    let (fs, added, force, is_spare) = (offline.fs.clone(), device.clone(), new.force, new.is_spare);
+    let (fs, added, force, is_spare) = (offline.fs.clone(), device.clone(), new.consent.force, new.is_spare);
     let adding = async move {
         let number = match is_spare {
             true => fs.add_spare(&added, Uuid::new_v4(), force).await.map(|()| None),

@@ -92,9 +92,13 @@ pub enum FsCommand {
         /// The drive that comes in its place.
         #[arg(long, value_name = "DEVICE")]
         with: PathBuf,
-        /// Take it even if it holds a file system already, which is lost.
+        /// Take it even if it holds a file system already, a partition table or other data, all of which is lost. What is
+        /// mounted or otherwise in use is never erased.
         #[arg(long)]
         force: bool,
+        /// Do not ask on a terminal before a block device is erased. Does not stand for --force.
+        #[arg(long)]
+        yes: bool,
         /// Print what was done as JSON.
         #[arg(long)]
         json: bool,
@@ -119,9 +123,13 @@ pub enum FsCommand {
         /// The drive that is added as a spare.
         #[arg(long, value_name = "DEVICE")]
         spare: Option<PathBuf>,
-        /// Take it even if it holds a file system already, which is lost.
+        /// Take it even if it holds a file system already, a partition table or other data, all of which is lost. What is
+        /// mounted or otherwise in use is never erased.
         #[arg(long)]
         force: bool,
+        /// Do not ask on a terminal before a block device is erased. Does not stand for --force.
+        #[arg(long)]
+        yes: bool,
         /// Print what was done as JSON.
         #[arg(long)]
         json: bool,
@@ -347,9 +355,14 @@ pub struct MkfsArgs {
     #[arg(long, value_name = "UUID")]
     pub uuid: Option<uuid::Uuid>,
 
-    /// Make it even where there is a file system already, which is lost.
+    /// Make it even where there is a file system already, a partition table or other data, all of which is lost. What is mounted
+    /// or otherwise in use is never erased.
     #[arg(long)]
     pub force: bool,
+
+    /// Do not ask on a terminal before a block device is erased. Does not stand for --force.
+    #[arg(long)]
+    pub yes: bool,
 
     /// Print what was made as JSON.
     #[arg(long)]
@@ -375,9 +388,14 @@ pub struct SalvageArgs {
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
 
-    /// Do it even where the metadata can be read, or the new device holds a file system, which is lost.
+    /// Do it even where the metadata can be read, or the new device holds a file system, a partition table or other data, all of
+    /// which is lost. What is mounted or otherwise in use is never erased.
     #[arg(long)]
     pub force: bool,
+
+    /// Do not ask on a terminal before a block device is erased. Does not stand for --force.
+    #[arg(long, requires = "meta")]
+    pub yes: bool,
 
     /// Print what came back as JSON.
     #[arg(long)]

@@ -16,6 +16,9 @@ use imbrex_fs::device::file::FileBackend;
 use imbrex_fs::device::{BLOCK_BYTES, Backend, DeviceFault};
 use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::{Clock, Device, FsError};
+use imbrex_safety::Survey;
+
+use crate::consent::{self, Consent};
 
 /// What devices are opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,6 +96,48 @@ fn zoned(path: &Path) -> Result<Box<dyn Backend>, Failure> {
 #[cfg(not(target_os = "linux"))]
 fn zoned(path: &Path) -> Result<Box<dyn Backend>, Failure> {
     Err(Failure::failed(format!("{}: zoned block devices are for Linux", path.display())))
+}
+
+/// Opens the devices in `paths` for a file system that erases them, and asks for the user's consent. A device that is refused
+/// has not been written: an image is looked at before it is opened for writing, and again afterwards.
+pub fn open_new(
+    clock: &Clock,
+    paths: &[&Path],
+    consent: Consent,
+    check: impl FnOnce(&[Device]) -> Result<(), Failure>,
+) -> Result<Vec<Device>, Failure> {
+    for path in paths.iter().filter(|path| matches!(kind(path), Ok(Kind::Image))) {
+        consent::check(&[survey_path(path)?], consent)?;
+    }
+    let devices: Vec<Device> =
+        paths.iter().map(|path| open(clock, path, Purpose::Work, false)).collect::<Result<_, _>>()?;
+    check(&devices)?;
+    let surveys: Vec<Survey> = devices.iter().map(survey).collect::<Result<_, _>>()?;
+    consent::ask(&surveys, consent, "all of it is erased")?;
+    Ok(devices)
+}
+
+/// Asks for the user's consent before a process that serves a file system erases the device in `path`. A device that serves it
+/// already is refused, or accepted, by that process.
+pub fn ask_for(path: &Path, consent: Consent) -> Result<(), Failure> {
+    match survey_path(path) {
+        Ok(survey) => consent::ask(&[survey], consent, "all of it is erased"),
+        Err(failure) if failure.message.contains("in use by another process") => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Looks for who uses a device and for what it holds, through the handle by which it is read and written.
+pub fn survey(device: &Device) -> Result<Survey, Failure> {
+    device.survey().map_err(consent::not_surveyed(device.name()))
+}
+
+/// Looks at the device in `path`, and lets go of it.
+pub fn survey_path(path: &Path) -> Result<Survey, Failure> {
+    let clock = Clock::in_virtual_time();
+    let survey = survey(&open(&clock, path, Purpose::Look, false)?);
+    clock.forget_all();
+    survey
 }
 
 /// Opens one device. `is_paced`: an emulated drive answers when it would, not at once.

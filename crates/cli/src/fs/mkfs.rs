@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use imbrex::Failure;
 use imbrex::human;
-use imbrex_fs::core::{HotOn, Parts, Plan, make_on};
+use imbrex_fs::core::{HotOn, Parts, Plan, make_on, plan};
 use imbrex_fs::device::BLOCK_BYTES;
 use imbrex_fs::format::superblock::Superblock;
 use imbrex_fs::store;
@@ -13,26 +13,26 @@ use imbrex_fs::{Clock, Device, MakeOptions};
 use serde_json::json;
 
 use super::args::MkfsArgs;
-use super::devices::{self, Purpose};
+use super::devices;
 use super::print;
+use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::output;
 
 /// Makes it.
 pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     let clock = Clock::in_virtual_time();
-    let open = |path: &std::path::PathBuf| devices::open(&clock, path, Purpose::Work, false);
-    let drives = args.devices.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
-    let options = options(args, &drives)?;
     let made =
         args.meta.iter().map(|path| make_file(path, args.meta_size)).collect::<Result<Vec<NewFile>, Failure>>()?;
-    let metadata = args.meta.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
-    let spares = args.spare.iter().map(open).collect::<Result<Vec<Device>, Failure>>()?;
-    let all: Vec<Device> = [drives.as_slice(), &metadata, &spares].concat();
-    let making = async move {
-        let parts = Parts { drives: &drives, metadata: &metadata, spares: &spares };
-        make_on(parts, &options, devices::now_ns()).await
-    };
+    let paths: Vec<&Path> =
+        [&args.devices, &args.meta, &args.spare].into_iter().flatten().map(PathBuf::as_path).collect();
+    let consent = Consent { force: args.force, yes: args.yes };
+    let numbers = (args.devices.len(), args.meta.len());
+    // What makes no sense is told before anybody is asked.
+    let check = |all: &[Device]| plan(parts_of(numbers, all), &options(args, all)?).map(drop).map_err(Failure::failed);
+    let all = devices::open_new(&clock, &paths, consent, check)?;
+    let (options, devices) = (options(args, &all)?, all.clone());
+    let making = async move { make_on(parts_of(numbers, &devices), &options, devices::now_ns()).await };
     let plan = devices::run(&clock, making)?;
     for device in &all {
         device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
@@ -40,6 +40,13 @@ pub fn run(args: &MkfsArgs) -> Result<ExitCode, Failure> {
     made.into_iter().for_each(NewFile::keep);
     tell(args, &plan)?;
     Ok(ExitCode::Done)
+}
+
+/// Returns the devices by what they are for: first the drives, then the copies of the metadata, then the spares.
+fn parts_of((drives, copies): (usize, usize), all: &[Device]) -> Parts<'_> {
+    let (drives, others) = all.split_at(drives);
+    let (metadata, spares) = others.split_at(copies);
+    Parts { drives, metadata, spares }
 }
 
 /// A file that was made, and is removed again unless what it was made for is done.
@@ -76,9 +83,9 @@ pub(super) fn make_file(path: &Path, bytes: Option<u64>) -> Result<NewFile, Fail
     Ok(made)
 }
 
-fn options(args: &MkfsArgs, drives: &[Device]) -> Result<MakeOptions, Failure> {
-    let is_array = drives.len() > 1 || args.parity > 0;
-    let default = drives.first().and_then(|drive| store::default_for(&drive.geometry().kind));
+fn options(args: &MkfsArgs, all: &[Device]) -> Result<MakeOptions, Failure> {
+    let is_array = args.devices.len() > 1 || args.parity > 0;
+    let default = all.first().and_then(|drive| store::default_for(&drive.geometry().kind));
     let default = if is_array { Some("log") } else { default };
     let chosen = args.store.as_deref().or(default).unwrap_or_default();
     let mut options = Vec::new();

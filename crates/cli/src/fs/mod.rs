@@ -34,6 +34,7 @@ use serde_json::Value;
 
 use self::args::FsCommand;
 use self::devices::{Devices, Purpose};
+use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::output;
 
@@ -48,16 +49,17 @@ pub fn run(command: &FsCommand, quiet: bool) -> Result<ExitCode, Failure> {
         FsCommand::Umount { directory } => umount::run(directory, quiet),
         FsCommand::Check { devices, json } => check::run(devices, *json),
         FsCommand::Scrub { places, repair, json } => scrub::run(places, *repair, *json, quiet),
-        FsCommand::Replace { devices, drive, copy, with, force, json } => {
-            let new = replace::New { path: with, force: *force };
+        FsCommand::Replace { devices, drive, copy, with, force, yes, json } => {
+            let new = replace::New { path: with, consent: Consent { force: *force, yes: *yes } };
             match copy {
                 Some(copy) => replace::run_copy(devices, *copy, &new, *json, quiet),
                 None => replace::run(devices, *drive, &new, *json, quiet),
             }
         }
-        FsCommand::Add { devices, drive, spare, force, json } => {
+        FsCommand::Add { devices, drive, spare, force, yes, json } => {
             let new = spare.as_ref().or(drive.as_ref()).expect("one of both is required");
-            add::run(devices, &add::New { path: new, force: *force, is_spare: spare.is_some() }, *json, quiet)
+            let consent = Consent { force: *force, yes: *yes };
+            add::run(devices, &add::New { path: new, consent, is_spare: spare.is_some() }, *json, quiet)
         }
         FsCommand::Salvage(args) => salvage::run(args, quiet),
         FsCommand::Stat { places, json } => stat::run(places, *json),

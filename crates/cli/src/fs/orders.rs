@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::asking::absolute;
 use super::devices::{self, Purpose};
 use super::{add, replace, scrub, status};
+use crate::consent::{self, Consent};
 
 /// What is being done, or was done last.
 struct Task {
@@ -92,6 +93,14 @@ impl Orders {
             return Err(replace::there_already(fs, &known));
         }
         let device = devices::open(&self.clock, &path, Purpose::Work, self.is_paced)?;
+        // The command that asked has asked the user; what it allows is checked again through this handle.
+        let consent = Consent { force: order["force"] == true, yes: true };
+        let checked = devices::survey(&device).and_then(|survey| consent::check(&[survey], consent));
+        if let Err(failure) = checked {
+            // Nothing was written to it.
+            let _ = device.close();
+            return Err(failure);
+        }
         self.came.borrow_mut().push(device.clone());
         self.paths.borrow_mut().push(path.clone());
         Ok((device, path))

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::devices::{self, Purpose};
 use super::{Offline, asking, print};
+use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -19,8 +20,8 @@ use crate::output;
 pub struct New<'a> {
     /// Where it is.
     pub path: &'a Path,
-    /// Whether what it holds may be lost.
-    pub force: bool,
+    /// Whether what it holds may be lost, and whether the user has said yes.
+    pub consent: Consent,
 }
 
 /// Puts `new` in the place of drive `drive`.
@@ -32,7 +33,9 @@ pub fn run(
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
     if let Some(directory) = mounted(paths) {
-        let order = json!({ "order": "replace", "drive": drive, "with": asking::device_for(directory, new.path)?, "force": new.force });
+        let with = asking::device_for(directory, new.path)?;
+        devices::ask_for(new.path, new.consent)?;
+        let order = json!({ "order": "replace", "drive": drive, "with": with, "force": new.consent.force });
         return tell(&asking::ask(directory, "rebuilding", order, as_json || quiet)?, as_json);
     }
     let offline = open(paths, new)?;
@@ -40,11 +43,11 @@ pub fn run(
     let known = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path));
     let device = match known {
         Some(known) => goes_on_with(&offline.fs, number, known).map(|()| None)?,
-        None => Some(devices::open(&offline.clock, new.path, Purpose::Work, false)?),
+        None => Some(devices::open_new(&offline.clock, &[new.path], new.consent, |_| Ok(()))?.remove(0)),
     };
     let progress = Progress::on_terminal(as_json || quiet);
     let bar = progress.steps("rebuilding");
-    let (fs, taken, force) = (offline.fs.clone(), device.clone(), new.force);
+    let (fs, taken, force) = (offline.fs.clone(), device.clone(), new.consent.force);
     let rebuilding = async move {
         let named = taken.as_ref().map(|device: &Device| (device, Uuid::new_v4()));
         let told = |replaced: Replaced| {
@@ -72,16 +75,18 @@ pub fn run_copy(
     quiet: bool,
 ) -> Result<ExitCode, Failure> {
     if let Some(directory) = mounted(paths) {
-        let order = json!({ "order": "copy", "copy": copy, "with": asking::device_for(directory, new.path)?, "force": new.force });
+        let with = asking::device_for(directory, new.path)?;
+        devices::ask_for(new.path, new.consent)?;
+        let order = json!({ "order": "copy", "copy": copy, "with": with, "force": new.consent.force });
         return tell(&asking::ask(directory, "copying", order, as_json || quiet)?, as_json);
     }
     let offline = open(paths, new)?;
     if let Some(known) = offline.devices.paths.iter().find(|path| devices::are_same(path, new.path)) {
         return Err(there_already(&offline.fs, known));
     }
-    let device = devices::open(&offline.clock, new.path, Purpose::Work, false)?;
+    let device = devices::open_new(&offline.clock, &[new.path], new.consent, |_| Ok(()))?.remove(0);
     let bar = Progress::on_terminal(as_json || quiet).steps("copying");
-    let (fs, taken, force) = (offline.fs.clone(), device.clone(), new.force);
+    let (fs, taken, force) = (offline.fs.clone(), device.clone(), new.consent.force);
     let copying = async move {
         let told = |done, all| {
             bar.set_length(all);

@@ -22,6 +22,7 @@ use super::args::SalvageArgs;
 use super::devices::{self, Devices, Purpose};
 use super::mkfs::{self, NewFile};
 use super::{Walked, print, walk};
+use crate::consent::Consent;
 use crate::error::ExitCode;
 use crate::interrupt;
 use crate::output;
@@ -82,7 +83,8 @@ fn metadata(
         return Ok((drives.all[at].clone(), None));
     }
     let made = mkfs::make_file(path, args.meta_size)?;
-    Ok((devices::open(clock, path, Purpose::Work, false)?, Some(made)))
+    let consent = Consent { force: args.force, yes: args.yes };
+    Ok((devices::open_new(clock, &[path.as_path()], consent, |_| Ok(()))?.remove(0), Some(made)))
 }
 
 /// Metadata in memory, for as long as files are copied out.

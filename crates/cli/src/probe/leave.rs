@@ -1,24 +1,26 @@
-//! Opening what is to be probed, and the leave to write to it.
+//! Opens what is to be probed, for writing where the user allows that.
 //!
 //! ```text
-//!  --destroy-data ─► nobody uses it ─┬─ yes ─► nothing lies in it ─┬─ yes ─► shown, asked once on a terminal ─► opened to be written
-//!                                    └─ no ──► refused             └─ no ──► refused, unless --really
+//!  --destroy-data ─► not in use ─┬─ yes ─► holds nothing ─┬─ yes ─► shown, asked once on a terminal ─► written
+//!                                └─ no ──► refused        └─ no ──► refused, unless --force
 //!  without ─► opened to be read
 //! ```
 //!
 //! Invariants:
-//! 1. Nothing but a simulated drive is opened to be written without `--destroy-data`.
-//! 2. What is refused has not been opened to be written.
-//! 3. What is mounted, or used in another way, is never written, whatever the words of the command line are.
+//! 1. Nothing but a simulated drive is opened for writing without `--destroy-data`.
+//! 2. A target that is refused has not been written.
+//! 3. A target in use is never written, whatever the options are.
+//! 4. A block device and a plain file are checked through the descriptor by which they are written; an image is checked again
+//!    once it is open for writing.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 
-use imbrex_probe::safety::{Peek, signatures, usage};
 use imbrex_probe::targets::{Access, Block, Image, Nbd};
 use imbrex_probe::{Simulated, Target, TargetError};
+use imbrex_safety::{Peek, Survey, contents, usage};
 
 use crate::args::ProbeArgs;
+use crate::consent::{self, Consent};
 use imbrex::Failure;
 use imbrex::drives::DrivePlan;
 use imbrex::human;
@@ -55,7 +57,8 @@ pub fn may_write(args: &ProbeArgs) -> bool {
     args.destroy_data || args.target.starts_with("sim:")
 }
 
-/// Opens the target, with leave to write if it was given and stands.
+/// Opens the target read-only, or for writing if `--destroy-data` was given and the safety checks passed. A failed check is an
+/// error.
 pub fn open(args: &ProbeArgs) -> Result<Opened, Failure> {
     if let Some(words) = args.target.strip_prefix("sim:") {
         let drive = DrivePlan::parse(words)?.build()?;
@@ -75,7 +78,10 @@ pub fn open(args: &ProbeArgs) -> Result<Opened, Failure> {
 }
 
 fn failed(error: TargetError) -> Failure {
-    Failure::failed(error)
+    match &error {
+        TargetError::Refused(refusal) => consent::refused(refusal),
+        _ => Failure::failed(error),
+    }
 }
 
 fn open_nbd(args: &ProbeArgs) -> Result<Opened, Failure> {
@@ -88,8 +94,9 @@ fn open_nbd(args: &ProbeArgs) -> Result<Opened, Failure> {
             return Err(Failure::failed(format!("{url}: the server refuses writes"))
                 .or_try("leave --destroy-data out: then only tests that read are run"));
         }
-        let lies_there = found(&args.target, &mut target)?;
-        ask(args, &target, Vec::new(), lies_there)?;
+        let contents = contents::found(&mut target).map_err(consent::not_surveyed(url))?;
+        let size_bytes = target.len();
+        ask(args, &target, Survey { name: url.clone(), size_bytes, contents, ..Survey::default() })?;
     }
     Ok(Opened::Nbd(Box::new(target)))
 }
@@ -101,30 +108,31 @@ fn open_image(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
         if target.is_host_managed() {
             return Err(host_managed(&args.target));
         }
-        let lies_there = found(&args.target, &mut target)?;
-        ask(args, &target, usage::users(path), lies_there)?;
+        let survey = target.survey().map_err(consent::not_surveyed(&args.target))?;
+        ask(args, &target, survey.clone())?;
         drop(target);
         target = Image::open(path, true).map_err(failed)?;
+        if target.survey().map_err(consent::not_surveyed(&args.target))? != survey {
+            return Err(Failure::failed(format!("{}: changed while it was looked at; no test was run", args.target)));
+        }
     }
     Ok(Opened::Image(Box::new(target)))
 }
 
 fn open_block(args: &ProbeArgs, path: &Path) -> Result<Opened, Failure> {
-    let to_look = Access { may_write: false };
-    let mut target = Block::open(path, to_look).map_err(failed)?;
+    let mut target = Block::open(path, Access { may_write: args.destroy_data }).map_err(failed)?;
     has_room(&target)?;
-    let users = usage::users(path);
     if args.destroy_data {
         if target.device().is_some_and(usage::Device::is_host_managed) {
             return Err(host_managed(&args.target));
         }
-        let lies_there = found(&args.target, &mut target)?;
-        ask(args, &target, users, lies_there)?;
-        drop(target);
-        let access = Access { may_write: true };
-        target = Block::open(path, access).map_err(failed)?;
-    } else if !users.is_empty() {
-        eprintln!("{}: {}; what others do with it will show in the times", args.target, users.join(", "));
+        let survey = target.survey().map_err(consent::not_surveyed(&args.target))?;
+        ask(args, &target, survey)?;
+    } else {
+        let users = target.users().map_err(consent::not_surveyed(&args.target))?;
+        if !users.is_empty() {
+            eprintln!("{}: {}; what others do with it will show in the times", args.target, users.join(", "));
+        }
     }
     target.quieten();
     Ok(Opened::Block(Box::new(target)))
@@ -147,42 +155,12 @@ fn has_room(target: &dyn Target) -> Result<(), Failure> {
     Err(Failure::failed(format!("{}: {size} are too small for the tests, which need {least}", target.name())))
 }
 
-fn found(name: &str, target: &mut dyn Peek) -> Result<Vec<String>, Failure> {
-    signatures::found(target).map_err(|error| Failure::failed(format!("{name}: looking for what lies there: {error}")))
-}
-
-/// Refuses what is in use or holds something, shows what will be lost, and asks once on a terminal.
-fn ask(args: &ProbeArgs, target: &dyn Target, users: Vec<String>, lies_there: Vec<String>) -> Result<(), Failure> {
-    if !users.is_empty() {
-        return Err(Failure::failed(format!("{}: refused, for it is in use: {}", args.target, users.join("; ")))
-            .or_try("unmount it, or take it out of what uses it, first: --really does not help here"));
-    }
-    let reasons: Vec<String> = lies_there.iter().map(|what| format!("it holds {what}")).collect();
-    if !reasons.is_empty() && !args.really {
-        return Err(Failure::failed(format!("{}: refused: {}", args.target, reasons.join("; ")))
-            .or_try("another drive; or --really, if all of that may go"));
-    }
-    eprintln!(
-        "{}: the tests write all over its {}; what it holds is lost",
-        args.target,
-        human::bytes(target.size_bytes())
-    );
-    for (name, value) in target.facts() {
-        eprintln!("  {name}: {value}");
-    }
-    for reason in &reasons {
-        eprintln!("  {reason} (--really was given)");
-    }
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        eprintln!("  standard input is no terminal, so nobody is asked: --destroy-data is leave enough");
-        return Ok(());
-    }
-    eprint!("Type yes to go on: ");
-    let mut answer = String::new();
-    let told = std::io::stderr().flush().and_then(|()| stdin.lock().read_line(&mut answer));
-    if told.is_err() || answer.trim() != "yes" {
-        return Err(Failure::failed("not confirmed; nothing was written"));
-    }
-    Ok(())
+/// Refuses a target in use, and one that holds something without `--force`; shows what will be lost, and asks once on a
+/// terminal.
+fn ask(args: &ProbeArgs, target: &dyn Target, survey: Survey) -> Result<(), Failure> {
+    let consent = Consent { force: args.force || args.really, yes: args.yes };
+    let survey = Survey { facts: target.facts(), ..survey };
+    consent::check(std::slice::from_ref(&survey), consent)?;
+    consent::show(&survey, "the tests write all over it, and what it holds is lost");
+    consent::confirm(consent)
 }

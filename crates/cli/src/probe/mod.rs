@@ -5,7 +5,7 @@ mod page;
 mod table;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use imbrex_probe::{ProbeOptions, ProbeState, Verdict, emit_profile, experiments, probe};
 use imbrex_units::quantity;
@@ -15,22 +15,23 @@ use crate::error::ExitCode;
 use crate::{interrupt, output};
 use imbrex::Failure;
 use imbrex::Progress;
-use imbrex::files::WholeFile;
+use imbrex::files::{WholeFile, check_output};
 use imbrex::human;
 
 /// Runs the command.
 pub fn run(args: &ProbeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     check_tests(args)?;
     let budget_ns = budget_ns(args)?;
+    let inputs = [PathBuf::from(&args.target)];
     if let Some(path) = &args.report {
-        check_writable(path, "--report")?;
+        check_writable(path, "--report", &inputs)?;
     }
     if let Some(path) = &args.emit_profile {
         if path.extension().is_none_or(|ending| ending != "toml") {
             let shown = path.display();
             return Err(Failure::usage(format!("--emit-profile {shown}: a profile's name ends in .toml")));
         }
-        check_writable(path, "--emit-profile")?;
+        check_writable(path, "--emit-profile", &inputs)?;
     }
     let mut opened = leave::open(args)?;
     interrupt::answer_with("ending the running test, putting the drive's settings back");
@@ -136,12 +137,13 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     write().map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Whether `path` can become a file: asked before hours are spent on what is to stand in it.
-pub fn check_writable(path: &Path, option: &str) -> Result<(), Failure> {
+/// Checks that `path` can become a file and is none of `inputs`: before hours are spent on what is to stand in it.
+pub fn check_writable(path: &Path, option: &str, inputs: &[PathBuf]) -> Result<(), Failure> {
     let refused = |reason: String| Failure::failed(format!("{option} {}: {reason}", path.display()));
     if path.is_dir() {
         return Err(refused("is a folder".into()));
     }
+    check_output(path, inputs).map_err(|error| Failure::failed(format!("{option}: {error}")))?;
     if path.exists() && !path.is_file() {
         // To open a pipe and close it again would end it for its reader.
         return Ok(());

@@ -4,6 +4,8 @@ mod page;
 
 pub use self::page::{distributions, facts_page};
 
+use std::path::PathBuf;
+
 use imbrex_calibrate::validate::Validation;
 
 use crate::args::ValidateArgs;
@@ -13,11 +15,14 @@ use crate::probe::{check_writable, write_whole};
 use imbrex::Failure;
 use imbrex::human::ms;
 use imbrex::measured::{hold, validation_document};
+use imbrex::workload::inputs_of;
 
 /// Runs the command.
 pub fn run(args: &ValidateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.report {
-        check_writable(path, "--report")?;
+        let workload = args.workload.as_deref().map(inputs_of).unwrap_or_default();
+        let inputs = [workload, vec![args.measured.measured.clone(), PathBuf::from(&args.drive)]].concat();
+        check_writable(path, "--report", &inputs)?;
     }
     let (path, options) = (&args.measured.measured, args.measured.options());
     let (measured, judged) = hold(path, &options, &args.drive, args.workload.as_deref())?;

@@ -42,7 +42,7 @@ fn devices_that_are_none_are_refused() {
     fails(&["fs", "scrub", word(bench.folder())], 1, &["no file system of Imbrex is mounted"]);
     fails(&["fs", "stat", word(&file)], 1, &["holds no file system of Imbrex"]);
     text(&["fs", "mkfs", image]);
-    fails(&["fs", "mkfs", image], 1, &["holds a file system already", "--force"]);
+    fails(&["fs", "mkfs", image], 1, &["holds a file system of imbrex fs", "--force"]);
     let made = json(&["fs", "mkfs", image, "--force", "--json", "--uuid", "00000000-0000-0000-0000-00000000002a"]);
     assert_eq!(made["uuid"], "00000000-0000-0000-0000-00000000002a");
 }

@@ -7,6 +7,8 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use imbrex_testkit::loop_device::LoopDevice;
+
 use crate::common::*;
 use crate::said;
 
@@ -40,7 +42,9 @@ fn targets_that_cannot_be_are_refused_in_words() {
     refused(&["probe", "sim:no-such-drive"], 2, &["no profile is called"]);
     refused(&["probe", "sim:cmr-7200", "--test", "nonsense"], 2, &["no test is called 'nonsense'", "rotation"]);
     refused(&["probe", "sim:cmr-7200", "--budget", "soon"], 2, &["30m"]);
-    refused(&["probe", &path("x"), "--really"], 2, &["--destroy-data"]);
+    for option in ["--force", "--yes", "--really"] {
+        refused(&["probe", &path("x"), option], 2, &["--destroy-data"]);
+    }
     refused(&["probe", &path("x"), "--test", "type"], 2, &["writes", "--destroy-data"]);
 }
 
@@ -184,7 +188,7 @@ fn a_server_without_go_is_understood() {
 }
 
 #[test]
-fn what_holds_something_is_not_written_without_really() {
+fn what_holds_something_is_not_written_without_force() {
     let folder = tempfile::tempdir().unwrap();
     let marks: [(&str, u64, &[u8]); 4] = [
         ("GPT partition table", 512, b"EFI PART"),
@@ -197,7 +201,7 @@ fn what_holds_something_is_not_written_without_really() {
         std::os::unix::fs::FileExt::write_all_at(&fs::File::options().write(true).open(&path).unwrap(), bytes, at)
             .unwrap();
         let before = fs::read(&path).unwrap();
-        refused(&["probe", &path, "--destroy-data"], 1, &["refused", what, "--really"]);
+        refused(&["probe", &path, "--destroy-data"], 1, &["holds", what, "--force"]);
         assert!(fs::read(&path).unwrap() == before, "{what}: nothing was written");
     }
 }
@@ -210,10 +214,13 @@ fn a_file_system_in_a_file_and_behind_a_server_is_seen() {
     let folder = tempfile::tempdir().unwrap();
     let path = sparse(&folder.path().join("disk"), 128 << 20);
     run("mkfs.ext4", &["-q", &path]);
-    refused(&["probe", &path, "--destroy-data"], 1, &["ext4", "--really"]);
-    // With leave for that, too, the tests begin.
-    let output = imbrex(&["probe", &path, "--destroy-data", "--really", "--test", "rotation"]);
-    assert!(output.status.success(), "{}", said(&output));
+    refused(&["probe", &path, "--destroy-data"], 1, &["ext4", "--force"]);
+    refused(&["probe", &path, "--destroy-data", "--yes"], 1, &["ext4", "--force"]);
+    for option in ["--force", "--really"] {
+        let output = imbrex(&["probe", &path, "--destroy-data", option, "--test", "rotation"]);
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let output = imbrex(&["probe", &path, "--destroy-data", "--force", "--test", "rotation"]);
     assert!(said(&output).contains("ext4") && said(&output).contains("nobody is asked"), "{}", said(&output));
     let image = folder.path().join("image");
     let drive = imbrex(&["drive", "create", image.to_str().unwrap(), "--drive", "cmr-7200"]);
@@ -221,41 +228,17 @@ fn a_file_system_in_a_file_and_behind_a_server_is_seen() {
     let server = Server::start(folder.path(), &[image.to_str().unwrap(), "--time", "none"]);
     let mut client = Client::connect(&server.socket);
     assert_eq!(client.write(0, &fs::read(&path).unwrap()[..4096]), 0);
-    refused(&["probe", &server.uri(), "--destroy-data"], 1, &["ext4", "--really"]);
+    refused(&["probe", &server.uri(), "--destroy-data"], 1, &["ext4", "--force"]);
     server.stop();
-    refused(&["probe", image.to_str().unwrap(), "--destroy-data"], 1, &["ext4", "--really"]);
-}
-
-/// A loop device over a file, detached when dropped.
-pub struct Loop(pub String);
-
-impl Loop {
-    /// Over `path`, if this machine has loop devices and we may have one.
-    pub fn over(path: &str) -> Option<Loop> {
-        if !has(&["losetup"], "a loop device") {
-            return None;
-        }
-        let output = output("losetup", &["--find", "--show", path]);
-        if !output.status.success() {
-            eprintln!("skipped: a loop device ({})", String::from_utf8_lossy(&output.stderr).trim());
-            return None;
-        }
-        Some(Loop(String::from_utf8_lossy(&output.stdout).trim().to_string()))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        output("losetup", &["--detach", &self.0]);
-    }
+    refused(&["probe", image.to_str().unwrap(), "--destroy-data"], 1, &["ext4", "--force"]);
 }
 
 #[test]
 fn a_device_in_use_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = sparse(&folder.path().join("disk"), 128 << 20);
-    let Some(device) = Loop::over(&path) else { return };
-    refused(&["probe", &path, "--destroy-data"], 1, &["refused", "it is behind /dev/loop"]);
+    let Some(device) = LoopDevice::over(&path) else { return };
+    refused(&["probe", &path, "--destroy-data"], 1, &["in use", "it is behind /dev/loop"]);
     if !has(&["mkfs.ext4", "mount", "umount"], "a mounted device") {
         return;
     }
@@ -267,12 +250,11 @@ fn a_device_in_use_is_refused() {
         eprintln!("skipped: a mounted device ({})", String::from_utf8_lossy(&mounted.stderr).trim());
         return;
     }
-    // Not even with every leave there is.
-    for really in [&[][..], &["--really"][..]] {
-        let words = [&["probe", &device.0, "--destroy-data"], really].concat();
-        refused(&words, 1, &["refused", "in use", "is mounted at", "unmount it"]);
-        let words = [&["probe", &path, "--destroy-data"], really].concat();
-        refused(&words, 1, &["refused", "in use", "it is behind /dev/loop"]);
+    for options in [&[][..], &["--force", "--yes"][..], &["--really"][..]] {
+        let words = [&["probe", &device.0, "--destroy-data"], options].concat();
+        refused(&words, 1, &["in use", "is mounted at", "Unmount it"]);
+        let words = [&["probe", &path, "--destroy-data"], options].concat();
+        refused(&words, 1, &["in use", "it is behind /dev/loop"]);
     }
     let reading = imbrex(&["probe", &device.0]);
     assert!(said(&reading).contains("is mounted at"), "reading goes, with a word: {}", said(&reading));

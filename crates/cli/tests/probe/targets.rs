@@ -6,8 +6,9 @@ use std::fs;
 
 use serde_json::Value;
 
+use imbrex_testkit::loop_device::LoopDevice;
+
 use crate::common::*;
-use crate::refusals::Loop;
 use crate::{said, value, verdict};
 
 const CHEAP: [&str; 4] = ["--test", "rotation", "--test", "type"];
@@ -173,7 +174,7 @@ fn a_loop_device_is_never_called_shingled_and_keeps_its_settings() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = folder.path().join("disk").to_str().unwrap().to_string();
     fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
-    let Some(device) = Loop::over(&path) else { return };
+    let Some(device) = LoopDevice::over(&path) else { return };
     let name = device.0.trim_start_matches("/dev/");
     let read_ahead = || fs::read_to_string(format!("/sys/block/{name}/queue/read_ahead_kb")).unwrap();
     let before = read_ahead();

@@ -26,6 +26,7 @@ mod carry;
 mod faults;
 mod making;
 mod requests;
+mod survey;
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,7 +1,9 @@
 //! A medium in a sparse file, locked while it is open so that no two processes work on one image.
 //!
 //! Invariants:
-//! 1. A file that somebody cuts short under a running drive never reads as zeros where it held something, and is found out
+//! 1. What others use (a block device that is mounted or held exclusively, a file behind a loop device) is not opened to be
+//!    written.
+//! 2. A file that somebody cuts short under a running drive never reads as zeros where it held something, and is found out
 //!    by the next flush, or by the write that would make it as long as before.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -9,6 +11,8 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use imbrex_safety::{Refusal, usage};
 
 use super::Media;
 use crate::error::DeviceError;
@@ -39,9 +43,12 @@ impl FileMedium {
     /// Opens `path`; `syncs` says whether a flush reaches the host's disk, or only outlives this process.
     pub fn open(path: &Path, mode: Mode, syncs: bool) -> Result<FileMedium, DeviceError> {
         let place = path.display().to_string();
-        let mut options = OpenOptions::new();
-        options.read(true).write(mode != Mode::Read).create_new(mode == Mode::Create);
-        let file = options.open(path).map_err(|cause| cannot_open(&place, mode, cause))?;
+        let opened = match mode {
+            Mode::Read => File::open(path),
+            Mode::Write => imbrex_safety::open_for_writing(path, 0),
+            Mode::Create => OpenOptions::new().read(true).write(true).create_new(true).open(path),
+        };
+        let file = opened.map_err(|cause| cannot_open(&place, mode, cause))?;
         if path.is_dir() {
             // To be read, it does open.
             return Err(cannot_open(&place, mode, io::ErrorKind::IsADirectory.into()));
@@ -57,6 +64,12 @@ impl FileMedium {
             ),
             TryLockError::Error(cause) => DeviceError::medium(place.clone(), cause),
         })?;
+        let users = if mode == Mode::Write { usage::users(&file, &[]) } else { Ok(Vec::new()) };
+        let users = users.map_err(|cause| DeviceError::medium(place.clone(), cause))?;
+        if !users.is_empty() {
+            let refusal = Refusal::InUse { name: place, users };
+            return Err(DeviceError::Refused(refusal.to_string()));
+        }
         let len = file.metadata().map_err(|cause| DeviceError::medium(place.clone(), cause))?.len();
         Ok(FileMedium { file, place, len, syncs, is_writable: mode != Mode::Read })
     }
@@ -90,6 +103,9 @@ fn cannot_open(place: &str, mode: Mode, cause: io::Error) -> DeviceError {
         io::ErrorKind::NotFound if mode != Mode::Create => "is not there; `imbrex drive create` makes an image",
         io::ErrorKind::NotFound => "lies in a folder that is not there; make the folder first",
         io::ErrorKind::IsADirectory => "is a folder, not an image",
+        io::ErrorKind::ResourceBusy => {
+            "is in use: mounted, part of another device, or opened exclusively by another process"
+        }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if mode == Mode::Write => {
             "cannot be written to; `--read-only` serves it as it is"
         }

@@ -7,13 +7,15 @@
 //! 1. Nobody else writes: the device is opened exclusively, which also refuses one that is mounted.
 //! 2. The zones in memory are those of the drive after each command of ours; after a failed one they are asked for again.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use imbrex_disk::{Lba, Sectors};
+use imbrex_safety::survey::busy;
+use imbrex_safety::{Peek, Survey, contents, open_for_writing};
 
 use super::{Condition, Zone, ZoneError, ZonedDevice, ZonedMode, whole_sectors};
 use crate::error::DeviceError;
@@ -104,9 +106,10 @@ impl LinuxZoned {
     pub fn open(path: &Path) -> Result<LinuxZoned, DeviceError> {
         let place = path.display().to_string();
         let failed = |what: &str, cause| DeviceError::medium(format!("{place}: {what}"), cause);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).custom_flags(libc::O_DIRECT | libc::O_EXCL);
-        let file = options.open(path).map_err(|cause| failed("opening it for this process alone", cause))?;
+        let file = open_for_writing(path, libc::O_DIRECT).map_err(|cause| match cause.kind() {
+            io::ErrorKind::ResourceBusy => DeviceError::Refused(busy(path).to_string()),
+            _ => failed("opening it for this process alone", cause),
+        })?;
         let (mut zone_sectors, mut zones, mut sector_bytes) = (0u32, 0u32, 0i32);
         let asked = control(&file, BLKGETZONESZ, &mut zone_sectors);
         if asked.is_err() || zone_sectors == 0 {
@@ -127,6 +130,12 @@ impl LinuxZoned {
         let is_conventional = |zone: &&Zone| zone.condition == Condition::Conventional;
         device.mode.conventional_zones = device.zones.iter().take_while(is_conventional).count() as u32;
         Ok(device)
+    }
+
+    /// Looks for who uses the device and for what it holds; `name` is what the user called it.
+    pub fn survey(&mut self, name: &str) -> io::Result<Survey> {
+        let contents = contents::found(self)?;
+        Survey::with_contents(name, &self.file, contents)
     }
 
     fn failed(&self, what: &str, cause: io::Error) -> DeviceError {
@@ -237,6 +246,16 @@ impl LinuxZoned {
         bounce.resize(bytes + ALIGNMENT, 0);
         let begin = bounce.as_ptr().align_offset(ALIGNMENT);
         &mut bounce[begin..begin + bytes]
+    }
+}
+
+impl Peek for LinuxZoned {
+    fn len(&self) -> u64 {
+        self.mode.capacity().0 * u64::from(self.mode.sector_bytes)
+    }
+
+    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.read(Lba(offset / u64::from(self.mode.sector_bytes)), into).map_err(io::Error::other)
     }
 }
 

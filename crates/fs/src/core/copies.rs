@@ -76,6 +76,7 @@ impl Fs {
         if !overwrite {
             super::make::refuse_used(device).await?;
         }
+        super::make::erase(device).await?;
         // What only the copy that leaves has whole is given to the others before.
         self.scrub_alone(true).await?;
         device.set_queue_limits(self.0.bounds.queue);

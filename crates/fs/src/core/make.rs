@@ -1,5 +1,6 @@
 //! Making a file system: how its metadata are laid out, and the first blocks of its devices.
 
+use imbrex_safety::contents;
 use imbrex_units::quantity::{Rounding, said_bytes};
 use uuid::Uuid;
 
@@ -8,7 +9,7 @@ use super::members::parts;
 use super::names::root_attributes;
 use crate::array::{Array, DRIVES_MAX, Data, PARITY_MAX, zones_of};
 use crate::device::area::Place;
-use crate::device::{BLOCK_BYTES, Device, Kind};
+use crate::device::{BLOCK_BYTES, Device, Geometry, Kind};
 use crate::error::FsError;
 use crate::format::change::{Change, NODE_BYTES};
 use crate::format::superblock::{FORMAT, Layout, MIRRORS_MAX, Member, Role, Shape, Standing, Superblock};
@@ -334,8 +335,8 @@ pub async fn make_on(parts: Parts<'_>, options: &MakeOptions, time_ns: i64) -> R
             refuse_used(device).await?;
         }
     }
-    for drive in parts.drives.iter().chain(parts.spares) {
-        empty_zones(drive).await?;
+    for (device, _) in parts.all() {
+        erase(device).await?;
     }
     let copies = if parts.metadata.is_empty() { &parts.drives[..1] } else { parts.metadata };
     let copies = copies.iter().enumerate().map(|(slot, device)| (slot, device.clone(), true)).collect();
@@ -442,7 +443,33 @@ pub(crate) async fn refuse_used(device: &Device) -> Result<(), FsError> {
     Ok(())
 }
 
-pub(super) async fn empty_zones(device: &Device) -> Result<(), FsError> {
+/// Erases a device that a file system is about to use: its sequential zones are reset, and the signatures that the last
+/// [survey](Device::survey) found are overwritten, so that nothing takes the device for what it was.
+pub(crate) async fn erase(device: &Device) -> Result<(), FsError> {
+    empty_zones(device).await?;
+    let contents = device.former_contents();
+    for block in contents::blocks_to_wipe(&contents) {
+        if !is_written_in_place(&device.geometry(), block) {
+            continue;
+        }
+        // A block that cannot be read holds no signature.
+        let Ok(mut bytes) = device.read(block, 1).await else { continue };
+        contents::wipe(&contents, block, &mut bytes);
+        device.write(block, bytes).await?;
+    }
+    Ok(())
+}
+
+/// Returns whether `block` can be overwritten where it is. Blocks past the last whole one are never used.
+fn is_written_in_place(geometry: &Geometry, block: u64) -> bool {
+    let end = match geometry.kind {
+        Kind::Zoned { zone_blocks, conventional, .. } => u64::from(conventional) * zone_blocks,
+        _ => geometry.blocks,
+    };
+    block < end.min(geometry.blocks)
+}
+
+async fn empty_zones(device: &Device) -> Result<(), FsError> {
     let Kind::Zoned { conventional, .. } = device.geometry().kind else { return Ok(()) };
     let states = device.zones().await?;
     for zone in conventional..states.len() as u32 {

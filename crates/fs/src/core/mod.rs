@@ -42,7 +42,7 @@ mod written;
 
 /// What salvaging shares with making and mounting.
 pub(crate) mod made {
-    pub(crate) use super::make::{blank, bytes_in_slot, lay_out, refuse_used};
+    pub(crate) use super::make::{blank, bytes_in_slot, erase, lay_out, refuse_used};
     pub(crate) use super::members::{check_enough, drives_of, parts};
     pub(crate) use super::mount::has_checkpoint;
 }

@@ -142,7 +142,7 @@ impl Fs {
         taken: Option<(u8, HotPart)>,
     ) -> Result<(), FsError> {
         device.set_queue_limits(self.0.bounds.queue);
-        super::make::empty_zones(device).await?;
+        super::make::erase(device).await?;
         let mut superblock = self.0.superblock.clone();
         superblock.member = superblock.members.len() as u32;
         superblock.members.push(Member { uuid, role, geometry: device.geometry() });

@@ -10,6 +10,8 @@ use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind};
 use imbrex_disk::SimTime;
 use imbrex_sim::Stepped;
 
+use imbrex_safety::Survey;
+
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome, ZoneCondition, ZoneState};
 
 /// The drive, and what it has done and not yet answered.
@@ -162,6 +164,10 @@ impl Backend for Emulated {
 
     fn head_position(&self) -> u64 {
         self.head
+    }
+
+    fn survey(&mut self, name: &str) -> std::io::Result<Survey> {
+        self.drive.survey(name)
     }
 
     fn shut_down(&mut self) -> Result<(), DeviceFault> {

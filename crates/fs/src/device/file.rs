@@ -4,10 +4,13 @@
 //! flash. What a flush covers outlives the host. Many zeros are not written: the host is told that nothing lies there,
 //! so that the metadata of large drives, which are zeros at first, take no room in a file and no time.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use imbrex_safety::survey::busy;
+use imbrex_safety::{Survey, open_for_writing};
 
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome};
 
@@ -26,15 +29,16 @@ pub struct FileBackend {
 }
 
 impl FileBackend {
-    /// Opens `path`, for this process alone if it is to be written; whole blocks of it are used.
+    /// Opens `path`, for this process alone if it is to be written (a block device exclusively, so that the kernel refuses it to
+    /// others); whole blocks of it are used.
     pub fn open(path: &Path, is_writable: bool) -> Result<FileBackend, DeviceFault> {
         let place = path.display().to_string();
         let failed = |what: &str, error: io::Error| DeviceFault::new(format!("{place}: {what}: {error}"));
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(is_writable)
-            .open(path)
-            .map_err(|error| failed("cannot be opened", error))?;
+        let opened = if is_writable { open_for_writing(path, 0) } else { File::open(path) };
+        let mut file = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => DeviceFault::new(busy(path).to_string()),
+            _ => failed("cannot be opened", error),
+        })?;
         let locked = if is_writable { file.try_lock() } else { file.try_lock_shared() };
         locked.map_err(|error| match error {
             TryLockError::WouldBlock => {
@@ -111,6 +115,10 @@ impl Backend for FileBackend {
             // A host that cannot tell: everything may be data.
             Err(_) => block,
         }
+    }
+
+    fn survey(&mut self, name: &str) -> io::Result<Survey> {
+        Survey::of(name, &self.file)
     }
 
     fn shut_down(&mut self) -> Result<(), DeviceFault> {

@@ -98,6 +98,10 @@ impl Backend for Linux {
         self.head
     }
 
+    fn survey(&mut self, name: &str) -> std::io::Result<imbrex_safety::Survey> {
+        self.device.survey(name)
+    }
+
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
         self.device.flush().map_err(|error| DeviceFault::new(error.to_string()))
     }

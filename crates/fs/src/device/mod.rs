@@ -28,6 +28,8 @@ use std::task::{Context, Poll, Waker};
 use self::queue::{Queue, QueueLimits};
 use self::spent::Ledger;
 pub use self::spent::{ByCause, Spent};
+use imbrex_safety::{Contents, Survey};
+
 use crate::clock::{Clock, Source};
 
 /// Bytes of a block: what files are stored in, whatever the sectors of the device are.
@@ -184,6 +186,12 @@ pub trait Backend {
         block
     }
 
+    /// Looks for who else uses what lies behind it and for what it holds; `name` is what the user called it. Nothing is found
+    /// in memory.
+    fn survey(&mut self, name: &str) -> std::io::Result<Survey> {
+        Ok(Survey { name: name.to_string(), ..Survey::default() })
+    }
+
     /// Ends in good order: all that was answered is on the medium. Nothing is asked of it afterwards.
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
         Ok(())
@@ -241,6 +249,8 @@ struct Inner {
     is_dirty: Cell<bool>,
     /// Flushes under way.
     flushing: Cell<u32>,
+    /// What it held before it was given to a file system.
+    former_contents: RefCell<Vec<Contents>>,
 }
 
 /// A device. Cloning gives another handle of the same.
@@ -263,6 +273,7 @@ impl Device {
             ledger: RefCell::default(),
             is_dirty: Cell::new(false),
             flushing: Cell::new(0),
+            former_contents: RefCell::default(),
         });
         clock.add_source(inner.clone());
         Device(inner)
@@ -307,6 +318,19 @@ impl Device {
     /// The first block from `block` on that may hold something other than zeros, or its end.
     pub fn next_data(&self, block: u64) -> u64 {
         self.0.backend.borrow_mut().next_data(block)
+    }
+
+    /// Looks for who else uses it and for what it holds. The signatures that are found are overwritten when the device is
+    /// [erased](Device::former_contents).
+    pub fn survey(&self) -> std::io::Result<Survey> {
+        let survey = self.0.backend.borrow_mut().survey(self.name())?;
+        self.0.former_contents.replace(survey.contents.clone());
+        Ok(survey)
+    }
+
+    /// Returns what the last survey found.
+    pub fn former_contents(&self) -> Vec<Contents> {
+        self.0.former_contents.borrow().clone()
     }
 
     /// Whether both are the same device.

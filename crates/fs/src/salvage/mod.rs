@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use self::contents::Contents;
 use self::scan::Scan;
 use crate::array::Array;
-use crate::core::made::{blank, bytes_in_slot, lay_out, refuse_used};
+use crate::core::made::{blank, bytes_in_slot, erase, lay_out, refuse_used};
 use crate::device::Device;
 use crate::device::area::Place;
 use crate::error::FsError;
@@ -162,6 +162,9 @@ pub async fn salvage(
     let (assembled, mut salvaged) = drives::assemble(&superblock, &given).await?;
     let array = &assembled.array;
     let on_metadata = on_metadata(&superblock, metadata, place)?;
+    if !is_inside(&superblock) {
+        erase(metadata).await?;
+    }
     let area = Mirror::new(&on_metadata, vec![(0, metadata.clone(), true)], false);
     blank_all(&area, &on_metadata.layout, superblock.layout.place == place).await?;
     let checksums = Checksums::new(area.clone(), on_metadata.layout.checksums, CHECKSUM_PAGES);
@@ -218,10 +221,14 @@ fn keeps_alone(superblock: &Superblock) -> bool {
     Keeping::named(said).is_ok_and(|keeping| keeping == Keeping::Alone)
 }
 
+/// Returns whether the metadata lie on the drive that holds the data.
+fn is_inside(superblock: &Superblock) -> bool {
+    superblock.members[superblock.metadata_members()[0]].role == Role::Both
+}
+
 /// Where the new metadata go.
 async fn place_of(superblock: &Superblock, metadata: &Device, force: bool) -> Result<Place, FsError> {
-    let is_inside = superblock.members[superblock.metadata_members()[0]].role == Role::Both;
-    if is_inside {
+    if is_inside(superblock) {
         return Ok(superblock.layout.place);
     }
     if !force {

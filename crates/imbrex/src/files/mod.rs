@@ -10,11 +10,14 @@
 //! 1. A file under its final name is whole: it is written under a hidden name beside it, made durable and renamed.
 //! 2. A folder that cannot be written is known before the simulation starts.
 //! 3. What is not finished is removed when dropped, and by [`discard_unfinished`] when the program is made to end.
-//! 4. Rows stand in the order of the drives, whichever finished first: two runs give the same bytes.
+//! 4. A file of somebody else is not replaced: neither an input, nor a block device, nor a file in `--out` that was not
+//!    written by this program.
+//! 5. Rows stand in the order of the drives, whichever finished first: two runs give the same bytes.
 
 pub mod batches;
 pub mod histograms;
 pub mod ios;
+pub mod ours;
 pub mod plans;
 pub(crate) mod table;
 #[cfg(test)]
@@ -25,6 +28,9 @@ mod whole;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use imbrex_safety::OutputError;
+pub use imbrex_safety::check_output;
 
 pub use ios::{IoPart, IoSpool};
 pub use plans::{PlanPart, PlanSpool};
@@ -50,6 +56,15 @@ pub enum FilesError {
         path: PathBuf,
         /// What the system says.
         source: io::Error,
+    },
+    /// The path must not be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// A file of somebody else has the name of one that would be written.
+    #[error("{} is there and was not written by imbrex; it was left alone: give --out another folder, or move it away", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
     },
     /// The table could not be encoded.
     #[error("cannot write {}: {source}", path.display())]
@@ -97,6 +112,7 @@ pub fn prepare(folder: &Path) -> Result<Folder, FilesError> {
         reason: error.to_string(),
         remedy: remedy(error, folder),
     };
+    ours::refuse_foreign(folder, &ours::NAMES)?;
     let made = (!folder.exists()).then(|| Arc::new(Made(folder.to_path_buf())));
     std::fs::create_dir_all(folder).map_err(|error| fail(&error))?;
     let mut probe = WholeFile::create(&folder.join("probe")).map_err(|error| fail(&error))?;

@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use imbrex_safety::check_output;
+
 use super::FilesError;
 
 /// Hidden files of this process.
@@ -44,8 +46,9 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    /// Begins what will be `path`.
+    /// Begins what will be `path`. A block device, and a file that others use, are refused.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
+        check_output(path, &[]).map_err(io::Error::other)?;
         let with = |file, hidden, path| WholeFile { out: BufWriter::with_capacity(1 << 16, file), hidden, path };
         let path = match fs::metadata(path) {
             Ok(is) if !is.is_file() && !is.is_dir() => {

@@ -1,5 +1,6 @@
 //! The files of a run: each drive writes its part while it runs, and the parts are put together at the end.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use imbrex_sim::{DriveResult, DriveSeries, Summary};
@@ -39,6 +40,13 @@ impl Sinks {
             None => None,
         };
         Ok(Sinks { folder, per_io: options.per_io, plans: options.plans, parts: Mutex::default() })
+    }
+
+    /// Checks that no file that will be written is one of `inputs`.
+    pub fn refuse_inputs(&self, inputs: &[PathBuf]) -> Result<(), Failure> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let outputs = files::ours::NAMES.iter().map(|name| folder.file(name));
+        outputs.into_iter().try_for_each(|path| files::check_output(&path, inputs)).map_err(Failure::failed)
     }
 
     /// The files that the drive called `label` streams to.

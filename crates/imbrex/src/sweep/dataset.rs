@@ -22,6 +22,7 @@ pub struct Dataset {
 impl Dataset {
     /// The dataset in `folder`, which is made if need be; whether it can be written is found out now.
     pub fn in_folder(folder: &Path) -> Result<Dataset, Failure> {
+        files::ours::refuse_foreign(folder, &["sweep.html"])?;
         Ok(Dataset { points: files::prepare(&folder.join("points"))?, folder: folder.to_path_buf() })
     }
 

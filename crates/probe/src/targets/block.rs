@@ -6,29 +6,25 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-use memmap2::MmapMut;
 
 use super::real_time::{RealTime, sleep};
 use super::ring::Ring;
 use super::settings::Settings;
-use crate::safety::Peek;
-use crate::safety::usage::Device;
 use crate::target::{About, Done, Next, Target, TargetError};
+use imbrex_safety::survey::busy;
+use imbrex_safety::usage::Device;
+use imbrex_safety::{Survey, open_for_writing};
 
-/// Room to look into the device, in memory that begins at a page as direct access demands.
-const PEEK_BYTES: usize = 128 << 10;
 /// The unit of access to a plain file: what every file system takes.
 const FILE_SECTOR_BYTES: u32 = 4096;
 
 /// A block device or a plain file.
 pub struct Block {
     ring: Ring,
-    /// A second way in, for looking.
+    /// The same descriptor, to look for users and contents.
     file: File,
-    room: MmapMut,
     time: RealTime,
     about: About,
     device: Option<Device>,
@@ -57,22 +53,33 @@ impl Block {
         }
         let device =
             if is_block { Some(Device::of(kind.rdev()).map_err(|error| failed(error.to_string()))?) } else { None };
-        let file = open(path, access, is_block).map_err(|error| failed(cannot_open(&error)))?;
+        let file = open(path, access).map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => TargetError::Refused(busy(path)),
+            _ => failed(cannot_open(&error)),
+        })?;
         let size_bytes = size_of(&file).map_err(|error| failed(error.to_string()))?;
         let sector_bytes = device.as_ref().map_or(FILE_SECTOR_BYTES, Device::sector_bytes);
-        let room = MmapMut::map_anon(PEEK_BYTES).map_err(|error| failed(error.to_string()))?;
         let ring = file.try_clone().and_then(|file| Ring::new(file, access.may_write));
         let ring = ring.map_err(|error| failed(error.to_string()))?;
         let size_bytes = size_bytes / u64::from(sector_bytes) * u64::from(sector_bytes);
         Ok(Block {
             ring,
             file,
-            room,
             time: RealTime::new(),
             about: About { name: place, size_bytes, sector_bytes, is_virtual: false },
             device,
             settings: Settings::default(),
         })
+    }
+
+    /// Looks for who uses the target and what it holds, through the descriptor by which the tests write.
+    pub fn survey(&self) -> io::Result<Survey> {
+        Survey::of(&self.about.name, &self.file)
+    }
+
+    /// Returns who else uses the target, one clause for each.
+    pub fn users(&self) -> io::Result<Vec<String>> {
+        imbrex_safety::usage::users(&self.file, &[])
     }
 
     /// The block device, if it is one.
@@ -92,9 +99,11 @@ impl Block {
     }
 }
 
-fn open(path: &Path, access: Access, is_block: bool) -> io::Result<File> {
-    let exclusive = if is_block && access.may_write { libc::O_EXCL } else { 0 };
-    OpenOptions::new().read(true).write(access.may_write).custom_flags(libc::O_DIRECT | exclusive).open(path)
+fn open(path: &Path, access: Access) -> io::Result<File> {
+    if access.may_write {
+        return open_for_writing(path, libc::O_DIRECT);
+    }
+    OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)
 }
 
 fn size_of(file: &File) -> io::Result<u64> {
@@ -116,20 +125,6 @@ fn cannot_open(error: &io::Error) -> String {
         }
         Some(libc::ENXIO | libc::ENODEV | libc::ENOMEDIUM) => "there is no drive behind it".into(),
         _ => error.to_string(),
-    }
-}
-
-impl Peek for Block {
-    fn len(&self) -> u64 {
-        self.about.size_bytes
-    }
-
-    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let wanted = into.len();
-        assert!(wanted <= PEEK_BYTES, "{wanted} bytes looked at at once");
-        self.file.read_exact_at(&mut self.room[..wanted], offset)?;
-        into.copy_from_slice(&self.room[..wanted]);
-        Ok(())
     }
 }
 

@@ -15,8 +15,8 @@ use imbrex_sim::Stepped;
 
 use super::filler::Filler;
 use super::virtual_time::{Finished, HEAD_SAMPLES, Machine, VirtualTime, path};
-use crate::safety::Peek;
 use crate::target::{About, Direction, Done, HeadPath, Next, Operation, Target, TargetError};
+use imbrex_safety::Survey;
 
 /// What is left on the image's file system for others.
 const ROOM_BYTES: u64 = 2 << 30;
@@ -142,6 +142,11 @@ impl Image {
         self.emulated().drive().layer.is_host_managed()
     }
 
+    /// Looks for what the drive holds.
+    pub fn survey(&mut self) -> std::io::Result<Survey> {
+        self.drive.machine.drive.survey(&self.about.name)
+    }
+
     fn emulated(&self) -> &EmulatedDrive {
         &self.drive.machine.drive
     }
@@ -153,16 +158,6 @@ impl Drop for Image {
             // What could not be closed is recovered from its journal when it is opened again.
             let _ = self.drive.machine.drive.shut_down();
         }
-    }
-}
-
-impl Peek for Image {
-    fn len(&self) -> u64 {
-        self.about.size_bytes
-    }
-
-    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
-        self.drive.machine.drive.read(offset, into).map_err(|error| std::io::Error::other(error.to_string()))
     }
 }
 

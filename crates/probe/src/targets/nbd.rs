@@ -19,8 +19,8 @@ use super::filler::Filler;
 use super::nbd_handshake::{self, Export};
 use super::nbd_url::{NbdUrl, Place};
 use super::real_time::{Answer, Channel, RealTime, sleep};
-use crate::safety::Peek;
 use crate::target::{About, Direction, Done, Next, OPERATION_BYTES_MAX, Operation, Target, TargetError};
+use imbrex_safety::Peek;
 
 /// A cookie carries its slot, the bytes that its reply has (31 bits), and whether they are wanted.
 const LENGTH_SHIFT: u32 = 32;
