@@ -6,6 +6,13 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use imbrex::{Failure, human};
 use imbrex_safety::{Refusal, Survey};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::interrupt;
+
+/// How often it is looked for Ctrl-C while the user is asked.
+const LOOK_NS: i64 = 50_000_000;
 
 /// What the options of a command allow.
 #[derive(Clone, Copy, Default, Debug)]
@@ -77,10 +84,29 @@ pub fn confirm(consent: Consent) -> Result<(), Failure> {
         return Ok(());
     }
     eprint!("Type yes to go on: ");
-    let mut answer = String::new();
-    let told = std::io::stderr().flush().and_then(|()| stdin.lock().read_line(&mut answer));
-    if told.is_err() || answer.trim() != "yes" {
-        return Err(Failure::failed("not confirmed; nothing was written"));
+    interrupt::set_asking(true);
+    let answer = std::io::stderr().flush().and_then(|()| answer());
+    interrupt::set_asking(false);
+    match answer {
+        Ok(Some(answer)) if answer.trim() == "yes" => Ok(()),
+        _ => Err(Failure::failed("not confirmed; nothing was written")),
     }
-    Ok(())
+}
+
+/// Returns the line that the user types; none where Ctrl-C comes first.
+fn answer() -> std::io::Result<Option<String>> {
+    let stdin = std::io::stdin();
+    loop {
+        let mut waits = [PollFd::new(&stdin, PollFlags::IN)];
+        let look = Timespec { tv_sec: 0, tv_nsec: LOOK_NS };
+        match poll(&mut waits, Some(&look)) {
+            Ok(0) | Err(Errno::INTR) if interrupt::requested() => return Ok(None),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut line = String::new();
+    stdin.lock().read_line(&mut line)?;
+    Ok(Some(line))
 }

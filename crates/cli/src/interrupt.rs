@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static ANSWER: OnceLock<&str> = OnceLock::new();
+/// Whether a question is open: then Ctrl-C is an answer, and whoever asked says what follows.
+static IS_ASKING: AtomicBool = AtomicBool::new(false);
 
 /// Begins to listen. Harmless if the system does not let it.
 pub fn listen() {
@@ -13,6 +15,10 @@ pub fn listen() {
             imbrex::files::discard_unfinished();
             imbrex_probe::targets::restore_all();
             std::process::exit(1);
+        }
+        if IS_ASKING.load(Ordering::SeqCst) {
+            eprintln!();
+            return;
         }
         let answer = ANSWER.get().unwrap_or(&"finishing what has been read");
         eprintln!("\ninterrupted: {answer}; Ctrl-C again to stop at once");
@@ -23,6 +29,11 @@ pub fn listen() {
 pub fn answer_with(words: &'static str) {
     // Only the first counts: a program does one such work.
     let _ = ANSWER.set(words);
+}
+
+/// Says that a question to the user is open, or is so no more.
+pub fn set_asking(is_asking: bool) {
+    IS_ASKING.store(is_asking, Ordering::SeqCst);
 }
 
 /// Whether the user wants an end.

@@ -9,7 +9,7 @@
 mod common;
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -220,9 +220,25 @@ fn a_block_device_is_shown_and_asked_about_on_a_terminal() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        writeln!(child.stdin.as_mut().unwrap(), "{answer}").unwrap();
-        let output = child.wait_with_output().unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+        // The answer is typed once the question is there; where none comes, the output ends.
+        let (mut said, mut bytes) = (String::new(), [0; 4096]);
+        // It stays open: its end would end the terminal.
+        let (mut stdin, mut open) = (child.stdin.take(), None);
+        loop {
+            let count = child.stdout.as_mut().unwrap().read(&mut bytes).unwrap();
+            if count == 0 {
+                break;
+            }
+            said.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            if said.contains("Type yes")
+                && let Some(mut stdin) = stdin.take()
+            {
+                writeln!(stdin, "{answer}").unwrap();
+                open = Some(stdin);
+            }
+        }
+        drop(open);
+        (child.wait().unwrap().code(), said)
     };
     let before = fs::read(&backing).unwrap();
     let (code, said) = asked("", "no");
@@ -232,6 +248,10 @@ fn a_block_device_is_shown_and_asked_about_on_a_terminal() {
     {
         assert!(said.contains(word), "'{word}' is not said: {said}");
     }
+    assert!(fs::read(&backing).unwrap() == before, "nothing was written");
+    let (code, said) = asked("", "\u{3}");
+    assert_eq!(code, Some(1), "Ctrl-C: {said}");
+    assert!(said.contains("not confirmed; nothing was written") && !said.contains("finishing"), "{said}");
     assert!(fs::read(&backing).unwrap() == before, "nothing was written");
     let (code, said) = asked("", "yes");
     assert_eq!((code, said.matches("Type yes").count()), (Some(0), 1), "{said}");

@@ -39,14 +39,14 @@ echo "result: a RAID member, a mapped device, ${swap:+swap, }and a mounted devic
 mdadm --quiet --stop /dev/md0
 ! imbrex fs mkfs --store log "$md" >/tmp/refused 2>&1
 grep -q 'a member of a Linux RAID' /tmp/refused
-imbrex fs mkfs --store log "$md" --force
+imbrex fs mkfs --store log "$md" --force --yes
 ! mdadm --examine "$md"
 umount /mnt/held
 ! imbrex fs mkfs --store log "$ext4" >/tmp/refused 2>&1
 grep -q 'home' /tmp/refused
-imbrex fs mkfs --store log "$ext4" --force
+imbrex fs mkfs --store log "$ext4" --force --yes
 ! wipefs --no-act "$ext4" | grep ext4
 dmsetup remove held
-imbrex fs mkfs --store log "$dm"
+imbrex fs mkfs --store log "$dm" --yes
 [ -z "$swap" ] || swapoff "$swap"
 losetup --detach-all
