@@ -53,6 +53,8 @@ struct Host {
     sectors: Vec<History>,
     flying: BTreeMap<u64, Flying>,
     keeps_trims: bool,
+    /// Whether what is answered becomes durable only with a flush or FUA.
+    is_volatile: bool,
     next: u64,
 }
 
@@ -64,6 +66,7 @@ impl Host {
             sectors: vec![history; drive.capacity_bytes() as usize / SECTOR],
             flying: BTreeMap::new(),
             keeps_trims: drive.drive().layer.keeps_trims(),
+            is_volatile: drive.drive().host.write_cache_bytes > 0,
             next: 1,
         }
     }
@@ -127,17 +130,12 @@ impl Host {
                     assert!(is_newest, "{what}: LBA {lba} reads as {version}: {history:?}");
                 }
             }
-            IoKind::Write { fua } => {
+            kind @ (IoKind::Write { .. } | IoKind::Trim) => {
                 for history in &mut self.sectors[range] {
                     history.answered = history.given.len() - 1;
-                    if fua {
+                    if kind == (IoKind::Write { fua: true }) || !self.is_volatile {
                         history.durable = history.answered;
                     }
-                }
-            }
-            IoKind::Trim => {
-                for history in &mut self.sectors[range] {
-                    history.answered = history.given.len() - 1;
                 }
             }
             IoKind::Flush => {
@@ -262,6 +260,42 @@ fn killed_drives_keep_what_they_promised() {
             killed_again_and_again(&subject, seed + 4000, SECTOR as u64, Bounds::SMALLEST);
         }
     }
+}
+
+/// Goal: without a volatile cache each answer is a promise, that of a trim too. Method: after every request the power is cut, and
+/// nothing survives that was not flushed.
+#[test]
+fn without_a_volatile_cache_each_answer_is_durable() {
+    let mut trims_kept = 0;
+    for subject in common::drive_managed_subjects() {
+        let what = &subject.what;
+        let mut image = image_of(with_cache(&subject, 0));
+        let mut expected = vec![0u8; 64];
+        for (step, (first, sectors, value)) in
+            [(0, 64, Some(1)), (8, 16, None), (4, 8, Some(2)), (40, 1, None), (0, 64, None)].into_iter().enumerate()
+        {
+            let medium = Shared::new(Crashing::new(image, SECTOR as u32));
+            let mut drive = open(medium.clone(), what).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let (offset, bytes) = ((first * SECTOR) as u64, sectors * SECTOR);
+            match value {
+                Some(value) => drive.write(offset, &vec![value; bytes], false),
+                None => drive.trim(offset, bytes as u64),
+            }
+            .unwrap_or_else(|error| panic!("{what}, step {step}: {error}"));
+            if value.is_some() || drive.drive().layer.keeps_trims() {
+                expected[first..first + sectors].fill(value.unwrap_or(0));
+                trims_kept += u32::from(value.is_none());
+            }
+            drop(drive);
+            image = medium.with(|medium| medium.cut(|_, _| false));
+            let mut read = vec![9; 64 * SECTOR];
+            let mut drive = open(image.clone(), what).unwrap_or_else(|error| panic!("{what}, step {step}: {error}"));
+            drive.read(0, &mut read).unwrap_or_else(|error| panic!("{what}, step {step}: {error}"));
+            let found: Vec<u8> = read.chunks(SECTOR).map(|sector| sector[0]).collect();
+            assert_eq!(found, expected, "{what}, step {step}");
+        }
+    }
+    assert!(trims_kept > 0 || std::env::var("IMBREX_LAYER").is_ok(), "no layer keeps trims");
 }
 
 #[test]

@@ -55,6 +55,29 @@ fn is_told_in(folder: &Path) -> bool {
     is_told
 }
 
+/// Goal: without a volatile cache zeros and trims are answered when they are on the host's disk, on layers that keep trims, too.
+#[test]
+fn zeros_and_trims_are_on_the_hosts_disk_with_sync_barrier() {
+    let folder = tempfile::tempdir().unwrap();
+    if !is_told_in(folder.path()) {
+        return;
+    }
+    for layer in imbrex_layer::registry::all().into_iter().filter(|layer| !layer.host_managed) {
+        let folder = folder.path().join(layer.name);
+        std::fs::create_dir(&folder).unwrap();
+        let image = image(&folder, &small_drive(&folder, layer));
+        let server = Server::start(&folder, &[&image, "--time", "none", "--sync", "barrier"]);
+        let mut client = Client::connect(&server.socket);
+        assert_eq!(client.write(0, &[7; 131_072]), 0);
+        for command in [WRITE_ZEROES, TRIM] {
+            assert_eq!(client.ask(command, 0, if command == TRIM { 65_536 } else { 0 }, 65_536, &[]), 0);
+            let left = not_on_disk(Path::new(&image), HEADS_END);
+            assert_eq!(left, Some(0), "{}: after command {command}", layer.name);
+        }
+        server.stop();
+    }
+}
+
 #[test]
 fn what_is_durable_is_on_the_hosts_disk_with_sync_barrier() {
     let folder = tempfile::tempdir().unwrap();

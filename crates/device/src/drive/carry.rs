@@ -50,7 +50,7 @@ pub(super) struct Bytes {
     pub(super) store: Store<Box<dyn Media>>,
     pub(super) requests: Requests,
     pub(super) completions: Vec<Completion>,
-    /// Whether there is no volatile cache, so that every write is durable when it completes.
+    /// Whether there is no volatile cache, so that every write and every TRIM is durable when it completes.
     pub(super) is_written_through: bool,
     volatile: Volatile,
     pieces: Vec<(u64, Dirty)>,
@@ -129,7 +129,10 @@ impl Bytes {
                     wants_barrier |= command.fua || self.is_written_through;
                     Data::Write(buffer)
                 }
-                Operation::Trim => Data::Trim(u64::from(command.sectors)),
+                Operation::Trim => {
+                    wants_barrier |= self.is_written_through;
+                    Data::Trim(u64::from(command.sectors))
+                }
                 Operation::Flush => {
                     wants_barrier = true;
                     continue;

@@ -16,8 +16,8 @@
 //!
 //! Invariants:
 //! 1. Every request that was submitted completes once, under one number ([`requests`]).
-//! 2. A completed flush, a completed write with FUA, and on a drive without a volatile cache every completed write, are
-//!    durable by the promise of the medium's flush.
+//! 2. A completed flush, a completed write with FUA, and on a drive without a volatile cache every completed write and
+//!    TRIM, are durable by the promise of the medium's flush. So are pointers of zones, which are recorded with the write.
 //! 3. What fails is answered with an error; it is never dropped. What the drive could not do by itself, such as writing
 //!    back, stops it, and every later request is told.
 //! 4. What the volatile cache holds is in memory alone: [`EmulatedDrive::power_cut`] loses it.
@@ -30,7 +30,7 @@ mod requests;
 use std::ops::Range;
 use std::path::Path;
 
-use imbrex_disk::{Command, Lba, Sectors, SimTime};
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
 use imbrex_layer::Plan;
 use imbrex_sim::queue::Ordered;
 use imbrex_sim::{Drive, Engine, Inbox, Observer, Options, StepError, Stepped};
@@ -279,10 +279,18 @@ impl EmulatedDrive {
         self.check_zones_work(&io)?;
         self.keep_rule_of_zones(&io)?;
         self.submitted += 1;
-        let request = Request { when: When::At(self.last_arrival), device: 0, command: io.command() };
+        let request = Request { when: When::At(self.last_arrival), device: 0, command: self.command_of(&io) };
         let number = self.engine.submit(request);
         self.engine.carrier_mut().requests.submit(number, io);
         Ok(())
+    }
+
+    /// The command of `io`. A layer records the pointer of a zone for writes with FUA and for flushes; without a volatile
+    /// cache no flush need follow, so each write to a zone has FUA.
+    fn command_of(&self, io: &Io) -> Command {
+        let command = io.command();
+        let is_forced = self.engine.carrier().is_written_through && self.drive().layer.zones().is_some();
+        Command { fua: command.fua || is_forced && command.operation == Operation::Write, ..command }
     }
 
     /// Refuses what a zone that has failed cannot do any more.
