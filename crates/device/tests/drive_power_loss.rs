@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use common::{Shared, Subject};
 use imbrex_device::image::{Bounds, Header};
 use imbrex_device::media::crashing::Crashing;
-use imbrex_device::media::faulty::{Failure, Faulty, When};
+use imbrex_device::media::faulty::{Failure, Faulty, Pages, When};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::verify::values::{fill, version_in};
 use imbrex_device::{Completion, DeviceError, EmulatedDrive, Io, IoKind, Media, Store};
@@ -385,9 +385,9 @@ fn a_failed_write_stops_the_drive_and_loses_nothing_promised() {
                     continue;
                 }
                 stopped += 1;
-                let read = Io { tag: 0, kind: IoKind::Read, offset: 0, length: 512, buffer: Vec::new() };
-                let error = drive.submit(drive.now(), read).expect_err("it has stopped").to_string();
+                let error = drive.flush().expect_err("it has stopped").to_string();
                 assert!(error.starts_with("the drive has stopped: ") && error.contains("open its image"), "{error}");
+                is_stopped_and_reads(&mut drive, &host, &what);
                 drop(drive);
                 let mut drive = open(disk, &what).unwrap_or_else(|error| panic!("{what}: {error}"));
                 host.compare(&mut drive, &what);
@@ -395,4 +395,77 @@ fn a_failed_write_stops_the_drive_and_loses_nothing_promised() {
         }
     }
     assert!(stopped > 100 || std::env::var("IMBREX_LAYER").is_ok(), "only {stopped} drives stopped");
+}
+
+/// Each request that changes something, or promises something, is refused; reads bring what they may.
+fn is_stopped_and_reads(drive: &mut EmulatedDrive, host: &Host, what: &str) {
+    for kind in [IoKind::Write { fua: false }, IoKind::Write { fua: true }, IoKind::Trim, IoKind::Flush] {
+        let (length, buffer) = match kind {
+            IoKind::Flush => (0, Vec::new()),
+            IoKind::Trim => (512, Vec::new()),
+            _ => (512, vec![9; 512]),
+        };
+        let refused = drive.serve(Io { tag: 0, kind, offset: 0, length, buffer });
+        assert!(matches!(refused, Err(DeviceError::Stopped(_))), "{what}: {kind:?}: {refused:?}");
+    }
+    let mut sector = [0; SECTOR];
+    for (lba, history) in host.sectors.iter().enumerate() {
+        drive.read((lba * SECTOR) as u64, &mut sector).unwrap_or_else(|error| panic!("{what}: LBA {lba}: {error}"));
+        let version = version_in(&sector, lba as u64).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(history.allows(version), "{what}: LBA {lba} reads as {version}: {history:?}");
+    }
+    drive.advance(drive.now() + SimDuration::from_secs(5));
+    let ended = drive.shut_down();
+    assert!(matches!(ended, Err(DeviceError::Stopped(_))), "{what}: {ended:?}");
+}
+
+/// A drive one of whose flushes fails, which is opened again, works on, and is cut again and again. Whether the flush came to pass.
+fn survives_a_failed_flush(subject: &Subject, cache_bytes: u64, pages: Pages, at: u64) -> bool {
+    let what = format!("{}, cache of {cache_bytes}, flush {at} fails, pages {pages:?}", subject.what);
+    let disk = Shared::new(Faulty::new(image_of(with_cache(subject, cache_bytes)), at));
+    let mut drive = open(disk.clone(), &what).expect("nothing fails yet");
+    let mut host = Host::new(&drive, at);
+    disk.with(|disk| disk.plan(Failure::FlushError(pages), When::Operation(at)));
+    let failed = host.work(&mut drive, 150, &what);
+    if !failed && drive.store_mut().stopped().is_none() {
+        return false;
+    }
+    if at.is_multiple_of(2) {
+        let writes = disk.with(|disk| disk.writes());
+        is_stopped_and_reads(&mut drive, &host, &what);
+        assert_eq!(disk.with(|disk| disk.writes()), writes, "{what}: something was written after the flush had failed");
+    }
+    drop(drive);
+    let mut random = Xoshiro256StarStar::seed_from_u64(at);
+    for life in 0..4 {
+        let what = format!("{what}, life {life}");
+        let mut drive = open(disk.clone(), &what).unwrap_or_else(|error| panic!("{what}: {error}"));
+        host.compare(&mut drive, &what);
+        // What an opening alone makes durable counts, too.
+        let rounds = if life == 0 { at % 3 * 10 } else { 20 };
+        assert!(!host.work(&mut drive, rounds, &what), "{what}: a whole medium fails");
+        drop(drive);
+        let eighths = [0, 1, 4, 7][below(&mut random, 4) as usize];
+        disk.with(|disk| disk.power_cut(|_| below(&mut random, 8) < eighths)).expect("memory takes it");
+    }
+    let mut drive = open(disk, &what).unwrap_or_else(|error| panic!("{what}, at the end: {error}"));
+    host.compare(&mut drive, &what);
+    true
+}
+
+#[test]
+fn after_a_failed_flush_a_drive_reads_and_does_nothing_else() {
+    let (mut stopped, mut went_well) = (0, 0);
+    for subject in common::drive_managed_subjects() {
+        for (pages, cache_bytes) in
+            [(Pages::Kept, 0), (Pages::Dropped, 0), (Pages::Kept, 16 << 10), (Pages::Dropped, 16 << 10)]
+        {
+            for at in [0, 1, 6, 15, 40] {
+                let came = survives_a_failed_flush(&subject, cache_bytes, pages, at);
+                (stopped, went_well) = (stopped + u32::from(came), went_well + u32::from(!came));
+            }
+        }
+    }
+    println!("{stopped} drives whose flush failed, {went_well} that ended before");
+    assert!(stopped > 200 || std::env::var("IMBREX_LAYER").is_ok(), "only {stopped} flushes failed");
 }

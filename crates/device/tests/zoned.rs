@@ -9,6 +9,7 @@ use std::path::Path;
 
 use common::{Shared, Subject};
 use imbrex_device::media::crashing::Crashing;
+use imbrex_device::media::faulty::{Failure, Faulty, Pages, When};
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::zoned::trial::{Reopening, run};
@@ -229,4 +230,43 @@ fn failed_zones_stay_failed() {
     assert!(device.append(0, &read).is_err() && device.reset(0).is_err() && device.reset(1).is_err());
     device.reset_all().expect("the others can be reset");
     assert_eq!(device.zone(0).expect("it is there").condition, Condition::ReadOnly);
+}
+
+/// Goal: after a failed flush no zone is changed by anybody, and zones are read as far as the medium has them.
+#[test]
+fn after_a_failed_flush_zones_are_read_and_not_changed() {
+    for subject in subjects() {
+        let what = &subject.what;
+        let (_, store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
+        let disk = Shared::new(Faulty::new(store.into_media(), 1));
+        let mut device = view(disk.clone(), what).expect("nothing fails yet");
+        let zone = device.mode_sense().conventional_zones;
+        let start = device.zone(zone).expect("it is there").start.0;
+        let flushed = device.write(Lba(start), &[sector(1, start), sector(1, start + 1)].concat());
+        flushed.and_then(|()| device.flush()).expect("nothing fails yet");
+        disk.with(|disk| disk.plan(Failure::FlushError(Pages::Dropped), When::Operation(0)));
+        let written = device.write(Lba(start + 2), &sector(2, start + 2));
+        written.and_then(|()| device.flush()).expect_err("it was planned");
+        let refused = [
+            device.write(Lba(start + 2), &sector(3, start + 2)),
+            device.append(zone, &sector(3, start + 3)).map(|_| ()),
+            device.reset(zone),
+            device.reset_all(),
+            device.finish(zone),
+            device.open(zone),
+            device.close(zone),
+            device.set_pointer(zone, Sectors(1)),
+            device.fail_zone(zone, Condition::Offline),
+            device.flush(),
+        ];
+        for (number, outcome) in refused.into_iter().enumerate() {
+            assert!(matches!(outcome, Err(DeviceError::Stopped(_))), "{what}, {number}: {outcome:?}");
+        }
+        let mut read = vec![9; 2 * SECTOR];
+        device.read(Lba(start), &mut read).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(read, [sector(1, start), sector(1, start + 1)].concat(), "{what}");
+        drop(device);
+        let mut device = view(disk, what).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!((2..=3).contains(&device.zone(zone).expect("it is there").pointer.0), "{what}");
+    }
 }

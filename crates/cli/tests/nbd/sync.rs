@@ -55,6 +55,57 @@ fn is_told_in(folder: &Path) -> bool {
     is_told
 }
 
+/// Goal: a good end is on the host's disk, whatever `--sync` says. Method: after it nothing of the image is left in the host's cache
+/// alone.
+#[test]
+fn a_good_end_is_on_the_hosts_disk_without_sync_barrier() {
+    let folder = tempfile::tempdir().unwrap();
+    if !is_told_in(folder.path()) {
+        return;
+    }
+    for layer in imbrex_layer::registry::all().into_iter().filter(|layer| !layer.host_managed) {
+        let folder = folder.path().join(layer.name);
+        std::fs::create_dir(&folder).unwrap();
+        let image = image(&folder, &small_drive(&folder, layer));
+        assert_eq!(not_on_disk(Path::new(&image), 0), Some(0), "{}: made", layer.name);
+        let server = Server::start(&folder, &[&image, "--time", "none"]);
+        let mut client = Client::connect(&server.socket);
+        for block in 0..64 {
+            assert_eq!(client.write(block << 16, &[7; 65_536]), 0);
+        }
+        assert_ne!(not_on_disk(Path::new(&image), HEADS_END), Some(0), "{}: the test has nothing to see", layer.name);
+        drop(client);
+        server.stop();
+        assert_eq!(not_on_disk(Path::new(&image), 0), Some(0), "{}: ended", layer.name);
+    }
+}
+
+/// Goal: a new image has its name on the host's disk, too. Method: the program's own calls, by strace.
+#[test]
+fn a_new_image_and_its_folder_are_synced() {
+    if !has(&["strace"], "that the folder of a new image is synced") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (path, log) = (folder.path().join("image"), folder.path().join("log"));
+    let words = ["-f", "-y", "-e", "trace=fsync,fdatasync,write,pwrite64", "-o", log.to_str().unwrap()];
+    let program = [env!("CARGO_BIN_EXE_imbrex"), "drive", "create", path.to_str().unwrap(), "--drive", "cmr-7200"];
+    let traced = output("strace", &[&words[..], &program[..]].concat());
+    let log = std::fs::read_to_string(&log).unwrap_or_default();
+    if !traced.status.success() || !log.contains("pwrite64(") {
+        eprintln!("skipped: that the folder of a new image is synced (strace is not let trace here)");
+        return;
+    }
+    let calls = |call: &str, path: &Path| {
+        let file = format!("<{}>", path.display());
+        let is_one = |line: &&str| line.contains(call) && line.contains(&file);
+        log.lines().enumerate().filter(|(_, line)| is_one(line)).map(|(number, _)| number).collect::<Vec<_>>()
+    };
+    let (written, synced) = (calls("pwrite64(", &path), calls(" fsync(", &path));
+    let named = calls(" fsync(", folder.path());
+    assert!(written.last() < synced.last() && synced.last() < named.last() && !named.is_empty(), "{log}");
+}
+
 /// Goal: without a volatile cache zeros and trims are answered when they are on the host's disk, on layers that keep trims, too.
 #[test]
 fn zeros_and_trims_are_on_the_hosts_disk_with_sync_barrier() {

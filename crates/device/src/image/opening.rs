@@ -40,6 +40,13 @@ impl<M: Media> Space<M> {
         let spoilt = header.spoilt_copies(&mut space.media, place)?;
         space.notices.extend(spoilt.iter().map(|copy| format!("copy {copy} of its header is damaged")));
         space.state = space.newest_state(place)?;
+        if !space.state.is_sealed {
+            // A flush may have failed: then the host's cache holds what its disk does not.
+            space.media.forget_cached().map_err(|cause| DeviceError::medium("forgetting what is cached", cause))?;
+            let known = space.notices.len();
+            space.state = space.newest_state(place)?;
+            space.notices.drain(known..);
+        }
         let (length, needed) = (space.media.len(), space.layout.slot(space.state.slot_mark));
         if space.state.slot_mark > 0 && length < needed {
             space.notices.push(format!("it is cut short: {length} bytes of {needed}"));

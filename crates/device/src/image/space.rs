@@ -17,6 +17,7 @@ use super::sectors::{ABSENT, Block, Kept, Seal};
 use super::state::State;
 use crate::error::DeviceError;
 use crate::media::Media;
+use crate::media::fail_stop::FailStop;
 
 /// Slots prepared at first; more as the image grows.
 const SLOTS_AT_FIRST: u64 = 4;
@@ -34,7 +35,7 @@ pub struct Blank {
 /// The space.
 #[derive(Debug)]
 pub struct Space<M> {
-    pub(super) media: M,
+    pub(super) media: FailStop<M>,
     pub(super) layout: Layout,
     pub(super) directory: Directory,
     pub(super) seal: Seal,
@@ -74,7 +75,7 @@ impl<M: Media> Space<M> {
         let layout = header.layout();
         let salt = |what| Salt::new(header.uuid, what);
         Space {
-            media,
+            media: FailStop::new(media),
             directory: Directory::new(header.uuid, layout.chunks()),
             layout,
             seal: Seal::new(header.uuid),
@@ -96,13 +97,13 @@ impl<M: Media> Space<M> {
 
     /// The medium.
     pub fn media(&self) -> &M {
-        &self.media
+        self.media.below()
     }
 
     /// The medium, for whoever cuts or damages it. What was kept of it in memory is forgotten.
     pub fn media_mut(&mut self) -> &mut M {
         self.kept.clear();
-        &mut self.media
+        self.media.below_mut()
     }
 
     /// Until the next call, what is written may lie in these blocks: the medium may keep them.
@@ -117,7 +118,7 @@ impl<M: Media> Space<M> {
 
     /// Gives the medium back.
     pub fn into_media(self) -> M {
-        self.media
+        self.media.into_below()
     }
 
     /// Where everything lies.
@@ -183,6 +184,11 @@ impl<M: Media> Space<M> {
 
     pub(super) fn flush(&mut self) -> Result<(), DeviceError> {
         self.media.flush().map_err(|cause| DeviceError::medium("flushing the image", cause))
+    }
+
+    /// Makes all that was written outlive the host, however far a flush reaches.
+    pub(crate) fn sync(&mut self) -> Result<(), DeviceError> {
+        self.media.sync().map_err(|cause| DeviceError::medium("syncing the image", cause))
     }
 
     /// Changes the state, durably before this returns; all that was written before is durable before it.
