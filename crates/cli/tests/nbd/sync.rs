@@ -31,6 +31,11 @@ struct Pages {
 
 /// How many pages of a file, from byte `offset` on, are not on its disk; nothing where this kernel does not tell.
 fn not_on_disk(path: &Path, offset: u64) -> Option<u64> {
+    pages(path, offset).map(|pages| pages.dirty + pages.in_writeback)
+}
+
+/// The pages of a file from byte `offset` on; nothing where this kernel does not tell.
+fn pages(path: &Path, offset: u64) -> Option<Pages> {
     const CACHESTAT: libc::c_long = 451;
     let file = File::open(path).expect("it is there");
     let (range, mut pages) = (Range { offset, length: 0 }, Pages::default());
@@ -38,7 +43,7 @@ fn not_on_disk(path: &Path, offset: u64) -> Option<u64> {
     // outlive it; a kernel without it touches neither.
     #[allow(unsafe_code)]
     let outcome = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, 0) };
-    (outcome == 0).then_some(pages.dirty + pages.in_writeback)
+    (outcome == 0).then_some(pages)
 }
 
 /// Whether the kernel tells of files in `folder` what their disk has not; says aloud what is skipped if not.
@@ -77,6 +82,44 @@ fn a_good_end_is_on_the_hosts_disk_without_sync_barrier() {
         drop(client);
         server.stop();
         assert_eq!(not_on_disk(Path::new(&image), 0), Some(0), "{}: ended", layer.name);
+    }
+}
+
+/// Goal: an opening after a kill reads what the host's disk has, not what its cache kept of it; one after a good end may use the cache.
+/// Method: how many pages of the contents are cached before and after.
+#[test]
+fn an_opening_after_a_kill_drops_the_images_cached_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    if !is_told_in(folder.path()) {
+        return;
+    }
+    let image = image(folder.path(), "cmr-7200:host.write_cache_bytes=0");
+    let cached = || pages(Path::new(&image), HEADS_END).expect("it was told before").cached;
+    for (is_kill, byte) in [(true, 1), (false, 2)] {
+        let mut server = Server::start(folder.path(), &[&image, "--time", "none", "--sync", "barrier"]);
+        let mut client = Client::connect(&server.socket);
+        for block in 0..16 {
+            assert_eq!(client.write(block << 20, &vec![byte; 1 << 20]), 0);
+        }
+        if is_kill {
+            server.kill();
+        } else {
+            drop(client);
+            server.stop();
+        }
+        let before = cached();
+        assert!(before >= 4096, "{before} pages were cached of 16 MiB");
+        let server = Server::start(folder.path(), &[&image, "--time", "none"]);
+        let after = cached();
+        // The kernel reads on beyond the sector tables.
+        assert!(
+            if is_kill { after < before / 2 } else { after >= 4096 },
+            "killed: {is_kill}: {before} pages, then {after}"
+        );
+        let mut client = Client::connect(&server.socket);
+        assert_eq!(client.read(15 << 20, 65_536), Ok(vec![byte; 65_536]));
+        drop(client);
+        server.stop();
     }
 }
 

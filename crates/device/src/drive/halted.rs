@@ -36,7 +36,7 @@ pub(super) enum Halted {
 impl EmulatedDrive {
     /// Whether it has stopped. Once it has, what was on its way is answered: reads by what there is, the others by an error.
     pub(super) fn has_halted(&mut self) -> bool {
-        if self.engine.carrier().store.stopped().is_none() {
+        if self.stopped().is_none() {
             return false;
         }
         for io in self.engine.carrier_mut().requests.take_all() {
@@ -90,7 +90,7 @@ impl EmulatedDrive {
         }
         match &self.halted {
             Halted::Closed(reason) => {
-                let stopped = self.engine.carrier().store.stopped().unwrap_or_default();
+                let stopped = self.stopped().unwrap_or_default();
                 Err(DeviceError::Stopped(format!("{stopped}; nor can it be read: {reason}")))
             }
             _ => Ok(()),

@@ -335,8 +335,13 @@ impl EmulatedDrive {
         *self.engine.slow_mut() = slow;
     }
 
+    /// Why it answers reads alone, if its medium has failed it.
+    pub fn stopped(&self) -> Option<&str> {
+        self.engine.carrier().store.stopped()
+    }
+
     pub(crate) fn check_running(&self) -> Result<(), DeviceError> {
-        match self.engine.carrier().store.stopped() {
+        match self.stopped() {
             Some(reason) => Err(DeviceError::Stopped(reason.into())),
             None => Ok(()),
         }

@@ -143,12 +143,13 @@ impl<M: Media> Space<M> {
         Ok(self.directory.parse_header(slot, &bytes))
     }
 
-    /// After an end that was not in good order: settles of every sector of the eras that may have been cut whether it is
-    /// old or new, and sees to it that later eras are told from these.
+    /// After an end that was not in good order: gives slots both of their witnesses, settles of every sector of the eras that
+    /// may have been cut whether it is old or new, and sees to it that later eras are told from these.
     pub fn settle(&mut self) -> Result<(), DeviceError> {
         if self.state.is_sealed {
             return Ok(());
         }
+        self.settle_witnesses()?;
         let (since, mut newest) = (self.state.era, self.state.era);
         let slots: Vec<(u64, u64, Region)> = self.slots_with_tables().collect();
         let mut table = vec![0; self.layout.table_blocks as usize * BLOCK_BYTES];

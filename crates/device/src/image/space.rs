@@ -249,20 +249,25 @@ impl<M: Media> Space<M> {
         // Their entries mean something from now on: whatever stood there must not.
         let entries = vec![0; (count * ENTRY_BYTES) as usize];
         self.media.write_at(self.layout.entry(first), &entries).map_err(failed)?;
-        let mut head = Vec::with_capacity(self.layout.slot_head_bytes());
         for slot in first..first + count {
-            head.clear();
-            head.extend_from_slice(&self.directory.header(slot, None));
-            for number in 0..self.layout.table_blocks {
-                head.extend_from_slice(&self.seal.close(slot, number, None, &mut Block::filled(ABSENT)));
-            }
-            debug_assert_eq!(head.len(), (1 + self.layout.table_blocks as usize) * BLOCK_BYTES);
+            let head = self.prepared_head(slot);
             self.media.write_at(self.layout.slot(slot), &head).map_err(failed)?;
         }
         self.kept.clear();
         self.update(|state| state.slot_mark = state.slot_mark.max(first + count))?;
         self.prepared = first + count;
         Ok(())
+    }
+
+    /// The header and the sector table of `slot` before it is given.
+    pub(super) fn prepared_head(&self, slot: u64) -> Vec<u8> {
+        let mut head = Vec::with_capacity(self.layout.slot_head_bytes());
+        head.extend_from_slice(&self.directory.header(slot, None));
+        for number in 0..self.layout.table_blocks {
+            head.extend_from_slice(&self.seal.close(slot, number, None, &mut Block::filled(ABSENT)));
+        }
+        debug_assert_eq!(head.len(), (1 + self.layout.table_blocks as usize) * BLOCK_BYTES);
+        head
     }
 
     /// Reads from a region whose contents bear their own checksums. What was never written reads as zeros.
