@@ -469,3 +469,23 @@ fn after_a_failed_flush_a_drive_reads_and_does_nothing_else() {
     println!("{stopped} drives whose flush failed, {went_well} that ended before");
     assert!(stopped > 200 || std::env::var("IMBREX_LAYER").is_ok(), "only {stopped} flushes failed");
 }
+
+#[test]
+fn a_stopped_drive_whose_medium_cannot_be_read_is_asked_again() {
+    let subject = common::first_subject_of("set-associative");
+    let disk = Shared::new(Faulty::new(image_of(with_cache(&subject, 0)), 1));
+    let mut drive = open(disk.clone(), "image").expect("nothing fails yet");
+    drive.write(0, &[7; SECTOR], false).expect("nothing fails yet");
+    disk.with(|disk| disk.plan(Failure::FlushError(Pages::Dropped), When::Operation(0)));
+    drive.flush().expect_err("it was planned");
+    disk.with(|disk| disk.plan(Failure::ReadError, When::Operation(0)));
+    let mut read = [0; SECTOR];
+    let error = drive.read(0, &mut read).expect_err("it was planned").to_string();
+    assert!(error.contains("planned read error"), "{error}");
+    drive.read(0, &mut read).expect("it can be read again");
+    assert_eq!(read, [7; SECTOR]);
+    // The power goes with what was kept in memory, and the medium is there.
+    let mut drive = open(drive.power_cut(), "image").expect("it is whole");
+    drive.read(0, &mut read).expect("it was durable");
+    assert_eq!(read, [7; SECTOR]);
+}

@@ -19,18 +19,16 @@ use crate::media::overlay::Overlay;
 use crate::media::shared::Shared;
 use crate::store::{Data, Store, Transfer};
 
-type View = Store<Overlay<Shared<Box<dyn Media>>>>;
+type Below = Shared<Box<dyn Media>>;
+type View = Store<Overlay<Below>>;
 
-/// What a stopped drive reads from: made at the first read.
+/// What a stopped drive reads from.
 #[derive(Default)]
-pub(super) enum Halted {
-    /// Nobody has read yet.
-    #[default]
-    Unread,
-    /// The image as it is.
-    Open(Box<View>),
-    /// The image does not open, and why.
-    Closed(String),
+pub(super) struct Halted {
+    /// The medium, once somebody has read.
+    medium: Option<Below>,
+    /// The image as it is, once it was opened, or why it does not open.
+    view: Option<Result<Box<View>, String>>,
 }
 
 impl EmulatedDrive {
@@ -65,7 +63,7 @@ impl EmulatedDrive {
             plan.access(StepOp::Read, medium, Kind::Data, Cause::Host, pba, piece.lba, piece.sectors);
         }
         io.buffer.resize(io.length as usize, 0);
-        let Halted::Open(view) = &mut self.halted else { unreachable!("it was opened just now") };
+        let Some(Ok(view)) = &mut self.halted.view else { unreachable!("it was opened just now") };
         let volatile = self.engine.carrier().volatile();
         view.check_readable(first, sectors, |start, end| volatile.covers(start, end))?;
         view.execute(&plan, &mut [Transfer { lba: first.0, data: Data::Read(&mut io.buffer) }])?;
@@ -73,27 +71,38 @@ impl EmulatedDrive {
         Ok(())
     }
 
-    /// Opens the image for reads, unless that was done; the layer is from now on that of the image.
+    /// Opens the image for reads, unless that was done; the layer is from now on that of the image. A medium that fails meanwhile
+    /// may do better at the next read.
     pub(super) fn open_view(&mut self) -> Result<(), DeviceError> {
-        if let Halted::Unread = self.halted {
-            let media = self.engine.carrier_mut().store.space_mut().media_mut();
-            let shared = Shared::new(std::mem::replace(media, Box::new(Memory::new())));
-            *media = Box::new(shared.clone());
+        if self.halted.view.is_none() {
+            let medium = self.shared_medium();
             let place = self.drive().label.clone();
-            self.halted = match Store::open(Overlay::new(shared), &place) {
+            self.halted.view = match Store::open(Overlay::new(medium), &place) {
                 Ok((opened, view)) => {
                     self.engine.drive_and_carrier().0.layer = opened.layer;
-                    Halted::Open(Box::new(view))
+                    Some(Ok(Box::new(view)))
                 }
-                Err(error) => Halted::Closed(error.to_string()),
+                Err(error @ DeviceError::Medium { .. }) => return Err(error),
+                Err(error) => Some(Err(error.to_string())),
             };
         }
-        match &self.halted {
-            Halted::Closed(reason) => {
+        match &self.halted.view {
+            Some(Err(reason)) => {
                 let stopped = self.stopped().unwrap_or_default();
                 Err(DeviceError::Stopped(format!("{stopped}; nor can it be read: {reason}")))
             }
             _ => Ok(()),
         }
+    }
+
+    /// The medium of the store, which keeps it: whoever cuts the power gets it from there.
+    fn shared_medium(&mut self) -> Below {
+        let media = self.engine.carrier_mut().store.space_mut().media_mut();
+        let shared = self.halted.medium.get_or_insert_with(|| {
+            let shared = Shared::new(std::mem::replace(media, Box::new(Memory::new())));
+            *media = Box::new(shared.clone());
+            shared
+        });
+        shared.clone()
     }
 }

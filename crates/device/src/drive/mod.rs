@@ -139,7 +139,7 @@ impl EmulatedDrive {
             zone_counters: ZoneCounters::default(),
             submitted: 0,
             player: Player::default(),
-            halted: Halted::Unread,
+            halted: Halted::default(),
         };
         drive.take_slow_sectors();
         drive
