@@ -14,6 +14,7 @@ mod args;
 mod consent;
 mod drive;
 mod error;
+mod file_limit;
 mod fit;
 mod fs;
 mod interrupt;
@@ -39,6 +40,7 @@ use crate::error::ExitCode;
 
 /// Does what the command line asks for.
 pub fn main() -> std::process::ExitCode {
+    file_limit::report_as_error();
     let cli = Cli::try_parse_from(fs::helper::arguments()).unwrap_or_else(|error| usage::leave(&error));
     interrupt::listen();
     let code = run(&cli).unwrap_or_else(|failure| {

@@ -217,8 +217,8 @@ fn tell_trouble(front: &Front, has_told: &Cell<bool>) {
     if let Some(reason) = front.trouble() {
         has_told.set(true);
         eprintln!(
-            "the drive has stopped, and every request gets an error: {reason}; mend that and serve the image again: what was \
-             flushed is in it"
+            "the drive has stopped: {reason}; reads go on, every other request gets an error. End this, mend that and serve the \
+             image again: what was flushed is in it"
         );
     }
 }

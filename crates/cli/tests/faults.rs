@@ -172,6 +172,36 @@ fn whoever_cannot_be_served_is_told_what_to_do() {
     }
 }
 
+/// Goal: a limit of the length of files is an error to every command, and kills none. Method: commands that write files of more than
+/// it, each by a shell that has set it; the exit code of one that a signal has killed is above 128.
+#[test]
+fn a_limit_of_the_length_of_files_is_an_error() {
+    let folder = image("cmr-7200");
+    // In units of 512 bytes or of 1024, by the shell.
+    let limited = |words: &str| {
+        let line = format!("ulimit -f 8; exec '{}' {words}", env!("CARGO_BIN_EXE_imbrex"));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir(folder.path()).stdin(Stdio::null()).output().expect("there is a shell")
+    };
+    const WORKLOAD: &str = "rw=randwrite,bs=4k,size=1GiB,number_ios=20000";
+    for words in [
+        "drive create other.imbrex --drive cmr-7200",
+        "drive fault disk.imbrex unreadable --lba 0 --sectors 8",
+        "drive check disk.imbrex --repair",
+        "serve disk.imbrex --nbd unix:socket",
+        &format!("trace convert {WORKLOAD} trace.csv"),
+        &format!("simulate {WORKLOAD} --drive cmr-7200 --out results"),
+        "completions bash > words",
+    ] {
+        let output = limited(words);
+        assert_eq!(output.status.code(), Some(1), "{words}: {}: {}", output.status, said(&output));
+        assert!(said(&output).contains("imbrex: "), "{words}: {}", said(&output));
+    }
+    // The image is as it was, and can be used without the limit.
+    let check = imbrex(folder.path(), &["drive", "check", "disk.imbrex"]);
+    assert!(check.status.success(), "{}", said(&check));
+}
+
 /// A file system of so little room that an image soon fills it; unmounted when dropped.
 struct Tiny(TempDir);
 

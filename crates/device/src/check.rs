@@ -252,7 +252,7 @@ fn push(findings: &mut Vec<Finding>, finding: Finding) {
 }
 
 /// What of a piece the host has written, where a write pointer says so. A piece lies in one zone.
-fn below_pointer(layer: &dyn Layer, piece: &Piece) -> Piece {
+pub(crate) fn below_pointer(layer: &dyn Layer, piece: &Piece) -> Piece {
     let Some(zones) = layer.zones() else { return *piece };
     let written_end = zones.index_of(piece.lba).and_then(|index| {
         let zone = zones.zone(index)?;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use common::{Shared, Subject};
 use imbrex_device::image::{Bounds, Header};
 use imbrex_device::media::crashing::Crashing;
-use imbrex_device::media::faulty::{Failure, Faulty, When};
+use imbrex_device::media::faulty::{Failure, Faulty, Pages, When};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::verify::values::{fill, version_in};
 use imbrex_device::{Completion, DeviceError, EmulatedDrive, Io, IoKind, Media, Store};
@@ -53,6 +53,8 @@ struct Host {
     sectors: Vec<History>,
     flying: BTreeMap<u64, Flying>,
     keeps_trims: bool,
+    /// Whether what is answered becomes durable only with a flush or FUA.
+    is_volatile: bool,
     next: u64,
 }
 
@@ -64,6 +66,7 @@ impl Host {
             sectors: vec![history; drive.capacity_bytes() as usize / SECTOR],
             flying: BTreeMap::new(),
             keeps_trims: drive.drive().layer.keeps_trims(),
+            is_volatile: drive.drive().host.write_cache_bytes > 0,
             next: 1,
         }
     }
@@ -127,17 +130,12 @@ impl Host {
                     assert!(is_newest, "{what}: LBA {lba} reads as {version}: {history:?}");
                 }
             }
-            IoKind::Write { fua } => {
+            kind @ (IoKind::Write { .. } | IoKind::Trim) => {
                 for history in &mut self.sectors[range] {
                     history.answered = history.given.len() - 1;
-                    if fua {
+                    if kind == (IoKind::Write { fua: true }) || !self.is_volatile {
                         history.durable = history.answered;
                     }
-                }
-            }
-            IoKind::Trim => {
-                for history in &mut self.sectors[range] {
-                    history.answered = history.given.len() - 1;
                 }
             }
             IoKind::Flush => {
@@ -264,6 +262,42 @@ fn killed_drives_keep_what_they_promised() {
     }
 }
 
+/// Goal: without a volatile cache each answer is a promise, that of a trim too. Method: after every request the power is cut, and
+/// nothing survives that was not flushed.
+#[test]
+fn without_a_volatile_cache_each_answer_is_durable() {
+    let mut trims_kept = 0;
+    for subject in common::drive_managed_subjects() {
+        let what = &subject.what;
+        let mut image = image_of(with_cache(&subject, 0));
+        let mut expected = vec![0u8; 64];
+        for (step, (first, sectors, value)) in
+            [(0, 64, Some(1)), (8, 16, None), (4, 8, Some(2)), (40, 1, None), (0, 64, None)].into_iter().enumerate()
+        {
+            let medium = Shared::new(Crashing::new(image, SECTOR as u32));
+            let mut drive = open(medium.clone(), what).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let (offset, bytes) = ((first * SECTOR) as u64, sectors * SECTOR);
+            match value {
+                Some(value) => drive.write(offset, &vec![value; bytes], false),
+                None => drive.trim(offset, bytes as u64),
+            }
+            .unwrap_or_else(|error| panic!("{what}, step {step}: {error}"));
+            if value.is_some() || drive.drive().layer.keeps_trims() {
+                expected[first..first + sectors].fill(value.unwrap_or(0));
+                trims_kept += u32::from(value.is_none());
+            }
+            drop(drive);
+            image = medium.with(|medium| medium.cut(|_, _| false));
+            let mut read = vec![9; 64 * SECTOR];
+            let mut drive = open(image.clone(), what).unwrap_or_else(|error| panic!("{what}, step {step}: {error}"));
+            drive.read(0, &mut read).unwrap_or_else(|error| panic!("{what}, step {step}: {error}"));
+            let found: Vec<u8> = read.chunks(SECTOR).map(|sector| sector[0]).collect();
+            assert_eq!(found, expected, "{what}, step {step}");
+        }
+    }
+    assert!(trims_kept > 0 || std::env::var("IMBREX_LAYER").is_ok(), "no layer keeps trims");
+}
+
 #[test]
 fn a_flush_that_promises_nothing_is_caught() {
     // The host's memory is falsified: what was only acknowledged counts as durable. Some cut must then lose it.
@@ -351,9 +385,9 @@ fn a_failed_write_stops_the_drive_and_loses_nothing_promised() {
                     continue;
                 }
                 stopped += 1;
-                let read = Io { tag: 0, kind: IoKind::Read, offset: 0, length: 512, buffer: Vec::new() };
-                let error = drive.submit(drive.now(), read).expect_err("it has stopped").to_string();
+                let error = drive.flush().expect_err("it has stopped").to_string();
                 assert!(error.starts_with("the drive has stopped: ") && error.contains("open its image"), "{error}");
+                is_stopped_and_reads(&mut drive, &host, &what);
                 drop(drive);
                 let mut drive = open(disk, &what).unwrap_or_else(|error| panic!("{what}: {error}"));
                 host.compare(&mut drive, &what);
@@ -361,4 +395,97 @@ fn a_failed_write_stops_the_drive_and_loses_nothing_promised() {
         }
     }
     assert!(stopped > 100 || std::env::var("IMBREX_LAYER").is_ok(), "only {stopped} drives stopped");
+}
+
+/// Each request that changes something, or promises something, is refused; reads bring what they may.
+fn is_stopped_and_reads(drive: &mut EmulatedDrive, host: &Host, what: &str) {
+    for kind in [IoKind::Write { fua: false }, IoKind::Write { fua: true }, IoKind::Trim, IoKind::Flush] {
+        let (length, buffer) = match kind {
+            IoKind::Flush => (0, Vec::new()),
+            IoKind::Trim => (512, Vec::new()),
+            _ => (512, vec![9; 512]),
+        };
+        let refused = drive.serve(Io { tag: 0, kind, offset: 0, length, buffer });
+        assert!(matches!(refused, Err(DeviceError::Stopped(_))), "{what}: {kind:?}: {refused:?}");
+    }
+    let mut sector = [0; SECTOR];
+    for (lba, history) in host.sectors.iter().enumerate() {
+        drive.read((lba * SECTOR) as u64, &mut sector).unwrap_or_else(|error| panic!("{what}: LBA {lba}: {error}"));
+        let version = version_in(&sector, lba as u64).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(history.allows(version), "{what}: LBA {lba} reads as {version}: {history:?}");
+    }
+    drive.advance(drive.now() + SimDuration::from_secs(5));
+    let ended = drive.shut_down();
+    assert!(matches!(ended, Err(DeviceError::Stopped(_))), "{what}: {ended:?}");
+}
+
+/// A drive one of whose flushes fails, which is opened again, works on, and is cut again and again. Whether the flush came to pass.
+fn survives_a_failed_flush(subject: &Subject, cache_bytes: u64, pages: Pages, at: u64) -> bool {
+    let what = format!("{}, cache of {cache_bytes}, flush {at} fails, pages {pages:?}", subject.what);
+    let disk = Shared::new(Faulty::new(image_of(with_cache(subject, cache_bytes)), at));
+    let mut drive = open(disk.clone(), &what).expect("nothing fails yet");
+    let mut host = Host::new(&drive, at);
+    disk.with(|disk| disk.plan(Failure::FlushError(pages), When::Operation(at)));
+    let failed = host.work(&mut drive, 150, &what);
+    if !failed && drive.store_mut().stopped().is_none() {
+        return false;
+    }
+    if at.is_multiple_of(2) {
+        let writes = disk.with(|disk| disk.writes());
+        is_stopped_and_reads(&mut drive, &host, &what);
+        assert_eq!(disk.with(|disk| disk.writes()), writes, "{what}: something was written after the flush had failed");
+    }
+    drop(drive);
+    let mut random = Xoshiro256StarStar::seed_from_u64(at);
+    for life in 0..4 {
+        let what = format!("{what}, life {life}");
+        let mut drive = open(disk.clone(), &what).unwrap_or_else(|error| panic!("{what}: {error}"));
+        host.compare(&mut drive, &what);
+        // What an opening alone makes durable counts, too.
+        let rounds = if life == 0 { at % 3 * 10 } else { 20 };
+        assert!(!host.work(&mut drive, rounds, &what), "{what}: a whole medium fails");
+        drop(drive);
+        let eighths = [0, 1, 4, 7][below(&mut random, 4) as usize];
+        disk.with(|disk| disk.power_cut(|_| below(&mut random, 8) < eighths)).expect("memory takes it");
+    }
+    let mut drive = open(disk, &what).unwrap_or_else(|error| panic!("{what}, at the end: {error}"));
+    host.compare(&mut drive, &what);
+    true
+}
+
+#[test]
+fn after_a_failed_flush_a_drive_reads_and_does_nothing_else() {
+    let (mut stopped, mut went_well) = (0, 0);
+    for subject in common::drive_managed_subjects() {
+        for (pages, cache_bytes) in
+            [(Pages::Kept, 0), (Pages::Dropped, 0), (Pages::Kept, 16 << 10), (Pages::Dropped, 16 << 10)]
+        {
+            for at in [0, 1, 6, 15, 40] {
+                let came = survives_a_failed_flush(&subject, cache_bytes, pages, at);
+                (stopped, went_well) = (stopped + u32::from(came), went_well + u32::from(!came));
+            }
+        }
+    }
+    println!("{stopped} drives whose flush failed, {went_well} that ended before");
+    assert!(stopped > 200 || std::env::var("IMBREX_LAYER").is_ok(), "only {stopped} flushes failed");
+}
+
+#[test]
+fn a_stopped_drive_whose_medium_cannot_be_read_is_asked_again() {
+    let subject = common::first_subject_of("set-associative");
+    let disk = Shared::new(Faulty::new(image_of(with_cache(&subject, 0)), 1));
+    let mut drive = open(disk.clone(), "image").expect("nothing fails yet");
+    drive.write(0, &[7; SECTOR], false).expect("nothing fails yet");
+    disk.with(|disk| disk.plan(Failure::FlushError(Pages::Dropped), When::Operation(0)));
+    drive.flush().expect_err("it was planned");
+    disk.with(|disk| disk.plan(Failure::ReadError, When::Operation(0)));
+    let mut read = [0; SECTOR];
+    let error = drive.read(0, &mut read).expect_err("it was planned").to_string();
+    assert!(error.contains("planned read error"), "{error}");
+    drive.read(0, &mut read).expect("it can be read again");
+    assert_eq!(read, [7; SECTOR]);
+    // The power goes with what was kept in memory, and the medium is there.
+    let mut drive = open(drive.power_cut(), "image").expect("it is whole");
+    drive.read(0, &mut read).expect("it was durable");
+    assert_eq!(read, [7; SECTOR]);
 }

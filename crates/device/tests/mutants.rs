@@ -93,7 +93,8 @@ fn cut(layer: &str, disk: &str, alter: Alter) -> Result<Tally, Box<Loss>> {
     let mut sum = Tally::default();
     for seed in 0..SEEDS {
         let (header, prepare, bounds) = (&subject.header, &prepare, Bounds::default());
-        let trial = Trial { header, prepare, seed, deeds: 25, sectors_max: 24, images_per_act: 3, bounds };
+        let trial =
+            Trial { header, prepare, seed, deeds: 25, sectors_max: 24, images_per_act: 3, bounds, is_checked: false };
         sum += run(&trial)?;
     }
     Ok(sum)

@@ -42,7 +42,7 @@ fn trial_within(
     images_per_act: usize,
 ) -> Result<Tally, Box<Loss>> {
     let header = &subject.header;
-    run(&Trial { header, prepare: &as_it_is, seed, deeds, sectors_max: 24, images_per_act, bounds })
+    run(&Trial { header, prepare: &as_it_is, seed, deeds, sectors_max: 24, images_per_act, bounds, is_checked: true })
 }
 
 /// Runs `test` on every subject; the sum of what was done goes to stdout, a line a layer.
@@ -127,7 +127,8 @@ fn what_was_lost_once_is_kept() {
             let (header, prepare) = (&subject.header, &as_it_is);
             let bounds = Bounds::default();
             let (seed, deeds) = (kept.seed, kept.drawn);
-            let trial = Trial { header, prepare, seed, deeds, sectors_max: 24, images_per_act: 16, bounds };
+            let trial =
+                Trial { header, prepare, seed, deeds, sectors_max: 24, images_per_act: 16, bounds, is_checked: true };
             run_deeds(&trial, kept.deeds).unwrap_or_else(|loss| panic!("{}: {loss}", subject.what));
         }
     }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use common::{Shared, Subject};
 use imbrex_device::media::crashing::Crashing;
+use imbrex_device::media::faulty::{Failure, Faulty, Pages, When};
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::media::memory::Memory;
 use imbrex_device::zoned::trial::{Reopening, run};
@@ -86,7 +87,7 @@ fn sector(stamp: u64, lba: u64) -> Vec<u8> {
 /// What a zone may come back as.
 #[derive(Clone, Default)]
 struct Owed {
-    /// Pointer at the last flush, reset or finish.
+    /// Pointer at the last flush, reset or finish; without a volatile cache at the last write.
     flushed: u64,
     /// Stamps of the sectors up to the pointer.
     written: Vec<u64>,
@@ -124,6 +125,7 @@ fn pointers_survive_power_cuts() {
                 let medium = Shared::new(Crashing::new(memory, SECTOR as u32));
                 let mut device = view(medium.clone(), "image").expect("it was judged");
                 let mode = device.mode_sense();
+                let is_volatile = device.drive().drive().host.write_cache_bytes > 0;
                 for _ in 0..below(&mut random, 40) {
                     let index = mode.conventional_zones + below(&mut random, 5) as u32;
                     let zone = device.zone(index).expect("it is there");
@@ -144,7 +146,11 @@ fn pointers_survive_power_cuts() {
                             let bytes: Vec<u8> = (first..first + sectors).flat_map(|lba| sector(stamp, lba)).collect();
                             // A drive with limits may refuse, which changes nothing.
                             if device.write(Lba(first), &bytes).is_ok() {
-                                owed[index as usize].written.extend(std::iter::repeat_n(stamp, sectors as usize));
+                                let owed = &mut owed[index as usize];
+                                owed.written.extend(std::iter::repeat_n(stamp, sectors as usize));
+                                if !is_volatile {
+                                    owed.flushed = owed.written.len() as u64;
+                                }
                             }
                         }
                         _ => {}
@@ -202,10 +208,11 @@ fn a_pointer_is_set_back_and_never_ahead() {
     device.read(Lba(0), &mut read).expect("it is there");
     assert_eq!(read[..3 * SECTOR], bytes[..3 * SECTOR]);
     assert!(read[3 * SECTOR..].iter().all(|&byte| byte == 0), "what lies past the pointer is given up");
+    // Set back and at once: it is as durable as a reset. So is what is then written, without a volatile cache.
+    let mut device = view(device.into_drive().power_cut(), "image").expect("it opens");
     assert_eq!(device.append(0, &sector(2, 3)).expect("there is room"), Lba(3));
-    // Set back and at once: it is as durable as a reset.
     let mut again = view(device.into_drive().power_cut(), "image").expect("it opens");
-    assert_eq!(again.zone(0).expect("it is there").pointer, Sectors(3));
+    assert_eq!(again.zone(0).expect("it is there").pointer, Sectors(4));
 }
 
 #[test]
@@ -223,4 +230,43 @@ fn failed_zones_stay_failed() {
     assert!(device.append(0, &read).is_err() && device.reset(0).is_err() && device.reset(1).is_err());
     device.reset_all().expect("the others can be reset");
     assert_eq!(device.zone(0).expect("it is there").condition, Condition::ReadOnly);
+}
+
+/// Goal: after a failed flush no zone is changed by anybody, and zones are read as far as the medium has them.
+#[test]
+fn after_a_failed_flush_zones_are_read_and_not_changed() {
+    for subject in subjects() {
+        let what = &subject.what;
+        let (_, store) = Store::create(Memory::new(), subject.header.clone()).expect("memory takes it");
+        let disk = Shared::new(Faulty::new(store.into_media(), 1));
+        let mut device = view(disk.clone(), what).expect("nothing fails yet");
+        let zone = device.mode_sense().conventional_zones;
+        let start = device.zone(zone).expect("it is there").start.0;
+        let flushed = device.write(Lba(start), &[sector(1, start), sector(1, start + 1)].concat());
+        flushed.and_then(|()| device.flush()).expect("nothing fails yet");
+        disk.with(|disk| disk.plan(Failure::FlushError(Pages::Dropped), When::Operation(0)));
+        let written = device.write(Lba(start + 2), &sector(2, start + 2));
+        written.and_then(|()| device.flush()).expect_err("it was planned");
+        let refused = [
+            device.write(Lba(start + 2), &sector(3, start + 2)),
+            device.append(zone, &sector(3, start + 3)).map(|_| ()),
+            device.reset(zone),
+            device.reset_all(),
+            device.finish(zone),
+            device.open(zone),
+            device.close(zone),
+            device.set_pointer(zone, Sectors(1)),
+            device.fail_zone(zone, Condition::Offline),
+            device.flush(),
+        ];
+        for (number, outcome) in refused.into_iter().enumerate() {
+            assert!(matches!(outcome, Err(DeviceError::Stopped(_))), "{what}, {number}: {outcome:?}");
+        }
+        let mut read = vec![9; 2 * SECTOR];
+        device.read(Lba(start), &mut read).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(read, [sector(1, start), sector(1, start + 1)].concat(), "{what}");
+        drop(device);
+        let mut device = view(disk, what).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!((2..=3).contains(&device.zone(zone).expect("it is there").pointer.0), "{what}");
+    }
 }

@@ -197,9 +197,9 @@ impl Front {
         look(&mut inner.drive, &mut inner.statistics)
     }
 
-    /// Why the drive serves nothing any more, if its medium has failed it.
+    /// Why the drive answers reads alone, if its medium has failed it.
     pub fn trouble(&self) -> Option<String> {
-        self.lock().drive.store_mut().stopped().map(str::to_string)
+        self.lock().drive.stopped().map(str::to_string)
     }
 
     /// The simulated time now.

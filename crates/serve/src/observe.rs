@@ -56,6 +56,10 @@ pub fn text(observed: &Observed) -> String {
     let mut out = front.with(|drive, statistics| {
         let busy = SimDuration(statistics.busy.total_ns());
         let mut out = format!("{}\nsimulated time {}\nbusy {busy}\n", front.facts().label, SimDuration(drive.now().0));
+        if let Some(reason) = drive.stopped() {
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "stopped, and answers reads alone: {reason}");
+        }
         for kind in &statistics.kinds {
             let at = |share| SimDuration(kind.latency_ns.value_at_quantile(share));
             let (name, requests, errors) = (kind.name, kind.requests, kind.errors);
@@ -192,7 +196,13 @@ pub fn prometheus(observed: &Observed) -> String {
         requests(&mut out, statistics);
         let cleaning = &drive.timing().cleaning;
         let volatile = drive.dirty().0 * u64::from(drive.sector_bytes());
-        let gauges: [(&str, &str, &str, f64); 8] = [
+        let gauges: [(&str, &str, &str, f64); 9] = [
+            (
+                "imbrex_stopped",
+                "gauge",
+                "Whether the drive has stopped, since its medium failed, and answers reads alone.",
+                f64::from(u8::from(drive.stopped().is_some())),
+            ),
             ("imbrex_simulated_seconds", "counter", "Simulated time.", seconds(drive.now().0)),
             (
                 "imbrex_busy_seconds_total",
@@ -350,6 +360,7 @@ pub fn state(front: &Front) -> Value {
             "simulated_ns": drive.now().0,
             "layer": drive.drive().layer.name(),
             "recording": drive.drive().disk.recording.name(),
+            "stopped": drive.stopped(),
             "dirty_sectors": drive.dirty().0,
             "cache_used_bytes": cache_used,
             "cache_size_bytes": cache_size,

@@ -325,8 +325,7 @@ impl Writer {
             _ => {
                 self.tally.writes += 1;
                 self.tally.bytes += (sectors.end - sectors.start) * self.sector_bytes();
-                // That a trim outlives a cut is promised only once it was flushed.
-                let is_durable = flags & FUA != 0 || (!self.work.is_volatile && command != TRIM);
+                let is_durable = flags & FUA != 0 || !self.work.is_volatile;
                 self.record.acknowledge(sectors, value, is_durable);
             }
         }

@@ -211,6 +211,37 @@ fn long_nothing_acknowledged_is_lost_in_ten_gigabytes() {
     every_layer_survives(10 << 30);
 }
 
+/// A drive in zones without a volatile cache promises each answer, though nobody flushes: that the pointer has moved, too.
+#[test]
+fn zones_keep_every_answer_when_the_server_is_killed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let layer = registry::named("zoned").expect("it is registered");
+    let image = image(folder.path(), &small_drive(folder.path(), layer));
+    const BYTES: u64 = 4096;
+    let mut written: Vec<u8> = Vec::new();
+    for round in 0..3u8 {
+        let mut server = Server::start(folder.path(), &[&image, "--time", "none"]);
+        let mut client = Client::connect(&server.socket);
+        if let Some(last) = written.len().checked_sub(1) {
+            assert_eq!(client.read(0, written.len() as u32), Ok(written.clone()), "of {last} bytes, round {round}");
+        }
+        // Zones are of 20,000 bytes, less a part of a sector: a write ends where its zone does.
+        for number in 0..10 {
+            let at = written.len() as u64;
+            let zone_bytes = 39 * SECTOR;
+            let bytes = BYTES.min(zone_bytes - at % zone_bytes);
+            let contents = vec![round * 10 + number + 1; bytes as usize];
+            assert_eq!(client.write(at, &contents), 0, "{}", server.log());
+            written.extend(contents);
+        }
+        server.kill();
+    }
+    let server = Server::start(folder.path(), &[&image, "--time", "none"]);
+    let mut client = Client::connect(&server.socket);
+    assert_eq!(client.read(0, written.len() as u32), Ok(written), "what was answered is gone");
+    server.stop();
+}
+
 /// With a volatile cache what a flush answered for is durable, and nothing else need be.
 #[test]
 fn what_was_flushed_outlives_the_server_behind_a_volatile_cache() {

@@ -4,6 +4,7 @@
 
 mod clients;
 mod common;
+mod failed_sync;
 mod file_system;
 mod holes;
 mod hostile;

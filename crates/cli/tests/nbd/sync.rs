@@ -31,6 +31,11 @@ struct Pages {
 
 /// How many pages of a file, from byte `offset` on, are not on its disk; nothing where this kernel does not tell.
 fn not_on_disk(path: &Path, offset: u64) -> Option<u64> {
+    pages(path, offset).map(|pages| pages.dirty + pages.in_writeback)
+}
+
+/// The pages of a file from byte `offset` on; nothing where this kernel does not tell.
+fn pages(path: &Path, offset: u64) -> Option<Pages> {
     const CACHESTAT: libc::c_long = 451;
     let file = File::open(path).expect("it is there");
     let (range, mut pages) = (Range { offset, length: 0 }, Pages::default());
@@ -38,7 +43,7 @@ fn not_on_disk(path: &Path, offset: u64) -> Option<u64> {
     // outlive it; a kernel without it touches neither.
     #[allow(unsafe_code)]
     let outcome = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, 0) };
-    (outcome == 0).then_some(pages.dirty + pages.in_writeback)
+    (outcome == 0).then_some(pages)
 }
 
 /// Whether the kernel tells of files in `folder` what their disk has not; says aloud what is skipped if not.
@@ -53,6 +58,118 @@ fn is_told_in(folder: &Path) -> bool {
         eprintln!("skipped: what --sync barrier has brought to the disk (this kernel or file system does not tell)");
     }
     is_told
+}
+
+/// Goal: a good end is on the host's disk, whatever `--sync` says. Method: after it nothing of the image is left in the host's cache
+/// alone.
+#[test]
+fn a_good_end_is_on_the_hosts_disk_without_sync_barrier() {
+    let folder = tempfile::tempdir().unwrap();
+    if !is_told_in(folder.path()) {
+        return;
+    }
+    for layer in imbrex_layer::registry::all().into_iter().filter(|layer| !layer.host_managed) {
+        let folder = folder.path().join(layer.name);
+        std::fs::create_dir(&folder).unwrap();
+        let image = image(&folder, &small_drive(&folder, layer));
+        assert_eq!(not_on_disk(Path::new(&image), 0), Some(0), "{}: made", layer.name);
+        let server = Server::start(&folder, &[&image, "--time", "none"]);
+        let mut client = Client::connect(&server.socket);
+        for block in 0..64 {
+            assert_eq!(client.write(block << 16, &[7; 65_536]), 0);
+        }
+        assert_ne!(not_on_disk(Path::new(&image), HEADS_END), Some(0), "{}: the test has nothing to see", layer.name);
+        drop(client);
+        server.stop();
+        assert_eq!(not_on_disk(Path::new(&image), 0), Some(0), "{}: ended", layer.name);
+    }
+}
+
+/// Goal: an opening after a kill reads what the host's disk has, not what its cache kept of it; one after a good end may use the cache.
+/// Method: how many pages of the contents are cached before and after.
+#[test]
+fn an_opening_after_a_kill_drops_the_images_cached_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    if !is_told_in(folder.path()) {
+        return;
+    }
+    let image = image(folder.path(), "cmr-7200:host.write_cache_bytes=0");
+    let cached = || pages(Path::new(&image), HEADS_END).expect("it was told before").cached;
+    for (is_kill, byte) in [(true, 1), (false, 2)] {
+        let mut server = Server::start(folder.path(), &[&image, "--time", "none", "--sync", "barrier"]);
+        let mut client = Client::connect(&server.socket);
+        for block in 0..16 {
+            assert_eq!(client.write(block << 20, &vec![byte; 1 << 20]), 0);
+        }
+        if is_kill {
+            server.kill();
+        } else {
+            drop(client);
+            server.stop();
+        }
+        let before = cached();
+        assert!(before >= 4096, "{before} pages were cached of 16 MiB");
+        let server = Server::start(folder.path(), &[&image, "--time", "none"]);
+        let after = cached();
+        // The kernel reads on beyond the sector tables.
+        assert!(
+            if is_kill { after < before / 2 } else { after >= 4096 },
+            "killed: {is_kill}: {before} pages, then {after}"
+        );
+        let mut client = Client::connect(&server.socket);
+        assert_eq!(client.read(15 << 20, 65_536), Ok(vec![byte; 65_536]));
+        drop(client);
+        server.stop();
+    }
+}
+
+/// Goal: a new image has its name on the host's disk, too. Method: the program's own calls, by strace.
+#[test]
+fn a_new_image_and_its_folder_are_synced() {
+    if !has(&["strace"], "that the folder of a new image is synced") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (path, log) = (folder.path().join("image"), folder.path().join("log"));
+    let words = ["-f", "-y", "-e", "trace=fsync,fdatasync,write,pwrite64", "-o", log.to_str().unwrap()];
+    let program = [env!("CARGO_BIN_EXE_imbrex"), "drive", "create", path.to_str().unwrap(), "--drive", "cmr-7200"];
+    let traced = output("strace", &[&words[..], &program[..]].concat());
+    let log = std::fs::read_to_string(&log).unwrap_or_default();
+    if !traced.status.success() || !log.contains("pwrite64(") {
+        eprintln!("skipped: that the folder of a new image is synced (strace is not let trace here)");
+        return;
+    }
+    let calls = |call: &str, path: &Path| {
+        let file = format!("<{}>", path.display());
+        let is_one = |line: &&str| line.contains(call) && line.contains(&file);
+        log.lines().enumerate().filter(|(_, line)| is_one(line)).map(|(number, _)| number).collect::<Vec<_>>()
+    };
+    let (written, synced) = (calls("pwrite64(", &path), calls(" fsync(", &path));
+    let named = calls(" fsync(", folder.path());
+    assert!(written.last() < synced.last() && synced.last() < named.last() && !named.is_empty(), "{log}");
+}
+
+/// Goal: without a volatile cache zeros and trims are answered when they are on the host's disk, on layers that keep trims, too.
+#[test]
+fn zeros_and_trims_are_on_the_hosts_disk_with_sync_barrier() {
+    let folder = tempfile::tempdir().unwrap();
+    if !is_told_in(folder.path()) {
+        return;
+    }
+    for layer in imbrex_layer::registry::all().into_iter().filter(|layer| !layer.host_managed) {
+        let folder = folder.path().join(layer.name);
+        std::fs::create_dir(&folder).unwrap();
+        let image = image(&folder, &small_drive(&folder, layer));
+        let server = Server::start(&folder, &[&image, "--time", "none", "--sync", "barrier"]);
+        let mut client = Client::connect(&server.socket);
+        assert_eq!(client.write(0, &[7; 131_072]), 0);
+        for command in [WRITE_ZEROES, TRIM] {
+            assert_eq!(client.ask(command, 0, if command == TRIM { 65_536 } else { 0 }, 65_536, &[]), 0);
+            let left = not_on_disk(Path::new(&image), HEADS_END);
+            assert_eq!(left, Some(0), "{}: after command {command}", layer.name);
+        }
+        server.stop();
+    }
 }
 
 #[test]

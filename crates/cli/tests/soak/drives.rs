@@ -146,8 +146,7 @@ impl Image {
             // Places lie further apart than a write destroys, and are written whole, since each of its writes destroys what follows
             // it. What was never written is an error to read.
             "caveat" => Work { whole_in: 1, places: 300, zeroes_in: 0, read_in: 0, cut_destroys: true, ..work },
-            // What was written at a pointer is durable when flushed.
-            "zoned" => Work { flush_in: 60, is_volatile: true, ..work },
+            "zoned" => Work { flush_in: 60, ..work },
             _ => work,
         }
     }
@@ -161,7 +160,7 @@ fn has_write_cache(drive: &str) -> bool {
         Some(bytes) => !bytes.starts_with('0'),
         None => {
             let is_kind = ["cmr-", "exos-", "imr-"].iter().any(|kind| profile.starts_with(kind));
-            is_kind || profile == "seagate-st8000as0022" || profile.ends_with("-as-sold")
+            is_kind || ["seagate-st8000as0022", "strict-append-2t"].contains(&profile) || profile.ends_with("-as-sold")
         }
     }
 }

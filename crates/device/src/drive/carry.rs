@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! 1. Every sector that the engine's cache calls dirty has its bytes here, and no other sector has.
-//! 2. After a failure that leaves the layer ahead of the image the store has stopped, and every request that is completed
-//!    from then on is told: what the volatile cache took for it may be lost.
+//! 2. After a failure that leaves the layer ahead of the image the store has stopped, and every request but a read that is
+//!    completed from then on is told: what the volatile cache took for it may be lost.
 //! 3. A read that fails fails alone: the others of its batch get their bytes. What fails for the whole plan fails for all.
 //! 4. A read of a zone brings what was written and zeros past it, whatever lies there on the medium.
 
@@ -12,7 +12,7 @@ use imbrex_layer::{Cause, GroupKind, Layer, Plan, ZoneError, Zones};
 use imbrex_sim::Carrier;
 use imbrex_sim::queue::Waiting;
 
-use super::requests::{Completion, Requests};
+use super::requests::{Completion, IoKind, Requests};
 use crate::error::DeviceError;
 use crate::media::Media;
 use crate::store::{Data, Store, Transfer};
@@ -50,7 +50,7 @@ pub(super) struct Bytes {
     pub(super) store: Store<Box<dyn Media>>,
     pub(super) requests: Requests,
     pub(super) completions: Vec<Completion>,
-    /// Whether there is no volatile cache, so that every write is durable when it completes.
+    /// Whether there is no volatile cache, so that every write and every TRIM is durable when it completes.
     pub(super) is_written_through: bool,
     volatile: Volatile,
     pieces: Vec<(u64, Dirty)>,
@@ -80,6 +80,11 @@ impl Bytes {
             zone_reads: Plan::new(),
             sector_bytes: u64::from(sector_bytes),
         }
+    }
+
+    /// What the volatile cache holds.
+    pub(super) fn volatile(&self) -> &Volatile {
+        &self.volatile
     }
 
     /// Stops the store: what was to be carried was not.
@@ -129,7 +134,10 @@ impl Bytes {
                     wants_barrier |= command.fua || self.is_written_through;
                     Data::Write(buffer)
                 }
-                Operation::Trim => Data::Trim(u64::from(command.sectors)),
+                Operation::Trim => {
+                    wants_barrier |= self.is_written_through;
+                    Data::Trim(u64::from(command.sectors))
+                }
                 Operation::Flush => {
                     wants_barrier = true;
                     continue;
@@ -276,6 +284,10 @@ impl Carrier for Bytes {
             self.spare.keep(buffer);
         }
         self.store.lend(&mut std::iter::empty());
+        if outcome.is_err() {
+            // The host reads what it was answered for, as long as the drive runs.
+            self.pieces.iter().for_each(|(lba, dirty)| self.volatile.insert(*lba, dirty.bytes().to_vec()));
+        }
         for buffer in self.pieces.drain(..).filter_map(|(_, dirty)| dirty.into_buffer()) {
             self.spare.keep(buffer);
         }
@@ -293,8 +305,8 @@ impl Carrier for Bytes {
         let outcome = match (outcome, own, self.store.stopped()) {
             (Err(error), ..) => Err(again(error)),
             (Ok(()), Some(error), _) => Err(error),
-            (Ok(()), None, Some(reason)) => Err(DeviceError::Stopped(reason.into())),
-            (Ok(()), None, None) => Ok(()),
+            (Ok(()), None, Some(reason)) if io.kind != IoKind::Read => Err(DeviceError::Stopped(reason.into())),
+            (Ok(()), None, _) => Ok(()),
         };
         self.completions.push(Completion::of(io, entry, end, outcome));
     }

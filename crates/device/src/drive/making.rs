@@ -57,7 +57,8 @@ pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Hea
     })
 }
 
-/// Makes the image file `path` of the drive that `header` says. Nothing is left behind if it fails.
+/// Makes the image file `path` of the drive that `header` says, on the host's disk, its name in the folder too. Nothing is left
+/// behind if it fails.
 pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, DeviceError> {
     let drive = header.drive()?;
     create_file_of(path, header, drive)
@@ -66,7 +67,9 @@ pub fn create_file(path: &Path, header: Header) -> Result<Opened<FileMedium>, De
 /// The same of `drive`, which is as new and as `header` says.
 pub fn create_file_of(path: &Path, header: Header, drive: Drive) -> Result<Opened<FileMedium>, DeviceError> {
     let media = FileMedium::open(path, Mode::Create, true)?;
-    Store::create_of(media, header, drive).inspect_err(|_| {
+    let made = Store::create_of(media, header, drive);
+    let made = made.and_then(|(drive, mut store)| store.sync().map(|()| (drive, store)));
+    made.inspect_err(|_| {
         // The file is ours: it was made just now. What stopped its making is the error to report.
         let _ = std::fs::remove_file(path);
     })

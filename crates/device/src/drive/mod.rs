@@ -16,14 +16,15 @@
 //!
 //! Invariants:
 //! 1. Every request that was submitted completes once, under one number ([`requests`]).
-//! 2. A completed flush, a completed write with FUA, and on a drive without a volatile cache every completed write, are
-//!    durable by the promise of the medium's flush.
+//! 2. A completed flush, a completed write with FUA, and on a drive without a volatile cache every completed write and
+//!    TRIM, are durable by the promise of the medium's flush. So are pointers of zones, which are recorded with the write.
 //! 3. What fails is answered with an error; it is never dropped. What the drive could not do by itself, such as writing
-//!    back, stops it, and every later request is told.
+//!    back, stops it, and every later request but a read is told. So does a flush of the medium that fails (`halted`).
 //! 4. What the volatile cache holds is in memory alone: [`EmulatedDrive::power_cut`] loses it.
 
 mod carry;
 mod faults;
+mod halted;
 mod making;
 mod requests;
 mod survey;
@@ -31,13 +32,14 @@ mod survey;
 use std::ops::Range;
 use std::path::Path;
 
-use imbrex_disk::{Command, Lba, Sectors, SimTime};
+use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
 use imbrex_layer::Plan;
 use imbrex_sim::queue::Ordered;
 use imbrex_sim::{Drive, Engine, Inbox, Observer, Options, StepError, Stepped};
 use imbrex_trace::{Request, When};
 
 use self::carry::Bytes;
+use self::halted::Halted;
 pub use self::making::{Making, create_file, create_file_of, header_of};
 pub use self::requests::{Completion, Io, IoKind};
 use crate::activity::Activity;
@@ -87,6 +89,8 @@ pub struct EmulatedDrive {
     pub(crate) zone_counters: ZoneCounters,
     submitted: u64,
     player: Player,
+    /// What it reads from once it has stopped.
+    halted: Halted,
 }
 
 impl EmulatedDrive {
@@ -136,6 +140,7 @@ impl EmulatedDrive {
             zone_counters: ZoneCounters::default(),
             submitted: 0,
             player: Player::default(),
+            halted: Halted::default(),
         };
         drive.take_slow_sectors();
         drive
@@ -272,18 +277,38 @@ impl EmulatedDrive {
     /// refused at once, and nothing has happened: so is what breaks the rule of zones, where writes count in the order in
     /// which they are submitted. A TRIM of whole zones waits for what is on its way to them.
     pub fn submit(&mut self, at: SimTime, io: Io) -> Result<(), DeviceError> {
+        if self.has_halted() && io.kind != IoKind::Read {
+            return self.check_running();
+        }
         self.check(&io)?;
         self.last_arrival = self.last_arrival.max(at);
+        if self.has_halted() {
+            self.open_view()?;
+            self.check_zones_work(&io)?;
+            self.complete_halted(io);
+            return Ok(());
+        }
         if self.player.is_due(self.submitted, self.last_arrival) {
             self.play_due();
+        }
+        if self.has_halted() {
+            return self.submit(at, io);
         }
         self.check_zones_work(&io)?;
         self.keep_rule_of_zones(&io)?;
         self.submitted += 1;
-        let request = Request { when: When::At(self.last_arrival), device: 0, command: io.command() };
+        let request = Request { when: When::At(self.last_arrival), device: 0, command: self.command_of(&io) };
         let number = self.engine.submit(request);
         self.engine.carrier_mut().requests.submit(number, io);
         Ok(())
+    }
+
+    /// The command of `io`. A layer records the pointer of a zone for writes with FUA and for flushes; without a volatile
+    /// cache no flush need follow, so each write to a zone has FUA.
+    fn command_of(&self, io: &Io) -> Command {
+        let command = io.command();
+        let is_forced = self.engine.carrier().is_written_through && self.drive().layer.zones().is_some();
+        Command { fua: command.fua || is_forced && command.operation == Operation::Write, ..command }
     }
 
     /// Refuses what a zone that has failed cannot do any more.
@@ -311,15 +336,19 @@ impl EmulatedDrive {
         *self.engine.slow_mut() = slow;
     }
 
+    /// Why it answers reads alone, if its medium has failed it.
+    pub fn stopped(&self) -> Option<&str> {
+        self.engine.carrier().store.stopped()
+    }
+
     pub(crate) fn check_running(&self) -> Result<(), DeviceError> {
-        match self.engine.carrier().store.stopped() {
+        match self.stopped() {
             Some(reason) => Err(DeviceError::Stopped(reason.into())),
             None => Ok(()),
         }
     }
 
     fn check(&self, io: &Io) -> Result<(), DeviceError> {
-        self.check_running()?;
         if io.kind == IoKind::Flush {
             return Ok(());
         }
@@ -358,6 +387,9 @@ impl EmulatedDrive {
 
     /// Lets the drive do one thing, unless it would begin after `until`.
     pub fn step(&mut self, until: SimTime) -> Stepped {
+        if self.has_halted() {
+            return Stepped::Idle;
+        }
         let stepped = match self.engine.step(until) {
             Ok(stepped) => stepped,
             Err(StepError::Source(error)) => unreachable!("an inbox does not fail: {error}"),
@@ -371,7 +403,7 @@ impl EmulatedDrive {
             Stepped::Idle => assert_eq!(self.outstanding(), 0, "the drive rests with requests unanswered: invariant 1"),
             Stepped::NotBefore(_) => {}
         }
-        stepped
+        if self.has_halted() { Stepped::Idle } else { stepped }
     }
 
     /// Lets the drive work until `is_done`, and no longer: time passes as far as that takes.
@@ -393,6 +425,9 @@ impl EmulatedDrive {
 
     /// Writes back what is dirty of `sectors`. If that fails the drive has stopped.
     pub(crate) fn write_back(&mut self, sectors: &Range<Lba>) -> Result<(), DeviceError> {
+        if self.has_halted() {
+            return self.check_running();
+        }
         let at = self.clock.max(self.last_arrival);
         match self.engine.write_back(sectors, at) {
             Ok(()) => Ok(()),
@@ -426,6 +461,11 @@ impl EmulatedDrive {
 
     /// What of these bytes is stored somewhere: runs in order, each with whether it is. The rest reads as zeros.
     pub fn allocation(&mut self, offset: u64, length: u64, runs: &mut Vec<(u64, bool)>) -> Result<(), DeviceError> {
+        if self.has_halted() {
+            // What is a hole the layer knows, which is ahead of the image.
+            runs.push((length, true));
+            return Ok(());
+        }
         let sector = self.sector_bytes() as u64;
         let mut pieces = Vec::new();
         let first = Lba(offset / sector);

@@ -171,6 +171,13 @@ impl Requests {
         self.take(number, Stage::Submitted)
     }
 
+    /// Takes out all, in order: the engine will complete none of them.
+    pub(crate) fn take_all(&mut self) -> Vec<Io> {
+        self.first += self.pending.len() as u64;
+        self.count = 0;
+        self.pending.drain(..).flatten().map(|pending| pending.io).collect()
+    }
+
     fn take(&mut self, number: u64, stage: Stage) -> Io {
         let taken = self.slot(number).take();
         let pending = taken.unwrap_or_else(|| panic!("request {number} is answered twice: invariant 1"));

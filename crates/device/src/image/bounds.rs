@@ -16,7 +16,7 @@ pub struct Bounds {
     pub slots_prepared: u64,
     /// Journal records read or written at once.
     pub journal_batch: usize,
-    /// Records that a journal has before a checkpoint may replace it.
+    /// Records that a journal has before a checkpoint replaces it; four times the checkpoint before, where that is more.
     pub journal_before_checkpoint: u64,
     /// Bytes of contents read and summed at once.
     pub read_bytes: usize,

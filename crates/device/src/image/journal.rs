@@ -41,6 +41,7 @@ pub struct Journal {
     durable: u64,
     records_max: u64,
     before_checkpoint: u64,
+    /// Records that the latest checkpoint wrote.
     checkpoint_records: u64,
     /// Records of which a power cut left one copy.
     halves: Vec<u64>,
@@ -136,6 +137,7 @@ impl Journal {
         let state = space.state();
         let regions = regions_of(state.journal);
         let (mut next, mut epoch) = (0, state.journal_epoch);
+        let mut checkpoint_records = 0;
         // Behind the end stands what a cut or an earlier use left; one that knew of more is the witness of damage.
         let mut known = state.journal_records;
         let mut halves = Vec::new();
@@ -149,6 +151,9 @@ impl Journal {
                     halves.push(number);
                 }
                 each(&record.note)?;
+                // A checkpoint begins the journal, in an epoch of its own, and knows of no durable records before it.
+                let is_of_checkpoint = record.epoch == state.journal_epoch && record.durable == 0;
+                checkpoint_records += u64::from(is_of_checkpoint && checkpoint_records == next);
                 epoch = record.epoch;
                 next += 1;
             } else {
@@ -173,7 +178,7 @@ impl Journal {
             durable: 0,
             records_max: journal_bytes / RECORD_BYTES as u64,
             before_checkpoint: space.bounds().journal_before_checkpoint,
-            checkpoint_records: next,
+            checkpoint_records,
             halves,
             buffer: Vec::new(),
         })
@@ -292,10 +297,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether it has grown so long that a checkpoint should replace it.
+    /// Whether it has grown so long that a checkpoint should replace it: to the bound, or to four times the latest
+    /// checkpoint where that is more, so that checkpoints take a bounded share of the work. Half the room is enough, but for a
+    /// checkpoint that nearly fills that.
     pub fn wants_checkpoint(&self) -> bool {
-        let limit = self.before_checkpoint.max(self.checkpoint_records * 4).min(self.records_max / 2);
-        self.next >= limit.max(self.checkpoint_records + self.records_max / 8)
+        let room = (self.records_max / 2).max(self.checkpoint_records + self.records_max / 8);
+        self.next >= self.before_checkpoint.max(self.checkpoint_records * 4).min(room)
     }
 
     /// Replaces it by a checkpoint: `notes`, which say what all of its records say.

@@ -5,7 +5,8 @@
 //! - [`state`]: the few facts that all others hang on;
 //! - `directory`: which slot holds which chunk;
 //! - `sectors`: what every sector is, with the checksum of its contents;
-//! - [`space`]: chunks, slots, barriers; [`transfer`] reads and writes sectors; `opening` opens it, [`scrub`] checks it;
+//! - [`space`]: chunks, slots, barriers; [`transfer`] reads and writes sectors; `opening` opens it, `witnesses` makes slots
+//!   whole that a kill left half given, [`scrub`] checks it;
 //! - [`journal`]: records of the layer's map and of the store;
 //! - [`regions`]: which bytes are in use, and for what;
 //! - [`bounds`]: how much of it is kept in memory and done at once.
@@ -41,6 +42,7 @@ mod sectors;
 pub mod space;
 pub mod state;
 pub mod transfer;
+mod witnesses;
 
 pub use bounds::Bounds;
 pub use header::{Header, MAGIC};

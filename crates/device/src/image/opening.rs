@@ -40,6 +40,13 @@ impl<M: Media> Space<M> {
         let spoilt = header.spoilt_copies(&mut space.media, place)?;
         space.notices.extend(spoilt.iter().map(|copy| format!("copy {copy} of its header is damaged")));
         space.state = space.newest_state(place)?;
+        if !space.state.is_sealed {
+            // A flush may have failed: then the host's cache holds what its disk does not.
+            space.media.forget_cached().map_err(|cause| DeviceError::medium("forgetting what is cached", cause))?;
+            let known = space.notices.len();
+            space.state = space.newest_state(place)?;
+            space.notices.drain(known..);
+        }
         let (length, needed) = (space.media.len(), space.layout.slot(space.state.slot_mark));
         if space.state.slot_mark > 0 && length < needed {
             space.notices.push(format!("it is cut short: {length} bytes of {needed}"));
@@ -136,12 +143,13 @@ impl<M: Media> Space<M> {
         Ok(self.directory.parse_header(slot, &bytes))
     }
 
-    /// After an end that was not in good order: settles of every sector of the eras that may have been cut whether it is
-    /// old or new, and sees to it that later eras are told from these.
+    /// After an end that was not in good order: gives slots both of their witnesses, settles of every sector of the eras that
+    /// may have been cut whether it is old or new, and sees to it that later eras are told from these.
     pub fn settle(&mut self) -> Result<(), DeviceError> {
         if self.state.is_sealed {
             return Ok(());
         }
+        self.settle_witnesses()?;
         let (since, mut newest) = (self.state.era, self.state.era);
         let slots: Vec<(u64, u64, Region)> = self.slots_with_tables().collect();
         let mut table = vec![0; self.layout.table_blocks as usize * BLOCK_BYTES];

@@ -140,7 +140,7 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    fn read_entry(&mut self, slot: u64) -> Result<Owner, DeviceError> {
+    pub(super) fn read_entry(&mut self, slot: u64) -> Result<Owner, DeviceError> {
         let mut bytes = [0; ENTRY_BYTES as usize];
         let failed = |cause| DeviceError::medium("reading the image's directory", cause);
         self.media.read_at(self.layout.entry(slot), &mut bytes).map_err(failed)?;

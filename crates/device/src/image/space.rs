@@ -17,6 +17,7 @@ use super::sectors::{ABSENT, Block, Kept, Seal};
 use super::state::State;
 use crate::error::DeviceError;
 use crate::media::Media;
+use crate::media::fail_stop::FailStop;
 
 /// Slots prepared at first; more as the image grows.
 const SLOTS_AT_FIRST: u64 = 4;
@@ -34,7 +35,7 @@ pub struct Blank {
 /// The space.
 #[derive(Debug)]
 pub struct Space<M> {
-    pub(super) media: M,
+    pub(super) media: FailStop<M>,
     pub(super) layout: Layout,
     pub(super) directory: Directory,
     pub(super) seal: Seal,
@@ -74,7 +75,7 @@ impl<M: Media> Space<M> {
         let layout = header.layout();
         let salt = |what| Salt::new(header.uuid, what);
         Space {
-            media,
+            media: FailStop::new(media),
             directory: Directory::new(header.uuid, layout.chunks()),
             layout,
             seal: Seal::new(header.uuid),
@@ -96,13 +97,13 @@ impl<M: Media> Space<M> {
 
     /// The medium.
     pub fn media(&self) -> &M {
-        &self.media
+        self.media.below()
     }
 
     /// The medium, for whoever cuts or damages it. What was kept of it in memory is forgotten.
     pub fn media_mut(&mut self) -> &mut M {
         self.kept.clear();
-        &mut self.media
+        self.media.below_mut()
     }
 
     /// Until the next call, what is written may lie in these blocks: the medium may keep them.
@@ -117,7 +118,7 @@ impl<M: Media> Space<M> {
 
     /// Gives the medium back.
     pub fn into_media(self) -> M {
-        self.media
+        self.media.into_below()
     }
 
     /// Where everything lies.
@@ -185,6 +186,11 @@ impl<M: Media> Space<M> {
         self.media.flush().map_err(|cause| DeviceError::medium("flushing the image", cause))
     }
 
+    /// Makes all that was written outlive the host, however far a flush reaches.
+    pub(crate) fn sync(&mut self) -> Result<(), DeviceError> {
+        self.media.sync().map_err(|cause| DeviceError::medium("syncing the image", cause))
+    }
+
     /// Changes the state, durably before this returns; all that was written before is durable before it.
     pub fn update(&mut self, change: impl FnOnce(&mut State)) -> Result<(), DeviceError> {
         self.flush()?;
@@ -243,20 +249,25 @@ impl<M: Media> Space<M> {
         // Their entries mean something from now on: whatever stood there must not.
         let entries = vec![0; (count * ENTRY_BYTES) as usize];
         self.media.write_at(self.layout.entry(first), &entries).map_err(failed)?;
-        let mut head = Vec::with_capacity(self.layout.slot_head_bytes());
         for slot in first..first + count {
-            head.clear();
-            head.extend_from_slice(&self.directory.header(slot, None));
-            for number in 0..self.layout.table_blocks {
-                head.extend_from_slice(&self.seal.close(slot, number, None, &mut Block::filled(ABSENT)));
-            }
-            debug_assert_eq!(head.len(), (1 + self.layout.table_blocks as usize) * BLOCK_BYTES);
+            let head = self.prepared_head(slot);
             self.media.write_at(self.layout.slot(slot), &head).map_err(failed)?;
         }
         self.kept.clear();
         self.update(|state| state.slot_mark = state.slot_mark.max(first + count))?;
         self.prepared = first + count;
         Ok(())
+    }
+
+    /// The header and the sector table of `slot` before it is given.
+    pub(super) fn prepared_head(&self, slot: u64) -> Vec<u8> {
+        let mut head = Vec::with_capacity(self.layout.slot_head_bytes());
+        head.extend_from_slice(&self.directory.header(slot, None));
+        for number in 0..self.layout.table_blocks {
+            head.extend_from_slice(&self.seal.close(slot, number, None, &mut Block::filled(ABSENT)));
+        }
+        debug_assert_eq!(head.len(), (1 + self.layout.table_blocks as usize) * BLOCK_BYTES);
+        head
     }
 
     /// Reads from a region whose contents bear their own checksums. What was never written reads as zeros.

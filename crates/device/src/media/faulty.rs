@@ -1,6 +1,13 @@
-//! A medium that fails: read errors, write errors, short writes and delays, over any other medium. On schedule (the
-//! n-th operation) or at random from a seed.
+//! A medium that fails: read errors, write errors, short writes, failed flushes and delays, over any other medium. On schedule
+//! (the n-th operation) or at random from a seed.
+//!
+//! It has pages, as a kernel caches them: what was written lies in dirty pages until a flush. A flush that fails writes some of
+//! them, drawn by the seed, and loses the others: they count as clean, and no later flush writes them. What a read brings of them is
+//! either what was written ([`Pages::Kept`], until the cache is forgotten) or what the disk has ([`Pages::Dropped`]).
+//!
+//! Does not model: dirty pages that are written before a flush, and intermediate contents of a page.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
@@ -11,6 +18,17 @@ use super::Media;
 
 /// A write that ends early ends between sectors: file systems place whole blocks.
 const SECTOR_BYTES: usize = 512;
+/// What a flush writes, or loses, as a whole.
+const PAGE_BYTES: usize = 4096;
+
+/// What becomes of the pages that a failed flush lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pages {
+    /// They are read as they were written, until they are forgotten.
+    Kept,
+    /// They are gone at once: what the disk has is read.
+    Dropped,
+}
 
 /// What goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +41,8 @@ pub enum Failure {
     ShortWrite,
     /// The host's disk is full.
     NoSpace,
+    /// A flush fails, and loses pages.
+    FlushError(Pages),
     /// It works, after a while.
     Delay(Duration),
 }
@@ -52,12 +72,73 @@ pub struct Faulty<M> {
     inner: M,
     random: Xoshiro256StarStar,
     planned: Vec<Planned>,
+    /// By number: what the disk has of pages that were written since the last flush.
+    dirty: BTreeMap<u64, Box<[u8]>>,
+    /// What it has of pages that a failed flush lost and that are still cached.
+    lost: BTreeMap<u64, Box<[u8]>>,
+    writes: u64,
 }
 
 impl<M: Media> Faulty<M> {
     /// `inner`, with nothing wrong yet; `seed` is for failures at random.
     pub fn new(inner: M, seed: u64) -> Faulty<M> {
-        Faulty { inner, random: Xoshiro256StarStar::seed_from_u64(seed), planned: Vec::new() }
+        let random = Xoshiro256StarStar::seed_from_u64(seed);
+        Faulty { inner, random, planned: Vec::new(), dirty: BTreeMap::new(), lost: BTreeMap::new(), writes: 0 }
+    }
+
+    /// Writes so far, those that failed too.
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// Nothing planned fails any more.
+    pub fn plan_nothing(&mut self) {
+        self.planned.clear();
+    }
+
+    /// Cuts the power: of the sectors in dirty pages those are on the disk that `survives` picks by their number, and no lost
+    /// page is.
+    pub fn power_cut(&mut self, mut survives: impl FnMut(u64) -> bool) -> io::Result<()> {
+        for (page, old) in std::mem::take(&mut self.dirty) {
+            for (index, sector) in old.chunks_exact(SECTOR_BYTES).enumerate() {
+                let number = page * (PAGE_BYTES / SECTOR_BYTES) as u64 + index as u64;
+                if !survives(number) {
+                    self.inner.write_at(number * SECTOR_BYTES as u64, sector)?;
+                }
+            }
+        }
+        self.forget_cached()
+    }
+
+    /// Takes down what the disk has of the pages that a write of `length` bytes at `offset` makes dirty.
+    fn make_dirty(&mut self, offset: u64, length: usize) -> io::Result<()> {
+        let page_bytes = PAGE_BYTES as u64;
+        for page in offset / page_bytes..(offset + length as u64).div_ceil(page_bytes) {
+            if self.dirty.contains_key(&page) {
+                continue;
+            }
+            let old = match self.lost.remove(&page) {
+                Some(old) => old,
+                None => {
+                    let mut old = vec![0; PAGE_BYTES].into_boxed_slice();
+                    self.inner.read_at(page * page_bytes, &mut old)?;
+                    old
+                }
+            };
+            self.dirty.insert(page, old);
+        }
+        Ok(())
+    }
+
+    /// A flush that fails: all dirty pages are lost, or half of them, or one in eight.
+    fn lose_dirty(&mut self, pages: Pages) -> io::Result<()> {
+        let eighths = [8, 4, 1][(self.random.next_u64() % 3) as usize];
+        for (page, old) in std::mem::take(&mut self.dirty) {
+            if self.random.next_u64() % 8 < eighths {
+                self.lost.insert(page, old);
+            }
+        }
+        if pages == Pages::Dropped { self.forget_cached() } else { Ok(()) }
     }
 
     /// The same with `failure` to come.
@@ -105,20 +186,100 @@ impl<M: Media> Media for Faulty<M> {
     }
 
     fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
-        match self.strike(|failure| failure != Failure::ReadError) {
+        self.writes += 1;
+        match self.strike(|failure| !matches!(failure, Failure::ReadError | Failure::FlushError(_))) {
             Some(Failure::Delay(time)) => std::thread::sleep(time),
             Some(Failure::NoSpace) => return Err(io::ErrorKind::StorageFull.into()),
             Some(Failure::ShortWrite) => {
+                self.make_dirty(offset, from.len())?;
                 self.inner.write_at(offset, &from[..from.len() / 2 / SECTOR_BYTES * SECTOR_BYTES])?;
                 return Err(io::Error::new(io::ErrorKind::WriteZero, format!("planned short write at byte {offset}")));
             }
             Some(_) => return Err(io::Error::other(format!("planned write error at byte {offset}"))),
             None => {}
         }
+        self.make_dirty(offset, from.len())?;
         self.inner.write_at(offset, from)
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if let Some(Failure::FlushError(pages)) = self.strike(|failure| matches!(failure, Failure::FlushError(_))) {
+            self.lose_dirty(pages)?;
+            return Err(io::Error::other("planned flush error"));
+        }
+        self.dirty.clear();
         self.inner.flush()
+    }
+
+    fn forget_cached(&mut self) -> io::Result<()> {
+        for (page, old) in std::mem::take(&mut self.lost) {
+            self.inner.write_at(page * PAGE_BYTES as u64, &old)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::memory::Memory;
+
+    fn read(media: &mut Faulty<Memory>, at: u64) -> u8 {
+        let mut byte = [0];
+        media.read_at(at, &mut byte).expect("no read fails");
+        byte[0]
+    }
+
+    #[test]
+    fn a_failed_flush_loses_pages_at_once_or_when_they_are_forgotten() {
+        for pages in [Pages::Kept, Pages::Dropped] {
+            let (mut lost, mut written) = (0, 0);
+            for seed in 0..20 {
+                let mut media = Faulty::new(Memory::new(), seed);
+                media.write_at(0, &[1; 16 * PAGE_BYTES]).expect("no write fails");
+                media.flush().expect("nothing fails yet");
+                media.plan(Failure::FlushError(pages), When::Operation(0));
+                media.write_at(0, &[2; 16 * PAGE_BYTES]).expect("no write fails");
+                media.flush().expect_err("it was planned");
+                media.flush().expect("nothing is retried");
+                let places = || (0..16).map(|page| page * PAGE_BYTES as u64 + 9);
+                assert!(pages == Pages::Dropped || places().all(|at| read(&mut media, at) == 2));
+                media.forget_cached().expect("no write fails");
+                for at in places() {
+                    let found = read(&mut media, at);
+                    (lost, written) = (lost + u32::from(found == 1), written + u32::from(found == 2));
+                }
+            }
+            assert!(
+                lost > 50 && written > 50 && lost + written == 20 * 16,
+                "{pages:?}: {lost} lost, {written} written"
+            );
+        }
+    }
+
+    #[test]
+    fn a_page_that_was_lost_is_written_whole_once_it_is_written_again() {
+        let mut media = Faulty::new(Memory::new(), 0).with(Failure::FlushError(Pages::Kept), When::From(0));
+        // Until all of it was lost.
+        for _ in 0..100 {
+            media.write_at(0, &[1; PAGE_BYTES]).expect("no write fails");
+            media.flush().expect_err("it was planned");
+        }
+        media.plan_nothing();
+        media.write_at(100, &[2]).expect("no write fails");
+        media.flush().expect("nothing fails any more");
+        media.power_cut(|_| false).expect("no write fails");
+        assert_eq!((read(&mut media, 99), read(&mut media, 100)), (1, 2));
+    }
+
+    #[test]
+    fn a_power_cut_takes_sectors_of_dirty_pages() {
+        let mut media = Faulty::new(Memory::new(), 0);
+        media.write_at(0, &[1; PAGE_BYTES]).expect("no write fails");
+        media.flush().expect("nothing fails");
+        media.write_at(0, &[2; PAGE_BYTES]).expect("no write fails");
+        media.power_cut(|sector| sector % 2 == 0).expect("no write fails");
+        let found: Vec<u8> = (0..4).map(|sector| read(&mut media, sector * 512)).collect();
+        assert_eq!(found, [2, 1, 2, 1]);
     }
 }

@@ -10,7 +10,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use imbrex_safety::{Refusal, usage};
 
@@ -26,6 +26,8 @@ pub struct FileMedium {
     len: u64,
     syncs: bool,
     is_writable: bool,
+    /// The folder that a new file lies in, until that is known to be on the disk.
+    new_in: Option<PathBuf>,
 }
 
 /// What the file is opened for.
@@ -71,8 +73,15 @@ impl FileMedium {
             return Err(DeviceError::Refused(refusal.to_string()));
         }
         let len = file.metadata().map_err(|cause| DeviceError::medium(place.clone(), cause))?.len();
-        Ok(FileMedium { file, place, len, syncs, is_writable: mode != Mode::Read })
+        let new_in = (mode == Mode::Create).then(|| folder_of(path));
+        Ok(FileMedium { file, place, len, syncs, is_writable: mode != Mode::Read, new_in })
     }
+}
+
+/// The folder that `path` lies in.
+fn folder_of(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_path_buf()
 }
 
 /// The error of a file that has lost its end.
@@ -95,6 +104,15 @@ fn with_remedy(place: &str, cause: io::Error) -> io::Error {
     // One kind for all three: whoever serves the drive tells its clients that there is no space.
     let words = format!("{what} {place}: free some and open it again; nothing acknowledged is lost");
     io::Error::new(io::ErrorKind::StorageFull, words)
+}
+
+/// The failure to bring `place` to the host's disk: with what to do where there is no room.
+fn not_synced(place: &str, cause: io::Error) -> io::Error {
+    let cause = with_remedy(place, cause);
+    if cause.raw_os_error().is_none() {
+        return cause;
+    }
+    io::Error::new(cause.kind(), format!("{place} could not be synced to its disk: {cause}"))
 }
 
 /// Why a file does not open, with what to do where that is known.
@@ -175,9 +193,29 @@ impl Media for FileMedium {
             self.check_length()?;
         }
         if self.syncs {
-            self.file.sync_data().map_err(|cause| with_remedy(&self.place, cause))?;
+            self.file.sync_data().map_err(|cause| not_synced(&self.place, cause))?;
         }
         Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if !self.is_writable {
+            return Ok(());
+        }
+        self.check_length()?;
+        self.file.sync_all().map_err(|cause| not_synced(&self.place, cause))?;
+        if let Some(folder) = &self.new_in {
+            // A name that is not on the disk is a file that is not there.
+            let synced = File::open(folder).and_then(|folder| folder.sync_all());
+            synced.map_err(|cause| not_synced(&folder.display().to_string(), cause))?;
+            self.new_in = None;
+        }
+        Ok(())
+    }
+
+    fn forget_cached(&mut self) -> io::Result<()> {
+        // Pages that wait to be written stay, and clean ones go: such are those that could not be written.
+        Ok(rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)?)
     }
 }
 

@@ -4,20 +4,25 @@
 //! - [`mod@file`]: a sparse file, locked while it is open;
 //! - [`crashing`]: knows what is durable and what is not, and can be cut;
 //! - [`faulty`]: fails on schedule or at random, over any other;
+//! - [`shared`]: has several owners;
+//! - `fail_stop`: takes nothing more after the first flush that fails, over any other;
 //! - [`overlay`]: keeps what is written in memory, over any other, which stays as it is.
 //!
 //! Invariants:
 //! 1. What was never written reads as zeros, past the end too.
 //! 2. An act of [`Media::write_together`] may be lost or torn by a power cut, but nothing comes between its parts while
 //!    the power is on.
-//! 3. Before a [`Media::flush`] returns nothing written is durable for sure; after it everything is.
+//! 3. Before a [`Media::flush`] returns nothing written is durable for sure; after it everything is. What durable means,
+//!    whoever opens the medium may choose; after a [`Media::sync`] all outlives the host.
 //! 4. What a medium keeps of what was lent to it ([`Media::lend`]) is never changed by anybody.
 
 pub mod crashing;
+pub(crate) mod fail_stop;
 pub mod faulty;
 pub mod file;
 pub mod memory;
 pub mod overlay;
+pub mod shared;
 
 use std::fmt;
 use std::io;
@@ -57,6 +62,17 @@ pub trait Media: Send + fmt::Debug {
 
     /// Makes all that was written durable.
     fn flush(&mut self) -> io::Result<()>;
+
+    /// Makes all that was written outlive the host, however far a flush reaches: for a good end.
+    fn sync(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+
+    /// Forgets what is kept of it in memory and could be read again, so that what is read next is on the medium, or waits to be
+    /// written there. After a flush that failed the memory may hold what the medium does not, and never will.
+    fn forget_cached(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Media for Box<dyn Media> {
@@ -90,5 +106,13 @@ impl Media for Box<dyn Media> {
 
     fn flush(&mut self) -> io::Result<()> {
         (**self).flush()
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        (**self).sync()
+    }
+
+    fn forget_cached(&mut self) -> io::Result<()> {
+        (**self).forget_cached()
     }
 }

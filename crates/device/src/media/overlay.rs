@@ -83,6 +83,10 @@ impl<M: Media> Media for Overlay<M> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    fn forget_cached(&mut self) -> io::Result<()> {
+        self.below.forget_cached()
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use crate::media::Media;
 
 impl<M: Media> Store<M> {
     /// Carries `plan` out. Sectors of the host's own reads that cannot be read are the error of it all, and the rest of the
-    /// plan is carried out. So is a failed read in a plan that changes nothing; any other failure stops the store.
+    /// plan is carried out. So is a failed read in a plan that changes nothing; any other failure, that of a barrier too, stops
+    /// the store.
     pub fn execute(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
         self.execute_each(plan, transfers)?;
         self.unserved.drain(..).next().map_or(Ok(()), |(_, error)| Err(error))
@@ -22,9 +23,7 @@ impl<M: Media> Store<M> {
     /// The same for several commands: a read that fails fails alone, and [`Store::take_unserved`] says which did.
     pub(crate) fn execute_each(&mut self, plan: &Plan, transfers: &mut [Transfer<'_>]) -> Result<(), DeviceError> {
         self.unserved.clear();
-        if let Some(reason) = &self.stopped {
-            return Err(DeviceError::Stopped(reason.clone()));
-        }
+        self.check_running()?;
         let outcome = self.execute_groups(plan, transfers).and_then(|()| self.end_faults(transfers));
         if let Err(error) = &outcome {
             let only_reads = plan.steps.iter().all(|step| matches!(step.op, StepOp::Read | StepOp::Barrier));

@@ -11,8 +11,8 @@
 //!    power cut leaves what was destroyed destroyed, never old bytes.
 //! 2. Reading a destroyed sector of data is an error. So is reading what does not match its checksum: the host is told;
 //!    a background plan that comes upon such sectors makes them [`Lost`] ones, and goes on.
-//! 3. After a failed write the store takes no further plan: the layer in memory is ahead of the image, which alone
-//!    counts. Opening the image again recovers what was acknowledged.
+//! 3. After a failed write or flush the store takes no further plan, and no barrier succeeds: the layer in memory is ahead of
+//!    the image, which alone counts. Opening the image again recovers what was acknowledged.
 //! 4. Only data steps move bytes. Padding, maps and packets' own records are made from the journal, so their places are
 //!    marked as written and hold nothing.
 
@@ -113,11 +113,24 @@ impl<M: Media> Store<M> {
         self.stopped.get_or_insert_with(|| reason.into());
     }
 
-    /// All so far is durable before anything that follows.
+    /// All so far is durable before anything that follows. If that fails the store stops: what was written since the last barrier
+    /// may be lost, and no second try would say so.
     pub fn barrier(&mut self) -> Result<(), DeviceError> {
-        self.space.barrier(self.journal.records())?;
+        self.check_running()?;
+        let outcome = self.space.barrier(self.journal.records());
+        self.stop_if_failed(outcome)?;
         self.journal.flushed();
         Ok(())
+    }
+
+    /// Fails if it has stopped.
+    fn check_running(&self) -> Result<(), DeviceError> {
+        self.stopped.as_ref().map_or(Ok(()), |reason| Err(DeviceError::Stopped(reason.clone())))
+    }
+
+    /// The same outcome; an error stops the store.
+    fn stop_if_failed(&mut self, outcome: Result<(), DeviceError>) -> Result<(), DeviceError> {
+        outcome.inspect_err(|error| self.stop(&error.to_string()))
     }
 
     /// Begins the journal anew, for a drive whose map is lost: `drive` is as new. For repair alone.
@@ -133,14 +146,20 @@ impl<M: Media> Store<M> {
         self.barrier()
     }
 
-    /// Closes the books, for a drive that is switched off: what is lost of its journal from now on will show.
+    /// Closes the books, for a drive that is switched off: what is lost of its journal from now on will show. All of it
+    /// outlives the host from now on, however far flushes reached before; so nobody finds an image closed that is not whole.
     pub fn seal(&mut self) -> Result<(), DeviceError> {
-        if let Some(reason) = &self.stopped {
-            return Err(DeviceError::Stopped(reason.clone()));
-        }
-        self.journal.seal(&mut self.space).inspect_err(|error| {
-            self.stopped.get_or_insert_with(|| error.to_string());
-        })
+        self.check_running()?;
+        let sealed = self.space.sync().and_then(|()| self.journal.seal(&mut self.space));
+        let synced = sealed.and_then(|()| self.space.sync());
+        self.stop_if_failed(synced)
+    }
+
+    /// Makes all that was written outlive the host, however far flushes reach.
+    pub fn sync(&mut self) -> Result<(), DeviceError> {
+        self.check_running()?;
+        let synced = self.space.sync();
+        self.stop_if_failed(synced)
     }
 
     /// Replaces the journal by a checkpoint of `layer` once it has grown long. Between plans only.
@@ -159,10 +178,7 @@ impl<M: Media> Store<M> {
         self.faults.lost.checkpoint(&mut notes);
         self.faults.known.checkpoint(&mut notes);
         let outcome = self.journal.checkpoint(&mut self.space, &notes);
-        if let Err(error) = &outcome {
-            self.stop(&error.to_string());
-        }
-        outcome
+        self.stop_if_failed(outcome)
     }
 }
 

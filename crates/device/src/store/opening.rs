@@ -61,6 +61,8 @@ impl<M: Media> Store<M> {
     ) -> Result<Opened<M>, DeviceError> {
         let (mut drive, mut store) = Store::replayed(media, place, bounds, prepare)?;
         store.begin_work(drive.layer.as_mut())?;
+        // What mending adds to the journal must not make it longer from opening to opening.
+        store.checkpoint_if_due(drive.layer.as_ref())?;
         Ok((drive, store))
     }
 

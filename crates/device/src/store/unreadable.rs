@@ -52,11 +52,10 @@ impl<M: Media> Store<M> {
 
     /// Takes the record of a fault, or of the end of one, durably.
     pub(crate) fn record(&mut self, note: &Note) -> Result<(), DeviceError> {
-        if let Some(reason) = &self.stopped {
-            return Err(DeviceError::Stopped(reason.clone()));
-        }
+        self.check_running()?;
         self.faults.replay(note, self.capacity)?;
-        self.journal.append(&mut self.space, note)?;
+        let appended = self.journal.append(&mut self.space, note);
+        self.stop_if_failed(appended)?;
         self.barrier()
     }
 

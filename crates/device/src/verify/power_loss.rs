@@ -31,6 +31,7 @@ use super::subsets::{self, Survivors};
 use super::tear;
 use super::values::{LOST, Ledger, fill, version_in};
 use super::workload::{Deed, Work, draw};
+use crate::check::check_image;
 use crate::error::DeviceError;
 use crate::image::{Bounds, Header};
 use crate::media::crashing::Crashing;
@@ -60,6 +61,8 @@ pub struct Trial<'a> {
     pub images_per_act: usize,
     /// The bounds that the image works in.
     pub bounds: Bounds,
+    /// Whether some of the images are checked before they are opened, and must be whole: for layers as they are.
+    pub is_checked: bool,
 }
 
 /// What a run did.
@@ -372,6 +375,14 @@ impl<'a> Runner<'a> {
     /// Opens an image as after a power failure and judges it; the opening is cut as well, unless this is such a cut.
     fn recover(&mut self, image: Memory, cuts_opening: bool) -> Result<Recovered, String> {
         self.tally.images += 1;
+        // On a host-managed drive the work itself destroys what it reaches, and the check names that.
+        let is_checked = self.trial.is_checked && !self.drive.layer.is_host_managed();
+        if is_checked && below(&mut self.random, 16) == 0 {
+            let checked = check_image(image.clone(), "cut image", &mut |_, _| {}).map_err(|error| error.to_string())?;
+            if let Some(finding) = checked.findings.first() {
+                return Err(format!("the check finds {}: {finding}", checked.findings.len()));
+            }
+        }
         let before = image.clone();
         let opened = Store::open_bounded(Recorder::new(image), "cut image", self.trial.bounds, self.trial.prepare);
         let (mut drive, mut store) = opened.map_err(|error| format!("opening fails: {error}"))?;

@@ -121,6 +121,7 @@ impl EmulatedDrive {
 
     /// Asks the zones, and carries out what they note.
     fn change<T>(&mut self, ask: impl FnOnce(&mut Zones, &mut Plan) -> Result<T, ZoneError>) -> Result<T, DeviceError> {
+        self.check_running()?;
         let (drive, store) = self.drive_and_store();
         let zones = drive.layer.zones_mut().expect("a drive that told what its zones are has zones");
         let mut plan = Plan::new();

@@ -5,13 +5,12 @@ pub mod damage;
 #[allow(dead_code)]
 pub mod recorded;
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
-use imbrex_device::Media;
 use imbrex_device::drive::{Making, header_of};
 use imbrex_device::image::Header;
 use imbrex_device::media::memory::Memory;
+/// A medium that outlives the drive that uses it, as a disk outlives a killed process.
+#[allow(unused_imports)]
+pub use imbrex_device::media::shared::Shared;
 use imbrex_device::store::{Data, Store, Transfer};
 use imbrex_device::verify::workload::draw;
 use imbrex_disk::Operation;
@@ -92,47 +91,6 @@ fn subjects_where(skips: impl Fn(&str) -> bool) -> Vec<Subject> {
     }
     assert!(!subjects.is_empty(), "no layer was found");
     subjects
-}
-
-/// A medium that outlives the drive that uses it, as a disk outlives a killed process.
-#[derive(Debug)]
-pub struct Shared<M>(Arc<Mutex<M>>);
-
-impl<M> Clone for Shared<M> {
-    fn clone(&self) -> Shared<M> {
-        Shared(self.0.clone())
-    }
-}
-
-#[allow(dead_code)]
-impl<M> Shared<M> {
-    /// To be shared by cloning.
-    pub fn new(medium: M) -> Shared<M> {
-        Shared(Arc::new(Mutex::new(medium)))
-    }
-
-    /// Works on the medium itself.
-    pub fn with<T>(&self, work: impl FnOnce(&mut M) -> T) -> T {
-        work(&mut self.0.lock().expect("nobody panics with it"))
-    }
-}
-
-impl<M: Media> Media for Shared<M> {
-    fn len(&self) -> u64 {
-        self.with(|medium| medium.len())
-    }
-    fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        self.with(|medium| medium.read_at(offset, into))
-    }
-    fn write_at(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
-        self.with(|medium| medium.write_at(offset, from))
-    }
-    fn write_together(&mut self, pieces: &[(u64, &[u8])]) -> io::Result<()> {
-        self.with(|medium| medium.write_together(pieces))
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.with(Media::flush)
-    }
 }
 
 /// Random deeds on a new drive; its image.

@@ -5,6 +5,9 @@
 //! pointers and says what is against the rule; who serves a host (`device::zoned`) asks it first. Commands that come here
 //! otherwise, as from a simulated host, are carried out as they are, and destroy what they destroy.
 //!
+//! The pointers of zones are recorded at a flush and with each write that has FUA. Whoever serves a host from a drive without
+//! a volatile cache gives every write FUA.
+//!
 //! Does not model: zone domains, zones of several sizes. A TRIM is accepted and forgotten: a zone is reset instead.
 //!
 //! Invariants:

@@ -32,7 +32,11 @@ fn made(bounds: Bounds) -> (Space<Memory>, Journal) {
 
 /// Opens the image anew, without mending anything.
 fn reopened(space: Space<Memory>) -> Space<Memory> {
-    Space::open(space.into_media(), &header(512, 64, 0, 4096, JOURNAL_BYTES), "image", bounds()).expect("it is whole")
+    reopened_within(space, bounds())
+}
+
+fn reopened_within(space: Space<Memory>, bounds: Bounds) -> Space<Memory> {
+    Space::open(space.into_media(), &header(512, 64, 0, 4096, JOURNAL_BYTES), "image", bounds).expect("it is whole")
 }
 
 fn replayed(space: &mut Space<Memory>) -> Result<(Journal, Vec<u64>), DeviceError> {
@@ -261,8 +265,8 @@ fn records_of_a_checkpoint_are_durable_for_those_appended_to_it() {
 #[test]
 fn a_checkpoint_is_due_when_the_journal_has_grown() {
     // The first of so many records at which one is due, after a checkpoint of so many, with this bound: the bound, or four
-    // times the checkpoint, but no more than half the journal; and never before an eighth of the journal was appended.
-    for (bound, checkpoint, due) in [(10, 0, 16), (30, 0, 30), (100, 0, 64), (30, 9, 36), (10, 20, 64), (10, 60, 76)] {
+    // times the checkpoint, but no more than half the journal, or an eighth more than a checkpoint that nearly fills that half.
+    for (bound, checkpoint, due) in [(10, 0, 10), (30, 0, 30), (100, 0, 64), (30, 9, 36), (10, 20, 64), (10, 60, 76)] {
         let (mut space, mut journal) = made(Bounds { journal_before_checkpoint: bound, ..bounds() });
         if checkpoint > 0 {
             journal
@@ -272,6 +276,28 @@ fn a_checkpoint_is_due_when_the_journal_has_grown() {
         append(&mut space, &mut journal, checkpoint..due - 1);
         assert!(!journal.wants_checkpoint(), "{} records after a checkpoint of {checkpoint}", due - 1);
         append(&mut space, &mut journal, due - 1..due);
+        assert!(journal.wants_checkpoint(), "{due} records after a checkpoint of {checkpoint}");
+    }
+}
+
+/// Goal: however often a drive is killed, its journal is as short as if it had not been. Method: the image is opened between any two
+/// appended records.
+#[test]
+fn a_checkpoint_is_as_due_after_openings_as_before() {
+    for (bound, checkpoint, due) in [(10, 0, 10), (30, 9, 36), (10, 20, 64)] {
+        let (mut space, mut journal) = made(Bounds { journal_before_checkpoint: bound, ..bounds() });
+        if checkpoint > 0 {
+            let notes: Vec<Note> = (0..checkpoint).map(note).collect();
+            journal.checkpoint(&mut space, &notes).expect("memory fails nobody");
+        }
+        for number in checkpoint..due {
+            assert!(!journal.wants_checkpoint(), "{number} records after a checkpoint of {checkpoint}");
+            append(&mut space, &mut journal, number..number + 1);
+            barrier(&mut space, &mut journal);
+            space = reopened_within(space, Bounds { journal_before_checkpoint: bound, ..bounds() });
+            journal = replayed(&mut space).expect("it is whole").0;
+            journal.begin_epoch(&mut space).expect("memory fails nobody");
+        }
         assert!(journal.wants_checkpoint(), "{due} records after a checkpoint of {checkpoint}");
     }
 }

@@ -7,6 +7,7 @@ mod journal;
 mod scrubs;
 mod settling;
 mod transfers;
+mod witnesses;
 
 use uuid::Uuid;
 
