@@ -25,6 +25,7 @@ pub mod pacing;
 pub mod repair;
 mod staging;
 pub mod store;
+pub mod upgrade;
 pub mod verify;
 mod volatile;
 pub mod zoned;

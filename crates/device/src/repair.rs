@@ -15,6 +15,7 @@ use imbrex_disk::{Extent, Lba, Sectors};
 use imbrex_layer::Medium;
 
 use crate::check::{Finding, Progress, is_damage};
+use crate::drive::refuse_older;
 use crate::error::DeviceError;
 use crate::image::{Bounds, Header, Journal, Region, Space};
 use crate::lost::Lost;
@@ -68,6 +69,7 @@ pub fn repair_image<M: Media>(media: M, place: &str, progress: Progress<'_>) -> 
 /// Opens the image as far as it goes; where its journal cannot be read, as a new drive with every sector lost.
 fn open_ruined<M: Media>(mut media: M, place: &str, repaired: &mut Repaired) -> Result<Opened<M>, DeviceError> {
     let header = Header::read(&mut media, place)?;
+    refuse_older(&header, place)?;
     let mut drive = header.drive()?;
     let mut space = Space::open_ruined(media, &header, place, Bounds::default())?;
     match replay(&mut space, &header, drive.layer.as_mut(), place) {

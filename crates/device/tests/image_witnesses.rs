@@ -55,6 +55,7 @@ fn names(finding: &Finding, what: Use) -> bool {
             | (Finding::Image(Flaw::State { .. }), Use::State)
             | (Finding::Image(Flaw::Entry { .. }), Use::Directory)
             | (Finding::Image(Flaw::SlotHeader { .. }), Use::SlotHeader)
+            | (Finding::Image(Flaw::Digests { .. }), Use::Digests)
             | (Finding::Journal { .. }, Use::Journal)
     )
 }

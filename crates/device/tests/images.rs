@@ -55,10 +55,10 @@ fn a_newer_version_is_refused() {
     assert_eq!(copies.len(), 3);
     let mut bytes = bytes_of(image);
     for copy in copies {
-        bytes[copy as usize + 8..copy as usize + 12].copy_from_slice(&3u32.to_le_bytes());
+        bytes[copy as usize + 8..copy as usize + 12].copy_from_slice(&4u32.to_le_bytes());
     }
     let error = refused(&bytes).to_string();
-    assert!(error.contains("version 3, this program reads version 2; use the one that made it"), "{error}");
+    assert!(error.contains("version 4, this program reads versions 2 to 3; use the one that made it"), "{error}");
 }
 
 #[test]

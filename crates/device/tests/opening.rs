@@ -15,6 +15,8 @@ use imbrex_disk::Command;
 use imbrex_layer::Plan;
 
 /// Sectors of a chunk of these images, and their bytes.
+/// Bytes of a slot before its contents that are read: header, digests, padding, and a table of one block.
+const HEAD: usize = 4096 + 512;
 const CHUNK_SECTORS: usize = 8;
 const SECTOR: usize = 512;
 
@@ -89,7 +91,7 @@ fn opened(image: Memory, bounds: Bounds) -> (Vec<Event>, Vec<usize>) {
             Event::Read(at, length) if of_sectors(at) => {
                 contents.push(length);
                 let (slot, _) = layout.slot_at(at).expect("it lies in a slot");
-                assert!(tables.contains(&Event::Read(layout.block(slot, 0), SECTOR)), "contents before their table");
+                assert!(tables.contains(&Event::Read(layout.slot(slot), HEAD)), "contents before their table");
             }
             other => tables.push(other),
         }

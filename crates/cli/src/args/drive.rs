@@ -34,6 +34,16 @@ pub enum DriveCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Convert an image of an older version of the format to that of this program. It is written beside the old one, made durable,
+    /// and renamed over it; what it holds, its identity and its damage stay.
+    Upgrade {
+        /// The image.
+        #[arg(value_name = "FILE")]
+        image: PathBuf,
+        /// Print what was done as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print what is in an image: bands or zones, map, cache, journal, damage.
     Dump {
         /// The image.

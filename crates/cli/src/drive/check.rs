@@ -141,6 +141,7 @@ fn kind(finding: &Finding) -> &'static str {
             Flaw::State { .. } => "state",
             Flaw::Entry { .. } => "directory",
             Flaw::SlotHeader { .. } => "slot-header",
+            Flaw::Digests { .. } => "digests",
             Flaw::Orphans { .. } => "orphans",
             Flaw::CutShort { .. } => "cut-short",
             Flaw::Table { .. } => "sector-table",

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use imbrex_device::Store;
+use imbrex_device::drive::medium_to_work;
 use imbrex_device::faults::{self, FaultKind, Schedule};
 use imbrex_device::media::file::{FileMedium, Mode};
 use imbrex_device::store::Opened;
@@ -93,7 +94,7 @@ fn kind_of(words: &FaultWords) -> FaultKind {
 }
 
 fn open(image: &Path) -> Result<Opened<FileMedium>, Failure> {
-    let media = FileMedium::open(image, Mode::Write, true)?;
+    let media = medium_to_work(image, true)?;
     Ok(Store::open(media, &image.display().to_string())?)
 }
 

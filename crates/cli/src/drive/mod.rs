@@ -6,6 +6,7 @@ mod dump;
 pub mod fault;
 mod import;
 mod info;
+mod upgrade;
 
 use crate::args::DriveCommand;
 use crate::error::ExitCode;
@@ -22,5 +23,6 @@ pub fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failure> {
         }
         DriveCommand::Import { description, out } => import::run(description, out.as_deref(), quiet),
         DriveCommand::Info { image, json } => info::run(image, *json),
+        DriveCommand::Upgrade { image, json } => upgrade::run(image, *json, quiet),
     }
 }

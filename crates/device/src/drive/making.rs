@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::error::DeviceError;
 use crate::image::Header;
+use crate::image::header::VERSION;
 use crate::media::file::{FileMedium, Mode};
 use crate::store::{Opened, Store};
 
@@ -54,6 +55,7 @@ pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Hea
         flash_sectors: if drive.disk.flash.is_some() { disk_sectors } else { 0 },
         chunk_bytes: making.chunk_bytes,
         journal_bytes: making.journal_bytes,
+        version: VERSION,
     })
 }
 

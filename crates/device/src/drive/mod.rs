@@ -48,6 +48,7 @@ use crate::error::DeviceError;
 use crate::faults::check_zones;
 use crate::faults::player::Player;
 use crate::image::Header;
+use crate::image::header::VERSION;
 use crate::media::Media;
 use crate::media::file::{FileMedium, Mode};
 use crate::media::memory::Memory;
@@ -108,7 +109,7 @@ impl EmulatedDrive {
 
     /// The drive in the image file `path`; `syncs` says whether barriers outlive the host, or only this process.
     pub fn open_file(path: &Path, syncs: bool) -> Result<EmulatedDrive, DeviceError> {
-        let media: Box<dyn Media> = Box::new(FileMedium::open(path, Mode::Write, syncs)?);
+        let media: Box<dyn Media> = Box::new(medium_to_work(path, syncs)?);
         Store::open(media, &path.display().to_string()).map(EmulatedDrive::new)
     }
 
@@ -543,6 +544,29 @@ impl EmulatedDrive {
         self.flush()?;
         self.store_mut().seal()
     }
+}
+
+/// Opens the image file `path` to work on it. An image of an older version is refused.
+pub fn medium_to_work(path: &Path, syncs: bool) -> Result<FileMedium, DeviceError> {
+    let mut medium = FileMedium::open(path, Mode::Write, syncs)?;
+    let place = path.display().to_string();
+    refuse_older(&Header::read(&mut medium, &place)?, &place)?;
+    Ok(medium)
+}
+
+/// Refuses to work on an image of an older version: it is read as it is, or converted.
+pub(crate) fn refuse_older(header: &Header, place: &str) -> Result<(), DeviceError> {
+    if header.version == VERSION {
+        return Ok(());
+    }
+    let version = header.version;
+    Err(DeviceError::image(
+        place,
+        format!(
+            "is an image of version {version}, which is only read: `imbrex drive upgrade {place}` converts it to version \
+             {VERSION}, `--read-only` serves it as it is"
+        ),
+    ))
 }
 
 /// Where the order of writes is the host's business: in the zones of a drive that has pointers, all over a caveat disk.

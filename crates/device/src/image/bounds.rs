@@ -20,6 +20,8 @@ pub struct Bounds {
     pub journal_before_checkpoint: u64,
     /// Bytes of contents read and summed at once.
     pub read_bytes: usize,
+    /// Blocks of sector tables that were written and whose digests were not, at most.
+    pub undigested_blocks: usize,
     /// Sector tables that an opening after a power cut tells the medium of before it reads them.
     pub tables_ahead: usize,
 }
@@ -33,6 +35,7 @@ impl Bounds {
         journal_batch: 1,
         journal_before_checkpoint: 1,
         read_bytes: 1,
+        undigested_blocks: 1,
         tables_ahead: 1,
     };
 }
@@ -46,6 +49,7 @@ impl Default for Bounds {
             journal_batch: 16 << 10,
             journal_before_checkpoint: 1 << 18,
             read_bytes: 64 << 10,
+            undigested_blocks: 4096,
             tables_ahead: 256,
         }
     }

@@ -28,6 +28,8 @@ pub(crate) enum What {
     Journal = 5,
     Disk = 6,
     Flash = 7,
+    Digest = 8,
+    Restore = 9,
 }
 
 /// The seed of one kind of thing in one image.

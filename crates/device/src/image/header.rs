@@ -23,8 +23,10 @@ const CHUNKS_MAX: u64 = 1 << 30;
 
 /// The first bytes of an image.
 pub const MAGIC: [u8; 8] = *b"IMBREX\x1a\n";
-/// The version that this program writes, and the only one that it reads.
-pub const VERSION: u32 = 2;
+/// The version that this program writes.
+pub const VERSION: u32 = 3;
+/// The oldest version that it reads: as it is, and to convert it.
+pub const VERSION_MIN: u32 = 2;
 
 /// What a drive is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -53,6 +55,13 @@ pub struct Header {
     pub chunk_bytes: u64,
     /// Bytes of each of the two journals.
     pub journal_bytes: u64,
+    /// The version of the format; it stands before the rest.
+    #[serde(skip, default = "newest")]
+    pub version: u32,
+}
+
+fn newest() -> u32 {
+    VERSION
 }
 
 impl Header {
@@ -64,6 +73,7 @@ impl Header {
             disk_sectors: self.disk_sectors,
             flash_sectors: self.flash_sectors,
             journal_bytes: self.journal_bytes,
+            version: self.version,
         })
     }
 
@@ -103,7 +113,7 @@ impl Header {
         }
         let mut bytes = Vec::with_capacity(FIXED_BYTES + json.len());
         bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&(json.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&crc32c::crc32c(&json).to_le_bytes());
         bytes.extend_from_slice(&[0; 4]);
@@ -158,11 +168,12 @@ impl Header {
         }
         let word = |at: usize| u32::from_le_bytes(fixed[at..at + 4].try_into().expect("four bytes"));
         let (version, length, checksum) = (word(8), word(12) as usize, word(16));
-        if version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&version) {
             return Err(DeviceError::image(
                 place,
                 format!(
-                    "is an image of version {version}, this program reads version {VERSION}; use the one that made it"
+                    "is an image of version {version}, this program reads versions {VERSION_MIN} to {VERSION}; use the one \
+                     that made it"
                 ),
             ));
         }
@@ -179,6 +190,7 @@ impl Header {
         }
         let header: Header = serde_json::from_slice(&json)
             .map_err(|error| DeviceError::image(place, format!("has a header that makes no sense: {error}")))?;
+        let header = Header { version, ..header };
         header.check().map_err(|reason| DeviceError::image(place, reason))?;
         Ok(header)
     }

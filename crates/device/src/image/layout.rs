@@ -3,8 +3,12 @@
 //! ```text
 //!  3 × heads      header (64 KiB) and two places for the state (4 KiB each), a good way apart from each other
 //!  directory      16 bytes a slot: which chunk it holds
-//!  slots          each: slot header (512 bytes) · sector table (512-byte blocks of 62 sectors) · the chunk's contents
+//!  restore area   contents about to be overwritten, where a sector is larger than what the host's disk writes whole
+//!  slots          each: slot header (512 bytes) · digests of the sector table (512-byte blocks) · padding to 4 KiB ·
+//!                 sector table (512-byte blocks of 62 sectors) · padding to 4 KiB · the chunk's contents
 //! ```
+//!
+//! Version 2 has neither a restore area nor digests nor the first padding.
 //!
 //! The space of a drive is cut into chunks; a chunk gets a slot when something is first written to it. So an image is as
 //! long as what was written, and a drive may be larger than the largest file of the host's file system.
@@ -12,6 +16,7 @@
 //! Invariants:
 //! 1. Regions begin at a chunk; no chunk belongs to two.
 //! 2. Contents begin at multiples of 4 KiB, as the host's page cache likes it.
+//! 3. The digest of a block of a sector table lies in another 4 KiB of the file than the block.
 
 /// What part of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -51,6 +56,12 @@ pub(super) const COPIES: u64 = 3;
 pub(super) const BLOCK_BYTES: usize = 512;
 /// Sectors that a block of a sector table covers.
 pub(super) const SECTORS_PER_BLOCK: u64 = 62;
+/// Digests of blocks of a sector table that lie in one block.
+pub(super) const DIGESTS_PER_BLOCK: u64 = 31;
+/// What the host's disk may write whole or not at all, at most: what vouches for something lies in another of these.
+const HOST_BLOCK_BYTES: u64 = 4096;
+/// The restore area, in chunks.
+const RESTORE_CHUNKS: u64 = 4;
 /// Bytes of an entry of the directory.
 pub(super) const ENTRY_BYTES: u64 = 16;
 /// Bytes set aside for each state.
@@ -71,6 +82,8 @@ pub struct Sizes {
     pub flash_sectors: u64,
     /// Bytes of each journal.
     pub journal_bytes: u64,
+    /// The version of the format.
+    pub version: u32,
 }
 
 /// The geometry of an image.
@@ -84,9 +97,17 @@ pub struct Layout {
     first_chunk: [u64; REGIONS + 1],
     head_distance: u64,
     directory: u64,
+    /// Where the restore area begins.
+    restore: u64,
+    /// Bytes of the restore area; none where sectors are no larger than what any disk writes whole.
+    pub(super) restore_bytes: u64,
     slots: u64,
     /// Blocks of a slot's sector table.
     pub(super) table_blocks: u64,
+    /// Blocks with the digests of those; none in version 2.
+    pub(super) digest_blocks: u64,
+    /// Where a slot's sector table begins in it.
+    table: u64,
     /// Where a slot's contents begin in it.
     contents: u64,
 }
@@ -94,7 +115,7 @@ pub struct Layout {
 impl Layout {
     /// The layout of an image of these sizes.
     pub fn new(sizes: &Sizes) -> Layout {
-        let Sizes { sector_bytes, chunk_bytes, disk_sectors, flash_sectors, journal_bytes: journal } = *sizes;
+        let Sizes { sector_bytes, chunk_bytes, disk_sectors, flash_sectors, journal_bytes: journal, version } = *sizes;
         let sizes = [disk_sectors * sector_bytes, flash_sectors * sector_bytes, journal, journal, journal, journal];
         let mut first_chunk = [0; REGIONS + 1];
         for (index, bytes) in sizes.iter().enumerate() {
@@ -102,10 +123,30 @@ impl Layout {
         }
         let head_distance = head_distance(chunk_bytes);
         let directory = COPIES * head_distance;
-        let slots = (directory + first_chunk[REGIONS] * ENTRY_BYTES).next_multiple_of(chunk_bytes.max(4096));
+        let restore =
+            (directory + first_chunk[REGIONS] * ENTRY_BYTES).next_multiple_of(chunk_bytes.max(HOST_BLOCK_BYTES));
+        let restores = version > 2 && sector_bytes > BLOCK_BYTES as u64;
+        let restore_bytes = if restores { RESTORE_CHUNKS * chunk_bytes.max(RESTORE_CHUNKS * sector_bytes) } else { 0 };
+        let slots = restore + restore_bytes;
         let table_blocks = (chunk_bytes / sector_bytes).div_ceil(SECTORS_PER_BLOCK);
-        let contents = ((1 + table_blocks) * BLOCK_BYTES as u64).next_multiple_of(4096);
-        Layout { chunk_bytes, sector_bytes, first_chunk, head_distance, directory, slots, table_blocks, contents }
+        let digest_blocks = if version > 2 { table_blocks.div_ceil(DIGESTS_PER_BLOCK) } else { 0 };
+        let header = (1 + digest_blocks) * BLOCK_BYTES as u64;
+        let table = if version > 2 { header.next_multiple_of(HOST_BLOCK_BYTES) } else { header };
+        let contents = (table + table_blocks * BLOCK_BYTES as u64).next_multiple_of(HOST_BLOCK_BYTES);
+        Layout {
+            chunk_bytes,
+            sector_bytes,
+            first_chunk,
+            head_distance,
+            directory,
+            restore,
+            restore_bytes,
+            slots,
+            table_blocks,
+            digest_blocks,
+            table,
+            contents,
+        }
     }
 
     /// Where copy `copy` of the header lies.
@@ -135,7 +176,17 @@ impl Layout {
 
     /// Where block `block` of the sector table of `slot` lies.
     pub fn block(&self, slot: u64, block: u64) -> u64 {
+        self.slot(slot) + self.table + block * BLOCK_BYTES as u64
+    }
+
+    /// Where block `block` of the digests of `slot` lies.
+    pub fn digests(&self, slot: u64, block: u64) -> u64 {
         self.slot(slot) + (1 + block) * BLOCK_BYTES as u64
+    }
+
+    /// Where byte `within` of the restore area lies.
+    pub(super) fn restored(&self, within: u64) -> u64 {
+        self.restore + within
     }
 
     /// Where byte `within` of the contents of `slot` lies.
@@ -150,9 +201,14 @@ impl Layout {
         Some((past / self.slot_bytes(), within))
     }
 
-    /// Bytes of a slot's header and sector table.
+    /// Bytes of a slot's header, digests and sector table, with the padding between them.
     pub(super) fn slot_head_bytes(&self) -> usize {
-        (1 + self.table_blocks as usize) * BLOCK_BYTES
+        self.table_offset() + self.table_blocks as usize * BLOCK_BYTES
+    }
+
+    /// Where a slot's sector table begins in it.
+    pub(super) fn table_offset(&self) -> usize {
+        self.table as usize
     }
 
     /// Chunks of all regions.

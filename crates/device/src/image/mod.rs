@@ -30,18 +30,21 @@
 
 pub mod bounds;
 pub(crate) mod checksum;
+mod digests;
 mod directory;
 pub mod header;
 pub mod journal;
 pub mod layout;
 mod opening;
 pub mod regions;
+mod restore;
 mod scratch;
 pub mod scrub;
 mod sectors;
 pub mod space;
 pub mod state;
 pub mod transfer;
+mod upgrade;
 mod witnesses;
 
 pub use bounds::Bounds;

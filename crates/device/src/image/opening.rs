@@ -7,10 +7,12 @@
 //! 3. After settling no sector is between old and new.
 
 use super::bounds::Bounds;
+use super::digests::{Agreement, compare};
 use super::directory::Owner;
 use super::header::Header;
-use super::layout::{BLOCK_BYTES, COPIES, ENTRY_BYTES, Region, SECTORS_PER_BLOCK};
-use super::sectors::{Block, Line, settled};
+use super::layout::{BLOCK_BYTES, COPIES, DIGESTS_PER_BLOCK, ENTRY_BYTES, Region, SECTORS_PER_BLOCK};
+use super::restore::Copies;
+use super::sectors::{Block, Digest, Line, settled};
 use super::space::Space;
 use super::state::{STATE_BYTES, State};
 use crate::error::DeviceError;
@@ -152,25 +154,98 @@ impl<M: Media> Space<M> {
         self.settle_witnesses()?;
         let (since, mut newest) = (self.state.era, self.state.era);
         let slots: Vec<(u64, u64, Region)> = self.slots_with_tables().collect();
-        let mut table = vec![0; self.layout.table_blocks as usize * BLOCK_BYTES];
+        let mut open: Vec<OpenBlock> = Vec::new();
+        let mut head = vec![0; self.layout.slot_head_bytes()];
         for some in slots.chunks(self.bounds.tables_ahead.max(1)) {
-            let (layout, bytes) = (self.layout, table.len());
-            self.media.will_read(&mut some.iter().map(|&(slot, ..)| (layout.block(slot, 0), bytes)));
+            let (layout, bytes) = (self.layout, head.len());
+            self.media.will_read(&mut some.iter().map(|&(slot, ..)| (layout.slot(slot), bytes)));
             for &(slot, chunk, region) in some {
                 let failed = |cause| DeviceError::medium("reading the image's sector tables", cause);
-                self.media.read_at(self.layout.block(slot, 0), &mut table).map_err(failed)?;
+                self.media.read_at(self.layout.slot(slot), &mut head).map_err(failed)?;
+                let (before, table) = head.split_at(self.layout.table_offset());
+                let digests = self.digests_in(slot, before);
                 for (number, bytes) in (0..).zip(table.as_chunks().0) {
-                    let Some(block) = self.seal.open(slot, number, bytes).filter(|block| block.era() >= since) else {
-                        continue;
-                    };
+                    let Some(block) = self.seal.open(slot, number, bytes) else { continue };
                     newest = newest.max(block.era());
-                    self.settle_block(region, slot, chunk, number, block)?;
+                    let written = digests.get((number / DIGESTS_PER_BLOCK) as usize).and_then(Option::as_ref);
+                    let written = written.map(|digests| digests.digest(number % DIGESTS_PER_BLOCK));
+                    newest = newest.max(written.map_or(0, |written| written.era));
+                    // What was settled before the last era is looked at when it is read.
+                    let written = written.filter(|written| block.era().max(written.era) >= since);
+                    let is_behind = written.is_some_and(|written| {
+                        compare(self.seal.digest(slot, number, &block), written, since) == Agreement::Behind
+                    });
+                    let is_open = block.era() >= since && has_open_lines(&block);
+                    if is_open || is_behind {
+                        open.push(OpenBlock { slot, chunk, region, number, is_open });
+                    }
                 }
             }
         }
-        self.state.era = newest;
+        self.settle_open(&open, since, newest + 1)?;
+        self.state.era = newest + 1;
         self.kept.clear();
         self.flush()
+    }
+
+    /// Settles the blocks `open`, so many at a time.
+    fn settle_open(&mut self, open: &[OpenBlock], since: u64, era: u64) -> Result<(), DeviceError> {
+        let copies = self.find_copies(since)?;
+        for some in open.chunks(self.bounds.undigested_blocks.max(1)) {
+            self.settle_some(some, &copies, era)?;
+        }
+        Ok(())
+    }
+
+    /// Settles blocks. Digests come first, durably, with what the blocks were and what they will be: so a cut of the opening leaves what
+    /// an opening settles.
+    fn settle_some(&mut self, open: &[OpenBlock], copies: &Copies, era: u64) -> Result<(), DeviceError> {
+        let mut settled: Vec<(&OpenBlock, Block)> = Vec::with_capacity(open.len());
+        let mut digests: Vec<(u64, [u8; BLOCK_BYTES])> = Vec::new();
+        for some in open.chunk_by(|one, other| one.digests_at() == other.digests_at()) {
+            let (slot, index) = some[0].digests_at();
+            let mut of_slot = if self.has_digests() { self.digest_block(slot, index)? } else { None };
+            for one in some {
+                let Some((before, block)) = self.settled_block(one, copies, era)? else { continue };
+                if let Some(of_slot) = &mut of_slot {
+                    let was = self.seal.digest(slot, one.number, &before).is;
+                    let digest = Digest { was, ..self.seal.digest(slot, one.number, &block) };
+                    of_slot.set_digest(one.number % DIGESTS_PER_BLOCK, digest);
+                }
+                settled.push((one, block));
+            }
+            if let Some(of_slot) = &mut of_slot {
+                digests.push((self.layout.digests(slot, index), self.close_digests(slot, index, of_slot)));
+            }
+        }
+        if !digests.is_empty() {
+            self.put_digests(&digests)?;
+            self.flush()?;
+        }
+        for (one, mut block) in settled.into_iter().filter(|(one, _)| one.is_open) {
+            let bytes = self.seal.close(one.slot, one.number, Some(one.chunk), &mut block);
+            let failed = |cause| DeviceError::medium("writing the image's sector tables", cause);
+            self.media.write_at(self.layout.block(one.slot, one.number), &bytes).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Returns a block as it is, and as it is once it is settled: where sectors are open, in `era`.
+    fn settled_block(
+        &mut self,
+        one: &OpenBlock,
+        copies: &Copies,
+        era: u64,
+    ) -> Result<Option<(Block, Block)>, DeviceError> {
+        let mut bytes = [0; BLOCK_BYTES];
+        let failed = |cause| DeviceError::medium("reading the image's sector tables", cause);
+        self.media.read_at(self.layout.block(one.slot, one.number), &mut bytes).map_err(failed)?;
+        let Some(before) = self.seal.open(one.slot, one.number, &bytes) else { return Ok(None) };
+        let mut block = before.clone();
+        if one.is_open {
+            self.settle_lines(one, copies, &mut block, era)?;
+        }
+        Ok(Some((before, block)))
     }
 
     /// The slots that have sectors: each with its chunk, and the region of that.
@@ -181,23 +256,27 @@ impl<M: Media> Space<M> {
         })
     }
 
-    fn settle_block(
+    /// Settles the open lines of `block`, which then is of `era`.
+    fn settle_lines(
         &mut self,
-        region: Region,
-        slot: u64,
-        chunk: u64,
-        number: u64,
-        mut block: Block,
+        one: &OpenBlock,
+        copies: &Copies,
+        block: &mut Block,
+        era: u64,
     ) -> Result<(), DeviceError> {
+        let OpenBlock { slot, chunk, region, number, .. } = *one;
         let (sector_bytes, first) = (self.layout.sector_bytes, number * SECTORS_PER_BLOCK);
         let (_, offset) = self.layout.region_of(chunk).expect("its region was just asked for");
         let end = SECTORS_PER_BLOCK.min(self.layout.chunk_sectors() - first);
         let at_once = (self.bounds.read_bytes as u64 / sector_bytes).max(1);
-        let is_open = |block: &Block, index: u64| block.line(index).was != block.line(index).is;
-        let (mut next, mut is_changed) = (0, false);
-        while let Some(begin) = (next..end).find(|&index| is_open(&block, index)) {
+        let open = block.clone();
+        block.enter(era);
+        let is_open = |index: u64| open.line(index).was != open.line(index).is;
+        let mut next = 0;
+        let mut torn = Vec::new();
+        while let Some(begin) = (next..end).find(|&index| is_open(index)) {
             let most = end.min(begin + at_once);
-            next = (begin..most).find(|&index| !is_open(&block, index)).unwrap_or(most);
+            next = (begin..most).find(|&index| !is_open(index)).unwrap_or(most);
             let mut contents = vec![0; ((next - begin) * sector_bytes) as usize];
             let failed = |cause| DeviceError::medium("reading what was written last", cause);
             let at = self.layout.content(slot, (first + begin) * sector_bytes);
@@ -205,17 +284,40 @@ impl<M: Media> Space<M> {
             let address = offset / sector_bytes + first + begin;
             let salt = self.contents[region as usize];
             salt.sectors(address, &contents, sector_bytes as usize, |index, sum| {
-                // What is neither old nor new is damage, and is seen as such when it is read.
-                let line = block.line(begin + index as u64);
-                block.set(begin + index as u64, Line::settled(settled(line, sum).unwrap_or(line.is)));
+                let (line, index) = (open.line(begin + index as u64), begin + index as u64);
+                match settled(line, sum) {
+                    Some(is) => block.set(index, Line { was: line.is, is }),
+                    None => torn.push(index),
+                }
             });
-            is_changed = true;
         }
-        if is_changed {
-            let bytes = self.seal.close(slot, number, Some(chunk), &mut block);
-            let failed = |cause| DeviceError::medium("writing the image's sector tables", cause);
-            self.media.write_at(self.layout.block(slot, number), &bytes).map_err(failed)?;
+        for index in torn {
+            // What is neither old nor new, and has no copy, is damage, and is seen as such when it is read.
+            let (address, place) = (offset / sector_bytes + first + index, (first + index) * sector_bytes);
+            let place = self.layout.content(slot, place);
+            self.restore_sector(copies, (region, address), open.line(index).is, place)?;
         }
         Ok(())
     }
+}
+
+/// A block of a sector table to be settled.
+struct OpenBlock {
+    slot: u64,
+    chunk: u64,
+    region: Region,
+    number: u64,
+    /// Whether some of its sectors may be old or new; else only its digest is behind.
+    is_open: bool,
+}
+
+impl OpenBlock {
+    /// The slot, and which block of its digests has that of this one.
+    fn digests_at(&self) -> (u64, u64) {
+        (self.slot, self.number / DIGESTS_PER_BLOCK)
+    }
+}
+
+fn has_open_lines(block: &Block) -> bool {
+    (0..SECTORS_PER_BLOCK).map(|index| block.line(index)).any(|line| line.was != line.is)
 }

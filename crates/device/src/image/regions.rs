@@ -24,6 +24,8 @@ pub enum Use {
     Directory,
     /// The header of a slot.
     SlotHeader,
+    /// A block with the digests of a sector table.
+    Digests,
     /// A block of a sector table.
     SectorTable,
     /// Contents of sectors.
@@ -34,8 +36,16 @@ pub enum Use {
 
 impl Use {
     /// All of them.
-    pub const ALL: [Use; 7] =
-        [Use::Header, Use::State, Use::Directory, Use::SlotHeader, Use::SectorTable, Use::Contents, Use::Journal];
+    pub const ALL: [Use; 8] = [
+        Use::Header,
+        Use::State,
+        Use::Directory,
+        Use::SlotHeader,
+        Use::Digests,
+        Use::SectorTable,
+        Use::Contents,
+        Use::Journal,
+    ];
 
     /// Its name in listings.
     pub fn name(self) -> &'static str {
@@ -44,6 +54,7 @@ impl Use {
             Use::State => "state",
             Use::Directory => "directory",
             Use::SlotHeader => "slot-header",
+            Use::Digests => "digests",
             Use::SectorTable => "sector-table",
             Use::Contents => "contents",
             Use::Journal => "journal",
@@ -92,6 +103,9 @@ impl<M: Media> Space<M> {
 
     fn for_each_used_sector(&mut self, slot: u64, each: &mut dyn FnMut(Used)) -> Result<(), DeviceError> {
         let sector_bytes = self.layout.sector_bytes;
+        for index in 0..self.layout.digest_blocks {
+            each(Used { what: Use::Digests, offset: self.layout.digests(slot, index), bytes: BLOCK_BYTES as u64 });
+        }
         for number in 0..self.layout.table_blocks {
             each(Used { what: Use::SectorTable, offset: self.layout.block(slot, number), bytes: BLOCK_BYTES as u64 });
             let Some(block) = self.block(slot, number)?.cloned() else { continue };

@@ -43,6 +43,11 @@ pub enum Flaw {
         /// The slot.
         slot: u64,
     },
+    /// The digests of a slot's sector table are not what was written.
+    Digests {
+        /// The slot.
+        slot: u64,
+    },
     /// Nobody knows any more whose these slots were.
     Orphans {
         /// How many.
@@ -79,6 +84,7 @@ impl fmt::Display for Flaw {
             Flaw::Header { copy } => write!(f, "copy {copy} of the header is damaged; another is whole"),
             Flaw::State { copy, place } => write!(f, "copy {copy} of state {place} is damaged; another is whole"),
             Flaw::Entry { slot } => write!(f, "the directory's entry of slot {slot} is damaged"),
+            Flaw::Digests { slot } => write!(f, "the digests of the sector table of slot {slot} are damaged"),
             Flaw::SlotHeader { slot } => write!(f, "the header of slot {slot} is damaged"),
             Flaw::Orphans { slots } => write!(f, "whose {slots} slots were is not known any more"),
             Flaw::CutShort { bytes, needed } => write!(f, "the file is cut short: {bytes} bytes of {needed}"),
@@ -104,8 +110,12 @@ impl<M: Media> Space<M> {
         for copy in header.spoilt_copies(&mut self.media, place)? {
             each(Flaw::Header { copy });
         }
-        for (copy, at, state) in self.states(place)? {
-            if state.is_none() {
+        let states = self.states(place)?;
+        for &(copy, at, state) in &states {
+            let newest = states.iter().filter(|(_, place, _)| *place == at).filter_map(|(.., state)| *state);
+            let generation = newest.map(|state| state.generation).max();
+            // A copy that is older than the others of its place: a write of it was dropped.
+            if state.is_none_or(|state| Some(state.generation) != generation) {
                 each(Flaw::State { copy, place: at });
             }
         }
@@ -169,6 +179,9 @@ impl<M: Media> Space<M> {
         let extent = |begin: u64, end: u64| Extent::between(Pba(first + begin), Pba(first + end));
         let mut contents: Vec<u8> = Vec::new();
         let mut spoilt: Vec<Extent> = Vec::new();
+        if self.has_spoilt_digests(slot)? {
+            each(Flaw::Digests { slot });
+        }
         for number in 0..self.layout.table_blocks {
             let begin = number * SECTORS_PER_BLOCK;
             let end = sectors.min(begin + SECTORS_PER_BLOCK);
@@ -197,7 +210,35 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// Writes every copy of every fact anew: header, directory, slot headers, and the state in both places.
+    /// Returns whether the digests of `slot` are damaged: not whole, or older than their blocks.
+    fn has_spoilt_digests(&mut self, slot: u64) -> Result<bool, DeviceError> {
+        for index in 0..self.layout.digest_blocks {
+            if self.digest_block(slot, index)?.is_none() {
+                return Ok(true);
+            }
+        }
+        for number in 0..self.layout.table_blocks {
+            let Some(block) = self.block(slot, number)?.cloned() else { continue };
+            let is_written = self.has_digests() && !self.undigested.contains(&(slot, number));
+            let written = if is_written { self.written_digest(slot, number)? } else { None };
+            if written.is_some_and(|written| written.is != self.seal.digest(slot, number, &block).is) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Writes the digests of `slot` anew. A block that is older than its digest keeps it: it is damage still.
+    fn renew_digests(&mut self, slot: u64) -> Result<(), DeviceError> {
+        for number in 0..self.layout.table_blocks {
+            if self.block(slot, number)?.is_some() {
+                self.undigested.insert((slot, number));
+            }
+        }
+        self.write_digests()
+    }
+
+    /// Writes every copy of every fact anew: header, directory, slot headers, digests, and the state in both places.
     pub fn heal(&mut self, header: &Header) -> Result<(), DeviceError> {
         header.write(&mut self.media)?;
         let needed = self.layout.slot(self.state.slot_mark);
@@ -219,6 +260,12 @@ impl<M: Media> Space<M> {
                     self.media.write_at(self.layout.entry(slot), &blank).map_err(failed)?;
                 }
                 _ => {}
+            }
+        }
+        let slots: Vec<u64> = self.directory.given_slots().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            if self.has_spoilt_digests(slot)? {
+                self.renew_digests(slot)?;
             }
         }
         self.notices.clear();

@@ -17,7 +17,8 @@
 //! Invariants:
 //! 1. What is in memory is what the medium holds: blocks are written as they change.
 //! 2. A block that is not whole says nothing: its sectors count as spoilt.
-//! 3. Where the table says that a sector holds something, only contents of that sum are given out.
+//! 3. A block that is not what its digest says is older than what was written, and says nothing either.
+//! 4. Where the table says that a sector holds something, only contents of that sum are given out.
 
 use uuid::Uuid;
 
@@ -57,6 +58,44 @@ impl Line {
 }
 
 const LINES_AT: usize = 16;
+/// Bytes of the codes of the sectors of a block.
+const CODES_BYTES: usize = SECTORS_PER_BLOCK as usize * 4;
+
+/// What a block of a sector table must be: its witness, which lies elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Digest {
+    /// The era of the block.
+    pub(super) era: u64,
+    /// The sum of what its sectors were before that era.
+    pub(super) was: u32,
+    /// The sum of what its sectors are.
+    pub(super) is: u32,
+}
+
+/// A block with the digests of blocks of a sector table. It is sealed, and kept in memory, as those are, under numbers behind theirs.
+impl Block {
+    /// One without digests yet.
+    pub(super) fn of_digests() -> Block {
+        Block { bytes: [0; BLOCK_BYTES] }
+    }
+
+    pub(super) fn digest(&self, index: u64) -> Digest {
+        let at = LINES_AT + index as usize * DIGEST_BYTES;
+        let (era, sums) = self.bytes[at..at + DIGEST_BYTES].split_at(8);
+        let sum = |at: usize| u32::from_le_bytes(sums[at..at + 4].try_into().expect("four bytes"));
+        Digest { era: u64::from_le_bytes(era.try_into().expect("eight bytes")), was: sum(0), is: sum(4) }
+    }
+
+    pub(super) fn set_digest(&mut self, index: u64, digest: Digest) {
+        let at = LINES_AT + index as usize * DIGEST_BYTES;
+        self.bytes[at..at + 8].copy_from_slice(&digest.era.to_le_bytes());
+        self.bytes[at + 8..at + 12].copy_from_slice(&digest.was.to_le_bytes());
+        self.bytes[at + 12..at + 16].copy_from_slice(&digest.is.to_le_bytes());
+    }
+}
+
+/// Bytes of a digest.
+const DIGEST_BYTES: usize = 16;
 
 /// A block of a sector table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,6 +143,15 @@ impl Block {
         }
     }
 
+    /// Returns the codes that its sectors have.
+    fn codes(&self) -> [u8; CODES_BYTES] {
+        let mut codes = [0; CODES_BYTES];
+        for index in 0..SECTORS_PER_BLOCK {
+            codes[index as usize * 4..][..4].copy_from_slice(&self.line(index).is.to_le_bytes());
+        }
+        codes
+    }
+
     /// The chunk that its slot holds, if it was written since the slot was given.
     pub(super) fn chunk(&self) -> Option<u64> {
         u32::from_le_bytes(self.bytes[4..8].try_into().expect("four bytes")).checked_sub(1).map(u64::from)
@@ -112,15 +160,24 @@ impl Block {
 
 /// How blocks of an image are sealed and read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seal(Salt);
+pub(super) struct Seal {
+    blocks: Salt,
+    digests: Salt,
+}
 
 impl Seal {
     pub(super) fn new(uuid: Uuid) -> Seal {
-        Seal(Salt::new(uuid, What::SectorTable))
+        Seal { blocks: Salt::new(uuid, What::SectorTable), digests: Salt::new(uuid, What::Digest) }
     }
 
     fn sum(self, slot: u64, block: u64, bytes: &[u8]) -> u32 {
-        self.0.sum(slot << 24 | block, &bytes[4..])
+        self.blocks.sum(slot << 24 | block, &bytes[4..])
+    }
+
+    /// Returns the digest of `block`, number `number` of the table of `slot`, as if it had been so before its era, too.
+    pub(super) fn digest(self, slot: u64, number: u64, block: &Block) -> Digest {
+        let is = self.digests.sum(slot << 24 | number, &block.codes());
+        Digest { era: block.era(), was: is, is }
     }
 
     /// `block`, number `number` of the table of `slot`, which holds `chunk`, as it is kept.

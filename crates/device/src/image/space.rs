@@ -4,15 +4,17 @@
 //! Invariants:
 //! 1. A slot is prepared before it is given, and the state's mark covers it: so a slot that was given always has a whole
 //!    header and a whole sector table, and a file that was cut short shows it.
-//! 2. The era in the state only grows, and only after all that was written before is durable.
+//! 2. When an era ends, the digests of the blocks of sector tables that were written in it become durable with them.
+//! 3. The era in the state only grows, and only after all that was written before is durable.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::bounds::Bounds;
 use super::checksum::{Places, Salt, What};
 use super::directory::Directory;
 use super::header::Header;
-use super::layout::{BLOCK_BYTES, COPIES, ENTRY_BYTES, Layout, Region};
+use super::layout::{COPIES, DIGESTS_PER_BLOCK, ENTRY_BYTES, Layout, Region};
 use super::sectors::{ABSENT, Block, Kept, Seal};
 use super::state::State;
 use crate::error::DeviceError;
@@ -44,6 +46,8 @@ pub struct Space<M> {
     /// What places have in the sums of contents that were summed before: made when first needed.
     pub(super) places: [Option<Places>; 2],
     pub(super) journal: Salt,
+    /// Of the headers of the restore area.
+    pub(super) restore: Salt,
     pub(super) state: State,
     pub(super) state_salt: Salt,
     pub(super) bounds: Bounds,
@@ -56,6 +60,10 @@ pub struct Space<M> {
     pub(super) is_changed: bool,
     /// What the opening found amiss and could do without.
     pub(super) notices: Vec<String>,
+    /// Blocks of sector tables that were written and whose digests were not, by slot and number.
+    pub(super) undigested: BTreeSet<(u64, u64)>,
+    /// Where the next copy goes in the restore area.
+    pub(super) restore_end: u64,
     /// Buffers that are used again.
     pub(super) scratch: super::scratch::Scratch,
 }
@@ -83,6 +91,7 @@ impl<M: Media> Space<M> {
             contents: [salt(What::Disk), salt(What::Flash)],
             places: [None, None],
             journal: salt(What::Journal),
+            restore: salt(What::Restore),
             state: State::default(),
             state_salt: salt(What::State),
             bounds,
@@ -91,6 +100,8 @@ impl<M: Media> Space<M> {
             prepared: 0,
             is_changed: false,
             notices: Vec::new(),
+            undigested: BTreeSet::new(),
+            restore_end: 0,
             scratch: super::scratch::Scratch::default(),
         }
     }
@@ -173,7 +184,9 @@ impl<M: Media> Space<M> {
 
     /// Makes all that was written durable, and begins a new era.
     pub(super) fn end_era(&mut self) -> Result<(), DeviceError> {
+        self.write_digests()?;
         self.flush()?;
+        self.restore_end = 0;
         if self.is_changed {
             self.state.era += 1;
             self.write_state()?;
@@ -193,7 +206,9 @@ impl<M: Media> Space<M> {
 
     /// Changes the state, durably before this returns; all that was written before is durable before it.
     pub fn update(&mut self, change: impl FnOnce(&mut State)) -> Result<(), DeviceError> {
+        self.write_digests()?;
         self.flush()?;
+        self.restore_end = 0;
         self.state.era += 1;
         change(&mut self.state);
         self.write_state()?;
@@ -259,14 +274,24 @@ impl<M: Media> Space<M> {
         Ok(())
     }
 
-    /// The header and the sector table of `slot` before it is given.
+    /// The header, the digests and the sector table of `slot` before it is given.
     pub(super) fn prepared_head(&self, slot: u64) -> Vec<u8> {
+        let (table_blocks, mut blank) = (self.layout.table_blocks, Block::filled(ABSENT));
         let mut head = Vec::with_capacity(self.layout.slot_head_bytes());
         head.extend_from_slice(&self.directory.header(slot, None));
-        for number in 0..self.layout.table_blocks {
-            head.extend_from_slice(&self.seal.close(slot, number, None, &mut Block::filled(ABSENT)));
+        for index in 0..self.layout.digest_blocks {
+            let mut digests = Block::of_digests();
+            let first = index * DIGESTS_PER_BLOCK;
+            for number in first..table_blocks.min(first + DIGESTS_PER_BLOCK) {
+                digests.set_digest(number - first, self.seal.digest(slot, number, &blank));
+            }
+            head.extend_from_slice(&self.seal.close(slot, table_blocks + index, None, &mut digests));
         }
-        debug_assert_eq!(head.len(), (1 + self.layout.table_blocks as usize) * BLOCK_BYTES);
+        head.resize(self.layout.table_offset(), 0);
+        for number in 0..table_blocks {
+            head.extend_from_slice(&self.seal.close(slot, number, None, &mut blank));
+        }
+        debug_assert_eq!(head.len(), self.layout.slot_head_bytes());
         head
     }
 

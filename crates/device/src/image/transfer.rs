@@ -151,13 +151,16 @@ impl<M: Media> Space<M> {
         })
     }
 
-    /// Block `number` of the table of `slot`; nothing if it is not whole.
+    /// Block `number` of the table of `slot`; nothing if it is not whole, or older than its digest says.
     pub(super) fn block(&mut self, slot: u64, number: u64) -> Result<Option<&Block>, DeviceError> {
         if self.kept.get(slot, number).is_none() {
             let mut bytes = [0; BLOCK_BYTES];
             let failed = |cause| DeviceError::medium("reading the image's sector tables", cause);
             self.media.read_at(self.layout.block(slot, number), &mut bytes).map_err(failed)?;
             let Some(block) = self.seal.open(slot, number, &bytes) else { return Ok(None) };
+            if !self.is_known(slot, number, &block)? {
+                return Ok(None);
+            }
             self.kept.put(slot, number, &block);
         }
         Ok(self.kept.get(slot, number))
@@ -286,6 +289,10 @@ impl<M: Media> Space<M> {
 
     /// Writes sectors, and takes down what that destroys.
     pub fn write(&mut self, write: &Write<'_>) -> Result<(), DeviceError> {
+        let most = self.sectors_at_once();
+        if write.extent.sectors.0 > most {
+            return self.write_in_parts(write, most);
+        }
         let mut sums = std::mem::take(&mut self.scratch.sums);
         self.codes_of(write, &mut sums);
         let outcome = self.write_summed(write, &sums);
@@ -335,7 +342,7 @@ impl<M: Media> Space<M> {
     }
 
     fn write_summed(&mut self, write: &Write<'_>, codes: &[u32]) -> Result<(), DeviceError> {
-        if self.rewrites_in_one_era(write, codes)? {
+        if self.rewrites_in_one_era(write, codes)? || !self.has_room_for_copies(write.extent.sectors.0) {
             self.end_era()?;
         }
         // To give a slot may end an era; the lines below are all of one.
@@ -374,6 +381,9 @@ impl<M: Media> Space<M> {
         }
         self.write_lines()?;
         if needs_order {
+            if self.may_tear() {
+                self.write_copies(write, codes)?;
+            }
             self.flush()?;
         }
         self.write_contents(write, codes)
@@ -456,6 +466,9 @@ impl<M: Media> Space<M> {
             }
             blocks.extend_from_slice(&self.seal.close(*slot, *number, Some(*chunk), block));
             self.kept.put(*slot, *number, block);
+            if self.layout.digest_blocks > 0 {
+                self.undigested.insert((*slot, *number));
+            }
         }
         let ends = runs.iter().skip(1).map(|&(_, begin)| begin).chain([blocks.len()]);
         let pieces: Vec<(u64, &[u8])> =
@@ -463,7 +476,11 @@ impl<M: Media> Space<M> {
         self.is_changed = true;
         self.media
             .write_together(&pieces)
-            .map_err(|cause| DeviceError::medium("writing the image's sector tables", cause))
+            .map_err(|cause| DeviceError::medium("writing the image's sector tables", cause))?;
+        if self.undigested.len() >= self.bounds.undigested_blocks {
+            self.write_digests()?;
+        }
+        Ok(())
     }
 
     /// Writes what is not zeros, as one act.
@@ -471,7 +488,7 @@ impl<M: Media> Space<M> {
         let Some(contents) = write.contents else { return Ok(()) };
         let sector_bytes = self.layout.sector_bytes;
         let gap_sectors = (GAP_BYTES / sector_bytes) as usize;
-        let mut contents = Contents { pieces: contents, passed: 0 };
+        let mut contents = Contents::of(contents);
         let mut pieces: Vec<(u64, &[u8])> = Vec::new();
         for part in self.parts(write.region, write.extent) {
             let Some(slot) = self.directory.slot(part.chunk) else { continue };
@@ -515,7 +532,7 @@ impl<M: Media> Space<M> {
 }
 
 /// The contents of a write, to be gone through from front to back.
-struct Contents<'a> {
+pub(super) struct Contents<'a> {
     /// Those that are not passed yet.
     pieces: &'a [Given<'a>],
     /// Bytes of those that are.
@@ -523,8 +540,13 @@ struct Contents<'a> {
 }
 
 impl<'a> Contents<'a> {
+    /// Those of `pieces`, none of which is passed.
+    pub(super) fn of(pieces: &'a [Given<'a>]) -> Contents<'a> {
+        Contents { pieces, passed: 0 }
+    }
+
     /// Appends to `placed` the bytes `range`, none of which begins before the one before, for the place `at` on.
-    fn take(&mut self, range: Range<usize>, at: u64, placed: &mut Vec<(u64, &'a [u8])>) {
+    pub(super) fn take(&mut self, range: Range<usize>, at: u64, placed: &mut Vec<(u64, &'a [u8])>) {
         let mut next = range.start;
         while next < range.end {
             let [first, rest @ ..] = self.pieces else { unreachable!("contents of a write fill its extent") };

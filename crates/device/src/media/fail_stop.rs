@@ -91,6 +91,10 @@ impl<M: Media> Media for FailStop<M> {
         self.keep_failure(outcome)
     }
 
+    fn tear_bytes(&self) -> u64 {
+        self.below.tear_bytes()
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.check()?;
         let outcome = self.below.sync();

@@ -172,6 +172,10 @@ impl<M: Media> Faulty<M> {
 }
 
 impl<M: Media> Media for Faulty<M> {
+    fn tear_bytes(&self) -> u64 {
+        self.inner.tear_bytes()
+    }
+
     fn len(&self) -> u64 {
         self.inner.len()
     }

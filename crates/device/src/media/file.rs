@@ -188,6 +188,11 @@ impl Media for FileMedium {
         Ok(())
     }
 
+    /// Without syncing, only the death of this process cuts: it leaves whole pages.
+    fn tear_bytes(&self) -> u64 {
+        if self.syncs { 512 } else { 4096 }
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         if self.is_writable {
             self.check_length()?;

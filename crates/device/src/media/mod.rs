@@ -63,6 +63,11 @@ pub trait Media: Send + fmt::Debug {
     /// Makes all that was written durable.
     fn flush(&mut self) -> io::Result<()>;
 
+    /// Returns the size of the aligned pieces that a cut leaves old or new, never half: 512 bytes on any disk.
+    fn tear_bytes(&self) -> u64 {
+        512
+    }
+
     /// Makes all that was written outlive the host, however far a flush reaches: for a good end.
     fn sync(&mut self) -> io::Result<()> {
         self.flush()
@@ -106,6 +111,10 @@ impl Media for Box<dyn Media> {
 
     fn flush(&mut self) -> io::Result<()> {
         (**self).flush()
+    }
+
+    fn tear_bytes(&self) -> u64 {
+        (**self).tear_bytes()
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -91,6 +91,7 @@ fn journal_space(data: &[u8]) -> Space<Memory> {
         flash_sectors: 0,
         chunk_bytes: 4096,
         journal_bytes: JOURNAL_BYTES,
+        version: VERSION,
     };
     let mut space = Space::create(Memory::new(), &sizes, Bounds::default()).expect("memory takes it");
     if !data.is_empty() {

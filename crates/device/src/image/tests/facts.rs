@@ -13,8 +13,8 @@ use imbrex_layer::Note;
 #[test]
 fn everything_lies_where_the_page_says() {
     // Chunks of 1 MiB: heads 1 MiB apart, the directory at 3 MiB. 40 chunks of platters, 1 of flash, 4 × 1 of journals: 45
-    // entries of 16 bytes, so slots begin at the next MiB. A chunk has 2048 sectors: 34 blocks of 62, so with the header
-    // 17,920 bytes, and contents at 20,480.
+    // entries of 16 bytes, so slots begin at the next MiB. A chunk has 2048 sectors: 34 blocks of 62, whose digests
+    // lie in two blocks of 31. The table begins at 4096 and ends at 21,504, so contents are at 24,576.
     const MIB: u64 = 1 << 20;
     let layout = header(512, 40 * 2048, 1, MIB, MIB).layout();
     assert_eq!([0, 1, 2].map(|copy| layout.header(copy)), [0, MIB, 2 * MIB]);
@@ -22,19 +22,23 @@ fn everything_lies_where_the_page_says() {
     assert_eq!(layout.state(2, 1), 2 * MIB + (64 << 10) + 4096);
     assert_eq!([layout.entry(0), layout.entry(3)], [3 * MIB, 3 * MIB + 48]);
     assert_eq!((layout.chunks(), layout.chunk_sectors(), layout.table_blocks), (45, 2048, 34));
-    assert_eq!(layout.slot_bytes(), 20_480 + MIB);
-    assert_eq!([layout.slot(0), layout.slot(2)], [4 * MIB, 6 * MIB + 40_960]);
-    assert_eq!([layout.block(0, 0), layout.block(0, 2)], [4 * MIB + 512, 4 * MIB + 1536]);
-    assert_eq!(layout.content(1, 7), 5 * MIB + 20_480 + 20_480 + 7);
-    assert_eq!(layout.slot_head_bytes(), 17_920);
-    assert_eq!(layout.slot_at(5 * MIB + 20_480 + 20_480 + 7), Some((1, 7)));
-    assert_eq!(layout.slot_at(5 * MIB + 20_480 + 20_479), None, "in the sector table");
+    assert_eq!(layout.slot_bytes(), 24_576 + MIB);
+    assert_eq!([layout.slot(0), layout.slot(2)], [4 * MIB, 6 * MIB + 49_152]);
+    assert_eq!([layout.block(0, 0), layout.block(0, 2)], [4 * MIB + 4096, 4 * MIB + 5120]);
+    assert_eq!([layout.digests(0, 0), layout.digests(0, 1)], [4 * MIB + 512, 4 * MIB + 1024]);
+    assert_eq!(layout.content(1, 7), 5 * MIB + 24_576 + 24_576 + 7);
+    assert_eq!(layout.slot_head_bytes(), 21_504);
+    assert_eq!(layout.slot_at(5 * MIB + 24_576 + 24_576 + 7), Some((1, 7)));
+    assert_eq!(layout.slot_at(5 * MIB + 24_576 + 24_575), None, "in the sector table");
+    assert_eq!(layout.restore_bytes, 0, "no disk tears a sector of 512 bytes");
     assert_eq!(layout.slot_at(4 * MIB - 1), None, "before the slots");
-    // Chunks of 4 KiB with sectors of 4 KiB: one block, contents at 4096. Heads 128 KiB apart. 3 + 0 + 4 × 2 chunks.
+    // Chunks of 4 KiB with sectors of 4 KiB: one block at 4096, contents at 8192. Heads 128 KiB apart. 3 + 0 + 4 × 2
+    // chunks. The restore area has four times 16 KiB, for four sectors each.
     let layout = header(4096, 3, 0, 4096, 8192).layout();
     assert_eq!([layout.header(1), layout.entry(0)], [128 << 10, 384 << 10]);
     assert_eq!((layout.chunks(), layout.chunk_sectors(), layout.table_blocks), (11, 1, 1));
-    assert_eq!((layout.slot(0), layout.slot_bytes()), ((384 << 10) + 4096, 8192));
+    assert_eq!([layout.restored(0), layout.restore_bytes], [(384 << 10) + 4096, 64 << 10]);
+    assert_eq!((layout.slot(0), layout.slot_bytes()), ((384 << 10) + 4096 + (64 << 10), 12_288));
 }
 
 #[test]

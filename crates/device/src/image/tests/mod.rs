@@ -4,12 +4,15 @@
 mod facts;
 mod heading;
 mod journal;
+mod older;
 mod scrubs;
 mod settling;
 mod transfers;
 mod witnesses;
 
 use uuid::Uuid;
+
+use super::header::VERSION;
 
 use super::Header;
 
@@ -28,5 +31,6 @@ fn header(sector_bytes: u32, disk_sectors: u64, flash_sectors: u64, chunk_bytes:
         flash_sectors,
         chunk_bytes,
         journal_bytes,
+        version: VERSION,
     }
 }

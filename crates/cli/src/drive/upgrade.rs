@@ -1,0 +1,36 @@
+//! `imbrex drive upgrade`: an image of an older version becomes one of this version.
+
+use std::path::Path;
+
+use imbrex::{Failure, Progress};
+use imbrex_device::upgrade::upgrade_file;
+use serde_json::json;
+
+use crate::error::ExitCode;
+use crate::output;
+
+/// Converts the image.
+pub fn run(image: &Path, as_json: bool, quiet: bool) -> Result<ExitCode, Failure> {
+    let progress = Progress::on_terminal(as_json || quiet);
+    let bar = progress.steps("converting");
+    let told = |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    };
+    let upgraded = upgrade_file(image, told)?;
+    bar.finish_and_clear();
+    let place = image.display();
+    if as_json {
+        let document = json!({
+            "schema": "imbrex.drive-upgrade/1",
+            "image": image,
+            "uuid": upgraded.uuid,
+            "from_version": upgraded.from,
+            "version": upgraded.to,
+        });
+        output::line(&serde_json::to_string_pretty(&document).map_err(Failure::failed)?)?;
+    } else {
+        output::line(&format!("{place}: converted from version {} to version {}", upgraded.from, upgraded.to))?;
+    }
+    Ok(ExitCode::Done)
+}

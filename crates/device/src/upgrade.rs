@@ -1,0 +1,81 @@
+//! An image of an older version becomes one of this version: written beside the old one, made durable, and renamed over it.
+//!
+//! ```text
+//!  old image, locked ─► mended in memory as at any opening ─► copied into a hidden file ─► durable ─► renamed over the old one
+//!                                                               └─ failed, or stopped ─► the hidden file is removed
+//! ```
+//!
+//! Invariants:
+//! 1. The old image is not written. It stands under its name until the new one is durable.
+//! 2. Identity, contents, map and damage are the same in both.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::DeviceError;
+use crate::image::header::VERSION;
+use crate::image::{Bounds, Header, Space};
+use crate::media::file::{FileMedium, Mode};
+use crate::media::overlay::Overlay;
+use crate::store::Store;
+
+/// What an upgrade did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Upgraded {
+    /// The version that it had.
+    pub from: u32,
+    /// The version that it has.
+    pub to: u32,
+    /// The image's identity, which stays.
+    pub uuid: uuid::Uuid,
+}
+
+/// Converts the image in the file `path`. `told` is called with the chunks copied and the chunks in all.
+///
+/// # Errors
+///
+/// The image is of this version already, in use, damaged so that it does not open, or the disk is full; then it is as it was.
+pub fn upgrade_file(path: &Path, told: impl FnMut(u64, u64)) -> Result<Upgraded, DeviceError> {
+    let place = path.display().to_string();
+    let failed = |what: &str, cause: io::Error| DeviceError::medium(format!("{place}: {what}"), cause);
+    // The file itself is replaced, not a link to it.
+    let path = path.canonicalize().map_err(|cause| failed("following its links", cause))?;
+    let mut medium = FileMedium::open(&path, Mode::Write, false)?;
+    let header = Header::read(&mut medium, &place)?;
+    if header.version == VERSION {
+        return Err(DeviceError::image(&place, format!("is of version {VERSION} already; nothing was written")));
+    }
+    let (_, mut store) = Store::open(Overlay::new(medium), &place)?;
+    store.seal()?;
+    let hidden = Hidden::beside(&path);
+    let new = Header { version: VERSION, ..header.clone() };
+    let mut medium = FileMedium::open(&hidden.path, Mode::Create, true)?;
+    new.write(&mut medium)?;
+    let mut space = Space::create(medium, &new, Bounds::default())?;
+    space.copy_all(store.space_mut(), told)?;
+    drop(space);
+    std::fs::rename(&hidden.path, &path).map_err(|cause| failed("renaming the new image over it", cause))?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|cause| failed("syncing its folder", cause))?;
+    Ok(Upgraded { from: header.version, to: VERSION, uuid: header.uuid })
+}
+
+/// A file in the making, removed when dropped unless it was renamed.
+struct Hidden {
+    path: PathBuf,
+}
+
+impl Hidden {
+    fn beside(path: &Path) -> Hidden {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Hidden { path: path.with_file_name(format!(".{name}.{}.unfinished", std::process::id())) }
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // Once it was renamed there is none of that name.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
