@@ -28,6 +28,7 @@ pub(crate) enum What {
     Journal = 5,
     Disk = 6,
     Flash = 7,
+    FileMark = 8,
 }
 
 /// The seed of one kind of thing in one image.

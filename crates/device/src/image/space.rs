@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::bounds::Bounds;
 use super::checksum::{Places, Salt, What};
 use super::directory::Directory;
@@ -45,6 +47,7 @@ pub struct Space<M> {
     pub(super) journal: Salt,
     pub(super) state: State,
     pub(super) state_salt: Salt,
+    pub(super) uuid: Uuid,
     pub(super) bounds: Bounds,
     pub(super) blank: Blank,
     /// Whether slots were given whose owners are lost: what lies in no slot may have been in one of them.
@@ -84,6 +87,7 @@ impl<M: Media> Space<M> {
             journal: salt(What::Journal),
             state: State::default(),
             state_salt: salt(What::State),
+            uuid: header.uuid,
             bounds,
             blank: Blank::default(),
             has_orphans: false,

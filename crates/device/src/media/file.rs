@@ -9,8 +9,10 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Media;
+use super::host_file::HostFile;
 use crate::error::DeviceError;
 
 /// A file.
@@ -22,6 +24,7 @@ pub struct FileMedium {
     len: u64,
     syncs: bool,
     is_writable: bool,
+    host: Arc<HostFile>,
 }
 
 /// What the file is opened for.
@@ -48,17 +51,22 @@ impl FileMedium {
         }
         let locked = if mode == Mode::Read { file.try_lock_shared() } else { file.try_lock() };
         locked.map_err(|error| match error {
-            TryLockError::WouldBlock if mode == Mode::Read => {
-                DeviceError::image(&place, "is in use by another process, which writes to it; stop that one first")
-            }
-            TryLockError::WouldBlock => DeviceError::image(
-                &place,
-                "is in use by another process; stop that one first (two writers would ruin it)",
-            ),
+            TryLockError::WouldBlock => DeviceError::InUse {
+                place: place.clone(),
+                reason: match mode {
+                    Mode::Read => "it may write to it, so stop it first",
+                    _ => "stop it first (two writers would ruin it)",
+                },
+            },
             TryLockError::Error(cause) => DeviceError::medium(place.clone(), cause),
         })?;
-        let len = file.metadata().map_err(|cause| DeviceError::medium(place.clone(), cause))?.len();
-        Ok(FileMedium { file, place, len, syncs, is_writable: mode != Mode::Read })
+        FileMedium::over(file, path, mode != Mode::Read, syncs).map_err(|cause| DeviceError::medium(place, cause))
+    }
+
+    /// A medium in `file`, which stands at `path` or will, and which the caller has locked or nobody else knows.
+    pub(crate) fn over(file: File, path: &Path, is_writable: bool, syncs: bool) -> io::Result<FileMedium> {
+        let (len, host) = (file.metadata()?.len(), Arc::new(HostFile::new(&file, path)?));
+        Ok(FileMedium { file, place: path.display().to_string(), len, syncs, is_writable, host })
     }
 }
 
@@ -149,7 +157,9 @@ impl Media for FileMedium {
             // It would hide that the file was cut short.
             self.check_length()?;
         }
-        self.file.write_all_at(from, offset).map_err(|cause| with_remedy(&self.place, cause))?;
+        let written = self.file.write_all_at(from, offset);
+        self.host.note_write(offset, from.len() as u64);
+        written.map_err(|cause| with_remedy(&self.place, cause))?;
         self.len = self.len.max(offset + from.len() as u64);
         Ok(())
     }
@@ -162,6 +172,10 @@ impl Media for FileMedium {
             self.file.sync_data().map_err(|cause| with_remedy(&self.place, cause))?;
         }
         Ok(())
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        Some(self.host.clone())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Media: flat runs of bytes below an image. One file a kind.
 //!
 //! - [`memory`]: in memory, allocated as it is written;
-//! - [`mod@file`]: a sparse file, locked while it is open;
+//! - [`mod@file`]: a sparse file, locked while it is open; [`host_file`] is what is known of that file;
 //! - [`crashing`]: knows what is durable and what is not, and can be cut;
 //! - [`faulty`]: fails on schedule or at random, over any other;
 //! - [`overlay`]: keeps what is written in memory, over any other, which stays as it is.
@@ -16,12 +16,15 @@
 pub mod crashing;
 pub mod faulty;
 pub mod file;
+pub mod host_file;
 pub mod memory;
 pub mod overlay;
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+
+use self::host_file::HostFile;
 
 /// A run of bytes.
 pub trait Media: Send + fmt::Debug {
@@ -57,6 +60,11 @@ pub trait Media: Send + fmt::Debug {
 
     /// Makes all that was written durable.
     fn flush(&mut self) -> io::Result<()>;
+
+    /// The file of the host in which it lies, if it lies in one.
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        None
+    }
 }
 
 impl Media for Box<dyn Media> {
@@ -90,5 +98,9 @@ impl Media for Box<dyn Media> {
 
     fn flush(&mut self) -> io::Result<()> {
         (**self).flush()
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        (**self).host_file()
     }
 }

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use super::Media;
+use super::host_file::HostFile;
 
 const PAGE_BYTES: u64 = 64 << 10;
 
@@ -82,6 +84,10 @@ impl<M: Media> Media for Overlay<M> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.below.host_file()
     }
 }
 
