@@ -25,6 +25,11 @@ pub fn answer_with(words: &'static str) {
     let _ = ANSWER.set(words);
 }
 
+/// Asks for an end, as the first Ctrl-C does.
+pub fn request() {
+    INTERRUPTED.store(true, Ordering::SeqCst);
+}
+
 /// Whether the user wants an end.
 pub fn requested() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)

@@ -1,5 +1,8 @@
 //! `imbrex serve`: an emulated drive as a block device, until Ctrl-C.
 
+mod control;
+mod displaced;
+
 use std::cell::Cell;
 use std::fmt::Display;
 use std::io;
@@ -17,6 +20,8 @@ use imbrex_serve::tls::TlsServer;
 use imbrex_serve::ublk::BlockDevice;
 use imbrex_serve::{Address, Facts, Front, Limits, PageLimits, Server, http};
 
+use self::control::Controlled;
+use self::displaced::Displaced;
 use crate::args::{LimitArgs, ServeArgs};
 use crate::drive::fault as faults;
 use crate::error::ExitCode;
@@ -75,12 +80,15 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let observed = Observed { front: front.clone(), visitors: door.visitors() };
     let watchers = watchers(args, page_limits, &observed, quiet)?;
+    let control = Controlled::start(args, &observed, quiet)?;
     interrupt::answer_with("ending all connections, writing back what the drive has cached");
-    let served = door.serve(&front);
+    let served = door.serve(&front, &Displaced::new(control.path()));
     for watcher in watchers {
         watcher.join().expect("a thread that only looks does not panic");
     }
+    control.begin_end();
     let stopped = front.stop(pacer);
+    control.end(&front, &stopped);
     if !quiet {
         front.with(|_, statistics| report(statistics, pace));
         if let (Some(image), Ok(())) = (&args.image, &stopped) {
@@ -173,9 +181,10 @@ impl Door {
     }
 
     /// Serves until it is interrupted; then closes.
-    fn serve(self, front: &Front) -> Result<(), String> {
+    fn serve(self, front: &Front, displaced: &Displaced) -> Result<(), String> {
         let (has_told, has_told_refusal) = (Cell::new(false), Cell::new(false));
         let should_end = || {
+            displaced.tell(front);
             tell_faults(front);
             tell_trouble(front, &has_told);
             tell_refusal(front, &has_told_refusal);

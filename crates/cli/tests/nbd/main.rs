@@ -4,11 +4,15 @@
 
 mod clients;
 mod common;
+mod control;
+mod displaced;
 mod file_system;
 mod holes;
 mod hostile;
 mod kills;
 mod pacing;
+mod snapshot_ends;
+mod snapshots;
 mod strangers;
 mod sync;
 mod tls;

@@ -29,6 +29,7 @@ mod requests;
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use imbrex_disk::{Command, Lba, Sectors, SimTime};
 use imbrex_layer::Plan;
@@ -47,6 +48,7 @@ use crate::faults::player::Player;
 use crate::image::Header;
 use crate::media::Media;
 use crate::media::file::{FileMedium, Mode};
+use crate::media::host_file::HostFile;
 use crate::media::memory::Memory;
 use crate::media::overlay::Overlay;
 use crate::store::{Opened, Store};
@@ -198,6 +200,11 @@ impl EmulatedDrive {
     /// The store.
     pub fn store_mut(&mut self) -> &mut Store<Box<dyn Media>> {
         &mut self.engine.carrier_mut().store
+    }
+
+    /// The host's file in which its image lies, if it lies in one.
+    pub fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.engine.carrier().store.space().media().host_file()
     }
 
     /// Begins to note what is done where, and in what state bands are.
