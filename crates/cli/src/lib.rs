@@ -11,6 +11,7 @@
 //! ```
 
 mod args;
+mod displaced;
 mod drive;
 mod error;
 mod fit;

@@ -1,7 +1,6 @@
 //! `imbrex serve`: an emulated drive as a block device, until Ctrl-C.
 
 mod control;
-mod displaced;
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -21,8 +20,8 @@ use imbrex_serve::ublk::BlockDevice;
 use imbrex_serve::{Address, Facts, Front, Limits, PageLimits, Server, http};
 
 use self::control::Controlled;
-use self::displaced::Displaced;
 use crate::args::{LimitArgs, ServeArgs};
+use crate::displaced::Displaced;
 use crate::drive::fault as faults;
 use crate::error::ExitCode;
 use crate::interrupt;
@@ -82,7 +81,7 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let watchers = watchers(args, page_limits, &observed, quiet)?;
     let control = Controlled::start(args, &observed, quiet)?;
     interrupt::answer_with("ending all connections, writing back what the drive has cached");
-    let served = door.serve(&front, &Displaced::new(control.path()));
+    let served = door.serve(&front, &control);
     for watcher in watchers {
         watcher.join().expect("a thread that only looks does not panic");
     }
@@ -181,10 +180,13 @@ impl Door {
     }
 
     /// Serves until it is interrupted; then closes.
-    fn serve(self, front: &Front, displaced: &Displaced) -> Result<(), String> {
+    fn serve(self, front: &Front, control: &Controlled) -> Result<(), String> {
         let (has_told, has_told_refusal) = (Cell::new(false), Cell::new(false));
+        let displaced = Displaced::default();
         let should_end = || {
-            displaced.tell(front);
+            if let Some(file) = front.host_file() {
+                displaced.tell(file, &|| control.advice(file));
+            }
             tell_faults(front);
             tell_trouble(front, &has_told);
             tell_refusal(front, &has_told_refusal);

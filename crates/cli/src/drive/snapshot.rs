@@ -23,6 +23,8 @@ use imbrex::human;
 const BAR_AFTER: Duration = Duration::from_secs(1);
 /// How often a server is asked how far it is.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often Ctrl-C is looked for meanwhile.
+const WAIT: Duration = Duration::from_millis(20);
 /// How long a server may take to say how far it is.
 const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -148,14 +150,19 @@ fn of_server(image: &Path, copy: &Path, control: &Path, bar: &Bar) -> Result<Val
     let (tell, told) = mpsc::channel();
     let asked = control.to_path_buf();
     std::thread::spawn(move || tell.send(ask(&asked, &request, None)));
+    let mut looked = Instant::now();
     let answer = loop {
-        match told.recv_timeout(LOOK_EVERY) {
+        match told.recv_timeout(WAIT) {
             Ok(answer) => break answer,
             // The connection ends with this process, and with it what the server does for it.
             Err(RecvTimeoutError::Timeout) if interrupt::requested() => {
                 return Err(Failure::failed(SnapshotError::Interrupted));
             }
-            Err(RecvTimeoutError::Timeout) => look(control, bar),
+            Err(RecvTimeoutError::Timeout) if looked.elapsed() >= LOOK_EVERY => {
+                look(control, bar);
+                looked = Instant::now();
+            }
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break Err(AskError::Broken),
         }
     };

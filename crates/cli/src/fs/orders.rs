@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::asking::absolute;
-use super::devices::{self, Purpose};
+use super::devices::{self, Devices, Purpose};
 use super::{add, replace, scrub, status};
+use crate::displaced::Watched;
 
 /// What is being done, or was done last.
 struct Task {
@@ -54,18 +55,23 @@ pub struct Orders {
     directory: PathBuf,
     paths: RefCell<Vec<PathBuf>>,
     is_paced: bool,
+    /// The files of all devices.
+    files: Watched,
     task: RefCell<Option<Rc<Task>>>,
     /// Devices that came since it was mounted.
     came: RefCell<Vec<Device>>,
 }
 
 impl Orders {
-    /// For what is served on `directory` from the devices in `paths`.
-    pub fn new(clock: &Clock, directory: &Path, paths: &[PathBuf], is_paced: bool) -> Rc<Orders> {
+    /// For what is served on `directory` from `devices`.
+    pub fn new(clock: &Clock, directory: &Path, devices: &Devices, is_paced: bool) -> Rc<Orders> {
+        let files = Watched::default();
+        devices.all.iter().for_each(|device| files.add(device.host_file()));
         Rc::new(Orders {
+            files,
             clock: clock.clone(),
             directory: directory.into(),
-            paths: RefCell::new(paths.to_vec()),
+            paths: RefCell::new(devices.paths.clone()),
             is_paced,
             task: RefCell::default(),
             came: RefCell::default(),
@@ -80,6 +86,11 @@ impl Orders {
         Ok(())
     }
 
+    /// The files of its devices.
+    pub fn files(&self) -> Watched {
+        self.files.clone()
+    }
+
     /// Where the device at `path`, as the one who asks names it, was opened, if it was.
     fn known(&self, path: &Path) -> Option<PathBuf> {
         self.paths.borrow().iter().find(|known| absolute(known).is_ok_and(|known| known == path)).cloned()
@@ -92,6 +103,7 @@ impl Orders {
             return Err(replace::there_already(fs, &known));
         }
         let device = devices::open(&self.clock, &path, Purpose::Work, self.is_paced)?;
+        self.files.add(device.host_file());
         self.came.borrow_mut().push(device.clone());
         self.paths.borrow_mut().push(path.clone());
         Ok((device, path))
@@ -199,6 +211,9 @@ impl Answers for Serving {
     fn status(&self, fs: &Fs) -> String {
         let orders = &self.0;
         let mut document = status::document(fs, &orders.paths.borrow(), Some(&orders.directory));
+        let displaced = orders.files.displaced().into_iter();
+        document["devices_displaced"] =
+            displaced.map(|(path, placement)| json!({ "device": path, "placement": placement.name() })).collect();
         document["task"] = orders.task.borrow().as_ref().map_or(Value::Null, |task| task.document());
         document.to_string()
     }

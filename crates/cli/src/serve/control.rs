@@ -1,8 +1,9 @@
 //! The control socket of `imbrex serve`: where it is, and its end.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use imbrex_device::DeviceError;
+use imbrex_device::media::host_file::HostFile;
 use imbrex_serve::Front;
 use imbrex_serve::control::place::{self, Link};
 use imbrex_serve::control::{Control, Served};
@@ -55,9 +56,14 @@ impl Controlled {
         Ok(Controlled { control: Some(control), path, _link: link })
     }
 
-    /// Where it is.
-    pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+    /// How an image that lost its path is saved, behind a sentence on that.
+    pub fn advice(&self, image: &HostFile) -> String {
+        let (image, path) = (image.path().display(), self.path.iter());
+        let words = path.map(|path| {
+            let path = path.display();
+            format!("; `imbrex drive snapshot {image} COPY --control {path}` copies it as it is now")
+        });
+        words.collect()
     }
 
     /// The drive is about to be closed.

@@ -8,6 +8,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+
+use imbrex_device::media::host_file::HostFile;
 
 use super::{Answer, BLOCK_BYTES, Backend, DeviceFault, Geometry, Kind, Operation, Outcome};
 
@@ -23,6 +26,7 @@ pub struct FileBackend {
     answers: Vec<(u64, Outcome)>,
     head: u64,
     is_writable: bool,
+    host: Arc<HostFile>,
 }
 
 impl FileBackend {
@@ -45,7 +49,8 @@ impl FileBackend {
         // A block device has no length but where it ends.
         let bytes = file.seek(SeekFrom::End(0)).map_err(|error| failed("its length cannot be found", error))?;
         let geometry = Geometry { blocks: bytes / BYTES, kind: Kind::Plain };
-        Ok(FileBackend { file, place, geometry, answers: Vec::new(), head: 0, is_writable })
+        let host = HostFile::new(&file, path).map_err(|error| failed("cannot be told from others", error))?;
+        Ok(FileBackend { file, place, geometry, answers: Vec::new(), head: 0, is_writable, host: Arc::new(host) })
     }
 
     /// Where `bytes` are zeros, and enough of them, makes a hole in the file in place of writing them, if the host can.
@@ -111,6 +116,10 @@ impl Backend for FileBackend {
             // A host that cannot tell: everything may be data.
             Err(_) => block,
         }
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        Some(self.host.clone())
     }
 
     fn shut_down(&mut self) -> Result<(), DeviceFault> {

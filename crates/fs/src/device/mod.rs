@@ -23,7 +23,10 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+
+use imbrex_device::media::host_file::HostFile;
 
 use self::queue::{Queue, QueueLimits};
 use self::spent::Ledger;
@@ -184,6 +187,11 @@ pub trait Backend {
         block
     }
 
+    /// The file of the host in which it lies, if it lies in one.
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        None
+    }
+
     /// Ends in good order: all that was answered is on the medium. Nothing is asked of it afterwards.
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
         Ok(())
@@ -307,6 +315,11 @@ impl Device {
     /// The first block from `block` on that may hold something other than zeros, or its end.
     pub fn next_data(&self, block: u64) -> u64 {
         self.0.backend.borrow_mut().next_data(block)
+    }
+
+    /// The file of the host in which it lies, if it lies in one.
+    pub fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.0.backend.borrow().host_file()
     }
 
     /// Whether both are the same device.
