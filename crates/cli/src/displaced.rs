@@ -44,9 +44,12 @@ impl Displaced {
     }
 }
 
+/// A file, and what was said of it.
+type Told = (Weak<HostFile>, Displaced);
+
 /// The files of a server that has several, from any thread. It keeps none of them open.
 #[derive(Clone, Default)]
-pub struct Watched(Arc<Mutex<Vec<(Weak<HostFile>, Displaced)>>>);
+pub struct Watched(Arc<Mutex<Vec<Told>>>);
 
 impl Watched {
     /// Takes one in, if there is one.
@@ -70,7 +73,7 @@ impl Watched {
         placed.filter(|(_, placement)| *placement != Placement::InPlace).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Weak<HostFile>, Displaced)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Told>> {
         self.0.lock().expect("no thread panics while it holds the list")
     }
 }

@@ -156,7 +156,9 @@ fn of_server(image: &Path, copy: &Path, control: &Path, bar: &Bar) -> Result<Val
             Ok(answer) => break answer,
             // The connection ends with this process, and with it what the server does for it.
             Err(RecvTimeoutError::Timeout) if interrupt::requested() => {
-                return Err(Failure::failed(SnapshotError::Interrupted));
+                let words =
+                    "interrupted: the server stops too, and nothing is left unless the copy had just become whole";
+                return Err(Failure::failed(words));
             }
             Err(RecvTimeoutError::Timeout) if looked.elapsed() >= LOOK_EVERY => {
                 look(control, bar);

@@ -162,9 +162,9 @@ pub fn of_host_file(
             (Method::Copy, copied?)
         }
     };
-    let bytes = pass.bytes;
+    let Pass { progress, bytes, .. } = pass;
     let (uuid, snapshot) = name(&target)?;
-    target.finish()?;
+    target.finish(|| progress(bytes, bytes))?;
     Ok(Snapshot { bytes, method, pause, uuid, snapshot })
 }
 
@@ -190,15 +190,15 @@ fn name(target: &NewFile) -> Result<(Uuid, Uuid), SnapshotError> {
 }
 
 /// The copying of one image.
-struct Pass<'a> {
+struct Pass<'a, 'p> {
     source: &'a HostFile,
     target: &'a NewFile,
-    progress: Progress<'a>,
+    progress: Progress<'p>,
     bytes: u64,
     all: u64,
 }
 
-impl Pass<'_> {
+impl Pass<'_, '_> {
     /// Lets the copy share all blocks of the image, if the file system can. Returns whether it can.
     fn share(&mut self) -> Result<bool, SnapshotError> {
         use rustix::io::Errno;

@@ -94,9 +94,12 @@ impl NewFile {
         }
     }
 
-    /// Makes it durable and gives it its name.
-    pub(super) fn finish(mut self) -> Result<(), SnapshotError> {
+    /// Makes it durable and gives it its name, if it `is_wanted` then.
+    pub(super) fn finish(mut self, is_wanted: impl FnOnce() -> bool) -> Result<(), SnapshotError> {
         self.file.sync_all().map_err(|cause| self.failed(cause))?;
+        if !is_wanted() {
+            return Err(SnapshotError::Interrupted);
+        }
         self.give_name().map_err(|cause| self.failed(cause))?;
         self.folder.sync_all().map_err(|cause| self.failed(cause))
     }
@@ -184,11 +187,20 @@ mod tests {
             let file = if number == 0 { nameless } else { hidden };
             file.file().write_all_at(b"whole", 0).expect("it is written");
             assert!(!path.exists());
-            file.finish().expect("the name is free");
+            file.finish(|| true).expect("the name is free");
             assert_eq!(fs::read(&path).expect("it is there"), b"whole");
             assert_eq!(path.metadata().expect("it is there").mode() & 0o777, 0o600);
         }
         assert_eq!(names(folder.path()).len(), 2, "{:?}", names(folder.path()));
+    }
+
+    #[test]
+    fn a_file_that_nobody_wants_any_more_does_not_appear() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for file in kinds(&folder.path().join("a")) {
+            assert!(matches!(file.finish(|| false), Err(SnapshotError::Interrupted)));
+        }
+        assert_eq!(names(folder.path()).len(), 0);
     }
 
     #[test]
@@ -198,7 +210,7 @@ mod tests {
         let in_the_making = kinds(&path);
         fs::write(&path, "another").expect("it is written");
         for file in in_the_making {
-            assert!(matches!(file.finish(), Err(SnapshotError::Exists(_))), "taken meanwhile");
+            assert!(matches!(file.finish(|| true), Err(SnapshotError::Exists(_))), "taken meanwhile");
         }
         assert!(matches!(NewFile::create(&path, 0o600), Err(SnapshotError::Exists(_))), "taken before");
         let link = folder.path().join("link");
@@ -222,7 +234,7 @@ mod tests {
         fs::write(hidden_path(&path), "left behind, and longer").expect("it is written");
         let again = begin().expect("its process is dead");
         again.file().write_all_at(b"new", 0).expect("it is written");
-        again.finish().expect("the name is free");
+        again.finish(|| true).expect("the name is free");
         assert_eq!(fs::read(&path).expect("it is there"), b"new");
         fs::write(hidden_path(&path), "left behind").expect("it is written");
         discard_unfinished(&path);

@@ -15,11 +15,15 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use imbrex_device::media::host_file::FileIdentity;
 use rustix::process::geteuid;
 
-use crate::socket::{Access, Socket};
+use crate::socket::{Access, Socket, is_answered};
+
+/// What nobody answers at is removed when it is so old.
+const DEAD_AFTER: Duration = Duration::from_secs(60);
 
 /// The folder of the user's control sockets; it need not be there.
 fn folder() -> PathBuf {
@@ -78,10 +82,24 @@ fn prepare(identity: &FileIdentity) -> io::Result<PathBuf> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => check_folder(&folder)?,
     }
+    remove_dead(&folder);
     let entry = entry(identity);
     match fs::remove_file(&entry) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(entry),
+    }
+}
+
+/// Removes what killed servers left in the folder. One that is just being made is spared.
+fn remove_dead(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let made = fs::symlink_metadata(&path).and_then(|facts| facts.modified()).ok();
+        let is_old = made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age >= DEAD_AFTER);
+        if is_old && !is_answered(&path) {
+            // Another server may do the same.
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -95,4 +113,42 @@ pub fn link(identity: &FileIdentity, socket: &Path) -> io::Result<Link> {
     let (entry, socket) = (prepare(identity)?, std::path::absolute(socket)?);
     std::os::unix::fs::symlink(&socket, &entry)?;
     Ok(Link { entry, socket })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn what_killed_servers_left_is_removed_once_it_is_old() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        let _living = UnixListener::bind(at("living")).expect("it can be bound");
+        for name in ["dead", "new"] {
+            drop(UnixListener::bind(at(name)).expect("it can be bound"));
+        }
+        std::os::unix::fs::symlink("nowhere", at("link")).expect("it is made");
+        let old = rustix::fs::Timespec { tv_sec: 1000, tv_nsec: 0 };
+        let times = rustix::fs::Timestamps { last_access: old, last_modification: old };
+        for name in ["living", "dead", "link"] {
+            let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+            rustix::fs::utimensat(rustix::fs::CWD, at(name), &times, flags).expect("they are ours");
+        }
+        remove_dead(folder.path());
+        let is_left = |name: &str| fs::symlink_metadata(at(name)).is_ok();
+        assert_eq!(["living", "dead", "new", "link"].map(is_left), [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        check_folder(folder.path()).expect("it is ours alone");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
+        assert_eq!(check_folder(folder.path()).expect_err("others can").kind(), io::ErrorKind::PermissionDenied);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/", &link).expect("it is made");
+        assert!(check_folder(&link).is_err(), "a link is somebody else's choice");
+    }
 }
