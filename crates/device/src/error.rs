@@ -62,11 +62,11 @@ pub enum DeviceError {
         reason: String,
     },
     /// Another process has the image open.
-    #[error("{place} is in use by another process; {reason}")]
+    #[error("{place}: is in use by another process{reason}")]
     InUse {
         /// The file.
         place: String,
-        /// What to do.
+        /// What that one does, and what to do.
         reason: &'static str,
     },
     /// The file is a copy of an image that was not closed.

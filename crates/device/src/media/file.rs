@@ -54,8 +54,8 @@ impl FileMedium {
             TryLockError::WouldBlock => DeviceError::InUse {
                 place: place.clone(),
                 reason: match mode {
-                    Mode::Read => "it may write to it, so stop it first",
-                    _ => "stop it first (two writers would ruin it)",
+                    Mode::Read => ", which writes to it; stop that one first",
+                    _ => "; stop that one first (two writers would ruin it)",
                 },
             },
             TryLockError::Error(cause) => DeviceError::medium(place.clone(), cause),
