@@ -49,7 +49,7 @@ impl FileBackend {
         // A block device has no length but where it ends.
         let bytes = file.seek(SeekFrom::End(0)).map_err(|error| failed("its length cannot be found", error))?;
         let geometry = Geometry { blocks: bytes / BYTES, kind: Kind::Plain };
-        let host = HostFile::new(&file, path).map_err(|error| failed("cannot be told from others", error))?;
+        let host = HostFile::new(&file, path).map_err(|error| failed("its length cannot be found", error))?;
         Ok(FileBackend { file, place, geometry, answers: Vec::new(), head: 0, is_writable, host: Arc::new(host) })
     }
 
