@@ -36,6 +36,11 @@ pub fn set_asking(is_asking: bool) {
     IS_ASKING.store(is_asking, Ordering::SeqCst);
 }
 
+/// Asks for an end, as the first Ctrl-C does.
+pub fn request() {
+    INTERRUPTED.store(true, Ordering::SeqCst);
+}
+
 /// Whether the user wants an end.
 pub fn requested() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)

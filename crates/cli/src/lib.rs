@@ -12,6 +12,7 @@
 
 mod args;
 mod consent;
+mod displaced;
 mod drive;
 mod error;
 mod file_limit;

@@ -1,5 +1,7 @@
 //! `imbrex serve`: an emulated drive as a block device, until Ctrl-C.
 
+mod control;
+
 use std::cell::Cell;
 use std::fmt::Display;
 use std::io;
@@ -17,7 +19,9 @@ use imbrex_serve::tls::TlsServer;
 use imbrex_serve::ublk::BlockDevice;
 use imbrex_serve::{Address, Facts, Front, Limits, PageLimits, Server, http};
 
+use self::control::Controlled;
 use crate::args::{LimitArgs, ServeArgs};
+use crate::displaced::Displaced;
 use crate::drive::fault as faults;
 use crate::error::ExitCode;
 use crate::interrupt;
@@ -75,12 +79,15 @@ pub fn run(args: &ServeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let observed = Observed { front: front.clone(), visitors: door.visitors() };
     let watchers = watchers(args, page_limits, &observed, quiet)?;
+    let control = Controlled::start(args, &observed, quiet)?;
     interrupt::answer_with("ending all connections, writing back what the drive has cached");
-    let served = door.serve(&front);
+    let served = door.serve(&front, &control);
     for watcher in watchers {
         watcher.join().expect("a thread that only looks does not panic");
     }
+    control.begin_end();
     let stopped = front.stop(pacer);
+    control.end(&front, &stopped);
     if !quiet {
         front.with(|_, statistics| report(statistics, pace));
         if let (Some(image), Ok(())) = (&args.image, &stopped) {
@@ -173,9 +180,13 @@ impl Door {
     }
 
     /// Serves until it is interrupted; then closes.
-    fn serve(self, front: &Front) -> Result<(), String> {
+    fn serve(self, front: &Front, control: &Controlled) -> Result<(), String> {
         let (has_told, has_told_refusal) = (Cell::new(false), Cell::new(false));
+        let displaced = Displaced::default();
         let should_end = || {
+            if let Some(file) = front.host_file() {
+                displaced.tell(file, &|| control.advice(file));
+            }
             tell_faults(front);
             tell_trouble(front, &has_told);
             tell_refusal(front, &has_told_refusal);

@@ -61,6 +61,24 @@ pub enum DeviceError {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// Another process has the image open.
+    #[error("{place}: is in use by another process{reason}")]
+    InUse {
+        /// The file.
+        place: String,
+        /// What that one does, and what to do.
+        reason: &'static str,
+    },
+    /// The file is a copy of an image that was not closed.
+    #[error(
+        "{place} was copied from an image that was not closed: if a server worked on that one meanwhile, this copy may hold \
+         other bytes than were written. `imbrex drive snapshot` copies an image that is served; `imbrex drive adopt {place}` \
+         takes this copy as it is, if nobody wrote to its original while it was copied"
+    )]
+    CopiedUnclosed {
+        /// The file.
+        place: String,
+    },
     /// The image was whole once and is so no longer. It was left as it was.
     #[error("{place}: {reason}")]
     Damaged {

@@ -23,6 +23,7 @@ pub mod lost;
 pub mod media;
 pub mod pacing;
 pub mod repair;
+pub mod snapshot;
 mod staging;
 pub mod store;
 pub mod upgrade;

@@ -9,7 +9,7 @@ use imbrex_fs::FsError;
 use imbrex_fs::clock::Stalled;
 
 /// The sources of messages, and the functions that are meant where not all of them are.
-const SOURCES: [(&str, &[&str]); 39] = [
+const SOURCES: [(&str, &[&str]); 41] = [
     ("cli/src/fs/check.rs", &[]),
     ("cli/src/fs/scrub.rs", &[]),
     ("cli/src/fs/salvage.rs", &[]),
@@ -19,8 +19,10 @@ const SOURCES: [(&str, &[&str]); 39] = [
     ("cli/src/fs/asking.rs", &["ask", "give"]),
     ("cli/src/fs/stat.rs", &["ask"]),
     ("cli/src/fs/mkfs.rs", &["make_file"]),
+    ("cli/src/displaced.rs", &[]),
     ("cli/src/interrupt.rs", &[]),
     ("cli/src/output.rs", &[]),
+    ("device/src/media/host_file.rs", &["warning"]),
     ("fs/src/core/members.rs", &[]),
     ("fs/src/core/mount.rs", &[]),
     ("fs/src/core/scrub.rs", &[]),

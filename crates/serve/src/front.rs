@@ -19,6 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use imbrex_device::media::host_file::HostFile;
 use imbrex_device::pacing::{Pace, PacedClock};
 use imbrex_device::zoned::ZonedMode;
 use imbrex_device::{Completion, DeviceError, EmulatedDrive, Io, IoKind};
@@ -71,6 +72,20 @@ pub trait Target: Send + Sync {
     fn answer(&self, answer: Answer);
 }
 
+/// One request whose answer a thread waits for.
+#[derive(Default)]
+struct Waited {
+    answer: Mutex<Option<Answer>>,
+    arrived: Condvar,
+}
+
+impl Target for Waited {
+    fn answer(&self, answer: Answer) {
+        *self.answer.lock().expect("no thread panics while it holds the answer") = Some(answer);
+        self.arrived.notify_one();
+    }
+}
+
 /// A request whose completion is known and whose time has not come.
 struct Due {
     at: Instant,
@@ -114,6 +129,7 @@ pub struct Front {
     clock: PacedClock,
     stopping: AtomicBool,
     facts: Facts,
+    host_file: Option<Arc<HostFile>>,
 }
 
 /// What protocols tell their clients.
@@ -150,6 +166,7 @@ impl Front {
             zones: drive.zoned_mode(),
             leaves_damage_to_host: drive.drive().disk.recording.leaves_damage_to_host(),
         };
+        let host_file = drive.host_file();
         let inner = Inner {
             drive,
             callers: BTreeMap::new(),
@@ -163,6 +180,7 @@ impl Front {
             clock: PacedClock::start(pace),
             stopping: AtomicBool::new(false),
             facts,
+            host_file,
         });
         let worker = front.clone();
         let thread = std::thread::Builder::new()
@@ -178,6 +196,11 @@ impl Front {
     /// What protocols tell their clients.
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// The host's file in which the drive's image lies, if it lies in one.
+    pub fn host_file(&self) -> Option<&Arc<HostFile>> {
+        self.host_file.as_ref()
     }
 
     /// Whether requests are served in the caller's thread.
@@ -259,6 +282,23 @@ impl Front {
                 drop(inner);
                 target.answer(Answer::now(tag, Vec::new(), Err(error)));
             }
+        }
+    }
+
+    /// Serves a request and waits for its answer, at any pace. Not after [`Front::stop`] began: nobody would answer.
+    pub fn ask(&self, io: Io) -> Answer {
+        if self.is_unpaced() {
+            return self.serve(io);
+        }
+        let waited = Arc::new(Waited::default());
+        let target: Arc<dyn Target> = waited.clone();
+        self.submit(io, Instant::now(), &target);
+        let mut answer = waited.answer.lock().expect("no thread panics while it holds the answer");
+        loop {
+            if let Some(answer) = answer.take() {
+                return answer;
+            }
+            answer = waited.arrived.wait(answer).expect("no thread panics while it holds the answer");
         }
     }
 

@@ -13,8 +13,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -31,6 +30,7 @@ use tokio::net::TcpStream;
 
 use crate::clients::{Client, Clients};
 use crate::limits::PageLimits;
+use crate::socket::{Access, Socket};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -279,9 +279,8 @@ fn refusal(status: StatusCode, words: String) -> Response<Full<Bytes>> {
 
 /// Gives the text of `/stats` to whoever connects to the Unix socket `path`, until `stop`: one after the other.
 pub fn start_socket(path: &Path, shown: Arc<dyn Shown>, stop: Stop) -> io::Result<JoinHandle<()>> {
-    let listener = UnixListener::bind(path)?;
+    let listener = Socket::bind(path, Access::Usual)?;
     listener.set_nonblocking(true)?;
-    let path: PathBuf = path.into();
     std::thread::Builder::new().name("stats".into()).spawn(move || {
         while !stop() {
             let Ok((mut stream, _)) = listener.accept() else {
@@ -295,7 +294,6 @@ pub fn start_socket(path: &Path, shown: Arc<dyn Shown>, stop: Stop) -> io::Resul
             let _ = stream.set_write_timeout(Some(SOCKET_TIME)).and_then(|()| stream.write_all(text.as_bytes()));
             std::thread::sleep(rest);
         }
-        let _ = std::fs::remove_file(path);
     })
 }
 

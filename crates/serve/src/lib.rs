@@ -27,6 +27,7 @@
 
 pub mod busy;
 pub mod clients;
+pub mod control;
 pub mod front;
 #[cfg(target_os = "linux")]
 pub mod fuse;
@@ -37,6 +38,7 @@ pub mod nbd;
 pub mod observe;
 pub mod payload;
 mod picture;
+pub mod socket;
 pub mod spares;
 pub mod statistics;
 pub mod stream;

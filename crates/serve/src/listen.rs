@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::TcpListener;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -24,6 +23,7 @@ use crate::limits::Limits;
 use crate::nbd::handshake::{self, Ended, Tls};
 use crate::nbd::transmission;
 use crate::payload::{Account, Payloads};
+use crate::socket::{Access, Socket};
 use crate::stream::Stream;
 use crate::tls::TlsServer;
 
@@ -72,7 +72,7 @@ impl fmt::Display for Address {
 }
 
 enum Listener {
-    Unix(UnixListener, PathBuf),
+    Unix(Socket),
     Tcp(TcpListener),
 }
 
@@ -102,7 +102,7 @@ impl Server {
     /// Listens at `address` for clients of `front`, within `limits`; with `tls`, for such as speak it.
     pub fn bind(address: &Address, front: Arc<Front>, tls: Option<TlsServer>, limits: Limits) -> io::Result<Server> {
         let listener = match address {
-            Address::Unix(path) => Listener::Unix(bind_unix(path)?, path.clone()),
+            Address::Unix(path) => Listener::Unix(Socket::bind(path, Access::Usual)?),
             Address::Tcp(host) => Listener::Tcp(TcpListener::bind(host)?),
         };
         let places = (limits.connections, limits.connections_per_peer, limits.leaving_max());
@@ -120,14 +120,14 @@ impl Server {
     pub fn port(&self) -> Option<u16> {
         match &self.listener {
             Listener::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
-            Listener::Unix(..) => None,
+            Listener::Unix(_) => None,
         }
     }
 
     /// Takes clients until `should_stop`, which is asked a few times a second; then ends all connections.
     pub fn run(&self, should_stop: &dyn Fn() -> bool) -> io::Result<()> {
         match &self.listener {
-            Listener::Unix(listener, _) => listener.set_nonblocking(true)?,
+            Listener::Unix(listener) => listener.set_nonblocking(true)?,
             Listener::Tcp(listener) => listener.set_nonblocking(true)?,
         }
         let mut looked = Instant::now();
@@ -179,7 +179,7 @@ impl Server {
 
     fn accept(&self) -> io::Result<Stream> {
         let stream = match &self.listener {
-            Listener::Unix(listener, _) => Stream::Unix(listener.accept()?.0),
+            Listener::Unix(listener) => Stream::Unix(listener.accept()?.0),
             Listener::Tcp(listener) => Stream::Tcp(listener.accept()?.0),
         };
         match &stream {
@@ -209,30 +209,6 @@ impl Server {
             let _ = converse(&front, &account, tls.as_deref(), stream);
         });
         Some((number, thread.ok()?))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Listener::Unix(_, path) = &self.listener {
-            // Whoever removed it before us did what we would have done.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-/// Binds `path`; a socket that nobody listens at any more is replaced.
-fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let is_socket = std::os::unix::fs::FileTypeExt::is_socket(&std::fs::symlink_metadata(path)?.file_type());
-            if !is_socket || UnixStream::connect(path).is_ok() {
-                return Err(error);
-            }
-            std::fs::remove_file(path)?;
-            UnixListener::bind(path)
-        }
-        bound => bound,
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use imbrex_device::EmulatedDrive;
 use imbrex_device::activity::{Activity, BINS};
+use imbrex_device::media::host_file::Placement;
 use imbrex_disk::SimDuration;
 use imbrex_layer::Cause;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use crate::front::Front;
 use crate::http::Shown;
 use crate::payload::Payloads;
 use crate::picture;
-use crate::statistics::Statistics;
+use crate::statistics::{KindStatistics, Statistics};
 
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
@@ -91,6 +92,9 @@ pub fn text(observed: &Observed) -> String {
         zones_text(&mut out, drive, statistics);
         out
     });
+    if let Some(words) = displacement(front) {
+        let _ = writeln!(out, "image: {words}");
+    }
     if let Some((clients, payloads)) = &observed.visitors {
         let counts = clients.counts();
         let (used, most) = payloads.used_bytes();
@@ -189,6 +193,15 @@ fn visitors_prometheus(out: &mut String, clients: &Clients, payloads: &Payloads)
     }
 }
 
+/// Whether the image's file still stands where it was opened.
+fn placement_prometheus(out: &mut String, placement: Placement) {
+    let name = "imbrex_image_displaced";
+    let _ = write!(out, "# HELP {name} 1 for what became of the served image's file.\n# TYPE {name} gauge\n");
+    for of in [Placement::Removed, Placement::Renamed, Placement::Replaced] {
+        let _ = writeln!(out, "{name}{{how=\"{}\"}} {}", of.name(), u8::from(of == placement));
+    }
+}
+
 /// Prometheus text, version 0.0.4.
 pub fn prometheus(observed: &Observed) -> String {
     let mut out = observed.front.with(|drive, statistics| {
@@ -251,6 +264,9 @@ pub fn prometheus(observed: &Observed) -> String {
         zones_prometheus(&mut out, drive, statistics);
         out
     });
+    if let Some(file) = observed.front.host_file() {
+        placement_prometheus(&mut out, file.placement());
+    }
     if let Some((clients, payloads)) = &observed.visitors {
         visitors_prometheus(&mut out, clients, payloads);
     }
@@ -319,31 +335,70 @@ fn medium(out: &mut String, drive: &EmulatedDrive) {
     }
 }
 
+/// The drive's figures as JSON: for the control socket.
+pub fn figures(observed: &Observed) -> Value {
+    let front = &observed.front;
+    let mut figures = front.with(|drive, statistics| {
+        let (cache_used, cache_size) = cache_fill(drive);
+        json!({
+            "drive": front.facts().label,
+            "image": Value::Null,
+            "placement": Value::Null,
+            "capacity_bytes": front.facts().capacity_bytes,
+            "is_read_only": front.facts().read_only,
+            "stopped": drive.store_mut().stopped(),
+            "simulated_ns": drive.now().0,
+            "busy_ns": statistics.busy.total_ns(),
+            "dirty_bytes": drive.dirty().0 * u64::from(drive.sector_bytes()),
+            "cache_used_bytes": cache_used,
+            "cache_size_bytes": cache_size,
+            "operations": operations(statistics),
+            "connections": Value::Null,
+        })
+    });
+    if let Some(file) = front.host_file() {
+        figures["image"] = json!(file.path());
+        figures["placement"] = json!(file.placement().name());
+    }
+    if let Some((clients, _)) = &observed.visitors {
+        figures["connections"] = json!(clients.counts().connections);
+    }
+    figures
+}
+
+/// Counts and latencies of each kind of request.
+fn operations(statistics: &Statistics) -> Vec<Value> {
+    let operation = |kind: &KindStatistics| {
+        json!({
+            "operation": kind.name,
+            "requests": kind.requests,
+            "errors": kind.errors,
+            "bytes": kind.bytes,
+            "latency_ns_p50": kind.latency_ns.value_at_quantile(0.5),
+            "latency_ns_p99": kind.latency_ns.value_at_quantile(0.99),
+            "latency_ns_max": kind.latency_ns.max(),
+        })
+    };
+    statistics.kinds.iter().map(operation).collect()
+}
+
+/// What became of the image's file while it is served, as a sentence; nothing while it is in its place.
+pub fn displacement(front: &Front) -> Option<String> {
+    let file = front.host_file()?;
+    file.placement().warning(file.path())
+}
+
 /// The state of the live page (`imbrex.window/1`).
 pub fn state(front: &Front) -> Value {
     let facts = front.facts().clone();
     let (bands, surfaces) = picture::draw(front);
+    let displacement = displacement(front);
     front.with(|drive, statistics| {
         let geometry = &drive.drive().disk.geometry;
         let head_bin = Activity::bin(geometry, drive.timing().actuator().radial_track());
         let cleaning = &drive.timing().cleaning;
         let (cleaning_events, cleaning_ns, stall_ns) =
             (cleaning.events(), cleaning.total_ns(), cleaning.longest_stall_ns());
-        let kinds: Vec<Value> = statistics
-            .kinds
-            .iter()
-            .map(|kind| {
-                json!({
-                    "operation": kind.name,
-                    "requests": kind.requests,
-                    "errors": kind.errors,
-                    "bytes": kind.bytes,
-                    "latency_ns_p50": kind.latency_ns.value_at_quantile(0.5),
-                    "latency_ns_p99": kind.latency_ns.value_at_quantile(0.99),
-                    "latency_ns_max": kind.latency_ns.max(),
-                })
-            })
-            .collect();
         let (cache_used, cache_size) = cache_fill(drive);
         let seconds: Vec<Value> = statistics
             .seconds
@@ -368,7 +423,8 @@ pub fn state(front: &Front) -> Value {
             "cleaning_ns": cleaning_ns,
             "longest_stall_ns": stall_ns,
             "lateness_ns_p99": statistics.lateness_ns.value_at_quantile(0.99),
-            "operations": kinds,
+            "operations": operations(statistics),
+            "displacement": displacement,
             "seconds": seconds,
             "head_bin": head_bin,
             "bins": BINS,

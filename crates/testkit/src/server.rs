@@ -32,6 +32,8 @@ impl Server {
             .arg("serve")
             .args(words)
             .args(["--nbd", &format!("unix:{}", socket.display())])
+            // Its control socket goes with the folder; `imbrex drive snapshot` finds it with the same variable.
+            .env("XDG_RUNTIME_DIR", folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(&log).expect("the folder is ours"))
@@ -63,6 +65,16 @@ impl Server {
         format!("nbd+unix:///?socket={}", self.socket.display())
     }
 
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end; gives the exit code, if it ended by itself.
+    pub fn wait(&mut self) -> Option<i32> {
+        until("the server's end", || self.child.try_wait().expect("a child can be asked")).code()
+    }
+
     /// SIGKILL, and waits for the end.
     pub fn kill(&mut self) {
         self.child.kill().expect("it is ours");
@@ -82,19 +94,24 @@ impl Server {
         self.child.try_wait().expect("a child can be asked").is_none()
     }
 
+    /// The address of its live page. The server must have been started with `--window 127.0.0.1:0`, whose address it prints.
+    pub fn window(&self) -> String {
+        let log = self.log();
+        let address = log.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+        address.expect("it shows a window").to_string()
+    }
+
     /// Bytes of platter written since the start, padding and cleaning as well. The server must have been started with
     /// `--window 127.0.0.1:0`, whose address it prints.
     pub fn platter_bytes(&self) -> u64 {
-        let log = self.log();
-        let address = log.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("it shows a window");
-        let metrics = fetch(address, "/metrics");
+        let metrics = fetch(&self.window(), "/metrics");
         let values = metrics.lines().filter(|line| line.starts_with("imbrex_medium_written_bytes_total{"));
         values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
     }
 }
 
 /// GET, the bare minimum.
-fn fetch(address: &str, path: &str) -> String {
+pub fn fetch(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the window is open");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

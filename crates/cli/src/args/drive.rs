@@ -8,6 +8,17 @@ use imbrex_disk::SimDuration;
 /// `imbrex drive`.
 #[derive(Subcommand, Debug)]
 pub enum DriveCommand {
+    /// Take a copy of an image that was not closed as it is.
+    ///
+    /// An image that a server works on, or that a killed one left, is refused if it lies in another file than the one it was
+    /// opened in: a copy made by `cp` while a server worked on the original may hold other bytes than were written. Adopt a
+    /// copy only if nobody wrote to the original meanwhile, as after the move of a killed server's image to another disk,
+    /// or its restore from a backup of the whole machine at rest.
+    Adopt {
+        /// The copy.
+        #[arg(value_name = "FILE")]
+        image: PathBuf,
+    },
     /// Make the image of a new drive.
     Create {
         /// The image to make; there must be no such file yet. It grows as it is written.
@@ -89,6 +100,26 @@ pub enum DriveCommand {
         #[arg(value_name = "FILE")]
         image: PathBuf,
         /// Print it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a consistent copy of an image, of one that is served too.
+    ///
+    /// Of a served image the copy has every write that was acknowledged before the command began: the server flushes the
+    /// drive's volatile cache first. Requests wait only while the last of it is copied. The copy appears when it is whole
+    /// and on the disk, and never in the place of another file. Where the file system shares blocks, both share them.
+    Snapshot {
+        /// The image.
+        #[arg(value_name = "FILE")]
+        image: PathBuf,
+        /// The copy to make; there must be no such file yet.
+        #[arg(value_name = "COPY")]
+        copy: PathBuf,
+        /// The control socket of the server that serves the image, as `imbrex serve --control` has it; needed only where
+        /// it is not found by itself, as for a server of another user.
+        #[arg(long, value_name = "PATH")]
+        control: Option<PathBuf>,
+        /// Print what was made as JSON.
         #[arg(long)]
         json: bool,
     },

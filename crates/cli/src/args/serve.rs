@@ -51,6 +51,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "PATH")]
     pub stats: Option<PathBuf>,
 
+    /// Take orders at this Unix socket, which you alone can connect to: snapshot, stats, shutdown (docs/serve.md). Without it
+    /// the socket of an image that is written to lies in your runtime folder, where `imbrex drive snapshot` looks for it.
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+
     /// Certificate chain for TLS (PEM); then clients must speak it.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,

@@ -64,6 +64,17 @@ fn facts(drive: &Drive, store: &mut Store<FileMedium>) -> Result<Vec<Fact>, Fail
         fact("layer", "layer", drive.layer.name(), drive.layer.name()),
         fact("parameters", "parameters", parameters.clone(), parameters.join(", ")),
     ];
+    if let Some(snapshot) = header.snapshot {
+        facts.insert(2, fact("snapshot_uuid", "snapshot", snapshot.to_string(), snapshot));
+    }
+    if store.space_mut().is_copied_unclosed()? {
+        facts.push(fact(
+            "is_copied_unclosed",
+            "copied",
+            true,
+            "while it was not closed; see `imbrex drive adopt --help`",
+        ));
+    }
     if let Some(tracks) = recording.band_tracks() {
         facts.push(fact("band_tracks", "tracks of a band", tracks, tracks));
     }

@@ -1,11 +1,13 @@
 //! `imbrex drive`: emulated drives kept in files, and profiles made of descriptions of real ones.
 
+mod adopt;
 mod check;
 mod create;
 mod dump;
 pub mod fault;
 mod import;
 mod info;
+mod snapshot;
 mod upgrade;
 
 use crate::args::DriveCommand;
@@ -15,6 +17,7 @@ use imbrex::Failure;
 /// Runs the command.
 pub fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failure> {
     match command {
+        DriveCommand::Adopt { image } => adopt::run(image),
         DriveCommand::Create { image, drive, json } => create::run(image, drive, *json),
         DriveCommand::Check { image, repair, json } => check::run(image, *repair, *json),
         DriveCommand::Dump { image, parts, json } => dump::run(image, *parts, *json),
@@ -24,5 +27,8 @@ pub fn run(command: &DriveCommand, quiet: bool) -> Result<ExitCode, Failure> {
         DriveCommand::Import { description, out } => import::run(description, out.as_deref(), quiet),
         DriveCommand::Info { image, json } => info::run(image, *json),
         DriveCommand::Upgrade { image, json } => upgrade::run(image, *json, quiet),
+        DriveCommand::Snapshot { image, copy, control, json } => {
+            snapshot::run(image, copy, control.as_deref(), *json, quiet)
+        }
     }
 }

@@ -161,6 +161,20 @@ fn in_use(failure: Failure) -> Failure {
     failure
 }
 
+/// Devices that are told, each with where it is.
+type Known = Vec<(Superblock, PathBuf)>;
+
+/// Refuses the device at `path` if one of those that are `known` has the same UUID: one of both is a copy of the other, of
+/// another time, and which one is wanted is for the user to say.
+fn refuse_copy(known: &[(Superblock, PathBuf)], superblock: &Superblock, path: &Path) -> Result<(), Failure> {
+    let uuid = superblock.own().uuid;
+    let Some((_, other)) = known.iter().find(|(there, _)| there.own().uuid == uuid) else { return Ok(()) };
+    let (one, other) = (other.display(), path.display());
+    let words =
+        format!("{one} and {other} are the same device ({uuid}) of one file system: one is a copy of the other");
+    Err(Failure::failed(words).or_try("the one that is wanted, with the other moved to another folder"))
+}
+
 impl Devices {
     /// Opens the devices in `paths`, and those of their file system that lie in the folder of the first.
     pub fn open(clock: &Clock, paths: &[PathBuf], purpose: Purpose, is_paced: bool) -> Result<Devices, Failure> {
@@ -168,49 +182,37 @@ impl Devices {
         for path in paths {
             devices.all.push(open(clock, path, purpose, is_paced)?);
         }
-        let (mut superblocks, mut failed) = (Vec::new(), None);
-        for device in &devices.all {
-            let device = device.clone();
+        let (mut known, mut failed): (Known, _) = (Vec::new(), None);
+        for (device, path) in devices.all.clone().into_iter().zip(paths) {
             // One that cannot be told is named when it is mounted, where the others can do without it.
             match run(clock, async move { look(&device).await }) {
-                Ok(superblock) => superblocks.push(superblock),
+                Ok(superblock) => {
+                    refuse_copy(&known, &superblock, path)?;
+                    known.push((superblock, path.clone()));
+                }
                 Err(failure) => failed = failed.or(Some(failure)),
             }
         }
-        let Some(first) = superblocks.first().cloned() else { return failed.map_or(Ok(devices), Err) };
-        if first.shape.is_some() || first.metadata_members().len() > 1 {
-            devices.add_all_beside(clock, &superblocks, purpose, is_paced)?;
-            return Ok(devices);
-        }
-        for number in 0..first.members.len() as u32 {
-            let is_there = superblocks.iter().any(|superblock| superblock.member == number);
-            let found = if is_there { None } else { find(&devices.paths, first.uuid, number) };
-            if let Some(path) = found {
-                devices.all.push(open(clock, &path, purpose, is_paced)?);
-                devices.paths.push(path);
-            }
+        let Some((first, _)) = known.first() else { return failed.map_or(Ok(devices), Err) };
+        if first.shape.is_some() || first.members.len() > 1 {
+            devices.add_beside(clock, known, purpose, is_paced)?;
         }
         Ok(devices)
     }
 
-    /// Opens every device of the same file system that lies in the folder of the first and is not there already: an array
-    /// may have drives that its first superblock does not know.
-    fn add_all_beside(
-        &mut self,
-        clock: &Clock,
-        there: &[Superblock],
-        purpose: Purpose,
-        is_paced: bool,
-    ) -> Result<(), Failure> {
-        let own_uuid = |superblock: &Superblock| superblock.own().uuid;
-        let mut uuids: Vec<uuid::Uuid> = there.iter().map(own_uuid).collect();
+    /// Opens the devices of the same file system that lie in the folder of the first and are not there already: of an array
+    /// all, since it may have drives that its first superblock does not know, else those that are missing.
+    fn add_beside(&mut self, clock: &Clock, mut known: Known, purpose: Purpose, is_paced: bool) -> Result<(), Failure> {
+        let first = known[0].0.clone();
+        let takes_all = first.shape.is_some() || first.metadata_members().len() > 1;
         for path in beside(&self.paths) {
-            let Some(superblock) = peek(&path).filter(|found| found.uuid == there[0].uuid) else { continue };
-            let uuid = own_uuid(&superblock);
-            if !uuids.contains(&uuid) {
+            let Some(superblock) = peek(&path).filter(|found| found.uuid == first.uuid) else { continue };
+            refuse_copy(&known, &superblock, &path)?;
+            let is_missing = || known.iter().all(|(there, _)| there.member != superblock.member);
+            if takes_all || is_missing() {
                 self.all.push(open(clock, &path, purpose, is_paced)?);
-                self.paths.push(path);
-                uuids.push(uuid);
+                self.paths.push(path.clone());
+                known.push((superblock, path));
             }
         }
         Ok(())
@@ -243,13 +245,6 @@ fn beside(paths: &[PathBuf]) -> Vec<PathBuf> {
     files.retain(|path| path.is_file() && !is_given(path));
     files.sort();
     files
-}
-
-/// The device that is member `number` of file system `uuid`, in the folder of the first of `paths`.
-fn find(paths: &[PathBuf], uuid: uuid::Uuid, number: u32) -> Option<PathBuf> {
-    let is_it =
-        |path: &PathBuf| peek(path).is_some_and(|superblock| superblock.uuid == uuid && superblock.member == number);
-    beside(paths).into_iter().find(is_it)
 }
 
 /// The superblock in a file, if it has one.

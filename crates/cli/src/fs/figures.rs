@@ -19,7 +19,7 @@ use super::{stat, status};
 use crate::serve::cannot_listen;
 
 /// Name, kind, help, where it is in the status, and by what it is multiplied to be in the unit that the name says.
-const METRICS: [(&str, &str, &str, &str, f64); 22] = [
+const METRICS: [(&str, &str, &str, &str, f64); 23] = [
     ("imbrex_fs_bytes", "gauge", "Room for data.", "/blocks", 4096.0),
     ("imbrex_fs_live_bytes", "gauge", "Data of files.", "/live_blocks", 4096.0),
     ("imbrex_fs_dead_bytes", "gauge", "Dead until it is cleaned.", "/dead_blocks", 4096.0),
@@ -34,6 +34,7 @@ const METRICS: [(&str, &str, &str, &str, f64); 22] = [
     ("imbrex_fs_files_written_total", "counter", "Files written.", "/since_mounted/files_written", 1.0),
     ("imbrex_fs_checkpoints_total", "counter", "Checkpoints taken.", "/since_mounted/checkpoints", 1.0),
     ("imbrex_fs_cleaned_bytes_total", "counter", "Copied by the cleaner.", "/since_mounted/blocks_cleaned", 4096.0),
+    ("imbrex_fs_devices_displaced", "gauge", "Devices whose file lost its path.", "/devices_displaced", 1.0),
     ("imbrex_fs_hot_zone_bytes", "gauge", "Room of the hot zone.", "/hot_zone/blocks", 4096.0),
     ("imbrex_fs_hot_zone_used_bytes", "gauge", "Files in the hot zone.", "/hot_zone/used_blocks", 4096.0),
     ("imbrex_fs_hot_zone_alone_bytes", "gauge", "Files in the hot zone alone.", "/hot_zone/alone_blocks", 4096.0),
@@ -88,7 +89,9 @@ impl Shown for Directory {
 fn prometheus(document: &Value) -> String {
     let mut out = String::new();
     for (name, kind, help, place, one) in METRICS {
-        let Some(value) = document.pointer(place).and_then(Value::as_f64) else { continue };
+        // Of a list its length counts.
+        let number = |value: &Value| value.as_f64().or_else(|| value.as_array().map(|list| list.len() as f64));
+        let Some(value) = document.pointer(place).and_then(number) else { continue };
         // Writing to a string does not fail.
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {}", value * one);
     }
@@ -141,9 +144,14 @@ mod tests {
 
     #[test]
     fn every_figure_is_told_in_its_unit() {
-        let document = json!({ "blocks": 2, "files": 3, "since_mounted": { "data": { "blocks_written": 5 } } });
+        let document = json!({ "blocks": 2, "files": 3, "devices_displaced": [{}, {}], "since_mounted": { "data": { "blocks_written": 5 } } });
         let text = prometheus(&document);
-        for line in ["imbrex_fs_bytes 8192", "imbrex_fs_files 3", "imbrex_fs_data_written_bytes_total 20480"] {
+        for line in [
+            "imbrex_fs_bytes 8192",
+            "imbrex_fs_files 3",
+            "imbrex_fs_devices_displaced 2",
+            "imbrex_fs_data_written_bytes_total 20480",
+        ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
     }

@@ -47,7 +47,7 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let served = Served::open(devices, &options)?;
     let figures = Figures::serve(&directory, &options, quiet)?;
-    let orders = Orders::new(&served.clock, &directory, &served.devices.paths, options.is_paced);
+    let orders = Orders::new(&served.clock, &directory, &served.devices, options.is_paced);
     let mount = served.mount(&directory, &options, orders.clone())?;
     if !quiet {
         let name = devices.first().map(|device| device.display().to_string()).unwrap_or_default();
@@ -57,7 +57,11 @@ pub fn run(args: &MountArgs, quiet: bool) -> Result<ExitCode, Failure> {
         leave_terminal()?;
     }
     interrupt::answer_with("writing everything, unmounting");
-    let ended = mount.serve(interrupt::requested);
+    let files = orders.files();
+    let ended = mount.serve(move || {
+        files.tell("; copy its files to another file system before you unmount it");
+        interrupt::requested()
+    });
     figures.end();
     let shut_down = served.devices.shut_down().and_then(|()| orders.shut_down());
     ended.map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;

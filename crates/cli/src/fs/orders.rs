@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::asking::absolute;
-use super::devices::{self, Purpose};
+use super::devices::{self, Devices, Purpose};
 use super::{add, replace, scrub, status};
 use crate::consent::{self, Consent};
+use crate::displaced::Watched;
 
 /// What is being done, or was done last.
 struct Task {
@@ -55,18 +56,23 @@ pub struct Orders {
     directory: PathBuf,
     paths: RefCell<Vec<PathBuf>>,
     is_paced: bool,
+    /// The files of all devices.
+    files: Watched,
     task: RefCell<Option<Rc<Task>>>,
     /// Devices that came since it was mounted.
     came: RefCell<Vec<Device>>,
 }
 
 impl Orders {
-    /// For what is served on `directory` from the devices in `paths`.
-    pub fn new(clock: &Clock, directory: &Path, paths: &[PathBuf], is_paced: bool) -> Rc<Orders> {
+    /// For what is served on `directory` from `devices`.
+    pub fn new(clock: &Clock, directory: &Path, devices: &Devices, is_paced: bool) -> Rc<Orders> {
+        let files = Watched::default();
+        devices.all.iter().for_each(|device| files.add(device.host_file()));
         Rc::new(Orders {
+            files,
             clock: clock.clone(),
             directory: directory.into(),
-            paths: RefCell::new(paths.to_vec()),
+            paths: RefCell::new(devices.paths.clone()),
             is_paced,
             task: RefCell::default(),
             came: RefCell::default(),
@@ -79,6 +85,11 @@ impl Orders {
             device.shut_down().map_err(|fault| Failure::failed(format!("{}: {fault}", device.name())))?;
         }
         Ok(())
+    }
+
+    /// The files of its devices.
+    pub fn files(&self) -> Watched {
+        self.files.clone()
     }
 
     /// Where the device at `path`, as the one who asks names it, was opened, if it was.
@@ -101,6 +112,7 @@ impl Orders {
             let _ = device.close();
             return Err(failure);
         }
+        self.files.add(device.host_file());
         self.came.borrow_mut().push(device.clone());
         self.paths.borrow_mut().push(path.clone());
         Ok((device, path))
@@ -208,6 +220,9 @@ impl Answers for Serving {
     fn status(&self, fs: &Fs) -> String {
         let orders = &self.0;
         let mut document = status::document(fs, &orders.paths.borrow(), Some(&orders.directory));
+        let displaced = orders.files.displaced().into_iter();
+        document["devices_displaced"] =
+            displaced.map(|(path, placement)| json!({ "device": path, "placement": placement.name() })).collect();
         document["task"] = orders.task.borrow().as_ref().map_or(Value::Null, |task| task.document());
         document.to_string()
     }

@@ -181,6 +181,11 @@ pub fn lines(document: &Value) -> Vec<(&'static str, String)> {
     let missing: Vec<String> = missing.iter().map(Value::to_string).collect();
     lines.push(("drives missing", missing.join(", ")));
     lines.push(("spares", words("spares")));
+    let displaced = document["devices_displaced"].as_array().into_iter().flatten().map(|device| {
+        let text = |key: &str| device[key].as_str().unwrap_or_default();
+        format!("{} was {} while it is in use", text("device"), text("placement"))
+    });
+    lines.push(("lost their path", displaced.collect::<Vec<_>>().join("; ")));
     let replacing = document["replacing"]
         .as_object()
         .map(|it| format!("drive {}: {} of {} stripe groups", it["drive"], it["groups"], it["groups_in_all"]));

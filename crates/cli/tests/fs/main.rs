@@ -7,6 +7,7 @@
 mod arrays;
 mod bench_page;
 mod common;
+mod copies;
 mod kills;
 mod loads;
 mod mistakes;

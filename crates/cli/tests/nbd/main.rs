@@ -4,12 +4,16 @@
 
 mod clients;
 mod common;
+mod control;
+mod displaced;
 mod failed_sync;
 mod file_system;
 mod holes;
 mod hostile;
 mod kills;
 mod pacing;
+mod snapshot_ends;
+mod snapshots;
 mod strangers;
 mod sync;
 mod tls;

@@ -44,6 +44,7 @@ pub fn header_of(drive: &Drive, spec: &DriveSpec, making: &Making) -> Result<Hea
     let disk_sectors = drive.disk.geometry.sectors().0;
     Ok(Header {
         uuid: making.uuid,
+        snapshot: None,
         label: drive.label.clone(),
         profile_file: drive.profile.source_file().into(),
         profile_text: drive.profile.source_text().into(),

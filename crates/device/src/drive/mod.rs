@@ -31,6 +31,7 @@ mod survey;
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use imbrex_disk::{Command, Lba, Operation, Sectors, SimTime};
 use imbrex_layer::Plan;
@@ -51,6 +52,7 @@ use crate::image::Header;
 use crate::image::header::VERSION;
 use crate::media::Media;
 use crate::media::file::{FileMedium, Mode};
+use crate::media::host_file::HostFile;
 use crate::media::memory::Memory;
 use crate::media::overlay::Overlay;
 use crate::store::{Opened, Store};
@@ -205,6 +207,11 @@ impl EmulatedDrive {
     /// The store.
     pub fn store_mut(&mut self) -> &mut Store<Box<dyn Media>> {
         &mut self.engine.carrier_mut().store
+    }
+
+    /// The host's file in which its image lies, if it lies in one.
+    pub fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.engine.carrier().store.space().media().host_file()
     }
 
     /// Begins to note what is done where, and in what state bands are.

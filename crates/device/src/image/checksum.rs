@@ -28,8 +28,9 @@ pub(crate) enum What {
     Journal = 5,
     Disk = 6,
     Flash = 7,
-    Digest = 8,
-    Restore = 9,
+    FileMark = 8,
+    Digest = 9,
+    Restore = 10,
 }
 
 /// The seed of one kind of thing in one image.

@@ -31,8 +31,11 @@ pub const VERSION_MIN: u32 = 2;
 /// What a drive is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// Its name among drives.
+    /// Its name among drives, which seeds its checksums: that of the drive that it is a copy of, too.
     pub uuid: Uuid,
+    /// Of a snapshot: its own name among the copies of the drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Uuid>,
     /// As the user named it.
     pub label: String,
     /// Name of the profile's file, for messages.

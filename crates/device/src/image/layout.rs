@@ -1,7 +1,8 @@
 //! Where everything lies in an image.
 //!
 //! ```text
-//!  3 × heads      header (64 KiB) and two places for the state (4 KiB each), a good way apart from each other
+//!  3 × heads      header (64 KiB) and two places for the state (4 KiB each), a good way apart from each other; the first
+//!                 has the file mark behind them
 //!  directory      16 bytes a slot: which chunk it holds
 //!  restore area   contents about to be overwritten, where a sector is larger than what the host's disk writes whole
 //!  slots          each: slot header (512 bytes) · digests of the sector table (512-byte blocks) · padding to 4 KiB ·
@@ -157,6 +158,11 @@ impl Layout {
     /// Where copy `copy` of the state in place `place`, 0 or 1, lies.
     pub fn state(&self, copy: u64, place: u64) -> u64 {
         copy * self.head_distance + HEADER_BYTES + place * STATE_ROOM
+    }
+
+    /// Where the file mark lies.
+    pub fn file_mark(&self) -> u64 {
+        HEADER_BYTES + 2 * STATE_ROOM
     }
 
     /// Where the directory's entry of `slot` lies.

@@ -8,6 +8,7 @@
 //! - [`space`]: chunks, slots, barriers; [`transfer`] reads and writes sectors; `opening` opens it, `witnesses` makes slots
 //!   whole that a kill left half given, [`scrub`] checks it;
 //! - [`journal`]: records of the layer's map and of the store;
+//! - `file_mark`: in which file of the host it was opened last;
 //! - [`regions`]: which bytes are in use, and for what;
 //! - [`bounds`]: how much of it is kept in memory and done at once.
 //!
@@ -32,6 +33,7 @@ pub mod bounds;
 pub(crate) mod checksum;
 mod digests;
 mod directory;
+mod file_mark;
 pub mod header;
 pub mod journal;
 pub mod layout;

@@ -10,6 +10,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::bounds::Bounds;
 use super::checksum::{Places, Salt, What};
 use super::directory::Directory;
@@ -50,6 +52,7 @@ pub struct Space<M> {
     pub(super) restore: Salt,
     pub(super) state: State,
     pub(super) state_salt: Salt,
+    pub(super) uuid: Uuid,
     pub(super) bounds: Bounds,
     pub(super) blank: Blank,
     /// Whether slots were given whose owners are lost: what lies in no slot may have been in one of them.
@@ -94,6 +97,7 @@ impl<M: Media> Space<M> {
             restore: salt(What::Restore),
             state: State::default(),
             state_salt: salt(What::State),
+            uuid: header.uuid,
             bounds,
             blank: Blank::default(),
             has_orphans: false,

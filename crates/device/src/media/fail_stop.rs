@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Media;
+use super::host_file::HostFile;
 
 /// The medium.
 #[derive(Debug)]
@@ -89,6 +90,10 @@ impl<M: Media> Media for FailStop<M> {
         self.check()?;
         let outcome = self.below.flush();
         self.keep_failure(outcome)
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.below.host_file()
     }
 
     fn tear_bytes(&self) -> u64 {

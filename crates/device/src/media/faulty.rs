@@ -9,12 +9,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
 use super::Media;
+use super::host_file::HostFile;
 
 /// A write that ends early ends between sectors: file systems place whole blocks.
 const SECTOR_BYTES: usize = 512;
@@ -172,6 +174,10 @@ impl<M: Media> Faulty<M> {
 }
 
 impl<M: Media> Media for Faulty<M> {
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.inner.host_file()
+    }
+
     fn tear_bytes(&self) -> u64 {
         self.inner.tear_bytes()
     }

@@ -11,10 +11,12 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use imbrex_safety::{Refusal, usage};
 
 use super::Media;
+use super::host_file::HostFile;
 use crate::error::DeviceError;
 
 /// A file.
@@ -28,6 +30,7 @@ pub struct FileMedium {
     is_writable: bool,
     /// The folder that a new file lies in, until that is known to be on the disk.
     new_in: Option<PathBuf>,
+    host: Arc<HostFile>,
 }
 
 /// What the file is opened for.
@@ -57,13 +60,13 @@ impl FileMedium {
         }
         let locked = if mode == Mode::Read { file.try_lock_shared() } else { file.try_lock() };
         locked.map_err(|error| match error {
-            TryLockError::WouldBlock if mode == Mode::Read => {
-                DeviceError::image(&place, "is in use by another process, which writes to it; stop that one first")
-            }
-            TryLockError::WouldBlock => DeviceError::image(
-                &place,
-                "is in use by another process; stop that one first (two writers would ruin it)",
-            ),
+            TryLockError::WouldBlock => DeviceError::InUse {
+                place: place.clone(),
+                reason: match mode {
+                    Mode::Read => ", which writes to it; stop that one first",
+                    _ => "; stop that one first (two writers would ruin it)",
+                },
+            },
             TryLockError::Error(cause) => DeviceError::medium(place.clone(), cause),
         })?;
         let users = if mode == Mode::Write { usage::users(&file, &[]) } else { Ok(Vec::new()) };
@@ -72,9 +75,16 @@ impl FileMedium {
             let refusal = Refusal::InUse { name: place, users };
             return Err(DeviceError::Refused(refusal.to_string()));
         }
-        let len = file.metadata().map_err(|cause| DeviceError::medium(place.clone(), cause))?.len();
-        let new_in = (mode == Mode::Create).then(|| folder_of(path));
-        Ok(FileMedium { file, place, len, syncs, is_writable: mode != Mode::Read, new_in })
+        let medium = FileMedium::over(file, path, mode != Mode::Read, syncs);
+        let medium = medium.map_err(|cause| DeviceError::medium(place, cause))?;
+        Ok(FileMedium { new_in: (mode == Mode::Create).then(|| folder_of(path)), ..medium })
+    }
+
+    /// A medium in `file`, which stands at `path` or will, and which the caller has locked or nobody else knows.
+    pub(crate) fn over(file: File, path: &Path, is_writable: bool, syncs: bool) -> io::Result<FileMedium> {
+        let (len, host) = (file.metadata()?.len(), Arc::new(HostFile::new(&file, path)?));
+        let place = path.display().to_string();
+        Ok(FileMedium { file, place, len, syncs, is_writable, new_in: None, host })
     }
 }
 
@@ -183,7 +193,9 @@ impl Media for FileMedium {
             // It would hide that the file was cut short.
             self.check_length()?;
         }
-        self.file.write_all_at(from, offset).map_err(|cause| with_remedy(&self.place, cause))?;
+        let written = self.file.write_all_at(from, offset);
+        self.host.note_write(offset, from.len() as u64);
+        written.map_err(|cause| with_remedy(&self.place, cause))?;
         self.len = self.len.max(offset + from.len() as u64);
         Ok(())
     }
@@ -221,6 +233,10 @@ impl Media for FileMedium {
     fn forget_cached(&mut self) -> io::Result<()> {
         // Pages that wait to be written stay, and clean ones go: such are those that could not be written.
         Ok(rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)?)
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        Some(self.host.clone())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Media: flat runs of bytes below an image. One file a kind.
 //!
 //! - [`memory`]: in memory, allocated as it is written;
-//! - [`mod@file`]: a sparse file, locked while it is open;
+//! - [`mod@file`]: a sparse file, locked while it is open; [`host_file`] is what is known of that file;
 //! - [`crashing`]: knows what is durable and what is not, and can be cut;
 //! - [`faulty`]: fails on schedule or at random, over any other;
 //! - [`shared`]: has several owners;
@@ -20,6 +20,7 @@ pub mod crashing;
 pub(crate) mod fail_stop;
 pub mod faulty;
 pub mod file;
+pub mod host_file;
 pub mod memory;
 pub mod overlay;
 pub mod shared;
@@ -27,6 +28,8 @@ pub mod shared;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+
+use self::host_file::HostFile;
 
 /// A run of bytes.
 pub trait Media: Send + fmt::Debug {
@@ -78,6 +81,11 @@ pub trait Media: Send + fmt::Debug {
     fn forget_cached(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    /// The file of the host in which it lies, if it lies in one.
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        None
+    }
 }
 
 impl Media for Box<dyn Media> {
@@ -123,5 +131,9 @@ impl Media for Box<dyn Media> {
 
     fn forget_cached(&mut self) -> io::Result<()> {
         (**self).forget_cached()
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        (**self).host_file()
     }
 }

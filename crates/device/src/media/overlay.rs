@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use super::Media;
+use super::host_file::HostFile;
 
 const PAGE_BYTES: u64 = 64 << 10;
 
@@ -86,6 +88,10 @@ impl<M: Media> Media for Overlay<M> {
 
     fn forget_cached(&mut self) -> io::Result<()> {
         self.below.forget_cached()
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.below.host_file()
     }
 }
 

@@ -60,6 +60,7 @@ impl<M: Media> Store<M> {
         prepare: impl FnOnce(&mut Drive),
     ) -> Result<Opened<M>, DeviceError> {
         let (mut drive, mut store) = Store::replayed(media, place, bounds, prepare)?;
+        store.space.refuse_copied_unclosed(place)?;
         store.begin_work(drive.layer.as_mut())?;
         // What mending adds to the journal must not make it longer from opening to opening.
         store.checkpoint_if_due(drive.layer.as_ref())?;
@@ -73,6 +74,7 @@ impl<M: Media> Store<M> {
 
     /// Settles what a power cut left, and has `layer` mend what was half done.
     pub(crate) fn begin_work(&mut self, layer: &mut dyn Layer) -> Result<(), DeviceError> {
+        self.space.mark_file()?;
         self.settle()?;
         self.journal.begin_epoch(&mut self.space)?;
         let mut plan = Plan::new();

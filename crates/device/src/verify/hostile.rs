@@ -80,6 +80,7 @@ pub fn journal(data: &[u8]) -> u64 {
 fn journal_space(data: &[u8]) -> Space<Memory> {
     let sizes = Header {
         uuid: UUID,
+        snapshot: None,
         label: "toy".into(),
         profile_file: String::new(),
         profile_text: String::new(),

@@ -88,6 +88,7 @@ impl Members {
                 return Err(FsError::format(other.device.name(), reason));
             }
         }
+        refuse_copies(&found)?;
         let unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
         let (superblock, metadata) = copies_of(&found, &unknown)?;
         Ok(Members { superblock, metadata, unknown, found })
@@ -138,6 +139,18 @@ impl Members {
         let array = Array::assemble(superblock.uuid, shape, parts, groups, is_read_only).await?;
         Ok((Data::Array(array), stale))
     }
+}
+
+/// Refuses two devices of one UUID: one is a copy of the other, of another time.
+fn refuse_copies(found: &[Found]) -> Result<(), FsError> {
+    for (index, one) in found.iter().enumerate() {
+        if let Some(other) = found[..index].iter().find(|other| other.uuid() == one.uuid()) {
+            let (name, uuid) = (other.device.name(), one.uuid());
+            let reason = format!("is the same device as {name} ({uuid}): one is a copy of the other; give one of them");
+            return Err(FsError::format(one.device.name(), reason));
+        }
+    }
+    Ok(())
 }
 
 /// The copies of the metadata among `found`, and the superblock of those of the latest generation.

@@ -4,7 +4,9 @@
 //! The drive may be host-managed in zones, a caveat disk, or any other, which is then a conventional one for us.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use imbrex_device::media::host_file::HostFile;
 use imbrex_device::zoned::{Condition, ZoneAction};
 use imbrex_device::{DeviceError, EmulatedDrive, Io, IoKind};
 use imbrex_disk::SimTime;
@@ -168,6 +170,10 @@ impl Backend for Emulated {
 
     fn survey(&mut self, name: &str) -> std::io::Result<Survey> {
         self.drive.survey(name)
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.drive.host_file()
     }
 
     fn shut_down(&mut self) -> Result<(), DeviceFault> {

@@ -8,6 +8,9 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+
+use imbrex_device::media::host_file::HostFile;
 
 use imbrex_safety::survey::busy;
 use imbrex_safety::{Survey, open_for_writing};
@@ -26,6 +29,7 @@ pub struct FileBackend {
     answers: Vec<(u64, Outcome)>,
     head: u64,
     is_writable: bool,
+    host: Arc<HostFile>,
 }
 
 impl FileBackend {
@@ -49,7 +53,8 @@ impl FileBackend {
         // A block device has no length but where it ends.
         let bytes = file.seek(SeekFrom::End(0)).map_err(|error| failed("its length cannot be found", error))?;
         let geometry = Geometry { blocks: bytes / BYTES, kind: Kind::Plain };
-        Ok(FileBackend { file, place, geometry, answers: Vec::new(), head: 0, is_writable })
+        let host = HostFile::new(&file, path).map_err(|error| failed("its length cannot be found", error))?;
+        Ok(FileBackend { file, place, geometry, answers: Vec::new(), head: 0, is_writable, host: Arc::new(host) })
     }
 
     /// Where `bytes` are zeros, and enough of them, makes a hole in the file in place of writing them, if the host can.
@@ -119,6 +124,10 @@ impl Backend for FileBackend {
 
     fn survey(&mut self, name: &str) -> io::Result<Survey> {
         Survey::of(name, &self.file)
+    }
+
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        Some(self.host.clone())
     }
 
     fn shut_down(&mut self) -> Result<(), DeviceFault> {

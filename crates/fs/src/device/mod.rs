@@ -23,7 +23,10 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+
+use imbrex_device::media::host_file::HostFile;
 
 use self::queue::{Queue, QueueLimits};
 use self::spent::Ledger;
@@ -192,6 +195,11 @@ pub trait Backend {
         Ok(Survey { name: name.to_string(), ..Survey::default() })
     }
 
+    /// The file of the host in which it lies, if it lies in one.
+    fn host_file(&self) -> Option<Arc<HostFile>> {
+        None
+    }
+
     /// Ends in good order: all that was answered is on the medium. Nothing is asked of it afterwards.
     fn shut_down(&mut self) -> Result<(), DeviceFault> {
         Ok(())
@@ -331,6 +339,11 @@ impl Device {
     /// Returns what the last survey found.
     pub fn former_contents(&self) -> Vec<Contents> {
         self.0.former_contents.borrow().clone()
+    }
+
+    /// The file of the host in which it lies, if it lies in one.
+    pub fn host_file(&self) -> Option<Arc<HostFile>> {
+        self.0.backend.borrow().host_file()
     }
 
     /// Whether both are the same device.

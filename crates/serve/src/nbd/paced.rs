@@ -120,7 +120,7 @@ impl Connection {
                         false
                     }
                     several => {
-                        let answer = in_steps(several, io, &mut |io| serve_and_wait(front, io));
+                        let answer = in_steps(several, io, &mut |io| front.ask(io));
                         reply(&mut head, &asked, &answer.outcome);
                         answer.outcome.is_ok()
                     }
@@ -209,32 +209,5 @@ fn payload_bytes(request: &Request) -> u64 {
     match request.command {
         command::READ | command::WRITE if request.length <= PAYLOAD_BYTES_MAX => u64::from(request.length),
         _ => 0,
-    }
-}
-
-/// One step of a request of several: the thread that asked waits for it.
-#[derive(Default)]
-struct Waited {
-    answer: Mutex<Option<Answer>>,
-    arrived: Condvar,
-}
-
-impl Target for Waited {
-    fn answer(&self, answer: Answer) {
-        *self.answer.lock().expect("no thread panics while it holds the answer") = Some(answer);
-        self.arrived.notify_one();
-    }
-}
-
-fn serve_and_wait(front: &Front, io: Io) -> Answer {
-    let waited = Arc::new(Waited::default());
-    let target: Arc<dyn Target> = waited.clone();
-    front.submit(io, Instant::now(), &target);
-    let mut answer = waited.answer.lock().expect("no thread panics while it holds the answer");
-    loop {
-        if let Some(answer) = answer.take() {
-            return answer;
-        }
-        answer = waited.arrived.wait(answer).expect("no thread panics while it holds the answer");
     }
 }

@@ -14,7 +14,11 @@ pub fn errno_of(error: &DeviceError) -> u32 {
         | DeviceError::Lost { .. }
         | DeviceError::Spoilt { .. }
         | DeviceError::Stopped(_) => errno::EIO,
-        DeviceError::Image { .. } | DeviceError::Damaged { .. } | DeviceError::Replay(_) => errno::EIO,
+        DeviceError::Image { .. }
+        | DeviceError::InUse { .. }
+        | DeviceError::CopiedUnclosed { .. }
+        | DeviceError::Damaged { .. }
+        | DeviceError::Replay(_) => errno::EIO,
         // What a drive with zones says to a write off the pointer; NBD has no number of its own for it.
         DeviceError::Zone(_) => errno::EIO,
         DeviceError::ReadOnly => errno::EPERM,

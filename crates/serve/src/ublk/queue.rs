@@ -381,7 +381,11 @@ fn errno_of(error: &DeviceError) -> i32 {
         | DeviceError::Lost { .. }
         | DeviceError::Spoilt { .. }
         | DeviceError::Stopped(_) => libc::EIO,
-        DeviceError::Image { .. } | DeviceError::Damaged { .. } | DeviceError::Replay(_) => libc::EIO,
+        DeviceError::Image { .. }
+        | DeviceError::InUse { .. }
+        | DeviceError::CopiedUnclosed { .. }
+        | DeviceError::Damaged { .. }
+        | DeviceError::Replay(_) => libc::EIO,
         DeviceError::ReadOnly => libc::EPERM,
         DeviceError::PastEnd { .. } => libc::ENOSPC,
         DeviceError::Refused(_) => libc::EINVAL,

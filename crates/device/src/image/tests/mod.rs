@@ -20,6 +20,7 @@ use super::Header;
 fn header(sector_bytes: u32, disk_sectors: u64, flash_sectors: u64, chunk_bytes: u64, journal_bytes: u64) -> Header {
     Header {
         uuid: Uuid::from_u128(7),
+        snapshot: None,
         label: "image".into(),
         profile_file: "toy".into(),
         profile_text: String::new(),

@@ -1,0 +1,243 @@
+//! The host's file in which a medium lies: which file it is, whether it still stands at its path, and which parts of it
+//! were written since a copy of it began.
+//!
+//! A file is told by its inode number and the time of its birth: both stay when it is renamed and when the host starts anew,
+//! which device numbers do not.
+//!
+//! Invariants:
+//! 1. While writes are noted, each write is noted after its bytes are in the file: a part that is copied after it was taken
+//!    from the notes holds them.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::UNIX_EPOCH;
+
+/// Bytes that one note stands for.
+pub const PART_BYTES: u64 = 64 << 10;
+
+/// Which file of the host it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileIdentity {
+    /// Number of the device that it lies on, until the host starts anew.
+    pub device: u64,
+    /// Number of its inode.
+    pub inode: u64,
+    /// When it was made, in nanoseconds since 1970; 0 where the file system does not tell.
+    pub born_ns: u64,
+}
+
+impl FileIdentity {
+    /// The identity of the file that `metadata` is of.
+    pub fn of(metadata: &Metadata) -> FileIdentity {
+        let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        let born_ns = born.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0));
+        FileIdentity { device: metadata.dev(), inode: metadata.ino(), born_ns }
+    }
+
+    /// Whether both are one file at this moment.
+    fn is(&self, metadata: &Metadata) -> bool {
+        (self.device, self.inode) == (metadata.dev(), metadata.ino())
+    }
+}
+
+/// Where an opened file stands now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// At the path at which it was opened.
+    InPlace,
+    /// Nowhere: it was removed, and what it holds is gone once it is closed.
+    Removed,
+    /// Somewhere else: it was renamed.
+    Renamed,
+    /// Somewhere else, and another file stands at its path.
+    Replaced,
+}
+
+impl Placement {
+    /// Its name in figures and documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Placement::InPlace => "in-place",
+            Placement::Removed => "removed",
+            Placement::Renamed => "renamed",
+            Placement::Replaced => "replaced",
+        }
+    }
+
+    /// What happened to the file at `path`, as a sentence; nothing while it is in its place.
+    pub fn warning(self, path: &Path) -> Option<String> {
+        let path = path.display();
+        match self {
+            Placement::InPlace => None,
+            Placement::Removed => {
+                Some(format!("{path} was removed while it is in use: what it holds is gone once it is closed"))
+            }
+            Placement::Renamed => Some(format!("{path} was renamed while it is in use: all goes to the renamed file")),
+            Placement::Replaced => Some(format!(
+                "another file stands at {path}: what is written goes to the file that stood there before, which is gone \
+                 once it is closed unless it has another name"
+            )),
+        }
+    }
+}
+
+/// An opened file of the host.
+#[derive(Debug)]
+pub struct HostFile {
+    file: File,
+    path: PathBuf,
+    identity: FileIdentity,
+    is_noting: AtomicBool,
+    /// A bit for each part that was written.
+    notes: Mutex<Vec<u64>>,
+}
+
+impl HostFile {
+    /// `file`, which was opened at `path`.
+    pub fn new(file: &File, path: &Path) -> io::Result<HostFile> {
+        let identity = FileIdentity::of(&file.metadata()?);
+        Ok(HostFile {
+            file: file.try_clone()?,
+            // The folder may change under a process that works in the background.
+            path: std::path::absolute(path)?,
+            identity,
+            is_noting: AtomicBool::new(false),
+            notes: Mutex::default(),
+        })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where it was opened, from the root.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which file it is.
+    pub fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    /// Where it stands now. What cannot be told counts as in place, and so does a device.
+    pub fn placement(&self) -> Placement {
+        let Ok(own) = self.file.metadata() else { return Placement::InPlace };
+        if !own.is_file() {
+            return Placement::InPlace;
+        }
+        let at_path = std::fs::metadata(&self.path);
+        match at_path {
+            Ok(found) if self.identity.is(&found) => Placement::InPlace,
+            Ok(_) => Placement::Replaced,
+            Err(_) if own.nlink() == 0 => Placement::Removed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Placement::Renamed,
+            Err(_) => Placement::InPlace,
+        }
+    }
+
+    /// Lets other processes open it, after the last write.
+    pub fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
+
+    /// Begins to note which parts are written; nothing is noted yet.
+    pub fn begin_notes(&self) {
+        self.lock().clear();
+        self.is_noting.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends the notes and forgets them.
+    pub fn end_notes(&self) {
+        self.is_noting.store(false, Ordering::SeqCst);
+        *self.lock() = Vec::new();
+    }
+
+    /// Notes that `length` bytes from `offset` on were written, if notes are kept.
+    pub fn note_write(&self, offset: u64, length: u64) {
+        if !self.is_noting.load(Ordering::SeqCst) || length == 0 {
+            return;
+        }
+        let mut notes = self.lock();
+        for part in offset / PART_BYTES..=(offset + length - 1) / PART_BYTES {
+            let word = (part / 64) as usize;
+            if notes.len() <= word {
+                notes.resize(word + 1, 0);
+            }
+            notes[word] |= 1 << (part % 64);
+        }
+    }
+
+    /// Takes the notes: runs of bytes that were written since they were taken last, in order.
+    pub fn take_notes(&self) -> Vec<Range<u64>> {
+        let notes = std::mem::take(&mut *self.lock());
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for (word, bits) in (0..).zip(notes) {
+            for bit in (0..64).filter(|bit| bits >> bit & 1 == 1) {
+                let start = (word * 64 + bit) * PART_BYTES;
+                match runs.last_mut() {
+                    Some(run) if run.end == start => run.end += PART_BYTES,
+                    _ => runs.push(start..start + PART_BYTES),
+                }
+            }
+        }
+        runs
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.notes.lock().expect("no thread panics while it holds the notes")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn opened(path: &Path) -> HostFile {
+        fs::write(path, "contents").expect("the folder is ours");
+        HostFile::new(&File::open(path).expect("it is there"), path).expect("it is a file")
+    }
+
+    #[test]
+    fn a_file_that_lost_its_path_is_told() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        let file = opened(&path);
+        assert_eq!(file.placement(), Placement::InPlace);
+        fs::rename(&path, &other).expect("renamed");
+        assert_eq!(file.placement(), Placement::Renamed);
+        fs::write(&path, "another").expect("written");
+        assert_eq!(file.placement(), Placement::Replaced);
+        fs::rename(&other, &path).expect("renamed");
+        assert_eq!(file.placement(), Placement::InPlace, "it is back");
+        fs::remove_file(&path).expect("removed");
+        assert_eq!(file.placement(), Placement::Removed);
+        fs::write(&path, "another").expect("written");
+        assert_eq!(file.placement(), Placement::Replaced);
+    }
+
+    #[test]
+    fn what_was_written_is_noted_in_parts() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = opened(&folder.path().join("a"));
+        file.note_write(0, 10);
+        file.begin_notes();
+        assert_eq!(file.take_notes(), [], "nothing is noted before the notes begin");
+        file.note_write(PART_BYTES - 1, 1);
+        file.note_write(3 * PART_BYTES, PART_BYTES);
+        file.note_write(70 * PART_BYTES - 1, 2);
+        let parts = |first: u64, end: u64| first * PART_BYTES..end * PART_BYTES;
+        assert_eq!(file.take_notes(), [parts(0, 1), parts(3, 4), parts(69, 71)]);
+        assert_eq!(file.take_notes(), [], "they are taken once");
+        file.note_write(0, 2 * PART_BYTES);
+        file.end_notes();
+        assert_eq!(file.take_notes(), []);
+    }
+}

@@ -1,0 +1,260 @@
+//! Snapshots: consistent copies of images, of such as are at work too.
+//!
+//! ```text
+//!  blocks shared (reflink):  clone ───────────────► hold: clone again
+//!  else:                     notes on ─► copy all ─► copy what was written meanwhile, until little is left ─► hold: copy the rest
+//!                            then: header with a name of its own, file mark ─► durable ─► given its name
+//! ```
+//!
+//! Whoever has the image at work holds it still for the last step ([`Hold`]), so that step is short. The copy is what a power
+//! cut at that moment would leave of the image.
+//!
+//! - `new_file`: a file that appears when it is whole, and never in the place of another;
+//! - `extents`: the copying of data, around holes.
+//!
+//! Invariants:
+//! 1. The copy appears under its name only when it is whole and durable, and replaces nothing.
+//! 2. An image never gets new holes, so what was copied of a place that is a hole later cannot be.
+
+mod extents;
+mod new_file;
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use self::new_file::NewFile;
+pub use self::new_file::discard_unfinished;
+use crate::error::DeviceError;
+use crate::image::{Bounds, Header, Space};
+use crate::media::Media;
+use crate::media::file::{FileMedium, Mode};
+use crate::media::host_file::HostFile;
+
+/// While more than this was written during a pass over an image at work, another pass follows.
+const LAST_PASS_BYTES: u64 = 8 << 20;
+/// The most passes over an image at work before it is held still, however much is written.
+const PASSES_MAX: usize = 6;
+
+/// How the bytes came into a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// The file system lets both files share the blocks.
+    Reflink,
+    /// They were copied.
+    Copy,
+}
+
+impl Method {
+    /// Its name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Reflink => "reflink",
+            Method::Copy => "copy",
+        }
+    }
+}
+
+/// A snapshot that was taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// Bytes of the image's data that were copied or shared, each counted once for every pass.
+    pub bytes: u64,
+    /// How.
+    pub method: Method,
+    /// How long the image was held still.
+    pub pause: Duration,
+    /// The name of the drive, which the copy keeps.
+    pub uuid: Uuid,
+    /// The copy's own name.
+    pub snapshot: Uuid,
+}
+
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// Something of the copy's name is there.
+    #[error("{} is there already, and was left alone", .0.display())]
+    Exists(PathBuf),
+    /// The copy cannot be made where it is to be.
+    #[error("cannot make {}: {cause}", .path.display())]
+    Target {
+        /// The copy.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// The host's disk is full.
+    #[error("no space left on the disk of {}: free some and take the snapshot again; nothing was made", .0.display())]
+    NoSpace(PathBuf),
+    /// It was stopped.
+    #[error("interrupted; nothing was made")]
+    Interrupted,
+    /// The image cannot be read, or its drive cannot be held still.
+    #[error(transparent)]
+    Image(#[from] DeviceError),
+}
+
+/// Holds an image still for the last step of a snapshot.
+pub trait Hold {
+    /// Calls `last_step` while nothing is written to the image and all that was acknowledged before this call is in it.
+    /// Returns how long that kept requests waiting.
+    fn hold(&self, last_step: &mut dyn FnMut() -> Result<(), SnapshotError>) -> Result<Duration, SnapshotError>;
+}
+
+/// An image that nobody writes to.
+pub struct AtRest;
+
+impl Hold for AtRest {
+    fn hold(&self, last_step: &mut dyn FnMut() -> Result<(), SnapshotError>) -> Result<Duration, SnapshotError> {
+        last_step().map(|()| Duration::ZERO)
+    }
+}
+
+/// Told of bytes copied and of bytes in all, as far as known; returns whether to go on.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
+
+/// Copies the image file `image`, which no process has open for work, to `copy`.
+pub fn of_file(image: &Path, copy: &Path, progress: Progress<'_>) -> Result<Snapshot, SnapshotError> {
+    let place = image.display().to_string();
+    let mut media = FileMedium::open(image, Mode::Read, false)?;
+    let host = media.host_file().expect("a medium in a file has one");
+    let header = Header::read(&mut media, &place)?;
+    // Held until the copy is whole: with it the lock that keeps others from writing.
+    let mut space = Space::open_ruined(media, &header, &place, Bounds::default())?;
+    space.refuse_copied_unclosed(&place)?;
+    of_host_file(&host, copy, &AtRest, progress)
+}
+
+/// Takes the copy in the file `image`, of an image that was not closed, as it is. Returns whether it was such a copy.
+pub fn adopt(image: &Path) -> Result<bool, DeviceError> {
+    let place = image.display().to_string();
+    let mut media = FileMedium::open(image, Mode::Write, true)?;
+    let header = Header::read(&mut media, &place)?;
+    let mut space = Space::open_ruined(media, &header, &place, Bounds::default())?;
+    let is_copy = space.is_copied_unclosed()?;
+    if is_copy {
+        space.mark_file()?;
+    }
+    Ok(is_copy)
+}
+
+/// Copies the image in `source` to `copy`, held still by `hold` for the last step.
+pub fn of_host_file(
+    source: &HostFile,
+    copy: &Path,
+    hold: &dyn Hold,
+    progress: Progress<'_>,
+) -> Result<Snapshot, SnapshotError> {
+    let mode = source.file().metadata().map_err(|cause| reading(source, cause))?.mode() & 0o777;
+    let target = NewFile::create(copy, mode)?;
+    let mut pass = Pass { source, target: &target, progress, bytes: 0, all: 0 };
+    let (method, pause) = match pass.share()? {
+        true => (Method::Reflink, hold.hold(&mut || pass.share().map(drop))?),
+        false => {
+            source.begin_notes();
+            let copied = pass.copy_at_work(hold);
+            source.end_notes();
+            (Method::Copy, copied?)
+        }
+    };
+    let Pass { progress, bytes, .. } = pass;
+    let (uuid, snapshot) = name(&target)?;
+    target.finish(|| progress(bytes, bytes))?;
+    Ok(Snapshot { bytes, method, pause, uuid, snapshot })
+}
+
+fn reading(source: &HostFile, cause: io::Error) -> SnapshotError {
+    SnapshotError::Image(DeviceError::medium(format!("reading {}", source.path().display()), cause))
+}
+
+/// Gives the copy in `target` a name of its own, and the mark of its own file.
+fn name(target: &NewFile) -> Result<(Uuid, Uuid), SnapshotError> {
+    let full = |error: DeviceError| match error {
+        DeviceError::Medium { cause, .. } => target.failed(cause),
+        other => SnapshotError::Image(other),
+    };
+    let place = target.path().display().to_string();
+    let file = target.file().try_clone().map_err(|cause| target.failed(cause))?;
+    let mut media = FileMedium::over(file, target.path(), true, false).map_err(|cause| target.failed(cause))?;
+    let snapshot = Uuid::new_v4();
+    let header = Header { snapshot: Some(snapshot), ..Header::read(&mut media, &place)? };
+    header.write(&mut media).map_err(full)?;
+    let mut space = Space::open_ruined(media, &header, &place, Bounds::default())?;
+    space.mark_file().map_err(full)?;
+    Ok((header.uuid, snapshot))
+}
+
+/// The copying of one image.
+struct Pass<'a, 'p> {
+    source: &'a HostFile,
+    target: &'a NewFile,
+    progress: Progress<'p>,
+    bytes: u64,
+    all: u64,
+}
+
+impl Pass<'_, '_> {
+    /// Lets the copy share all blocks of the image, if the file system can. Returns whether it can.
+    fn share(&mut self) -> Result<bool, SnapshotError> {
+        use rustix::io::Errno;
+        match rustix::fs::ioctl_ficlone(self.target.file(), self.source.file()) {
+            Ok(()) => {
+                self.bytes = extents::data_bytes(self.source.file()).map_err(|cause| reading(self.source, cause))?;
+                Ok(true)
+            }
+            Err(Errno::NOSPC | Errno::DQUOT) => Err(SnapshotError::NoSpace(self.target.path().into())),
+            // Whatever else keeps the file system from it, the bytes can still be copied.
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Copies an image that is written to meanwhile. Returns how long it was held still.
+    fn copy_at_work(&mut self, hold: &dyn Hold) -> Result<Duration, SnapshotError> {
+        let all = self.length()?;
+        self.all = extents::data_bytes(self.source.file()).map_err(|cause| reading(self.source, cause))?;
+        self.copy(0..all, true)?;
+        for _ in 1..PASSES_MAX {
+            let written = self.source.take_notes();
+            let left: u64 = written.iter().map(|run| run.end - run.start).sum();
+            self.all = self.bytes + left;
+            written.into_iter().try_for_each(|run| self.copy(run, true))?;
+            // What the last step has to wait for besides its own bytes is as little as can be.
+            self.target.file().sync_data().map_err(|cause| self.target.failed(cause))?;
+            if left <= LAST_PASS_BYTES {
+                break;
+            }
+        }
+        hold.hold(&mut || {
+            self.source.take_notes().into_iter().try_for_each(|run| self.copy(run, false))?;
+            let length = self.length()?;
+            self.target.file().set_len(length).map_err(|cause| self.target.failed(cause))
+        })
+    }
+
+    fn length(&self) -> Result<u64, SnapshotError> {
+        Ok(self.source.file().metadata().map_err(|cause| reading(self.source, cause))?.len())
+    }
+
+    /// Copies the data in a range of the file; `may_stop` says whether it may be interrupted.
+    fn copy(&mut self, range: std::ops::Range<u64>, may_stop: bool) -> Result<(), SnapshotError> {
+        let (bytes, all, progress) = (&mut self.bytes, self.all, &mut self.progress);
+        let copied = extents::copy(self.source.file(), self.target.file(), range, &mut |piece| {
+            *bytes += piece;
+            progress(*bytes, all.max(*bytes)) || !may_stop
+        });
+        match copied {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(SnapshotError::Interrupted),
+            Err(extents::CopyError::Read(cause)) => Err(reading(self.source, cause)),
+            Err(extents::CopyError::Write(cause)) => Err(self.target.failed(cause)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

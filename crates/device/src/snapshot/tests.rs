@@ -1,0 +1,174 @@
+//! Goal: a snapshot of an image at work is what the image was at one moment; a copy by other means is refused. Method: an
+//! image whose drive is written to at each piece that is copied, and a copy made by the file system.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::PathBuf;
+
+use imbrex_disk::Profile;
+use imbrex_sim::{Drive, DriveSpec};
+
+use super::*;
+use crate::check::check_image;
+use crate::drive::{Making, create_file, header_of};
+use crate::{EmulatedDrive, Store};
+
+const SECTOR: u64 = 512;
+
+/// A new image in a folder of its own.
+fn image() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("image");
+    let spec = DriveSpec::parse("cmr-7200:geometry.tracks=2000").expect("right words");
+    let profile = Profile::named(&spec.profile).expect("it is built in");
+    let drive = Drive::build(&spec, &profile).expect("it can be built");
+    create_file(&path, header_of(&drive, &spec, &Making::default()).expect("it may hold data")).expect("there is room");
+    (folder, path)
+}
+
+fn hosted(drive: &mut EmulatedDrive) -> std::sync::Arc<HostFile> {
+    drive.store_mut().space().media().host_file().expect("it lies in a file")
+}
+
+/// Writes `byte` to sector `sector`, durably.
+fn write(drive: &mut EmulatedDrive, sector: u64, byte: u8) {
+    drive.write(sector * SECTOR, &[byte; SECTOR as usize], true).expect("the file takes it");
+}
+
+fn byte_of(drive: &mut EmulatedDrive, sector: u64) -> u8 {
+    let mut bytes = [0; SECTOR as usize];
+    drive.read(sector * SECTOR, &mut bytes).expect("it can be read");
+    bytes[0]
+}
+
+/// Holds a drive that the test itself writes to.
+struct Held<'a>(&'a RefCell<EmulatedDrive>);
+
+impl Hold for Held<'_> {
+    fn hold(&self, last_step: &mut dyn FnMut() -> Result<(), SnapshotError>) -> Result<Duration, SnapshotError> {
+        write(&mut self.0.borrow_mut(), 7, 77);
+        last_step().map(|()| Duration::from_nanos(1))
+    }
+}
+
+#[test]
+fn what_is_written_while_it_is_copied_is_in_the_copy() {
+    let (folder, path) = image();
+    let drive = RefCell::new(EmulatedDrive::open_file(&path, false).expect("it opens"));
+    // More than one piece, so that some is written behind the place that is copied, and some before.
+    let bulk = vec![5; 1 << 20];
+    (8..40).for_each(|at| drive.borrow_mut().write(at << 20, &bulk, true).expect("there is room"));
+    let host = hosted(&mut drive.borrow_mut());
+    let (copy, mut piece) = (folder.path().join("copy"), 0);
+    let snapshot = of_host_file(&host, &copy, &Held(&drive), &mut |done, all| {
+        assert!(done <= all, "{done} of {all}");
+        let mut drive = drive.borrow_mut();
+        if piece < 20 {
+            write(&mut drive, 1000 + piece, piece as u8 + 1);
+            write(&mut drive, (39 << 11) + piece, piece as u8 + 1);
+            piece += 1;
+        }
+        true
+    });
+    let snapshot = snapshot.expect("there is room");
+    assert!(piece > 4, "only {piece} pieces were copied");
+    // What is written afterwards is not in it.
+    write(&mut drive.borrow_mut(), 1000, 99);
+    let findings =
+        check_image(FileMedium::open(&copy, Mode::Read, false).expect("it is there"), "copy", &mut |_, _| {});
+    assert_eq!(findings.expect("it is an image").findings, []);
+    let mut copied = EmulatedDrive::open_file(&copy, false).expect("it opens");
+    for number in 0..piece {
+        for sector in [1000 + number, (39 << 11) + number] {
+            assert_eq!(byte_of(&mut copied, sector), number as u8 + 1, "sector {sector}");
+        }
+    }
+    assert_eq!((byte_of(&mut copied, 7), byte_of(&mut copied, 20 << 11)), (77, 5));
+    assert_eq!(byte_of(&mut drive.borrow_mut(), 1000), 99, "the image is as it was");
+    let header = copied.store_mut().header().clone();
+    assert_eq!((header.uuid, header.snapshot), (snapshot.uuid, Some(snapshot.snapshot)));
+    assert_eq!(drive.borrow_mut().store_mut().header().snapshot, None);
+}
+
+#[test]
+fn a_snapshot_that_is_stopped_leaves_nothing() {
+    let (folder, path) = image();
+    let stopped = of_file(&path, &folder.path().join("copy"), &mut |_, _| false);
+    assert!(matches!(stopped, Err(SnapshotError::Interrupted)), "{stopped:?}");
+    assert_eq!(fs::read_dir(folder.path()).expect("it can be read").count(), 1);
+}
+
+/// Opens `path` in each way that gives out bytes, and says what each came to.
+fn opened(path: &std::path::Path) -> [Result<(), DeviceError>; 4] {
+    let read = || FileMedium::open(path, Mode::Read, false).expect("it can be read");
+    let copy = path.with_extension("snapshot");
+    let snapshot = match of_file(path, &copy, &mut |_, _| true) {
+        Ok(_) => fs::remove_file(&copy).map_err(|cause| DeviceError::medium("removing", cause)),
+        Err(SnapshotError::Image(error)) => Err(error),
+        Err(error) => panic!("{error}"),
+    };
+    [
+        EmulatedDrive::open_file_to_look(path).map(drop),
+        check_image(read(), "image", &mut |_, _| {}).map(drop),
+        snapshot,
+        EmulatedDrive::open_file(path, false).map(drop),
+    ]
+}
+
+#[test]
+fn a_copy_of_an_image_that_was_not_closed_is_refused() {
+    let (folder, path) = image();
+    let at = |name: &str| folder.path().join(name);
+    fs::copy(&path, at("new")).expect("there is room");
+    opened(&at("new")).into_iter().for_each(|way| way.expect("it was never opened for work"));
+    let mut drive = EmulatedDrive::open_file(&path, false).expect("it opens");
+    write(&mut drive, 3, 3);
+    fs::copy(&path, at("copied")).expect("there is room");
+    for (way, outcome) in opened(&at("copied")).into_iter().enumerate() {
+        let error = outcome.expect_err("it was copied while it was at work");
+        assert!(matches!(error, DeviceError::CopiedUnclosed { .. }), "way {way}: {error}");
+    }
+    let repaired = crate::repair::repair_image(
+        FileMedium::open(&at("copied"), Mode::Write, false).expect("nobody has it"),
+        "copied",
+        &mut |_, _| {},
+    );
+    assert!(matches!(repaired, Err(DeviceError::CopiedUnclosed { .. })));
+
+    // The image itself opens after a kill, and after it was renamed.
+    drop(drive);
+    fs::rename(&path, at("renamed")).expect("renamed");
+    opened(&at("renamed")).into_iter().for_each(|way| way.expect("it is the same file"));
+    // Adopted, the copy opens.
+    assert!(adopt(&at("copied")).expect("nobody has it"));
+    assert!(!adopt(&at("copied")).expect("nobody has it"), "there was nothing left to adopt");
+    opened(&at("copied")).into_iter().for_each(|way| way.expect("it was adopted"));
+    // Closed, the image can be copied by anything.
+    EmulatedDrive::open_file(&at("renamed"), false).expect("it opens").shut_down().expect("it ends well");
+    fs::copy(at("renamed"), at("closed")).expect("there is room");
+    opened(&at("closed")).into_iter().for_each(|way| way.expect("its original was closed"));
+}
+
+#[test]
+fn an_image_without_a_mark_opens_as_before() {
+    let (folder, path) = image();
+    let mut drive = EmulatedDrive::open_file(&path, false).expect("it opens");
+    write(&mut drive, 3, 3);
+    let at = drive.store_mut().space().layout().file_mark();
+    let media = drive.store_mut().space_mut().media_mut();
+    media.write_at(at, &[0; 24]).expect("the file takes it");
+    fs::copy(&path, folder.path().join("copied")).expect("there is room");
+    opened(&folder.path().join("copied")).into_iter().for_each(|way| way.expect("nothing speaks against it"));
+}
+
+#[test]
+fn an_image_at_work_is_refused_by_its_path() {
+    let (folder, path) = image();
+    let drive = EmulatedDrive::open_file(&path, false).expect("it opens");
+    let refused = of_file(&path, &folder.path().join("copy"), &mut |_, _| true);
+    assert!(matches!(refused, Err(SnapshotError::Image(DeviceError::InUse { .. }))), "{refused:?}");
+    drop(drive);
+    let looking = Store::open_to_look(FileMedium::open(&path, Mode::Read, false).expect("it is there"), "image");
+    of_file(&path, &folder.path().join("copy"), &mut |_, _| true).expect("one that only looks is no hindrance");
+    drop(looking);
+}

@@ -1,0 +1,314 @@
+//! The control socket of a served drive: one line of JSON each way (`imbrex.control/1`), for whoever serves it.
+//!
+//! ```text
+//!  {"verb":"snapshot","to":"/backup/disk.img"}  ─►  {"schema":"imbrex.control/1","verb":"snapshot","ok":true, …}
+//!                                                   {"schema":"imbrex.control/1","verb":…,"ok":false,"error":{"code":…,"message":…}}
+//! ```
+//!
+//! A verb is a file and a line in [`VERBS`]: `snapshot`, `stats`, `shutdown`. [`place`] says where the socket is, [`client`]
+//! asks.
+//!
+//! Invariants:
+//! 1. The user alone, and root, can connect.
+//! 2. A connection costs a thread and [`LINE_BYTES_MAX`]; there are [`CONNECTIONS_MAX`] at most. Its line must arrive in
+//!    [`LINE_TIME`], and its answer must be taken in [`ANSWER_TIME`].
+//! 3. A snapshot that nobody waits for any more ends, and leaves nothing.
+
+pub mod client;
+pub mod place;
+mod shutdown;
+mod snapshot;
+mod stats;
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use crate::observe::Observed;
+use crate::socket::Socket;
+
+/// The protocol that is spoken.
+pub const SCHEMA: &str = "imbrex.control/1";
+/// Connections at once.
+pub const CONNECTIONS_MAX: usize = 16;
+/// Bytes of a request's line.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+/// A line must arrive in this time.
+pub const LINE_TIME: Duration = Duration::from_secs(5);
+/// An answer must be taken in this time.
+pub const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// How often new connections are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Something that can be asked for.
+pub struct Verb {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// The keys that its request may have beside `verb` and `schema`.
+    keys: &'static [&'static str],
+    perform: fn(&Served, &Value, &UnixStream) -> Result<Value, Refusal>,
+}
+
+/// All of them.
+pub static VERBS: [Verb; 3] = [shutdown::VERB, snapshot::VERB, stats::VERB];
+
+/// Why a request was not carried out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// One of the codes in `docs/serve.md`.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+impl Refusal {
+    fn new(code: &'static str, message: impl Into<String>) -> Refusal {
+        Refusal { code, message: message.into() }
+    }
+}
+
+/// How far the server is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Phase {
+    Serving,
+    /// An end was asked for: no more snapshots.
+    Ending,
+    /// The drive is closed; or why it could not be.
+    Ended(Result<(), String>),
+}
+
+struct State {
+    phase: Phase,
+    /// Bytes copied and in all, while a snapshot is taken.
+    snapshot: Option<(u64, u64)>,
+}
+
+/// What the control socket reaches.
+pub struct Served {
+    observed: Observed,
+    request_end: Box<dyn Fn() + Send + Sync>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Served {
+    /// The drive that is `observed`; `request_end` has the server end.
+    pub fn new(observed: Observed, request_end: impl Fn() + Send + Sync + 'static) -> Served {
+        let state = Mutex::new(State { phase: Phase::Serving, snapshot: None });
+        Served { observed, request_end: Box::new(request_end), state, changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread panics while it holds the state")
+    }
+
+    fn set_phase(&self, phase: Phase) {
+        self.lock().phase = phase;
+        self.changed.notify_all();
+    }
+
+    /// Waits until `is_so`.
+    fn wait_until(&self, is_so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let wait = |state| self.changed.wait(state).expect("no thread panics while it holds the state");
+        let mut state = self.lock();
+        while !is_so(&state) {
+            state = wait(state);
+        }
+        state
+    }
+}
+
+/// A control socket at work.
+pub struct Control {
+    served: Arc<Served>,
+    thread: JoinHandle<()>,
+}
+
+impl Control {
+    /// Answers at `socket`.
+    pub fn start(socket: Socket, served: Served) -> io::Result<Control> {
+        socket.set_nonblocking(true)?;
+        let served = Arc::new(served);
+        let own = served.clone();
+        let thread = std::thread::Builder::new().name("control".into()).spawn(move || run(&socket, &own))?;
+        Ok(Control { served, thread })
+    }
+
+    /// The drive is about to be closed: ends a snapshot that is being taken, and refuses others.
+    pub fn begin_end(&self) {
+        self.served.set_phase(Phase::Ending);
+        drop(self.served.wait_until(|state| state.snapshot.is_none()));
+    }
+
+    /// The drive is closed, or why it could not be: answers those who wait for that, and removes the socket.
+    pub fn end(self, outcome: Result<(), String>) {
+        self.served.set_phase(Phase::Ended(outcome));
+        self.thread.join().expect("a thread that only takes connections does not panic");
+    }
+}
+
+/// Takes connections until the drive is closed.
+fn run(socket: &Socket, served: &Arc<Served>) {
+    let mut threads: Vec<(JoinHandle<()>, UnixStream)> = Vec::new();
+    while !matches!(served.lock().phase, Phase::Ended(_)) {
+        match socket.accept() {
+            Ok((stream, _)) => {
+                threads.retain(|(thread, _)| !thread.is_finished());
+                // How one connection fares is its own affair.
+                if let Ok(started) = welcome(stream, served, threads.len()) {
+                    threads.extend(started);
+                }
+            }
+            Err(_) => std::thread::sleep(LOOK_EVERY),
+        }
+    }
+    for (thread, stream) in threads {
+        // Who has not asked by now will not be answered; answers still go out.
+        let _ = stream.shutdown(Shutdown::Read);
+        // A thread that panicked has said so itself, and has ended one connection.
+        let _ = thread.join();
+    }
+}
+
+/// Starts a thread for a connection, if there is a place.
+fn welcome(
+    mut stream: UnixStream,
+    served: &Arc<Served>,
+    connections: usize,
+) -> io::Result<Option<(JoinHandle<()>, UnixStream)>> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(ANSWER_TIME))?;
+    if connections >= CONNECTIONS_MAX {
+        let refusal = Refusal::new("busy", format!("there are {CONNECTIONS_MAX} connections, as many as there may be"));
+        stream.write_all(line(&Value::Null, Err(refusal)).as_bytes())?;
+        return Ok(None);
+    }
+    let (kept, served) = (stream.try_clone()?, served.clone());
+    let builder = std::thread::Builder::new().name("control connection".into());
+    let thread = builder.spawn(move || {
+        // How one connection ended is its own affair.
+        let _ = converse(&mut stream, &served);
+        // The list of connections still has it, and the other side waits for the end.
+        let _ = stream.shutdown(Shutdown::Both);
+    })?;
+    Ok(Some((thread, kept)))
+}
+
+/// Answers one line.
+fn converse(stream: &mut UnixStream, served: &Served) -> io::Result<()> {
+    let (verb, outcome) = match read_line(stream)? {
+        Ok(None) => return Ok(()),
+        Ok(Some(bytes)) => match parse(&bytes) {
+            Ok((verb, request)) => (json!(verb.name), (verb.perform)(served, &request, stream)),
+            Err(refusal) => (Value::Null, Err(refusal)),
+        },
+        Err(refusal) => (Value::Null, Err(refusal)),
+    };
+    stream.write_all(line(&verb, outcome).as_bytes())
+}
+
+/// An answer's line.
+fn line(verb: &Value, outcome: Result<Value, Refusal>) -> String {
+    let mut answer = Map::new();
+    answer.insert("schema".into(), json!(SCHEMA));
+    answer.insert("verb".into(), verb.clone());
+    answer.insert("ok".into(), json!(outcome.is_ok()));
+    match outcome {
+        Ok(Value::Object(result)) => answer.extend(result),
+        Ok(other) => unreachable!("a verb answers with an object, not with {other}"),
+        Err(Refusal { code, message }) => {
+            answer.insert("error".into(), json!({ "code": code, "message": message }));
+        }
+    }
+    format!("{}\n", Value::Object(answer))
+}
+
+/// The bytes up to the end of the line, or of what is sent; nothing of who sends nothing.
+fn read_line(stream: &mut UnixStream) -> io::Result<Result<Option<Vec<u8>>, Refusal>> {
+    let begun = Instant::now();
+    let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let left = LINE_TIME.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            break;
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut piece) {
+            Ok(0) => return Ok(Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))),
+            Ok(count) => match piece[..count].iter().position(|&byte| byte == b'\n') {
+                Some(end) if bytes.len() + end <= LINE_BYTES_MAX => {
+                    bytes.extend_from_slice(&piece[..end]);
+                    return Ok(Ok(Some(bytes)));
+                }
+                _ if bytes.len() + count > LINE_BYTES_MAX => {
+                    let message = format!("a request has {LINE_BYTES_MAX} bytes at most");
+                    return Ok(Err(Refusal::new("too-long", message)));
+                }
+                _ => bytes.extend_from_slice(&piece[..count]),
+            },
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Err(Refusal::new("late", format!("no line came within {} s", LINE_TIME.as_secs()))))
+}
+
+/// The verb and the request in a line.
+fn parse(line: &[u8]) -> Result<(&'static Verb, Value), Refusal> {
+    let malformed = |message: String| Refusal::new("malformed", message);
+    let request: Value =
+        serde_json::from_slice(line).map_err(|error| malformed(format!("a request is a line of JSON: {error}")))?;
+    let fields = request.as_object().ok_or_else(|| malformed("a request is an object".into()))?;
+    match fields.get("schema") {
+        None => {}
+        Some(schema) if schema == SCHEMA => {}
+        Some(other) => return Err(Refusal::new("schema", format!("this server speaks {SCHEMA}, not {other}"))),
+    }
+    let names = || VERBS.iter().map(|verb| verb.name).collect::<Vec<_>>().join(", ");
+    let name = fields.get("verb").and_then(Value::as_str);
+    let name = name.ok_or_else(|| malformed(format!("a request has a verb, one of {}", names())))?;
+    let verb = VERBS.iter().find(|verb| verb.name == name);
+    let verb = verb.ok_or_else(|| Refusal::new("unknown-verb", format!("the verbs are {}, not '{name}'", names())))?;
+    let is_known = |key: &&String| ["verb", "schema"].contains(&key.as_str()) || verb.keys.contains(&key.as_str());
+    if let Some(key) = fields.keys().find(|key| !is_known(key)) {
+        return Err(malformed(format!("{name} takes no '{key}'")));
+    }
+    Ok((verb, request))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_request_is_told_why() {
+        let code = |line: &str| parse(line.as_bytes()).err().map(|refusal| refusal.code);
+        for (line, expected) in [
+            (r#"{"verb":"stats"}"#, None),
+            (r#"{"schema":"imbrex.control/1","verb":"stats"}"#, None),
+            (r#"{"schema":"imbrex.control/2","verb":"stats"}"#, Some("schema")),
+            (r#"{"verb":"dance"}"#, Some("unknown-verb")),
+            (r#"{"verb":"stats","to":"/x"}"#, Some("malformed")),
+            (r#"{"verb":7}"#, Some("malformed")),
+            (r#"["stats"]"#, Some("malformed")),
+            ("stats", Some("malformed")),
+            ("", Some("malformed")),
+        ] {
+            assert_eq!(code(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn verbs_are_in_order_and_named_once() {
+        assert!(VERBS.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert!(VERBS.iter().all(|verb| !verb.summary.is_empty()));
+    }
+}

@@ -1,0 +1,154 @@
+//! Where the control socket of an image is: in a folder of the user's, under the number of the image's file, so that whoever
+//! has the image finds it.
+//!
+//! ```text
+//!  $XDG_RUNTIME_DIR/imbrex/control-DEVICE-INODE     the socket, or a link to where `--control` has it
+//! ```
+//!
+//! Without that variable it is `/run/user/UID/imbrex`, or `imbrex-UID` in the folder for temporary files.
+//!
+//! Invariants:
+//! 1. Nothing is put into, or looked for in, a folder that others can write to.
+//! 2. Whoever works on an image has its file locked, so what stands under its number was left by a dead server.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use imbrex_device::media::host_file::FileIdentity;
+use rustix::process::geteuid;
+
+use crate::socket::{Access, Socket, is_answered};
+
+/// What nobody answers at is removed when it is so old.
+const DEAD_AFTER: Duration = Duration::from_secs(60);
+
+/// The folder of the user's control sockets; it need not be there.
+fn folder() -> PathBuf {
+    let user = geteuid().as_raw();
+    let told = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|told| told.is_absolute());
+    let usual = || Some(PathBuf::from(format!("/run/user/{user}"))).filter(|usual| usual.is_dir());
+    match told.or_else(usual) {
+        Some(runtime) => runtime.join("imbrex"),
+        None => std::env::temp_dir().join(format!("imbrex-{user}")),
+    }
+}
+
+/// Refuses a folder that is not the user's alone.
+fn check_folder(folder: &Path) -> io::Result<()> {
+    let facts = fs::symlink_metadata(folder)?;
+    if !facts.is_dir() || facts.uid() != geteuid().as_raw() || facts.mode() & 0o022 != 0 {
+        let words = format!("{} is not a folder that you alone can write to", folder.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, words));
+    }
+    Ok(())
+}
+
+fn entry(identity: &FileIdentity) -> PathBuf {
+    folder().join(format!("control-{:x}-{}", identity.device, identity.inode))
+}
+
+/// Where the control socket of the server that has the image open is looked for. It need not be there.
+pub fn of_image(identity: &FileIdentity) -> io::Result<PathBuf> {
+    let entry = entry(identity);
+    match check_folder(&folder()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(entry),
+    }
+}
+
+/// The entry of an image whose socket is elsewhere; it goes when it is dropped.
+#[derive(Debug)]
+pub struct Link {
+    entry: PathBuf,
+    socket: PathBuf,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if fs::read_link(&self.entry).is_ok_and(|found| found == self.socket) {
+            // Whoever removed it just now did what was to be done.
+            let _ = fs::remove_file(&self.entry);
+        }
+    }
+}
+
+/// Makes room for the entry of an image that this process has locked.
+fn prepare(identity: &FileIdentity) -> io::Result<PathBuf> {
+    let folder = folder();
+    match DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => check_folder(&folder)?,
+    }
+    remove_dead(&folder);
+    let entry = entry(identity);
+    match fs::remove_file(&entry) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(entry),
+    }
+}
+
+/// Removes what killed servers left in the folder. One that is just being made is spared.
+fn remove_dead(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let made = fs::symlink_metadata(&path).and_then(|facts| facts.modified()).ok();
+        let is_old = made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age >= DEAD_AFTER);
+        if is_old && !is_answered(&path) {
+            // Another server may do the same.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Listens where the socket of an image is looked for, which this process has locked.
+pub fn bind(identity: &FileIdentity) -> io::Result<Socket> {
+    Socket::bind(&prepare(identity)?, Access::Owner)
+}
+
+/// Leaves word that the socket of an image, which this process has locked, is at `socket`.
+pub fn link(identity: &FileIdentity, socket: &Path) -> io::Result<Link> {
+    let (entry, socket) = (prepare(identity)?, std::path::absolute(socket)?);
+    std::os::unix::fs::symlink(&socket, &entry)?;
+    Ok(Link { entry, socket })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn what_killed_servers_left_is_removed_once_it_is_old() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        let _living = UnixListener::bind(at("living")).expect("it can be bound");
+        for name in ["dead", "new"] {
+            drop(UnixListener::bind(at(name)).expect("it can be bound"));
+        }
+        std::os::unix::fs::symlink("nowhere", at("link")).expect("it is made");
+        let old = rustix::fs::Timespec { tv_sec: 1000, tv_nsec: 0 };
+        let times = rustix::fs::Timestamps { last_access: old, last_modification: old };
+        for name in ["living", "dead", "link"] {
+            let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+            rustix::fs::utimensat(rustix::fs::CWD, at(name), &times, flags).expect("they are ours");
+        }
+        remove_dead(folder.path());
+        let is_left = |name: &str| fs::symlink_metadata(at(name)).is_ok();
+        assert_eq!(["living", "dead", "new", "link"].map(is_left), [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        check_folder(folder.path()).expect("it is ours alone");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
+        assert_eq!(check_folder(folder.path()).expect_err("others can").kind(), io::ErrorKind::PermissionDenied);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/", &link).expect("it is made");
+        assert!(check_folder(&link).is_err(), "a link is somebody else's choice");
+    }
+}
