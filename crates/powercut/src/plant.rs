@@ -1,0 +1,66 @@
+//! Faults planted in a log: what a program with a fault would have done. Whoever judges replays must find them.
+
+use std::ops::Range;
+
+use imbrex_testkit::Random;
+
+use crate::log::{Entry, Event, Log};
+
+/// A fault of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plant {
+    /// A sync is left out.
+    MissingSync,
+    /// A write after a sync and one before it change places.
+    SwappedWrites,
+    /// A write is left out.
+    LostWrite,
+    /// A write puts back what its place held before the latest write there, durably.
+    LostGeneration,
+}
+
+impl Plant {
+    /// All of them.
+    pub const ALL: [Plant; 4] = [Plant::MissingSync, Plant::SwappedWrites, Plant::LostWrite, Plant::LostGeneration];
+
+    /// Returns `log` with the fault at a place in `range` that `seed` names; nothing, where there is no place for it.
+    /// What is left out becomes an event that does nothing.
+    pub fn plant(self, log: &Log, range: Range<usize>, seed: u64) -> Option<Log> {
+        let mut random = Random::new(seed ^ 0x91a2);
+        let find = |is_wanted: &dyn Fn(&Event) -> bool| -> Vec<usize> {
+            range.clone().filter(|&position| is_wanted(&log.entries[position].event)).collect()
+        };
+        let syncs = find(&|event| matches!(event, Event::Sync { .. }));
+        let writes = find(&|event| matches!(event, Event::Write { .. }));
+        let mut planted = log.clone();
+        match self {
+            Plant::MissingSync => planted.entries[any(&syncs, &mut random)?] = nothing(),
+            Plant::LostWrite => planted.entries[any(&writes, &mut random)?] = nothing(),
+            Plant::SwappedWrites => {
+                let sync = any(&syncs, &mut random)?;
+                let (before, after) = (writes.iter().rfind(|&&at| at < sync)?, writes.iter().find(|&&at| at > sync)?);
+                planted.entries.swap(*before, *after);
+            }
+            Plant::LostGeneration => {
+                let sync = any(&syncs, &mut random)?;
+                let before = any(&writes.into_iter().filter(|&at| at < sync).collect::<Vec<_>>(), &mut random)?;
+                let Event::Write { file, offset, bytes, .. } = &log.entries[before].event else { unreachable!() };
+                let mut disk = log.first.clone();
+                log.entries[..before].iter().for_each(|entry| disk.apply(&entry.event));
+                let mut old = vec![0; bytes.len()];
+                disk.files.get(file)?.read(*offset, &mut old);
+                let write = Event::Write { file: *file, offset: *offset, bytes: old.into(), is_durable: true };
+                planted.entries.insert(sync + 1, Entry { call: "planted", event: write });
+            }
+        }
+        Some(planted)
+    }
+}
+
+fn any(from: &[usize], random: &mut Random) -> Option<usize> {
+    (!from.is_empty()).then(|| from[random.below(from.len() as u64) as usize])
+}
+
+fn nothing() -> Entry {
+    Entry { call: "left out", event: Event::Names { changes: Vec::new() } }
+}
