@@ -1,0 +1,234 @@
+//! Rounds: cuts of a story at random positions, each with what survives and perhaps a fault, judged and counted.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use imbrex_powercut::{Disk, Fault, Log, Replay, Survival};
+use imbrex_testkit::{Random, Record};
+
+use crate::carriers::{CARRIERS, Carrier};
+use crate::judge::{Outcome, judge, judge_by_program};
+use crate::recorded::{Story, record_opening};
+
+/// Sizes of the host's blocks.
+pub const BLOCK_BYTES: [u64; 2] = [512, 4096];
+/// One cut in so many is judged by the built program too.
+const BY_PROGRAM_IN: u64 = 150;
+/// Openings of cut images that are cut in turn, of each recording and size of block.
+const OPENINGS: u64 = 1;
+/// Failed rounds that are told one by one.
+const TOLD: usize = 2;
+
+/// A number from the environment.
+pub fn from_environment(name: &str) -> Option<u64> {
+    let words = std::env::var(name).ok()?;
+    Some(words.parse().unwrap_or_else(|_| panic!("{name}={words}: not a number")))
+}
+
+/// The seed of the run.
+pub fn seed() -> u64 {
+    from_environment("IMBREX_POWERCUT_SEED").unwrap_or(1)
+}
+
+/// The carriers that were asked for, or all.
+pub fn wanted() -> impl Iterator<Item = Carrier> {
+    let words = std::env::var("IMBREX_POWERCUT_CARRIERS").ok();
+    let is_wanted =
+        move |carrier: &&Carrier| words.as_ref().is_none_or(|words| words.split(',').any(|word| word == carrier.name));
+    CARRIERS.iter().filter(is_wanted).copied()
+}
+
+/// What is done on top of a cut, by a seed.
+pub type Faulty = fn(u64) -> Fault;
+
+/// What rounds came to.
+#[derive(Clone, Debug, Default)]
+pub struct Count {
+    /// Rounds that had what they were to have.
+    pub rounds: u64,
+    /// Rounds whose image does not open.
+    pub refused: u64,
+    /// Rounds in which sectors that were acknowledged are errors to read.
+    pub unreadable: u64,
+    /// Rounds in which sectors were read as something else than they may hold.
+    pub wrong: u64,
+    /// Rounds in which nothing was lost, and the check says damage.
+    pub complaints: u64,
+    /// Rounds in which something was lost or wrong, and the check says whole.
+    pub unfound: u64,
+    /// Sectors lost in all.
+    pub sectors: u64,
+    /// Sectors compared.
+    pub compared: u64,
+    /// What was found, in words, with the command that repeats it.
+    pub told: Vec<String>,
+    /// Kinds of findings and errors, without their numbers.
+    pub kinds: BTreeMap<String, u64>,
+}
+
+impl Count {
+    /// Rounds that a cut alone may not leave like this.
+    pub fn bad(&self) -> u64 {
+        self.refused + self.unreadable + self.wrong + self.complaints
+    }
+
+    fn enter(&mut self, outcome: &Outcome) {
+        self.rounds += 1;
+        self.sectors += outcome.verdict.lost;
+        self.compared += outcome.verdict.sectors;
+        let is_lost = outcome.refused.is_some() || outcome.verdict.lost > 0;
+        self.refused += u64::from(outcome.refused.is_some());
+        self.unreadable += u64::from(outcome.verdict.unreadable > 0);
+        self.wrong += u64::from(outcome.wrong() > 0);
+        self.complaints += u64::from(!is_lost && !outcome.findings.is_empty());
+        self.unfound += u64::from(is_lost && outcome.findings.is_empty());
+        let words = outcome.refused.iter().chain(outcome.findings.first());
+        let losses = outcome.verdict.losses.first().map(|loss| format!("held {}", loss.found));
+        for words in words.chain(&losses) {
+            let kind: String = words.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).take(90).collect();
+            *self.kinds.entry(kind.replace("##", "#").replace("##", "#").replace("##", "#")).or_default() += 1;
+        }
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: Count) {
+        self.rounds += other.rounds;
+        self.refused += other.refused;
+        self.unreadable += other.unreadable;
+        self.wrong += other.wrong;
+        self.complaints += other.complaints;
+        self.unfound += other.unfound;
+        self.sectors += other.sectors;
+        self.compared += other.compared;
+        let room = TOLD.saturating_sub(self.told.len());
+        self.told.extend(other.told.into_iter().take(room));
+        for (kind, count) in other.kinds {
+            *self.kinds.entry(kind).or_default() += count;
+        }
+    }
+
+    /// The row of the table.
+    pub fn row(&self, name: impl Display) -> String {
+        format!(
+            "| {name} | {} | {} | {} | {} | {} | {} | {} |",
+            self.rounds, self.refused, self.unreadable, self.wrong, self.complaints, self.unfound, self.sectors
+        )
+    }
+}
+
+/// The head of the table.
+pub const HEAD: &str = "| carrier | rounds | refused | unreadable | wrong | complaints | unfound | sectors |\n|---|---|---|---|---|---|---|---|";
+
+/// Rounds of one kind on one story.
+pub struct Rounds<'a> {
+    /// The test that makes them, for the command that repeats one.
+    pub test: &'static str,
+    pub story: &'a Story,
+    pub block_bytes: u64,
+    pub count: u64,
+    pub fault: Option<Faulty>,
+    /// Whether openings of cut images are cut too.
+    pub cuts_openings: bool,
+    /// What is no failure.
+    pub is_good: fn(&Outcome) -> bool,
+}
+
+impl Rounds<'_> {
+    /// The command that repeats a round.
+    fn command(&self, round: u64) -> String {
+        format!(
+            "IMBREX_POWERCUT_CARRIERS={} IMBREX_POWERCUT_SEED={} IMBREX_POWERCUT_ROUND={round} \
+             cargo test -p imbrex-cli --test powercut -- {} --nocapture",
+            self.story.carrier.name, self.story.seed, self.test
+        )
+    }
+
+    /// Makes all rounds.
+    pub fn run(&self) -> Count {
+        let (log, mut count) = (&self.story.log, Count::default());
+        let only = from_environment("IMBREX_POWERCUT_ROUND");
+        let mut cuts: Vec<(usize, u64)> = (0..self.count).map(|round| (self.position(round), round)).collect();
+        cuts.retain(|&(_, round)| only.is_none_or(|only| only == round));
+        cuts.sort_unstable();
+        let (mut replay, mut known) = (Replay::new(log, self.block_bytes), self.story.known());
+        for (position, round) in cuts {
+            replay.advance(position);
+            known.advance(position);
+            let survival = Survival::seeded(self.seed(round), replay.pending().len());
+            let fault = self.fault.map(|fault| fault(self.seed(round)));
+            let (disk, done) = replay.cut(survival, fault);
+            if fault.is_some() && done.is_none() {
+                continue;
+            }
+            let what = format!("cut at {position} of {}, {survival}, {}", log.entries.len(), done.unwrap_or_default());
+            self.judge(&disk, &known.record, round, &what, &mut count);
+            if self.cuts_openings && round < OPENINGS {
+                self.cut_opening(&disk, &known.record, round, &mut count);
+            }
+        }
+        count
+    }
+
+    fn seed(&self, round: u64) -> u64 {
+        self.story.seed << 32 ^ self.block_bytes << 20 ^ round
+    }
+
+    /// Where the round cuts: anywhere, or right behind an answer, when what it promised is barely durable.
+    fn position(&self, round: u64) -> usize {
+        let entries = &self.story.log.entries;
+        let mut random = Random::new(self.seed(round) ^ 0x9051);
+        let position = random.below(entries.len() as u64 + 1) as usize;
+        if random.one_in(2) {
+            return position;
+        }
+        let is_sent = |entry: &imbrex_powercut::log::Entry| matches!(entry.event, imbrex_powercut::Event::Sent { .. });
+        entries[position..].iter().position(is_sent).map_or(entries.len(), |more| position + more + 1)
+    }
+
+    fn judge(&self, disk: &Disk, record: &Record, round: u64, what: &str, count: &mut Count) {
+        let mut outcome = judge(disk, record, &self.story.contents);
+        if round % BY_PROGRAM_IN == BY_PROGRAM_IN - 1 {
+            let by_program = judge_by_program(disk, record, &self.story.contents);
+            let is_same = by_program.is_good() == outcome.is_good();
+            assert!(is_same, "{}\nin this process {outcome}\nby the program {by_program}", self.command(round));
+            outcome = by_program;
+        }
+        count.enter(&outcome);
+        if !(self.is_good)(&outcome) && count.told.len() < TOLD {
+            let kept = self.keep(disk, round);
+            let command = self.command(round);
+            let blocks = self.block_bytes;
+            count
+                .told
+                .push(format!("blocks of {blocks} B, {what}\n  {outcome}\n  {command}\n  kept: {}", kept.display()));
+        }
+    }
+
+    /// Leaves the image in the build folder.
+    fn keep(&self, disk: &Disk, round: u64) -> PathBuf {
+        let Story { carrier, seed, .. } = self.story;
+        let name = format!("powercut/{}-{}-{seed}-{}-{round}", self.test, carrier.name, self.block_bytes);
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&folder).and_then(|()| disk.save(&folder)).expect("there is room for the image");
+        folder
+    }
+
+    /// Opens a cut image by the built program, and cuts that.
+    fn cut_opening(&self, disk: &Disk, record: &Record, round: u64, count: &mut Count) {
+        let log: Log = match record_opening(disk) {
+            Ok(log) => log,
+            // Why it does not open is judged already.
+            Err(_) => return,
+        };
+        let mut replay = Replay::new(&log, self.block_bytes);
+        let mut positions: Vec<usize> = (0..log.entries.len()).collect();
+        positions.push(log.entries.len());
+        for position in positions.into_iter().step_by(1 + log.entries.len() / 8) {
+            replay.advance(position);
+            let survival = Survival::seeded(self.seed(round) ^ position as u64, replay.pending().len());
+            let what = format!("the opening after it cut at {position} of {}, {survival}", log.entries.len());
+            self.judge(&replay.cut(survival, None).0, record, round, &what, count);
+        }
+    }
+}
