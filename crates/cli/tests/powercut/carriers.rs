@@ -51,6 +51,14 @@ pub const CARRIERS: &[Carrier] = &[
     carrier("set-associative-4k", "set-associative", "region_size=1MiB,cache_share=10%", SHINGLED, 4096),
     carrier("zoned", "zoned", "zone_size=1MiB,conventional_zones=0", "kind = 'conventional'", 512),
     carrier("zoned-4k", "zoned", "zone_size=1MiB,conventional_zones=0", "kind = 'conventional'", 4096),
+    Carrier {
+        cache_bytes: 1 << 20,
+        ..carrier("zoned-cached", "zoned", "zone_size=1MiB,conventional_zones=0", "kind = 'conventional'", 512)
+    },
+    Carrier {
+        cache_bytes: 1 << 20,
+        ..carrier("zoned-cached-4k", "zoned", "zone_size=1MiB,conventional_zones=0", "kind = 'conventional'", 4096)
+    },
     carrier("strict-append", "zoned", "zone_size=2MiB,conventional_zones=0", BANDS, 4096),
     carrier("caveat", "caveat", "", CAVEAT, 512),
     carrier("caveat-4k", "caveat", "", CAVEAT, 4096),

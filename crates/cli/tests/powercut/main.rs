@@ -7,7 +7,6 @@
 //! | `IMBREX_POWERCUT_CARRIERS` | only these, with commas between |
 //! | `IMBREX_POWERCUT_SEED` | another seed (1): of the work and of the cuts |
 //! | `IMBREX_POWERCUT_ROUND` | only the cut of this number |
-//! | `IMBREX_POWERCUT_ROUNDS` | cuts of each recording and size of block (see [`rounds`]) |
 //! | `IMBREX_POWERCUT_SECONDS` | the long form goes on so long with each carrier (3600) |
 //!
 //! A round that fails is printed with the command that repeats it, and its image stays in the build folder's `tmp/powercut`.
@@ -19,6 +18,7 @@ mod carriers;
 mod cuts;
 mod faults;
 mod judge;
+mod not_yet;
 mod planted;
 mod recorded;
 mod rounds;

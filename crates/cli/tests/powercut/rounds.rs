@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use imbrex_powercut::{Disk, Fault, Log, Replay, Survival};
 use imbrex_testkit::{Random, Record};
@@ -57,6 +58,12 @@ pub struct Count {
     pub complaints: u64,
     /// Rounds in which something was lost or wrong, and the check says whole.
     pub unfound: u64,
+    /// Rounds in which nothing was lost, and the check says whole.
+    pub silent: u64,
+    /// Rounds that had nothing but what is known not to be kept yet, by its name.
+    pub not_yet: BTreeMap<&'static str, u64>,
+    /// Rounds that had something else.
+    pub bad: u64,
     /// Sectors lost in all.
     pub sectors: u64,
     /// Sectors compared.
@@ -68,11 +75,6 @@ pub struct Count {
 }
 
 impl Count {
-    /// Rounds that a cut alone may not leave like this.
-    pub fn bad(&self) -> u64 {
-        self.refused + self.unreadable + self.wrong + self.complaints
-    }
-
     fn enter(&mut self, outcome: &Outcome) {
         self.rounds += 1;
         self.sectors += outcome.verdict.lost;
@@ -83,6 +85,7 @@ impl Count {
         self.wrong += u64::from(outcome.wrong() > 0);
         self.complaints += u64::from(!is_lost && !outcome.findings.is_empty());
         self.unfound += u64::from(is_lost && outcome.findings.is_empty());
+        self.silent += u64::from(!is_lost && outcome.findings.is_empty());
         let words = outcome.refused.iter().chain(outcome.findings.first());
         let losses = outcome.verdict.losses.first().map(|loss| format!("held {}", loss.found));
         for words in words.chain(&losses) {
@@ -99,10 +102,15 @@ impl Count {
         self.wrong += other.wrong;
         self.complaints += other.complaints;
         self.unfound += other.unfound;
+        self.silent += other.silent;
+        self.bad += other.bad;
         self.sectors += other.sectors;
         self.compared += other.compared;
         let room = TOLD.saturating_sub(self.told.len());
         self.told.extend(other.told.into_iter().take(room));
+        for (name, count) in other.not_yet {
+            *self.not_yet.entry(name).or_default() += count;
+        }
         for (kind, count) in other.kinds {
             *self.kinds.entry(kind).or_default() += count;
         }
@@ -111,14 +119,72 @@ impl Count {
     /// The row of the table.
     pub fn row(&self, name: impl Display) -> String {
         format!(
-            "| {name} | {} | {} | {} | {} | {} | {} | {} |",
-            self.rounds, self.refused, self.unreadable, self.wrong, self.complaints, self.unfound, self.sectors
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:?} | {} |",
+            self.rounds,
+            self.refused,
+            self.unreadable,
+            self.wrong,
+            self.complaints,
+            self.unfound,
+            self.silent,
+            self.sectors,
+            self.not_yet,
+            self.bad
         )
     }
 }
 
 /// The head of the table.
-pub const HEAD: &str = "| carrier | rounds | refused | unreadable | wrong | complaints | unfound | sectors |\n|---|---|---|---|---|---|---|---|";
+pub const HEAD: &str = "| carrier | rounds | refused | unreadable | wrong | complaints | unfound | silent | sectors | not yet | bad |\n\
+                        |---|---|---|---|---|---|---|---|---|---|---|";
+
+/// What an outcome is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Grade {
+    /// As it must be.
+    Good,
+    /// Something is lost or found by what is on the list of [`crate::not_yet`].
+    NotYet(Vec<&'static str>),
+    /// Something else is lost or found.
+    Bad,
+}
+
+/// Counts of carriers, and their end.
+#[derive(Default)]
+pub struct Table(BTreeMap<(String, u64), Count>);
+
+impl Table {
+    /// Adds counts of a carrier, one for each size of block.
+    pub fn add(&mut self, carrier: Carrier, counts: Vec<Count>) {
+        for (block_bytes, count) in BLOCK_BYTES.into_iter().zip(counts) {
+            count.told.iter().for_each(|told| eprintln!("{}: {told}", carrier.name));
+            self.0.entry((carrier.name.into(), block_bytes)).or_default().add(count);
+        }
+    }
+
+    /// Tells the table; rounds that are neither good nor known are a failure.
+    pub fn end(self) {
+        eprintln!("{HEAD}");
+        for ((name, block_bytes), count) in &self.0 {
+            eprintln!("{}", count.row(format!("{name} at {block_bytes}")));
+            count.kinds.iter().for_each(|(kind, rounds)| eprintln!("    {rounds} × {kind}"));
+        }
+        let bad: Vec<&str> =
+            self.0.iter().filter(|(_, count)| count.bad > 0).map(|((name, _), _)| name.as_str()).collect();
+        assert!(bad.is_empty(), "rounds of {bad:?} are bad: see above");
+        assert!(self.0.values().all(|count| count.rounds > 0), "every carrier was cut");
+    }
+}
+
+/// Calls `once` with one seed after the other, as long as the long form lasts.
+pub fn long(mut once: impl FnMut(u64)) {
+    let lasts = Duration::from_secs(from_environment("IMBREX_POWERCUT_SECONDS").unwrap_or(3600));
+    let (begun, mut seed) = (Instant::now(), seed());
+    while begun.elapsed() < lasts {
+        once(seed);
+        seed += 1;
+    }
+}
 
 /// Rounds of one kind on one story.
 pub struct Rounds<'a> {
@@ -130,8 +196,10 @@ pub struct Rounds<'a> {
     pub fault: Option<Faulty>,
     /// Whether openings of cut images are cut too.
     pub cuts_openings: bool,
-    /// What is no failure.
-    pub is_good: fn(&Outcome) -> bool,
+    /// Position of the log before which no cut is made.
+    pub from: usize,
+    /// What is wrong with an outcome: nothing, something that is known not to be kept yet, or a fault.
+    pub grade: fn(&Rounds<'_>, &Outcome) -> Grade,
 }
 
 impl Rounds<'_> {
@@ -147,6 +215,7 @@ impl Rounds<'_> {
     /// Makes all rounds.
     pub fn run(&self) -> Count {
         let (log, mut count) = (&self.story.log, Count::default());
+        assert!(self.from <= log.entries.len());
         let only = from_environment("IMBREX_POWERCUT_ROUND");
         let mut cuts: Vec<(usize, u64)> = (0..self.count).map(|round| (self.position(round), round)).collect();
         cuts.retain(|&(_, round)| only.is_none_or(|only| only == round));
@@ -178,7 +247,7 @@ impl Rounds<'_> {
     fn position(&self, round: u64) -> usize {
         let entries = &self.story.log.entries;
         let mut random = Random::new(self.seed(round) ^ 0x9051);
-        let position = random.below(entries.len() as u64 + 1) as usize;
+        let position = self.from + random.below((entries.len() - self.from) as u64 + 1) as usize;
         if random.one_in(2) {
             return position;
         }
@@ -195,7 +264,16 @@ impl Rounds<'_> {
             outcome = by_program;
         }
         count.enter(&outcome);
-        if !(self.is_good)(&outcome) && count.told.len() < TOLD {
+        let is_bad = match (self.grade)(self, &outcome) {
+            Grade::Good => false,
+            Grade::NotYet(names) => {
+                names.into_iter().for_each(|name| *count.not_yet.entry(name).or_default() += 1);
+                false
+            }
+            Grade::Bad => true,
+        };
+        count.bad += u64::from(is_bad);
+        if is_bad && count.told.len() < TOLD {
             let kept = self.keep(disk, round);
             let command = self.command(round);
             let blocks = self.block_bytes;
