@@ -18,12 +18,23 @@ pub enum Fault {
     RollBack(u64),
 }
 
+/// A fault that was done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// The file that it hit.
+    pub file: FileId,
+    /// First bytes of the blocks that it hit.
+    pub offsets: Vec<u64>,
+    /// How many versions the first of them lost.
+    pub ages: usize,
+}
+
 /// How often another place is tried where a fault would change nothing.
 const TRIES: u32 = 100;
 
 impl Fault {
-    /// Does it to `disk`, which holds what is durable; tells what was done.
-    pub(crate) fn apply(self, replay: &Replay<'_>, disk: &mut Disk) -> Option<String> {
+    /// Does it to `disk`, which holds what is durable; returns what was done.
+    pub(crate) fn apply(self, replay: &Replay<'_>, disk: &mut Disk) -> Option<Done> {
         let (Fault::DropWrite(seed) | Fault::DropBlock(seed) | Fault::RollBack(seed)) = self;
         let mut random = Random::new(seed ^ 0xfa17);
         let places = Places::of(replay);
@@ -50,14 +61,8 @@ impl Fault {
                 is_changed |= read_block(contents, hit_block, bytes) != *version;
                 contents.put(hit_block * bytes, version);
             }
-            let (last, ages) = (hit.len() - 1, older.len() - age);
-            let place = hit[0] * bytes;
-            let told = format!(
-                "file {file}: {} blocks from byte {place} to block {} are {ages} versions old",
-                hit.len(),
-                hit[last]
-            );
-            is_changed.then_some(told)
+            let offsets = hit.iter().map(|block| block * bytes).collect();
+            is_changed.then_some(Done { file, offsets, ages: older.len() - age })
         })
     }
 }
@@ -87,6 +92,13 @@ impl Places {
     fn pick(&self, random: &mut Random) -> Option<(FileId, u64)> {
         let from = if random.one_in(2) && !self.often.is_empty() { &self.often } else { &self.all };
         (!from.is_empty()).then(|| from[random.below(from.len() as u64) as usize])
+    }
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (blocks, first) = (self.offsets.len(), self.offsets[0]);
+        write!(f, "file {}: {blocks} blocks, the first at byte {first}, are {} versions old", self.file, self.ages)
     }
 }
 

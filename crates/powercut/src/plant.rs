@@ -23,9 +23,9 @@ impl Plant {
     /// All of them.
     pub const ALL: [Plant; 4] = [Plant::MissingSync, Plant::SwappedWrites, Plant::LostWrite, Plant::LostGeneration];
 
-    /// Returns `log` with the fault at a place in `range` that `seed` names; nothing, where there is no place for it.
+    /// Returns `log` with the fault at a place in `range` that `seed` names, and the place; nothing, where there is none.
     /// What is left out becomes an event that does nothing.
-    pub fn plant(self, log: &Log, range: Range<usize>, seed: u64) -> Option<Log> {
+    pub fn plant(self, log: &Log, range: Range<usize>, seed: u64) -> Option<(Log, usize)> {
         let mut random = Random::new(seed ^ 0x91a2);
         let find = |is_wanted: &dyn Fn(&Event) -> bool| -> Vec<usize> {
             range.clone().filter(|&position| is_wanted(&log.entries[position].event)).collect()
@@ -33,13 +33,18 @@ impl Plant {
         let syncs = find(&|event| matches!(event, Event::Sync { .. }));
         let writes = find(&|event| matches!(event, Event::Write { .. }));
         let mut planted = log.clone();
-        match self {
-            Plant::MissingSync => planted.entries[any(&syncs, &mut random)?] = nothing(),
-            Plant::LostWrite => planted.entries[any(&writes, &mut random)?] = nothing(),
+        let at = match self {
+            Plant::MissingSync | Plant::LostWrite => {
+                let places = if self == Plant::MissingSync { &syncs } else { &writes };
+                let at = any(places, &mut random)?;
+                planted.entries[at] = nothing();
+                at
+            }
             Plant::SwappedWrites => {
                 let sync = any(&syncs, &mut random)?;
                 let (before, after) = (writes.iter().rfind(|&&at| at < sync)?, writes.iter().find(|&&at| at > sync)?);
                 planted.entries.swap(*before, *after);
+                *before
             }
             Plant::LostGeneration => {
                 let sync = any(&syncs, &mut random)?;
@@ -51,9 +56,10 @@ impl Plant {
                 disk.files.get(file)?.read(*offset, &mut old);
                 let write = Event::Write { file: *file, offset: *offset, bytes: old.into(), is_durable: true };
                 planted.entries.insert(sync + 1, Entry { call: "planted", event: write });
+                sync + 1
             }
-        }
-        Some(planted)
+        };
+        Some((planted, at))
     }
 }
 

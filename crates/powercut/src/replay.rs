@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::fault::Fault;
+use crate::fault::{Done, Fault};
 use crate::log::{Disk, Event, FileId, Log};
 use crate::sparse::Sparse;
 use crate::survival::Survival;
@@ -253,9 +253,9 @@ impl<'a> Replay<'a> {
         units
     }
 
-    /// Returns the files as a cut now may leave them: with the versions that `survival` picks, on a disk with `fault`. The
-    /// fault that was done is told in words; none, if the disk has nothing yet that could be hit.
-    pub fn cut(&self, survival: Survival, fault: Option<Fault>) -> (Disk, Option<String>) {
+    /// Returns the files as a cut now may leave them: with the versions that `survival` picks, on a disk with `fault`, and
+    /// the fault that was done. None is, if the disk has nothing yet that could be hit.
+    pub fn cut(&self, survival: Survival, fault: Option<Fault>) -> (Disk, Option<Done>) {
         let units = self.pending();
         let picked = survival.pick(&units);
         let mut disk = Disk { names: self.names.clone(), ..Disk::default() };

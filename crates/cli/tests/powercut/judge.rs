@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 
 use imbrex_device::check::check_image;
+use imbrex_device::image::regions::Use;
 use imbrex_device::{DeviceError, EmulatedDrive, Media, Store};
 use imbrex_powercut::{Disk, Sparse};
 use imbrex_testkit::writer::{Verdict, look_by};
@@ -118,4 +119,22 @@ pub fn judge_by_program(disk: &Disk, record: &Record, contents: &Contents) -> Ou
         Ok(verdict) => Outcome { refused: None, findings, verdict },
         Err(said) => Outcome { refused: Some(said), findings, ..Outcome::default() },
     }
+}
+
+/// Returns for what the image uses the bytes of these blocks, in words.
+pub fn hit(disk: &Disk, offsets: &[u64], block_bytes: u64) -> String {
+    let medium = Replayed(disk.named(IMAGE).expect("it was recorded").clone());
+    let Ok((_, mut store)) = Store::open_to_look(medium, IMAGE) else { return "an image that does not open".into() };
+    let mut uses = Vec::new();
+    let looked = store.for_each_used(&mut |used| {
+        let is_hit = |&at: &u64| at < used.offset + used.bytes && used.offset < at + block_bytes;
+        if offsets.iter().any(is_hit) {
+            uses.push(used.what);
+        }
+    });
+    looked.expect("the medium is memory");
+    uses.sort_unstable();
+    uses.dedup();
+    let names: Vec<_> = uses.into_iter().map(Use::name).collect();
+    if names.is_empty() { "nothing in use".into() } else { names.join(" and ") }
 }

@@ -82,6 +82,13 @@ impl Host {
         }
     }
 
+    /// Goes on after a request that was refused.
+    fn forgive(&mut self) {
+        if let Host::Zoned(zoned) = self {
+            zoned.forget_pointers();
+        }
+    }
+
     fn writer(self) -> Writer {
         match self {
             Host::Free(writer) => writer,
@@ -92,7 +99,21 @@ impl Host {
 
 /// Records a new drive of `carrier` at some `requests` requests. Even seeds keep one request on its way, so that the same
 /// seed makes the same log but for the image's identity; odd ones several. Every third recording ends in good order.
-pub fn record(carrier: Carrier, seed: u64, requests: usize, failing_sync: Option<u64>) -> Story {
+pub fn record(carrier: Carrier, seed: u64, requests: usize) -> Story {
+    let story = record_failing(carrier, seed, requests, None);
+    let story = story.unwrap_or_else(|said| panic!("{}: {said}", carrier.name));
+    assert_eq!(story.ended, None, "{}", carrier.name);
+    story
+}
+
+/// Like [`record`], with one sync that fails: the client asks again after errors. A server that ends before it listens
+/// is an error, with what it said.
+pub fn record_failing(
+    carrier: Carrier,
+    seed: u64,
+    requests: usize,
+    failing_sync: Option<u64>,
+) -> Result<Story, String> {
     let parent = tempfile::tempdir().expect("a temporary folder");
     let folder = parent.path().join("recorded");
     std::fs::create_dir(&folder).expect("a folder in it");
@@ -107,9 +128,20 @@ pub fn record(carrier: Carrier, seed: u64, requests: usize, failing_sync: Option
         Host::Free(writer)
     };
     let options = Options { failing_sync, answers_syncs: true };
-    let served = Served::start(parent.path(), options).unwrap_or_else(|said| panic!("{}: {said}", carrier.name));
+    let served = Served::start(parent.path(), options)?;
     let mut client = Client::connect(&served.socket);
-    let mut ended = (0..requests).find_map(|_| host.step(&mut client).err());
+    let mut ended = None;
+    for _ in 0..requests {
+        match host.step(&mut client) {
+            Ok(()) => {}
+            // A client that is told of one error asks again, and believes what it is told then.
+            Err(Ended::Refused { .. }) if failing_sync.is_some() => host.forgive(),
+            Err(error) => {
+                ended = Some(error);
+                break;
+            }
+        }
+    }
     let mut writer = host.writer();
     let is_good_end = Random::new(seed ^ 0xe4d).one_in(3) && ended.is_none();
     if is_good_end {
@@ -121,7 +153,7 @@ pub fn record(carrier: Carrier, seed: u64, requests: usize, failing_sync: Option
     assert_eq!(recording.refused, 0, "{}: serving needs no ring", carrier.name);
     let sends = recording.log.sends();
     let told = |ended: Ended| format!("{ended}; {said}");
-    Story { carrier, seed, history: writer.history, contents, sends, log: recording.log, ended: ended.map(told) }
+    Ok(Story { carrier, seed, history: writer.history, contents, sends, log: recording.log, ended: ended.map(told) })
 }
 
 /// Records the opening of the image that `disk` holds, and nothing else.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use imbrex_powercut::{Disk, Fault, Log, Replay, Survival};
 use imbrex_testkit::{Random, Record};
 
 use crate::carriers::{CARRIERS, Carrier};
-use crate::judge::{Outcome, judge, judge_by_program};
+use crate::judge::{Outcome, hit, judge, judge_by_program};
 use crate::recorded::{Story, record_opening};
 
 /// Sizes of the host's blocks.
@@ -43,6 +44,40 @@ pub fn wanted() -> impl Iterator<Item = Carrier> {
 /// What is done on top of a cut, by a seed.
 pub type Faulty = fn(u64) -> Fault;
 
+/// What came of faults of one kind that hit things of one kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hits {
+    rounds: u64,
+    /// The check says damage.
+    found: u64,
+    /// Other bytes were read than may be there.
+    wrong: u64,
+    /// They were, and the check says whole.
+    wrong_unfound: u64,
+    /// Nothing was lost, and the check says whole.
+    silent: u64,
+}
+
+impl Hits {
+    fn enter(&mut self, outcome: &Outcome) {
+        let (is_found, is_wrong) = (!outcome.findings.is_empty(), outcome.wrong() > 0);
+        let is_lost = outcome.refused.is_some() || outcome.verdict.lost > 0;
+        self.rounds += 1;
+        self.found += u64::from(is_found);
+        self.wrong += u64::from(is_wrong);
+        self.wrong_unfound += u64::from(is_wrong && !is_found);
+        self.silent += u64::from(!is_found && !is_lost);
+    }
+
+    fn add(&mut self, other: Hits) {
+        self.rounds += other.rounds;
+        self.found += other.found;
+        self.wrong += other.wrong;
+        self.wrong_unfound += other.wrong_unfound;
+        self.silent += other.silent;
+    }
+}
+
 /// What rounds came to.
 #[derive(Clone, Debug, Default)]
 pub struct Count {
@@ -72,6 +107,8 @@ pub struct Count {
     pub told: Vec<String>,
     /// Kinds of findings and errors, without their numbers.
     pub kinds: BTreeMap<String, u64>,
+    /// Of rounds with faults of the disk: what came of each kind of fault by what it hit.
+    pub hits: BTreeMap<String, Hits>,
 }
 
 impl Count {
@@ -108,6 +145,9 @@ impl Count {
         self.compared += other.compared;
         let room = TOLD.saturating_sub(self.told.len());
         self.told.extend(other.told.into_iter().take(room));
+        for (name, hits) in other.hits {
+            self.hits.entry(name).or_default().add(hits);
+        }
         for (name, count) in other.not_yet {
             *self.not_yet.entry(name).or_default() += count;
         }
@@ -143,9 +183,9 @@ pub const HEAD: &str = "| carrier | rounds | refused | unreadable | wrong | comp
 pub enum Grade {
     /// As it must be.
     Good,
-    /// Something is lost or found by what is on the list of [`crate::not_yet`].
+    /// What is wrong is on a list of promises that are not kept yet; its names there.
     NotYet(Vec<&'static str>),
-    /// Something else is lost or found.
+    /// Something else is wrong.
     Bad,
 }
 
@@ -163,16 +203,26 @@ impl Table {
     }
 
     /// Tells the table; rounds that are neither good nor known are a failure.
-    pub fn end(self) {
-        eprintln!("{HEAD}");
+    pub fn end(self, test: &str) {
+        eprintln!("{test}\n{HEAD}");
         for ((name, block_bytes), count) in &self.0 {
             eprintln!("{}", count.row(format!("{name} at {block_bytes}")));
             count.kinds.iter().for_each(|(kind, rounds)| eprintln!("    {rounds} × {kind}"));
         }
+        let mut hits = BTreeMap::<&String, Hits>::new();
+        for (name, more) in self.0.values().flat_map(|count| &count.hits) {
+            hits.entry(name).or_default().add(*more);
+        }
+        if !hits.is_empty() {
+            eprintln!("| fault | rounds | found | wrong | wrong and not found | silent |\n|---|---|---|---|---|---|");
+        }
+        for (name, Hits { rounds, found, wrong, wrong_unfound, silent }) in hits {
+            eprintln!("| {name} | {rounds} | {found} | {wrong} | {wrong_unfound} | {silent} |");
+        }
         let bad: Vec<&str> =
             self.0.iter().filter(|(_, count)| count.bad > 0).map(|((name, _), _)| name.as_str()).collect();
         assert!(bad.is_empty(), "rounds of {bad:?} are bad: see above");
-        assert!(self.0.values().all(|count| count.rounds > 0), "every carrier was cut");
+        assert!(self.0.values().any(|count| count.rounds > 0), "something was cut");
     }
 }
 
@@ -196,10 +246,12 @@ pub struct Rounds<'a> {
     pub fault: Option<Faulty>,
     /// Whether openings of cut images are cut too.
     pub cuts_openings: bool,
-    /// Position of the log before which no cut is made.
-    pub from: usize,
-    /// What is wrong with an outcome: nothing, something that is known not to be kept yet, or a fault.
-    pub grade: fn(&Rounds<'_>, &Outcome) -> Grade,
+    /// Positions of the log at which cuts are made.
+    pub positions: RangeInclusive<usize>,
+    /// Whether these are cuts behind a sync that failed.
+    pub is_after_failed_sync: bool,
+    /// What is wrong with an outcome, of a fault that hit something of the image that has this name.
+    pub grade: fn(&Rounds<'_>, &Outcome, Option<&str>) -> Grade,
 }
 
 impl Rounds<'_> {
@@ -215,7 +267,7 @@ impl Rounds<'_> {
     /// Makes all rounds.
     pub fn run(&self) -> Count {
         let (log, mut count) = (&self.story.log, Count::default());
-        assert!(self.from <= log.entries.len());
+        assert!(*self.positions.end() <= log.entries.len(), "{:?} lie in the log", self.positions);
         let only = from_environment("IMBREX_POWERCUT_ROUND");
         let mut cuts: Vec<(usize, u64)> = (0..self.count).map(|round| (self.position(round), round)).collect();
         cuts.retain(|&(_, round)| only.is_none_or(|only| only == round));
@@ -230,8 +282,20 @@ impl Rounds<'_> {
             if fault.is_some() && done.is_none() {
                 continue;
             }
-            let what = format!("cut at {position} of {}, {survival}, {}", log.entries.len(), done.unwrap_or_default());
-            self.judge(&disk, &known.record, round, &what, &mut count);
+            let mut what = format!("cut at {position} of {}, {survival}", log.entries.len());
+            if let (Some(fault), Some(done)) = (fault, done) {
+                // A cut that alone leaves less than it must says nothing of the fault.
+                let whole = replay.cut(survival, None).0;
+                if !judge(&whole, &known.record, &self.story.contents).is_good() {
+                    continue;
+                }
+                let hit = hit(&whole, &done.offsets, self.block_bytes);
+                what.push_str(&format!(", {done}: {hit}"));
+                let outcome = self.judge(&disk, &known.record, round, &what, Some(&hit), &mut count);
+                count.hits.entry(format!("{fault} of {hit}, {} B", self.block_bytes)).or_default().enter(&outcome);
+                continue;
+            }
+            self.judge(&disk, &known.record, round, &what, None, &mut count);
             if self.cuts_openings && round < OPENINGS {
                 self.cut_opening(&disk, &known.record, round, &mut count);
             }
@@ -247,7 +311,8 @@ impl Rounds<'_> {
     fn position(&self, round: u64) -> usize {
         let entries = &self.story.log.entries;
         let mut random = Random::new(self.seed(round) ^ 0x9051);
-        let position = self.from + random.below((entries.len() - self.from) as u64 + 1) as usize;
+        let (start, end) = (*self.positions.start(), *self.positions.end());
+        let position = start + random.below((end - start) as u64 + 1) as usize;
         if random.one_in(2) {
             return position;
         }
@@ -255,7 +320,15 @@ impl Rounds<'_> {
         entries[position..].iter().position(is_sent).map_or(entries.len(), |more| position + more + 1)
     }
 
-    fn judge(&self, disk: &Disk, record: &Record, round: u64, what: &str, count: &mut Count) {
+    fn judge(
+        &self,
+        disk: &Disk,
+        record: &Record,
+        round: u64,
+        what: &str,
+        hit: Option<&str>,
+        count: &mut Count,
+    ) -> Outcome {
         let mut outcome = judge(disk, record, &self.story.contents);
         if round % BY_PROGRAM_IN == BY_PROGRAM_IN - 1 {
             let by_program = judge_by_program(disk, record, &self.story.contents);
@@ -264,7 +337,7 @@ impl Rounds<'_> {
             outcome = by_program;
         }
         count.enter(&outcome);
-        let is_bad = match (self.grade)(self, &outcome) {
+        let is_bad = match (self.grade)(self, &outcome, hit) {
             Grade::Good => false,
             Grade::NotYet(names) => {
                 names.into_iter().for_each(|name| *count.not_yet.entry(name).or_default() += 1);
@@ -281,6 +354,7 @@ impl Rounds<'_> {
                 .told
                 .push(format!("blocks of {blocks} B, {what}\n  {outcome}\n  {command}\n  kept: {}", kept.display()));
         }
+        outcome
     }
 
     /// Leaves the image in the build folder.
@@ -306,7 +380,7 @@ impl Rounds<'_> {
             replay.advance(position);
             let survival = Survival::seeded(self.seed(round) ^ position as u64, replay.pending().len());
             let what = format!("the opening after it cut at {position} of {}, {survival}", log.entries.len());
-            self.judge(&replay.cut(survival, None).0, record, round, &what, count);
+            self.judge(&replay.cut(survival, None).0, record, round, &what, None, count);
         }
     }
 }
