@@ -13,9 +13,9 @@ pub enum Plant {
     MissingSync,
     /// A write after a sync and one before it change places.
     SwappedWrites,
-    /// A write is left out.
+    /// A write is left out, with its copies in other places.
     LostWrite,
-    /// A write puts back what its place held before the latest write there, durably.
+    /// Places, those of a write and of its copies, have durably what they had before it.
     LostGeneration,
 }
 
@@ -34,11 +34,15 @@ impl Plant {
         let writes = find(&|event| matches!(event, Event::Write { .. }));
         let mut planted = log.clone();
         let at = match self {
-            Plant::MissingSync | Plant::LostWrite => {
-                let places = if self == Plant::MissingSync { &syncs } else { &writes };
-                let at = any(places, &mut random)?;
+            Plant::MissingSync => {
+                let at = any(&syncs, &mut random)?;
                 planted.entries[at] = nothing();
                 at
+            }
+            Plant::LostWrite => {
+                let copies = copies(log, any(&writes, &mut random)?);
+                planted.entries[copies.clone()].fill(nothing());
+                copies.start
             }
             Plant::SwappedWrites => {
                 let sync = any(&syncs, &mut random)?;
@@ -49,18 +53,34 @@ impl Plant {
             Plant::LostGeneration => {
                 let sync = any(&syncs, &mut random)?;
                 let before = any(&writes.into_iter().filter(|&at| at < sync).collect::<Vec<_>>(), &mut random)?;
-                let Event::Write { file, offset, bytes, .. } = &log.entries[before].event else { unreachable!() };
+                let copies = copies(log, before);
                 let mut disk = log.first.clone();
-                log.entries[..before].iter().for_each(|entry| disk.apply(&entry.event));
-                let mut old = vec![0; bytes.len()];
-                disk.files.get(file)?.read(*offset, &mut old);
-                let write = Event::Write { file: *file, offset: *offset, bytes: old.into(), is_durable: true };
-                planted.entries.insert(sync + 1, Entry { call: "planted", event: write });
+                log.entries[..copies.start].iter().for_each(|entry| disk.apply(&entry.event));
+                for entry in &log.entries[copies] {
+                    let Event::Write { file, offset, bytes, .. } = &entry.event else {
+                        unreachable!("copies are writes")
+                    };
+                    let mut old = vec![0; bytes.len()];
+                    disk.files.get(file)?.read(*offset, &mut old);
+                    let write = Event::Write { file: *file, offset: *offset, bytes: old.into(), is_durable: true };
+                    planted.entries.insert(sync + 1, Entry { call: "planted", event: write });
+                }
                 sync + 1
             }
         };
         Some((planted, at))
     }
+}
+
+/// The write at a position with its copies: the writes of the same bytes beside it.
+fn copies(log: &Log, at: usize) -> Range<usize> {
+    let is_copy = |entry: &Entry| match (&entry.event, &log.entries[at].event) {
+        (Event::Write { bytes, .. }, Event::Write { bytes: same, .. }) => bytes == same,
+        _ => false,
+    };
+    let before = log.entries[..at].iter().rev().take_while(|entry| is_copy(entry)).count();
+    let after = log.entries[at..].iter().take_while(|entry| is_copy(entry)).count();
+    at - before..at + after
 }
 
 fn any(from: &[usize], random: &mut Random) -> Option<usize> {

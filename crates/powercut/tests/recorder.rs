@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use imbrex_powercut::recorder::is_available;
 use imbrex_powercut::{Event, Log, Options, Recorder, Recording, Replay, Survival};
@@ -75,6 +75,12 @@ fn part_write(folder: &Path) {
         std::ptr::write_bytes(pages.cast::<u8>(), 7, 4096);
         libc::munmap(pages.byte_add(4096), 4096);
         syscall(libc::SYS_pwrite64, fd, pages, 8192, 30_000);
+    }
+    // Of a write over the limit of a file's length the kernel writes the part below.
+    unsafe {
+        let limit = libc::rlimit { rlim_cur: 50_000, rlim_max: libc::RLIM_INFINITY };
+        libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit);
+        assert_eq!(syscall(libc::SYS_pwrite64, fd, [8u8; 9000].as_ptr(), 9000, 45_000i64), 5000);
     }
 }
 
@@ -304,6 +310,8 @@ impl Bench {
         let folder = self.parent.path().join("recorded");
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "recorded_child", "--ignored", "--nocapture"]).env("RECORDED_PART", part);
+        // Its results are no results of this run.
+        command.stdout(Stdio::null());
         command.env("RECORDED_FOLDER", &folder).env("RECORDED_SOCKET", self.parent.path().join("socket"));
         Recorder::start(command, &folder, options).expect("it can be recorded")
     }

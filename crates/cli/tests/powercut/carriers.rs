@@ -21,6 +21,8 @@ pub struct Carrier {
     pub sector_bytes: u32,
     /// Bytes of its volatile cache; 0 for none: then what it answers is durable.
     pub cache_bytes: u32,
+    /// A built-in profile, whole; without one it is a small drive.
+    built_in: Option<&'static str>,
 }
 
 const SHINGLED: &str = "kind = 'shingled'\nhead_tracks = 2";
@@ -36,7 +38,7 @@ const fn carrier(
     recording: &'static str,
     sector_bytes: u32,
 ) -> Carrier {
-    Carrier { name, layer, parameters, recording, sector_bytes, cache_bytes: 0 }
+    Carrier { name, layer, parameters, recording, sector_bytes, cache_bytes: 0, built_in: None }
 }
 
 /// All of them.
@@ -60,6 +62,8 @@ pub const CARRIERS: &[Carrier] = &[
         ..carrier("zoned-cached-4k", "zoned", "zone_size=1MiB,conventional_zones=0", "kind = 'conventional'", 4096)
     },
     carrier("strict-append", "zoned", "zone_size=2MiB,conventional_zones=0", BANDS, 4096),
+    Carrier { built_in: Some("hm-zoned"), ..carrier("hm-zoned", "zoned", "", "", 4096) },
+    Carrier { built_in: Some("flash-2010"), ..carrier("flash-2010", "conventional", "", "", 4096) },
     carrier("caveat", "caveat", "", CAVEAT, 512),
     carrier("caveat-4k", "caveat", "", CAVEAT, 4096),
     carrier("track-flip", "track-flip", "interval=200,background_every=4", "kind = 'interlaced'", 512),
@@ -74,6 +78,9 @@ impl Carrier {
 
     /// Writes the drive's profile into `folder`; returns the drive as `--drive` takes it.
     pub fn profile(&self, folder: &Path) -> String {
+        if let Some(name) = self.built_in {
+            return name.into();
+        }
         // Tracks of 128 KiB, some 50 MB of them.
         let track_sectors = (128 << 10) / self.sector_bytes;
         let geometry = match self.recording {
@@ -100,6 +107,11 @@ impl Carrier {
         format!("{}+{}{colon}{}", path.display(), self.layer, self.parameters)
     }
 
+    /// Returns how many of so many rounds it gets: to lay out a drive of 52,000 zones takes a hundred times as long as the others.
+    pub fn share(&self, rounds: u64) -> u64 {
+        if self.built_in == Some("hm-zoned") { rounds / 15 } else { rounds }
+    }
+
     /// Whether its host writes each zone at its pointer.
     pub fn is_zoned(&self) -> bool {
         self.layer == "zoned"
@@ -113,7 +125,7 @@ impl Carrier {
             sectors: (1, (32 << 10) / sector_bytes),
             whole_in: 40,
             align_sectors: 1,
-            places: (capacity_bytes / (4 << 20)).max(4),
+            places: (capacity_bytes / (4 << 20)).clamp(4, 16),
             place_sectors,
             depth,
             flush_in: 12,

@@ -17,6 +17,7 @@
 mod carriers;
 mod cuts;
 mod faults;
+mod file_systems;
 mod judge;
 mod not_yet;
 mod planted;

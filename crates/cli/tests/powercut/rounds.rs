@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -226,9 +226,11 @@ impl Table {
     }
 }
 
-/// Calls `once` with one seed after the other, as long as the long form lasts.
-pub fn long(mut once: impl FnMut(u64)) {
-    let lasts = Duration::from_secs(from_environment("IMBREX_POWERCUT_SECONDS").unwrap_or(3600));
+/// Calls `once` with one seed after the other, as long as a part of the long form lasts that shares its carrier's time with
+/// `others`.
+pub fn long(others: u64, mut once: impl FnMut(u64)) {
+    let seconds = from_environment("IMBREX_POWERCUT_SECONDS").unwrap_or(3600);
+    let lasts = Duration::from_secs(seconds / (1 + others));
     let (begun, mut seed) = (Instant::now(), seed());
     while begun.elapsed() < lasts {
         once(seed);
@@ -242,7 +244,8 @@ pub struct Rounds<'a> {
     pub test: &'static str,
     pub story: &'a Story,
     pub block_bytes: u64,
-    pub count: u64,
+    /// Numbers of the rounds.
+    pub rounds: Range<u64>,
     pub fault: Option<Faulty>,
     /// Whether openings of cut images are cut too.
     pub cuts_openings: bool,
@@ -269,7 +272,7 @@ impl Rounds<'_> {
         let (log, mut count) = (&self.story.log, Count::default());
         assert!(*self.positions.end() <= log.entries.len(), "{:?} lie in the log", self.positions);
         let only = from_environment("IMBREX_POWERCUT_ROUND");
-        let mut cuts: Vec<(usize, u64)> = (0..self.count).map(|round| (self.position(round), round)).collect();
+        let mut cuts: Vec<(usize, u64)> = self.rounds.clone().map(|round| (self.position(round), round)).collect();
         cuts.retain(|&(_, round)| only.is_none_or(|only| only == round));
         cuts.sort_unstable();
         let (mut replay, mut known) = (Replay::new(log, self.block_bytes), self.story.known());
