@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use imbrex_powercut::{Disk, Log, Options, Recorder, Recording};
 use imbrex_testkit::patience::until;
-use imbrex_testkit::writer::Ended;
+use imbrex_testkit::writer::{Ended, Moment};
 use imbrex_testkit::{Client, Contents, History, Program, Random, Record, Writer, ZoneWriter};
 
 use crate::carriers::Carrier;
@@ -34,6 +34,11 @@ pub struct Story {
     sends: Vec<(u64, usize)>,
     /// What the client was told at last, if it was an error.
     pub ended: Option<String>,
+    /// What every sector held before, and from which position of the log on.
+    base: Record,
+    pub from: usize,
+    /// The client, to go on with.
+    host: Option<Host>,
 }
 
 /// `imbrex serve --sync barrier --time none` under the recorder.
@@ -89,11 +94,30 @@ impl Host {
         }
     }
 
-    fn writer(self) -> Writer {
+    fn writer(&mut self) -> &mut Writer {
         match self {
             Host::Free(writer) => writer,
-            Host::Zoned(zoned) => zoned.writer,
+            Host::Zoned(zoned) => &mut zoned.writer,
         }
+    }
+
+    fn after_kill(&mut self, client: &mut Client) {
+        match self {
+            Host::Free(writer) => writer.after_kill(client),
+            Host::Zoned(zoned) => zoned.after_kill(client),
+        }
+    }
+
+    /// Sends so many requests. With `forgives` it asks again after errors, and believes what it is told then.
+    fn work(&mut self, client: &mut Client, requests: usize, forgives: bool) -> Option<Ended> {
+        for _ in 0..requests {
+            match self.step(client) {
+                Ok(()) => {}
+                Err(Ended::Refused { .. }) if forgives => self.forgive(),
+                Err(error) => return Some(error),
+            }
+        }
+        None
     }
 }
 
@@ -121,39 +145,43 @@ pub fn record_failing(
     let capacity_bytes = program().create(&image, &carrier.profile(parent.path()));
     let contents = Contents { sector_bytes: carrier.sector_bytes, seed, stamped_in: 1, is_full: true };
     let writer = Writer::new(contents, carrier.work(capacity_bytes, if seed.is_multiple_of(2) { 1 } else { 4 }));
-    let mut host = if carrier.is_zoned() {
+    let host = if carrier.is_zoned() {
         let zones = program().zones(&image).into_iter().filter(|zone| zone.is_sequential).take(ZONES).collect();
         Host::Zoned(ZoneWriter::new(writer, zones, ZONES_OPEN))
     } else {
         Host::Free(writer)
     };
-    let options = Options { failing_sync, answers_syncs: true };
-    let served = Served::start(parent.path(), options)?;
-    let mut client = Client::connect(&served.socket);
-    let mut ended = None;
-    for _ in 0..requests {
-        match host.step(&mut client) {
-            Ok(()) => {}
-            // A client that is told of one error asks again, and believes what it is told then.
-            Err(Ended::Refused { .. }) if failing_sync.is_some() => host.forgive(),
-            Err(error) => {
-                ended = Some(error);
-                break;
-            }
+    let served = Served::start(parent.path(), Options { failing_sync, answers_syncs: true })?;
+    let client = Client::connect(&served.socket);
+    Ok(Telling { carrier, seed, host, base: Record::new() }.tell(served, client, requests, failing_sync.is_some()))
+}
+
+/// A client that is about to work.
+struct Telling {
+    carrier: Carrier,
+    seed: u64,
+    host: Host,
+    base: Record,
+}
+
+impl Telling {
+    /// Works, and ends the server.
+    fn tell(mut self, served: Served, mut client: Client, requests: usize, forgives: bool) -> Story {
+        let mut ended = self.host.work(&mut client, requests, forgives);
+        let is_good_end = Random::new(self.seed ^ 0xe4d).one_in(3) && ended.is_none();
+        let writer = self.host.writer();
+        if is_good_end {
+            ended = writer.drain(&mut client).and_then(|()| writer.flush(&mut client)).err();
         }
+        let (recording, said) = served.end(Some(if is_good_end { libc::SIGINT } else { libc::SIGKILL }));
+        self.host.after_kill(&mut client);
+        assert_eq!(recording.refused, 0, "{}: serving needs no ring", self.carrier.name);
+        let Telling { carrier, seed, mut host, base } = self;
+        let (history, contents) = (std::mem::take(&mut host.writer().history), host.writer().contents);
+        let sends = recording.log.sends();
+        let ended = ended.map(|ended| format!("{ended}; {said}"));
+        Story { carrier, seed, history, contents, sends, log: recording.log, ended, base, from: 0, host: Some(host) }
     }
-    let mut writer = host.writer();
-    let is_good_end = Random::new(seed ^ 0xe4d).one_in(3) && ended.is_none();
-    if is_good_end {
-        ended = writer.drain(&mut client).and_then(|()| writer.flush(&mut client)).err();
-    }
-    let signal = if is_good_end { libc::SIGINT } else { libc::SIGKILL };
-    let (recording, said) = served.end(Some(signal));
-    writer.after_kill(&mut client);
-    assert_eq!(recording.refused, 0, "{}: serving needs no ring", carrier.name);
-    let sends = recording.log.sends();
-    let told = |ended: Ended| format!("{ended}; {said}");
-    Ok(Story { carrier, seed, history: writer.history, contents, sends, log: recording.log, ended: ended.map(told) })
 }
 
 /// Records the opening of the image that `disk` holds, and nothing else.
@@ -189,12 +217,36 @@ impl Story {
     /// The same drive and client with another log: one in which a fault was planted.
     pub fn with_log(&self, log: Log) -> Story {
         let sends = log.sends();
-        Story { log, sends, history: self.history.clone(), ended: self.ended.clone(), ..*self }
+        let (history, ended, base) = (self.history.clone(), self.ended.clone(), self.base.clone());
+        Story { log, sends, history, ended, base, host: None, ..*self }
+    }
+
+    /// Goes on with the image that a cut left, of which `record` says what it may hold: opens it, looks at all of it, and works
+    /// on. Nothing, where it does not hold that, or was gone on with before.
+    pub fn go_on(&mut self, disk: &Disk, record: &Record, requests: usize) -> Option<Story> {
+        let mut host = self.host.take()?;
+        let parent = tempfile::tempdir().expect("a temporary folder");
+        let folder = parent.path().join("recorded");
+        std::fs::create_dir(&folder).and_then(|()| disk.save(&folder)).expect("there is room");
+        let served = Served::start(parent.path(), Options { answers_syncs: true, ..Options::default() }).ok()?;
+        let mut client = Client::connect(&served.socket);
+        let writer = host.writer();
+        writer.record = record.clone();
+        let verdict = writer.look(&mut client, Moment::AfterCut).ok()?;
+        if verdict.lost > 0 {
+            return None;
+        }
+        let base = host.writer().record.clone();
+        let telling = Telling { carrier: self.carrier, seed: self.seed, host, base };
+        let mut story = telling.tell(served, client, requests, false);
+        // What the opening had mended was durable before the first answer.
+        story.from = story.sends.first()?.1;
+        Some(story)
     }
 
     /// Before anything was written.
     pub fn known(&self) -> Known<'_> {
-        Known { story: self, record: Record::new(), next: 0 }
+        Known { story: self, record: self.base.clone(), next: 0 }
     }
 }
 

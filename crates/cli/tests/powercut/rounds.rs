@@ -257,6 +257,15 @@ pub struct Rounds<'a> {
     pub grade: fn(&Rounds<'_>, &Outcome, Option<&str>) -> Grade,
 }
 
+/// Returns the image that a cut of `story` leaves and what it may hold, at a position and with survivors that `seed` names.
+pub fn one_cut(story: &Story, block_bytes: u64, seed: u64) -> (Disk, Record) {
+    let position = Random::new(seed).below(story.log.entries.len() as u64 + 1) as usize;
+    let (mut replay, mut known) = (Replay::new(&story.log, block_bytes), story.known());
+    replay.advance(position);
+    known.advance(position);
+    (replay.cut(Survival::seeded(seed, replay.pending().len()), None).0, known.record)
+}
+
 impl Rounds<'_> {
     /// The command that repeats a round.
     fn command(&self, round: u64) -> String {

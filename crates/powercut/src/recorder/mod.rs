@@ -27,7 +27,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread::JoinHandle;
 
 use calls::{Calls, Verdict, Watched};
@@ -127,17 +127,20 @@ impl Drop for Recorder {
 
 /// Returns whether this system lets a program be recorded; says aloud if not.
 pub fn is_available() -> bool {
-    let outcome = std::env::temp_dir().canonicalize().and_then(|parent| {
-        let folder = parent.join(format!("imbrex-recorder-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        let recorded = Recorder::start(Command::new("true"), &folder, Options::default()).and_then(Recorder::finish);
-        std::fs::remove_dir(&folder)?;
-        recorded
+    static REASON: OnceLock<Option<String>> = OnceLock::new();
+    let reason = REASON.get_or_init(|| {
+        let folder = std::env::temp_dir().join(format!("imbrex-recorder-{}", std::process::id()));
+        let recorded = std::fs::create_dir(&folder)
+            .and_then(|()| Recorder::start(Command::new("true"), &folder, Options::default()))
+            .and_then(Recorder::finish);
+        // What cannot be removed from the folder of temporary files is no reason not to record.
+        let _ = std::fs::remove_dir(&folder);
+        recorded.err().map(|error| error.to_string())
     });
-    if let Err(error) = &outcome {
-        eprintln!("skipped: power cuts of the built program (no ptrace with seccomp here: {error})");
+    if let Some(reason) = reason {
+        eprintln!("skipped: power cuts of the built program (no ptrace with seccomp here: {reason})");
     }
-    outcome.is_ok()
+    reason.is_none()
 }
 
 /// The thread that traces.
