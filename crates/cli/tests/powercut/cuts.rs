@@ -48,7 +48,7 @@ fn what_was_acknowledged_survives_the_hosts_power_cut() {
     if !is_available() {
         return;
     }
-    let (test, mut table) = ("what_was_acknowledged_survives_the_hosts_power_cut", Table::default());
+    let (test, mut table) = ("cuts::what_was_acknowledged_survives_the_hosts_power_cut", Table::default());
     for carrier in wanted() {
         (seed()..seed() + 2).for_each(|seed| table.add(carrier, cut(test, carrier, seed)));
     }
@@ -61,7 +61,7 @@ fn long_what_was_acknowledged_survives_the_hosts_power_cut() {
     if !is_available() {
         return;
     }
-    let (test, mut table) = ("long_what_was_acknowledged_survives_the_hosts_power_cut", Table::default());
+    let (test, mut table) = ("cuts::long_what_was_acknowledged_survives_the_hosts_power_cut", Table::default());
     for carrier in wanted() {
         long(2, |seed| table.add(carrier, cut(test, carrier, seed)));
     }

@@ -53,14 +53,14 @@ fn survey(test: &'static str, mut each: impl FnMut(&mut Table, Carrier)) {
 
 #[test]
 fn a_dropped_write_is_found_and_never_read_as_data() {
-    let test = "a_dropped_write_is_found_and_never_read_as_data";
+    let test = "faults::a_dropped_write_is_found_and_never_read_as_data";
     survey(test, |table, carrier| table.add(carrier, spoil(test, carrier, seed())));
 }
 
 #[test]
 #[ignore = "takes twenty minutes a carrier"]
 fn long_a_dropped_write_is_found_and_never_read_as_data() {
-    let test = "long_a_dropped_write_is_found_and_never_read_as_data";
+    let test = "faults::long_a_dropped_write_is_found_and_never_read_as_data";
     survey(test, |table, carrier| long(2, |seed| table.add(carrier, spoil(test, carrier, seed))));
 }
 
@@ -117,13 +117,13 @@ fn fail_sync(test: &'static str, carrier: Carrier, seed: u64) -> Vec<Count> {
 
 #[test]
 fn nothing_acknowledged_after_a_failed_sync_is_lost() {
-    let test = "nothing_acknowledged_after_a_failed_sync_is_lost";
+    let test = "faults::nothing_acknowledged_after_a_failed_sync_is_lost";
     survey(test, |table, carrier| (0..2).for_each(|more| table.add(carrier, fail_sync(test, carrier, seed() + more))));
 }
 
 #[test]
 #[ignore = "takes twenty minutes a carrier"]
 fn long_nothing_acknowledged_after_a_failed_sync_is_lost() {
-    let test = "long_nothing_acknowledged_after_a_failed_sync_is_lost";
+    let test = "faults::long_nothing_acknowledged_after_a_failed_sync_is_lost";
     survey(test, |table, carrier| long(2, |seed| table.add(carrier, fail_sync(test, carrier, seed))));
 }

@@ -238,7 +238,10 @@ fn survive(test: &str, mut seeds: impl FnMut(&mut dyn FnMut(u64))) {
                 bad.len()
             );
             if let Some(first) = bad.first() {
-                let variables = format!("IMBREX_POWERCUT_CARRIERS={} IMBREX_POWERCUT_SEED={seed}", carrier.name);
+                let variables = format!(
+                    "IMBREX_POWERCUT_CARRIERS={} IMBREX_POWERCUT_SEED={seed} IMBREX_POWERCUT_SECONDS=0",
+                    carrier.name
+                );
                 eprintln!(
                     "{first}\n  {variables} cargo test -p imbrex-cli --test powercut -- {test} --include-ignored --nocapture"
                 );
@@ -252,7 +255,7 @@ fn survive(test: &str, mut seeds: impl FnMut(&mut dyn FnMut(u64))) {
 #[test]
 fn what_was_fsynced_survives_the_hosts_power_cut() {
     if is_here() {
-        survive("what_was_fsynced_survives_the_hosts_power_cut", |each| each(seed()));
+        survive("file_systems::what_was_fsynced_survives_the_hosts_power_cut", |each| each(seed()));
     }
 }
 
@@ -260,7 +263,7 @@ fn what_was_fsynced_survives_the_hosts_power_cut() {
 #[ignore = "takes an hour a carrier"]
 fn long_what_was_fsynced_survives_the_hosts_power_cut() {
     if is_here() {
-        survive("long_what_was_fsynced_survives_the_hosts_power_cut", |each| long(0, each));
+        survive("file_systems::long_what_was_fsynced_survives_the_hosts_power_cut", |each| long(0, each));
     }
 }
 

@@ -10,6 +10,8 @@
 //! | `IMBREX_POWERCUT_SECONDS` | the long form goes on so long with each carrier (3600) |
 //!
 //! A round that fails is printed with the command that repeats it, and its image stays in the build folder's `tmp/powercut`.
+//! Recordings of even seeds are the same each time; those of odd ones have several requests on their way, which the server may
+//! take in another order.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used)] // in a test a panic is the report

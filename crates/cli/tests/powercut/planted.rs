@@ -21,7 +21,7 @@ const REACH: usize = 10;
 /// Whether cuts of `story` at `positions` are found bad.
 fn is_bad(story: &Story, positions: RangeInclusive<usize>) -> bool {
     let rounds = |rounds| Rounds {
-        test: "a_planted_fault_is_found",
+        test: "planted::a_planted_fault_is_found",
         story,
         block_bytes: 512,
         rounds,

@@ -11,7 +11,7 @@ use imbrex_testkit::{Random, Record};
 
 use crate::carriers::{CARRIERS, Carrier};
 use crate::judge::{Outcome, hit, judge, judge_by_program};
-use crate::recorded::{Story, record_opening};
+use crate::recorded::{Story, record_opening, repeats_exactly};
 
 /// Sizes of the host's blocks.
 pub const BLOCK_BYTES: [u64; 2] = [512, 4096];
@@ -231,10 +231,12 @@ impl Table {
 pub fn long(others: u64, mut once: impl FnMut(u64)) {
     let seconds = from_environment("IMBREX_POWERCUT_SECONDS").unwrap_or(3600);
     let lasts = Duration::from_secs(seconds / (1 + others));
-    let (begun, mut seed) = (Instant::now(), seed());
-    while begun.elapsed() < lasts {
+    let begun = Instant::now();
+    for seed in seed().. {
         once(seed);
-        seed += 1;
+        if begun.elapsed() >= lasts {
+            break;
+        }
     }
 }
 
@@ -269,10 +271,15 @@ pub fn one_cut(story: &Story, block_bytes: u64, seed: u64) -> (Disk, Record) {
 impl Rounds<'_> {
     /// The command that repeats a round.
     fn command(&self, round: u64) -> String {
+        let order = if repeats_exactly(self.story.seed) {
+            ""
+        } else {
+            " (with several requests on their way: in another order)"
+        };
         format!(
-            "IMBREX_POWERCUT_CARRIERS={} IMBREX_POWERCUT_SEED={} IMBREX_POWERCUT_ROUND={round} \
-             cargo test -p imbrex-cli --test powercut -- {} --nocapture",
-            self.story.carrier.name, self.story.seed, self.test
+            "IMBREX_POWERCUT_CARRIERS={} IMBREX_POWERCUT_SEED={} IMBREX_POWERCUT_ROUND={round} IMBREX_POWERCUT_SECONDS=0 \
+             cargo test -p imbrex-cli --test powercut -- {} --include-ignored --nocapture{}",
+            self.story.carrier.name, self.story.seed, self.test, order
         )
     }
 
@@ -372,7 +379,8 @@ impl Rounds<'_> {
     /// Leaves the image in the build folder.
     fn keep(&self, disk: &Disk, round: u64) -> PathBuf {
         let Story { carrier, seed, .. } = self.story;
-        let name = format!("powercut/{}-{}-{seed}-{}-{round}", self.test, carrier.name, self.block_bytes);
+        let test = self.test.rsplit("::").next().expect("a test has a name");
+        let name = format!("powercut/{test}-{}-{seed}-{}-{round}", carrier.name, self.block_bytes);
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&folder).and_then(|()| disk.save(&folder)).expect("there is room for the image");
         folder
